@@ -1,0 +1,47 @@
+# The two functions that every module's CMakeLists.txt is written with, so that warnings,
+# sanitizers and include paths are decided in one place and apply only to our own code.
+
+add_library(tacho_build_flags INTERFACE)
+target_compile_options(tacho_build_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
+  -Wnon-virtual-dtor -Woverloaded-virtual
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+  # GCC 12 reports these in inlined library code where nothing is wrong.
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict>
+  $<$<BOOL:${TACHO_WERROR}>:-Werror>)
+if(TACHO_SANITIZER)
+  # protobuf, gRPC and RocksDB come uninstrumented from the distribution; the suppressions of
+  # tests/support/ cover what that makes the sanitizers misread, and nothing of ours.
+  target_compile_options(tacho_build_flags INTERFACE
+    -fsanitize=${TACHO_SANITIZER} -fno-omit-frame-pointer)
+  target_link_options(tacho_build_flags INTERFACE -fsanitize=${TACHO_SANITIZER})
+endif()
+
+# tacho_library(<name> SOURCES ... PUBLIC ... PRIVATE ...) -> target tacho::<name>
+function(tacho_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
+  add_library(tacho_${name} STATIC ${arg_SOURCES})
+  add_library(tacho::${name} ALIAS tacho_${name})
+  set_target_properties(tacho_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  target_include_directories(tacho_${name} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tacho>)
+  target_link_libraries(tacho_${name}
+    PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:tacho_build_flags>)
+endfunction()
+
+# tacho_test(<name> LABEL unit|integration|crash SOURCES ... DEPS ... [TIMEOUT seconds])
+# -> one binary, and one CTest entry for each TEST in it
+function(tacho_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPS")
+  if(NOT arg_LABEL)
+    message(FATAL_ERROR "tacho_test(${name}): LABEL unit, integration or crash is missing")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock_main tacho_build_flags)
+  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT}
+    ENVIRONMENT "${TACHO_TEST_ENVIRONMENT}")
+endfunction()

@@ -1,0 +1,86 @@
+// The words of the data model: metrics, series, sources, layouts. Plain values, no behaviour.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace tacho::storage {
+
+// Bits of the stale marker: "this series has no value in this row". It is a signalling NaN, so
+// compare bits; arithmetic would turn it into an ordinary NaN. (Prometheus, model/value/value.go)
+inline constexpr uint64_t kStaleMarkerBits = 0x7ff0000000000002;
+
+// The step of a row that has none, among rows that have.
+inline constexpr int64_t kNoStep = INT64_MIN;
+
+enum class MetricType : uint8_t { kGauge = 1, kCounter = 2, kHistogram = 3 };
+
+struct Metric {
+  std::string name;
+  MetricType type = MetricType::kGauge;
+  std::string unit;
+  std::string help;
+
+  friend bool operator==(const Metric&, const Metric&) = default;
+};
+
+// (name, value) pairs, sorted by name, names unique.
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+// What all series of a layout have in common.
+struct Source {
+  std::string job;
+  std::optional<uint32_t> task;
+  uint32_t attempt = 0;
+  std::string host;
+
+  friend bool operator==(const Source&, const Source&) = default;
+};
+
+using SeriesId = uint64_t;  // From 1; never reused.
+using LayoutId = uint64_t;  // From 1; never reused.
+using JobId = uint32_t;     // From 1; never reused.
+using MetricId = uint32_t;  // From 1; never reused. One name of one job.
+
+// One series as the index knows it. Its identity is (job, metric name, task, host, labels): an
+// attempt is no part of it, so a restarted task goes on with the same series.
+struct Series {
+  SeriesId id = 0;
+  JobId job_id = 0;
+  MetricId metric_id = 0;
+  std::shared_ptr<const Metric> metric;
+  std::shared_ptr<const std::string> job;
+  std::optional<uint32_t> task;
+  std::shared_ptr<const std::string> host;
+  Labels labels;
+};
+using SeriesPtr = std::shared_ptr<const Series>;
+
+// A column of a layout as its sender defines it.
+struct SeriesDefinition {
+  Metric metric;
+  Labels labels;
+};
+
+// The ordered list of series that one source samples together.
+struct LayoutDefinition {
+  Source source;
+  bool has_steps = false;
+  std::vector<SeriesDefinition> series;
+};
+
+// A layout as the index knows it. The same definition always has the same id, so an agent that
+// reconnects goes on where it was.
+struct Layout {
+  LayoutId id = 0;
+  uint32_t attempt = 0;
+  bool has_steps = false;
+  std::vector<SeriesPtr> series;  // One a column; all of the same job, task and host. Not empty.
+};
+using LayoutPtr = std::shared_ptr<const Layout>;
+
+}  // namespace tacho::storage

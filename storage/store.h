@@ -1,0 +1,190 @@
+// The collector's durable store: rows in, history out. Life of a batch:
+//
+//   Append*() -> committer thread: journal, one synced write for many batches -> head (memory)
+//             -> done callback ... later: sealed into columns -> partition of its day -> retention
+//
+// docs/storage_format.md has the bytes; storage knows nothing of gRPC or protobuf.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "storage/event.h"
+#include "storage/job.h"
+#include "storage/matcher.h"
+#include "storage/rows.h"
+#include "storage/sequence_set.h"
+#include "storage/series.h"
+#include "storage/series_reader.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace tacho::storage {
+
+struct StoreOptions {
+  std::string path;                                   // Directory; created if missing.
+  absl::Duration retention = absl::Hours(24 * 90);    // Older days are dropped. Zero keeps all.
+  absl::Duration seal_age = absl::Minutes(10);        // Rows wait at most this long in the journal.
+  uint32_t seal_rows = 1024;                          // Rows of a layout that are sealed together.
+  uint64_t queue_bytes = 64u << 20;                   // Waiting for the disk; more is refused.
+  uint64_t block_cache_bytes = 64u << 20;
+  uint64_t max_series = 10'000'000;                   // Past it RegisterLayout refuses new series.
+  uint64_t max_series_per_job = 2'000'000;
+  std::function<absl::Time()> now = absl::Now;        // Decides ages; never changes a stored time.
+  rocksdb::Env* env = nullptr;                        // Not owned. nullptr is the real file system.
+  std::function<void(absl::string_view)> log;         // One line of progress or trouble; may be null.
+  bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
+};
+
+// Who sent a message, for exactly-once storing. sequence 0 means "not counted": always stored.
+struct Origin {
+  std::string agent_id;
+  uint64_t generation = 0;
+  uint64_t sequence = 0;
+};
+
+// How an Append*() ended. Called once, on the committer thread: return fast, take no lock that is
+// held while calling the store.
+//   OK           durable: on disk, synced, readable. Also for a repeat, which is not stored again.
+//   UNAVAILABLE  the disk refused; nothing is stored. Later calls fail as well until the store is
+//                reopened.
+using AppendDone = std::function<void(const absl::Status&)>;
+
+// Figures for the collector's own metrics.
+struct StoreStats {
+  uint64_t rows_appended = 0;      // Since Open().
+  uint64_t samples_appended = 0;   // Values, stale markers left out.
+  uint64_t batches_appended = 0;
+  uint64_t batches_repeated = 0;   // Dropped as already durable.
+  uint64_t commits = 0;            // Synced writes.
+  double commit_seconds = 0;       // Spent in them.
+  uint64_t commit_latency_us_buckets[24] = {};  // [i]: commits of less than 2^i µs and no less than 2^(i-1).
+  uint64_t queued_bytes = 0;
+  uint64_t series = 0;
+  uint64_t jobs = 0;
+  uint64_t layouts = 0;
+  uint64_t open_rows = 0;          // In the head.
+  uint64_t journal_entries = 0;
+  uint64_t journal_bytes = 0;
+  uint64_t rows_sealed = 0;
+  uint64_t columns_sealed = 0;
+  uint64_t column_bytes_sealed = 0;  // Keys and values handed to RocksDB.
+  uint64_t partitions = 0;
+  uint64_t partitions_dropped = 0;
+  uint64_t disk_bytes = 0;         // Live SST files and WAL of all column families.
+  uint64_t memtable_bytes = 0;
+  uint64_t block_cache_bytes = 0;
+  uint64_t pending_compaction_bytes = 0;
+};
+
+// Newest row of a layout that has come since Open() (or was found in the journal then).
+struct LatestRow {
+  const Layout* layout = nullptr;
+  int64_t time_ns = 0;
+  int64_t step = kNoStep;
+  absl::Time received;              // By StoreOptions::now, when the row was appended or recovered.
+  std::span<const double> values;   // One a column; stale markers possible.
+};
+
+struct LatestSample {
+  SeriesPtr series;
+  int64_t time_ns = 0;
+  int64_t step = kNoStep;
+  uint32_t attempt = 0;
+  double value = 0;
+};
+
+// Thread-safe but for Open(), Close() and destruction.
+class Store {
+ public:
+  // Opens or creates the store and rebuilds its head from the journal.
+  //   FAILED_PRECONDITION  the directory has another format version; the text says which.
+  //   DATA_LOSS            stored bytes are damaged; the text names them.
+  //   UNAVAILABLE          the disk refused, or another process has the directory open.
+  static absl::StatusOr<std::unique_ptr<Store>> Open(StoreOptions options);
+  virtual ~Store() = default;
+
+  // Commits what is queued, seals the head, closes the database. Appending afterwards fails with
+  // UNAVAILABLE. Called by the destructor if not before, with its status lost.
+  virtual absl::Status Close() = 0;
+
+  // --- Writing -------------------------------------------------------------------------------
+
+  // What became of a layout. Columns of series that a limit refused have no place in the layout.
+  struct Registration {
+    LayoutPtr layout;               // nullptr if every series was refused.
+    std::vector<uint32_t> columns;  // Of the definition, those in the layout, ascending.
+    struct Refusal {
+      uint32_t column = 0;
+      bool job_limit = false;  // Else the limit of the whole store.
+    };
+    std::vector<Refusal> refused;
+  };
+  // Finds or makes a layout. What it registers is durable no later than the first row appended to it.
+  //   INVALID_ARGUMENT  no series, or the same series twice.
+  //   UNAVAILABLE       the disk refused.
+  virtual absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) = 0;
+
+  // Queue a message for the next commit. `rows` must fit the layout (CHECKed). The arguments are
+  // copied before the call returns. If the queue is full the call refuses at once, with
+  // RESOURCE_EXHAUSTED through `done` on the calling thread: retry later.
+  virtual void AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
+                          AppendDone done) = 0;
+  virtual void AppendEvent(const Origin& origin, const Event& event, AppendDone done) = 0;
+  virtual void AppendAttributes(const Origin& origin, const Attributes& attributes,
+                                AppendDone done) = 0;
+  // Marks sequences that will never come as durable, and records the loss.
+  virtual void AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows,
+                         absl::string_view reason, AppendDone done) = 0;
+
+  // Sequences of this agent and generation that are durable now.
+  virtual SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const = 0;
+
+  // --- Reading -------------------------------------------------------------------------------
+
+  virtual std::vector<JobSummary> Jobs() const = 0;  // By name.
+  virtual std::optional<JobDetail> FindJob(absl::string_view job) const = 0;
+
+  // Series that match, by (metric name, task, host, labels). No such job: an empty list.
+  //   RESOURCE_EXHAUSTED  more than `limit` match.
+  virtual absl::StatusOr<std::vector<SeriesPtr>> FindSeries(const Selector& selector,
+                                                            size_t limit) const = 0;
+
+  // Samples of one series. The reader sees everything that was durable when it was made, and keeps
+  // that view while it lives. It must not outlive the store.
+  virtual std::unique_ptr<SeriesReader> Read(const SeriesPtr& series,
+                                             const ReadOptions& options) const = 0;
+
+  // The newest sample (highest time) of a series; nullopt if it has none.
+  virtual absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const = 0;
+
+  // Calls `visit` for the newest row of every layout that has one in memory. The row is only valid
+  // during the call. Appending waits meanwhile for the layout visited: be quick.
+  virtual void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const = 0;
+
+  // Events of a job in [begin_ns, end_ns), ascending in time.
+  virtual absl::StatusOr<std::vector<Event>> Events(absl::string_view job, int64_t begin_ns,
+                                                    int64_t end_ns) const = 0;
+
+  // --- Upkeep --------------------------------------------------------------------------------
+
+  // Seals every open row now and trims the journal. Returns when it is on disk.
+  virtual absl::Status Seal() = 0;
+  // Drops what is older than the retention.
+  virtual absl::Status EnforceRetention() = 0;
+
+  virtual StoreStats Stats() const = 0;
+};
+
+}  // namespace tacho::storage
