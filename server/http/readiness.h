@@ -1,0 +1,27 @@
+// Whether the collector takes work now, as /readyz says it.
+#pragma once
+
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tacho::server {
+
+// Thread-safe. Not ready at first: "starting".
+class Readiness {
+ public:
+  void SetReady() ABSL_LOCKS_EXCLUDED(mutex_);
+  // `reason` must not be empty: "draining".
+  void SetNotReady(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Empty if ready.
+  std::string WhyNotReady() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::string why_not_ ABSL_GUARDED_BY(mutex_) = "starting";
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,60 @@
+// tacho.v1.Query over gRPC: finds a worker, runs the query there, streams its pieces. What a query
+// means is decided in the files beside this one, without gRPC.
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+#include <prometheus/registry.h>
+
+#include <functional>
+#include <memory>
+
+#include "absl/time/time.h"
+#include "server/query/query_metrics.h"
+#include "server/query/stream_reactor.h"
+#include "server/query/worker_pool.h"
+#include "storage/store.h"
+#include "tacho/config/v1/collector.pb.h"
+#include "tacho/v1/query.grpc.pb.h"
+
+namespace tacho::server {
+
+struct QueryServiceOptions {
+  const storage::Store* store = nullptr;  // Not owned; must outlive the service.
+  config::v1::Collector::Query limits;    // Durations in ns.
+  std::function<absl::Time()> now = absl::Now;
+  std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
+};
+
+// Thread-safe. Each query at work holds one of limits.max_concurrent threads; one more is refused
+// with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until limits.timeout.
+class QueryService final : public v1::Query::CallbackService {
+ public:
+  explicit QueryService(QueryServiceOptions options);
+  ~QueryService() override;
+
+  // Refuses new queries with UNAVAILABLE, ends those at work with the same between two pieces, and
+  // returns when none is left. Call before the server's Shutdown().
+  void Drain();
+
+  grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
+                                     const v1::ListJobsRequest* request,
+                                     v1::ListJobsResponse* response) override;
+  grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
+                                   const v1::GetJobRequest* request,
+                                   v1::GetJobResponse* response) override;
+  grpc::ServerWriteReactor<v1::ListSeriesResponse>* ListSeries(
+      grpc::CallbackServerContext* context, const v1::ListSeriesRequest* request) override;
+  grpc::ServerWriteReactor<v1::RangeResponse>* Range(grpc::CallbackServerContext* context,
+                                                     const v1::RangeRequest* request) override;
+  grpc::ServerWriteReactor<v1::LatestResponse>* Latest(grpc::CallbackServerContext* context,
+                                                       const v1::LatestRequest* request) override;
+  grpc::ServerWriteReactor<v1::ListEventsResponse>* ListEvents(
+      grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) override;
+
+ private:
+  const QueryServiceOptions options_;
+  QueryMetrics metrics_;
+  WorkerPool workers_;
+};
+
+}  // namespace tacho::server
