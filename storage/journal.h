@@ -4,11 +4,19 @@
 // A journal is one column family of a RocksDB database: the collector keeps it in the database that
 // holds its columns, so that sealing columns and trimming the journal are one atomic write.
 //
-//   key    position, 8 bytes big-endian
+//   key    position, 8 bytes big-endian, from 1
 //   value  CRC-32C of the entry, 4 bytes little-endian, then the entry
+//
+// and the trim mark, which is what keeps positions from being used twice when everything has been
+// trimmed, and what lets a reader seek past the tombstones of trimmed entries:
+//
+//   key    8 zero bytes
+//   value  CRC-32C of what follows, 4 bytes little-endian, then the position of the oldest entry
+//          kept, 8 bytes little-endian. Rewritten by every trim; absent before the first.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 
 #include "absl/status/status.h"
@@ -22,7 +30,7 @@ class WriteBatch;
 
 namespace tacho::storage {
 
-// Stage() and StageTrim() are for one thread at a time; Read() may run beside them.
+// All but Read() is for one thread at a time; Read() may run beside it.
 class Journal {
  public:
   static constexpr char kColumnFamily[] = "journal";
@@ -30,7 +38,10 @@ class Journal {
   // Both not owned; they must outlive the journal.
   Journal(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 
-  // Finds the newest position. Call once, first.
+  // Finds the oldest and the newest position, reading every entry once. Call once, first; or again
+  // after a write was refused: then what was staged for it is forgotten.
+  //   DATA_LOSS    the trim mark is damaged, or an entry is missing.
+  //   UNAVAILABLE  the disk refused to be read.
   absl::Status Recover();
 
   // Positions of the oldest entry kept and of the entry that the next Stage() makes. Equal: empty.
@@ -39,14 +50,19 @@ class Journal {
   // Bytes of the entries in [begin, end), as written.
   uint64_t bytes() const { return bytes_; }
 
-  // Adds the entry to a write that the caller makes, and returns its position (from 1).
+  // Adds the entry to a write that the caller makes, and returns its position (from 1). Writes must
+  // be made in the order in which they were staged.
   uint64_t Stage(absl::string_view entry, rocksdb::WriteBatch* write);
-  // Adds to a write the removal of all entries before `position`.
+  // Adds to a write the removal of all entries before `position` (none past end() exist).
   void StageTrim(uint64_t position, rocksdb::WriteBatch* write);
+  // Adds to a write the removal of all entries from `position` on, so that their positions are used
+  // again: only for entries that nobody was told of.
+  void StageRollback(uint64_t position, rocksdb::WriteBatch* write);
 
-  // Calls `visit` for each entry from `position` on, oldest first, until it returns an error, which
-  // is returned.
-  //   DATA_LOSS  an entry does not match its checksum, or one is missing.
+  // Calls `visit` for each entry from `position` (or the oldest kept, if that is later) on, oldest
+  // first, until it returns an error, which is returned.
+  //   DATA_LOSS    an entry does not match its checksum, or one is missing; the text names it.
+  //   UNAVAILABLE  the disk refused to be read.
   using Visit = std::function<absl::Status(uint64_t position, absl::string_view entry)>;
   absl::Status Read(uint64_t position, const Visit& visit) const;
 
@@ -56,6 +72,7 @@ class Journal {
   uint64_t begin_ = 1;
   uint64_t end_ = 1;
   uint64_t bytes_ = 0;
+  std::deque<uint32_t> sizes_;  // Of the entries in [begin_, end_), as written.
 };
 
 }  // namespace tacho::storage

@@ -1,4 +1,10 @@
 // A journal with a database of its own: what the agent spools to.
+//
+// The database has two column families: "journal" (storage/journal.h) and the default one:
+//
+//   key "format"      value  the format version as decimal digits
+//   key "generation"  value  the generation as 16 lower-case hexadecimal digits
+//   key "note/" KEY   value  the note's value, as it is
 #pragma once
 
 #include <cstdint>
@@ -11,25 +17,31 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "storage/journal.h"
+#include "absl/time/time.h"
 
 namespace rocksdb {
-class DB;
 class Env;
+class WriteBatch;
 }  // namespace rocksdb
 
 namespace tacho::storage {
 
 struct SpoolJournalOptions {
-  std::string path;             // Directory; created if missing.
+  std::string path;             // Directory; created if missing, with its parents.
   rocksdb::Env* env = nullptr;  // Not owned; must outlive the journal. nullptr: the real one.
+  // After the disk refused, the database is reopened at most this often.
+  absl::Duration reopen_interval = absl::Seconds(1);
 };
 
-// Thread-safe. Positions count from 1 and are never reused within a generation.
+// Thread-safe. Positions count from 1 and are never reused within a generation, but for one case: a
+// crash of the machine that takes entries after the last Sync() takes their positions as well. Who
+// shows positions to others shows only those that were synced.
 class SpoolJournal {
  public:
-  //   DATA_LOSS    the database is damaged. The caller may move the directory away and open anew.
-  //   UNAVAILABLE  the disk refused, or another process has the directory open.
+  //   DATA_LOSS            the database is damaged. The caller may move the directory away and open
+  //                        anew.
+  //   FAILED_PRECONDITION  the directory has another format version; the text says which.
+  //   UNAVAILABLE          the disk refused, or another process has the directory open.
   static absl::StatusOr<std::unique_ptr<SpoolJournal>> Open(SpoolJournalOptions options);
   ~SpoolJournal();
 
@@ -39,23 +51,29 @@ class SpoolJournal {
   uint64_t end() const ABSL_LOCKS_EXCLUDED(mutex_);    // Position of the next entry.
   uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);  // Of the entries kept, as written.
 
-  // A note that lives beside the entries, by key, until it is replaced: how far a source has read, a
-  // layout that entries refer to. An empty value removes it.
+  // A note that lives beside the entries, by key, until it is replaced: how far a source has read,
+  // a layout that entries refer to. An empty value removes it.
   struct Note {
     std::string key;
     std::string value;
+
+    friend bool operator==(const Note&, const Note&) = default;
   };
 
-  // Appends one entry and its notes, all or nothing, and returns the entry's position. They survive a
-  // crash of the process; a crash of the machine may take what came after the last Sync().
-  //   UNAVAILABLE  the disk refused (full?). Nothing was appended; later calls may succeed.
+  // All calls below may fail so:
+  //   UNAVAILABLE  the disk refused (full?). Nothing has changed; later calls may succeed: after a
+  //                refusal the database is closed, and opened again by a later call.
+
+  // Appends one entry and its notes, all or nothing, and returns the entry's position. They survive
+  // a crash of the process; a crash of the machine may take what came after the last Sync().
   absl::StatusOr<uint64_t> Append(absl::string_view entry, const std::vector<Note>& notes = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status WriteNotes(const std::vector<Note>& notes);
-  absl::Status Sync();
+  absl::Status WriteNotes(const std::vector<Note>& notes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes durable what was appended before the call. Appending goes on meanwhile.
+  absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The notes whose key begins with `prefix`, by key.
-  absl::StatusOr<std::vector<Note>> ReadNotes(absl::string_view prefix) const;
+  absl::StatusOr<std::vector<Note>> ReadNotes(absl::string_view prefix) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Removes all entries before `position`.
   absl::Status Trim(uint64_t position) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -65,16 +83,38 @@ class SpoolJournal {
     std::string bytes;
   };
   // Entries from `position` on, at most `max_bytes` of them but at least one if there is one.
-  //   DATA_LOSS  an entry does not match its checksum; the text names its position.
-  absl::StatusOr<std::vector<Entry>> Read(uint64_t position, uint64_t max_bytes) const;
+  //   DATA_LOSS  an entry does not match its checksum; the text names its position. Entries before
+  //   it
+  //              are returned first, by themselves.
+  absl::StatusOr<std::vector<Entry>> Read(uint64_t position, uint64_t max_bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  SpoolJournal();
+  struct Database;
 
+  explicit SpoolJournal(SpoolJournalOptions options);
+
+  static absl::StatusOr<std::shared_ptr<Database>> OpenDatabase(const SpoolJournalOptions& options);
+
+  // The open database, opening it again if a refusal closed it.
+  absl::StatusOr<std::shared_ptr<Database>> Use() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::shared_ptr<Database>> UseLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Reopen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Write(const std::shared_ptr<Database>& database, rocksdb::WriteBatch* write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Adopt(std::shared_ptr<Database> database) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NotePositions() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const SpoolJournalOptions options_;
   uint64_t generation_ = 0;
-  std::unique_ptr<rocksdb::DB> db_;
   mutable absl::Mutex mutex_;
-  std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
+  // Null after a refusal. Readers hold it on while they read, outside the lock.
+  std::shared_ptr<Database> database_ ABSL_GUARDED_BY(mutex_);
+  absl::Time last_reopen_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // The journal's, kept here to be known while it is closed.
+  uint64_t begin_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t end_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tacho::storage
