@@ -1,0 +1,1 @@
+# Tests of the ring: its writer and its reader.
