@@ -1,0 +1,38 @@
+// What may stop a query between two pieces of work: its deadline, its client, the collector.
+#pragma once
+
+#include <atomic>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace tacho::server {
+
+// Thread-safe.
+class QueryControl {
+ public:
+  // No deadline, never stopped.
+  QueryControl() = default;
+  // `draining` is not owned and may be null.
+  QueryControl(absl::Duration timeout, std::function<absl::Time()> now,
+               const std::atomic<bool>* draining);
+
+  void Cancel() { cancelled_ = true; }
+  absl::Time deadline() const { return deadline_; }
+
+  // OK: go on.
+  //   CANCELLED           the client has gone.
+  //   UNAVAILABLE         the collector is draining; the same query works after its restart.
+  //   RESOURCE_EXHAUSTED  the query ran out of time; the text says how to narrow it.
+  absl::Status Check() const;
+
+ private:
+  absl::Duration timeout_ = absl::InfiniteDuration();
+  std::function<absl::Time()> now_ = absl::Now;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  const std::atomic<bool>* draining_ = nullptr;
+  std::atomic<bool> cancelled_ = false;
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,37 @@
+// What the query service says about itself on /metrics.
+#pragma once
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
+namespace tacho::server {
+
+// Thread-safe.
+class QueryMetrics {
+ public:
+  // A null registry is replaced by one of its own that nobody sees.
+  explicit QueryMetrics(std::shared_ptr<prometheus::Registry> registry);
+
+  void Began() { active_.Increment(); }
+  void Ended() { active_.Decrement(); }
+  // A query that was answered or refused.
+  void Record(const std::string& method, const absl::Status& status, absl::Duration took);
+  void AddSamples(uint64_t samples) { samples_.Increment(static_cast<double>(samples)); }
+
+ private:
+  const std::shared_ptr<prometheus::Registry> registry_;
+  prometheus::Family<prometheus::Counter>& requests_;
+  prometheus::Family<prometheus::Histogram>& seconds_;
+  prometheus::Gauge& active_;
+  prometheus::Counter& samples_;
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,55 @@
+#include "server/query/worker_pool.h"
+
+#include <utility>
+
+namespace tacho::server {
+
+WorkerPool::WorkerPool(uint32_t max_threads) : max_threads_(max_threads) {}
+
+WorkerPool::~WorkerPool() { Close(); }
+
+WorkerPool::Admission WorkerPool::Run(std::function<void()> work) {
+  absl::MutexLock lock(&mutex_);
+  if (closed_) return Admission::kClosed;
+  if (active_ >= max_threads_) return Admission::kFull;
+  ++active_;
+  waiting_.push_back(std::move(work));
+  if (threads_.size() < active_) threads_.emplace_back([this] { Loop(); });
+  return Admission::kAccepted;
+}
+
+uint32_t WorkerPool::active() const {
+  absl::MutexLock lock(&mutex_);
+  return active_;
+}
+
+void WorkerPool::Close() {
+  std::vector<std::thread> threads;
+  {
+    absl::MutexLock lock(&mutex_);
+    closed_ = true;
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(+[](uint32_t* active) { return *active == 0; }, &active_));
+}
+
+void WorkerPool::Loop() {
+  for (;;) {
+    std::function<void()> work;
+    {
+      absl::MutexLock lock(&mutex_);
+      mutex_.Await(absl::Condition(this, &WorkerPool::WorkOrClosed));
+      if (waiting_.empty()) return;
+      work = std::move(waiting_.back());
+      waiting_.pop_back();
+    }
+    work();
+    work = nullptr;  // Frees what it holds before the slot is given away.
+    absl::MutexLock lock(&mutex_);
+    --active_;
+  }
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,45 @@
+// Threads on which queries run, so that no query holds one of gRPC's.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+
+namespace tacho::server {
+
+// Thread-safe. Threads are made when first needed and kept, at most `max_threads`. Nothing queues:
+// work either has a thread at once or is refused.
+class WorkerPool {
+ public:
+  explicit WorkerPool(uint32_t max_threads);
+  ~WorkerPool();
+
+  enum class Admission { kAccepted, kFull, kClosed };
+  Admission Run(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Work that is running or about to.
+  uint32_t active() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Refuses further work, waits for what is running, joins the threads. May be called again, and
+  // from several threads.
+  void Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool WorkOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return closed_ || !waiting_.empty();
+  }
+
+  const uint32_t max_threads_;
+  mutable absl::Mutex mutex_;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  uint32_t active_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);  // Fewer than idle threads.
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacho::server
