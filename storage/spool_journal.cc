@@ -208,6 +208,21 @@ absl::StatusOr<std::shared_ptr<SpoolJournal::Database>> SpoolJournal::OpenDataba
   return database;
 }
 
+uint64_t SpoolJournal::begin() const {
+  absl::MutexLock lock(&mutex_);
+  return begin_;
+}
+
+uint64_t SpoolJournal::end() const {
+  absl::MutexLock lock(&mutex_);
+  return end_;
+}
+
+uint64_t SpoolJournal::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return bytes_;
+}
+
 void SpoolJournal::Adopt(std::shared_ptr<Database> database) {
   database_ = std::move(database);
   NotePositions();
