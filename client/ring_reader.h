@@ -3,87 +3,19 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
-#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/ring_format.h"
+#include "client/ring_types.h"
 
 namespace tacho::client {
 
-// Who writes the ring. Two rings are the same if pid, process_start_ticks and created_unix_ns are.
-struct RingInfo {
-  std::string job;  // 1 to 256 bytes of clean text (ring_text.h), as all texts of a ring.
-  uint32_t task = 0;
-  uint32_t attempt = 0;
-  uint32_t pid = 0;
-  uint64_t process_start_ticks = 0;
-  int64_t created_unix_ns = 0;
-  uint64_t record_bytes = 0;
-};
-
-struct RingMetric {
-  std::string name;  // Unique in its ring.
-  MetricType type = MetricType::kGauge;
-  std::string unit;
-  std::string help;
-};
-
-// Merged key by key into what is known; an empty value removes the key.
-struct RingAttribute {
-  std::string key;
-  std::string value;
-};
-
-// Consecutive rows with the same columns: the first `metric_count` metrics of
-// RingReader::metrics().
-struct RingRows {
-  uint32_t metric_count = 0;  // At least 1.
-  bool has_steps = false;
-  std::vector<int64_t> times_unix_ns;
-  std::vector<int64_t> steps;  // One a row, or none.
-  std::vector<double> values;  // Row by row; the stale marker where a metric was not set.
-};
-
-struct RingEvent {
-  int64_t time_unix_ns = 0;
-  std::optional<int64_t> step;  // The step of the last row before it, if that had one.
-  std::string kind;
-  std::string message;
-  std::vector<std::pair<std::string, std::string>> fields;
-};
-
-// A place between two records: how many records (rows and events), and how many rows, lie before
-// it.
-struct RingCursor {
-  uint64_t record = 0;
-  uint64_t row = 0;
-
-  friend bool operator==(const RingCursor&, const RingCursor&) = default;
-};
-
-struct RingPiece {
-  RingCursor end;  // Just behind the piece: reading from here goes on after it.
-  std::variant<RingRows, RingEvent> content;
-};
-
-struct RingBatch {
-  std::vector<RingPiece> pieces;  // In the order in which they were recorded.
-  RingCursor end;                 // Where to go on; behind the last piece.
-  // What lay between the cursor and `end` and is in no piece, because it was overwritten before it
-  // was read or is damaged. Exact. Damage at the very end is counted when something follows it.
-  uint64_t lost_rows = 0;
-  uint64_t lost_events = 0;
-  bool at_end = false;  // Nothing more is there at the moment.
-};
-
 struct RingReadLimits {
-  // Rows of one piece, and of one batch. A batch may go over by the rows of one block.
+  // Rows of one piece; rows and events of one batch. At least 1.
   size_t max_rows_per_piece = 4096;
   size_t max_rows = 16384;
 };
@@ -129,18 +61,27 @@ class RingReader {
   uint64_t corruptions() const { return corruptions_; }
 
  private:
-  class BatchBuilder;
   RingReader(int fd, RingInfo info, uint32_t flags);
 
+  // Whole, or not at all.
   absl::Status ReadAt(uint64_t offset, void* out, size_t size) const;
   absl::StatusOr<RingCursors> ReadCursors() const;
+  bool Plausible(const RingCursors& cursors) const;
   absl::Status ReadDefinitions(uint64_t end);
-  absl::Status ParseDefinitions(absl::string_view bytes);
+  // Returns how many bytes it took.
+  size_t ParseDefinitions(absl::string_view bytes);
+
+  // Position from which on records are not yet overwritten.
   uint64_t OldestPosition(const RingCursors& cursors) const;
-  absl::Status ReadBlock(const RingCursors& cursors, BatchBuilder* out);
-  // Parses records of the block in `block_`, which begins at position_; false if one is damaged.
-  bool ParseBlock(absl::string_view bytes, BatchBuilder* out);
-  void SkipTo(uint64_t position);
+  // Reads the rest of one block, up to `end`, into block_. Empty if it has been overwritten
+  // meanwhile; position_ is then where to read next.
+  absl::StatusOr<absl::string_view> FetchBlock(uint64_t end);
+  absl::Status ReadBlock(uint64_t end, class RingBatchBuilder* out);
+  // Takes records from `bytes`, which lie at position_. False at a damaged one.
+  bool ParseRecords(absl::string_view bytes, class RingBatchBuilder* out);
+  bool Follows(const struct RingRecord& record) const;
+  void Rewind();
+  void SkipToBlock(uint64_t position);
 
   const int fd_;
   const RingInfo info_;
@@ -154,9 +95,11 @@ class RingReader {
   uint64_t refused_ = 0;
   uint64_t corruptions_ = 0;
 
-  uint64_t position_ = 0;  // Of the next record.
-  RingCursor next_;     // Of the record at position_, if synced_; else of the last one before it.
-  bool synced_ = true;  // Whether records from the last one up to position_ were all read.
+  RingCursor resume_;       // End of the last batch: reading from it goes on at position_.
+  uint64_t position_ = 0;   // Of the record to read next.
+  bool synced_ = true;      // Whether that is the one behind the last record that was read.
+  RingCursor last_;         // Behind the last record that was read.
+  uint64_t committed_ = 0;  // As last seen; it never falls.
   std::vector<char> block_;
 };
 

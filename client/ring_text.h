@@ -16,8 +16,8 @@ bool IsCleanText(std::string_view text);
 std::string CleanText(std::string_view text, size_t max_bytes);
 
 // "<job>.<task>.<pid>.ring", or "<job>.<task>.<pid>-<copy>.ring" if copy is not 0. Bytes of the job
-// outside [A-Za-z0-9_-] become '_' and it is cut to 128 bytes: the name is for people, the header of
-// the file says which job it is.
+// outside [A-Za-z0-9_-] become '_' and it is cut to 128 bytes: the name is for people, the header
+// of the file says which job it is.
 std::string RingFileName(std::string_view job, uint32_t task, uint32_t pid, uint32_t copy);
 
 }  // namespace tacho::client
