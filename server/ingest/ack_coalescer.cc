@@ -1,0 +1,70 @@
+#include "server/ingest/ack_coalescer.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tacho::server {
+
+void AckCoalescer::SetAgent(std::string agent_id, uint64_t generation) {
+  absl::MutexLock lock(&mutex_);
+  agent_id_ = std::move(agent_id);
+  generation_ = generation;
+}
+
+void AckCoalescer::Accepted(uint64_t sequence, uint64_t bytes) {
+  options_.total_pending->fetch_add(bytes, std::memory_order_relaxed);
+  absl::MutexLock lock(&mutex_);
+  accepted_sequence_ = std::max(accepted_sequence_, sequence);
+  ++pending_messages_;
+  pending_bytes_ += bytes;
+}
+
+void AckCoalescer::Settled(const absl::Status& status, uint64_t bytes) {
+  options_.total_pending->fetch_sub(bytes, std::memory_order_relaxed);
+  bool wake = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    --pending_messages_;
+    pending_bytes_ -= bytes;
+    if (status.ok()) ack_due_ = true;
+    if (!status.ok() && failure_.ok()) failure_ = status;
+    wake = !std::exchange(woken_, true);
+  }
+  if (wake) options_.wake();
+}
+
+void AckCoalescer::Rejected(v1::Reject::Reason reason, uint64_t samples,
+                            absl::FunctionRef<void(v1::Reject*)> describe) {
+  absl::MutexLock lock(&mutex_);
+  v1::Reject& reject = rejects_[reason];
+  if (reject.samples() == 0) describe(&reject);
+  reject.set_reason(reason);
+  reject.set_samples(reject.samples() + samples);
+}
+
+AckCoalescer::State AckCoalescer::Look() {
+  absl::MutexLock lock(&mutex_);
+  woken_ = false;
+  return {ack_due_, pending_messages_, pending_bytes_, failure_};
+}
+
+v1::Ack AckCoalescer::TakeAck() {
+  v1::Ack ack;
+  std::string agent_id;
+  uint64_t generation = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    // Before the store is asked, so that what becomes durable meanwhile is due again.
+    ack_due_ = false;
+    ack.set_accepted_sequence(accepted_sequence_);
+    for (auto& [reason, reject] : rejects_) *ack.add_rejects() = std::move(reject);
+    rejects_.clear();
+    agent_id = agent_id_;
+    generation = generation_;
+  }
+  SetDurable(options_.store->DurableSequences(agent_id, generation), &ack);
+  ack.set_clock_unix_ns(absl::ToUnixNanos(options_.now()));
+  return ack;
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,342 @@
+#include "server/ingest/admission.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/grpc_status.h"
+#include "server/ingest/text_rules.h"
+
+namespace tacho::server {
+namespace {
+
+// Stated in proto/tacho/v1/ingest.proto: enough for any honest agent, little enough that a hostile
+// one cannot fill memory with what is kept per stream or job.
+constexpr size_t kMaxAgentIdBytes = 128;
+constexpr size_t kMaxVersionBytes = 64;
+constexpr int kMaxIdentityLabels = 32;
+constexpr size_t kMaxAttributes = 256;
+constexpr size_t kMaxKeyBytes = 128;
+constexpr size_t kMaxAttributeBytes = 4096;
+constexpr size_t kMaxKindBytes = 128;
+constexpr size_t kMaxMessageBytes = 1024;
+constexpr size_t kMaxEventFields = 32;
+constexpr size_t kMaxFieldBytes = 1024;
+constexpr size_t kMaxReasonBytes = 1024;
+// A counter never gets there; above it the arithmetic of ranges would overflow.
+constexpr uint64_t kMaxSequence = uint64_t{1} << 62;
+
+storage::Source ToSource(const v1::Source& source) {
+  storage::Source result;
+  result.job = source.job();
+  if (source.has_task()) result.task = source.task();
+  result.attempt = source.attempt();
+  result.host = source.host();
+  return result;
+}
+
+template <typename T>
+std::span<const T> SpanOf(const google::protobuf::RepeatedField<T>& field) {
+  return {field.data(), static_cast<size_t>(field.size())};
+}
+
+std::string Indexed(absl::string_view list, int index, absl::string_view field) {
+  return absl::StrCat(list, "[", index, "].", field);
+}
+
+}  // namespace
+
+Admission::Admission(AdmissionOptions options) : options_(std::move(options)) {}
+
+absl::Status Admission::Refuse(Refusal reason, absl::Status status) const {
+  options_.metrics->MessageRefused(reason);
+  return status;
+}
+
+absl::Status Admission::RefuseField(Refusal reason, absl::string_view field,
+                                    absl::string_view problem) const {
+  return Refuse(reason, InvalidFieldError(field, problem));
+}
+
+absl::Status Admission::RefuseEncoding() const {
+  return RefuseField(Refusal::kEncoding, "message",
+                     "not a tacho.v1.ClientMessage: damaged, or a string that is not UTF-8");
+}
+
+absl::Status Admission::CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const {
+  if (draining_.load(std::memory_order_relaxed)) {
+    return Refuse(Refusal::kDraining, absl::UnavailableError("the collector is shutting down"));
+  }
+  const auto kind = untrusted.message_case();
+  if (kind == v1::ClientMessage::MESSAGE_NOT_SET) {
+    return RefuseField(Refusal::kUnknown, "message",
+                       "none that this version of the collector knows");
+  }
+  if (kind == v1::ClientMessage::kHello && hello_seen) {
+    return Refuse(Refusal::kRepeated,
+                  absl::FailedPreconditionError("hello: already received on this stream"));
+  }
+  if (kind != v1::ClientMessage::kHello && !hello_seen) {
+    return Refuse(Refusal::kNoHello,
+                  absl::FailedPreconditionError("hello: must be the first message of a stream"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Admission::CheckSequence(absl::string_view field, uint64_t sequence) const {
+  if (sequence >= 1 && sequence <= kMaxSequence) return absl::OkStatus();
+  return RefuseField(Refusal::kSequence, field,
+                     absl::StrCat(sequence, " is not between 1 and ", kMaxSequence));
+}
+
+absl::Status Admission::CheckText(absl::string_view field, absl::string_view problem) const {
+  return problem.empty() ? absl::OkStatus() : RefuseField(Refusal::kText, field, problem);
+}
+
+absl::Status Admission::CheckHello(const v1::Hello& untrusted) const {
+  if (untrusted.spool_generation() == 0) {
+    return RefuseField(Refusal::kSequence, "hello.spool_generation", "must not be 0");
+  }
+  if (auto s = CheckSequence("hello.first_sequence", untrusted.first_sequence()); !s.ok()) return s;
+  if (untrusted.identity_size() > kMaxIdentityLabels) {
+    return RefuseField(Refusal::kTooLarge, "hello.identity",
+                       absl::StrCat("has ", untrusted.identity_size(), " labels; at most ",
+                                    kMaxIdentityLabels, " are allowed"));
+  }
+  if (auto s = CheckText("hello.agent_id", TextProblem(untrusted.agent_id(), 1, kMaxAgentIdBytes));
+      !s.ok()) {
+    return s;
+  }
+  if (auto s = CheckText("hello.version", TextProblem(untrusted.version(), 0, kMaxVersionBytes));
+      !s.ok()) {
+    return s;
+  }
+  for (int i = 0; i < untrusted.identity_size(); ++i) {
+    const v1::Label& label = untrusted.identity(i);
+    std::string problem = LabelNameProblem(label.name());
+    if (problem.empty()) problem = LabelValueProblem(label.value());
+    if (problem.empty()) continue;
+    return CheckText(Indexed("hello.identity", i, "name or value"), problem);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Admission::CheckSource(absl::string_view field, const v1::Source& source) const {
+  if (auto s = CheckText(absl::StrCat(field, ".job"), TextProblem(source.job(), 1, kMaxJobBytes));
+      !s.ok()) {
+    return s;
+  }
+  return CheckText(absl::StrCat(field, ".host"), TextProblem(source.host(), 1, kMaxHostBytes));
+}
+
+absl::StatusOr<storage::LayoutDefinition> Admission::AdmitLayout(
+    const v1::Layout& untrusted) const {
+  if (untrusted.id() >= options_.limits.max_layouts_per_stream()) {
+    return RefuseField(Refusal::kTooLarge, "layout.id",
+                       absl::StrCat(untrusted.id(), " is not below Welcome.limits.max_layouts, ",
+                                    options_.limits.max_layouts_per_stream()));
+  }
+  const auto series = static_cast<uint32_t>(untrusted.series_size());
+  if (series == 0) return RefuseField(Refusal::kShape, "layout.series", "must not be empty");
+  if (series > options_.limits.max_series_per_layout()) {
+    return Refuse(Refusal::kTooLarge,
+                  absl::ResourceExhaustedError(absl::StrCat(
+                      "layout.series: has ", series, "; at most ",
+                      options_.limits.max_series_per_layout(), " are allowed: split the layout")));
+  }
+  if (auto s = CheckSource("layout.source", untrusted.source()); !s.ok()) return s;
+  storage::LayoutDefinition definition;
+  definition.source = ToSource(untrusted.source());
+  definition.has_steps = untrusted.has_steps();
+  definition.series.reserve(series);
+  for (int i = 0; i < untrusted.series_size(); ++i) {
+    auto admitted = AdmitSeries(i, untrusted.series(i));
+    if (!admitted.ok()) return admitted.status();
+    definition.series.push_back(*std::move(admitted));
+  }
+  return definition;
+}
+
+absl::StatusOr<storage::SeriesDefinition> Admission::AdmitSeries(
+    int index, const v1::Layout::Series& series) const {
+  const auto field = [index](absl::string_view name) {
+    return Indexed("layout.series", index, name);
+  };
+  const auto labels = static_cast<uint32_t>(series.labels_size());
+  if (labels > options_.limits.max_labels_per_series()) {
+    return RefuseField(Refusal::kTooLarge, field("labels"),
+                       absl::StrCat("has ", labels, "; at most ",
+                                    options_.limits.max_labels_per_series(), " are allowed"));
+  }
+  const v1::Metric& metric = series.metric();
+  if (auto problem = MetricNameProblem(metric.name()); !problem.empty()) {
+    return CheckText(field("metric.name"), problem);
+  }
+  if (auto problem = TextProblem(metric.unit(), 0, kMaxUnitBytes); !problem.empty()) {
+    return CheckText(field("metric.unit"), problem);
+  }
+  if (auto problem = TextProblem(metric.help(), 0, kMaxHelpBytes); !problem.empty()) {
+    return CheckText(field("metric.help"), problem);
+  }
+  if (!v1::MetricType_IsValid(metric.type())) {
+    return CheckText(field("metric.type"), absl::StrCat(metric.type(), " is no metric type"));
+  }
+  storage::SeriesDefinition definition;
+  const auto type = metric.type() == v1::METRIC_TYPE_UNSPECIFIED
+                        ? storage::MetricType::kGauge
+                        : static_cast<storage::MetricType>(metric.type());
+  definition.metric = {metric.name(), type, metric.unit(), metric.help()};
+  for (const v1::Label& label : series.labels()) {
+    if (auto problem = LabelNameProblem(label.name()); !problem.empty()) {
+      return CheckText(field("labels.name"), problem);
+    }
+    if (auto problem = LabelValueProblem(label.value()); !problem.empty()) {
+      return CheckText(field(absl::StrCat("labels.", label.name())), problem);
+    }
+    definition.labels.emplace_back(label.name(), label.value());
+  }
+  std::sort(definition.labels.begin(), definition.labels.end());
+  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
+  const auto twice =
+      std::adjacent_find(definition.labels.begin(), definition.labels.end(), same_name);
+  if (twice == definition.labels.end()) return definition;
+  return CheckText(field("labels"), absl::StrCat("\"", twice->first, "\" is given twice"));
+}
+
+absl::StatusOr<storage::RowsView> Admission::AdmitBatch(const v1::Batch& untrusted,
+                                                        const StreamLayout* layout) const {
+  if (auto s = CheckSequence("batch.sequence", untrusted.sequence()); !s.ok()) return s;
+  const auto rows = static_cast<uint32_t>(untrusted.times_unix_ns_size());
+  if (rows > options_.limits.max_rows_per_batch()) {
+    return Refuse(Refusal::kTooLarge,
+                  absl::ResourceExhaustedError(absl::StrCat(
+                      "batch.times_unix_ns: has ", rows, " rows; at most ",
+                      options_.limits.max_rows_per_batch(), " are allowed: split the batch")));
+  }
+  if (layout == nullptr) {
+    return Refuse(Refusal::kLayout,
+                  absl::FailedPreconditionError(absl::StrCat("batch.layout: ", untrusted.layout(),
+                                                             " is not defined on this stream")));
+  }
+  if (auto s = CheckShape(untrusted, *layout); !s.ok()) return s;
+  const storage::RowsView view{SpanOf(untrusted.times_unix_ns()), SpanOf(untrusted.steps()),
+                               SpanOf(untrusted.values())};
+  for (const int64_t time : view.times) {
+    if (time < 0) {
+      return RefuseField(Refusal::kTime, "batch.times_unix_ns",
+                         absl::StrCat(time, " is before 1970; expected ns since the Unix epoch"));
+    }
+  }
+  return view;
+}
+
+absl::Status Admission::CheckShape(const v1::Batch& batch, const StreamLayout& layout) const {
+  const uint64_t rows = static_cast<uint64_t>(batch.times_unix_ns_size());
+  if (rows == 0) return RefuseField(Refusal::kShape, "batch.times_unix_ns", "must not be empty");
+  const uint64_t steps = static_cast<uint64_t>(batch.steps_size());
+  if (steps != (layout.has_steps ? rows : 0)) {
+    return RefuseField(Refusal::kShape, "batch.steps",
+                       absl::StrCat("has ", steps, " entries for ", rows, " rows of a layout ",
+                                    layout.has_steps ? "with steps" : "without steps"));
+  }
+  const uint64_t values = static_cast<uint64_t>(batch.values_size());
+  if (values == rows * layout.width) return absl::OkStatus();
+  return RefuseField(Refusal::kShape, "batch.values",
+                     absl::StrCat("has ", values, " entries; ", rows, " rows × ", layout.width,
+                                  " series are ", rows * layout.width));
+}
+
+absl::Status Admission::CheckEntries(absl::string_view field,
+                                     const google::protobuf::Map<std::string, std::string>& entries,
+                                     size_t max_entries, size_t max_value_bytes) const {
+  if (entries.size() > max_entries) {
+    return RefuseField(
+        Refusal::kTooLarge, field,
+        absl::StrCat("has ", entries.size(), " entries; at most ", max_entries, " are allowed"));
+  }
+  for (const auto& [key, value] : entries) {
+    if (auto problem = TextProblem(key, 1, kMaxKeyBytes); !problem.empty()) {
+      return CheckText(field, absl::StrCat("a key ", problem));
+    }
+    if (auto problem = TextProblem(value, 0, max_value_bytes); !problem.empty()) {
+      return CheckText(absl::StrCat(field, ".", key), problem);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<storage::Event> Admission::AdmitEvent(const v1::Event& untrusted) const {
+  if (auto s = CheckSequence("event.sequence", untrusted.sequence()); !s.ok()) return s;
+  if (auto s = CheckEntries("event.fields", untrusted.fields(), kMaxEventFields, kMaxFieldBytes);
+      !s.ok()) {
+    return s;
+  }
+  if (auto s = CheckSource("event.source", untrusted.source()); !s.ok()) return s;
+  if (auto s = CheckText("event.kind", TextProblem(untrusted.kind(), 1, kMaxKindBytes)); !s.ok()) {
+    return s;
+  }
+  if (auto s = CheckText("event.message", TextProblem(untrusted.message(), 0, kMaxMessageBytes));
+      !s.ok()) {
+    return s;
+  }
+  if (untrusted.time_unix_ns() < 0) {
+    return RefuseField(Refusal::kTime, "event.time_unix_ns",
+                       absl::StrCat(untrusted.time_unix_ns(), " is before 1970"));
+  }
+  storage::Event event;
+  event.source = ToSource(untrusted.source());
+  event.time_ns = untrusted.time_unix_ns();
+  if (untrusted.has_step()) event.step = untrusted.step();
+  event.kind = untrusted.kind();
+  event.message = untrusted.message();
+  event.fields.insert(untrusted.fields().begin(), untrusted.fields().end());
+  return event;
+}
+
+absl::StatusOr<storage::Attributes> Admission::AdmitAttributes(
+    const v1::Attributes& untrusted) const {
+  if (auto s = CheckSequence("attributes.sequence", untrusted.sequence()); !s.ok()) return s;
+  if (auto s =
+          CheckEntries("attributes.values", untrusted.values(), kMaxAttributes, kMaxAttributeBytes);
+      !s.ok()) {
+    return s;
+  }
+  if (auto s = CheckText("attributes.job", TextProblem(untrusted.job(), 1, kMaxJobBytes));
+      !s.ok()) {
+    return s;
+  }
+  storage::Attributes attributes;
+  attributes.job = untrusted.job();
+  attributes.attempt = untrusted.attempt();
+  attributes.values.insert(untrusted.values().begin(), untrusted.values().end());
+  return attributes;
+}
+
+absl::StatusOr<storage::SequenceRange> Admission::AdmitGap(const v1::Gap& untrusted) const {
+  if (auto s = CheckSequence("gap.sequence", untrusted.sequence()); !s.ok()) return s;
+  const storage::SequenceRange lost{untrusted.lost().first(), untrusted.lost().last()};
+  if (auto s = CheckSequence("gap.lost.first", lost.first); !s.ok()) return s;
+  if (auto s = CheckSequence("gap.lost.last", lost.last); !s.ok()) return s;
+  if (lost.first > lost.last) {
+    return RefuseField(Refusal::kSequence, "gap.lost",
+                       absl::StrCat("first ", lost.first, " is after last ", lost.last));
+  }
+  if (lost.first <= untrusted.sequence() && untrusted.sequence() <= lost.last) {
+    return RefuseField(Refusal::kSequence, "gap.sequence", "must lie outside gap.lost");
+  }
+  if (auto s = CheckText("gap.reason", TextProblem(untrusted.reason(), 0, kMaxReasonBytes));
+      !s.ok()) {
+    return s;
+  }
+  return lost;
+}
+
+TimeWindow Admission::Window() const {
+  const absl::Time now = options_.now();
+  const bool keeps_all = options_.retention <= absl::ZeroDuration();
+  return {.oldest_ns = keeps_all ? 0 : absl::ToUnixNanos(now - options_.retention),
+          .newest_ns = absl::ToUnixNanos(now + absl::Nanoseconds(options_.limits.max_future()))};
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,97 @@
+// The one place where what an agent sent becomes something that is stored. Everything in a proto is
+// untrusted before it has been here; storage types come out.
+//
+// The order of the checks, each refusal with its status, its field and its reason in the counter
+// tacho_ingest_messages_refused_total:
+//
+//   1 draining   the collector is shutting down             UNAVAILABLE
+//   2 stream     Hello first and once; a message we know    FAILED_PRECONDITION, INVALID_ARGUMENT
+//   3 sequence   at least 1; ranges the right way round     INVALID_ARGUMENT
+//   4 sizes      rows, layouts, series, labels, fields      RESOURCE_EXHAUSTED, and where no
+//                                                           splitting helps INVALID_ARGUMENT
+//   5 texts      names, UTF-8, reserved labels              INVALID_ARGUMENT
+//   6 shape      layout known, times × series == values     FAILED_PRECONDITION, INVALID_ARGUMENT
+//   7 times      before 1970                                INVALID_ARGUMENT
+//
+// A refusal ends the stream. What is left refuses samples, never messages, and is reported in acks:
+//
+//   8 window     rows ahead of our clock or older than the retention are dropped
+//   9 limits     columns of series that the store refused are dropped
+//
+// Bytes of a message are bounded before all this, by gRPC.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/ingest/ingest_metrics.h"
+#include "server/ingest/stream_layout.h"
+#include "storage/event.h"
+#include "storage/sequence_set.h"
+#include "storage/series.h"
+#include "tacho/config/v1/collector.pb.h"
+#include "tacho/v1/ingest.pb.h"
+
+namespace tacho::server {
+
+struct AdmissionOptions {
+  config::v1::Collector::Ingest limits;
+  absl::Duration retention = absl::ZeroDuration();  // Older rows are dropped. Zero keeps all.
+  std::function<absl::Time()> now = absl::Now;
+  IngestMetrics* metrics = nullptr;  // Not owned; must outlive this.
+};
+
+// Thread-safe.
+class Admission {
+ public:
+  explicit Admission(AdmissionOptions options);
+
+  // From now on every message is refused with UNAVAILABLE.
+  void StartDraining() { draining_.store(true, std::memory_order_relaxed); }
+
+  // Steps 1 and 2. First for every message.
+  absl::Status CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const;
+
+  absl::Status CheckHello(const v1::Hello& untrusted) const;
+  absl::StatusOr<storage::LayoutDefinition> AdmitLayout(const v1::Layout& untrusted) const;
+  // `layout` is what the stream knows under the batch's number, nullptr if nothing. Returns the
+  // rows as sent: they point into `untrusted` and have the layout's shape.
+  absl::StatusOr<storage::RowsView> AdmitBatch(const v1::Batch& untrusted,
+                                               const StreamLayout* layout) const;
+  absl::StatusOr<storage::Event> AdmitEvent(const v1::Event& untrusted) const;
+  absl::StatusOr<storage::Attributes> AdmitAttributes(const v1::Attributes& untrusted) const;
+  absl::StatusOr<storage::SequenceRange> AdmitGap(const v1::Gap& untrusted) const;
+
+  // For bytes that are no ClientMessage at all.
+  absl::Status RefuseEncoding() const;
+
+  // What may be stored now (step 8).
+  TimeWindow Window() const;
+
+  const config::v1::Collector::Ingest& limits() const { return options_.limits; }
+  absl::Duration retention() const { return options_.retention; }
+
+ private:
+  absl::Status Refuse(Refusal reason, absl::Status status) const;
+  absl::Status RefuseField(Refusal reason, absl::string_view field,
+                           absl::string_view problem) const;
+  absl::Status CheckSequence(absl::string_view field, uint64_t sequence) const;
+  // OK if `problem` is empty.
+  absl::Status CheckText(absl::string_view field, absl::string_view problem) const;
+  absl::Status CheckSource(absl::string_view field, const v1::Source& source) const;
+  absl::Status CheckEntries(absl::string_view field,
+                            const google::protobuf::Map<std::string, std::string>& entries,
+                            size_t max_entries, size_t max_value_bytes) const;
+  absl::StatusOr<storage::SeriesDefinition> AdmitSeries(int index,
+                                                        const v1::Layout::Series& series) const;
+  absl::Status CheckShape(const v1::Batch& batch, const StreamLayout& layout) const;
+
+  const AdmissionOptions options_;
+  std::atomic<bool> draining_{false};
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,73 @@
+// What the ingest service counts about itself: every metric's name, unit and help in one list.
+#pragma once
+
+#include <cstdint>
+#include <map>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/gauge.h"
+#include "prometheus/histogram.h"
+#include "prometheus/registry.h"
+#include "tacho/v1/ingest.pb.h"
+
+namespace tacho::server {
+
+// Why admission refused a whole message. The order is that of the checks.
+enum class Refusal {
+  kEncoding,  // The bytes are no ClientMessage.
+  kDraining,  // The collector is shutting down.
+  kNoHello,   // Something came before Hello.
+  kRepeated,  // A second Hello.
+  kUnknown,   // No message in it that this version knows.
+  kTooLarge,  // More rows, layouts, series, labels or fields than allowed.
+  kText,      // A name, label or text breaks its rules.
+  kSequence,  // A sequence or range of them is impossible.
+  kLayout,    // A batch names a layout that was not defined.
+  kShape,     // Times, steps and values do not fit together.
+  kTime,      // A time before 1970.
+  kCount_,
+};
+
+// How a stream that sends faster than the disk takes was slowed down.
+enum class Throttling {
+  kFlowControl,  // Reading paused until what it sent was durable.
+  kQueueFull,    // Ended with UNAVAILABLE, as the store's queue was full.
+  kCount_,
+};
+
+// Thread-safe. Refers to the registry that it was made with, which must outlive it.
+class IngestMetrics {
+ public:
+  explicit IngestMetrics(prometheus::Registry* registry);
+
+  void StreamStarted() { streams_.Increment(); }
+  void StreamGone() { streams_.Decrement(); }
+  void StreamEnded(absl::StatusCode code);
+  void MessageRefused(Refusal reason) { refusals_[static_cast<int>(reason)]->Increment(); }
+  void StreamThrottled(Throttling how) { throttlings_[static_cast<int>(how)]->Increment(); }
+  void BatchAdmitted(uint64_t rows, uint64_t samples);
+  void SamplesRejected(v1::Reject::Reason reason, uint64_t samples);
+  void AckSent() { acks_.Increment(); }
+  // How far the agent's clock is ahead of ours, its message's way included.
+  void ClockOffsetSeen(absl::Duration offset) {
+    clock_offset_.Observe(absl::ToDoubleSeconds(offset));
+  }
+
+ private:
+  prometheus::Gauge& streams_;
+  prometheus::Counter& batches_;
+  prometheus::Counter& rows_;
+  prometheus::Counter& samples_;
+  prometheus::Counter& acks_;
+  prometheus::Histogram& clock_offset_;
+  prometheus::Family<prometheus::Counter>& stream_ends_;
+  // Made ahead, so that counting takes no lock and a dashboard sees zeros.
+  prometheus::Counter* refusals_[static_cast<int>(Refusal::kCount_)];
+  prometheus::Counter* throttlings_[static_cast<int>(Throttling::kCount_)];
+  std::map<v1::Reject::Reason, prometheus::Counter*> rejects_;
+};
+
+}  // namespace tacho::server

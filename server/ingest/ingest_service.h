@@ -1,0 +1,70 @@
+// tacho.v1.Ingest: one StreamReactor for each agent that is connected.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "prometheus/registry.h"
+#include "server/ingest/ack_pacer.h"
+#include "server/ingest/admission.h"
+#include "server/ingest/agent_registry.h"
+#include "server/ingest/ingest_metrics.h"
+#include "server/ingest/stream_reactor.h"
+#include "storage/store.h"
+#include "tacho/config/v1/collector.pb.h"
+#include "tacho/v1/ingest.grpc.pb.h"
+
+namespace tacho::server {
+
+struct IngestServiceOptions {
+  storage::Store* store = nullptr;           // Not owned.
+  prometheus::Registry* registry = nullptr;  // Not owned.
+  config::v1::Collector::Ingest limits;
+  absl::Duration retention = absl::ZeroDuration();  // Older rows are dropped. Zero keeps all.
+  uint64_t queue_bytes = 64u << 20;                 // StoreOptions::queue_bytes.
+  // Acknowledgements of a stream are at least this far apart. Longer saves more of the server's
+  // time for a busy stream (half of what a message costs is its Ack), and lets agents hold more
+  // unacked.
+  absl::Duration ack_tick = absl::Milliseconds(50);
+  std::function<absl::Time()> now = absl::Now;
+  std::string version;
+};
+
+// Thread-safe. To be destroyed after the gRPC server has shut down and the store is closed: the
+// store's callbacks reach into it.
+class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::Ingest::Service> {
+ public:
+  explicit IngestService(IngestServiceOptions options);
+  ~IngestService() override;
+
+  ByteStreamReactor* Stream(grpc::CallbackServerContext* context) override;
+
+  // Refuses new streams and messages from now on, and finishes each stream with UNAVAILABLE as soon
+  // as what it sent is durable and acknowledged. Returns whether all were gone before `deadline`.
+  bool Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void OnGone(uint64_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  IngestMetrics metrics_;
+  Admission admission_;
+  AgentRegistry agents_;
+  PendingBytes total_pending_{0};
+  StreamContext context_;
+
+  absl::Mutex mutex_;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t last_stream_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Not owned: a stream owns itself and says when it is gone.
+  absl::flat_hash_map<uint64_t, std::weak_ptr<StreamReactor>> streams_ ABSL_GUARDED_BY(mutex_);
+
+  AckPacer pacer_;  // Last: its thread uses the others.
+};
+
+}  // namespace tacho::server

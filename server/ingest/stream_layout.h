@@ -1,0 +1,67 @@
+// A layout as one stream knows it, and the rows of a batch that fit it after admission.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "storage/rows.h"
+#include "storage/series.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+
+// What the agent sends for a layout that it defined, and what of it is stored.
+struct StreamLayout {
+  storage::LayoutPtr layout;  // nullptr if a limit refused every series.
+  uint32_t width = 0;         // Columns as the agent sends them.
+  bool has_steps = false;
+  std::vector<uint32_t> columns;  // Those stored, ascending; empty if all are.
+  std::string first_series;       // As metric{labels}, to name in an ack.
+
+  // Series that one limit refused.
+  struct Refused {
+    uint32_t series = 0;
+    std::string example;
+  };
+  Refused by_store_limit;
+  Refused by_job_limit;
+
+  uint32_t stored_width() const { return width - by_store_limit.series - by_job_limit.series; }
+
+  static StreamLayout Of(const storage::LayoutDefinition& definition,
+                         const storage::Store::Registration& registration);
+};
+
+// "loss{chip="3"}".
+std::string DescribeSeries(const storage::SeriesDefinition& series);
+
+// Times that may be stored, both ends included; ns since the Unix epoch.
+struct TimeWindow {
+  int64_t oldest_ns = 0;
+  int64_t newest_ns = 0;
+};
+
+// The part of a batch that is stored. Points into the batch where everything of it is, else into
+// copies of its own, which are used again by the next Select(). Not thread-safe.
+class RowSelection {
+ public:
+  // `rows` must have the shape of `layout` as sent, and outlive this selection's use.
+  void Select(const storage::RowsView& rows, const StreamLayout& layout, const TimeWindow& window);
+
+  const storage::RowsView& rows() const { return selected_; }
+  uint64_t future_rows() const { return future_rows_; }
+  uint64_t old_rows() const { return old_rows_; }
+
+ private:
+  void CopyRow(const storage::RowsView& rows, const StreamLayout& layout, size_t row);
+
+  storage::RowsView selected_;
+  uint64_t future_rows_ = 0;
+  uint64_t old_rows_ = 0;
+  std::vector<int64_t> times_;
+  std::vector<int64_t> steps_;
+  std::vector<double> values_;
+};
+
+}  // namespace tacho::server

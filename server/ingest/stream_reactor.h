@@ -1,0 +1,117 @@
+// One stream of one agent: gRPC's reads and writes around a StreamSession.
+//
+// Reading: one read at a time; each message is handled to its end on gRPC's thread before the next
+// read starts. A stream whose messages wait for the disk in too great number is not read from until
+// they are durable; HTTP/2 flow control then holds the agent back.
+//
+// Writing: at most one write at a time, of Welcome or of an Ack that covers all that became durable
+// since the last. Started by Advance(), which is called whenever something may have changed.
+//
+// Ending: for whatever reason, End() is noted; when every accepted message has settled and the last
+// Ack is out, the stream is finished with that status. A broken connection skips the waiting.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/server_callback.h"
+#include "server/ingest/ack_coalescer.h"
+#include "server/ingest/ack_pacer.h"
+#include "server/ingest/stream_session.h"
+#include "tacho/v1/ingest.pb.h"
+
+namespace tacho::server {
+
+// Messages are taken as bytes and parsed here: gRPC's own parsing would make a damaged message look
+// like the end of the stream.
+using ByteStreamReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// What all streams share. Nothing is owned; everything must outlive them.
+struct StreamContext {
+  SessionContext session;
+  AckPacer* pacer = nullptr;
+  PendingBytes* total_pending = nullptr;
+  // Reading pauses above either, while the stream itself has something pending.
+  uint64_t max_stream_pending_bytes = 0;
+  uint64_t max_total_pending_bytes = 0;
+  // Called when gRPC is done with the stream.
+  std::function<void(uint64_t stream)> on_gone;
+};
+
+// Thread-safe where it says so. Owns itself until gRPC is done with it; the store's callbacks and
+// the pacer may keep it longer, and find it finished.
+class StreamReactor final : public ByteStreamReactor,
+                            public Paced,
+                            public std::enable_shared_from_this<StreamReactor> {
+ public:
+  // `stream` is unique among live streams.
+  static std::shared_ptr<StreamReactor> Start(const StreamContext* context, uint64_t stream);
+
+  // Ends the stream; the first status given counts. Thread-safe.
+  void End(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // gRPC's.
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+  // The pacer's.
+  void OnTick() override { Advance(); }
+
+ private:
+  // What Advance() found to do; at most one.
+  enum class Step { kNone, kWelcome, kAck, kRead, kFinish };
+
+  StreamReactor(const StreamContext* context, uint64_t stream);
+
+  // Handles the message in read_buffer_.
+  absl::Status Receive();
+  bool IsEnding() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Starts the next read, or notes that it waits for the disk.
+  void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayRead(uint64_t pending_bytes) const;
+  // Does what is due: one write, the next read, the end. Thread-safe.
+  void Advance() ABSL_LOCKS_EXCLUDED(mutex_);
+  Step NextStep(const AckCoalescer::State& acks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status StoreFailure(const absl::Status& failure) const;
+  void Write(const v1::ServerMessage& message);
+  void ReadAgain() ABSL_LOCKS_EXCLUDED(mutex_);
+  void FinishWith(const absl::Status& status);
+
+  const StreamContext& context_;
+  const uint64_t stream_;
+  std::shared_ptr<StreamReactor> self_;  // Until OnDone().
+  std::shared_ptr<AckCoalescer> acks_;
+
+  // For the thread of the one read, and of the one write, that is under way.
+  std::unique_ptr<StreamSession> session_;
+  grpc::ByteBuffer read_buffer_;
+  grpc::ByteBuffer write_buffer_;
+
+  absl::Mutex mutex_;
+  std::optional<v1::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);  // To be written.
+  bool read_waits_ ABSL_GUARDED_BY(mutex_) = false;             // For the disk.
+  // While either is set no other step begins, so that gRPC's call cannot end under it.
+  bool starting_read_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;    // Nothing reaches the agent.
+  bool finished_ ABSL_GUARDED_BY(mutex_) = false;  // Nothing may be started any more.
+  std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A stream that is finished before it began.
+class RefusedStream final : public ByteStreamReactor {
+ public:
+  explicit RefusedStream(const absl::Status& status, uint64_t stream);
+  void OnDone() override { delete this; }
+};
+
+}  // namespace tacho::server

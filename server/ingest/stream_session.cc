@@ -1,0 +1,204 @@
+#include "server/ingest/stream_session.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tacho::server {
+namespace {
+
+// Stands for what a message without rows keeps busy while it waits for the disk.
+constexpr uint64_t kSmallMessageBytes = 1024;
+
+uint64_t BytesOf(const storage::RowsView& rows) {
+  return rows.times.size_bytes() + rows.steps.size_bytes() + rows.values.size_bytes();
+}
+
+}  // namespace
+
+StreamSession::StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks,
+                             uint64_t stream, std::function<void()> evict)
+    : context_(*context), acks_(std::move(acks)), stream_(stream), evict_(std::move(evict)) {}
+
+absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
+    const v1::ClientMessage& untrusted) {
+  if (auto s = context_.admission->CheckStream(untrusted, hello_seen_); !s.ok()) return s;
+  absl::Status status;
+  switch (untrusted.message_case()) {
+    case v1::ClientMessage::kHello: {
+      auto welcome = HandleHello(untrusted.hello());
+      if (!welcome.ok()) return welcome.status();
+      return std::optional<v1::Welcome>(*std::move(welcome));
+    }
+    case v1::ClientMessage::kLayout:
+      status = HandleLayout(untrusted.layout());
+      break;
+    case v1::ClientMessage::kBatch:
+      status = HandleBatch(untrusted.batch());
+      break;
+    case v1::ClientMessage::kEvent:
+      status = HandleEvent(untrusted.event());
+      break;
+    case v1::ClientMessage::kAttributes:
+      status = HandleAttributes(untrusted.attributes());
+      break;
+    case v1::ClientMessage::kGap:
+      status = HandleGap(untrusted.gap());
+      break;
+    case v1::ClientMessage::MESSAGE_NOT_SET:
+      break;  // Refused above.
+  }
+  if (!status.ok()) return status;
+  return std::optional<v1::Welcome>();
+}
+
+absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untrusted) {
+  if (auto s = context_.admission->CheckHello(untrusted); !s.ok()) return s;
+  if (auto s = context_.agents->Claim(untrusted.agent_id(), untrusted.spool_generation(), stream_,
+                                      evict_);
+      !s.ok()) {
+    return s;
+  }
+  hello_seen_ = true;
+  origin_.agent_id = untrusted.agent_id();
+  origin_.generation = untrusted.spool_generation();
+  acks_->SetAgent(origin_.agent_id, origin_.generation);
+  const auto durable = context_.store->DurableSequences(origin_.agent_id, origin_.generation);
+  CloseHoles(durable, untrusted.first_sequence());
+
+  const absl::Time now = context_.now();
+  if (untrusted.clock_unix_ns() != 0) {
+    context_.metrics->ClockOffsetSeen(absl::FromUnixNanos(untrusted.clock_unix_ns()) - now);
+  }
+  const auto& limits = context_.admission->limits();
+  v1::Welcome welcome;
+  SetDurable(durable, &welcome);
+  welcome.mutable_limits()->set_max_message_bytes(
+      static_cast<uint32_t>(limits.max_message_bytes()));
+  welcome.mutable_limits()->set_max_rows_per_batch(limits.max_rows_per_batch());
+  welcome.mutable_limits()->set_max_layouts(limits.max_layouts_per_stream());
+  welcome.mutable_limits()->set_max_series_per_layout(limits.max_series_per_layout());
+  welcome.set_clock_unix_ns(absl::ToUnixNanos(now));
+  welcome.set_echo_unix_ns(untrusted.clock_unix_ns());
+  welcome.set_version(context_.version);
+  return welcome;
+}
+
+void StreamSession::CloseHoles(const storage::SequenceSet& durable, uint64_t first_sequence) {
+  uint64_t next = durable.watermark() + 1;
+  const auto close = [this](storage::SequenceRange lost) {
+    origin_.sequence = 0;
+    context_.store->AppendGap(origin_, lost, 0, "no longer in the agent's spool",
+                              Accept(0, kSmallMessageBytes));
+  };
+  for (const storage::SequenceRange& ahead : durable.ahead()) {
+    if (next >= first_sequence) return;
+    close({next, std::min(ahead.first, first_sequence) - 1});
+    next = ahead.last + 1;
+  }
+  if (next < first_sequence) close({next, first_sequence - 1});
+}
+
+absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
+  auto definition = context_.admission->AdmitLayout(untrusted);
+  if (!definition.ok()) return definition.status();
+  auto registration = context_.store->RegisterLayout(*definition);
+  if (!registration.ok()) {
+    const absl::Status& status = registration.status();
+    return absl::Status(status.code(), absl::StrCat("layout.series: ", status.message()));
+  }
+  layouts_[untrusted.id()] = StreamLayout::Of(*definition, *registration);
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
+  const auto known = layouts_.find(untrusted.layout());
+  const StreamLayout* layout = known == layouts_.end() ? nullptr : &known->second;
+  const auto sent = context_.admission->AdmitBatch(untrusted, layout);
+  if (!sent.ok()) return sent.status();
+
+  selection_.Select(*sent, *layout, context_.admission->Window());
+  const storage::RowsView& rows = selection_.rows();
+  Reject(*layout, sent->times.size());
+  origin_.sequence = untrusted.sequence();
+  if (layout->layout == nullptr || rows.times.empty()) {
+    // Nothing is left to store but that this sequence is done with.
+    context_.store->AppendGap(origin_, {origin_.sequence, origin_.sequence}, sent->times.size(),
+                              "every sample was refused",
+                              Accept(origin_.sequence, kSmallMessageBytes));
+    return absl::OkStatus();
+  }
+  context_.metrics->BatchAdmitted(rows.times.size(), rows.values.size());
+  context_.store->AppendRows(origin_, layout->layout, rows,
+                             Accept(origin_.sequence, BytesOf(rows)));
+  return absl::OkStatus();
+}
+
+void StreamSession::Reject(const StreamLayout& layout, uint64_t rows_sent) {
+  const auto& limits = context_.admission->limits();
+  const auto limit_detail = [](const char* key, uint64_t limit) {
+    return absl::StrCat(key, " is ", limit, "; drop labels or metrics, or raise it");
+  };
+  CountRejected(v1::Reject::REASON_SERIES_LIMIT, rows_sent * layout.by_store_limit.series,
+                layout.by_store_limit.example,
+                [&] { return limit_detail("ingest.max_series", limits.max_series()); });
+  CountRejected(v1::Reject::REASON_JOB_LIMIT, rows_sent * layout.by_job_limit.series,
+                layout.by_job_limit.example, [&] {
+                  return limit_detail("ingest.max_series_per_job", limits.max_series_per_job());
+                });
+  CountRejected(v1::Reject::REASON_FUTURE, selection_.future_rows() * layout.stored_width(),
+                layout.first_series, [&] {
+                  return absl::StrCat("more than ",
+                                      absl::FormatDuration(absl::Nanoseconds(limits.max_future())),
+                                      " ahead of the collector's clock; set the host's clock");
+                });
+  CountRejected(v1::Reject::REASON_TOO_OLD, selection_.old_rows() * layout.stored_width(),
+                layout.first_series, [&] {
+                  return absl::StrCat("older than storage.retention, ",
+                                      absl::FormatDuration(context_.admission->retention()));
+                });
+}
+
+void StreamSession::CountRejected(v1::Reject::Reason reason, uint64_t samples,
+                                  const std::string& example,
+                                  absl::FunctionRef<std::string()> detail) {
+  if (samples == 0) return;
+  context_.metrics->SamplesRejected(reason, samples);
+  acks_->Rejected(reason, samples, [&](v1::Reject* reject) {
+    reject->set_example(example);
+    reject->set_detail(detail());
+  });
+}
+
+absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
+  const auto event = context_.admission->AdmitEvent(untrusted);
+  if (!event.ok()) return event.status();
+  origin_.sequence = untrusted.sequence();
+  context_.store->AppendEvent(origin_, *event, Accept(origin_.sequence, kSmallMessageBytes));
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::HandleAttributes(const v1::Attributes& untrusted) {
+  const auto attributes = context_.admission->AdmitAttributes(untrusted);
+  if (!attributes.ok()) return attributes.status();
+  origin_.sequence = untrusted.sequence();
+  context_.store->AppendAttributes(origin_, *attributes,
+                                   Accept(origin_.sequence, untrusted.ByteSizeLong()));
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::HandleGap(const v1::Gap& untrusted) {
+  const auto lost = context_.admission->AdmitGap(untrusted);
+  if (!lost.ok()) return lost.status();
+  origin_.sequence = untrusted.sequence();
+  context_.store->AppendGap(origin_, *lost, untrusted.rows(), untrusted.reason(),
+                            Accept(origin_.sequence, kSmallMessageBytes));
+  return absl::OkStatus();
+}
+
+storage::AppendDone StreamSession::Accept(uint64_t sequence, uint64_t bytes) {
+  acks_->Accepted(sequence, bytes);
+  return [acks = acks_, bytes](const absl::Status& status) { acks->Settled(status, bytes); };
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,74 @@
+// The protocol of one stream, without the stream: messages in, what to answer out. Hello makes a
+// Welcome; Layouts are registered; Batch, Event, Attributes and Gap go through admission to the
+// store, which settles them with the stream's AckCoalescer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/ingest/ack_coalescer.h"
+#include "server/ingest/admission.h"
+#include "server/ingest/agent_registry.h"
+#include "server/ingest/ingest_metrics.h"
+#include "server/ingest/stream_layout.h"
+#include "storage/store.h"
+#include "tacho/v1/ingest.pb.h"
+
+namespace tacho::server {
+
+// What all streams share. Nothing is owned; everything must outlive them.
+struct SessionContext {
+  storage::Store* store = nullptr;
+  const Admission* admission = nullptr;
+  AgentRegistry* agents = nullptr;
+  IngestMetrics* metrics = nullptr;
+  std::function<absl::Time()> now = absl::Now;
+  std::string version;  // Told in Welcome.
+};
+
+// One thread at a time.
+class StreamSession {
+ public:
+  // `stream` is unique among live streams; `evict` ends this one when a newer takes over.
+  StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks, uint64_t stream,
+                std::function<void()> evict);
+
+  // Handles one message; a Welcome is what must be sent before any Ack. An error ends the stream
+  // with that status once what came before has settled: proto/tacho/v1/ingest.proto has the codes.
+  absl::StatusOr<std::optional<v1::Welcome>> Handle(const v1::ClientMessage& untrusted);
+
+ private:
+  absl::StatusOr<v1::Welcome> HandleHello(const v1::Hello& untrusted);
+  absl::Status HandleLayout(const v1::Layout& untrusted);
+  absl::Status HandleBatch(const v1::Batch& untrusted);
+  absl::Status HandleEvent(const v1::Event& untrusted);
+  absl::Status HandleAttributes(const v1::Attributes& untrusted);
+  absl::Status HandleGap(const v1::Gap& untrusted);
+
+  // Marks what the agent's spool no longer holds, and the store never got, as lost.
+  void CloseHoles(const storage::SequenceSet& durable, uint64_t first_sequence);
+  void Reject(const StreamLayout& layout, uint64_t rows_sent);
+  void CountRejected(v1::Reject::Reason reason, uint64_t samples, const std::string& example,
+                     absl::FunctionRef<std::string()> detail);
+  // Counts a message as accepted, and returns what the store calls when it has settled.
+  storage::AppendDone Accept(uint64_t sequence, uint64_t bytes);
+
+  const SessionContext& context_;
+  const std::shared_ptr<AckCoalescer> acks_;
+  const uint64_t stream_;
+  const std::function<void()> evict_;
+
+  bool hello_seen_ = false;
+  storage::Origin origin_;  // Its sequence is that of the message at hand.
+  absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.
+  RowSelection selection_;
+};
+
+}  // namespace tacho::server
