@@ -1,0 +1,26 @@
+#include "agent/sources/make_sources.h"
+
+#include <utility>
+
+#include "agent/sources/tfevents_source.h"
+
+namespace tacho::agent {
+
+absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v1::Agent& config,
+                                                                 const SourceIdentity& identity,
+                                                                 LogCallback log) {
+  std::vector<std::unique_ptr<Source>> sources;
+  const config::v1::Agent::Sources& wanted = config.sources();
+  if (wanted.tfevents().directories_size() > 0) {
+    TfeventsOptions options;
+    options.host = identity.host;
+    options.log = log;
+    absl::StatusOr<std::unique_ptr<TfeventsSource>> tfevents =
+        TfeventsSource::Create(wanted.tfevents(), std::move(options));
+    if (!tfevents.ok()) return tfevents.status();
+    sources.push_back(*std::move(tfevents));
+  }
+  return sources;
+}
+
+}  // namespace tacho::agent

@@ -1,0 +1,26 @@
+// Builds the sources that a configuration asks for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "agent/source.h"
+#include "agent/sources/trouble_log.h"
+#include "tacho/config/v1/agent.pb.h"
+
+namespace tacho::agent {
+
+struct SourceIdentity {
+  std::string host;  // The host label of everything that is sampled. Not empty.
+};
+
+// `log` takes the sources' lines; it may be null and must outlive them.
+//   INVALID_ARGUMENT  a value of the configuration cannot work (a job template that names a group
+//                     which its pattern does not have, …); the text names the key.
+absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v1::Agent& config,
+                                                                 const SourceIdentity& identity,
+                                                                 LogCallback log);
+
+}  // namespace tacho::agent

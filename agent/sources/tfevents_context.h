@@ -1,0 +1,35 @@
+// What the parts of the event file source share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "agent/sources/tfevents_chunk.h"
+#include "agent/sources/tfevents_rows.h"
+#include "agent/sources/trouble_log.h"
+
+namespace tacho::agent {
+
+// Since the source was made.
+struct TfeventsStats {
+  uint64_t scalars = 0;  // Stored.
+  TfeventsSkipped skipped;
+  uint64_t refused = 0;  // Scalars that the sink would not take for another reason than room.
+  uint64_t skipped_records = 0;  // Too long to be looked at.
+  uint64_t dead_files = 0;       // Found damaged.
+  uint64_t replaced_files = 0;
+  uint64_t unreadable = 0;      // Times that a file or directory could not be read.
+  uint64_t unmatched_runs = 0;  // Left out because of their name.
+};
+
+struct TfeventsContext {
+  std::function<absl::Time()> clock =
+      absl::Now;  // Measures work; stored times come from the files.
+  TfeventsChunkLimits limits;
+  TfeventsStats stats;
+  TroubleLog* log = nullptr;
+};
+
+}  // namespace tacho::agent
