@@ -1,0 +1,220 @@
+#include "server/query/across.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "server/aggregate/quantile.h"
+
+namespace tacho::server {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+bool IsQuantile(v1::AggregateFunction function) {
+  return function == v1::AGGREGATE_FUNCTION_P50 || function == v1::AGGREGATE_FUNCTION_P90 ||
+         function == v1::AGGREGATE_FUNCTION_P99;
+}
+
+bool SkipsNan(v1::AggregateFunction function) {
+  return IsQuantile(function) || function == v1::AGGREGATE_FUNCTION_MIN ||
+         function == v1::AGGREGATE_FUNCTION_MAX;
+}
+
+double Quantile(v1::AggregateFunction function) {
+  if (function == v1::AGGREGATE_FUNCTION_P50) return 0.5;
+  return function == v1::AGGREGATE_FUNCTION_P90 ? 0.9 : 0.99;
+}
+
+// The average with infinities; of both signs it is NaN.
+double AverageWithInfinities(const Bucket& bucket) {
+  if (bucket.positive_infinite > 0 && bucket.negative_infinite > 0) return kNan;
+  if (bucket.positive_infinite > 0) return kInfinity;
+  if (bucket.negative_infinite > 0) return -kInfinity;
+  return bucket.Average();
+}
+
+int64_t EarlierStep(int64_t a, int64_t b) {
+  if (a == storage::kNoStep) return b;
+  return b == storage::kNoStep ? a : std::min(a, b);
+}
+
+absl::Status TooManyPlaces() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("an aggregate has more than ", kMaxPlaces,
+                   " steps: give a range of steps, or use the axis of time with max_points"));
+}
+
+absl::Status TooManyValues() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a quantile would hold more than ", kMaxHeldValues,
+                   " values at once: give a shorter range, keep labels apart with aggregation.by, "
+                   "or use AVG, MIN or MAX, which hold none"));
+}
+
+}  // namespace
+
+double EntryOf(const Bucket& bucket, v1::AggregateFunction function) {
+  switch (function) {
+    case v1::AGGREGATE_FUNCTION_MIN:
+      if (bucket.negative_infinite > 0) return -kInfinity;
+      if (bucket.finite > 0) return bucket.min;
+      return bucket.positive_infinite > 0 ? kInfinity : kNan;
+    case v1::AGGREGATE_FUNCTION_MAX:
+      if (bucket.positive_infinite > 0) return kInfinity;
+      if (bucket.finite > 0) return bucket.max;
+      return bucket.negative_infinite > 0 ? -kInfinity : kNan;
+    default:
+      if (bucket.nan > 0 && !SkipsNan(function)) return kNan;
+      return AverageWithInfinities(bucket);
+  }
+}
+
+absl::Status Fold::AddAtStep(const Sample& sample) {
+  return Enter({.position = sample.step,
+                .first_time_ns = sample.time_ns,
+                .last_time_ns = sample.time_ns,
+                .first_step = sample.step,
+                .last_step = sample.step,
+                .attempt = sample.attempt,
+                .count = 1,
+                .non_finite = std::isfinite(sample.value) ? uint64_t{0} : uint64_t{1}},
+               sample.value);
+}
+
+absl::Status Fold::AddBucket(const Bucket& bucket) {
+  return Enter({.position = bucket.index,
+                .first_time_ns = bucket.first_time_ns,
+                .last_time_ns = bucket.last_time_ns,
+                .first_step = bucket.first_step,
+                .last_step = bucket.last_step,
+                .count = bucket.count,
+                .non_finite = bucket.non_finite},
+               EntryOf(bucket, function_));
+}
+
+absl::Status Fold::Enter(const FoldedPlace& piece, double value) {
+  const auto [it, added] =
+      by_position_.try_emplace(piece.position, static_cast<uint32_t>(places_.size()));
+  if (added) {
+    if (places_.size() == kMaxPlaces) return TooManyPlaces();
+    places_.emplace_back().folded = piece;
+  } else {
+    FoldedPlace& folded = places_[it->second].folded;
+    folded.first_time_ns = std::min(folded.first_time_ns, piece.first_time_ns);
+    folded.last_time_ns = std::max(folded.last_time_ns, piece.last_time_ns);
+    folded.first_step = EarlierStep(folded.first_step, piece.first_step);
+    folded.last_step = std::max(folded.last_step, piece.last_step);
+    folded.attempt = std::max(folded.attempt, piece.attempt);
+    folded.count += piece.count;
+    folded.non_finite += piece.non_finite;
+  }
+  if (std::isnan(value) && SkipsNan(function_)) return absl::OkStatus();
+  if (!IsQuantile(function_)) {
+    Update(&places_[it->second], value);
+    return absl::OkStatus();
+  }
+  if (held_.size() == kMaxHeldValues) return TooManyValues();
+  held_.push_back({it->second, value});
+  return absl::OkStatus();
+}
+
+void Fold::Update(Place* place, double value) const {
+  ++place->entered;
+  switch (function_) {
+    case v1::AGGREGATE_FUNCTION_MIN:
+      place->extreme = place->entered == 1 ? value : std::min(place->extreme, value);
+      break;
+    case v1::AGGREGATE_FUNCTION_MAX:
+      place->extreme = place->entered == 1 ? value : std::max(place->extreme, value);
+      break;
+    case v1::AGGREGATE_FUNCTION_STDDEV: {
+      const long double delta = value - place->mean;
+      place->mean += delta / static_cast<long double>(place->entered);
+      place->squares += delta * (value - place->mean);
+      break;
+    }
+    default: place->sum += value;
+  }
+}
+
+double Fold::Result(const Place& place) const {
+  const auto entered = static_cast<long double>(place.entered);
+  switch (function_) {
+    case v1::AGGREGATE_FUNCTION_COUNT: return static_cast<double>(place.entered);
+    case v1::AGGREGATE_FUNCTION_MIN:
+    case v1::AGGREGATE_FUNCTION_MAX: return place.entered == 0 ? kNan : place.extreme;
+    case v1::AGGREGATE_FUNCTION_SUM: return static_cast<double>(place.sum);
+    case v1::AGGREGATE_FUNCTION_AVG: return static_cast<double>(place.sum / entered);
+    case v1::AGGREGATE_FUNCTION_STDDEV:
+      return static_cast<double>(std::sqrt(place.squares / entered));
+    default: return kNan;  // Quantiles come from the values held.
+  }
+}
+
+void Fold::SetQuantiles() {
+  std::sort(held_.begin(), held_.end(), [](const Held& a, const Held& b) {
+    return a.place != b.place ? a.place < b.place : a.value < b.value;
+  });
+  std::vector<double> values;
+  for (size_t i = 0; i < held_.size();) {
+    const uint32_t place = held_[i].place;
+    values.clear();
+    for (; i < held_.size() && held_[i].place == place; ++i) values.push_back(held_[i].value);
+    places_[place].folded.value = QuantileOfSorted(values, Quantile(function_));
+  }
+  held_.clear();
+}
+
+std::vector<FoldedPlace> Fold::Take() {
+  for (Place& place : places_) place.folded.value = Result(place);
+  if (IsQuantile(function_)) SetQuantiles();
+  std::vector<FoldedPlace> taken;
+  taken.reserve(places_.size());
+  for (const Place& place : places_) taken.push_back(place.folded);
+  std::sort(taken.begin(), taken.end(), [](const FoldedPlace& a, const FoldedPlace& b) {
+    return a.position < b.position;
+  });
+  places_.clear();
+  by_position_.clear();
+  return taken;
+}
+
+std::vector<Bucket> ReduceSteps(const std::vector<FoldedPlace>& places, uint32_t max_buckets) {
+  if (places.empty()) return {};
+  const AxisExtent extent{places.front().position, places.back().position};
+  Reducer reducer(BucketGrid(extent, max_buckets), /*by_step=*/true);
+  for (const FoldedPlace& place : places) {
+    const Sample sample{place.last_time_ns, place.position, place.attempt, place.value};
+    Bucket& bucket = reducer.BucketOf(sample);
+    const uint64_t count = bucket.count + place.count;
+    const uint64_t non_finite = bucket.non_finite + place.non_finite;
+    bucket.Add(sample, /*by_step=*/true);
+    bucket.count = count;
+    bucket.non_finite = non_finite;
+  }
+  return reducer.Take();
+}
+
+std::vector<Bucket> AsBuckets(const std::vector<FoldedPlace>& places) {
+  std::vector<Bucket> buckets;
+  buckets.reserve(places.size());
+  for (const FoldedPlace& place : places) {
+    Bucket& bucket = buckets.emplace_back();
+    bucket.index = static_cast<uint32_t>(place.position);
+    bucket.first_time_ns = place.first_time_ns;
+    bucket.last_time_ns = place.last_time_ns;
+    bucket.first_step = place.first_step;
+    bucket.last_step = place.last_step;
+    bucket.min = bucket.max = bucket.first = bucket.last = place.value;
+    bucket.sum = place.value;
+    bucket.finite = 1;
+    bucket.count = place.count;
+    bucket.non_finite = place.non_finite;
+  }
+  return buckets;
+}
+
+}  // namespace tacho::server

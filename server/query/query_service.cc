@@ -1,0 +1,150 @@
+#include "server/query/query_service.h"
+
+#include <utility>
+
+#include "server/grpc_status.h"
+#include "server/query/job_listing.h"
+#include "server/query/listings.h"
+#include "server/query/range_query.h"
+
+namespace tacho::server {
+namespace {
+
+// How long a client waits after a refusal: a query mostly takes less than the first, a restart
+// about the second.
+constexpr absl::Duration kRetryAfterBusy = absl::Seconds(1);
+constexpr absl::Duration kRetryAfterDrain = absl::Seconds(5);
+
+grpc::Status ToGrpc(const absl::Status& status, bool draining) {
+  if (!absl::IsUnavailable(status)) return ToGrpcStatus(status);
+  return ToGrpcStatus(status, draining ? kRetryAfterDrain : kRetryAfterBusy);
+}
+
+}  // namespace
+
+QueryService::QueryService(QueryServiceOptions options)
+    : options_(std::move(options)),
+      metrics_(options_.registry),
+      workers_(options_.limits.max_concurrent()) {}
+
+QueryService::~QueryService() { Drain(); }
+
+void QueryService::Drain() {
+  draining_ = true;
+  workers_.Close();
+}
+
+absl::Status QueryService::RunOnWorker(const char* method, std::function<absl::Status()> work,
+                                       std::function<void(const absl::Status&)> finish) {
+  const absl::Time began = options_.now();
+  metrics_.Began();
+  const auto run = [this, method, began, work = std::move(work), finish = std::move(finish)] {
+    const absl::Status status = work();
+    metrics_.Record(method, status, options_.now() - began);
+    metrics_.Ended();
+    finish(status);
+  };
+  const WorkerPool::Admission admission = workers_.Run(run);
+  if (admission == WorkerPool::Admission::kAccepted) return absl::OkStatus();
+  const absl::Status refusal = absl::UnavailableError(
+      admission == WorkerPool::Admission::kFull
+          ? "as many queries are at work as query.max_concurrent allows: try again"
+          : "the collector is draining");
+  metrics_.Ended();
+  metrics_.Record(method, refusal, options_.now() - began);
+  return refusal;
+}
+
+template <typename Work>
+grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
+                                               grpc::CallbackServerContext* context, Work work) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto finish = [this, reactor](const absl::Status& status) {
+    reactor->Finish(ToGrpc(status, draining_));
+  };
+  const absl::Status taken = RunOnWorker(method, std::move(work), finish);
+  if (!taken.ok()) finish(taken);
+  return reactor;
+}
+
+template <typename Response, typename Work>
+grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
+                                                         grpc::CallbackServerContext* context,
+                                                         Work work) {
+  auto* reactor = new StreamReactor<Response>(
+      context, absl::Nanoseconds(options_.limits.timeout()), options_.now, &draining_);
+  const auto finish = [this, reactor](const absl::Status& status) {
+    reactor->Finish(ToGrpc(status, draining_));
+  };
+  const absl::Status taken =
+      RunOnWorker(method, [reactor, work = std::move(work)] { return work(reactor); }, finish);
+  if (!taken.ok()) finish(taken);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* QueryService::ListJobs(grpc::CallbackServerContext* context,
+                                                 const v1::ListJobsRequest* request,
+                                                 v1::ListJobsResponse* response) {
+  return Answer("ListJobs", context, [this, request, response] {
+    return server::ListJobs(*options_.store, *request, options_.now(), response);
+  });
+}
+
+grpc::ServerUnaryReactor* QueryService::GetJob(grpc::CallbackServerContext* context,
+                                               const v1::GetJobRequest* request,
+                                               v1::GetJobResponse* response) {
+  return Answer("GetJob", context, [this, request, response] {
+    return server::GetJob(*options_.store, *request, response);
+  });
+}
+
+grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::ListSeries(
+    grpc::CallbackServerContext* context, const v1::ListSeriesRequest* request) {
+  return Stream<v1::ListSeriesResponse>(
+      "ListSeries", context, [this, request](StreamReactor<v1::ListSeriesResponse>* reactor) {
+        return server::ListSeries(*options_.store, *request, options_.limits.max_series(),
+                                  reactor->control(),
+                                  [&](const auto& piece) { return reactor->Write(piece); });
+      });
+}
+
+grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
+    grpc::CallbackServerContext* context, const v1::RangeRequest* request) {
+  return Stream<v1::RangeResponse>(
+      "Range", context,
+      [this, request](StreamReactor<v1::RangeResponse>* reactor) -> absl::Status {
+        auto query = RangeQuery::Create(
+            *options_.store, *request,
+            {options_.limits.max_series(), options_.limits.max_samples()}, reactor->control());
+        if (!query.ok()) return query.status();
+        v1::RangeResponse piece;
+        for (uint64_t counted = 0;;) {
+          absl::StatusOr<bool> more = (*query)->Next(&piece);
+          if (!more.ok()) return more.status();
+          if (!*more) return absl::OkStatus();
+          if (absl::Status status = reactor->Write(piece); !status.ok()) return status;
+          metrics_.AddSamples((*query)->samples() - std::exchange(counted, (*query)->samples()));
+        }
+      });
+}
+
+grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Latest(
+    grpc::CallbackServerContext* context, const v1::LatestRequest* request) {
+  return Stream<v1::LatestResponse>(
+      "Latest", context, [this, request](StreamReactor<v1::LatestResponse>* reactor) {
+        return server::Latest(*options_.store, *request, options_.limits.max_series(),
+                              reactor->control(),
+                              [&](const auto& piece) { return reactor->Write(piece); });
+      });
+}
+
+grpc::ServerWriteReactor<v1::ListEventsResponse>* QueryService::ListEvents(
+    grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) {
+  return Stream<v1::ListEventsResponse>(
+      "ListEvents", context, [this, request](StreamReactor<v1::ListEventsResponse>* reactor) {
+        return server::ListEvents(*options_.store, *request, reactor->control(),
+                                  [&](const auto& piece) { return reactor->Write(piece); });
+      });
+}
+
+}  // namespace tacho::server

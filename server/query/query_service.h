@@ -5,6 +5,7 @@
 #include <grpcpp/grpcpp.h>
 #include <prometheus/registry.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 
@@ -52,7 +53,19 @@ class QueryService final : public v1::Query::CallbackService {
       grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) override;
 
  private:
+  // Run `work` on a worker; it returns what the call ends with.
+  template <typename Work>
+  grpc::ServerUnaryReactor* Answer(const char* method, grpc::CallbackServerContext* context,
+                                   Work work);
+  template <typename Response, typename Work>
+  grpc::ServerWriteReactor<Response>* Stream(const char* method,
+                                             grpc::CallbackServerContext* context, Work work);
+  // OK if the work was taken.
+  absl::Status RunOnWorker(const char* method, std::function<absl::Status()> work,
+                           std::function<void(const absl::Status&)> finish);
+
   const QueryServiceOptions options_;
+  std::atomic<bool> draining_ = false;
   QueryMetrics metrics_;
   WorkerPool workers_;
 };

@@ -1,0 +1,85 @@
+#include "server/query/range_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/grpc_status.h"
+
+namespace tacho::server {
+namespace {
+
+uint64_t LimitOr(uint64_t asked, uint64_t fallback, uint64_t most) {
+  return std::min(asked == 0 ? fallback : asked, most);
+}
+
+absl::Status SetSteps(const v1::RangeRequest& request, RangePlan* plan) {
+  if (request.has_steps()) {
+    const v1::StepRange& steps = request.steps();
+    if (steps.has_begin()) plan->read.first_step = steps.begin();
+    if (steps.has_end()) plan->read.last_step = steps.end();
+    if (steps.has_begin() && steps.has_end() && steps.begin() > steps.end()) {
+      return InvalidFieldError("steps.end", "must not be below steps.begin");
+    }
+  }
+  // Rows without a step have no place on the axis of steps nor in a range of them.
+  if ((plan->by_step || request.has_steps()) && !plan->read.first_step.has_value()) {
+    plan->read.first_step = storage::kNoStep + 1;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetAggregation(const v1::RangeRequest& request, RangePlan* plan) {
+  const v1::Aggregation& aggregation = request.aggregation();
+  if (!v1::AggregateFunction_IsValid(aggregation.function())) {
+    return InvalidFieldError("aggregation.function", "is not a function that is known here");
+  }
+  plan->function = aggregation.function();
+  if (!plan->aggregates() && aggregation.by_size() > 0) {
+    return InvalidFieldError("aggregation.function", "is required with aggregation.by");
+  }
+  if (aggregation.by_size() > kMaxByLabels) {
+    return InvalidFieldError("aggregation.by", absl::StrCat("at most ", kMaxByLabels, " labels"));
+  }
+  plan->by.assign(aggregation.by().begin(), aggregation.by().end());
+  std::sort(plan->by.begin(), plan->by.end());
+  plan->by.erase(std::unique(plan->by.begin(), plan->by.end()), plan->by.end());
+  plan->by_attempt = std::erase(plan->by, "attempt") > 0;
+  if (plan->aggregates() && !plan->by_step && plan->max_points == 0) {
+    return InvalidFieldError("max_points", absl::StrCat("is required to aggregate along time, 1 to ",
+                                                        kMaxPoints,
+                                                        ": samples of different series share no "
+                                                        "times, they meet in buckets"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request,
+                                        const RangeLimits& limits) {
+  RangePlan plan;
+  absl::StatusOr<Selection> selection = MakeSelection(request.selector());
+  if (!selection.ok()) return selection.status();
+  plan.selection = *std::move(selection);
+  plan.read.attempt = plan.selection.attempts.only();
+  if (request.has_time()) {
+    absl::Status status = SetTimeRange(request.time(), &plan.read.begin_ns, &plan.read.end_ns);
+    if (!status.ok()) return status;
+  }
+  if (!v1::Axis_IsValid(request.axis())) {
+    return InvalidFieldError("axis", "must be AXIS_TIME or AXIS_STEP");
+  }
+  plan.by_step = request.axis() == v1::AXIS_STEP;
+  plan.max_points = request.max_points();
+  if (plan.max_points > kMaxPoints) {
+    return InvalidFieldError("max_points", absl::StrCat("is at most ", kMaxPoints));
+  }
+  if (absl::Status status = SetSteps(request, &plan); !status.ok()) return status;
+  if (absl::Status status = SetAggregation(request, &plan); !status.ok()) return status;
+  plan.max_series = LimitOr(request.max_series(), kDefaultRangeSeries, limits.max_series);
+  plan.max_samples = LimitOr(request.max_samples(), kDefaultRangeSamples, limits.max_samples);
+  return plan;
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,93 @@
+// The answer to a Range request, one piece at a time: as recorded, reduced, or folded across series.
+//
+//   axis  max_points  aggregation  what is held in memory for one series of the answer
+//   time  -           -            a block of samples
+//   time  N           -            N buckets; samples are read twice, first for their extent
+//   step  -           -            its samples, to be sorted (step_order.h)
+//   step  N           -            N buckets; read twice
+//   step  - or N      yes          one place a step; for quantiles every value (across.h)
+//   time  N           yes          N places; for quantiles N values a series; read twice
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/query/query_control.h"
+#include "server/query/range_plan.h"
+#include "server/query/reduce.h"
+#include "server/query/series_scan.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// One thread at a time. The store and the control must outlive it.
+class RangeQuery {
+ public:
+  // Finds the series.
+  //   INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED  as query.proto says.
+  static absl::StatusOr<std::unique_ptr<RangeQuery>> Create(const storage::Store& store,
+                                                            const v1::RangeRequest& request,
+                                                            const RangeLimits& limits,
+                                                            const QueryControl& control);
+
+  // Replaces *piece with the next; false if there are none left. Series without a sample in the
+  // range have no piece.
+  //   RESOURCE_EXHAUSTED  max_samples, or a limit of step_order.h or across.h.
+  //   DATA_LOSS           as storage has it, and the statuses of QueryControl::Check().
+  absl::StatusOr<bool> Next(v1::RangeResponse* piece);
+
+  // Samples and buckets in the pieces so far.
+  uint64_t samples() const { return samples_; }
+
+ private:
+  // One series of the answer.
+  struct Output {
+    std::vector<storage::SeriesPtr> members;  // One, unless they are folded.
+    std::optional<uint32_t> attempt;          // Kept apart by Aggregation.by.
+  };
+
+  RangeQuery(const storage::Store& store, RangePlan plan, const QueryControl& control);
+
+  void Group(const std::vector<storage::SeriesPtr>& series);
+  SeriesScan Scan(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
+
+  // Prepares the next output: opens scan_, or fills points_ or buckets_.
+  absl::Status Begin(const Output& output);
+  absl::Status BeginFolded(const Output& output);
+  absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
+                                      std::optional<uint32_t> attempt) const;
+  absl::StatusOr<std::vector<Bucket>> ReduceOne(const storage::SeriesPtr& series,
+                                                std::optional<uint32_t> attempt,
+                                                const AxisExtent& extent) const;
+  absl::Status FindTotalExtent();
+
+  // Fills the data of *piece with what is left of the output; false if that is nothing.
+  absl::StatusOr<bool> FillData(v1::RangeResponse* piece);
+  absl::StatusOr<bool> FillFromScan(v1::Points* points);
+  void FillInfo(const Output& output, v1::SeriesInfo* info) const;
+  absl::Status CountSamples(const v1::RangeResponse& piece);
+
+  const storage::Store& store_;
+  const RangePlan plan_;
+  const QueryControl& control_;
+  std::vector<Output> outputs_;
+  std::optional<AxisExtent> total_extent_;  // Of all series: the buckets in which they meet.
+
+  size_t next_output_ = 0;
+  uint32_t series_index_ = 0;
+  bool begun_ = false;    // An output is being returned ...
+  bool started_ = false;  // ... and has had a piece.
+  std::optional<SeriesScan> scan_;
+  storage::SampleBlock block_;  // Of scan_; returned up to block_used_.
+  size_t block_used_ = 0;
+  std::vector<Sample> points_;
+  std::vector<Bucket> buckets_;
+  size_t held_used_ = 0;  // Of points_ or buckets_.
+  uint64_t samples_ = 0;
+};
+
+}  // namespace tacho::server

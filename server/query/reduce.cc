@@ -1,0 +1,83 @@
+#include "server/query/reduce.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tacho::server {
+namespace {
+
+uint64_t WidthFor(const AxisExtent& extent, uint32_t max_buckets) {
+  // Unsigned, so that the extent of all of int64 fits.
+  const uint64_t span = static_cast<uint64_t>(extent.last) - static_cast<uint64_t>(extent.first);
+  return max_buckets <= 1 ? 0 : span / max_buckets + 1;
+}
+
+}  // namespace
+
+void AxisExtent::Include(int64_t position) {
+  first = std::min(first, position);
+  last = std::max(last, position);
+}
+
+BucketGrid::BucketGrid(const AxisExtent& extent, uint32_t max_buckets)
+    : first_(extent.first), width_(WidthFor(extent, max_buckets)) {}
+
+uint32_t BucketGrid::IndexOf(int64_t position) const {
+  if (width_ == 0) return 0;
+  return static_cast<uint32_t>(
+      (static_cast<uint64_t>(position) - static_cast<uint64_t>(first_)) / width_);
+}
+
+void Bucket::Add(const Sample& sample, bool by_step) {
+  if (count == 0 || (by_step && sample.step < first_step)) {
+    first_time_ns = sample.time_ns;
+    first_step = sample.step;
+    first = sample.value;
+  }
+  if (count == 0 || !by_step || sample.step >= last_step) {
+    last_time_ns = sample.time_ns;
+    last_step = sample.step;
+    last = sample.value;
+  }
+  ++count;
+  if (!std::isfinite(sample.value)) ++non_finite;
+  AddValue(sample.value);
+}
+
+void Bucket::AddValue(double value) {
+  if (std::isnan(value)) {
+    ++nan;
+  } else if (std::isinf(value)) {
+    ++(value > 0 ? positive_infinite : negative_infinite);
+  } else {
+    min = finite == 0 ? value : std::min(min, value);
+    max = finite == 0 ? value : std::max(max, value);
+    sum += value;
+    ++finite;
+  }
+}
+
+double Bucket::Average() const {
+  if (finite == 0) return std::numeric_limits<double>::quiet_NaN();
+  return static_cast<double>(sum / static_cast<long double>(finite));
+}
+
+Bucket& Reducer::BucketOf(const Sample& sample) {
+  const uint32_t index = grid_.IndexOf(by_step_ ? sample.step : sample.time_ns);
+  if (newest_ < buckets_.size() && buckets_[newest_].index == index) return buckets_[newest_];
+  const auto [it, added] = places_.try_emplace(index, buckets_.size());
+  if (added) buckets_.emplace_back().index = index;
+  newest_ = it->second;
+  return buckets_[newest_];
+}
+
+std::vector<Bucket> Reducer::Take() {
+  std::vector<Bucket> taken;
+  taken.swap(buckets_);
+  places_.clear();
+  std::sort(taken.begin(), taken.end(),
+            [](const Bucket& a, const Bucket& b) { return a.index < b.index; });
+  return taken;
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,85 @@
+// A series as at most N buckets of equal width. A bucket keeps what a plot must not lose: the
+// extremes, the ends, and that something was not a number.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/query/series_scan.h"
+
+namespace tacho::server {
+
+// Where samples lie along an axis. first > last: there are none.
+struct AxisExtent {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t last = std::numeric_limits<int64_t>::min();
+
+  bool empty() const { return first > last; }
+  void Include(int64_t position);
+};
+
+// Divides an extent into at most `max_buckets` (at least 1) buckets of equal width, a whole number.
+class BucketGrid {
+ public:
+  BucketGrid(const AxisExtent& extent, uint32_t max_buckets);
+
+  // `position` lies in the extent.
+  uint32_t IndexOf(int64_t position) const;
+
+ private:
+  const int64_t first_;
+  const uint64_t width_;  // 0: everything is one bucket.
+};
+
+struct Bucket {
+  uint32_t index = 0;
+  // Of the first and the last sample along the axis.
+  int64_t first_time_ns = 0;
+  int64_t last_time_ns = 0;
+  int64_t first_step = storage::kNoStep;
+  int64_t last_step = storage::kNoStep;
+  double first = 0;
+  double last = 0;
+  // Over finite values; extremes are NaN and the sum is 0 if there is none. The sum is a long double
+  // so that it overflows for no sum of doubles where that type has a longer exponent.
+  double min = std::numeric_limits<double>::quiet_NaN();
+  double max = std::numeric_limits<double>::quiet_NaN();
+  long double sum = 0;
+  uint64_t finite = 0;
+  uint64_t nan = 0;
+  uint64_t positive_infinite = 0;
+  uint64_t negative_infinite = 0;
+  // Samples, and how many of them are NaN or infinite. Of a bucket of folded values: the samples
+  // that went into those.
+  uint64_t count = 0;
+  uint64_t non_finite = 0;
+
+  // `by_step`: the axis. Samples come in ascending time.
+  void Add(const Sample& sample, bool by_step);
+  void AddValue(double value);
+  double Average() const;  // Over finite values; NaN if there is none.
+};
+
+// Not thread-safe.
+class Reducer {
+ public:
+  Reducer(const BucketGrid& grid, bool by_step) : grid_(grid), by_step_(by_step) {}
+
+  void Add(const Sample& sample) { BucketOf(sample).Add(sample, by_step_); }
+  // The bucket of this sample's position. Valid until the next call.
+  Bucket& BucketOf(const Sample& sample);
+
+  // Those with samples, ascending. The reducer is empty afterwards.
+  std::vector<Bucket> Take();
+
+ private:
+  const BucketGrid grid_;
+  const bool by_step_;
+  std::vector<Bucket> buckets_;  // In the order in which they were met.
+  absl::flat_hash_map<uint32_t, size_t> places_;
+  size_t newest_ = 0;  // Place of the bucket that was used last: mostly the next as well.
+};
+
+}  // namespace tacho::server

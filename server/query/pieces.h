@@ -1,0 +1,23 @@
+// Pieces of an answer: small enough for any client's message limit (gRPC's default is 4 MiB), large
+// enough that their number costs nothing.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "server/query/reduce.h"
+#include "server/query/series_scan.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+inline constexpr size_t kSamplesPerPiece = 16'384;  // 28 bytes each: 448 KiB.
+inline constexpr size_t kBucketsPerPiece = 4'096;   // 88 bytes each: 352 KiB.
+
+// Samples [begin, end) of the block.
+void FillPoints(const storage::SampleBlock& block, size_t begin, size_t end, v1::Points* points);
+void FillPoints(std::span<const Sample> samples, v1::Points* points);
+void FillBuckets(std::span<const Bucket> buckets, v1::Buckets* proto);
+
+}  // namespace tacho::server
