@@ -1,0 +1,85 @@
+// A writer at full speed and a reader beside it: no torn row, every row accounted for.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "ring_test_support.h"
+
+namespace tacho::client {
+namespace {
+
+constexpr int kMetrics = 9;
+
+// Value m of row i; a torn row cannot match.
+double ValueOf(int64_t i, int m) { return static_cast<double>(i * 16 + m); }
+
+void WriteRows(Recorder* recorder, int64_t rows, int64_t pause_every) {
+  std::vector<Metric> metrics;
+  for (int m = 0; m < kMetrics; ++m) {
+    metrics.push_back(recorder->Gauge("m" + std::to_string(m), "", ""));
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int m = 0; m < kMetrics; ++m) recorder->Set(metrics[m], ValueOf(i, m));
+    recorder->CommitStep(i, i);
+    if (pause_every != 0 && i % pause_every == 0) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+}
+
+void ExpectWhole(const Everything& read, int64_t* next) {
+  for (const Row& row : read.rows) {
+    ASSERT_GE(row.step, *next);
+    *next = row.step + 1;
+    ASSERT_EQ(row.bits.size(), static_cast<size_t>(kMetrics));
+    for (int m = 0; m < kMetrics; ++m) ASSERT_EQ(row.bits[m], Bits(ValueOf(row.step, m)));
+  }
+}
+
+struct Tally {
+  uint64_t read = 0;
+  uint64_t lost = 0;
+};
+
+Tally ReadBeside(int64_t rows, int64_t pause_every) {
+  TestDirectory directory;
+  Recorder recorder = Recorder::Open(SmallRing(directory));
+  auto reader = OpenReader(recorder.path());
+  std::atomic<bool> done = false;
+  std::thread writer([&] {
+    WriteRows(&recorder, rows, pause_every);
+    done = true;
+  });
+  Tally tally;
+  RingCursor cursor;
+  int64_t next = 0;
+  for (bool last = false; !last;) {
+    last = done;
+    const Everything read = ReadAll(reader.get(), cursor);
+    ExpectWhole(read, &next);
+    tally.read += read.rows.size();
+    tally.lost += read.lost_rows;
+    cursor = read.end;
+  }
+  writer.join();
+  EXPECT_EQ(reader->corruptions(), 0u);
+  return tally;
+}
+
+TEST(RingConcurrencyTest, AWriterThatLapsTheReaderTearsNoRow) {
+  constexpr int64_t kRows = 1'000'000;
+  const Tally tally = ReadBeside(kRows, /*pause_every=*/0);
+  EXPECT_EQ(tally.read + tally.lost, static_cast<uint64_t>(kRows));
+  EXPECT_GT(tally.read, 0u);
+}
+
+TEST(RingConcurrencyTest, AReaderThatKeepsUpLosesNothingOfNote) {
+  constexpr int64_t kRows = 60'000;
+  const Tally tally = ReadBeside(kRows, /*pause_every=*/50);
+  EXPECT_EQ(tally.read + tally.lost, static_cast<uint64_t>(kRows));
+  // Not none: the machine may hold the reader up for a whole lap.
+  EXPECT_GT(tally.read, tally.lost);
+}
+
+}  // namespace
+}  // namespace tacho::client
