@@ -14,7 +14,7 @@ constexpr absl::string_view kReservedNames[] = {"tasks", "hosts", "attempt", "la
 
 std::string SnakeCase(absl::string_view name) {
   std::string snake;
-  bool gap = false;       // Something was left out since the last character.
+  bool gap = false;        // Something was left out since the last character.
   bool was_small = false;  // The last character was a small letter or a digit.
   for (const char c : name) {
     const auto byte = static_cast<unsigned char>(c);

@@ -14,8 +14,8 @@
 
 namespace tacho::server {
 
-// A job that has gone silent stays listed for this long, with no tasks, so that an alert on "no task
-// reports" fires before the job leaves the page.
+// A job that has gone silent stays listed for this long, with no tasks, so that an alert on "no
+// task reports" fires before the job leaves the page.
 inline constexpr absl::Duration kJobLinger = absl::Hours(1);
 
 struct MetricAggregate {
@@ -37,8 +37,8 @@ struct JobAggregate {
 };
 
 // By job name. A series counts with its newest value if a row of it was received within `staleness`
-// before `now`; if two layouts have it (its task was restarted) the newer row counts. A series whose
-// newest row has no value for it is left out, and so are histograms' buckets.
+// before `now`; if two layouts have it (its task was restarted) the newer row counts. A series
+// whose newest row has no value for it is left out, and so are histograms' buckets.
 std::vector<JobAggregate> AggregateJobs(const storage::Store& store, absl::Time now,
                                         absl::Duration staleness);
 

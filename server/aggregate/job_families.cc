@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "server/aggregate/exposition_name.h"
 
 namespace tacho::server {
@@ -93,10 +94,12 @@ void AddJob(const JobAggregate& job, Page* page) {
             static_cast<double>(*job.last_step_min));
 }
 
+// Escaped here: prometheus-cpp writes a help text as it is.
 std::string HelpOf(const storage::Metric& metric) {
-  std::string help = metric.help.empty() ? absl::StrCat("Metric ", metric.name, " of a job.")
-                                         : metric.help;
-  return metric.unit.empty() ? help : absl::StrCat(help, " Unit: ", metric.unit, ".");
+  std::string help =
+      metric.help.empty() ? absl::StrCat("Metric ", metric.name, " of a job.") : metric.help;
+  if (!metric.unit.empty()) absl::StrAppend(&help, " Unit: ", metric.unit, ".");
+  return absl::StrReplaceAll(help, {{"\\", "\\\\"}, {"\n", "\\n"}});
 }
 
 void AddMetric(const Label& job, const MetricAggregate& aggregate, Page* page) {

@@ -6,8 +6,8 @@
 
 namespace tacho::server {
 
-// All but the counts are over the finite values and NaN if there is none: one diverged task must not
-// hide the others, and `non_finite` tells of it.
+// All but the counts are over the finite values and NaN if there is none: one diverged task must
+// not hide the others, and `non_finite` tells of it.
 struct Summary {
   double sum = 0;
   double avg = 0;

@@ -1,5 +1,5 @@
-// The small HTTP side of the collector: a few GET routes, nothing else. Which library serves them is
-// decided in http_server.cc alone (docs/decisions/0001-http-library.md).
+// The small HTTP side of the collector: a few GET routes, nothing else. Which library serves them
+// is decided in http_server.cc alone (docs/decisions/0001-http-library.md).
 #pragma once
 
 #include <functional>
@@ -29,7 +29,8 @@ struct Route {
 };
 
 struct HttpServerOptions {
-  std::string address;  // "127.0.0.1:7412", "[::1]:7412", "localhost:7412"; port 0 takes a free one.
+  std::string
+      address;  // "127.0.0.1:7412", "[::1]:7412", "localhost:7412"; port 0 takes a free one.
   std::vector<Route> routes;
 };
 

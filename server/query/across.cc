@@ -136,21 +136,27 @@ void Fold::Update(Place* place, double value) const {
       place->squares += delta * (value - place->mean);
       break;
     }
-    default: place->sum += value;
+    default:
+      place->sum += value;
   }
 }
 
 double Fold::Result(const Place& place) const {
   const auto entered = static_cast<long double>(place.entered);
   switch (function_) {
-    case v1::AGGREGATE_FUNCTION_COUNT: return static_cast<double>(place.entered);
+    case v1::AGGREGATE_FUNCTION_COUNT:
+      return static_cast<double>(place.entered);
     case v1::AGGREGATE_FUNCTION_MIN:
-    case v1::AGGREGATE_FUNCTION_MAX: return place.entered == 0 ? kNan : place.extreme;
-    case v1::AGGREGATE_FUNCTION_SUM: return static_cast<double>(place.sum);
-    case v1::AGGREGATE_FUNCTION_AVG: return static_cast<double>(place.sum / entered);
+    case v1::AGGREGATE_FUNCTION_MAX:
+      return place.entered == 0 ? kNan : place.extreme;
+    case v1::AGGREGATE_FUNCTION_SUM:
+      return static_cast<double>(place.sum);
+    case v1::AGGREGATE_FUNCTION_AVG:
+      return static_cast<double>(place.sum / entered);
     case v1::AGGREGATE_FUNCTION_STDDEV:
       return static_cast<double>(std::sqrt(place.squares / entered));
-    default: return kNan;  // Quantiles come from the values held.
+    default:
+      return kNan;  // Quantiles come from the values held.
   }
 }
 
@@ -174,9 +180,8 @@ std::vector<FoldedPlace> Fold::Take() {
   std::vector<FoldedPlace> taken;
   taken.reserve(places_.size());
   for (const Place& place : places_) taken.push_back(place.folded);
-  std::sort(taken.begin(), taken.end(), [](const FoldedPlace& a, const FoldedPlace& b) {
-    return a.position < b.position;
-  });
+  std::sort(taken.begin(), taken.end(),
+            [](const FoldedPlace& a, const FoldedPlace& b) { return a.position < b.position; });
   places_.clear();
   by_position_.clear();
   return taken;

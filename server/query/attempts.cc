@@ -21,11 +21,11 @@ absl::Status AttemptCondition::Add(const storage::Matcher& matcher) {
   const bool compares = matcher.op() == storage::Matcher::Op::kEqual ||
                         matcher.op() == storage::Matcher::Op::kNotEqual;
   uint32_t attempt = 0;
-  if (compares && (!absl::SimpleAtoi(matcher.value(), &attempt) ||
-                   absl::StrCat(attempt) != matcher.value())) {
-    return InvalidFieldError("selector.matchers.value",
-                             absl::StrCat("\"attempt\" is a decimal number from 0, not \"",
-                                          matcher.value(), "\""));
+  if (compares &&
+      (!absl::SimpleAtoi(matcher.value(), &attempt) || absl::StrCat(attempt) != matcher.value())) {
+    return InvalidFieldError(
+        "selector.matchers.value",
+        absl::StrCat("\"attempt\" is a decimal number from 0, not \"", matcher.value(), "\""));
   }
   matchers_.push_back(matcher);
   if (matcher.op() == storage::Matcher::Op::kEqual) only_ = attempt;

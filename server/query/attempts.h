@@ -1,5 +1,5 @@
-// Conditions on "attempt". It is no label of a series but a property of each row, so it is taken out
-// of the matchers and applied to what is read.
+// Conditions on "attempt". It is no label of a series but a property of each row, so it is taken
+// out of the matchers and applied to what is read.
 #pragma once
 
 #include <cstdint>

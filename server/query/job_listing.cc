@@ -91,8 +91,8 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
     std::erase_if(jobs, [&](const auto& job) { return job.extent.last_time_ns < since; });
   }
   if (!request.name_pattern().empty()) {
-    auto pattern = storage::Matcher::Create("job", storage::Matcher::Op::kMatches,
-                                            request.name_pattern());
+    auto pattern =
+        storage::Matcher::Create("job", storage::Matcher::Op::kMatches, request.name_pattern());
     if (!pattern.ok()) return InvalidFieldError("name_pattern", pattern.status().message());
     std::erase_if(jobs, [&](const auto& job) { return !pattern->MatchesValue(job.name); });
   }
@@ -139,9 +139,8 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
     if (after.has_value() && !ListingOrder::Before(*after, position)) continue;
     listing.emplace_back(std::move(position), &job);
   }
-  std::sort(listing.begin(), listing.end(), [](const auto& a, const auto& b) {
-    return ListingOrder::Before(a.first, b.first);
-  });
+  std::sort(listing.begin(), listing.end(),
+            [](const auto& a, const auto& b) { return ListingOrder::Before(a.first, b.first); });
   const size_t page = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
   if (listing.size() > page) {
     response->set_next_page_token(Encode(listing[page - 1].first));

@@ -12,8 +12,8 @@ inline constexpr uint32_t kDefaultPageSize = 100;
 inline constexpr uint32_t kMaxPageSize = 10'000;
 
 // Jobs that were seen in the last 5 minutes before the first page come first, by name; then the
-// others, the newest activity first. A running job is seen anew every second: ordered by that alone,
-// it would move in front of the next page's beginning and be missed.
+// others, the newest activity first. A running job is seen anew every second: ordered by that
+// alone, it would move in front of the next page's beginning and be missed.
 //   INVALID_ARGUMENT  the text names the field.
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
                       absl::Time now, v1::ListJobsResponse* response);

@@ -48,15 +48,17 @@ storage::ReadOptions ReadOf(const AttemptCondition& attempts) {
   return read;
 }
 
-absl::StatusOr<std::optional<storage::LatestSample>> NewestAllowed(
-    const storage::Store& store, const storage::SeriesPtr& series, const AttemptCondition& attempts,
-    const QueryControl& control) {
+absl::StatusOr<std::optional<storage::LatestSample>> NewestAllowed(const storage::Store& store,
+                                                                   const storage::SeriesPtr& series,
+                                                                   const AttemptCondition& attempts,
+                                                                   const QueryControl& control) {
   auto newest = store.Latest(series);
   if (!newest.ok() || !newest->has_value() || attempts.Allows((*newest)->attempt)) return newest;
   std::optional<storage::LatestSample> found;
   SeriesScan scan(store, series, ReadOf(attempts), attempts, control);
   absl::Status status = scan.ForEach([&](const Sample& sample) {
-    found = storage::LatestSample{series, sample.time_ns, sample.step, sample.attempt, sample.value};
+    found =
+        storage::LatestSample{series, sample.time_ns, sample.step, sample.attempt, sample.value};
   });
   if (!status.ok()) return status;
   return found;

@@ -32,7 +32,8 @@ std::vector<std::string> NearestNames(absl::string_view name, const std::vector<
     const std::string lower = absl::AsciiStrToLower(known);
     const bool contains =
         !wanted.empty() && (absl::StrContains(lower, wanted) || absl::StrContains(wanted, lower));
-    const size_t difference = std::max(lower.size(), wanted.size()) - std::min(lower.size(), wanted.size());
+    const size_t difference =
+        std::max(lower.size(), wanted.size()) - std::min(lower.size(), wanted.size());
     if (!contains && difference > reach) continue;  // Cannot be within reach: spares the work.
     const size_t distance = EditDistance(wanted, lower);
     if (contains || distance <= reach) near.emplace_back(distance, &known);

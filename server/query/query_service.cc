@@ -71,13 +71,13 @@ template <typename Response, typename Work>
 grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
                                                          grpc::CallbackServerContext* context,
                                                          Work work) {
-  auto* reactor = new StreamReactor<Response>(
-      context, absl::Nanoseconds(options_.limits.timeout()), options_.now, &draining_);
+  auto* reactor = new StreamReactor<Response>(context, absl::Nanoseconds(options_.limits.timeout()),
+                                              options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
     reactor->Finish(ToGrpc(status, draining_));
   };
-  const absl::Status taken =
-      RunOnWorker(method, [reactor, work = std::move(work)] { return work(reactor); }, finish);
+  const absl::Status taken = RunOnWorker(
+      method, [reactor, work = std::move(work)] { return work(reactor); }, finish);
   if (!taken.ok()) finish(taken);
   return reactor;
 }
@@ -111,8 +111,7 @@ grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::ListSeries(
 grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
     grpc::CallbackServerContext* context, const v1::RangeRequest* request) {
   return Stream<v1::RangeResponse>(
-      "Range", context,
-      [this, request](StreamReactor<v1::RangeResponse>* reactor) -> absl::Status {
+      "Range", context, [this, request](StreamReactor<v1::RangeResponse>* reactor) -> absl::Status {
         auto query = RangeQuery::Create(
             *options_.store, *request,
             {options_.limits.max_series(), options_.limits.max_samples()}, reactor->control());

@@ -27,7 +27,8 @@ struct QueryServiceOptions {
 };
 
 // Thread-safe. Each query at work holds one of limits.max_concurrent threads; one more is refused
-// with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until limits.timeout.
+// with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until
+// limits.timeout.
 class QueryService final : public v1::Query::CallbackService {
  public:
   explicit QueryService(QueryServiceOptions options);

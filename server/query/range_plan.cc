@@ -46,10 +46,10 @@ absl::Status SetAggregation(const v1::RangeRequest& request, RangePlan* plan) {
   plan->by.erase(std::unique(plan->by.begin(), plan->by.end()), plan->by.end());
   plan->by_attempt = std::erase(plan->by, "attempt") > 0;
   if (plan->aggregates() && !plan->by_step && plan->max_points == 0) {
-    return InvalidFieldError("max_points", absl::StrCat("is required to aggregate along time, 1 to ",
-                                                        kMaxPoints,
-                                                        ": samples of different series share no "
-                                                        "times, they meet in buckets"));
+    return InvalidFieldError("max_points",
+                             absl::StrCat("is required to aggregate along time, 1 to ", kMaxPoints,
+                                          ": samples of different series share no "
+                                          "times, they meet in buckets"));
   }
   return absl::OkStatus();
 }

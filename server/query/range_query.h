@@ -1,4 +1,5 @@
-// The answer to a Range request, one piece at a time: as recorded, reduced, or folded across series.
+// The answer to a Range request, one piece at a time: as recorded, reduced, or folded across
+// series.
 //
 //   axis  max_points  aggregation  what is held in memory for one series of the answer
 //   time  -           -            a block of samples

@@ -24,8 +24,8 @@ BucketGrid::BucketGrid(const AxisExtent& extent, uint32_t max_buckets)
 
 uint32_t BucketGrid::IndexOf(int64_t position) const {
   if (width_ == 0) return 0;
-  return static_cast<uint32_t>(
-      (static_cast<uint64_t>(position) - static_cast<uint64_t>(first_)) / width_);
+  return static_cast<uint32_t>((static_cast<uint64_t>(position) - static_cast<uint64_t>(first_)) /
+                               width_);
 }
 
 void Bucket::Add(const Sample& sample, bool by_step) {

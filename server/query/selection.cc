@@ -18,10 +18,18 @@ absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher) {
   using Op = storage::Matcher::Op;
   Op op;
   switch (matcher.op()) {
-    case v1::Matcher::OP_EQUAL: op = Op::kEqual; break;
-    case v1::Matcher::OP_NOT_EQUAL: op = Op::kNotEqual; break;
-    case v1::Matcher::OP_MATCHES: op = Op::kMatches; break;
-    case v1::Matcher::OP_NOT_MATCHES: op = Op::kNotMatches; break;
+    case v1::Matcher::OP_EQUAL:
+      op = Op::kEqual;
+      break;
+    case v1::Matcher::OP_NOT_EQUAL:
+      op = Op::kNotEqual;
+      break;
+    case v1::Matcher::OP_MATCHES:
+      op = Op::kMatches;
+      break;
+    case v1::Matcher::OP_NOT_MATCHES:
+      op = Op::kNotMatches;
+      break;
     default:
       return InvalidFieldError("selector.matchers.op",
                                "must be one of OP_EQUAL, OP_NOT_EQUAL, OP_MATCHES, OP_NOT_MATCHES");
@@ -76,9 +84,9 @@ absl::StatusOr<std::vector<storage::SeriesPtr>> FindSelected(const storage::Stor
                                                              uint64_t limit) {
   auto series = store.FindSeries(selection.selector, limit);
   if (absl::IsResourceExhausted(series.status())) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("more than max_series = ", limit, " series match: name metrics, add matchers, ",
-                     "or raise max_series (up to the collector's query.max_series)"));
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "more than max_series = ", limit, " series match: name metrics, add matchers, ",
+        "or raise max_series (up to the collector's query.max_series)"));
   }
   if (series.ok() && series->empty() && !store.FindJob(selection.selector.job).has_value()) {
     return NoSuchJob(store, selection.selector.job);

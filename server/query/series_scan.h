@@ -19,8 +19,8 @@ struct Sample {
   double value = 0;
 };
 
-// One thread at a time. Fails between two blocks with the status of `control`, which must outlive it
-// as the store must.
+// One thread at a time. Fails between two blocks with the status of `control`, which must outlive
+// it as the store must.
 class SeriesScan {
  public:
   SeriesScan(const storage::Store& store, const storage::SeriesPtr& series,

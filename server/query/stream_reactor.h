@@ -27,8 +27,8 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   QueryControl& control() { return control_; }
 
   // Writes and waits until the message has left, or the client has gone, or the query is out of
-  // time; the status is that of control().Check() in the latter cases. A client that stopped reading
-  // is cut off at the deadline.
+  // time; the status is that of control().Check() in the latter cases. A client that stopped
+  // reading is cut off at the deadline.
   absl::Status Write(const Response& response) ABSL_LOCKS_EXCLUDED(mutex_) {
     {
       absl::MutexLock lock(&mutex_);

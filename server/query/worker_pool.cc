@@ -32,7 +32,8 @@ void WorkerPool::Close() {
   }
   for (std::thread& thread : threads) thread.join();
   absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(+[](uint32_t* active) { return *active == 0; }, &active_));
+  mutex_.Await(absl::Condition(
+      +[](uint32_t* active) { return *active == 0; }, &active_));
 }
 
 void WorkerPool::Loop() {
