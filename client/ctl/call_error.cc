@@ -1,0 +1,82 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/command.h"
+#include "client/ctl/nearest.h"
+#include "client/ctl/text.h"
+#include "client/ctl/time_format.h"
+
+namespace tacho::ctl {
+namespace {
+
+std::string Remedy(const QueryClient& client, const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::StrCat("no complete answer from ", client.address(), " within ",
+                          ReadableDuration(client.timeout()),
+                          ". Ask for less (--since, --points), or wait longer: --timeout 5m");
+    case absl::StatusCode::kUnavailable:
+      return absl::StrCat("the collector at ", client.address(),
+                          " cannot answer now: ", std::string(status.message()),
+                          ". Try again in a moment");
+    case absl::StatusCode::kUnimplemented:
+      return absl::StrCat("the server at ", client.address(),
+                          " does not know this call; it is older than this tachoctl, or no "
+                          "tacho-collector");
+    default:
+      return status.message().empty() ? absl::StatusCodeToString(status.code())
+                                      : std::string(status.message());
+  }
+}
+
+// The jobs a person could have meant; nothing if the collector cannot say.
+std::vector<std::string> KnownJobs(QueryClient& client) {
+  // Enough to find a mistyped name, bounded for a collector with very many.
+  constexpr size_t kAtMost = 10'000;
+  std::vector<std::string> names;
+  if (const auto jobs = client.ListJobs({}, kAtMost); jobs.ok()) {
+    for (const v1::Job& job : *jobs) names.push_back(job.name());
+  }
+  return names;
+}
+
+}  // namespace
+
+int UsageError(const Environment& env, absl::string_view command, absl::string_view message) {
+  const std::string path = command.empty() ? "tachoctl" : absl::StrCat("tachoctl ", command);
+  *env.err << path << ": " << Printable(message) << "\nHelp: " << path << " --help\n";
+  return kUsage;
+}
+
+int CallError(const Invocation& invocation, const QueryClient& client, const absl::Status& status) {
+  std::ostream& err = *invocation.env.err;
+  if (client.reached()) {
+    err << "tachoctl: " << Printable(Remedy(client, status)) << "\n";
+    return kNothing;
+  }
+  err << "tachoctl: cannot reach a collector at " << Printable(client.address()) << ": "
+      << Printable(std::string(status.message())) << "\n"
+      << "Start one with 'tacho-collector', or say where it is: --address HOST:PORT, or "
+         "TACHO_ADDRESS in the environment.\n";
+  return kUnreachable;
+}
+
+int JobCallError(const Invocation& invocation, QueryClient& client, const std::string& job,
+                 const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kNotFound ||
+      absl::StrContains(absl::AsciiStrToLower(status.message()), "did you mean")) {
+    return CallError(invocation, client, status);
+  }
+  const std::vector<std::string> known = KnownJobs(client);
+  std::string message = absl::StrCat("no job '", job, "'", DidYouMean(job, known));
+  if (known.empty()) {
+    absl::StrAppend(&message, "; the collector at ", client.address(), " has no jobs yet");
+  }
+  *invocation.env.err << "tachoctl: " << Printable(message) << "\nAll jobs: tachoctl jobs\n";
+  return kNothing;
+}
+
+}  // namespace tacho::ctl

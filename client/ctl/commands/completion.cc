@@ -1,0 +1,175 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/text.h"
+
+namespace tacho::ctl {
+namespace {
+
+// Job and metric names come from the collector each time, quietly and with a short patience, so
+// that TAB never hangs and never prints an error.
+constexpr absl::string_view kScript =
+    R"bash(# Completion of tachoctl for bash. Once: source <(tachoctl completion bash)
+# For good: tachoctl completion bash > ~/.local/share/bash-completion/completions/tachoctl
+
+_tachoctl_names() {  # Adds the lines on stdin that begin with $1, quoted for the shell.
+  local name
+  while IFS= read -r name; do
+    [[ $name == "$1"* ]] && COMPREPLY+=("$(printf '%q' "$name")")
+  done
+}
+
+_tachoctl() {
+  COMPREPLY=()
+  local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
+  local command= job= word skip= flags= i
+  local -a where=()
+  for ((i = 1; i < COMP_CWORD; ++i)); do
+    word=${COMP_WORDS[i]}
+    if [[ -n $skip ]]; then
+      # The shell hands over HOST:PORT as three words.
+      [[ $skip == address ]] && where[1]+=$word
+      [[ ${COMP_WORDS[i+1]} == : || $word == : ]] || skip=
+      continue
+    fi
+    case $word in
+      -a|--address) where=(--address ''); skip=address ;;
+      @VALUE_FLAGS@) skip=value ;;
+      -*) ;;
+      *) if [[ -z $command ]]; then command=$word; elif [[ -z $job ]]; then job=$word; fi ;;
+    esac
+  done
+  case $prev in
+    -o|--output) COMPREPLY=($(compgen -W 'table json csv' -- "$cur")); return ;;
+    --by) COMPREPLY=($(compgen -W 'time step' -- "$cur")); return ;;
+    --across) COMPREPLY=($(compgen -W '@FUNCTIONS@' -- "$cur")); return ;;
+  esac
+  [[ -n $skip ]] && return
+  case $command in
+@FLAG_CASES@
+    *) flags='@COMMON_FLAGS@' ;;
+  esac
+  if [[ $cur == -* ]]; then
+    COMPREPLY=($(compgen -W "$flags" -- "$cur"))
+  elif [[ -z $command || $command == help ]]; then
+    COMPREPLY=($(compgen -W '@COMMANDS@' -- "$cur"))
+  elif [[ $command == completion ]]; then
+    COMPREPLY=($(compgen -W 'bash' -- "$cur"))
+  elif [[ $command == version || $command == jobs && -n $job ]]; then
+    return
+  elif [[ -z $job ]]; then
+    _tachoctl_names "$cur" < <(tachoctl completion job-names "${where[@]}" --timeout 1s 2>/dev/null)
+  elif [[ $command == query || $command == series ]]; then
+    # As the shell would read it, without running anything in it.
+    job=$(xargs printf '%s' <<< "$job" 2>/dev/null)
+    _tachoctl_names "$cur" \
+      < <(tachoctl completion metric-names "${where[@]}" --timeout 1s -- "$job" 2>/dev/null)
+  fi
+}
+complete -F _tachoctl tachoctl
+)bash";
+
+std::string FlagNames(const std::vector<FlagSpec>& flags) {
+  std::string names;
+  for (const FlagSpec& flag : flags) {
+    absl::StrAppend(&names, names.empty() ? "" : " ", "--", flag.name);
+  }
+  return names;
+}
+
+// "-m|--match|…": every flag that takes the next word.
+std::string ValueFlags() {
+  std::string pattern;
+  const auto add = [&](const std::vector<FlagSpec>& flags) {
+    for (const FlagSpec& flag : flags) {
+      if (flag.placeholder.empty() || flag.name == "address") continue;
+      if (flag.letter != 0) absl::StrAppend(&pattern, "-", std::string(1, flag.letter), "|");
+      absl::StrAppend(&pattern, "--", flag.name, "|");
+    }
+  };
+  add(CommonFlags());
+  for (const Command& command : Commands()) add(command.flags);
+  if (!pattern.empty()) pattern.pop_back();
+  return pattern;
+}
+
+std::string Script() {
+  std::string commands;
+  std::string cases;
+  std::string functions;
+  const std::string common = FlagNames(CommonFlags());
+  for (const Command& command : Commands()) {
+    absl::StrAppend(&commands, commands.empty() ? "" : " ", command.name);
+    absl::StrAppend(&cases, cases.empty() ? "" : "\n", "    ", command.name, ") flags='",
+                    FlagNames(command.flags), command.flags.empty() ? "" : " ", common, "' ;;");
+    for (const FlagSpec& flag : command.flags) {
+      if (flag.name != "across") continue;
+      for (const std::string& choice : flag.choices) {
+        absl::StrAppend(&functions, functions.empty() ? "" : " ", choice);
+      }
+    }
+  }
+  return absl::StrReplaceAll(kScript, {{"@VALUE_FLAGS@", ValueFlags()},
+                                       {"@FUNCTIONS@", functions},
+                                       {"@FLAG_CASES@", cases},
+                                       {"@COMMON_FLAGS@", common},
+                                       {"@COMMANDS@", commands}});
+}
+
+// A name with a line break in it cannot be typed anyway.
+void PrintName(std::ostream& out, const std::string& name) { out << Printable(name) << '\n'; }
+
+int PrintJobNames(const Invocation& invocation) {
+  constexpr size_t kAtMost = 1000;
+  QueryClient client = invocation.Connect();
+  const auto jobs = client.ListJobs({}, kAtMost);
+  if (!jobs.ok()) return CallError(invocation, client, jobs.status());
+  for (const v1::Job& job : *jobs) PrintName(*invocation.env.out, job.name());
+  return kOk;
+}
+
+int PrintMetricNames(const Invocation& invocation, const std::string& job) {
+  QueryClient client = invocation.Connect();
+  const auto answer = client.GetJob(job);
+  if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());
+  for (const v1::Metric& metric : answer->metrics()) {
+    PrintName(*invocation.env.out, metric.name());
+  }
+  return kOk;
+}
+
+int Run(const Invocation& invocation) {
+  const std::vector<std::string>& operands = invocation.args.positionals();
+  if (operands[0] == "bash") {
+    *invocation.env.out << Script();
+    return kOk;
+  }
+  if (operands[0] == "job-names") return PrintJobNames(invocation);
+  if (operands[0] == "metric-names" && operands.size() == 2) {
+    return PrintMetricNames(invocation, operands[1]);
+  }
+  return UsageError(invocation.env, "completion",
+                    absl::StrCat("'", operands[0], "': expected bash"));
+}
+
+}  // namespace
+
+Command CompletionCommand() {
+  return {.name = "completion",
+          .operands = "bash",
+          .summary = "Print a script that completes commands, flags, jobs and metrics",
+          .details = R"(Examples:
+  source <(tachoctl completion bash)
+  tachoctl completion bash > ~/.local/share/bash-completion/completions/tachoctl
+
+The script asks 'tachoctl completion job-names' and 'tachoctl completion metric-names JOB', which
+print one name a line.)",
+          .flags = {},
+          .min_operands = 1,
+          .max_operands = 2,
+          .run = Run};
+}
+
+}  // namespace tacho::ctl

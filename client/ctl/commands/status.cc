@@ -1,0 +1,146 @@
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/job_status.h"
+#include "client/ctl/metric_check.h"
+#include "client/ctl/status_report.h"
+#include "client/ctl/text.h"
+#include "client/ctl/time_parse.h"
+
+namespace tacho::ctl {
+namespace {
+
+constexpr size_t kTerminalTasks = 40;
+
+// A job may run on thousands of hosts: what they say beyond this is left to 'query'.
+constexpr size_t kLatestSamples = 100'000;
+
+absl::Status ReadLatest(QueryClient& client, const std::string& job,
+                        const std::vector<std::string>& metrics,
+                        std::vector<v1::LatestSample>& latest) {
+  if (metrics.empty()) return absl::OkStatus();
+  v1::LatestRequest request;
+  request.mutable_selector()->set_job(job);
+  request.mutable_selector()->mutable_metrics()->Assign(metrics.begin(), metrics.end());
+  return client.Latest(request, [&](const v1::LatestResponse& response) {
+    latest.insert(latest.end(), response.samples().begin(), response.samples().end());
+    return latest.size() < kLatestSamples;
+  });
+}
+
+// How a job ended is good to know, and its status is worth showing without.
+std::vector<v1::RecordedEvent> ReadEnded(QueryClient& client, const std::string& job) {
+  v1::ListEventsRequest request;
+  request.set_job(job);
+  request.set_kind("ended");
+  std::vector<v1::RecordedEvent> ended;
+  const absl::Status status = client.ListEvents(request, [&](const auto& response) {
+    ended.insert(ended.end(), response.events().begin(), response.events().end());
+    return true;
+  });
+  if (!status.ok()) ended.clear();
+  return ended;
+}
+
+struct StatusOptions {
+  absl::Duration silent_after;
+  size_t limit = 0;
+};
+
+absl::StatusOr<StatusOptions> ParseOptions(const Invocation& invocation) {
+  StatusOptions options;
+  options.limit = invocation.env.out_is_terminal ? kTerminalTasks : 0;
+  if (const auto limit = invocation.args.Get("limit");
+      limit && !absl::SimpleAtoi(*limit, &options.limit)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--limit '", *limit, "': expected a whole number, 0 for all"));
+  }
+  if (const auto silent = invocation.args.Get("silent-after")) {
+    const absl::StatusOr<absl::Duration> duration = ParseDuration(*silent);
+    if (!duration.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--silent-after ", duration.status().message()));
+    }
+    options.silent_after = *duration;
+  }
+  return options;
+}
+
+void Show(const Invocation& invocation, const JobStatus& status, size_t limit) {
+  switch (invocation.common.format) {
+    case Format::kJson:
+      return WriteStatusJson(*invocation.env.out, status);
+    case Format::kCsv:
+      return WriteStatusCsv(*invocation.env.out, status);
+    case Format::kTable:
+      return PrintStatus(invocation.env, status, limit);
+  }
+}
+
+int Run(const Invocation& invocation) {
+  const absl::StatusOr<StatusOptions> options = ParseOptions(invocation);
+  if (!options.ok()) return UsageError(invocation.env, "status", options.status().message());
+  const std::string& job = invocation.Positional(0);
+  QueryClient client = invocation.Connect();
+  const auto answer = client.GetJob(job);
+  if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());
+
+  std::vector<std::string> metrics = invocation.args.GetAll("metric");
+  if (metrics.empty()) {
+    metrics = KeyMetrics(*answer);
+  } else {
+    ReportUnknownMetrics(invocation, client, job, metrics);
+  }
+  std::vector<v1::LatestSample> latest;
+  if (const absl::Status status = ReadLatest(client, job, metrics, latest); !status.ok()) {
+    return CallError(invocation, client, status);
+  }
+  const std::vector<v1::RecordedEvent> ended = ReadEnded(client, job);
+  Show(invocation,
+       AssessJob(*answer, metrics, latest, ended, invocation.env.now, options->silent_after),
+       options->limit);
+  return kOk;
+}
+
+}  // namespace
+
+Command StatusCommand() {
+  return {
+      .name = "status",
+      .operands = "JOB",
+      .summary = "Show how a job is doing: progress, each task, who is behind or silent",
+      .details =
+          R"(A job is silent when nothing came for five of its mean steps, at least a minute. Progress and
+time to go need the attribute planned_steps.
+
+Examples:
+  tachoctl status bert-base
+  tachoctl status bert-base --metric loss --metric accuracy
+  watch -n 5 tachoctl status bert-base
+
+JSON: {"job", "state": "reporting"|"silent"|"ended", "first_seen", "first_seen_unix_ns",
+  "last_seen", "last_seen_unix_ns", "age_seconds", "last_step", "tasks", "hosts", "attempts",
+  "series", "planned_steps", "progress", "steps_per_second", "remaining_seconds",
+  "attempts_seen": [{"attempt", first and last seen and step, "attributes": {}}],
+  "tasks_seen": [{"task", "host", "attempt", "last_seen", "last_seen_unix_ns", "last_step",
+  "behind_steps", "silent", "latest": {METRIC: {"value", "time", "time_unix_ns", "step"}}}]}
+What is not known is null.)",
+      .flags = {{.name = "metric",
+                 .placeholder = "NAME",
+                 .help = "Show this metric of each task; repeat for more. Default: loss, "
+                         "learning_rate, grad_norm, step_time_seconds, examples_per_second, "
+                         "as far as there are.",
+                 .repeated = true},
+                {.name = "silent-after",
+                 .placeholder = "AGE",
+                 .help = "What counts as silence, like 30s or 10m."},
+                {.name = "limit",
+                 .placeholder = "N",
+                 .help = "At most N tasks in the table, the worst first; 0 for all. Default: "
+                         "40 on a terminal, else all."}},
+      .min_operands = 1,
+      .max_operands = 1,
+      .run = Run};
+}
+
+}  // namespace tacho::ctl

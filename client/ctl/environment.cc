@@ -1,0 +1,53 @@
+#include "client/ctl/environment.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+
+namespace tacho::ctl {
+namespace {
+
+// Read before any thread starts.
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
+}
+
+size_t TerminalWidth(bool is_terminal) {
+  size_t columns = 0;
+  if (absl::SimpleAtoi(Variable("COLUMNS"), &columns) && columns > 0) return columns;
+  winsize size{};
+  if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
+  return 0;
+}
+
+// Only a locale that clearly is not UTF-8 turns block characters off: containers often set none.
+bool LocaleHasUnicode() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string locale = Variable(name);
+    if (locale.empty()) continue;
+    const std::string lower = absl::AsciiStrToLower(locale);
+    return absl::StrContains(lower, "utf-8") || absl::StrContains(lower, "utf8");
+  }
+  return true;
+}
+
+}  // namespace
+
+Environment RealEnvironment() {
+  Environment environment;
+  environment.out_is_terminal = isatty(STDOUT_FILENO) == 1;
+  environment.width = TerminalWidth(environment.out_is_terminal);
+  environment.unicode = LocaleHasUnicode();
+  environment.zone = absl::LocalTimeZone();
+  const std::string address = Variable("TACHO_ADDRESS");
+  if (!address.empty()) environment.address = address;
+  return environment;
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,39 @@
+// Everything that a command takes from the world around it, so that tests can say what it is.
+#pragma once
+
+#include <cstddef>
+#include <iostream>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+
+namespace tacho::ctl {
+
+inline constexpr absl::string_view kDefaultAddress = "127.0.0.1:7411";
+
+// What the process exits with: part of the interface, scripts depend on it.
+enum ExitCode : int {
+  kOk = 0,
+  kNothing = 1,      // Nothing was found, or the collector refused the request.
+  kUsage = 2,        // The command line is wrong.
+  kUnreachable = 3,  // No collector answered at the address.
+};
+
+struct Environment {
+  std::ostream* out = &std::cout;  // Answers.
+  std::ostream* err = &std::cerr;  // Everything else.
+  bool out_is_terminal = false;    // Long tables are shortened only for a person who looks at them.
+  size_t width = 0;                // Columns of the terminal; 0 is no limit.
+  bool unicode = true;
+  absl::Time now = absl::Now();
+  absl::TimeZone zone = absl::UTCTimeZone();  // Of times in tables and of dates that are typed.
+  std::string address{kDefaultAddress};       // Where --address is not given.
+};
+
+// The real one: stdout and stderr, terminal, clock, TZ, COLUMNS, LC_ALL/LC_CTYPE/LANG,
+// TACHO_ADDRESS.
+Environment RealEnvironment();
+
+}  // namespace tacho::ctl

@@ -1,0 +1,52 @@
+// Writes one JSON document straight to a stream, value by value, so that a document may be larger
+// than memory.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace tacho::ctl {
+
+// With its quotes. Bytes that are not UTF-8 become U+FFFD, so that the document always is.
+std::string JsonString(absl::string_view text);
+
+// The caller keeps the nesting right: Key() before each value within an object, and each Begin with
+// its End. Not thread-safe.
+class JsonWriter {
+ public:
+  explicit JsonWriter(std::ostream& out) : out_(out) {}
+
+  void BeginObject() { Begin('{'); }
+  void EndObject() { End('}'); }
+  void BeginArray() { Begin('['); }
+  void EndArray() { End(']'); }
+
+  void Key(absl::string_view name);
+  void String(absl::string_view value);
+  void Int(int64_t value);
+  void Uint(uint64_t value);
+  // NaN and infinities, for which JSON has no number, are the strings "NaN", "Infinity",
+  // "-Infinity".
+  void Double(double value);
+  void Bool(bool value);
+  void Null();
+
+  // `name`: RFC 3339 in UTC, and `name`_unix_ns: an integer.
+  void TimeFields(absl::string_view name, int64_t unix_ns);
+
+ private:
+  void Begin(char bracket);
+  void End(char bracket);
+  // Comma and line break where one is due.
+  void Separate();
+
+  std::ostream& out_;
+  std::vector<bool> has_members_;  // One entry an open bracket.
+  bool after_key_ = false;
+};
+
+}  // namespace tacho::ctl

@@ -1,0 +1,120 @@
+#include "client/ctl/query_client.h"
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/time/clock.h"
+
+namespace tacho::ctl {
+namespace {
+
+// The collector sends pieces far below this; it bounds what a wrong peer can make us hold.
+constexpr int kMaxMessageBytes = 64 << 20;
+// A host that does not answer at all is given up after this long, well before the timeout.
+constexpr int kConnectTimeoutMs = 5000;
+constexpr uint32_t kJobsPerPage = 1000;
+
+grpc::ChannelArguments ChannelArguments(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  const bool is_loopback = absl::StartsWith(address, "127.") ||
+                           absl::StartsWith(address, "localhost") ||
+                           absl::StartsWith(address, "[::1]");
+  // http_proxy is set on many machines, and no proxy can reach our own loopback.
+  if (is_loopback) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  return arguments;
+}
+
+void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
+  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+}
+
+}  // namespace
+
+QueryClient::QueryClient(ClientOptions options)
+    : options_(std::move(options)),
+      channel_(grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(),
+                                         ChannelArguments(options_.address))),
+      stub_(v1::Query::NewStub(channel_)) {}
+
+absl::Status QueryClient::FromGrpc(const grpc::Status& status) {
+  const bool could_be_the_way = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                                status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  reached_ = !could_be_the_way || channel_->GetState(false) == GRPC_CHANNEL_READY;
+  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+}
+
+template <typename Response, typename Start>
+absl::Status QueryClient::ReadStream(const Start& start, const Handler<Response>& handle) {
+  grpc::ClientContext context;
+  SetDeadline(context, options_.timeout);
+  const std::unique_ptr<grpc::ClientReader<Response>> reader = start(&context);
+  Response response;
+  bool stopped = false;
+  while (!stopped && reader->Read(&response)) stopped = !handle(response);
+  if (stopped) context.TryCancel();
+  const grpc::Status status = reader->Finish();
+  if (stopped) return absl::OkStatus();
+  return FromGrpc(status);
+}
+
+absl::StatusOr<std::vector<v1::Job>> QueryClient::ListJobs(v1::ListJobsRequest request,
+                                                           size_t at_most) {
+  std::vector<v1::Job> jobs;
+  do {
+    const size_t missing = at_most == 0 ? kJobsPerPage : at_most - jobs.size();
+    request.set_page_size(static_cast<uint32_t>(std::min<size_t>(missing, kJobsPerPage)));
+    grpc::ClientContext context;
+    SetDeadline(context, options_.timeout);
+    v1::ListJobsResponse response;
+    const absl::Status status = FromGrpc(stub_->ListJobs(&context, request, &response));
+    if (!status.ok()) return status;
+    jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end());
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty() && (at_most == 0 || jobs.size() < at_most));
+  return jobs;
+}
+
+absl::StatusOr<v1::GetJobResponse> QueryClient::GetJob(const std::string& job) {
+  grpc::ClientContext context;
+  SetDeadline(context, options_.timeout);
+  v1::GetJobRequest request;
+  request.set_job(job);
+  v1::GetJobResponse response;
+  const absl::Status status = FromGrpc(stub_->GetJob(&context, request, &response));
+  if (!status.ok()) return status;
+  return response;
+}
+
+absl::Status QueryClient::ListSeries(const v1::ListSeriesRequest& request,
+                                     const Handler<v1::ListSeriesResponse>& handle) {
+  return ReadStream<v1::ListSeriesResponse>(
+      [&](grpc::ClientContext* context) { return stub_->ListSeries(context, request); }, handle);
+}
+
+absl::Status QueryClient::Range(const v1::RangeRequest& request,
+                                const Handler<v1::RangeResponse>& handle) {
+  return ReadStream<v1::RangeResponse>(
+      [&](grpc::ClientContext* context) { return stub_->Range(context, request); }, handle);
+}
+
+absl::Status QueryClient::Latest(const v1::LatestRequest& request,
+                                 const Handler<v1::LatestResponse>& handle) {
+  return ReadStream<v1::LatestResponse>(
+      [&](grpc::ClientContext* context) { return stub_->Latest(context, request); }, handle);
+}
+
+absl::Status QueryClient::ListEvents(const v1::ListEventsRequest& request,
+                                     const Handler<v1::ListEventsResponse>& handle) {
+  return ReadStream<v1::ListEventsResponse>(
+      [&](grpc::ClientContext* context) { return stub_->ListEvents(context, request); }, handle);
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,60 @@
+// The Query service of one collector, as calls that return absl::Status.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "tacho/v1/query.grpc.pb.h"
+
+namespace tacho::ctl {
+
+struct ClientOptions {
+  std::string address;  // HOST:PORT or what else gRPC resolves.
+  // For one whole call, streaming included.
+  absl::Duration timeout = absl::Seconds(30);
+};
+
+// Every call returns the collector's status code and text, or
+//   UNAVAILABLE        with reached() false: nobody answers at the address.
+//   DEADLINE_EXCEEDED  no complete answer within the timeout.
+// Not thread-safe.
+class QueryClient {
+ public:
+  explicit QueryClient(ClientOptions options);
+
+  // Pages are fetched until `at_most` jobs are there; 0 is all.
+  absl::StatusOr<std::vector<v1::Job>> ListJobs(v1::ListJobsRequest request, size_t at_most = 0);
+  absl::StatusOr<v1::GetJobResponse> GetJob(const std::string& job);
+
+  // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.
+  template <typename Response>
+  using Handler = std::function<bool(const Response&)>;
+  absl::Status ListSeries(const v1::ListSeriesRequest& request,
+                          const Handler<v1::ListSeriesResponse>& handle);
+  absl::Status Range(const v1::RangeRequest& request, const Handler<v1::RangeResponse>& handle);
+  absl::Status Latest(const v1::LatestRequest& request, const Handler<v1::LatestResponse>& handle);
+  absl::Status ListEvents(const v1::ListEventsRequest& request,
+                          const Handler<v1::ListEventsResponse>& handle);
+
+  // Whether the last failure came from a collector rather than from the way there.
+  bool reached() const { return reached_; }
+  const std::string& address() const { return options_.address; }
+  absl::Duration timeout() const { return options_.timeout; }
+
+ private:
+  absl::Status FromGrpc(const grpc::Status& status);
+  template <typename Response, typename Start>
+  absl::Status ReadStream(const Start& start, const Handler<Response>& handle);
+
+  const ClientOptions options_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<v1::Query::Stub> stub_;
+  bool reached_ = false;
+};
+
+}  // namespace tacho::ctl

@@ -1,0 +1,1 @@
+# Tests of client/ctl, included by the CMakeLists.txt beside it.
