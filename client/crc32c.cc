@@ -51,6 +51,13 @@ __attribute__((target("sse4.2"))) uint32_t Hardware(uint32_t crc, const unsigned
     wide = __builtin_ia32_crc32di(wide, word);
   }
   crc = static_cast<uint32_t>(wide);
+  if (size >= 4) {
+    uint32_t word;
+    std::memcpy(&word, bytes, 4);
+    crc = __builtin_ia32_crc32si(crc, word);
+    bytes += 4;
+    size -= 4;
+  }
   for (; size > 0; ++bytes, --size) crc = __builtin_ia32_crc32qi(crc, *bytes);
   return crc;
 }

@@ -9,3 +9,5 @@ tacho_test(ring_damage_test LABEL unit SOURCES ring_damage_test.cc ring_test_sup
   DEPS tacho::client tacho::ring_reader TIMEOUT 300)
 tacho_test(ring_concurrency_test LABEL unit SOURCES ring_concurrency_test.cc ring_test_support.h
   DEPS tacho::client tacho::ring_reader)
+tacho_test(ring_cost_test LABEL unit SOURCES ring_cost_test.cc ring_test_support.h
+  DEPS tacho::client tacho::ring_reader)
