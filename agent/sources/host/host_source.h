@@ -1,0 +1,68 @@
+// Samples this machine: CPU, memory, network, disks, load, pressure, and the agent's control group.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "agent/source.h"
+#include "agent/sources/host/host_parsers.h"
+#include "agent/sources/host/host_sample.h"
+#include "agent/sources/trouble_log.h"
+#include "tacho/config/v1/agent.pb.h"
+
+namespace tacho::agent {
+
+struct HostOptions {
+  std::string host;               // Label of every row.
+  LogCallback log;                // May be null.
+  double ticks_per_second = 100;  // sysconf(_SC_CLK_TCK)
+  double page_bytes = 4096;       // sysconf(_SC_PAGESIZE)
+};
+
+// One layout without steps. A row is taken at each multiple of the interval since the Unix epoch
+// (so that all machines of a fleet are sampled together) and once at the start; what a long pause
+// has missed is not made up. One thread.
+class HostSource : public Source {
+ public:
+  HostSource(const config::v1::Agent::Host& config, HostOptions options);
+  HostSource(const HostSource&) = delete;
+  HostSource& operator=(const HostSource&) = delete;
+  ~HostSource() override = default;
+
+  absl::string_view name() const override { return "host"; }
+  absl::Time Poll(absl::Time now, RowSink* sink) override;
+
+ private:
+  // One file. While it has never been read it has no series; once it has, a sample in which it
+  // cannot be read has stale markers in their place.
+  struct Input {
+    std::string path;
+    std::function<bool(absl::string_view text, HostSample* out)> parse;
+    std::vector<HostSample::Entry> known;  // Of the last time that it was read.
+    bool said = false;                     // That it cannot be read.
+  };
+
+  void AddInput(std::string path, bool (*parse)(absl::string_view, HostSample*));
+  HostSample Take(absl::Time now);
+  void TakeInput(Input* input, HostSample* out, std::vector<std::string>* troubles);
+  absl::Status Write(absl::Time now, const HostSample& sample, RowSink* sink);
+  v1::Layout LayoutOf(const HostSample& sample) const;
+
+  const absl::Duration interval_;
+  const std::string job_;
+  const HostOptions options_;
+  TroubleLog log_;
+  std::vector<Input> inputs_;
+  CpuTicks cpu_before_;
+  CpuTicks cpu_now_;
+  absl::Time due_ = absl::InfinitePast();
+  // The series of layout_, in its order.
+  std::vector<std::pair<const HostMetric*, std::string>> columns_;
+  uint32_t layout_ = 0;
+};
+
+}  // namespace tacho::agent

@@ -1,0 +1,167 @@
+// /proc/stat, /proc/loadavg, /proc/uptime and /proc/pressure.
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "agent/sources/host/host_parsers.h"
+#include "agent/sources/host/host_text.h"
+
+namespace tacho::agent {
+namespace {
+
+constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
+constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
+
+// In the order of the words in the line "cpu". Guest time follows there and is part of user and
+// nice.
+constexpr std::array<HostMetric, 8> kCpuTimes = {{
+    {"host_cpu_user_seconds_total", kCounter, "s", "CPU time in user mode, guests included."},
+    {"host_cpu_nice_seconds_total", kCounter, "s", "CPU time in user mode at low priority."},
+    {"host_cpu_system_seconds_total", kCounter, "s", "CPU time in the kernel."},
+    {"host_cpu_idle_seconds_total", kCounter, "s", "CPU time with nothing to do."},
+    {"host_cpu_iowait_seconds_total", kCounter, "s", "CPU time idle while waiting for a disk."},
+    {"host_cpu_irq_seconds_total", kCounter, "s", "CPU time in interrupts."},
+    {"host_cpu_softirq_seconds_total", kCounter, "s", "CPU time in soft interrupts."},
+    {"host_cpu_steal_seconds_total", kCounter, "s", "CPU time that the hypervisor gave to others."},
+}};
+constexpr size_t kIdleWord = 3;
+constexpr size_t kIowaitWord = 4;
+
+constexpr HostMetric kCpus = {"host_cpus", kGauge, "1", "CPUs that are online."};
+constexpr HostMetric kUtilization = {
+    "host_cpu_utilization_ratio", kGauge, "1",
+    "Share of all CPU time since the previous sample that was not idle."};
+
+constexpr std::array<KeyedMetric, 6> kStatCounts = {{
+    {"ctxt", {"host_context_switches_total", kCounter, "1", "Context switches."}},
+    {"intr", {"host_interrupts_total", kCounter, "1", "Interrupts served."}},
+    {"processes", {"host_forks_total", kCounter, "1", "Processes and threads started."}},
+    {"procs_running", {"host_processes_running", kGauge, "1", "Threads running or ready to run."}},
+    {"procs_blocked", {"host_processes_blocked", kGauge, "1", "Threads waiting for a disk."}},
+    {"btime", {"host_boot_time_seconds", kGauge, "s", "When the machine started, Unix time."}},
+}};
+
+constexpr std::array<HostMetric, 3> kLoads = {{
+    {"host_load1", kGauge, "1", "Load average over one minute."},
+    {"host_load5", kGauge, "1", "Load average over five minutes."},
+    {"host_load15", kGauge, "1", "Load average over fifteen minutes."},
+}};
+constexpr HostMetric kThreads = {"host_threads", kGauge, "1", "Threads that exist."};
+constexpr HostMetric kUptime = {"host_uptime_seconds", kGauge, "s",
+                                "Time since the machine started."};
+
+constexpr HostMetric kCpuWaiting = {"host_pressure_cpu_waiting_seconds_total", kCounter, "s",
+                                    "Time during which some task waited for a CPU."};
+constexpr HostMetric kMemoryWaiting = {"host_pressure_memory_waiting_seconds_total", kCounter, "s",
+                                       "Time during which some task waited for memory."};
+constexpr HostMetric kMemoryStalled = {"host_pressure_memory_stalled_seconds_total", kCounter, "s",
+                                       "Time during which all tasks waited for memory."};
+constexpr HostMetric kIoWaiting = {"host_pressure_io_waiting_seconds_total", kCounter, "s",
+                                   "Time during which some task waited for a disk."};
+constexpr HostMetric kIoStalled = {"host_pressure_io_stalled_seconds_total", kCounter, "s",
+                                   "Time during which all tasks waited for a disk."};
+
+// The line "cpu": all CPUs together. False if it has not even the four words of the oldest kernels.
+bool AddCpuTimes(const std::vector<absl::string_view>& words, double ticks_per_second,
+                 HostSample* out, CpuTicks* ticks) {
+  *ticks = CpuTicks();
+  size_t i = 0;
+  for (; i < kCpuTimes.size() && i + 1 < words.size(); ++i) {
+    const std::optional<double> value = Number(words[i + 1]);
+    if (!value.has_value()) break;
+    out->Add(kCpuTimes[i], *value / ticks_per_second);
+    ticks->total += *value;
+    if (i != kIdleWord && i != kIowaitWord) ticks->busy += *value;
+  }
+  return i > kIdleWord;
+}
+
+// "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", total in microseconds.
+bool AddPressure(absl::string_view text, absl::string_view kind, const HostMetric& metric,
+                 HostSample* out) {
+  constexpr absl::string_view kTotal = "total=";
+  for (absl::string_view line : Lines(text)) {
+    const std::vector<absl::string_view> words = Words(line);
+    if (words.empty() || words[0] != kind) continue;
+    for (absl::string_view word : words) {
+      if (!absl::StartsWith(word, kTotal)) continue;
+      const std::optional<double> total = Number(word.substr(kTotal.size()));
+      if (!total.has_value()) return false;
+      out->Add(metric, *total / 1e6);
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+bool ParseProcStat(absl::string_view text, double ticks_per_second, HostSample* out,
+                   CpuTicks* ticks) {
+  bool understood = false;
+  double cpus = 0;
+  for (absl::string_view line : Lines(text)) {
+    if (!absl::StartsWith(line, "cpu")) continue;
+    const std::vector<absl::string_view> words = Words(line);
+    if (words[0] == "cpu") {
+      understood = AddCpuTimes(words, ticks_per_second, out, ticks);
+    } else {
+      ++cpus;
+    }
+  }
+  if (!understood) return false;
+  if (cpus > 0) out->Add(kCpus, cpus);
+  ParseKeyed(text, {kStatCounts.begin(), kStatCounts.end()}, out);
+  return true;
+}
+
+void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, HostSample* out) {
+  const double total = after.total - before.total;
+  const double busy = after.busy - before.busy;
+  // The kernel's counters of idle and waiting time may go back a little.
+  const bool known = before.total > 0 && total > 0 && busy >= 0 && busy <= total;
+  out->Add(kUtilization, known ? busy / total : StaleMarker());
+}
+
+bool ParseLoadavg(absl::string_view text, HostSample* out) {
+  const std::vector<absl::string_view> words = Words(text);
+  if (words.size() < kLoads.size()) return false;
+  for (size_t i = 0; i < kLoads.size(); ++i) {
+    const std::optional<double> value = Number(words[i]);
+    if (!value.has_value()) return false;
+    out->Add(kLoads[i], *value);
+  }
+  if (words.size() > kLoads.size()) {  // "<running>/<all>"
+    const std::vector<absl::string_view> threads = absl::StrSplit(words[kLoads.size()], '/');
+    const std::optional<double> all = threads.size() == 2 ? Number(threads[1]) : std::nullopt;
+    if (all.has_value()) out->Add(kThreads, *all);
+  }
+  return true;
+}
+
+bool ParseUptime(absl::string_view text, HostSample* out) {
+  const std::vector<absl::string_view> words = Words(text);
+  const std::optional<double> uptime = words.empty() ? std::nullopt : Number(words[0]);
+  if (!uptime.has_value()) return false;
+  out->Add(kUptime, *uptime);
+  return true;
+}
+
+bool ParsePressureCpu(absl::string_view text, HostSample* out) {
+  return AddPressure(text, "some", kCpuWaiting, out);
+}
+
+bool ParsePressureMemory(absl::string_view text, HostSample* out) {
+  const bool some = AddPressure(text, "some", kMemoryWaiting, out);
+  return AddPressure(text, "full", kMemoryStalled, out) || some;
+}
+
+bool ParsePressureIo(absl::string_view text, HostSample* out) {
+  const bool some = AddPressure(text, "some", kIoWaiting, out);
+  return AddPressure(text, "full", kIoStalled, out) || some;
+}
+
+}  // namespace tacho::agent

@@ -1,0 +1,131 @@
+// /proc/meminfo, /proc/vmstat, and the memory and CPU of a control group.
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "agent/sources/host/host_parsers.h"
+#include "agent/sources/host/host_text.h"
+
+namespace tacho::agent {
+namespace {
+
+constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
+constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
+constexpr double kKiB = 1024;  // meminfo's "kB".
+constexpr double kMicrosecond = 1e-6;
+
+constexpr std::array<KeyedMetric, 13> kMeminfo = {{
+    {"MemTotal:", {"host_memory_total_bytes", kGauge, "By", "Memory of the machine."}, kKiB},
+    {"MemFree:", {"host_memory_free_bytes", kGauge, "By", "Memory used for nothing."}, kKiB},
+    {"MemAvailable:",
+     {"host_memory_available_bytes", kGauge, "By",
+      "Memory that programs can have without swapping."},
+     kKiB},
+    {"Buffers:",
+     {"host_memory_buffers_bytes", kGauge, "By", "Memory buffering block devices."},
+     kKiB},
+    {"Cached:", {"host_memory_cached_bytes", kGauge, "By", "Memory caching files."}, kKiB},
+    {"AnonPages:", {"host_memory_anonymous_bytes", kGauge, "By", "Memory of programs."}, kKiB},
+    {"Shmem:", {"host_memory_shared_bytes", kGauge, "By", "Shared memory and tmpfs."}, kKiB},
+    {"SReclaimable:",
+     {"host_memory_slab_reclaimable_bytes", kGauge, "By", "Kernel caches that can be freed."},
+     kKiB},
+    {"SUnreclaim:",
+     {"host_memory_slab_unreclaimable_bytes", kGauge, "By", "Kernel objects that cannot be freed."},
+     kKiB},
+    {"Dirty:", {"host_memory_dirty_bytes", kGauge, "By", "File data waiting to be written."}, kKiB},
+    {"Writeback:", {"host_memory_writeback_bytes", kGauge, "By", "File data being written."}, kKiB},
+    {"SwapTotal:", {"host_swap_total_bytes", kGauge, "By", "Swap space."}, kKiB},
+    {"SwapFree:", {"host_swap_free_bytes", kGauge, "By", "Swap space that is unused."}, kKiB},
+}};
+
+constexpr std::array<KeyedMetric, 3> kVmstatCounts = {{
+    {"pgfault", {"host_memory_page_faults_total", kCounter, "1", "Page faults, minor and major."}},
+    {"pgmajfault",
+     {"host_memory_major_page_faults_total", kCounter, "1", "Page faults that read from a disk."}},
+    {"oom_kill",
+     {"host_memory_oom_kills_total", kCounter, "1", "Processes killed for want of memory."}},
+}};
+constexpr HostMetric kSwapIn = {"host_swap_in_bytes_total", kCounter, "By",
+                                "Read from swap space."};
+constexpr HostMetric kSwapOut = {"host_swap_out_bytes_total", kCounter, "By",
+                                 "Written to swap space."};
+
+constexpr std::array<KeyedMetric, 6> kCgroupCpu = {{
+    {"usage_usec",
+     {"host_cgroup_cpu_usage_seconds_total", kCounter, "s", "CPU time of the control group."},
+     kMicrosecond},
+    {"user_usec",
+     {"host_cgroup_cpu_user_seconds_total", kCounter, "s", "Of it, in user mode."},
+     kMicrosecond},
+    {"system_usec",
+     {"host_cgroup_cpu_system_seconds_total", kCounter, "s", "Of it, in the kernel."},
+     kMicrosecond},
+    {"nr_periods",
+     {"host_cgroup_cpu_periods_total", kCounter, "1",
+      "Periods in which the CPU limit was watched."}},
+    {"nr_throttled",
+     {"host_cgroup_cpu_throttled_periods_total", kCounter, "1",
+      "Of them, those that hit the limit."}},
+    {"throttled_usec",
+     {"host_cgroup_cpu_throttled_seconds_total", kCounter, "s", "Time held back by the CPU limit."},
+     kMicrosecond},
+}};
+
+constexpr HostMetric kCgroupCurrent = {"host_cgroup_memory_current_bytes", kGauge, "By",
+                                       "Memory that the control group uses."};
+constexpr HostMetric kCgroupMax = {"host_cgroup_memory_max_bytes", kGauge, "By",
+                                   "Memory that the control group may use."};
+constexpr std::array<KeyedMetric, 4> kCgroupEvents = {{
+    {"high",
+     {"host_cgroup_memory_high_total", kCounter, "1", "Times slowed down above the high mark."}},
+    {"max", {"host_cgroup_memory_max_total", kCounter, "1", "Times that the limit was hit."}},
+    {"oom", {"host_cgroup_memory_oom_total", kCounter, "1", "Times that memory ran out."}},
+    {"oom_kill",
+     {"host_cgroup_memory_oom_kills_total", kCounter, "1", "Processes killed for want of memory."}},
+}};
+
+bool AddSingle(absl::string_view text, const HostMetric& metric, HostSample* out) {
+  const std::vector<absl::string_view> lines = Lines(text);
+  const std::optional<double> value = lines.empty() ? std::nullopt : Number(lines[0]);
+  if (value.has_value()) out->Add(metric, *value);
+  return value.has_value();
+}
+
+}  // namespace
+
+bool ParseMeminfo(absl::string_view text, HostSample* out) {
+  return ParseKeyed(text, {kMeminfo.begin(), kMeminfo.end()}, out);
+}
+
+bool ParseVmstat(absl::string_view text, double page_bytes, HostSample* out) {
+  bool understood = ParseKeyed(text, {kVmstatCounts.begin(), kVmstatCounts.end()}, out);
+  for (absl::string_view line : Lines(text)) {
+    const std::vector<absl::string_view> words = Words(line);
+    if (words.size() != 2 || (words[0] != "pswpin" && words[0] != "pswpout")) continue;
+    const std::optional<double> pages = Number(words[1]);
+    if (!pages.has_value()) continue;
+    out->Add(words[0] == "pswpin" ? kSwapIn : kSwapOut, *pages * page_bytes);
+    understood = true;
+  }
+  return understood;
+}
+
+bool ParseCgroupCpuStat(absl::string_view text, HostSample* out) {
+  return ParseKeyed(text, {kCgroupCpu.begin(), kCgroupCpu.end()}, out);
+}
+
+bool ParseCgroupMemoryCurrent(absl::string_view text, HostSample* out) {
+  return AddSingle(text, kCgroupCurrent, out);
+}
+
+bool ParseCgroupMemoryMax(absl::string_view text, HostSample* out) {
+  const std::vector<absl::string_view> lines = Lines(text);
+  return (!lines.empty() && lines[0] == "max") || AddSingle(text, kCgroupMax, out);
+}
+
+bool ParseCgroupMemoryEvents(absl::string_view text, HostSample* out) {
+  return ParseKeyed(text, {kCgroupEvents.begin(), kCgroupEvents.end()}, out);
+}
+
+}  // namespace tacho::agent
