@@ -5,6 +5,7 @@ add_library(tacho_build_flags INTERFACE)
 target_compile_options(tacho_build_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
   -Wnon-virtual-dtor -Woverloaded-virtual
+  -Wno-missing-field-initializers  # Designated initializers leave the rest at its default.
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   # GCC 12 reports these in inlined library code where nothing is wrong.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict>
@@ -15,6 +16,9 @@ if(TACHO_SANITIZER)
   target_compile_options(tacho_build_flags INTERFACE
     -fsanitize=${TACHO_SANITIZER} -fno-omit-frame-pointer)
   target_link_options(tacho_build_flags INTERFACE -fsanitize=${TACHO_SANITIZER})
+endif()
+if(TACHO_FUZZ)
+  target_compile_options(tacho_build_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # tacho_library(<name> SOURCES ... PUBLIC ... PRIVATE ...) -> target tacho::<name>

@@ -2,14 +2,12 @@
 
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <system_error>
 #include <utility>
 
-#include "absl/random/random.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
@@ -115,11 +113,12 @@ absl::Status CreateParents(const SpoolJournalOptions& options) {
 
 // Writes what a new database begins with, synced: positions count within the generation.
 absl::StatusOr<uint64_t> CreateGeneration(rocksdb::DB* db) {
-  const uint64_t generation =
-      absl::Uniform<uint64_t>(absl::IntervalClosed, absl::BitGen(), 1, UINT64_MAX);
+  std::random_device random;
+  uint64_t generation = 0;
+  while (generation == 0) generation = (uint64_t{random()} << 32) | random();
   rocksdb::WriteBatch write;
   write.Put(kFormatKey, kFormatVersion);
-  write.Put(kGenerationKey, absl::StrFormat("%016x", generation));
+  write.Put(kGenerationKey, absl::StrCat(absl::Hex(generation, absl::kZeroPad16)));
   rocksdb::WriteOptions synced;
   synced.sync = true;
   if (absl::Status status = FromRocksDb(db->Write(synced, &write), "create"); !status.ok()) {
@@ -289,15 +288,22 @@ absl::Status SpoolJournal::Write(const std::shared_ptr<Database>& database,
 
 absl::StatusOr<uint64_t> SpoolJournal::Append(absl::string_view entry,
                                               const std::vector<Note>& notes) {
+  const std::string copy(entry);
+  return AppendAll({&copy, 1}, notes);
+}
+
+absl::StatusOr<uint64_t> SpoolJournal::AppendAll(std::span<const std::string> entries,
+                                                 const std::vector<Note>& notes) {
   absl::MutexLock lock(&mutex_);
   const auto database = UseLocked();
   if (!database.ok()) return database.status();
 
   rocksdb::WriteBatch write;
-  const uint64_t position = (*database)->journal->Stage(entry, &write);
+  const uint64_t first = (*database)->journal->end();
+  for (const std::string& entry : entries) (*database)->journal->Stage(entry, &write);
   StageNotes(notes, &write);
   if (absl::Status status = Write(*database, &write); !status.ok()) return status;
-  return position;
+  return first;
 }
 
 absl::Status SpoolJournal::WriteNotes(const std::vector<Note>& notes) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,9 @@ class SpoolJournal {
   // a crash of the process; a crash of the machine may take what came after the last Sync().
   absl::StatusOr<uint64_t> Append(absl::string_view entry, const std::vector<Note>& notes = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same for several entries at once; returns the position of the first. Not none.
+  absl::StatusOr<uint64_t> AppendAll(std::span<const std::string> entries,
+                                     const std::vector<Note>& notes) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status WriteNotes(const std::vector<Note>& notes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes durable what was appended before the call. Appending goes on meanwhile.
   absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,0 +1,225 @@
+#include "storage/committer.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/time/clock.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "storage/keys.h"
+#include "storage/rocksdb_status.h"
+
+namespace tacho::storage {
+namespace {
+
+// What a request weighs in the queue besides its entry.
+constexpr uint64_t kRequestOverhead = 256;
+
+uint64_t WeightOf(const Committer::Request& request) {
+  return request.entry.size() + kRequestOverhead;
+}
+
+// Values of an entry that are not the stale marker.
+uint64_t CountSamples(const RowsEntry& entry) {
+  uint64_t samples = 0;
+  for (size_t at = 0; at < entry.values.size(); at += sizeof(uint64_t)) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, entry.values.data() + at, sizeof(bits));
+    if (bits != kStaleMarkerBits) ++samples;
+  }
+  return samples;
+}
+
+}  // namespace
+
+Committer::Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows)
+    : parts_(std::move(parts)), max_queue_bytes_(queue_bytes), seal_rows_(seal_rows) {}
+
+Committer::~Committer() { Stop(); }
+
+absl::Status Committer::Recover() {
+  absl::MutexLock lock(&mutex_);
+  const std::unique_ptr<rocksdb::Iterator> it(
+      parts_.db->NewIterator(rocksdb::ReadOptions(), parts_.state));
+  for (it->Seek("O"); it->Valid() && it->key().starts_with("O"); it->Next()) {
+    auto set = SequenceSet::Decode(View(it->value()));
+    if (!set) {
+      return absl::DataLossError("the durable sequences under " + it->key().ToString(true) +
+                                 " are damaged");
+    }
+    durable_[it->key().ToString()] = *std::move(set);
+  }
+  return FromRocksDb(it->status(), "read the durable sequences");
+}
+
+void Committer::Start() { thread_ = std::thread(&Committer::Run, this); }
+
+void Committer::Stop() {
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Committer::Enqueue(Request request) {
+  absl::Status refusal;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!failed_.ok()) {
+      refusal = failed_;
+    } else if (stopping_) {
+      refusal = absl::UnavailableError("the store is closing");
+    } else if (queued_bytes_ > 0 && queued_bytes_ + WeightOf(request) > max_queue_bytes_) {
+      refusal = absl::ResourceExhaustedError("the disk is behind: the journal's queue is full");
+    } else {
+      queued_bytes_ += WeightOf(request);
+      queue_.push_back(std::move(request));
+      return;
+    }
+  }
+  request.done(refusal);
+}
+
+void Committer::Run() {
+  std::vector<Request> group;
+  for (;;) {
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return !queue_.empty() || stopping_;
+      };
+      mutex_.Await(absl::Condition(&due));
+      if (queue_.empty()) return;
+      group.swap(queue_);
+    }
+    Commit(&group);
+    uint64_t weight = 0;
+    for (const Request& request : group) weight += WeightOf(request);
+    group.clear();
+    absl::MutexLock lock(&mutex_);
+    queued_bytes_ -= weight;
+  }
+}
+
+SequenceSet* Committer::FindSet(const std::string& key, Staged* staged) {
+  const auto [found, added] = staged->origins.try_emplace(key);
+  if (added) {
+    absl::MutexLock lock(&mutex_);
+    if (const auto durable = durable_.find(key); durable != durable_.end()) {
+      found->second = durable->second;
+    }
+  }
+  return &found->second;
+}
+
+Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::WriteBatch* write) {
+  Staged staged;
+  staged.positions.resize(group.size(), 0);
+  staged.results.resize(group.size());
+  for (size_t i = 0; i < group.size(); ++i) {
+    const Request& request = group[i];
+    SequenceSet* set = nullptr;
+    std::string key;
+    if (request.origin.sequence != 0) {
+      key = OriginKey(request.origin.agent_id, request.origin.generation);
+      set = FindSet(key, &staged);
+      if (set->Contains(request.origin.sequence)) {
+        ++staged.repeats;
+        continue;
+      }
+    }
+    if (request.layout != nullptr) {
+      if (parts_.index->FindLayout(request.layout->id) == nullptr) {
+        staged.results[i] = absl::FailedPreconditionError(
+            "the layout's job has expired: define the layout again");
+        continue;
+      }
+      staged.positions[i] = parts_.journal->Stage(request.entry, write);
+    } else if (request.stage != nullptr) {
+      staged.results[i] = request.stage(write);
+      if (!staged.results[i].ok()) continue;
+    }
+    if (set != nullptr) {
+      if (request.lost.first != 0) set->Add(request.lost);
+      set->Add(request.origin.sequence);
+      staged.changed.insert(std::move(key));
+    }
+  }
+  for (const auto& [key, set] : staged.origins) {
+    if (staged.changed.contains(key)) write->Put(parts_.state, key, set.Encode());
+  }
+  staged.anything = write->Count() > 0;
+  return staged;
+}
+
+void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
+  const absl::Time now = parts_.now();
+  uint64_t rows = 0;
+  uint64_t samples = 0;
+  uint64_t batches = 0;
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (staged.positions[i] == 0) continue;
+    const auto entry = DecodeRowsEntry(group[i].entry);
+    parts_.head->Append(group[i].layout, *entry, staged.positions[i], now);
+    parts_.jobs->Include(*group[i].layout, *entry);
+    rows += entry->rows;
+    samples += CountSamples(*entry);
+    ++batches;
+  }
+  if (parts_.head->longest() >= seal_rows_) parts_.on_full_frame();
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [key, set] : staged.origins) durable_[key] = set;
+  stats_.rows_appended += rows;
+  stats_.samples_appended += samples;
+  stats_.batches_appended += batches;
+  stats_.batches_repeated += staged.repeats;
+  stats_.journal_entries = parts_.journal->end() - parts_.journal->begin();
+  stats_.journal_bytes = parts_.journal->bytes();
+}
+
+void Committer::Commit(std::vector<Request>* group) {
+  rocksdb::WriteBatch write;
+  Staged staged = Stage(*group, &write);
+  if (staged.anything) {
+    const absl::Time begin = absl::Now();
+    rocksdb::WriteOptions synced;
+    synced.sync = true;
+    const rocksdb::Status status = parts_.db->Write(synced, &write);
+    const absl::Duration took = absl::Now() - begin;
+    if (!status.ok()) {
+      const absl::Status failure = absl::UnavailableError(
+          "the disk refused the journal: " + status.ToString() + "; the store must be reopened");
+      {
+        absl::MutexLock lock(&mutex_);
+        failed_ = failure;
+      }
+      for (const Request& request : *group) request.done(failure);
+      return;
+    }
+    const auto us = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Microseconds(took)));
+    absl::MutexLock lock(&mutex_);
+    ++stats_.commits;
+    stats_.commit_seconds += absl::ToDoubleSeconds(took);
+    const size_t last = std::size(stats_.commit_latency_us_buckets) - 1;
+    ++stats_.commit_latency_us_buckets[std::min<size_t>(last, std::bit_width(us))];
+  }
+  Apply(*group, staged);
+  for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);
+}
+
+SequenceSet Committer::DurableSequences(absl::string_view agent_id, uint64_t generation) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = durable_.find(OriginKey(agent_id, generation));
+  return found == durable_.end() ? SequenceSet() : found->second;
+}
+
+void Committer::FillStats(StoreStats* stats) const {
+  absl::MutexLock lock(&mutex_);
+  *stats = stats_;
+  stats->queued_bytes = queued_bytes_;
+}
+
+}  // namespace tacho::storage

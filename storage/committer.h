@@ -1,0 +1,107 @@
+// Group commit: what many streams append becomes one synced write.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "storage/event.h"
+#include "storage/head.h"
+#include "storage/job_table.h"
+#include "storage/journal.h"
+#include "storage/sequence_set.h"
+#include "storage/series_index.h"
+#include "storage/store.h"
+
+namespace rocksdb {
+class ColumnFamilyHandle;
+class DB;
+class WriteBatch;
+}  // namespace rocksdb
+
+namespace tacho::storage {
+
+// One thread that writes the journal. Thread-safe but for Recover(), Start() and Stop().
+//
+// Durable sequences are kept in "state" and written with the messages they stand for, all or
+// nothing: that is what makes a repeat recognisable after a crash.
+class Committer {
+ public:
+  struct Parts {  // Not owned; they must outlive the committer.
+    rocksdb::DB* db = nullptr;
+    rocksdb::ColumnFamilyHandle* state = nullptr;
+    rocksdb::ColumnFamilyHandle* events = nullptr;
+    Journal* journal = nullptr;
+    SeriesIndex* index = nullptr;
+    Head* head = nullptr;
+    JobTable* jobs = nullptr;
+    std::function<absl::Time()> now;
+    std::function<void()> on_full_frame;  // A layout has reached seal_rows.
+  };
+  Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows);
+  ~Committer();
+
+  // Reads the durable sequences. Call once, first.
+  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Start();
+  // Commits what is queued and joins the thread. Later requests are refused.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // One message, or work to be done between commits.
+  struct Request {
+    Origin origin;
+    LayoutPtr layout;      // With `entry`: rows for the journal.
+    std::string entry;
+    std::function<absl::Status(rocksdb::WriteBatch*)> stage;  // Else: what to write, on the thread.
+    SequenceRange lost;    // Sequences to count as durable besides the origin's; first 0: none.
+    AppendDone done;
+  };
+  // Queues a request; a full queue calls its `done` with RESOURCE_EXHAUSTED at once.
+  void Enqueue(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void FillStats(StoreStats* stats) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using OriginSets = absl::flat_hash_map<std::string, SequenceSet>;  // By OriginKey().
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Commit(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the group adds to `write`; `results` has one status a request.
+  struct Staged {
+    OriginSets origins;                 // As they will be.
+    absl::flat_hash_set<std::string> changed;  // Keys of those that differ from before.
+    std::vector<uint64_t> positions;    // Journal position a request; 0 if it has none.
+    std::vector<absl::Status> results;
+    uint64_t repeats = 0;
+    bool anything = false;
+  };
+  Staged Stage(const std::vector<Request>& group, rocksdb::WriteBatch* write)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  SequenceSet* FindSet(const std::string& key, Staged* staged) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Apply(const std::vector<Request>& group, const Staged& staged) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Parts parts_;
+  const uint64_t max_queue_bytes_;
+  const size_t seal_rows_;
+
+  mutable absl::Mutex mutex_;
+  std::vector<Request> queue_ ABSL_GUARDED_BY(mutex_);
+  uint64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status failed_ ABSL_GUARDED_BY(mutex_);  // Once not OK, everything is refused with it.
+  OriginSets durable_ ABSL_GUARDED_BY(mutex_);
+  StoreStats stats_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace tacho::storage

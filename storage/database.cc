@@ -1,0 +1,178 @@
+#include "storage/database.h"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "rocksdb/cache.h"
+#include "rocksdb/db.h"
+#include "rocksdb/env.h"
+#include "rocksdb/filter_policy.h"
+#include "rocksdb/table.h"
+#include "storage/journal.h"
+#include "storage/keys.h"
+#include "storage/rocksdb_status.h"
+
+namespace tacho::storage {
+namespace {
+
+constexpr char kFormatKey[] = "format";
+
+// What all column families may hold in memory before the largest is written out.
+constexpr size_t kMemtableBytes = 128 << 20;
+// A log is kept while any column family has unwritten data in it: bounds disk and restart time.
+constexpr uint64_t kMaxLogBytes = 256 << 20;
+
+rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
+  rocksdb::ColumnFamilyOptions options;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache;
+  table.format_version = 5;
+  table.filter_policy.reset(rocksdb::NewRibbonFilterPolicy(10));
+  table.cache_index_and_filter_blocks = true;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  options.compression = rocksdb::kLZ4Compression;
+  options.level_compaction_dynamic_level_bytes = true;
+  return options;
+}
+
+rocksdb::ColumnFamilyOptions PartitionOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
+  rocksdb::ColumnFamilyOptions options = FamilyOptions(cache);
+  options.write_buffer_size = 32 << 20;
+  // Days far apart may be written side by side (a backfill): each must be cheap while it is small.
+  options.arena_block_size = 64 << 10;
+  // Columns are sealed compressed; what is left to gain is in keys and statistics.
+  options.bottommost_compression = rocksdb::kZSTD;
+  return options;
+}
+
+rocksdb::ColumnFamilyOptions JournalOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
+  rocksdb::ColumnFamilyOptions options = FamilyOptions(cache);
+  options.write_buffer_size = 64 << 20;
+  return options;
+}
+
+rocksdb::DBOptions DbOptions(const StoreOptions& options) {
+  rocksdb::DBOptions db;
+  if (options.env != nullptr) db.env = options.env;
+  db.create_if_missing = true;
+  db.create_missing_column_families = true;
+  db.paranoid_checks = true;
+  db.db_write_buffer_size = kMemtableBytes;
+  db.max_total_wal_size = kMaxLogBytes;
+  db.max_background_jobs = 2;
+  db.keep_log_file_num = 4;
+  db.max_open_files = 512;
+  // A tail that a crash tore ends the log there: nothing behind it was acknowledged.
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // Known to lose or invent synced data in this version; off by default, and kept so.
+  db.recycle_log_file_num = 0;
+  db.wal_bytes_per_sync = 0;
+  db.manual_wal_flush = false;
+  db.track_and_verify_wals_in_manifest = true;
+  return db;
+}
+
+// RocksDB makes the last directory of a path only.
+absl::Status CreateDirectories(const StoreOptions& options) {
+  if (options.env != nullptr) return absl::OkStatus();
+  std::error_code error;
+  std::filesystem::create_directories(options.path, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("create ", options.path, ": ", error.message()));
+}
+
+absl::Status CheckFormat(rocksdb::DB* db, bool is_new) {
+  if (is_new) {
+    rocksdb::WriteOptions synced;
+    synced.sync = true;
+    return FromRocksDb(db->Put(synced, kFormatKey, absl::StrCat(kFormatVersion)),
+                       "write the format version");
+  }
+  std::string text;
+  const rocksdb::Status status = db->Get(rocksdb::ReadOptions(), kFormatKey, &text);
+  if (status.IsNotFound()) {
+    return absl::FailedPreconditionError(
+        "the directory holds a RocksDB database that is not Tachograph's: choose another");
+  }
+  if (!status.ok()) return FromRocksDb(status, "read the format version");
+  int version = 0;
+  if (absl::SimpleAtoi(text, &version) && version == kFormatVersion) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the database has format version \"", text, "\"; this program reads version ", kFormatVersion,
+      " only: run the program that wrote it, or choose another directory"));
+}
+
+}  // namespace
+
+Database::~Database() {
+  if (db == nullptr) return;
+  partitions.reset();
+  for (auto* handle : {default_family, journal, index, state, events}) {
+    if (handle != nullptr) db->DestroyColumnFamilyHandle(handle);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& options) {
+  if (absl::Status status = CreateDirectories(options); !status.ok()) return status;
+  auto database = std::make_unique<Database>();
+  database->cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+  const rocksdb::DBOptions db_options = DbOptions(options);
+
+  std::vector<std::string> names;
+  // Fails if there is no database yet, and then also if it cannot be read, which Open() tells.
+  const bool is_new =
+      !rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).ok();
+  for (const char* name : {"default", Journal::kColumnFamily, "index", "state", "events"}) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  }
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  for (const std::string& name : names) {
+    families.emplace_back(name, name == Journal::kColumnFamily   ? JournalOptions(database->cache)
+                                : ParsePartitionName(name) ? PartitionOptions(database->cache)
+                                                           : FamilyOptions(database->cache));
+  }
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(db_options, options.path, families, &handles, &db);
+  if (!status.ok()) return FromRocksDb(status, absl::StrCat("open ", options.path));
+  database->db.reset(db);
+  database->partitions = std::make_unique<Partitions>(
+      db, [cache = database->cache] { return PartitionOptions(cache); });
+  for (size_t i = 0; i < handles.size(); ++i) {
+    if (const auto day = ParsePartitionName(names[i])) {
+      database->partitions->Add(std::make_shared<const Partition>(*day, db, handles[i]));
+      continue;
+    }
+    (names[i] == Journal::kColumnFamily ? database->journal
+     : names[i] == "index"              ? database->index
+     : names[i] == "state"              ? database->state
+     : names[i] == "events"             ? database->events
+                                        : database->default_family) = handles[i];
+  }
+  if (absl::Status format = CheckFormat(db, is_new); !format.ok()) return format;
+  return database;
+}
+
+void Database::FillStats(StoreStats* stats) const {
+  const auto aggregated = [&](const std::string& property) {
+    uint64_t value = 0;
+    db->GetAggregatedIntProperty(property, &value);
+    return value;
+  };
+  stats->disk_bytes = aggregated(rocksdb::DB::Properties::kTotalSstFilesSize);
+  rocksdb::VectorLogPtr logs;
+  if (db->GetSortedWalFiles(logs).ok()) {
+    for (const auto& log : logs) stats->disk_bytes += log->SizeFileBytes();
+  }
+  stats->memtable_bytes = aggregated(rocksdb::DB::Properties::kSizeAllMemTables);
+  stats->pending_compaction_bytes =
+      aggregated(rocksdb::DB::Properties::kEstimatePendingCompactionBytes);
+  stats->block_cache_bytes = cache->GetUsage();
+  stats->partitions = partitions->size();
+}
+
+}  // namespace tacho::storage

@@ -1,0 +1,52 @@
+// The RocksDB database under the store: its column families, their options, its format version.
+//
+//   "default"  'format' -> the format version, decimal
+//   "journal"  see journal.h           "index"   see series_index.h
+//   "state"    see keys.h              "events"  see event_record.h
+//   "day.N"    see frame.h
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "storage/partitions.h"
+#include "storage/store.h"
+
+namespace rocksdb {
+class Cache;
+class ColumnFamilyHandle;
+class DB;
+}  // namespace rocksdb
+
+namespace tacho::storage {
+
+// Version of everything that docs/storage_format.md describes. A database of another version is
+// refused, never misread.
+inline constexpr int kFormatVersion = 1;
+
+struct Database {
+  Database() = default;
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+  ~Database();  // Closes it. Partitions' readers must be gone.
+
+  // Creates the database if it is missing. Statuses as Store::Open().
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const StoreOptions& options);
+
+  std::unique_ptr<rocksdb::DB> db;
+  std::shared_ptr<rocksdb::Cache> cache;
+  rocksdb::ColumnFamilyHandle* default_family = nullptr;
+  rocksdb::ColumnFamilyHandle* journal = nullptr;
+  rocksdb::ColumnFamilyHandle* index = nullptr;
+  rocksdb::ColumnFamilyHandle* state = nullptr;
+  rocksdb::ColumnFamilyHandle* events = nullptr;
+  std::unique_ptr<Partitions> partitions;
+
+  // Disk, memtable, cache and compaction figures, over all column families.
+  void FillStats(StoreStats* stats) const;
+};
+
+}  // namespace tacho::storage

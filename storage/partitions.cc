@@ -1,0 +1,66 @@
+#include "storage/partitions.h"
+
+#include <utility>
+
+#include "rocksdb/db.h"
+#include "storage/keys.h"
+#include "storage/rocksdb_status.h"
+
+namespace tacho::storage {
+
+Partition::Partition(int64_t day, rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle)
+    : day_(day), db_(db), handle_(handle) {}
+
+Partition::~Partition() { db_->DestroyColumnFamilyHandle(handle_); }
+
+Partitions::Partitions(rocksdb::DB* db, std::function<rocksdb::ColumnFamilyOptions()> options)
+    : db_(db), options_(std::move(options)) {}
+
+void Partitions::Add(PartitionPtr partition) {
+  absl::MutexLock lock(&mutex_);
+  const int64_t day = partition->day();
+  days_[day] = std::move(partition);
+}
+
+absl::StatusOr<PartitionPtr> Partitions::FindOrCreate(int64_t day) {
+  absl::MutexLock lock(&mutex_);
+  if (const auto found = days_.find(day); found != days_.end()) return found->second;
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  const rocksdb::Status status =
+      db_->CreateColumnFamily(options_(), PartitionName(day), &handle);
+  if (!status.ok()) return FromRocksDb(status, "create the partition " + PartitionName(day));
+  return days_[day] = std::make_shared<const Partition>(day, db_, handle);
+}
+
+std::vector<PartitionPtr> Partitions::Between(int64_t first_day, int64_t last_day) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<PartitionPtr> out;
+  for (auto it = days_.lower_bound(first_day); it != days_.end() && it->first <= last_day; ++it) {
+    out.push_back(it->second);
+  }
+  return out;
+}
+
+absl::StatusOr<size_t> Partitions::DropBefore(int64_t day) {
+  absl::MutexLock lock(&mutex_);
+  size_t dropped = 0;
+  while (!days_.empty() && days_.begin()->first < day) {
+    const rocksdb::Status status = db_->DropColumnFamily(days_.begin()->second->handle());
+    if (!status.ok()) return FromRocksDb(status, "drop a partition");
+    days_.erase(days_.begin());
+    ++dropped;
+  }
+  return dropped;
+}
+
+size_t Partitions::size() const {
+  absl::MutexLock lock(&mutex_);
+  return days_.size();
+}
+
+void Partitions::Clear() {
+  absl::MutexLock lock(&mutex_);
+  days_.clear();
+}
+
+}  // namespace tacho::storage

@@ -1,0 +1,62 @@
+#include "storage/rows_entry.h"
+
+#include <cstring>
+
+#include "storage/bytes.h"
+
+namespace tacho::storage {
+namespace {
+
+template <typename T>
+void PutSpan(std::span<const T> values, std::string* out) {
+  out->append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
+}
+
+int64_t IntegerAt(absl::string_view bytes, size_t index) {
+  int64_t value = 0;
+  std::memcpy(&value, bytes.data() + index * sizeof(value), sizeof(value));
+  return value;
+}
+
+}  // namespace
+
+std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows) {
+  std::string out;
+  constexpr size_t kHeaderMax = 32;
+  out.reserve(kHeaderMax + rows.times.size_bytes() + rows.steps.size_bytes() +
+              rows.values.size_bytes());
+  PutVarint(layout.id, &out);
+  PutVarint(rows.times.size(), &out);
+  PutVarint(layout.series.size(), &out);
+  out.push_back(layout.has_steps ? 1 : 0);
+  PutSpan(rows.times, &out);
+  PutSpan(rows.steps, &out);
+  PutSpan(rows.values, &out);
+  return out;
+}
+
+int64_t RowsEntry::Time(size_t row) const { return IntegerAt(times, row); }
+int64_t RowsEntry::Step(size_t row) const { return has_steps ? IntegerAt(steps, row) : kNoStep; }
+
+std::optional<RowsEntry> DecodeRowsEntry(absl::string_view bytes) {
+  ByteReader in(bytes);
+  RowsEntry entry;
+  entry.layout = in.Varint();
+  entry.rows = in.Varint();
+  entry.columns = in.Varint();
+  const uint8_t has_steps = in.Byte();
+  // Each row and each column has bytes below, so larger numbers cannot be true; and their product
+  // does not overflow.
+  if (!in.ok() || has_steps > 1 || entry.rows > bytes.size() || entry.columns > bytes.size() ||
+      bytes.size() > UINT32_MAX) {
+    return std::nullopt;
+  }
+  entry.has_steps = has_steps == 1;
+  entry.times = in.Bytes(entry.rows * sizeof(int64_t));
+  if (entry.has_steps) entry.steps = in.Bytes(entry.rows * sizeof(int64_t));
+  entry.values = in.Bytes(entry.rows * entry.columns * sizeof(double));
+  if (!in.AtEnd()) return std::nullopt;
+  return entry;
+}
+
+}  // namespace tacho::storage

@@ -1,0 +1,37 @@
+// A batch of rows as the journal holds it.
+//
+//   varint layout id · varint rows · varint columns · byte 1 if the layout has steps, else 0 ·
+//   rows × le64 time · rows × le64 step (if any) · rows × columns × le64 bits of the value
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "storage/rows.h"
+#include "storage/series.h"
+
+namespace tacho::storage {
+
+std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows);
+
+// The parts of an entry, still as bytes: they may lie at any address.
+struct RowsEntry {
+  LayoutId layout = 0;
+  size_t rows = 0;
+  size_t columns = 0;
+  bool has_steps = false;
+  absl::string_view times;
+  absl::string_view steps;
+  absl::string_view values;
+
+  int64_t Time(size_t row) const;
+  int64_t Step(size_t row) const;  // kNoStep without steps.
+};
+
+// nullopt if the bytes are no such entry.
+std::optional<RowsEntry> DecodeRowsEntry(absl::string_view bytes);
+
+}  // namespace tacho::storage

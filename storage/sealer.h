@@ -1,0 +1,64 @@
+// Turns open rows into columns, in the background and in bounded steps.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "storage/database.h"
+#include "storage/head.h"
+#include "storage/job_table.h"
+#include "storage/store.h"
+
+namespace tacho::storage {
+
+// Thread-safe but for Start() and Stop().
+class Sealer {
+ public:
+  struct Options {
+    size_t seal_rows = 0;
+    absl::Duration seal_age;
+    std::function<absl::Time()> now;
+    std::function<void(absl::string_view)> log;  // May be null.
+    // Called after each round on the sealer's thread: trims the journal, drops old days.
+    std::function<void()> after_round;
+  };
+  // All not owned; they must outlive the sealer.
+  Sealer(const Database* database, Head* head, const JobTable* jobs, Options options);
+  ~Sealer();
+
+  void Start();
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Seals the open rows of all layouts that have `min_rows` or are older than `age`.
+  //   UNAVAILABLE  the disk refused; the rows are still open.
+  absl::Status SealDue(size_t min_rows, absl::Duration age) ABSL_LOCKS_EXCLUDED(sealing_);
+
+  void FillStats(StoreStats* stats) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Write(const std::vector<Head::Sealing>& taken);
+
+  const Database* const database_;
+  Head* const head_;
+  const JobTable* const jobs_;
+  const Options options_;
+
+  absl::Mutex sealing_;  // One round at a time. Taken before mutex_.
+  mutable absl::Mutex mutex_;
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t rows_sealed_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t columns_sealed_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t column_bytes_sealed_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread thread_;
+};
+
+}  // namespace tacho::storage

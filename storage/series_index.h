@@ -1,0 +1,133 @@
+// Which jobs, metrics, series and layouts there are: ids by labels and labels by ids.
+//
+// Everything is in memory and in the column family "index". An id is given once and never again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "storage/matcher.h"
+#include "storage/series.h"
+#include "storage/store.h"
+
+namespace rocksdb {
+class ColumnFamilyHandle;
+class DB;
+class WriteBatch;
+}  // namespace rocksdb
+
+namespace tacho::storage {
+
+// Thread-safe. Lock order: an index is never called while holding a lock that is taken inside a
+// RocksDB callback; it takes no lock but its own.
+class SeriesIndex {
+ public:
+  struct Limits {
+    uint64_t max_series = 0;
+    uint64_t max_series_per_job = 0;
+  };
+
+  // Both not owned; they must outlive the index.
+  SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family, Limits limits);
+
+  // Reads the column family. Call once, first. DATA_LOSS names the key that is damaged.
+  absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // See Store::RegisterLayout. New records are written, not synced: the next synced write covers
+  // them, for the write-ahead log is one.
+  absl::StatusOr<Store::Registration> Register(const LayoutDefinition& definition)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The id of a job, made if need be (for events and attributes of a job without series).
+  absl::StatusOr<JobId> FindOrAddJob(absl::string_view job) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<JobId> FindJob(absl::string_view job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // nullptr if the layout has left the index.
+  LayoutPtr FindLayout(LayoutId id) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::StatusOr<std::vector<SeriesPtr>> Find(const Selector& selector, size_t limit) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<Metric> Metrics(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::pair<JobId, std::string>> Jobs() const ABSL_LOCKS_EXCLUDED(mutex_);
+  uint64_t SeriesCount(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets a job, and adds the removal of its records to a write that the caller makes.
+  void RemoveJob(JobId job, rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct Counts {
+    uint64_t jobs = 0;
+    uint64_t series = 0;
+    uint64_t layouts = 0;
+  };
+  Counts counts() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct MetricEntry {
+    MetricId id = 0;
+    std::shared_ptr<const Metric> metric;
+    std::vector<SeriesPtr> series;
+  };
+  struct JobEntry {
+    JobId id = 0;
+    std::shared_ptr<const std::string> name;
+    std::map<std::string, MetricEntry, std::less<>> metrics;
+    std::map<MetricId, MetricEntry*> metrics_by_id;
+    MetricId next_metric = 1;
+    // By identity within the job, see IdentityOf().
+    absl::flat_hash_map<std::string, SeriesPtr> series;
+    absl::flat_hash_map<SeriesId, SeriesPtr> series_by_id;
+    // By attempt, has_steps and series ids, see EncodeLayout().
+    absl::flat_hash_map<std::string, LayoutPtr> layouts;
+  };
+
+  static std::string IdentityOf(MetricId metric, std::optional<uint32_t> task,
+                                absl::string_view host, const Labels& labels);
+  JobEntry* AddJob(JobId id, absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  JobEntry* FindOrAddJobEntry(absl::string_view name, rocksdb::WriteBatch* write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  MetricEntry* FindOrAddMetric(JobEntry* job, const Metric& metric, rocksdb::WriteBatch* write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddSeries(JobEntry* job, MetricEntry* metric, std::shared_ptr<Series> series)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // nullptr and *refusal if a limit refuses a new series.
+  SeriesPtr FindOrAddSeries(JobEntry* job, const Source& source, const SeriesDefinition& definition,
+                            rocksdb::WriteBatch* write, Store::Registration::Refusal* refusal)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  LayoutPtr FindOrAddLayout(JobEntry* job, const LayoutDefinition& definition,
+                            std::vector<SeriesPtr> series, rocksdb::WriteBatch* write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::shared_ptr<const std::string> InternHost(absl::string_view host)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string EncodeNextIds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status LoadRecord(absl::string_view key, absl::string_view value)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  rocksdb::DB* const db_;
+  rocksdb::ColumnFamilyHandle* const column_family_;
+  const Limits limits_;
+
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, JobEntry*> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, std::unique_ptr<JobEntry>> jobs_by_id_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<LayoutId, LayoutPtr> layouts_ ABSL_GUARDED_BY(mutex_);
+  // One string a host, so that a host is compared by its address.
+  absl::flat_hash_map<std::string, std::shared_ptr<const std::string>> hosts_
+      ABSL_GUARDED_BY(mutex_);
+  uint64_t series_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  JobId next_job_ ABSL_GUARDED_BY(mutex_) = 1;
+  SeriesId next_series_ ABSL_GUARDED_BY(mutex_) = 1;
+  LayoutId next_layout_ ABSL_GUARDED_BY(mutex_) = 1;
+};
+
+}  // namespace tacho::storage

@@ -1,0 +1,426 @@
+#include "storage/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "storage/bytes.h"
+#include "storage/committer.h"
+#include "storage/database.h"
+#include "storage/event_record.h"
+#include "storage/head.h"
+#include "storage/job_table.h"
+#include "storage/journal.h"
+#include "storage/keys.h"
+#include "storage/rocksdb_status.h"
+#include "storage/rows_entry.h"
+#include "storage/sealer.h"
+#include "storage/series_index.h"
+#include "storage/stored_series_reader.h"
+
+namespace tacho::storage {
+namespace {
+
+// How often old days are looked for.
+constexpr absl::Duration kRetentionRound = absl::Minutes(10);
+
+class DurableStore final : public Store {
+ public:
+  DurableStore(StoreOptions options, std::unique_ptr<Database> database);
+  ~DurableStore() override { Close().IgnoreError(); }
+
+  // Rebuilds what is in memory, then starts the threads.
+  absl::Status Recover();
+  absl::Status Close() override;
+
+  absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) override {
+    return index_.Register(definition);
+  }
+  void AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
+                  AppendDone done) override;
+  void AppendEvent(const Origin& origin, const Event& event, AppendDone done) override;
+  void AppendAttributes(const Origin& origin, const Attributes& attributes,
+                        AppendDone done) override;
+  void AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows, absl::string_view reason,
+                 AppendDone done) override;
+  SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const override {
+    return committer_.DurableSequences(agent_id, generation);
+  }
+
+  std::vector<JobSummary> Jobs() const override;
+  std::optional<JobDetail> FindJob(absl::string_view job) const override;
+  absl::StatusOr<std::vector<SeriesPtr>> FindSeries(const Selector& selector,
+                                                    size_t limit) const override {
+    return index_.Find(selector, limit);
+  }
+  std::unique_ptr<SeriesReader> Read(const SeriesPtr& series,
+                                     const ReadOptions& options) const override;
+  absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const override;
+  void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const override {
+    head_.VisitLatestRows(visit);
+  }
+  absl::StatusOr<std::vector<Event>> Events(absl::string_view job, int64_t begin_ns,
+                                            int64_t end_ns) const override;
+
+  absl::Status Seal() override;
+  absl::Status EnforceRetention() override;
+  StoreStats Stats() const override;
+
+ private:
+  absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> ReadSealedPositions() const;
+  absl::Status ReplayJournal();
+  absl::Status PutEvent(const Event& event, rocksdb::WriteBatch* write);
+  void TrimJournal();
+  // Runs `work` on the committer's thread, between commits, and waits for it.
+  absl::Status OnCommitter(std::function<absl::Status(rocksdb::WriteBatch*)> work);
+  void RemoveJob(JobId job, rocksdb::WriteBatch* write);
+  void Log(absl::string_view line) const {
+    if (options_.log != nullptr) options_.log(line);
+  }
+
+  const StoreOptions options_;
+  const std::unique_ptr<Database> database_;
+  Journal journal_;  // Committer's thread only, but for recovery.
+  SeriesIndex index_;
+  Head head_;
+  JobTable jobs_;
+  Committer committer_;
+  Sealer sealer_;
+  std::atomic<uint64_t> next_event_ = 1;
+  std::atomic<uint64_t> partitions_dropped_ = 0;
+  absl::Time next_retention_;  // Sealer's thread only.
+  bool running_ = false;
+};
+
+DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> database)
+    : options_(std::move(options)),
+      database_(std::move(database)),
+      journal_(database_->db.get(), database_->journal),
+      index_(database_->db.get(), database_->index,
+             {options_.max_series, options_.max_series_per_job}),
+      jobs_(database_->db.get(), database_->state),
+      committer_({.db = database_->db.get(),
+                  .state = database_->state,
+                  .events = database_->events,
+                  .journal = &journal_,
+                  .index = &index_,
+                  .head = &head_,
+                  .jobs = &jobs_,
+                  .now = options_.now,
+                  .on_full_frame = [this] { sealer_.Wake(); }},
+                 options_.queue_bytes, options_.seal_rows),
+      sealer_(database_.get(), &head_, &jobs_,
+              {.seal_rows = options_.seal_rows,
+               .seal_age = options_.seal_age,
+               .now = options_.now,
+               .log = options_.log,
+               .after_round = [this] {
+                 TrimJournal();
+                 if (options_.now() < next_retention_) return;
+                 next_retention_ = options_.now() + kRetentionRound;
+                 const absl::Status status = EnforceRetention();
+                 if (!status.ok()) Log(absl::StrCat("retention failed: ", status.ToString()));
+               }}) {}
+
+absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> DurableStore::ReadSealedPositions() const {
+  absl::flat_hash_map<LayoutId, uint64_t> sealed;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_->db->NewIterator(rocksdb::ReadOptions(), database_->state));
+  for (it->Seek("P"); it->Valid() && it->key().starts_with("P"); it->Next()) {
+    ByteReader key(View(it->key()));
+    ByteReader value(View(it->value()));
+    key.Byte();
+    key.Be32();
+    sealed[key.Be64()] = value.Varint();
+    if (!key.AtEnd() || !value.AtEnd()) {
+      return absl::DataLossError("the sealed position under " + it->key().ToString(true) +
+                                 " is damaged");
+    }
+  }
+  if (absl::Status status = FromRocksDb(it->status(), "read sealed positions"); !status.ok()) {
+    return status;
+  }
+  return sealed;
+}
+
+absl::Status DurableStore::ReplayJournal() {
+  const auto sealed = ReadSealedPositions();
+  if (!sealed.ok()) return sealed.status();
+  const absl::Time now = options_.now();
+  const uint64_t total = journal_.end() - journal_.begin();
+  uint64_t replayed = 0;
+  return journal_.Read(journal_.begin(), [&](uint64_t position, absl::string_view bytes) {
+    const auto entry = DecodeRowsEntry(bytes);
+    if (!entry) return absl::DataLossError(absl::StrCat("journal entry ", position, " is damaged"));
+    if (++replayed % 100'000 == 0) {
+      Log(absl::StrCat("recovering: ", replayed, " of ", total, " journal entries"));
+    }
+    const auto done = sealed->find(entry->layout);
+    if (done != sealed->end() && position <= done->second) return absl::OkStatus();
+    const LayoutPtr layout = index_.FindLayout(entry->layout);
+    if (layout == nullptr) return absl::OkStatus();  // Its job has expired.
+    if (layout->series.size() != entry->columns || layout->has_steps != entry->has_steps) {
+      return absl::DataLossError(
+          absl::StrCat("journal entry ", position, " does not fit its layout"));
+    }
+    head_.Append(layout, *entry, position, now);
+    jobs_.Include(*layout, *entry);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DurableStore::Recover() {
+  const auto steps = {
+      std::function<absl::Status()>([this] { return journal_.Recover(); }),
+      std::function<absl::Status()>([this] { return index_.Load(); }),
+      std::function<absl::Status()>([this] { return jobs_.Load(); }),
+      std::function<absl::Status()>([this] { return committer_.Recover(); }),
+      std::function<absl::Status()>([this] { return ReplayJournal(); }),
+  };
+  for (const auto& step : steps) {
+    if (absl::Status status = step(); !status.ok()) return status;
+  }
+  // Numbers only keep events of one time apart; nanoseconds since 1970 never meet an earlier one.
+  next_event_ = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
+  running_ = true;
+  committer_.Start();
+  if (options_.background) sealer_.Start();
+  return absl::OkStatus();
+}
+
+absl::Status DurableStore::Close() {
+  if (!running_) return absl::OkStatus();
+  running_ = false;
+  sealer_.Stop();
+  const absl::Status sealed = Seal();
+  committer_.Stop();
+  return sealed;
+}
+
+void DurableStore::AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
+                              AppendDone done) {
+  committer_.Enqueue({.origin = origin,
+                      .layout = layout,
+                      .entry = EncodeRowsEntry(*layout, rows),
+                      .done = std::move(done)});
+}
+
+absl::Status DurableStore::PutEvent(const Event& event, rocksdb::WriteBatch* write) {
+  const auto job = index_.FindOrAddJob(event.source.job);
+  if (!job.ok()) return job.status();
+  write->Put(database_->events, EventKey(*job, event.time_ns, next_event_++), EncodeEvent(event));
+  return absl::OkStatus();
+}
+
+void DurableStore::AppendEvent(const Origin& origin, const Event& event, AppendDone done) {
+  committer_.Enqueue({.origin = origin,
+                      .stage = [this, event](rocksdb::WriteBatch* write) {
+                        return PutEvent(event, write);
+                      },
+                      .done = std::move(done)});
+}
+
+void DurableStore::AppendAttributes(const Origin& origin, const Attributes& attributes,
+                                    AppendDone done) {
+  committer_.Enqueue({.origin = origin,
+                      .stage = [this, attributes](rocksdb::WriteBatch* write) -> absl::Status {
+                        const auto job = index_.FindOrAddJob(attributes.job);
+                        if (!job.ok()) return job.status();
+                        jobs_.Merge(*job, attributes, write);
+                        return absl::OkStatus();
+                      },
+                      .done = std::move(done)});
+}
+
+void DurableStore::AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows,
+                             absl::string_view reason, AppendDone done) {
+  // A gap belongs to no job: it is filed as an event of the job that has no name.
+  Event event;
+  event.source.host = origin.agent_id;
+  event.time_ns = absl::ToUnixNanos(options_.now());
+  event.kind = "data_lost";
+  event.message = std::string(reason);
+  event.fields = {{"rows", absl::StrCat(rows)},
+                  {"first_sequence", absl::StrCat(lost.first)},
+                  {"last_sequence", absl::StrCat(lost.last)}};
+  committer_.Enqueue({.origin = origin,
+                      .stage = [this, event](rocksdb::WriteBatch* write) {
+                        write->Put(database_->events, EventKey(0, event.time_ns, next_event_++),
+                                   EncodeEvent(event));
+                        return absl::OkStatus();
+                      },
+                      .lost = lost,
+                      .done = std::move(done)});
+}
+
+std::vector<JobSummary> DurableStore::Jobs() const {
+  std::vector<JobSummary> out;
+  for (const auto& [id, name] : index_.Jobs()) {
+    JobSummary summary = jobs_.Summarise(id);
+    summary.name = name;
+    summary.series = index_.SeriesCount(id);
+    out.push_back(std::move(summary));
+  }
+  std::sort(out.begin(), out.end(),
+            [](const JobSummary& a, const JobSummary& b) { return a.name < b.name; });
+  return out;
+}
+
+std::optional<JobDetail> DurableStore::FindJob(absl::string_view job) const {
+  const auto id = index_.FindJob(job);
+  if (!id) return std::nullopt;
+  JobDetail detail = jobs_.Describe(*id);
+  detail.summary.name = std::string(job);
+  detail.summary.series = index_.SeriesCount(*id);
+  detail.metrics = index_.Metrics(*id);
+  const auto series = index_.Find({.job = std::string(job)}, SIZE_MAX);
+  if (!series.ok()) return detail;
+  std::map<std::pair<std::optional<uint32_t>, absl::string_view>, uint64_t> counts;
+  for (const SeriesPtr& one : *series) ++counts[{one->task, *one->host}];
+  for (TaskInfo& task : detail.tasks) task.series = counts[{task.task, task.host}];
+  return detail;
+}
+
+std::unique_ptr<SeriesReader> DurableStore::Read(const SeriesPtr& series,
+                                                 const ReadOptions& options) const {
+  std::vector<MergeInput> head;
+  for (Head::Piece& piece : head_.CopySeries(*series, options.begin_ns, options.end_ns)) {
+    head.push_back({piece.position, std::move(piece.samples)});
+  }
+  return std::make_unique<StoredSeriesReader>(
+      database_->db.get(),
+      database_->partitions->Between(DayOf(options.begin_ns), DayOf(options.end_ns)), series,
+      options, std::move(head));
+}
+
+absl::StatusOr<std::optional<LatestSample>> DurableStore::Latest(const SeriesPtr& series) const {
+  const std::optional<int64_t> newest = jobs_.LastTime(*series);
+  if (!newest) return std::optional<LatestSample>();
+  // Most series have a value near their task's newest row; those that do not are read further back.
+  for (int64_t reach = int64_t{1'000'000'000} * 60;; reach *= 60) {
+    const bool everything = reach > 30 * kDayNs || *newest < INT64_MIN + reach;
+    ReadOptions options;
+    options.begin_ns = everything ? INT64_MIN : *newest - reach;
+    const auto reader = Read(series, options);
+    std::optional<LatestSample> latest;
+    SampleBlock block;
+    for (;;) {
+      const auto more = reader->Next(&block);
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+      latest = LatestSample{series, block.times.back(), block.steps.back(), block.attempts.back(),
+                            block.values.back()};
+    }
+    if (latest || everything) return latest;
+  }
+}
+
+absl::StatusOr<std::vector<Event>> DurableStore::Events(absl::string_view job, int64_t begin_ns,
+                                                        int64_t end_ns) const {
+  std::vector<Event> out;
+  const auto id = job.empty() ? std::optional<JobId>(0) : index_.FindJob(job);
+  if (!id) return out;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_->db->NewIterator(rocksdb::ReadOptions(), database_->events));
+  for (it->Seek(EventKey(*id, begin_ns, 0)); it->Valid(); it->Next()) {
+    ByteReader key(View(it->key()));
+    if (key.Be32() != *id) break;
+    const int64_t time_ns = key.BeTime();
+    if (time_ns >= end_ns && end_ns != INT64_MAX) break;
+    auto event = DecodeEvent(View(it->value()));
+    if (!event) return absl::DataLossError("the event " + it->key().ToString(true) + " is damaged");
+    event->source.job = std::string(job);
+    event->time_ns = time_ns;
+    out.push_back(*std::move(event));
+  }
+  if (absl::Status status = FromRocksDb(it->status(), "read events"); !status.ok()) return status;
+  return out;
+}
+
+absl::Status DurableStore::OnCommitter(std::function<absl::Status(rocksdb::WriteBatch*)> work) {
+  absl::Mutex mutex;
+  bool finished = false;
+  absl::Status result;
+  committer_.Enqueue({.stage = std::move(work), .done = [&](const absl::Status& status) {
+                        absl::MutexLock lock(&mutex);
+                        result = status;
+                        finished = true;
+                      }});
+  absl::MutexLock lock(&mutex);
+  mutex.Await(absl::Condition(&finished));
+  return result;
+}
+
+void DurableStore::TrimJournal() {
+  const uint64_t sealed = head_.SealedUpTo();
+  committer_.Enqueue({.stage = [this, sealed](rocksdb::WriteBatch* write) {
+                        if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
+                        return absl::OkStatus();
+                      },
+                      .done = [](const absl::Status&) {}});
+}
+
+absl::Status DurableStore::Seal() {
+  if (absl::Status status = sealer_.SealDue(1, absl::ZeroDuration()); !status.ok()) return status;
+  return OnCommitter([this](rocksdb::WriteBatch* write) {
+    const uint64_t sealed = head_.SealedUpTo();
+    if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
+    return absl::OkStatus();
+  });
+}
+
+void DurableStore::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
+  index_.RemoveJob(job, write);
+  jobs_.RemoveJob(job, write);
+  head_.RemoveJob(job);
+  std::string prefix;
+  PutBe32(job, &prefix);
+  write->DeleteRange(database_->events, prefix, PrefixEnd(prefix));
+}
+
+absl::Status DurableStore::EnforceRetention() {
+  if (options_.retention <= absl::ZeroDuration()) return absl::OkStatus();
+  const int64_t cutoff_ns = absl::ToUnixNanos(options_.now() - options_.retention);
+  const auto dropped = database_->partitions->DropBefore(DayOf(cutoff_ns));
+  if (!dropped.ok()) return dropped.status();
+  partitions_dropped_ += *dropped;
+  if (*dropped > 0) Log(absl::StrCat("retention: dropped ", *dropped, " days"));
+  const int64_t kept_from_ns = DayOf(cutoff_ns) * kDayNs;
+  return OnCommitter([this, kept_from_ns](rocksdb::WriteBatch* write) {
+    for (const auto& [id, name] : index_.Jobs()) {
+      const Extent extent = jobs_.Summarise(id).extent;
+      // A job of which no row has come yet has only events or attributes: it stays.
+      if (extent.first_time_ns > extent.last_time_ns) continue;
+      if (extent.last_time_ns < kept_from_ns) RemoveJob(id, write);
+    }
+    return absl::OkStatus();
+  });
+}
+
+StoreStats DurableStore::Stats() const {
+  StoreStats stats;
+  committer_.FillStats(&stats);
+  sealer_.FillStats(&stats);
+  database_->FillStats(&stats);
+  const SeriesIndex::Counts counts = index_.counts();
+  stats.series = counts.series;
+  stats.jobs = counts.jobs;
+  stats.layouts = counts.layouts;
+  stats.open_rows = head_.open_rows();
+  stats.partitions_dropped = partitions_dropped_;
+  return stats;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
+  auto database = Database::Open(options);
+  if (!database.ok()) return database.status();
+  auto store = std::make_unique<DurableStore>(std::move(options), *std::move(database));
+  if (absl::Status status = store->Recover(); !status.ok()) return status;
+  return store;
+}
+
+}  // namespace tacho::storage
