@@ -5,6 +5,7 @@
 #include <fstream>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "proto/config_field.h"
 #include "proto/config_value.h"
+#include "yaml-cpp/eventhandler.h"
 #include "yaml-cpp/yaml.h"
 
 namespace tacho::config {
@@ -267,14 +269,48 @@ class Reader {
   Mistakes& mistakes_;
 };
 
+// Hears where documents start, and nothing else.
+class DocumentStarts : public YAML::EventHandler {
+ public:
+  const YAML::Mark& last() const { return last_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { last_ = mark; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  YAML::Mark last_;
+};
+
+// The line where text goes on after the first document of `text`; nullopt if it does not.
+// YAML::Load ignores such text, and YAML::LoadAll never returns where it is no document (",").
+std::optional<int> LineAfterDocument(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  parser.HandleNextDocument(starts);
+  if (!parser) return std::nullopt;
+  parser.HandleNextDocument(starts);
+  return LineOf(starts.last());
+}
+
 // The only document of `text`; a null node if there is none.
-YAML::Node ParseDocument(absl::string_view text, Mistakes* mistakes) {
+YAML::Node ParseDocument(const std::string& text, Mistakes* mistakes) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      mistakes->Add(LineOf(documents[1]), "", "holds several documents; expected one");
+    if (const std::optional<int> line = LineAfterDocument(text)) {
+      mistakes->Add(*line, "",
+                    "does not end with its first document; expected one mapping of keys");
     }
-    return documents.empty() ? YAML::Node() : documents[0];
+    return YAML::Load(text);
   } catch (const YAML::Exception& error) {
     mistakes->Add(LineOf(error.mark), "", absl::StrCat("is not YAML: ", error.msg));
     return {};
@@ -294,7 +330,7 @@ absl::Status ParseYaml(absl::string_view text, absl::string_view file_name, Mess
     mistakes.Add(1, "", "is not UTF-8");
     return mistakes.ToStatus();
   }
-  const YAML::Node document = ParseDocument(text, &mistakes);
+  const YAML::Node document = ParseDocument(std::string(text), &mistakes);
   if (absl::Status parsed = mistakes.ToStatus(); !parsed.ok()) return parsed;
   Reader(&mistakes).ReadMessage(document, LineOf(document), "", config);
   return mistakes.ToStatus();

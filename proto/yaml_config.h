@@ -12,9 +12,11 @@ namespace tacho::config {
 
 // Sets every field of `*config` (emptied first) from `text`, or from its default. An empty text is
 // all defaults.
-//   INVALID_ARGUMENT  every mistake, one a line as "FILE:LINE: key: what is wrong, what was expected":
-//                     not YAML, unknown key (with the nearest known one), key given twice, wrong type,
-//                     out of bounds, not a duration, address or regular expression, required and empty.
+//   INVALID_ARGUMENT  every mistake, one a line as "FILE:LINE: key: what is wrong, what was
+//                     expected": not YAML, unknown key (with the nearest known one), key given
+//                     twice, wrong type, out of bounds, not a duration, address or regular
+//                     expression, required and empty. A file of another kind altogether has its
+//                     first 50 listed and the others counted.
 absl::Status ParseYaml(absl::string_view text, absl::string_view file_name,
                        google::protobuf::Message* config);
 

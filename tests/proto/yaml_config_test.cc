@@ -199,7 +199,9 @@ TEST(ParseYamlTest, NamesTheLineWhereTheFileStopsBeingYaml) {
               AllOf(StartsWith("f.yaml:3: the file: is not YAML: ")));
   EXPECT_THAT(MistakesOf<v1::Collector>("log: {level: \"\xff\"}"), HasSubstr("is not UTF-8"));
   EXPECT_THAT(MistakesOf<v1::Collector>("log: {}\n---\nlog: {}\n"),
-              StartsWith("f.yaml:3: the file: holds several documents"));
+              StartsWith("f.yaml:2: the file: does not end with its first document"));
+  EXPECT_THAT(MistakesOf<v1::Collector>(","), HasSubstr("does not end with its first document"));
+  EXPECT_EQ(MistakesOf<v1::Collector>("---\nlog: {}\n...\n"), "");
   EXPECT_THAT(MistakesOf<v1::Collector>(std::string(100000, '[')), HasSubstr("is not YAML"));
   EXPECT_THAT(MistakesOf<v1::Collector>(std::string((4 << 20) + 1, ' ')), HasSubstr("is larger"));
 }
