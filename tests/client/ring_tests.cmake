@@ -11,3 +11,5 @@ tacho_test(ring_concurrency_test LABEL unit SOURCES ring_concurrency_test.cc rin
   DEPS tacho::client tacho::ring_reader)
 tacho_test(ring_cost_test LABEL unit SOURCES ring_cost_test.cc ring_test_support.h
   DEPS tacho::client tacho::ring_reader)
+tacho_test(ring_format_test LABEL unit SOURCES ring_format_test.cc ring_test_support.h
+  DEPS tacho::client tacho::ring_reader)
