@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/sources/host/host_source.h"
+#include "agent/sources/ring_source.h"
 #include "agent/sources/tfevents_source.h"
 
 namespace tacho::agent {
@@ -30,6 +31,12 @@ absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v
         TfeventsSource::Create(wanted.tfevents(), std::move(options));
     if (!tfevents.ok()) return tfevents.status();
     sources.push_back(*std::move(tfevents));
+  }
+  if (!wanted.rings().directory().empty()) {
+    RingOptions options;
+    options.host = identity.host;
+    options.log = log;
+    sources.push_back(std::make_unique<RingSource>(wanted.rings(), std::move(options)));
   }
   return sources;
 }

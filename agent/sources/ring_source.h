@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,8 +13,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/source.h"
+#include "agent/sources/ring_tail.h"
 #include "agent/sources/trouble_log.h"
-#include "client/ring_reader.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
@@ -24,24 +26,18 @@ struct RingOptions {
   absl::Duration turn = absl::Milliseconds(50);   // Of work in one Poll().
 };
 
-struct RingStats {
-  uint64_t rows = 0;          // Stored.
-  uint64_t lost_rows = 0;     // Overwritten before they were read, or damaged.
-  uint64_t lost_events = 0;   // The same of events.
-  uint64_t refused_rows = 0;  // Rows that the sink would not take for another reason than room.
-  uint64_t rejected_files = 0;
-  uint64_t removed_files = 0;
-};
-
 // Every *.ring in a directory is read to its end, again and again, until its writer is dead and
-// nothing is left in it; then the file is removed. A file that is no sound ring is said once, left
-// where it is, and looked at again only when it has changed. One thread.
+// nothing is left in it; then the file is removed. A file that is no sound ring is said once and
+// left where it is. One thread.
 class RingSource : public Source {
  public:
+  // How often a file that was rejected is looked at again, should it be mended or become readable.
+  static constexpr absl::Duration kRetryRejected = absl::Minutes(1);
+
   RingSource(const config::v1::Agent::Rings& config, RingOptions options);
   RingSource(const RingSource&) = delete;
   RingSource& operator=(const RingSource&) = delete;
-  ~RingSource() override;
+  ~RingSource() override = default;
 
   absl::string_view name() const override { return "rings"; }
   absl::Time Poll(absl::Time now, RowSink* sink) override;
@@ -49,20 +45,27 @@ class RingSource : public Source {
   const RingStats& stats() const { return stats_; }
 
  private:
-  class Ring;
+  struct Rejected {
+    absl::Time retry;
+    std::string reason;
+  };
 
   void Scan(absl::Time now, RowSink* sink);
-  void OpenRing(const std::string& path, int64_t changed, absl::Time now, RowSink* sink);
+  void OpenRing(const std::string& path, absl::Time now, RowSink* sink);
+  void Reject(const std::string& path, const absl::Status& status, absl::Time now);
+  // Reads one batch of the first ring in to_read_. False if the sink has no room.
+  bool ReadOne(absl::Time now, RowSink* sink);
+  void Remove(const std::string& path, RowSink* sink);
 
   const std::string directory_;
   const absl::Duration poll_interval_;
   const RingOptions options_;
   TroubleLog log_;
   RingStats stats_;
-  std::map<std::string, std::unique_ptr<Ring>> rings_;  // By path.
-  std::map<std::string, int64_t> rejected_;             // Path and time of change.
+  std::map<std::string, std::unique_ptr<RingTail>> rings_;  // By path.
+  std::map<std::string, Rejected> rejected_;                // By path.
   absl::Time next_ = absl::InfinitePast();
-  std::string resume_;  // The path after which the next turn goes on.
+  std::deque<std::string> to_read_;  // In this round; rings take turns.
 };
 
 }  // namespace tacho::agent
