@@ -1,0 +1,109 @@
+#!/bin/bash
+# The one place that names Debian 12's packages. Installs those that are missing.
+#
+#   deploy/packages.sh [--list] build|test|lint|bench ...
+#
+# build  what compiles the programs · test  what the tests need besides · lint  clang's checks
+# bench  the peers that benchmarks run beside
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+declare -A packages=(
+  [build]="g++ cmake ninja-build ccache pkg-config
+    libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev
+    librocksdb-dev libsnappy-dev libzstd-dev zlib1g-dev liblz4-dev libbz2-dev libgflags-dev
+    prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libspdlog-dev libcpp-httplib-dev
+    libssl-dev libc-ares-dev"
+  [test]="libgtest-dev libgmock-dev libbenchmark-dev
+    python3 python3-grpcio python3-protobuf curl ca-certificates"
+  [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
+  [bench]=""
+)
+# Servers are unpacked into build/tools/ instead: installing their packages would start services on
+# the machine of whoever runs our tests.
+declare -A tools=([test]="prometheus" [bench]="prometheus victoria-metrics")
+
+say() { echo "packages: $*" >&2; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    say "neither root nor sudo. Ask an administrator to run: $*"
+    exit 1
+  fi
+}
+
+updated=no
+update_once() {
+  if [ "$updated" = no ]; then
+    say "apt-get update"
+    as_root apt-get -q update >&2
+    updated=yes
+  fi
+}
+
+is_installed() {
+  [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+install_missing() {
+  local missing=() package
+  for package in "$@"; do
+    is_installed "$package" || missing+=("$package")
+  done
+  if [ ${#missing[@]} = 0 ]; then return; fi
+  say "installing ${missing[*]}"
+  update_once
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get -q install -y --no-install-recommends \
+    "${missing[@]}" >&2
+}
+
+unpack_tool() {
+  local tool=$1 work
+  if command -v "$tool" >/dev/null || [ -x "build/tools/usr/bin/$tool" ]; then return; fi
+  say "unpacking $tool into build/tools"
+  update_once
+  work=$(mktemp -d)
+  # apt's own user may write here, so that it does not complain.
+  chmod 755 "$work"
+  (cd "$work" && apt-get -q download "$tool" >&2)
+  mkdir -p build/tools
+  dpkg -x "$work"/*.deb build/tools
+  rm -rf "$work"
+}
+
+list=no
+if [ "${1:-}" = --list ]; then
+  list=yes
+  shift
+fi
+if [ $# = 0 ]; then
+  sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
+  exit 2
+fi
+if [ "$list" = no ] && ! command -v apt-get >/dev/null; then
+  say "this is no Debian; install the counterparts of 'deploy/packages.sh --list $*' yourself"
+  exit 1
+fi
+
+wanted=()
+wanted_tools=()
+for set_name in "$@"; do
+  if [ -z "${packages[$set_name]+known}" ]; then
+    say "unknown set '$set_name'; known: ${!packages[*]}"
+    exit 2
+  fi
+  read -r -d '' -a names <<<"${packages[$set_name]}" || true
+  wanted+=("${names[@]}")
+  read -r -a names <<<"${tools[$set_name]:-}"
+  wanted_tools+=("${names[@]}")
+done
+if [ "$list" = yes ]; then
+  printf '%s\n' "${wanted[@]}" "${wanted_tools[@]}"
+  exit
+fi
+install_missing "${wanted[@]}"
+for tool in "${wanted_tools[@]}"; do unpack_tool "$tool"; done
