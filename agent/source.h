@@ -18,12 +18,12 @@ class RowSink {
  public:
   virtual ~RowSink() = default;
 
-  // Finds or makes the layout that is equal to `layout` (whose id is ignored) and returns its handle,
-  // which stays good for the life of the sink.
+  // Finds or makes the layout that is equal to `layout` (whose id is ignored) and returns its
+  // handle, which stays good for the life of the sink.
   virtual absl::StatusOr<uint32_t> DefineLayout(const v1::Layout& layout) = 0;
 
-  // How far the source has got. Stored together with the rows, all or nothing, so that after a crash
-  // it reads on exactly where the spool ends. Keys begin with the source's name and a slash.
+  // How far the source has got. Stored together with the rows, all or nothing, so that after a
+  // crash it reads on exactly where the spool ends. Keys begin with the source's name and a slash.
   struct Checkpoint {
     std::string key;    // Empty: none.
     std::string value;  // Empty: forget the key.
@@ -53,10 +53,10 @@ class Source {
   // A short lower-case word, unique in the agent: "host", "tfevents", "rings".
   virtual absl::string_view name() const = 0;
 
-  // Does what is due at `now`, giving what it finds to `sink`, and returns when it wants to be called
-  // next. It must return within about 100 ms: a source with more to read returns `now` and goes on in
-  // its next turn. Trouble with one file or value is counted and logged by the source (once a minute
-  // for each kind) and never ends the others.
+  // Does what is due at `now`, giving what it finds to `sink`, and returns when it wants to be
+  // called next. It must return within about 100 ms: a source with more to read returns `now` and
+  // goes on in its next turn. Trouble with one file or value is counted and logged by the source
+  // (once a minute for each kind) and never ends the others.
   virtual absl::Time Poll(absl::Time now, RowSink* sink) = 0;
 };
 

@@ -1,0 +1,76 @@
+#include "agent/agent.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "agent/identity.h"
+#include "agent/sources/make_sources.h"
+
+namespace tacho::agent {
+namespace {
+
+StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& identity) {
+  const config::v1::Agent::Collector& collector = options.config.collector();
+  StreamOptions stream;
+  stream.address = collector.address();
+  stream.agent_id = identity.agent_id;
+  stream.labels = identity.labels;
+  stream.version = options.version;
+  stream.backoff_min = absl::Nanoseconds(collector.backoff_min());
+  stream.backoff_max = absl::Nanoseconds(collector.backoff_max());
+  stream.log = options.log;
+  stream.broken = options.broken;
+  return stream;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
+  const auto identity = ResolveIdentity(options.config.identity());
+  if (!identity.ok()) return identity.status();
+
+  auto sources = MakeSources(
+      options.config, SourceIdentity{.host = identity->host},
+      [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); });
+  if (!sources.ok()) return sources.status();
+
+  auto spool = Spool::Open({.path = options.config.spool().path(),
+                            .max_bytes = options.config.spool().max_bytes(),
+                            .log = options.log});
+  if (!spool.ok()) return spool.status();
+
+  auto agent = std::unique_ptr<Agent>(new Agent());
+  agent->log_ = options.log;
+  agent->flush_ = options.flush;
+  agent->spool_ = *std::move(spool);
+  agent->sender_ =
+      std::make_unique<Sender>(MakeStreamOptions(options, *identity), agent->spool_.get());
+  agent->sampler_ = std::make_unique<Sampler>(*std::move(sources), agent->spool_.get());
+  Say(options.log, LogLevel::kInfo,
+      absl::StrCat("tacho-agent ", options.version, ": agent id ", identity->agent_id, ", host ",
+                   identity->host, ", spool ", options.config.spool().path(), " with ",
+                   agent->spool_->end() - agent->spool_->begin(), " messages, collector ",
+                   options.config.collector().address()));
+  return agent;
+}
+
+Agent::~Agent() { Stop(); }
+
+void Agent::Start() {
+  sender_->Start();
+  sampler_->Start();
+}
+
+void Agent::Stop() {
+  if (sampler_ == nullptr) return;
+  sampler_->Stop();
+  sender_->Stop(flush_);
+  const SpoolStats left = spool_->Stats();
+  Say(log_, LogLevel::kInfo,
+      absl::StrCat("stopped; ", left.entries, " messages (", left.bytes,
+                   " bytes) wait in the spool for the next start"));
+  sampler_.reset();
+}
+
+}  // namespace tacho::agent

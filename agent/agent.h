@@ -1,0 +1,58 @@
+// The agent: sources -> spool (disk) -> stream to the collector. Two threads of its own: the
+// sampler's and the sender's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "agent/log.h"
+#include "agent/sampler.h"
+#include "agent/spool.h"
+#include "agent/stream/sender.h"
+#include "tacho/config/v1/agent.pb.h"
+
+namespace tacho::agent {
+
+struct AgentOptions {
+  config::v1::Agent config;  // As tacho::config::ParseYaml gives it: with all defaults.
+  std::string version;       // For the collector and the log.
+  LogLine log;
+  // How long stopping may take to deliver what is spooled; the rest waits for the next start.
+  absl::Duration flush = absl::Seconds(5);
+  // The agent cannot go on, and should be stopped and started again. Called once, on a thread of
+  // the agent's; may be null.
+  std::function<void(const absl::Status&)> broken;
+};
+
+// Start() and Stop() are for one thread, once each.
+class Agent {
+ public:
+  // Opens the spool and makes the sources; nothing runs yet.
+  //   INVALID_ARGUMENT  a value of the configuration; the text names the key.
+  //   others            as of Spool::Open().
+  static absl::StatusOr<std::unique_ptr<Agent>> Create(AgentOptions options);
+  ~Agent();
+
+  void Start();
+  // Samples a last time, syncs the spool, delivers what it can.
+  void Stop();
+
+  SpoolStats spool_stats() const { return spool_->Stats(); }
+  SenderStats sender_stats() const { return sender_->Stats(); }
+
+ private:
+  Agent() = default;
+
+  LogLine log_;
+  absl::Duration flush_;
+  // In the order of their making; each uses those above.
+  std::unique_ptr<Spool> spool_;
+  std::unique_ptr<Sender> sender_;
+  std::unique_ptr<Sampler> sampler_;
+};
+
+}  // namespace tacho::agent

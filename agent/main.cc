@@ -1,0 +1,206 @@
+// tacho-agent: flags, configuration, log, signals, exit code.
+//
+// Exit codes: 0 stopped as asked, 1 could not start or go on, 2 wrong flags or configuration.
+#include <getopt.h>
+#include <malloc.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "agent/agent.h"
+#include "proto/yaml_config.h"
+#include "spdlog/sinks/stdout_color_sinks.h"
+#include "spdlog/spdlog.h"
+
+namespace {
+
+using tacho::agent::LogLevel;
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+constexpr char kHelp[] =
+    R"(tacho-agent: samples this machine and its training jobs, and delivers every row to a collector.
+
+Usage: tacho-agent [--config FILE] [--collector HOST:PORT] [--spool DIR]
+
+  --config FILE          YAML configuration; without it every key has its default.
+  --collector HOST:PORT  Instead of the configuration's collector.address.
+  --spool DIR            Instead of the configuration's spool.path.
+  --check-config         Check the configuration and exit: 0 if it is right, 2 if not.
+  --print-config         Print the whole configuration, with what each key means, and exit.
+  --version              Print the version and exit.
+  --help                 Print this and exit.
+
+Rows wait in the spool until the collector has them on disk: the collector may be away for as long as
+spool.max_bytes lasts. SIGTERM and Ctrl-C stop the agent within seconds; what could not be delivered
+is delivered after the next start. The log goes to standard error.
+
+Exit codes: 0 stopped as asked, 1 could not start or go on, 2 wrong flags or configuration.
+
+Example: tacho-agent --print-config > agent.yaml, edit it, then tacho-agent --config agent.yaml
+)";
+
+struct Flags {
+  std::string config;
+  std::string collector;
+  std::string spool;
+  bool check = false;
+  bool print = false;
+  bool version = false;
+  bool help = false;
+};
+
+// False after saying what is wrong.
+bool ParseFlags(int argc, char** argv, Flags* flags) {
+  const option options[] = {
+      {"config", required_argument, nullptr, 'c'}, {"collector", required_argument, nullptr, 'a'},
+      {"spool", required_argument, nullptr, 's'},  {"check-config", no_argument, nullptr, 'k'},
+      {"print-config", no_argument, nullptr, 'p'}, {"version", no_argument, nullptr, 'v'},
+      {"help", no_argument, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
+  int chosen = 0;
+  // getopt says itself what it does not know. No other thread runs yet.
+  while ((chosen = getopt_long(argc, argv, "h", options, nullptr)) != -1) {  // NOLINT
+    switch (chosen) {
+      case 'c':
+        flags->config = optarg;
+        break;
+      case 'a':
+        flags->collector = optarg;
+        break;
+      case 's':
+        flags->spool = optarg;
+        break;
+      case 'k':
+        flags->check = true;
+        break;
+      case 'p':
+        flags->print = true;
+        break;
+      case 'v':
+        flags->version = true;
+        break;
+      case 'h':
+        flags->help = true;
+        break;
+      default:
+        return false;
+    }
+  }
+  if (optind == argc) return true;
+  std::cerr << "tacho-agent: '" << argv[optind] << "' is no flag; nothing else is expected\n";
+  return false;
+}
+
+absl::Status LoadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
+  absl::Status status = flags.config.empty() ? tacho::config::ParseYaml("", "", config)
+                                             : tacho::config::LoadYamlFile(flags.config, config);
+  if (!status.ok()) return status;
+  if (flags.collector.empty() && flags.spool.empty()) return status;
+
+  if (!flags.collector.empty()) config->mutable_collector()->set_address(flags.collector);
+  if (!flags.spool.empty()) config->mutable_spool()->set_path(flags.spool);
+  // Through the reader again, which checks what the flags have set.
+  return tacho::config::ParseYaml(tacho::config::PrintYaml(*config), "configuration with the flags",
+                                  config);
+}
+
+spdlog::level::level_enum ToSpdlog(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+  }
+  return spdlog::level::err;
+}
+
+std::shared_ptr<spdlog::logger> MakeLogger(const std::string& level) {
+  auto logger = std::make_shared<spdlog::logger>(
+      "tacho-agent", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  logger->set_level(spdlog::level::from_str(level));
+  return logger;
+}
+
+sigset_t StopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+int RunAgent(const tacho::config::v1::Agent& config) {
+  // Blocked in every thread, and taken by this one with sigwait(): no handler, nothing
+  // asynchronous.
+  const sigset_t signals = StopSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  const auto logger = MakeLogger(config.log().level());
+  std::atomic<bool> broken = false;
+  tacho::agent::AgentOptions options;
+  options.config = config;
+  options.version = TACHO_VERSION;
+  options.log = [logger](LogLevel level, absl::string_view line) {
+    logger->log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
+  };
+  options.broken = [logger, &broken](const absl::Status& status) {
+    logger->error("{}; stopping, start the agent again", status.ToString());
+    broken = true;
+    kill(getpid(), SIGTERM);
+  };
+  auto agent = tacho::agent::Agent::Create(std::move(options));
+  if (!agent.ok()) {
+    logger->error("cannot start: {}", std::string(agent.status().message()));
+    return absl::IsInvalidArgument(agent.status()) ? kExitUsage : kExitFailed;
+  }
+  (*agent)->Start();
+  int signal = 0;
+  sigwait(&signals, &signal);
+  logger->info("stopping: {}", strsignal(signal));
+  (*agent)->Stop();
+  return broken ? kExitFailed : 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  // Threads here allocate little: one heap instead of one for each saves several MiB.
+  mallopt(M_ARENA_MAX, 1);
+
+  Flags flags;
+  if (!ParseFlags(argc, argv, &flags)) {
+    std::cerr << "Try tacho-agent --help\n";
+    return kExitUsage;
+  }
+  if (flags.help || flags.version) {
+    std::cout << (flags.help ? kHelp : "tacho-agent " TACHO_VERSION "\n");
+    return 0;
+  }
+  tacho::config::v1::Agent config;
+  if (absl::Status status = LoadConfig(flags, &config); !status.ok()) {
+    std::cerr << "tacho-agent: " << status.message() << "\n"
+              << "Correct it, or see every key with --print-config\n";
+    return kExitUsage;
+  }
+  if (flags.print) {
+    std::cout << tacho::config::PrintYaml(config);
+    return 0;
+  }
+  if (flags.check) {
+    std::cout << "The configuration is right.\n";
+    return 0;
+  }
+  return RunAgent(config);
+}

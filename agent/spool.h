@@ -1,0 +1,184 @@
+// What the agent has seen and the collector does not have on disk yet. It is on this machine's
+// disk, so that rows survive an outage of the collector, of the network, and of the agent itself.
+//
+// Sequence == position in the journal. Each entry is a serialized v1.ClientMessage that carries its
+// own sequence: a Batch, Event, Attributes or Gap. Beside the entries are notes:
+//
+//   layout/<n>        a serialized v1.Layout; what `layout: <n>` of a spooled Batch refers to
+//   checkpoint/<key>  how far a source has read; written together with the rows, all or nothing
+//   dropped/<n>       entry <n> is given up and never sent; a Gap further on says so to the
+//   collector
+//
+// What may be lost: nothing when the process dies; when the machine does, what was spooled after
+// the last Sync() (the sender calls it within a second), checkpoints included, so that sources
+// which read files read that part again. Only synced entries are sent: a sequence that a collector
+// has seen is never used again for something else.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "agent/log.h"
+#include "agent/source.h"
+#include "storage/spool_journal.h"
+#include "tacho/v1/ingest.pb.h"
+
+namespace tacho::agent {
+
+// How large a spooled Batch may become; one row is spooled whatever its size.
+struct BatchLimits {
+  // Below the smallest max_message_bytes that a collector can be configured with, 64 KiB.
+  uint64_t max_bytes = 56u << 10;
+  uint64_t max_rows = 4096;
+};
+
+struct SpoolOptions {
+  std::string path;              // Directory; created if missing.
+  uint64_t max_bytes = 1 << 30;  // Of entries. Past it the oldest are dropped and counted.
+  std::function<absl::Time()> now = absl::Now;
+  LogLine log;
+  rocksdb::Env* env = nullptr;  // Not owned; must outlive the spool. nullptr: the real one.
+  absl::Duration reopen_interval = absl::Seconds(1);  // After the disk refused.
+};
+
+struct SpoolStats {
+  uint64_t entries = 0;
+  uint64_t bytes = 0;
+  uint64_t dropped_entries = 0;  // Since Open(), for want of room or because they were refused.
+  uint64_t dropped_rows = 0;
+};
+
+// Thread-safe: sources append from the sampling thread, the sender reads and trims from its own.
+class Spool : public RowSink {
+ public:
+  // A damaged directory is moved aside, as <path>.damaged-<time>, and a new generation begins; of
+  // those only the newest is kept.
+  //   FAILED_PRECONDITION  the directory has another format version.
+  //   UNAVAILABLE          the disk refused, or another process has the directory open.
+  static absl::StatusOr<std::unique_ptr<Spool>> Open(SpoolOptions options);
+
+  // RowSink. Every Append may also fail with
+  //   INVALID_ARGUMENT  the arguments do not fit the layout, or there is no such layout.
+  absl::StatusOr<uint32_t> DefineLayout(const v1::Layout& layout) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AppendRows(uint32_t layout, std::span<const int64_t> times_unix_ns,
+                          std::span<const int64_t> steps, std::span<const double> values,
+                          const Checkpoint& checkpoint) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AppendEvent(const v1::Event& event, const Checkpoint& checkpoint) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status AppendAttributes(const v1::Attributes& attributes,
+                                const Checkpoint& checkpoint) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WriteCheckpoint(const Checkpoint& checkpoint) override ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string ReadCheckpoint(absl::string_view key) const override ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // --- For the sender ------------------------------------------------------------------------
+
+  uint64_t generation() const { return journal_->generation(); }
+  // Oldest sequence kept, or the next one if there is none.
+  uint64_t begin() const { return journal_->begin(); }
+  uint64_t end() const { return journal_->end(); }
+  // Everything below it may be sent.
+  uint64_t synced_end() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Called after every append, on the appending thread, without a lock held.
+  void SetListener(std::function<void()> appended) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct Entry {
+    uint64_t sequence = 0;
+    uint64_t bytes = 0;
+    v1::ClientMessage message;
+  };
+  // Synced entries from `sequence` on, at most `max_bytes` of them but at least one if there is
+  // one. Entries given up are left out, and one that is damaged on disk is given up here.
+  //   DATA_LOSS    so many are damaged that the spool as a whole is; open it again.
+  //   UNAVAILABLE  the disk refused; try again.
+  absl::StatusOr<std::vector<Entry>> Read(uint64_t sequence, uint64_t max_bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // NOT_FOUND if no entry can refer to it.
+  absl::StatusOr<v1::Layout> FindLayout(uint32_t layout) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Forgets everything before `sequence`: the collector has it on disk.
+  absl::Status Trim(uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives one entry up: it is not read again, and a Gap with the reason is spooled.
+  absl::Status Drop(uint64_t sequence, uint64_t rows, absl::string_view reason)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the collector takes; only lowers what later batches may be.
+  void LimitBatches(const BatchLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  SpoolStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct LayoutState {
+    const std::string* content = nullptr;  // The key in layouts_by_content_.
+    uint64_t width = 0;
+    bool has_steps = false;
+    bool noted = false;    // It is on disk.
+    bool defined = false;  // A source has asked for it since Open().
+  };
+
+  Spool(SpoolOptions options, std::unique_ptr<storage::SpoolJournal> journal);
+
+  absl::Status Load() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddLayout(uint32_t id, std::string content, const v1::Layout& layout)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Appends the messages with the checkpoint and `notes`, then makes room if they went past the
+  // bound.
+  absl::Status Append(std::span<v1::ClientMessage> messages, const Checkpoint& checkpoint,
+                      std::vector<storage::SpoolJournal::Note> notes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Gives the messages their sequences and appends them with `notes`.
+  absl::Status AppendMessages(std::span<v1::ClientMessage> messages,
+                              const std::vector<storage::SpoolJournal::Note>& notes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AppendOne(v1::ClientMessage message, const Checkpoint& checkpoint)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<v1::ClientMessage> Split(uint32_t layout, const LayoutState& state,
+                                       std::span<const int64_t> times,
+                                       std::span<const int64_t> steps,
+                                       std::span<const double> values)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status TrimLocked(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status DropLocked(uint64_t sequence, uint64_t rows, absl::string_view reason)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetOldLayouts(std::vector<storage::SpoolJournal::Note>* obsolete)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellListener() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const SpoolOptions options_;
+  const std::unique_ptr<storage::SpoolJournal> journal_;
+
+  mutable absl::Mutex mutex_;  // Taken before the journal's.
+  std::shared_ptr<const std::function<void()>> listener_ ABSL_GUARDED_BY(mutex_);
+  uint64_t synced_end_ ABSL_GUARDED_BY(mutex_) = 1;
+  BatchLimits limits_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, uint32_t> layouts_by_content_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint32_t, LayoutState> layouts_ ABSL_GUARDED_BY(mutex_);
+  uint32_t next_layout_ ABSL_GUARDED_BY(mutex_) = 1;
+  // Entries below it may refer to layouts of an earlier run; none from it on do.
+  uint64_t old_layouts_end_ ABSL_GUARDED_BY(mutex_) = 1;
+  bool old_layouts_forgotten_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, std::string, std::less<>> checkpoints_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
+  uint64_t damaged_entries_ ABSL_GUARDED_BY(mutex_) = 0;
+  SpoolStats stats_ ABSL_GUARDED_BY(mutex_);  // Only what is counted.
+};
+
+}  // namespace tacho::agent

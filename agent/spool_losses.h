@@ -1,0 +1,38 @@
+// Adds up what is lost when a run of spooled entries is dropped.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "tacho/v1/ingest.pb.h"
+
+namespace tacho::agent {
+
+// Rows that a message carries.
+uint64_t RowsOf(const v1::ClientMessage& message);
+
+// Takes the entries in ascending order, without holes.
+class SpoolLosses {
+ public:
+  void Add(uint64_t sequence, const v1::ClientMessage& message);
+  // An entry that cannot be read, or whose rows another Gap has counted.
+  void AddUncounted(uint64_t sequence);
+
+  uint64_t entries() const { return entries_; }
+  uint64_t rows() const { return rows_; }
+
+  // What to tell the collector, sequences not set: one Gap over the dropped entries, which takes in
+  // the Gaps among them that join on to it; those that do not are repeated as they were. None if
+  // nothing was added.
+  std::vector<v1::ClientMessage> Gaps(absl::string_view reason) const;
+
+ private:
+  v1::SequenceRange lost_;
+  uint64_t entries_ = 0;
+  uint64_t rows_ = 0;        // Of the dropped entries.
+  uint64_t older_rows_ = 0;  // Of the Gaps taken in.
+  std::vector<v1::ClientMessage> apart_;
+};
+
+}  // namespace tacho::agent

@@ -1,0 +1,32 @@
+// Keys of the notes that the spool keeps beside its entries; agent/spool.h says what they mean.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+
+namespace tacho::agent {
+
+inline constexpr char kLayoutPrefix[] = "layout/";
+inline constexpr char kCheckpointPrefix[] = "checkpoint/";
+inline constexpr char kDroppedPrefix[] = "dropped/";
+
+inline std::string LayoutKey(uint32_t id) { return absl::StrFormat("%s%08x", kLayoutPrefix, id); }
+inline std::string DroppedKey(uint64_t sequence) {
+  return absl::StrFormat("%s%016x", kDroppedPrefix, sequence);
+}
+
+// The number after the prefix; nullopt if `key` is not of that kind.
+template <typename T>
+std::optional<T> NumberOfKey(absl::string_view key, absl::string_view prefix) {
+  T number = 0;
+  if (!absl::ConsumePrefix(&key, prefix) || !absl::SimpleHexAtoi(key, &number)) return std::nullopt;
+  return number;
+}
+
+}  // namespace tacho::agent

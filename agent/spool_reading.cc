@@ -1,0 +1,176 @@
+// The half of Spool that takes entries out: reading, syncing, trimming, giving up.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "agent/spool.h"
+#include "agent/spool_losses.h"
+#include "agent/spool_notes.h"
+
+namespace tacho::agent {
+namespace {
+
+using Note = storage::SpoolJournal::Note;
+
+// Read at once when room is made.
+constexpr uint64_t kRoomReadBytes = 1u << 20;
+// When room is made, so much more than needed is: one Gap then stands for many entries.
+constexpr uint64_t kSpareFraction = 16;
+// More damaged entries than this are not a flipped bit here and there but a broken database.
+constexpr uint64_t kMaxDamagedEntries = 64;
+
+}  // namespace
+
+uint64_t Spool::synced_end() const {
+  absl::MutexLock lock(&mutex_);
+  return synced_end_;
+}
+
+absl::Status Spool::Sync() {
+  const uint64_t end = journal_->end();
+  // Without our lock: sources go on appending while the disk works.
+  if (absl::Status status = journal_->Sync(); !status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  synced_end_ = std::max(synced_end_, end);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_t max_bytes) {
+  absl::MutexLock lock(&mutex_);
+  for (;;) {
+    sequence = std::max(sequence, journal_->begin());
+    if (sequence >= synced_end_) return std::vector<Entry>();
+
+    const auto raw = journal_->Read(sequence, max_bytes);
+    if (absl::IsDataLoss(raw.status())) {
+      if (++damaged_entries_ > kMaxDamagedEntries) return raw.status();
+      absl::Status status = DropLocked(sequence, 0, "the entry is damaged on the agent's disk");
+      if (!status.ok()) return status;
+      ++sequence;
+      continue;
+    }
+    if (!raw.ok()) return raw.status();
+
+    std::vector<Entry> entries;
+    for (const storage::SpoolJournal::Entry& from : *raw) {
+      if (from.position >= synced_end_ || dropped_.contains(from.position)) continue;
+      Entry entry{.sequence = from.position, .bytes = from.bytes.size(), .message = {}};
+      if (entry.message.ParseFromString(from.bytes)) {
+        entries.push_back(std::move(entry));
+        continue;
+      }
+      absl::Status status = DropLocked(from.position, 0, "the entry is no message");
+      if (!status.ok()) return status;
+    }
+    if (!entries.empty() || raw->empty()) return entries;
+    sequence = raw->back().position + 1;  // All of these were given up.
+  }
+}
+
+absl::Status Spool::Trim(uint64_t sequence) {
+  absl::MutexLock lock(&mutex_);
+  return TrimLocked(sequence);
+}
+
+absl::Status Spool::TrimLocked(uint64_t sequence) {
+  if (absl::Status status = journal_->Trim(sequence); !status.ok()) return status;
+
+  std::vector<Note> obsolete;
+  while (!dropped_.empty() && *dropped_.begin() < journal_->begin()) {
+    obsolete.push_back({DroppedKey(*dropped_.begin()), ""});
+    dropped_.erase(dropped_.begin());
+  }
+  if (!old_layouts_forgotten_ && journal_->begin() >= old_layouts_end_) {
+    ForgetOldLayouts(&obsolete);
+    old_layouts_forgotten_ = true;
+  }
+  // Should the disk refuse, they are found and removed in a later run.
+  return obsolete.empty() ? absl::OkStatus() : journal_->WriteNotes(obsolete);
+}
+
+// Entries of earlier runs are gone, so what they alone referred to may go.
+void Spool::ForgetOldLayouts(std::vector<Note>* obsolete) {
+  for (auto it = layouts_.begin(); it != layouts_.end();) {
+    const LayoutState& state = it->second;
+    if (state.defined) {
+      ++it;
+      continue;
+    }
+    obsolete->push_back({LayoutKey(it->first), ""});
+    layouts_by_content_.erase(layouts_by_content_.find(*state.content));
+    it = layouts_.erase(it);
+  }
+}
+
+absl::Status Spool::Drop(uint64_t sequence, uint64_t rows, absl::string_view reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    absl::Status status = DropLocked(sequence, rows, reason);
+    if (!status.ok()) return status;
+  }
+  TellListener();
+  return absl::OkStatus();
+}
+
+absl::Status Spool::DropLocked(uint64_t sequence, uint64_t rows, absl::string_view reason) {
+  if (sequence < journal_->begin() || dropped_.contains(sequence)) return absl::OkStatus();
+
+  v1::ClientMessage message;
+  v1::Gap* gap = message.mutable_gap();
+  gap->mutable_lost()->set_first(sequence);
+  gap->mutable_lost()->set_last(sequence);
+  gap->set_rows(rows);
+  gap->set_reason(std::string(reason));
+  absl::Status status = Append({&message, 1}, {}, {{DroppedKey(sequence), "1"}});
+  if (!status.ok()) return status;
+
+  dropped_.insert(sequence);
+  ++stats_.dropped_entries;
+  stats_.dropped_rows += rows;
+  Say(options_.log, LogLevel::kWarning,
+      absl::StrCat("gave up spooled message ", sequence, " with ", rows, " rows: ", reason));
+  return absl::OkStatus();
+}
+
+// Drops the oldest entries until the rest is well within the bound. If the disk refuses meanwhile,
+// the next append tries again.
+void Spool::MakeRoom() {
+  if (journal_->bytes() <= options_.max_bytes) return;
+
+  const uint64_t surplus =
+      journal_->bytes() - (options_.max_bytes - options_.max_bytes / kSpareFraction);
+  const uint64_t end = journal_->end() - 1;  // The newest stays.
+  uint64_t at = journal_->begin();
+  uint64_t freed = 0;
+  SpoolLosses losses;
+  while (freed < surplus && at < end) {
+    const auto entries = journal_->Read(at, kRoomReadBytes);
+    if (absl::IsDataLoss(entries.status())) {
+      losses.AddUncounted(at++);
+      continue;
+    }
+    if (!entries.ok() || entries->empty()) return;
+    for (const storage::SpoolJournal::Entry& entry : *entries) {
+      if (freed >= surplus || at >= end) break;
+      v1::ClientMessage message;
+      if (dropped_.contains(at) || !message.ParseFromString(entry.bytes)) {
+        losses.AddUncounted(at);
+      } else {
+        losses.Add(at, message);
+      }
+      freed += entry.bytes.size();
+      ++at;
+    }
+  }
+
+  std::vector<v1::ClientMessage> gaps = losses.Gaps("the agent's spool was full");
+  const absl::Status status = AppendMessages(gaps, {});
+  if (!status.ok() || !TrimLocked(at).ok()) return;
+  stats_.dropped_entries += losses.entries();
+  stats_.dropped_rows += losses.rows();
+  Say(options_.log, LogLevel::kWarning,
+      absl::StrCat("the spool is full (", options_.max_bytes, " bytes): dropped the oldest ",
+                   losses.entries(), " messages with ", losses.rows(),
+                   " rows; the collector has been out of reach for too long"));
+}
+
+}  // namespace tacho::agent

@@ -1,0 +1,92 @@
+#include "agent/stream/ingest_call.h"
+
+#include "grpcpp/create_channel.h"
+#include "grpcpp/security/credentials.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace tacho::agent {
+namespace {
+
+constexpr int kConnectTimeoutMs = 10'000;
+// A path that is dead without a word is noticed after 40 s, not when TCP gives up.
+constexpr int kKeepaliveMs = 30'000;
+constexpr int kKeepaliveTimeoutMs = 10'000;
+
+std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  // A service configuration from DNS could bring retries, and the look-up costs a query.
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace
+
+IngestCall::IngestCall(const std::string& address, grpc::CompletionQueue* queue)
+    : stub_(v1::Ingest::NewStub(MakeChannel(address))),
+      stream_(stub_->PrepareAsyncStream(&context_, queue)) {
+  start_.pending = true;
+  stream_->StartCall(&start_);
+}
+
+IngestCall::Progress IngestCall::Handle(Tag* tag, bool ok) {
+  tag->pending = false;
+  switch (tag->operation) {
+    case Tag::Operation::kStart:
+      started_ = ok;
+      if (!ok) {
+        Finish();
+        return Progress::kNone;
+      }
+      ReadNext();
+      return Progress::kReadyToWrite;
+    case Tag::Operation::kRead:
+      if (ok) return Progress::kReceived;
+      Finish();
+      return Progress::kNone;
+    case Tag::Operation::kWrite:
+      // After a failed write the read fails as well, and tells the status.
+      return ok && can_write() ? Progress::kReadyToWrite : Progress::kNone;
+    case Tag::Operation::kHalfClose:
+      return Progress::kNone;
+    case Tag::Operation::kFinish:
+      finished_ = true;
+      return Progress::kFinished;
+  }
+  return Progress::kNone;
+}
+
+void IngestCall::Write(const v1::ClientMessage& message) {
+  write_.pending = true;
+  stream_->Write(message, &write_);
+}
+
+void IngestCall::ReadNext() {
+  read_.pending = true;
+  stream_->Read(&received_, &read_);
+}
+
+void IngestCall::HalfClose() {
+  half_closed_ = true;
+  half_close_.pending = true;
+  stream_->WritesDone(&half_close_);
+}
+
+void IngestCall::Finish() {
+  if (finishing_) return;
+  finishing_ = true;
+  finish_.pending = true;
+  stream_->Finish(&status_, &finish_);
+}
+
+bool IngestCall::done() const {
+  return finished_ && !start_.pending && !read_.pending && !write_.pending && !half_close_.pending;
+}
+
+}  // namespace tacho::agent

@@ -1,0 +1,87 @@
+// Delivers the spool to the collector: connects, sends, connects again, for ever.
+//
+// One thread does everything: it syncs the spool, drives the stream from gRPC's completion queue,
+// and sleeps while there is nothing to do. Appending to the spool wakes it up.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "agent/spool.h"
+#include "agent/stream/backoff.h"
+#include "agent/stream/stream_options.h"
+#include "agent/stream/stream_session.h"
+#include "agent/stream/wake_up.h"
+#include "grpcpp/completion_queue.h"
+
+namespace tacho::agent {
+
+struct SenderStats {
+  bool connected = false;  // The collector has answered Hello.
+  uint64_t streams = 0;    // Attempts to connect.
+  uint64_t messages_sent = 0;
+};
+
+// Start(), Stop() and destruction are for one thread; Stats() is for any.
+class Sender {
+ public:
+  // The spool is not owned; it must outlive the sender, which is its listener meanwhile.
+  Sender(StreamOptions options, Spool* spool);
+  // Stops without delivering.
+  ~Sender();
+
+  void Start();
+  // Syncs the spool, delivers what can be delivered within `flush`, ends the stream. An empty spool
+  // or a collector out of reach makes it return sooner. What is left waits in the spool.
+  void Stop(absl::Duration flush);
+
+  SenderStats Stats() const;
+
+ private:
+  void Run();
+  void RunOnce(absl::Time now);
+  // Whether stopping is over.
+  bool MayStop(absl::Time now);
+  void SyncIfDue(absl::Time now);
+  void Wait(absl::Time until);
+  void Handle(void* tag, bool ok);
+  void OnStreamEnd(absl::Time now);
+  void BlameRefusal(const grpc::Status& status);
+  void LogEnd(const grpc::Status& status, absl::Duration pause, absl::Time now);
+  absl::Time NextWake(absl::Time now) const;
+  void EndSession();
+  void DrainQueue();
+
+  const StreamOptions options_;
+  Spool* const spool_;
+  grpc::CompletionQueue queue_;
+  WakeUp wake_up_{&queue_};
+  std::thread thread_;
+
+  absl::Mutex mutex_;
+  // MonotonicNow()'s; by then it must have stopped. Infinite while it runs.
+  absl::Time stop_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+
+  // Of the thread.
+  Backoff backoff_;
+  StreamMemory memory_;
+  std::unique_ptr<StreamSession> session_;
+  absl::Time connect_at_ = absl::InfinitePast();
+  absl::Time welcome_by_ = absl::InfiniteFuture();
+  absl::Time last_sync_ = absl::InfinitePast();
+  bool stopping_ = false;
+  bool last_attempt_made_ = false;
+  bool broken_ = false;
+
+  std::atomic<bool> connected_ = false;
+  std::atomic<uint64_t> streams_ = 0;
+  std::atomic<uint64_t> messages_sent_ = 0;
+};
+
+}  // namespace tacho::agent

@@ -1,0 +1,34 @@
+// What the stream to the collector needs to know.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "agent/log.h"
+
+namespace tacho::agent {
+
+struct StreamOptions {
+  std::string address;                        // "host:port" of the collector.
+  std::string agent_id;                       // Unique in the fleet.
+  std::map<std::string, std::string> labels;  // Of Hello.
+  std::string version;                        // Of Hello.
+  absl::Duration backoff_min = absl::Milliseconds(500);
+  absl::Duration backoff_max = absl::Seconds(30);
+  // The spool is synced at most so often. It is what a crash of the machine may take, and how long
+  // a row may wait before it is sent.
+  absl::Duration sync_interval = absl::Seconds(1);
+  absl::Duration welcome_timeout = absl::Seconds(20);  // For connecting and the answer to Hello.
+  std::function<absl::Time()> now = absl::Now;         // For the clock comparison only.
+  std::function<double()> random;                      // In [0, 1), for jitter; null is the usual.
+  LogLine log;
+  // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be
+  // null.
+  std::function<void(const absl::Status&)> broken;
+};
+
+}  // namespace tacho::agent

@@ -1,0 +1,271 @@
+#include "agent/stream/stream_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "agent/spool_losses.h"
+#include "agent/stream/monotonic_time.h"
+
+namespace tacho::agent {
+namespace {
+
+// Read ahead from the spool: some batches, so that the disk is not asked for each.
+constexpr uint64_t kReadBytes = 256u << 10;
+// The spool's disk refused to be read.
+constexpr absl::Duration kReadRetry = absl::Seconds(1);
+// A message may be this much longer on the stream than in the spool: its layout has another id.
+constexpr uint64_t kLayoutIdBytes = 8;
+
+bool Contains(const std::vector<v1::SequenceRange>& ranges, uint64_t sequence) {
+  return std::any_of(ranges.begin(), ranges.end(), [sequence](const v1::SequenceRange& range) {
+    return range.first() <= sequence && sequence <= range.last();
+  });
+}
+
+absl::Time FromUnixNanos(int64_t nanos) { return absl::FromUnixNanos(nanos); }
+
+}  // namespace
+
+StreamSession::StreamSession(const StreamOptions& options, Spool* spool, StreamMemory* memory,
+                             grpc::CompletionQueue* queue)
+    : options_(options), spool_(spool), memory_(memory), call_(options.address, queue) {}
+
+void StreamSession::Handle(IngestCall::Tag* tag, bool ok) {
+  switch (call_.Handle(tag, ok)) {
+    case IngestCall::Progress::kReadyToWrite:
+      if (tag->operation == IngestCall::Tag::Operation::kStart) SayHello();
+      break;
+    case IngestCall::Progress::kReceived:
+      if (call_.received().has_welcome()) OnWelcome(call_.received().welcome());
+      if (call_.received().has_ack()) OnAck(call_.received().ack());
+      if (call_.received().has_throttle()) OnThrottle(call_.received().throttle());
+      call_.ReadNext();
+      break;
+    case IngestCall::Progress::kFinished:
+      finished_ = true;
+      break;
+    case IngestCall::Progress::kNone:
+      break;
+  }
+}
+
+void StreamSession::SayHello() {
+  v1::ClientMessage message;
+  v1::Hello* hello = message.mutable_hello();
+  hello->set_agent_id(options_.agent_id);
+  hello->set_spool_generation(spool_->generation());
+  hello->set_first_sequence(spool_->begin());
+  for (const auto& [name, value] : options_.labels) {
+    v1::Label* label = hello->add_identity();
+    label->set_name(name);
+    label->set_value(value);
+  }
+  hello->set_version(options_.version);
+  hello_sent_ = options_.now();
+  hello->set_clock_unix_ns(absl::ToUnixNanos(hello_sent_));
+  call_.Write(message);
+}
+
+void StreamSession::OnWelcome(const v1::Welcome& welcome) {
+  if (welcomed()) return;
+  if (welcome.durable_sequence() >= spool_->end()) {
+    // What we spool from now on would be taken for repeats, and dropped.
+    spool_is_a_copy_ = true;
+    call_.Cancel();
+    return;
+  }
+  memory_->clock.Exchanged(hello_sent_, options_.now(), FromUnixNanos(welcome.clock_unix_ns()));
+  limits_ = welcome.limits();
+  BatchLimits batches;
+  if (limits_->max_message_bytes() != 0) {
+    batches.max_bytes = limits_->max_message_bytes() -
+                        std::min<uint64_t>(limits_->max_message_bytes(), kLayoutIdBytes);
+  }
+  if (limits_->max_rows_per_batch() != 0) batches.max_rows = limits_->max_rows_per_batch();
+  spool_->LimitBatches(batches);
+  layouts_.emplace(limits_->max_layouts() == 0 ? UINT32_MAX : limits_->max_layouts());
+
+  highest_sent_ = welcome.durable_sequence();
+  next_sequence_ = welcome.durable_sequence() + 1;
+  durable_ahead_.assign(welcome.durable_ahead().begin(), welcome.durable_ahead().end());
+  OnDurable(welcome.durable_sequence(), welcome.durable_ahead());
+  const auto clock = memory_->clock.estimate();
+  Log(LogLevel::kInfo, "connected",
+      absl::StrCat("connected to ", options_.address, " (", welcome.version(), "); ",
+                   spool_->end() - spool_->begin(), " messages are waiting"));
+  if (clock) {
+    Log(LogLevel::kDebug, "clock",
+        absl::StrCat("the collector's clock is ahead of ours by ",
+                     absl::FormatDuration(clock->offset), " ± ",
+                     absl::FormatDuration(clock->uncertainty)));
+  }
+}
+
+void StreamSession::OnAck(const v1::Ack& ack) {
+  if (!welcomed()) return;
+  memory_->clock.Heard(options_.now(), FromUnixNanos(ack.clock_unix_ns()));
+  LogRejects(ack);
+  if (ack.durable_sequence() > highest_sent_) {
+    // Believing it would trim what nobody else has.
+    Log(LogLevel::kError, "ack",
+        absl::StrCat("the collector acknowledges message ", ack.durable_sequence(),
+                     ", and the newest sent is ", highest_sent_, "; ending the stream"));
+    call_.Cancel();
+    return;
+  }
+  const uint64_t on_the_way = window_.messages();
+  OnDurable(ack.durable_sequence(), ack.durable_ahead());
+  progressed_ = progressed_ || window_.messages() < on_the_way;
+  if (newest_sent_ && window_.empty()) memory_->suspicion.Passed(*newest_);
+}
+
+void StreamSession::OnDurable(uint64_t watermark,
+                              const google::protobuf::RepeatedPtrField<v1::SequenceRange>& ahead) {
+  window_.Durable(watermark, ahead);
+  // Should the disk refuse, a later acknowledgement trims the same.
+  if (absl::Status status = spool_->Trim(watermark + 1); !status.ok()) {
+    Log(LogLevel::kWarning, "trim", absl::StrCat("trim the spool: ", status.message()));
+  }
+}
+
+void StreamSession::LogRejects(const v1::Ack& ack) {
+  for (const v1::Reject& reject : ack.rejects()) {
+    const std::string reason = v1::Reject::Reason_Name(reject.reason());
+    Log(LogLevel::kWarning, reason,
+        absl::StrCat("the collector refused ", reject.samples(), " samples: ", reason, ", as of ",
+                     reject.example(), ": ", reject.detail()));
+  }
+}
+
+void StreamSession::OnThrottle(const v1::Throttle& throttle) {
+  memory_->rate.Limit(throttle.max_rows_per_second());
+  memory_->rate.PauseFor(absl::Milliseconds(throttle.pause_ms()), MonotonicNow());
+  Log(LogLevel::kWarning, "throttle",
+      absl::StrCat("the collector asks for at most ", throttle.max_rows_per_second(),
+                   " rows a second (0: any) after a pause of ", throttle.pause_ms(),
+                   " ms: ", throttle.reason()));
+}
+
+bool StreamSession::newest_is_alone() const {
+  return newest_sent_ ? window_.messages() == 1 : window_.empty();
+}
+
+bool StreamSession::MaySend() {
+  next_pump_ = absl::InfiniteFuture();
+  if (!welcomed() || finished_ || !call_.can_write() || !window_.HasRoom()) return false;
+  if (memory_->suspicion.OneAtATime() && !window_.empty()) return false;
+  if (MonotonicNow() < memory_->rate.next()) {
+    next_pump_ = memory_->rate.next();
+    return false;
+  }
+  return true;
+}
+
+absl::Status StreamSession::Pump() {
+  while (MaySend()) {
+    if (queue_.empty()) {
+      absl::Status status = Refill();
+      if (absl::IsDataLoss(status)) return status;
+      if (!status.ok()) {
+        Log(LogLevel::kWarning, "read", absl::StrCat("read the spool: ", status.message()));
+        next_pump_ = MonotonicNow() + kReadRetry;
+      }
+      if (queue_.empty()) break;
+    }
+    if (absl::Status status = SendFront(); !status.ok()) {
+      Log(LogLevel::kWarning, "drop", absl::StrCat("give a message up: ", status.message()));
+      next_pump_ = MonotonicNow() + kReadRetry;
+      break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::Refill() {
+  while (queue_.empty()) {
+    auto entries = spool_->Read(next_sequence_, kReadBytes);
+    if (!entries.ok()) return entries.status();
+    if (entries->empty()) break;
+    next_sequence_ = entries->back().sequence + 1;
+    for (Spool::Entry& entry : *entries) {
+      if (!Contains(durable_ahead_, entry.sequence)) queue_.push_back(std::move(entry));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::SendFront() {
+  Spool::Entry& front = queue_.front();
+  const uint32_t layout = front.message.has_batch() ? front.message.batch().layout() : 0;
+  const uint64_t max_bytes = limits_->max_message_bytes();
+  if (max_bytes != 0 && front.bytes + kLayoutIdBytes > max_bytes) {
+    return GiveUpFront(absl::StrCat("it has ", front.bytes, " bytes, the collector takes ",
+                                    max_bytes, " (ingest.max_message_bytes)"));
+  }
+  if (memory_->suspicion.IsHopeless(layout)) {
+    return GiveUpFront("the collector refuses its layout");
+  }
+  if (layout != 0 && !front_layout_id_) {
+    const StreamLayouts::Use use = layouts_->Find(layout);
+    if (use.define) return SendLayout(layout, use.id);
+    front_layout_id_ = use.id;
+  }
+  if (layout != 0) front.message.mutable_batch()->set_layout(*front_layout_id_);
+  call_.Write(front.message);
+
+  newest_ = {.sequence = front.sequence, .layout = layout, .rows = RowsOf(front.message)};
+  newest_sent_ = true;
+  highest_sent_ = front.sequence;
+  window_.Sent(front.sequence, front.bytes);
+  memory_->rate.Sent(newest_->rows, MonotonicNow());
+  ++memory_->messages_sent;
+  queue_.pop_front();
+  front_layout_id_.reset();
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::SendLayout(uint32_t layout, uint32_t id) {
+  auto definition = spool_->FindLayout(layout);
+  if (!definition.ok()) return GiveUpFront(std::string(definition.status().message()));
+  const uint32_t max_series = limits_->max_series_per_layout();
+  if (max_series != 0 && static_cast<uint32_t>(definition->series_size()) > max_series) {
+    return GiveUpFront(absl::StrCat("its layout has ", definition->series_size(),
+                                    " series, the collector takes ", max_series,
+                                    " (ingest.max_series_per_layout)"));
+  }
+  v1::ClientMessage message;
+  *message.mutable_layout() = *std::move(definition);
+  message.mutable_layout()->set_id(id);
+  call_.Write(message);
+
+  const Spool::Entry& front = queue_.front();
+  newest_ = {.sequence = front.sequence, .layout = layout, .rows = RowsOf(front.message)};
+  newest_sent_ = false;
+  front_layout_id_ = id;
+  return absl::OkStatus();
+}
+
+absl::Status StreamSession::GiveUpFront(const std::string& reason) {
+  const Spool::Entry& front = queue_.front();
+  if (front.message.has_batch()) layouts_->Forget(front.message.batch().layout());
+  absl::Status status = spool_->Drop(front.sequence, RowsOf(front.message), reason);
+  if (!status.ok()) return status;
+  queue_.pop_front();
+  front_layout_id_.reset();
+  return absl::OkStatus();
+}
+
+void StreamSession::HalfClose() {
+  if (call_.can_write()) {
+    call_.HalfClose();
+  } else {
+    call_.Cancel();
+  }
+}
+
+void StreamSession::Log(LogLevel level, const std::string& key, const std::string& line) {
+  if (memory_->logged.Allow(key, MonotonicNow())) Say(options_.log, level, line);
+}
+
+}  // namespace tacho::agent

@@ -1,0 +1,35 @@
+// Wakes a thread that waits on a completion queue.
+#pragma once
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/alarm.h"
+#include "grpcpp/completion_queue.h"
+
+namespace tacho::agent {
+
+// Ring() is for any thread, the rest for the one that waits.
+class WakeUp {
+ public:
+  // The queue is not owned; it must outlive this.
+  explicit WakeUp(grpc::CompletionQueue* queue) : queue_(queue) {}
+
+  // What the queue gives when it rang.
+  void* tag() { return this; }
+
+  // Makes the queue give tag() soon. Several calls may be answered by one tag.
+  void Ring() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Call for each tag() that came, before looking at whatever may have been the reason.
+  void Answer() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ring() does nothing from now on. True if a tag() is still to come.
+  bool Close() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  grpc::CompletionQueue* const queue_;
+  absl::Mutex mutex_;
+  grpc::Alarm alarm_ ABSL_GUARDED_BY(mutex_);
+  bool ringing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace tacho::agent
