@@ -188,14 +188,13 @@ TfeventsRun::Turn TfeventsRun::Finish(const std::string& name, const TfeventsChu
     // Again at the next look, whether it has changed or not.
     file->read_once = false;
     file->waiting = true;
-    say("unreadable", chunk.text);
+    if (std::exchange(file->said, chunk.text) != chunk.text) say("unreadable", chunk.text);
   } else if (chunk.outcome == Outcome::kShrunk) {
+    constexpr char kText[] = "is shorter than what was read of it; waiting for it to grow again";
     file->waiting = true;
-    if (!std::exchange(file->said_shrunk, true)) {
-      say("shrunk", "is shorter than what was read of it; waiting for it to grow again");
-    }
-  } else if (chunk.outcome == Outcome::kAtEnd) {
-    file->said_shrunk = false;
+    if (std::exchange(file->said, kText) != kText) say("shrunk", kText);
+  } else {
+    file->said.clear();
   }
   return FindWork() == files_.end() ? Turn::kIdle : Turn::kMore;
 }

@@ -59,7 +59,7 @@ class TfeventsRun {
     bool read_once = false;
     bool seen = true;
     bool waiting = false;  // Cannot be read on before it is seen again.
-    bool said_shrunk = false;
+    std::string said;      // The last trouble with it, so that it is told once.
 
     bool HasMore() const {
       return !waiting && (!read_once || position.chunk_end != 0 || !(stamp == read));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -48,7 +49,7 @@ absl::StatusOr<std::unique_ptr<TfeventsSource>> TfeventsSource::Create(
       return absl::InvalidArgumentError(
           absl::StrCat("sources.tfevents.directories: ", path, " is there twice"));
     }
-    source->directories_.push_back({path, *std::move(namer), {}});
+    source->directories_.push_back({path, *std::move(namer), {}, {}});
   }
   return source;
 }
@@ -120,8 +121,11 @@ std::unique_ptr<TfeventsRun> TfeventsSource::MakeRun(const Directory& directory,
 void TfeventsSource::EndWalk(Directory* directory, absl::Time now, RowSink* sink) {
   for (const std::string& failure : walk_->failures()) {
     ++context_.stats.unreadable;
-    log_.Say(now, "unreadable", failure);
+    if (!absl::c_linear_search(directory->failures, failure)) {
+      log_.Say(now, "unreadable", failure);
+    }
   }
+  directory->failures = walk_->failures();
   const bool complete = walk_->failures().empty();
   for (auto run = directory->runs.begin(); run != directory->runs.end();) {
     if (run->second != nullptr) {

@@ -53,6 +53,7 @@ class TfeventsSource : public Source {
     TfeventsRunNamer namer;
     // By run directory; null if its name does not match.
     std::map<std::string, std::unique_ptr<TfeventsRun>> runs;
+    std::vector<std::string> failures;  // Of the last walk, so that each is told once.
   };
   enum class Phase { kIdle, kWalking, kReading };
 

@@ -17,8 +17,8 @@
 namespace tacho::agent {
 
 struct HostOptions {
-  std::string host;               // Label of every row.
-  LogCallback log;                // May be null.
+  std::string host = {};          // Label of every row.
+  LogCallback log = nullptr;      // May be null.
   double ticks_per_second = 100;  // sysconf(_SC_CLK_TCK)
   double page_bytes = 4096;       // sysconf(_SC_PAGESIZE)
 };
