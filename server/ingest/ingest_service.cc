@@ -52,7 +52,7 @@ ByteStreamReactor* IngestService::Stream(grpc::CallbackServerContext* /*context*
                                        "ingest.max_streams, ", max_streams, ", are open already")),
                              stream);
   }
-  const std::shared_ptr<StreamReactor> reactor = StreamReactor::Start(&context_, stream);
+  const std::shared_ptr<AgentStream> reactor = AgentStream::Start(&context_, stream);
   streams_[stream] = reactor;
   metrics_.StreamStarted();
   return reactor.get();
@@ -66,7 +66,7 @@ void IngestService::OnGone(uint64_t stream) {
 
 bool IngestService::Drain(absl::Time deadline) {
   admission_.StartDraining();
-  std::vector<std::shared_ptr<StreamReactor>> live;
+  std::vector<std::shared_ptr<AgentStream>> live;
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;

@@ -1,4 +1,4 @@
-// tacho.v1.Ingest: one StreamReactor for each agent that is connected.
+// tacho.v1.Ingest: one AgentStream for each agent that is connected.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 #include "server/ingest/admission.h"
 #include "server/ingest/agent_registry.h"
 #include "server/ingest/ingest_metrics.h"
-#include "server/ingest/stream_reactor.h"
+#include "server/ingest/agent_stream.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 #include "tacho/v1/ingest.grpc.pb.h"
@@ -62,7 +62,7 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t last_stream_ ABSL_GUARDED_BY(mutex_) = 0;
   // Not owned: a stream owns itself and says when it is gone.
-  absl::flat_hash_map<uint64_t, std::weak_ptr<StreamReactor>> streams_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<uint64_t, std::weak_ptr<AgentStream>> streams_ ABSL_GUARDED_BY(mutex_);
 
   AckPacer pacer_;  // Last: its thread uses the others.
 };

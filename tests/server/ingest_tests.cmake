@@ -1,3 +1,16 @@
 # Ingest service, admission, the collector as a whole.
 tacho_test(grpc_status_test LABEL unit
   SOURCES grpc_status_test.cc DEPS tacho::grpc_status tacho::interop_proto)
+tacho_test(ingest_text_rules_test LABEL unit
+  SOURCES ingest_text_rules_test.cc DEPS tacho::ingest)
+tacho_test(ingest_session_test LABEL unit
+  SOURCES ingest_session_test.cc ingest_fake_store.h ingest_malformed.h ingest_messages.h
+  DEPS tacho::ingest)
+tacho_test(ingest_stream_test LABEL unit
+  SOURCES ingest_stream_test.cc ingest_fake_store.h ingest_malformed.h ingest_messages.h
+  DEPS tacho::ingest tacho::interop_proto)
+tacho_test(collector_test LABEL unit
+  SOURCES collector_test.cc ingest_messages.h
+  DEPS tacho::collector tacho::yaml_config gRPC::grpc++_reflection RocksDB::rocksdb-shared)
+tacho_test(collector_command_line_test LABEL unit
+  SOURCES collector_command_line_test.cc DEPS tacho::collector)

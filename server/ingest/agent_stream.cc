@@ -1,4 +1,4 @@
-#include "server/ingest/stream_reactor.h"
+#include "server/ingest/agent_stream.h"
 
 #include <cstdlib>
 #include <utility>
@@ -34,13 +34,13 @@ bool Parse(grpc::ByteBuffer* bytes, v1::ClientMessage* message) {
 
 }  // namespace
 
-StreamReactor::StreamReactor(const StreamContext* context, uint64_t stream)
+AgentStream::AgentStream(const StreamContext* context, uint64_t stream)
     : context_(*context), stream_(stream) {}
 
-std::shared_ptr<StreamReactor> StreamReactor::Start(const StreamContext* context, uint64_t stream) {
-  std::shared_ptr<StreamReactor> reactor(new StreamReactor(context, stream));
+std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, uint64_t stream) {
+  std::shared_ptr<AgentStream> reactor(new AgentStream(context, stream));
   reactor->self_ = reactor;
-  const std::weak_ptr<StreamReactor> weak = reactor;
+  const std::weak_ptr<AgentStream> weak = reactor;
   AckCoalescer::Options options;
   options.store = context->session.store;
   options.total_pending = context->total_pending;
@@ -60,7 +60,7 @@ std::shared_ptr<StreamReactor> StreamReactor::Start(const StreamContext* context
   return reactor;
 }
 
-void StreamReactor::End(absl::Status status) {
+void AgentStream::End(absl::Status status) {
   {
     absl::MutexLock lock(&mutex_);
     if (!end_.has_value()) end_ = std::move(status);
@@ -68,19 +68,19 @@ void StreamReactor::End(absl::Status status) {
   Advance();
 }
 
-void StreamReactor::OnReadDone(bool ok) {
+void AgentStream::OnReadDone(bool ok) {
   if (!ok) return End(absl::OkStatus());  // The agent is done sending, or the stream broke.
   if (IsEnding()) return;                 // Not accepted, so it will be sent again.
   if (absl::Status status = Receive(); !status.ok()) return End(std::move(status));
   ReadOn();
 }
 
-bool StreamReactor::IsEnding() {
+bool AgentStream::IsEnding() {
   absl::MutexLock lock(&mutex_);
   return end_.has_value() || finished_;
 }
 
-absl::Status StreamReactor::Receive() {
+absl::Status AgentStream::Receive() {
   alignas(8) char block[kArenaBytes];
   google::protobuf::ArenaOptions options;
   options.initial_block = block;
@@ -102,14 +102,14 @@ absl::Status StreamReactor::Receive() {
   return absl::OkStatus();
 }
 
-bool StreamReactor::MayRead(uint64_t pending_bytes) const {
+bool AgentStream::MayRead(uint64_t pending_bytes) const {
   if (pending_bytes == 0) return true;
   return pending_bytes <= context_.max_stream_pending_bytes &&
          context_.total_pending->load(std::memory_order_relaxed) <=
              context_.max_total_pending_bytes;
 }
 
-void StreamReactor::ReadOn() {
+void AgentStream::ReadOn() {
   if (MayRead(acks_->pending_bytes())) {
     StartRead(&read_buffer_);
     return;
@@ -122,7 +122,7 @@ void StreamReactor::ReadOn() {
   Advance();  // The disk may have caught up in between.
 }
 
-void StreamReactor::Advance() {
+void AgentStream::Advance() {
   Step step = Step::kNone;
   v1::ServerMessage message;
   absl::Status end;
@@ -153,7 +153,7 @@ void StreamReactor::Advance() {
   }
 }
 
-StreamReactor::Step StreamReactor::NextStep(const AckCoalescer::State& acks) {
+AgentStream::Step AgentStream::NextStep(const AckCoalescer::State& acks) {
   if (end_.has_value() &&
       (broken_ || (acks.pending_messages == 0 && !acks.ack_due && !welcome_.has_value()))) {
     finished_ = true;
@@ -169,14 +169,14 @@ StreamReactor::Step StreamReactor::NextStep(const AckCoalescer::State& acks) {
   return welcome_.has_value() ? Step::kWelcome : Step::kAck;
 }
 
-absl::Status StreamReactor::StoreFailure(const absl::Status& failure) const {
+absl::Status AgentStream::StoreFailure(const absl::Status& failure) const {
   if (!absl::IsResourceExhausted(failure)) return failure;
   context_.session.metrics->StreamThrottled(Throttling::kQueueFull);
   return absl::UnavailableError(
       absl::StrCat("the collector takes in more than its disk writes: ", failure.message()));
 }
 
-void StreamReactor::ReadAgain() {
+void AgentStream::ReadAgain() {
   StartRead(&read_buffer_);
   {
     absl::MutexLock lock(&mutex_);
@@ -185,7 +185,7 @@ void StreamReactor::ReadAgain() {
   Advance();  // Others left what they found to this call.
 }
 
-void StreamReactor::Write(const v1::ServerMessage& message) {
+void AgentStream::Write(const v1::ServerMessage& message) {
   bool own_buffer = false;
   const grpc::Status serialized =
       grpc::SerializationTraits<v1::ServerMessage>::Serialize(message, &write_buffer_, &own_buffer);
@@ -193,7 +193,7 @@ void StreamReactor::Write(const v1::ServerMessage& message) {
   StartWrite(&write_buffer_);
 }
 
-void StreamReactor::OnWriteDone(bool ok) {
+void AgentStream::OnWriteDone(bool ok) {
   {
     absl::MutexLock lock(&mutex_);
     writing_ = false;
@@ -203,7 +203,7 @@ void StreamReactor::OnWriteDone(bool ok) {
   Advance();
 }
 
-void StreamReactor::OnCancel() {
+void AgentStream::OnCancel() {
   {
     absl::MutexLock lock(&mutex_);
     broken_ = true;
@@ -212,14 +212,14 @@ void StreamReactor::OnCancel() {
   Advance();
 }
 
-void StreamReactor::FinishWith(const absl::Status& status) {
+void AgentStream::FinishWith(const absl::Status& status) {
   context_.session.agents->Release(stream_);
   context_.session.metrics->StreamEnded(status.code());
   Finish(ToPeer(status, stream_));
 }
 
-void StreamReactor::OnDone() {
-  const std::shared_ptr<StreamReactor> self = std::move(self_);
+void AgentStream::OnDone() {
+  const std::shared_ptr<AgentStream> self = std::move(self_);
   // Again: a Hello may have been at work while the stream was finished.
   context_.session.agents->Release(stream_);
   context_.on_gone(stream_);

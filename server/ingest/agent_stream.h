@@ -48,12 +48,12 @@ struct StreamContext {
 
 // Thread-safe where it says so. Owns itself until gRPC is done with it; the store's callbacks and
 // the pacer may keep it longer, and find it finished.
-class StreamReactor final : public ByteStreamReactor,
+class AgentStream final : public ByteStreamReactor,
                             public Paced,
-                            public std::enable_shared_from_this<StreamReactor> {
+                            public std::enable_shared_from_this<AgentStream> {
  public:
   // `stream` is unique among live streams.
-  static std::shared_ptr<StreamReactor> Start(const StreamContext* context, uint64_t stream);
+  static std::shared_ptr<AgentStream> Start(const StreamContext* context, uint64_t stream);
 
   // Ends the stream; the first status given counts. Thread-safe.
   void End(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -70,7 +70,7 @@ class StreamReactor final : public ByteStreamReactor,
   // What Advance() found to do; at most one.
   enum class Step { kNone, kWelcome, kAck, kRead, kFinish };
 
-  StreamReactor(const StreamContext* context, uint64_t stream);
+  AgentStream(const StreamContext* context, uint64_t stream);
 
   // Handles the message in read_buffer_.
   absl::Status Receive();
@@ -88,7 +88,7 @@ class StreamReactor final : public ByteStreamReactor,
 
   const StreamContext& context_;
   const uint64_t stream_;
-  std::shared_ptr<StreamReactor> self_;  // Until OnDone().
+  std::shared_ptr<AgentStream> self_;  // Until OnDone().
   std::shared_ptr<AckCoalescer> acks_;
 
   // For the thread of the one read, and of the one write, that is under way.

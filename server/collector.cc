@@ -1,0 +1,158 @@
+#include "server/collector.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
+#include "grpcpp/security/server_credentials.h"
+#include "grpcpp/server_builder.h"
+
+namespace tacho::server {
+namespace {
+
+// Agents ping about every 30 s to keep their connection through idle times and middle boxes; gRPC's
+// default would take more than one ping in 5 minutes for an attack and hang up.
+constexpr int kMinPingIntervalMs = 10'000;
+// A host that vanished without a word is noticed within these two together.
+constexpr int kKeepaliveMs = 60'000;
+constexpr int kKeepaliveTimeoutMs = 20'000;
+// An agent needs one stream and a person a few queries; a proxy that folds many into one connection
+// opens another.
+constexpr int kMaxStreamsPerConnection = 100;
+// Ceiling for gRPC's buffers; past it flow control tightens instead of memory growing. Takes 20,000
+// connections at the 75 KiB that one was measured to cost.
+constexpr size_t kGrpcMemoryBytes = 1536u << 20;
+// After the streams are gone only unary calls and health watchers are left.
+constexpr absl::Duration kShutdownGrace = absl::Seconds(1);
+
+void Configure(const config::v1::Collector::Ingest& limits, grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(static_cast<int>(limits.max_message_bytes()));
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+                              kMinPingIntervalMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  // Else a second collector would take half of the first one's connections without a word.
+  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  builder->SetResourceQuota(grpc::ResourceQuota("tacho-collector").Resize(kGrpcMemoryBytes));
+}
+
+}  // namespace
+
+Collector::Collector(const config::v1::Collector& config, CollectorWorld world)
+    : config_(config),
+      world_(std::move(world)),
+      registry_(std::make_shared<prometheus::Registry>()) {}
+
+Collector::~Collector() { Drain().IgnoreError(); }
+
+absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Collector& config,
+                                                            CollectorWorld world) {
+  std::unique_ptr<Collector> collector(new Collector(config, std::move(world)));
+  if (auto s = collector->OpenStore(); !s.ok()) return s;
+  collector->MakeServices();
+  if (auto s = collector->StartGrpc(); !s.ok()) return s;
+  if (auto s = collector->StartHttp(); !s.ok()) return s;
+  collector->readiness_.SetReady();
+  collector->grpc_->GetHealthCheckService()->SetServingStatus(true);
+  return collector;
+}
+
+absl::Status Collector::OpenStore() {
+  const auto& storage = config_.storage();
+  storage::StoreOptions options;
+  options.path = storage.path();
+  options.retention = absl::Nanoseconds(storage.retention());
+  options.seal_age = absl::Nanoseconds(storage.seal_age());
+  options.seal_rows = storage.seal_rows();
+  options.queue_bytes = storage.journal_queue_bytes();
+  options.block_cache_bytes = storage.block_cache_bytes();
+  options.max_series = config_.ingest().max_series();
+  options.max_series_per_job = config_.ingest().max_series_per_job();
+  options.now = world_.now;
+  options.env = world_.env;
+  options.log = world_.log;
+  auto store = storage::Store::Open(std::move(options));
+  if (!store.ok()) {
+    return absl::Status(store.status().code(), absl::StrCat("storage.path ", storage.path(), ": ",
+                                                            store.status().message()));
+  }
+  store_ = *std::move(store);
+  return absl::OkStatus();
+}
+
+void Collector::MakeServices() {
+  IngestServiceOptions ingest;
+  ingest.store = store_.get();
+  ingest.registry = registry_.get();
+  ingest.limits = config_.ingest();
+  ingest.retention = absl::Nanoseconds(config_.storage().retention());
+  ingest.queue_bytes = config_.storage().journal_queue_bytes();
+  ingest.now = world_.now;
+  ingest.version = TACHO_VERSION;
+  ingest_ = std::make_unique<IngestService>(std::move(ingest));
+
+  QueryServiceOptions query;
+  query.store = store_.get();
+  query.limits = config_.query();
+  query.now = world_.now;
+  query.registry = registry_;
+  query_ = std::make_unique<QueryService>(std::move(query));
+}
+
+absl::Status Collector::StartGrpc() {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  Configure(config_.ingest(), &builder);
+  builder.AddListeningPort(config_.listen().grpc(), grpc::InsecureServerCredentials(), &grpc_port_);
+  builder.RegisterService(ingest_.get());
+  builder.RegisterService(query_.get());
+  grpc_ = builder.BuildAndStart();
+  if (grpc_ != nullptr && grpc_port_ != 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("listen.grpc: cannot listen on ",
+                                             config_.listen().grpc(),
+                                             "; is another process using the port?"));
+}
+
+absl::Status Collector::StartHttp() {
+  metrics_page_ = std::make_unique<MetricsPage>(
+      MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now});
+  auto http = HttpServer::Start(
+      {config_.listen().http(), CollectorRoutes(metrics_page_.get(), &readiness_)});
+  if (!http.ok()) {
+    return absl::Status(http.status().code(),
+                        absl::StrCat("listen.http: ", http.status().message()));
+  }
+  http_ = *std::move(http);
+  return absl::OkStatus();
+}
+
+absl::Status Collector::Drain() {
+  if (std::exchange(drained_, true)) return absl::OkStatus();
+  readiness_.SetNotReady("draining");
+  if (grpc_ != nullptr) StopGrpc();
+  if (http_ != nullptr) http_->Stop();
+  return store_ == nullptr ? absl::OkStatus() : store_->Close();
+}
+
+void Collector::StopGrpc() {
+  grpc_->GetHealthCheckService()->SetServingStatus(false);
+  const absl::Time deadline = absl::Now() + world_.drain_timeout;
+  if (!ingest_->Drain(deadline)) {
+    // Nothing is lost: what was not acknowledged stays in the agents' spools.
+    Log("some agents did not take their last acknowledgement in time; their streams are cut off");
+  }
+  query_->Drain();
+  grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownGrace));
+  grpc_->Wait();
+}
+
+void Collector::Log(absl::string_view line) const {
+  if (world_.log) world_.log(line);
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,79 @@
+// The collector as a whole: builds its parts in order and drains them in reverse.
+//
+//   store -> ingest service, query service -> gRPC server -> HTTP server
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "grpcpp/server.h"
+#include "prometheus/registry.h"
+#include "server/http/http_server.h"
+#include "server/http/metrics_page.h"
+#include "server/http/readiness.h"
+#include "server/ingest/ingest_service.h"
+#include "server/query/query_service.h"
+#include "storage/store.h"
+#include "tacho/config/v1/collector.pb.h"
+
+namespace tacho::server {
+
+// What the collector takes from the world around it.
+struct CollectorWorld {
+  std::function<absl::Time()> now = absl::Now;
+  // One line of progress or trouble; may be null. Called from any thread.
+  std::function<void(absl::string_view)> log;
+  rocksdb::Env* env = nullptr;  // Not owned. nullptr is the real file system.
+  // How long Drain() waits for streams and calls before it cuts them off.
+  absl::Duration drain_timeout = absl::Seconds(15);
+};
+
+// Start(), Drain() and destruction are for one thread.
+class Collector {
+ public:
+  // `config` is as ParseYaml() leaves it: complete and within bounds.
+  //   UNAVAILABLE  an address cannot be listened on, or the disk refused; the text says which.
+  //   others       as storage::Store::Open().
+  static absl::StatusOr<std::unique_ptr<Collector>> Start(const config::v1::Collector& config,
+                                                          CollectorWorld world = {});
+  ~Collector();  // Drains if Drain() was not called, and loses its status.
+
+  int grpc_port() const { return grpc_port_; }
+  int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
+
+  // Not ready any more -> no new streams or queries -> each stream ends once what it sent is
+  // durable and acknowledged -> gRPC and HTTP stop -> the store seals and closes, whose status is
+  // returned.
+  absl::Status Drain();
+
+ private:
+  Collector(const config::v1::Collector& config, CollectorWorld world);
+
+  absl::Status OpenStore();
+  void MakeServices();
+  absl::Status StartGrpc();
+  absl::Status StartHttp();
+  void StopGrpc();
+  void Log(absl::string_view line) const;
+
+  const config::v1::Collector config_;
+  const CollectorWorld world_;
+  const std::shared_ptr<prometheus::Registry> registry_;
+  Readiness readiness_;
+  int grpc_port_ = 0;
+  bool drained_ = false;
+  // In the order in which they are built.
+  std::unique_ptr<storage::Store> store_;
+  std::unique_ptr<IngestService> ingest_;
+  std::unique_ptr<QueryService> query_;
+  std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<MetricsPage> metrics_page_;
+  std::unique_ptr<HttpServer> http_;
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,28 @@
+// tacho-collector's command line.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+
+namespace tacho::server {
+
+struct CommandLine {
+  enum class Mode { kRun, kHelp, kVersion, kCheckConfig, kPrintConfig };
+  Mode mode = Mode::kRun;
+  std::string config;  // File; empty: defaults.
+  // Each replaces its key of the configuration if not empty.
+  std::string grpc;       // listen.grpc
+  std::string http;       // listen.http
+  std::string data;       // storage.path
+  std::string port_file;  // Where the ports are written after the start; empty: nowhere.
+};
+
+// `arguments` are those after the program's name: "--name VALUE" or "--name=VALUE".
+//   INVALID_ARGUMENT  the text says which argument is wrong and what to do.
+absl::StatusOr<CommandLine> ParseCommandLine(std::span<const char* const> arguments);
+
+extern const char kCommandLineHelp[];
+
+}  // namespace tacho::server

@@ -1,0 +1,162 @@
+// tacho-collector: command line to configuration, signals, exit code.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <initializer_list>
+#include <iostream>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "proto/config_value.h"
+#include "proto/yaml_config.h"
+#include "server/collector.h"
+#include "server/command_line.h"
+#include "spdlog/sinks/stdout_sinks.h"
+#include "spdlog/spdlog.h"
+#include "tacho/config/v1/collector.pb.h"
+
+namespace tacho::server {
+namespace {
+
+constexpr int kExitFailure = 1;
+constexpr int kExitUsage = 2;
+
+int Fail(int code, const absl::Status& status) {
+  std::cerr << "tacho-collector: " << status.message() << "\n";
+  return code;
+}
+
+absl::Status OverrideAddress(const char* flag, const std::string& value, std::string* key) {
+  if (value.empty()) return absl::OkStatus();
+  if (auto s = config::CheckAddress(value); !s.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(flag, " ", value, ": ", s.message()));
+  }
+  *key = value;
+  return absl::OkStatus();
+}
+
+absl::Status MakeConfig(const CommandLine& line, config::v1::Collector* config) {
+  absl::Status read = line.config.empty() ? config::ParseYaml("", "defaults", config)
+                                          : config::LoadYamlFile(line.config, config);
+  if (!read.ok()) return read;
+  auto* listen = config->mutable_listen();
+  if (auto s = OverrideAddress("--grpc", line.grpc, listen->mutable_grpc()); !s.ok()) return s;
+  if (auto s = OverrideAddress("--http", line.http, listen->mutable_http()); !s.ok()) return s;
+  if (!line.data.empty()) config->mutable_storage()->set_path(line.data);
+  return absl::OkStatus();
+}
+
+void SetUpLogging(const std::string& level) {
+  auto logger = spdlog::stderr_logger_mt("tacho-collector");
+  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
+  logger->set_level(spdlog::level::from_str(level));
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+// Readers see the whole file or none.
+absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port) {
+  const std::string temporary = absl::StrCat(path, ".tmp");
+  std::ofstream file(temporary, std::ios::trunc);
+  file << "{\"grpc\":" << grpc_port << ",\"http\":" << http_port << "}\n";
+  file.close();
+  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("--port-file ", path, ": cannot write it"));
+}
+
+// "127.0.0.1:0" -> "127.0.0.1:40123".
+std::string WithPort(absl::string_view address, int port) {
+  return absl::StrCat(address.substr(0, address.rfind(':') + 1), port);
+}
+
+sigset_t SignalSet(std::initializer_list<int> members) {
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (const int signal : members) sigaddset(&signals, signal);
+  return signals;
+}
+
+// Returns the signal that asks for the end.
+int AwaitEnd(const sigset_t& signals) {
+  while (true) {
+    int signal = 0;
+    if (sigwait(&signals, &signal) != 0) continue;
+    if (signal != SIGHUP) return signal;
+    spdlog::info("SIGHUP ignored: restart the collector to change its configuration");
+  }
+}
+
+int Run(const CommandLine& line, const config::v1::Collector& config) {
+  // Before the first thread, so that every thread leaves them to sigwait().
+  const sigset_t signals = SignalSet({SIGTERM, SIGINT, SIGHUP});
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+
+  CollectorWorld world;
+  world.log = [](absl::string_view text) { spdlog::info("{}", std::string(text)); };
+  auto collector = Collector::Start(config, std::move(world));
+  if (!collector.ok()) {
+    spdlog::error("cannot start: {}", collector.status().ToString());
+    return kExitFailure;
+  }
+  if (!line.port_file.empty()) {
+    const absl::Status written =
+        WritePortFile(line.port_file, (*collector)->grpc_port(), (*collector)->http_port());
+    if (!written.ok()) {
+      spdlog::error("{}", written.ToString());
+      return kExitFailure;
+    }
+  }
+  spdlog::info("listening grpc={} http={} data={}",
+               WithPort(config.listen().grpc(), (*collector)->grpc_port()),
+               WithPort(config.listen().http(), (*collector)->http_port()),
+               config.storage().path());
+
+  const int signal = AwaitEnd(signals);
+  const sigset_t ending = SignalSet({SIGTERM, SIGINT});
+  pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);  // The next one ends the process at once.
+  spdlog::info("{}: draining", signal == SIGINT ? "SIGINT" : "SIGTERM");
+  if (const absl::Status drained = (*collector)->Drain(); !drained.ok()) {
+    spdlog::error("not closed cleanly: {}", drained.ToString());
+    return kExitFailure;
+  }
+  spdlog::info("closed cleanly");
+  return 0;
+}
+
+int Main(std::span<const char* const> arguments) {
+  const auto line = ParseCommandLine(arguments);
+  if (!line.ok()) return Fail(kExitUsage, line.status());
+  if (line->mode == CommandLine::Mode::kHelp) {
+    std::cout << kCommandLineHelp;
+    return 0;
+  }
+  if (line->mode == CommandLine::Mode::kVersion) {
+    std::cout << "tacho-collector " TACHO_VERSION "\n";
+    return 0;
+  }
+  config::v1::Collector config;
+  if (auto s = MakeConfig(*line, &config); !s.ok()) return Fail(kExitUsage, s);
+  switch (line->mode) {
+    case CommandLine::Mode::kCheckConfig:
+      std::cout << (line->config.empty() ? "defaults" : line->config) << ": valid\n";
+      return 0;
+    case CommandLine::Mode::kPrintConfig:
+      std::cout << config::PrintYaml(config);
+      return 0;
+    default:
+      SetUpLogging(config.log().level());
+      return Run(*line, config);
+  }
+}
+
+}  // namespace
+}  // namespace tacho::server
+
+int main(int argc, char** argv) {
+  return tacho::server::Main({argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0)});
+}

@@ -1,0 +1,58 @@
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/command_line.h"
+
+namespace tacho::server {
+namespace {
+
+using Mode = CommandLine::Mode;
+using testing::HasSubstr;
+
+absl::StatusOr<CommandLine> Parse(const std::vector<const char*>& arguments) {
+  return ParseCommandLine(arguments);
+}
+
+TEST(CommandLineTest, NothingRunsWithDefaults) {
+  const auto line = Parse({});
+  ASSERT_TRUE(line.ok());
+  EXPECT_EQ(line->mode, Mode::kRun);
+  EXPECT_EQ(line->config, "");
+}
+
+TEST(CommandLineTest, ValuesComeAfterASpaceOrAnEqualsSign) {
+  const auto line = Parse({"--config", "a.yaml", "--grpc=127.0.0.1:0", "--http", "[::1]:0",
+                           "--data=/x=y", "--port-file", "ports", "--check-config"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->config, "a.yaml");
+  EXPECT_EQ(line->grpc, "127.0.0.1:0");
+  EXPECT_EQ(line->http, "[::1]:0");
+  EXPECT_EQ(line->data, "/x=y");
+  EXPECT_EQ(line->port_file, "ports");
+  EXPECT_EQ(line->mode, Mode::kCheckConfig);
+}
+
+TEST(CommandLineTest, MistakesNameTheArgumentAndPointToTheHelp) {
+  for (const auto& arguments : std::vector<std::vector<const char*>>{{"serve"},
+                                                                     {"-c"},
+                                                                     {"--confg", "x"},
+                                                                     {"--config"},
+                                                                     {"--config="},
+                                                                     {"--help=yes"},
+                                                                     {"--help", "--version"},
+                                                                     {""}}) {
+    const auto line = Parse(arguments);
+    ASSERT_FALSE(line.ok()) << arguments[0];
+    EXPECT_THAT(std::string(line.status().message()), HasSubstr(arguments.back()));
+    EXPECT_THAT(std::string(line.status().message()), HasSubstr("--help"));
+  }
+}
+
+TEST(CommandLineTest, HelpNamesEveryOption) {
+  for (const char* option : {"--config", "--grpc", "--http", "--data", "--port-file",
+                             "--check-config", "--print-config", "--version", "--help"}) {
+    EXPECT_THAT(kCommandLineHelp, HasSubstr(option));
+  }
+}
+
+}  // namespace
+}  // namespace tacho::server

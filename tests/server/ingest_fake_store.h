@@ -1,0 +1,195 @@
+// A store whose disk the test works by hand: what is appended waits until Commit() or Fail().
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+
+// Thread-safe. Reading is not there: the ingest service does not read.
+class FakeStore final : public storage::Store {
+ public:
+  struct Entry {
+    std::string kind;  // "rows", "event", "attributes" or "gap".
+    storage::Origin origin;
+    storage::LayoutPtr layout;
+    std::vector<int64_t> times;
+    std::vector<int64_t> steps;
+    std::vector<uint64_t> value_bits;
+    storage::Event event;
+    storage::Attributes attributes;
+    storage::SequenceRange lost;
+    std::string reason;
+  };
+
+  // Every Append*() commits at once from now on.
+  void CommitAtOnce() {
+    absl::MutexLock lock(&mutex_);
+    at_once_ = true;
+  }
+  void SetMaxSeriesPerLayout(size_t series) { max_series_per_layout_ = series; }
+  // Every Append*() is refused at once, as with a full queue.
+  void SetQueueFull(bool full) {
+    absl::MutexLock lock(&mutex_);
+    full_ = full;
+  }
+
+  // Settles everything that waits; returns how much that was.
+  size_t Commit() { return Settle(absl::OkStatus()); }
+  size_t Fail(const absl::Status& status) { return Settle(status); }
+  // Waits until `count` messages wait for the disk.
+  bool AwaitQueued(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto queued = [this, count]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return queue_.size() >= count;
+    };
+    return mutex_.AwaitWithTimeout(absl::Condition(&queued), absl::Seconds(20));
+  }
+
+  // What was committed, repeats left out.
+  std::vector<Entry> stored() const {
+    absl::MutexLock lock(&mutex_);
+    return stored_;
+  }
+
+  absl::Status Close() override {
+    Commit();
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<Registration> RegisterLayout(
+      const storage::LayoutDefinition& definition) override {
+    Registration registration;
+    auto layout = std::make_shared<storage::Layout>();
+    layout->has_steps = definition.has_steps;
+    layout->attempt = definition.source.attempt;
+    for (uint32_t column = 0; column < definition.series.size(); ++column) {
+      if (column >= max_series_per_layout_) {
+        registration.refused.push_back({column, /*job_limit=*/column % 2 == 1});
+        continue;
+      }
+      registration.columns.push_back(column);
+      auto series = std::make_shared<storage::Series>();
+      series->metric = std::make_shared<storage::Metric>(definition.series[column].metric);
+      series->labels = definition.series[column].labels;
+      layout->series.push_back(std::move(series));
+    }
+    if (!layout->series.empty()) registration.layout = std::move(layout);
+    return registration;
+  }
+
+  void AppendRows(const storage::Origin& origin, const storage::LayoutPtr& layout,
+                  const storage::RowsView& rows, storage::AppendDone done) override {
+    Entry entry{.kind = "rows", .origin = origin, .layout = layout};
+    entry.times.assign(rows.times.begin(), rows.times.end());
+    entry.steps.assign(rows.steps.begin(), rows.steps.end());
+    for (const double value : rows.values) {
+      entry.value_bits.push_back(std::bit_cast<uint64_t>(value));
+    }
+    Append(std::move(entry), std::move(done));
+  }
+  void AppendEvent(const storage::Origin& origin, const storage::Event& event,
+                   storage::AppendDone done) override {
+    Append({.kind = "event", .origin = origin, .event = event}, std::move(done));
+  }
+  void AppendAttributes(const storage::Origin& origin, const storage::Attributes& attributes,
+                        storage::AppendDone done) override {
+    Append({.kind = "attributes", .origin = origin, .attributes = attributes}, std::move(done));
+  }
+  void AppendGap(const storage::Origin& origin, storage::SequenceRange lost, uint64_t /*rows*/,
+                 absl::string_view reason, storage::AppendDone done) override {
+    Append({.kind = "gap", .origin = origin, .lost = lost, .reason = std::string(reason)},
+           std::move(done));
+  }
+  storage::SequenceSet DurableSequences(absl::string_view agent_id,
+                                        uint64_t generation) const override {
+    absl::MutexLock lock(&mutex_);
+    const auto found = durable_.find({std::string(agent_id), generation});
+    return found == durable_.end() ? storage::SequenceSet() : found->second;
+  }
+
+  std::vector<storage::JobSummary> Jobs() const override { return {}; }
+  std::optional<storage::JobDetail> FindJob(absl::string_view) const override { return {}; }
+  absl::StatusOr<std::vector<storage::SeriesPtr>> FindSeries(const storage::Selector&,
+                                                             size_t) const override {
+    return std::vector<storage::SeriesPtr>();
+  }
+  std::unique_ptr<storage::SeriesReader> Read(const storage::SeriesPtr&,
+                                              const storage::ReadOptions&) const override {
+    return nullptr;
+  }
+  absl::StatusOr<std::optional<storage::LatestSample>> Latest(
+      const storage::SeriesPtr&) const override {
+    return std::optional<storage::LatestSample>();
+  }
+  void VisitLatestRows(const std::function<void(const storage::LatestRow&)>&) const override {}
+  absl::StatusOr<std::vector<storage::Event>> Events(absl::string_view, int64_t,
+                                                     int64_t) const override {
+    return std::vector<storage::Event>();
+  }
+  absl::Status Seal() override { return absl::OkStatus(); }
+  absl::Status EnforceRetention() override { return absl::OkStatus(); }
+  storage::StoreStats Stats() const override { return {}; }
+
+ private:
+  using Queue = std::deque<std::pair<Entry, storage::AppendDone>>;
+
+  void Append(Entry entry, storage::AppendDone done) {
+    bool at_once = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!full_) queue_.emplace_back(std::move(entry), done);
+      at_once = at_once_;
+      if (full_) at_once = false;
+      if (!full_ && !at_once) return;
+    }
+    if (at_once) {
+      Commit();
+    } else {
+      done(absl::ResourceExhaustedError("queue full"));
+    }
+  }
+
+  size_t Settle(const absl::Status& status) {
+    Queue queue;
+    {
+      absl::MutexLock lock(&mutex_);
+      queue.swap(queue_);
+      for (auto& [entry, done] : queue) {
+        if (status.ok()) Keep(entry);
+      }
+    }
+    for (auto& [entry, done] : queue) done(status);
+    return queue.size();
+  }
+
+  void Keep(const Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    storage::SequenceSet& durable = durable_[{entry.origin.agent_id, entry.origin.generation}];
+    if (entry.origin.sequence != 0 && durable.Contains(entry.origin.sequence)) return;
+    if (entry.origin.sequence != 0) durable.Add(entry.origin.sequence);
+    if (entry.kind == "gap") durable.Add(entry.lost);
+    stored_.push_back(entry);
+  }
+
+  size_t max_series_per_layout_ = SIZE_MAX;
+  mutable absl::Mutex mutex_;
+  bool at_once_ ABSL_GUARDED_BY(mutex_) = false;
+  bool full_ ABSL_GUARDED_BY(mutex_) = false;
+  Queue queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Entry> stored_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, uint64_t>, storage::SequenceSet> durable_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacho::server
