@@ -1,1 +1,17 @@
-# Query service, aggregates, HTTP.
+# Queries, aggregates and HTTP.
+tacho_test(query_test LABEL unit
+  SOURCES query_fold_test.cc query_listing_test.cc query_parts_test.cc query_range_test.cc
+          reduce_test.cc fake_store.h
+  DEPS tacho::query)
+tacho_test(query_service_test LABEL unit
+  SOURCES query_service_test.cc fake_store.h
+  DEPS tacho::query gRPC::grpc++)
+tacho_test(aggregate_test LABEL unit
+  SOURCES aggregate_test.cc exposition_name_test.cc fake_store.h
+  DEPS tacho::aggregate tacho::quantile)
+tacho_test(http_test LABEL unit
+  SOURCES http_accept_test.cc http_server_test.cc metrics_page_test.cc fake_store.h
+  DEPS tacho::http PkgConfig::HTTPLIB ZLIB::ZLIB)
+tacho_test(query_store_test LABEL unit
+  SOURCES query_store_test.cc
+  DEPS tacho::query tacho::aggregate RocksDB::rocksdb-shared)

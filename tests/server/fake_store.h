@@ -1,0 +1,221 @@
+// A store in memory for tests of what is built on storage::Store: series and samples are given, and
+// read back in blocks as small as the test wants them.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "storage/store.h"
+
+namespace tacho::server {
+
+struct FakeSample {
+  int64_t time_ns = 0;
+  int64_t step = storage::kNoStep;
+  uint32_t attempt = 0;
+  double value = 0;
+};
+
+inline storage::Metric MetricNamed(std::string name,
+                                   storage::MetricType type = storage::MetricType::kGauge,
+                                   std::string unit = "") {
+  return {std::move(name), type, std::move(unit), ""};
+}
+
+// Reading only. Samples are returned in the order of the contract.
+class FakeStore : public storage::Store {
+ public:
+  size_t block_size = 3;           // Samples of a block.
+  absl::Status read_error;         // Of every reader's second block.
+  std::function<void()> on_block;  // Called before each block.
+  storage::StoreStats stats;
+
+  // Adds a series, or finds it.
+  storage::SeriesPtr AddSeries(std::string job, storage::Metric metric,
+                               std::optional<uint32_t> task, std::string host,
+                               storage::Labels labels = {}) {
+    auto series = std::make_shared<storage::Series>();
+    series->id = entries_.size() + 1;
+    series->job_id = IdOf(&jobs_, job);
+    series->metric_id = IdOf(&metrics_, job + "\n" + metric.name);
+    series->job = std::make_shared<const std::string>(std::move(job));
+    series->metric = std::make_shared<const storage::Metric>(std::move(metric));
+    series->task = task;
+    series->host = std::make_shared<const std::string>(std::move(host));
+    series->labels = std::move(labels);
+    entries_.push_back({series, {}});
+    return series;
+  }
+  void AddSamples(const storage::SeriesPtr& series, std::vector<FakeSample> samples) {
+    auto& all = entries_[series->id - 1].samples;
+    all.insert(all.end(), samples.begin(), samples.end());
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return std::tie(a.time_ns, a.attempt, a.step) < std::tie(b.time_ns, b.attempt, b.step);
+    });
+  }
+  void AddEvent(storage::Event event) { events_.push_back(std::move(event)); }
+  // A row that VisitLatestRows() shows.
+  void AddLatestRow(std::vector<storage::SeriesPtr> series, uint32_t attempt, int64_t time_ns,
+                    int64_t step, absl::Time received, std::vector<double> values) {
+    storage::Layout layout;
+    layout.attempt = attempt;
+    layout.has_steps = step != storage::kNoStep;
+    layout.series = std::move(series);
+    rows_.push_back({std::move(layout), time_ns, step, received, std::move(values)});
+  }
+
+  std::vector<storage::JobSummary> Jobs() const override {
+    std::vector<storage::JobSummary> jobs;
+    for (const std::string& name : jobs_) jobs.push_back(FindJob(name)->summary);
+    std::sort(jobs.begin(), jobs.end(), [](auto& a, auto& b) { return a.name < b.name; });
+    return jobs;
+  }
+  std::optional<storage::JobDetail> FindJob(absl::string_view job) const override {
+    storage::JobDetail detail;
+    std::vector<uint32_t> attempts;
+    for (const Entry& entry : entries_) {
+      if (*entry.series->job != job) continue;
+      ++detail.summary.series;
+      for (const FakeSample& sample : entry.samples) {
+        detail.summary.extent.first_time_ns =
+            std::min(detail.summary.extent.first_time_ns, sample.time_ns);
+        detail.summary.extent.last_time_ns =
+            std::max(detail.summary.extent.last_time_ns, sample.time_ns);
+        attempts.push_back(sample.attempt);
+      }
+    }
+    if (detail.summary.series == 0) return std::nullopt;
+    detail.summary.name = std::string(job);
+    std::sort(attempts.begin(), attempts.end());
+    attempts.erase(std::unique(attempts.begin(), attempts.end()), attempts.end());
+    for (const uint32_t attempt : attempts) detail.attempts.push_back({attempt, {}, {}});
+    return detail;
+  }
+  absl::StatusOr<std::vector<storage::SeriesPtr>> FindSeries(const storage::Selector& selector,
+                                                             size_t limit) const override {
+    std::vector<storage::SeriesPtr> found;
+    for (const Entry& entry : entries_) {
+      const storage::Series& series = *entry.series;
+      const bool metric =
+          selector.metrics.empty() ||
+          std::count(selector.metrics.begin(), selector.metrics.end(), series.metric->name) > 0;
+      const bool labels = std::all_of(selector.matchers.begin(), selector.matchers.end(),
+                                      [&](const auto& matcher) { return matcher.Matches(series); });
+      if (*series.job == selector.job && metric && labels) found.push_back(entry.series);
+    }
+    if (found.size() > limit) return absl::ResourceExhaustedError("limit");
+    std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+      return std::tie(a->metric->name, a->task, *a->host, a->labels) <
+             std::tie(b->metric->name, b->task, *b->host, b->labels);
+    });
+    return found;
+  }
+  std::unique_ptr<storage::SeriesReader> Read(const storage::SeriesPtr& series,
+                                              const storage::ReadOptions& read) const override {
+    std::vector<FakeSample> samples;
+    for (const FakeSample& sample : entries_[series->id - 1].samples) {
+      const bool stepped = read.first_step.has_value() || read.last_step.has_value();
+      if (sample.time_ns < read.begin_ns) continue;
+      if (sample.time_ns >= read.end_ns && read.end_ns != INT64_MAX) continue;
+      if (stepped && sample.step == storage::kNoStep) continue;
+      if (read.first_step.has_value() && sample.step < *read.first_step) continue;
+      if (read.last_step.has_value() && sample.step > *read.last_step) continue;
+      if (read.attempt.has_value() && sample.attempt != *read.attempt) continue;
+      samples.push_back(sample);
+    }
+    return std::make_unique<Reader>(*this, std::move(samples));
+  }
+  absl::StatusOr<std::optional<storage::LatestSample>> Latest(
+      const storage::SeriesPtr& series) const override {
+    const auto& samples = entries_[series->id - 1].samples;
+    if (samples.empty()) return std::nullopt;
+    const FakeSample& last = samples.back();
+    return storage::LatestSample{series, last.time_ns, last.step, last.attempt, last.value};
+  }
+  void VisitLatestRows(const std::function<void(const storage::LatestRow&)>& visit) const override {
+    for (const Row& row : rows_) {
+      visit({&row.layout, row.time_ns, row.step, row.received, row.values});
+    }
+  }
+  absl::StatusOr<std::vector<storage::Event>> Events(absl::string_view job, int64_t begin_ns,
+                                                     int64_t end_ns) const override {
+    std::vector<storage::Event> found;
+    for (const storage::Event& event : events_) {
+      if (event.source.job == job && event.time_ns >= begin_ns && event.time_ns < end_ns) {
+        found.push_back(event);
+      }
+    }
+    return found;
+  }
+  storage::StoreStats Stats() const override { return stats; }
+
+  absl::Status Close() override { return absl::OkStatus(); }
+  absl::Status Seal() override { return absl::OkStatus(); }
+  absl::Status EnforceRetention() override { return absl::OkStatus(); }
+  absl::StatusOr<Registration> RegisterLayout(const storage::LayoutDefinition&) override {
+    return absl::UnimplementedError("reads only");
+  }
+  void AppendRows(const storage::Origin&, const storage::LayoutPtr&, const storage::RowsView&,
+                  storage::AppendDone) override {}
+  void AppendEvent(const storage::Origin&, const storage::Event&, storage::AppendDone) override {}
+  void AppendAttributes(const storage::Origin&, const storage::Attributes&,
+                        storage::AppendDone) override {}
+  void AppendGap(const storage::Origin&, storage::SequenceRange, uint64_t, absl::string_view,
+                 storage::AppendDone) override {}
+  storage::SequenceSet DurableSequences(absl::string_view, uint64_t) const override { return {}; }
+
+ private:
+  struct Entry {
+    storage::SeriesPtr series;
+    std::vector<FakeSample> samples;
+  };
+  struct Row {
+    storage::Layout layout;
+    int64_t time_ns;
+    int64_t step;
+    absl::Time received;
+    std::vector<double> values;
+  };
+  class Reader : public storage::SeriesReader {
+   public:
+    Reader(const FakeStore& store, std::vector<FakeSample> samples)
+        : store_(store), samples_(std::move(samples)) {}
+    absl::StatusOr<bool> Next(storage::SampleBlock* block) override {
+      if (store_.on_block) store_.on_block();
+      if (next_ > 0 && !store_.read_error.ok()) return store_.read_error;
+      *block = {};
+      for (; next_ < samples_.size() && block->values.size() < store_.block_size; ++next_) {
+        block->times.push_back(samples_[next_].time_ns);
+        block->steps.push_back(samples_[next_].step);
+        block->attempts.push_back(samples_[next_].attempt);
+        block->values.push_back(samples_[next_].value);
+      }
+      return !block->values.empty();
+    }
+
+   private:
+    const FakeStore& store_;
+    const std::vector<FakeSample> samples_;
+    size_t next_ = 0;
+  };
+
+  static uint32_t IdOf(std::vector<std::string>* names, const std::string& name) {
+    auto it = std::find(names->begin(), names->end(), name);
+    if (it == names->end()) it = names->insert(names->end(), name);
+    return static_cast<uint32_t>(it - names->begin()) + 1;
+  }
+
+  std::vector<Entry> entries_;
+  std::vector<std::string> jobs_;
+  std::vector<std::string> metrics_;
+  std::vector<storage::Event> events_;
+  std::vector<Row> rows_;
+};
+
+}  // namespace tacho::server

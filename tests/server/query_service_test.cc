@@ -1,0 +1,223 @@
+#include "server/query/query_service.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <prometheus/text_serializer.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "tests/server/fake_store.h"
+
+namespace tacho::server {
+namespace {
+
+using testing::HasSubstr;
+
+class QueryServiceTest : public testing::Test {
+ protected:
+  QueryServiceTest() {
+    options_.store = &store_;
+    options_.limits.set_max_series(1000);
+    options_.limits.set_max_samples(100'000'000);
+    options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Minutes(1)));
+    options_.limits.set_max_concurrent(2);
+    options_.registry = std::make_shared<prometheus::Registry>();
+    request_.mutable_selector()->set_job("j");
+  }
+  ~QueryServiceTest() override {
+    if (service_ != nullptr) service_->Drain();
+    if (server_ != nullptr) server_->Shutdown();
+  }
+
+  void Start() {
+    service_ = std::make_unique<QueryService>(options_);
+    grpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(service_.get());
+    server_ = builder.BuildAndStart();
+    stub_ = v1::Query::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
+                                                   grpc::InsecureChannelCredentials()));
+  }
+  void AddSeries(int samples) {
+    std::vector<FakeSample> all(samples);
+    for (int i = 0; i < samples; ++i) all[i] = {i, i, 0, 0.5 * i};
+    store_.AddSamples(store_.AddSeries("j", MetricNamed("loss"), 0, "h"), std::move(all));
+  }
+  grpc::Status Range(std::vector<double>* values = nullptr) {
+    grpc::ClientContext context;
+    auto reader = stub_->Range(&context, request_);
+    for (v1::RangeResponse piece; reader->Read(&piece);) {
+      if (values == nullptr) continue;
+      values->insert(values->end(), piece.points().values().begin(), piece.points().values().end());
+    }
+    return reader->Finish();
+  }
+  std::string Page() {
+    return prometheus::TextSerializer().Serialize(options_.registry->Collect());
+  }
+  // A query leaves its slot a moment before or after its client reads the status.
+  grpc::Status RangeWhenFree() {
+    for (int i = 0; i < 500; ++i) {
+      grpc::Status status = Range();
+      if (status.error_code() != grpc::StatusCode::UNAVAILABLE) return status;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return {grpc::StatusCode::UNAVAILABLE, "still full"};
+  }
+
+  FakeStore store_;
+  QueryServiceOptions options_;
+  v1::RangeRequest request_;
+  std::unique_ptr<QueryService> service_;
+  std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<v1::Query::Stub> stub_;
+};
+
+TEST_F(QueryServiceTest, StreamsALongSeriesWhole) {
+  store_.block_size = 1000;
+  AddSeries(200'000);
+  Start();
+  std::vector<double> values;
+  ASSERT_TRUE(Range(&values).ok());
+  ASSERT_EQ(values.size(), 200'000u);
+  EXPECT_EQ(values.back(), 0.5 * 199'999);
+  service_->Drain();
+  EXPECT_THAT(Page(), HasSubstr("tacho_query_samples_returned_total 200000\n"));
+  EXPECT_THAT(Page(), HasSubstr("tacho_query_requests_total{code=\"OK\",method=\"Range\"} 1\n"));
+  EXPECT_THAT(Page(), HasSubstr("tacho_query_active 0\n"));
+}
+
+TEST_F(QueryServiceTest, AnswersEveryMethod) {
+  AddSeries(3);
+  Start();
+  grpc::ClientContext jobs_context, job_context, series_context, latest_context, events_context;
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(stub_->ListJobs(&jobs_context, {}, &jobs).ok());
+  ASSERT_EQ(jobs.jobs_size(), 1);
+  v1::GetJobRequest get;
+  get.set_job("j");
+  v1::GetJobResponse job;
+  ASSERT_TRUE(stub_->GetJob(&job_context, get, &job).ok());
+  EXPECT_EQ(job.job().name(), "j");
+  v1::ListSeriesRequest list;
+  list.mutable_selector()->set_job("j");
+  v1::ListSeriesResponse series;
+  auto series_reader = stub_->ListSeries(&series_context, list);
+  EXPECT_TRUE(series_reader->Read(&series));
+  EXPECT_TRUE(series_reader->Finish().ok());
+  v1::LatestRequest latest_request;
+  latest_request.mutable_selector()->set_job("j");
+  v1::LatestResponse latest;
+  auto latest_reader = stub_->Latest(&latest_context, latest_request);
+  ASSERT_TRUE(latest_reader->Read(&latest));
+  EXPECT_EQ(latest.samples(0).value(), 1.0);
+  EXPECT_TRUE(latest_reader->Finish().ok());
+  v1::ListEventsRequest events_request;
+  events_request.set_job("j");
+  v1::ListEventsResponse events;
+  auto events_reader = stub_->ListEvents(&events_context, events_request);
+  EXPECT_FALSE(events_reader->Read(&events));
+  EXPECT_TRUE(events_reader->Finish().ok());
+}
+
+TEST_F(QueryServiceTest, TellsWhatIsWrongWithARequest) {
+  AddSeries(3);
+  Start();
+  request_.mutable_selector()->set_job("jj");
+  EXPECT_EQ(Range().error_code(), grpc::StatusCode::NOT_FOUND);
+  EXPECT_THAT(Range().error_message(), HasSubstr("did you mean \"j\""));
+  request_.mutable_selector()->set_job("");
+  EXPECT_EQ(RangeWhenFree().error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(QueryServiceTest, RefusesMoreThanItMayRunAndSaysWhenToRetry) {
+  absl::Notification release;
+  AddSeries(3);
+  store_.on_block = [&] { release.WaitForNotification(); };
+  Start();
+  std::vector<std::thread> running;
+  for (int i = 0; i < 2; ++i) running.emplace_back([&] { EXPECT_TRUE(Range().ok()); });
+  while (Page().find("tacho_query_active 2\n") == std::string::npos) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  const grpc::Status refused = Range();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(refused.error_message(), HasSubstr("query.max_concurrent"));
+  EXPECT_THAT(refused.error_details(), HasSubstr("google.rpc.RetryInfo"));
+  release.Notify();
+  for (std::thread& thread : running) thread.join();
+  EXPECT_TRUE(RangeWhenFree().ok());
+}
+
+TEST_F(QueryServiceTest, AClientThatGoesAwayFreesItsSlot) {
+  store_.block_size = 10'000;
+  AddSeries(3'000'000);
+  options_.limits.set_max_concurrent(1);
+  Start();
+  {
+    grpc::ClientContext context;
+    auto reader = stub_->Range(&context, request_);
+    v1::RangeResponse piece;
+    ASSERT_TRUE(reader->Read(&piece));
+    context.TryCancel();
+    EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  request_.set_max_samples(1);  // Ends soon.
+  EXPECT_EQ(RangeWhenFree().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(QueryServiceTest, AClientThatDoesNotReadIsCutOffAtTheDeadline) {
+  store_.block_size = 10'000;
+  AddSeries(3'000'000);  // Far more than the windows of flow control hold.
+  options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(1)));
+  options_.limits.set_max_concurrent(1);
+  Start();
+  grpc::ClientContext context;
+  auto reader = stub_->Range(&context, request_);
+  v1::RangeResponse piece;
+  ASSERT_TRUE(reader->Read(&piece));
+  request_.set_max_samples(1);
+  EXPECT_EQ(RangeWhenFree().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  context.TryCancel();
+  reader->Finish();
+}
+
+TEST_F(QueryServiceTest, StopsAQueryThatRunsTooLong) {
+  AddSeries(1000);
+  store_.on_block = [] { absl::SleepFor(absl::Milliseconds(20)); };
+  options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Milliseconds(200)));
+  request_.set_max_points(10);
+  Start();
+  const grpc::Status status = Range();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("query.timeout"));
+}
+
+TEST_F(QueryServiceTest, DrainEndsWhatRunsAndRefusesMore) {
+  AddSeries(1000);
+  store_.on_block = [] { absl::SleepFor(absl::Milliseconds(20)); };
+  request_.set_max_points(10);
+  Start();
+  grpc::Status status;
+  std::thread client([&] { status = Range(); });
+  while (Page().find("tacho_query_active 1\n") == std::string::npos) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  service_->Drain();
+  client.join();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_details(), HasSubstr("google.rpc.RetryInfo"));
+  EXPECT_THAT(Range().error_message(), HasSubstr("draining"));
+  service_->Drain();
+}
+
+}  // namespace
+}  // namespace tacho::server

@@ -1,0 +1,182 @@
+// Queries and aggregates over the real store, before and after its rows are sealed.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rocksdb/env.h>
+
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/synchronization/notification.h"
+#include "server/aggregate/job_aggregates.h"
+#include "server/query/job_listing.h"
+#include "server/query/listings.h"
+#include "server/query/range_query.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+namespace {
+
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+
+constexpr int64_t kBase = 1'700'000'000'000'000'000;
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int kSteps = 500;
+constexpr uint32_t kTasks = 3;
+
+// Every value different, with a NaN and an infinity among them.
+double ValueOf(uint32_t task, int step) {
+  if (task == 1 && step == 100) return std::bit_cast<double>(uint64_t{0x7ff8000000000123});
+  if (task == 2 && step == 200) return -INFINITY;
+  return std::sin(step * 0.01) + task + 1e-9 * step;
+}
+
+class QueryStoreTest : public testing::TestWithParam<bool> {
+ protected:
+  QueryStoreTest() : env_(rocksdb::NewMemEnv(rocksdb::Env::Default())) {
+    storage::StoreOptions options;
+    options.path = "/store";
+    options.env = env_.get();
+    options.background = false;
+    options.seal_rows = 64;
+    options.retention = absl::ZeroDuration();
+    options.now = [] { return absl::FromUnixNanos(kBase + kSteps * kSecond); };
+    auto store = storage::Store::Open(options);
+    EXPECT_TRUE(store.ok()) << store.status();
+    store_ = *std::move(store);
+    for (uint32_t task = 0; task < kTasks; ++task) Append(task, 0, 0, kSteps);
+    // Task 0 restarts from step 400 and repeats the last hundred, shifted by one second in time.
+    Append(0, 1, 400, kSteps);
+    if (GetParam()) {
+      EXPECT_TRUE(store_->Seal().ok());
+    }
+    request_.mutable_selector()->set_job("train");
+  }
+  ~QueryStoreTest() override { EXPECT_TRUE(store_->Close().ok()); }
+
+  void Append(uint32_t task, uint32_t attempt, int first, int end) {
+    storage::LayoutDefinition layout;
+    layout.source = {"train", task, attempt, "host-" + std::to_string(task)};
+    layout.has_steps = true;
+    layout.series.push_back({{"loss", storage::MetricType::kGauge, "1", "Loss."}, {}});
+    auto registered = store_->RegisterLayout(layout);
+    ASSERT_TRUE(registered.ok()) << registered.status();
+    std::vector<int64_t> times, steps;
+    std::vector<double> values;
+    for (int step = first; step < end; ++step) {
+      times.push_back(kBase + step * kSecond + attempt * 1000 * kSecond);
+      steps.push_back(step);
+      values.push_back(attempt == 0 ? ValueOf(task, step) : 1000.0 + step);
+    }
+    absl::Notification durable;
+    store_->AppendRows({}, registered->layout, {times, steps, values},
+                       [&](const absl::Status& status) {
+                         EXPECT_TRUE(status.ok()) << status;
+                         durable.Notify();
+                       });
+    durable.WaitForNotification();
+  }
+
+  std::vector<v1::RangeResponse> Run() {
+    auto query = RangeQuery::Create(*store_, request_, {}, control_);
+    EXPECT_TRUE(query.ok()) << query.status();
+    std::vector<v1::RangeResponse> pieces;
+    for (v1::RangeResponse piece;;) {
+      auto more = (*query)->Next(&piece);
+      EXPECT_TRUE(more.ok()) << more.status();
+      if (!more.ok() || !*more) return pieces;
+      pieces.push_back(piece);
+    }
+  }
+
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<storage::Store> store_;
+  QueryControl control_;
+  v1::RangeRequest request_;
+};
+
+TEST_P(QueryStoreTest, RawValuesAreThoseRecordedBitForBit) {
+  auto* matcher = request_.mutable_selector()->add_matchers();
+  matcher->set_label("attempt");
+  matcher->set_op(v1::Matcher::OP_EQUAL);
+  matcher->set_value("0");
+  std::vector<std::vector<uint64_t>> bits(kTasks), expected(kTasks);
+  for (const auto& piece : Run()) {
+    for (const double value : piece.points().values()) {
+      bits[piece.series_index()].push_back(std::bit_cast<uint64_t>(value));
+    }
+  }
+  for (uint32_t task = 0; task < kTasks; ++task) {
+    for (int step = 0; step < kSteps; ++step) {
+      expected[task].push_back(std::bit_cast<uint64_t>(ValueOf(task, step)));
+    }
+    EXPECT_THAT(bits[task], ElementsAreArray(expected[task])) << "task " << task;
+  }
+}
+
+TEST_P(QueryStoreTest, TimeAndStepRangesSelectTheirRows) {
+  request_.mutable_steps()->set_begin(10);
+  request_.mutable_steps()->set_end(12);
+  request_.mutable_time()->set_begin_unix_ns(kBase + 11 * kSecond);
+  request_.mutable_time()->set_end_unix_ns(kBase + 100 * kSecond);
+  const auto pieces = Run();
+  ASSERT_EQ(pieces.size(), kTasks);
+  for (const auto& piece : pieces) EXPECT_THAT(piece.points().steps(), ElementsAre(11, 12));
+}
+
+TEST_P(QueryStoreTest, ReducedSeriesTellOfTheNan) {
+  request_.set_max_points(10);
+  const auto pieces = Run();
+  ASSERT_EQ(pieces.size(), kTasks);
+  EXPECT_THAT(pieces[1].buckets().counts(), testing::Each(50u));
+  EXPECT_THAT(pieces[1].buckets().non_finite(), ElementsAre(0, 0, 1, 0, 0, 0, 0, 0, 0, 0));
+  EXPECT_THAT(pieces[2].buckets().non_finite(), ElementsAre(0, 0, 0, 0, 1, 0, 0, 0, 0, 0));
+}
+
+TEST_P(QueryStoreTest, FoldedStepsTakeTheNewestAttempt) {
+  request_.set_axis(v1::AXIS_STEP);
+  request_.mutable_steps()->set_begin(399);
+  request_.mutable_steps()->set_end(400);
+  request_.mutable_aggregation()->set_function(v1::AGGREGATE_FUNCTION_MAX);
+  const auto pieces = Run();
+  ASSERT_EQ(pieces.size(), 1u);
+  EXPECT_THAT(pieces[0].points().values(), ElementsAre(ValueOf(2, 399), 1400.0));
+  EXPECT_THAT(pieces[0].points().attempts(), ElementsAre(0, 1));
+}
+
+TEST_P(QueryStoreTest, JobsAndLatestAndAggregatesAgree) {
+  v1::GetJobRequest get;
+  get.set_job("train");
+  v1::GetJobResponse job;
+  ASSERT_TRUE(GetJob(*store_, get, &job).ok());
+  EXPECT_EQ(job.job().tasks(), kTasks);
+  EXPECT_EQ(job.job().last_step(), kSteps - 1);
+  EXPECT_EQ(job.attempts_size(), 2);
+
+  v1::LatestRequest latest;
+  latest.mutable_selector()->set_job("train");
+  std::vector<double> values;
+  ASSERT_TRUE(Latest(*store_, latest, 100, control_, [&](const v1::LatestResponse& piece) {
+                for (const auto& sample : piece.samples()) values.push_back(sample.value());
+                return absl::OkStatus();
+              }).ok());
+  EXPECT_THAT(values, ElementsAre(1499.0, ValueOf(1, 499), ValueOf(2, 499)));
+
+  const auto jobs =
+      AggregateJobs(*store_, absl::FromUnixNanos(kBase + kSteps * kSecond), absl::Minutes(5));
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].tasks, kTasks);
+  EXPECT_EQ(jobs[0].attempt, 1u);
+  ASSERT_EQ(jobs[0].metrics.size(), 1u);
+  EXPECT_EQ(jobs[0].metrics[0].summary.count, kTasks);
+  EXPECT_EQ(jobs[0].metrics[0].summary.max, 1499.0);
+}
+
+INSTANTIATE_TEST_SUITE_P(HeadAndColumns, QueryStoreTest, testing::Bool(),
+                         [](const auto& value) { return value.param ? "Sealed" : "Open"; });
+
+}  // namespace
+}  // namespace tacho::server
