@@ -70,13 +70,24 @@ bool RingWriter::AddDefinition(const DefinitionHeader& kind, std::string_view na
   return true;
 }
 
+// Readers must see that bytes are about to change before any of them does.
+void RingWriter::Announce(uint64_t end) {
+#if defined(__SANITIZE_THREAD__)
+  // The sanitizer knows no fences; this orders as much, at a higher price.
+  auto* cursor = reinterpret_cast<uint64_t*>(base_ + kRingCursorsOffset);
+  static_assert(offsetof(RingCursors, reserved) == 0);
+  std::atomic_ref<uint64_t>(*cursor).exchange(end, std::memory_order_acq_rel);
+#else
+  // As the writer of a sequence lock begins.
+  Store(offsetof(RingCursors, reserved), end, std::memory_order_relaxed);
+  std::atomic_thread_fence(std::memory_order_release);
+#endif
+}
+
 char* RingWriter::Reserve(size_t size) {
   const uint64_t room = kBlockBytes - position_ % kBlockBytes;
   const uint64_t padding = size <= room ? 0 : room;
-  // Readers must see that these bytes are about to change before any of them does: a relaxed store
-  // with a release fence behind it, as the writer of a sequence lock begins.
-  Store(offsetof(RingCursors, reserved), position_ + padding + size, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_release);
+  Announce(position_ + padding + size);
   if (padding != 0) PutPadding(padding);
   return records_ + (position_ & mask_);
 }

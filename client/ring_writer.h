@@ -40,6 +40,7 @@ class RingWriter {
  private:
   // Where a record of `size` bytes goes, which nobody sees before Commit().
   char* Reserve(size_t size);
+  void Announce(uint64_t end);
   void Commit(size_t size);
   void PutPadding(uint64_t size);
   bool AddDefinition(const DefinitionHeader& header, std::string_view name, std::string_view unit,
