@@ -1,0 +1,23 @@
+# What other projects get: find_package(tacho) with tacho::client and tacho::proto. Programs are
+# installed where they are declared.
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tacho)
+
+install(TARGETS tacho_client EXPORT tachoClientTargets)
+install(TARGETS tacho_proto EXPORT tachoProtoTargets)
+install(TARGETS tacho-example-train)
+install(EXPORT tachoClientTargets NAMESPACE tacho:: DESTINATION ${package_dir})
+install(EXPORT tachoProtoTargets NAMESPACE tacho:: DESTINATION ${package_dir})
+
+install(FILES client/recorder.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client)
+install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/tacho/v1 proto/tacho/v1
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/tacho
+  FILES_MATCHING PATTERN "*.pb.h" PATTERN "*.proto")
+
+configure_package_config_file(cmake/tachoConfig.cmake.in ${PROJECT_BINARY_DIR}/tachoConfig.cmake
+  INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/tachoConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/tachoConfig.cmake ${PROJECT_BINARY_DIR}/tachoConfigVersion.cmake
+  DESTINATION ${package_dir})
+install(FILES LICENSE README.md TYPE DOC OPTIONAL)
