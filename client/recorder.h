@@ -38,7 +38,7 @@ struct RecorderOptions {
   std::optional<uint32_t> attempt = {};
   // Room for records; rounded up to a power of two from 256 KiB to 1 GiB. The default holds the
   // last 30,000 rows of ten metrics. All of it is resident memory.
-  uint64_t ring_bytes = 4 * 1024 * 1024;
+  uint64_t ring_bytes = uint64_t{4} * 1024 * 1024;
   // The clock, ns since the Unix epoch; nullptr is the system's.
   int64_t (*now_unix_ns)() = nullptr;
 };

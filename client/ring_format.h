@@ -35,9 +35,9 @@ inline constexpr uint32_t kAttributeBytes = kDefinitionBytes / 2;
 // record.
 inline constexpr uint32_t kBlockBytes = 64 * 1024;
 // Four blocks are the fewest with which a reader that is overtaken still finds some.
-inline constexpr uint64_t kMinRecordBytes = 4 * kBlockBytes;
-inline constexpr uint64_t kDefaultRecordBytes = 4 * 1024 * 1024;
-inline constexpr uint64_t kMaxRecordBytes = 1024 * 1024 * 1024;
+inline constexpr uint64_t kMinRecordBytes = uint64_t{4} * kBlockBytes;
+inline constexpr uint64_t kDefaultRecordBytes = uint64_t{4} * 1024 * 1024;
+inline constexpr uint64_t kMaxRecordBytes = uint64_t{1024} * 1024 * 1024;
 
 // Limits of what is recorded; those of tacho.v1 where it names one.
 inline constexpr size_t kMaxJobBytes = 256;
