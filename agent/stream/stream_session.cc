@@ -117,7 +117,10 @@ void StreamSession::OnAck(const v1::Ack& ack) {
   const uint64_t on_the_way = window_.messages();
   OnDurable(ack.durable_sequence(), ack.durable_ahead());
   progressed_ = progressed_ || window_.messages() < on_the_way;
-  if (newest_sent_ && window_.empty()) memory_->suspicion.Passed(*newest_);
+  all_taken_ = window_.empty() || ack.accepted_sequence() >= highest_sent_;
+  if (newest_ && newest_->sequence <= highest_sent_ && all_taken_) {
+    memory_->suspicion.Passed(*newest_);
+  }
 }
 
 void StreamSession::OnDurable(uint64_t watermark,
@@ -147,14 +150,10 @@ void StreamSession::OnThrottle(const v1::Throttle& throttle) {
                    " ms: ", throttle.reason()));
 }
 
-bool StreamSession::newest_is_alone() const {
-  return newest_sent_ ? window_.messages() == 1 : window_.empty();
-}
-
 bool StreamSession::MaySend() {
   next_pump_ = absl::InfiniteFuture();
   if (!welcomed() || finished_ || !call_.can_write() || !window_.HasRoom()) return false;
-  if (memory_->suspicion.OneAtATime() && !window_.empty()) return false;
+  if (memory_->suspicion.OneAtATime() && !all_taken_) return false;
   if (MonotonicNow() < memory_->rate.next()) {
     next_pump_ = memory_->rate.next();
     return false;
@@ -214,8 +213,8 @@ absl::Status StreamSession::SendFront() {
   if (layout != 0) front.message.mutable_batch()->set_layout(*front_layout_id_);
   call_.Write(front.message);
 
-  newest_ = {.sequence = front.sequence, .layout = layout, .rows = RowsOf(front.message)};
-  newest_sent_ = true;
+  NoteTried(front, layout);
+  all_taken_ = false;
   highest_sent_ = front.sequence;
   window_.Sent(front.sequence, front.bytes);
   memory_->rate.Sent(newest_->rows, MonotonicNow());
@@ -239,11 +238,15 @@ absl::Status StreamSession::SendLayout(uint32_t layout, uint32_t id) {
   message.mutable_layout()->set_id(id);
   call_.Write(message);
 
-  const Spool::Entry& front = queue_.front();
-  newest_ = {.sequence = front.sequence, .layout = layout, .rows = RowsOf(front.message)};
-  newest_sent_ = false;
+  NoteTried(queue_.front(), layout);
   front_layout_id_ = id;
   return absl::OkStatus();
+}
+
+// A refused layout is as good as its refused batch.
+void StreamSession::NoteTried(const Spool::Entry& entry, uint32_t layout) {
+  newest_ = {.sequence = entry.sequence, .layout = layout, .rows = RowsOf(entry.message)};
+  newest_is_alone_ = all_taken_;
 }
 
 absl::Status StreamSession::GiveUpFront(const std::string& reason) {

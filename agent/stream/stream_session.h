@@ -56,9 +56,10 @@ class StreamSession {
   // The collector has sequences of this spool that the spool never had.
   bool spool_is_a_copy() const { return spool_is_a_copy_; }
 
-  // The newest message tried, and whether it was the only one on its way. None if none was.
+  // The newest message tried; none if none was. Alone: those before it were all taken when it was
+  // sent, so that a refusal means this one.
   std::optional<Suspicion::Message> newest() const { return newest_; }
-  bool newest_is_alone() const;
+  bool newest_is_alone() const { return newest_is_alone_; }
 
  private:
   void SayHello();
@@ -75,6 +76,7 @@ class StreamSession {
   // Sends the first message of the queue, or its layout, or gives it up.
   absl::Status SendFront();
   absl::Status SendLayout(uint32_t layout, uint32_t id);
+  void NoteTried(const Spool::Entry& entry, uint32_t layout);
   absl::Status GiveUpFront(const std::string& reason);
   void Log(LogLevel level, const std::string& key, const std::string& line);
 
@@ -92,7 +94,8 @@ class StreamSession {
   uint64_t highest_sent_ = 0;                     // Or durable by Welcome.
   SendWindow window_;
   std::optional<Suspicion::Message> newest_;
-  bool newest_sent_ = false;  // Itself, and not just its layout.
+  bool newest_is_alone_ = false;
+  bool all_taken_ = true;  // The collector has taken everything sent on this stream.
   absl::Time next_pump_ = absl::InfiniteFuture();
   absl::Time hello_sent_;
   bool progressed_ = false;
