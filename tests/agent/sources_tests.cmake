@@ -7,7 +7,7 @@ tacho_test(tfevents_source_test LABEL unit TIMEOUT 120
   DEPS tacho::agent_sources absl::strings)
 target_compile_definitions(tfevents_source_test PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tacho_test(host_source_test LABEL unit
-  SOURCES host_parsers_test.cc host_source_test.cc recording_sink.cc recording_sink.h
+  SOURCES host_parsers_test.cc host_source_test.cc make_sources_test.cc recording_sink.cc recording_sink.h
           ../support/tfevents_writer.cc
   DEPS tacho::agent_sources absl::strings)
 tacho_test(ring_source_test LABEL unit

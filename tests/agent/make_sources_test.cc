@@ -1,0 +1,52 @@
+#include "agent/sources/make_sources.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tacho::agent {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::vector<std::string> Names(const config::v1::Agent& config) {
+  const auto sources = MakeSources(config, {.host = "host-a"}, nullptr);
+  EXPECT_TRUE(sources.ok()) << sources.status();
+  std::vector<std::string> names;
+  if (sources.ok()) {
+    for (const auto& source : *sources) names.emplace_back(source->name());
+  }
+  return names;
+}
+
+TEST(MakeSourcesTest, OnlyWhatIsConfiguredIsMade) {
+  config::v1::Agent config;
+  EXPECT_THAT(Names(config), IsEmpty());
+  auto* host = config.mutable_sources()->mutable_host();
+  host->set_enabled(true);
+  host->set_interval(1'000'000'000);
+  auto* directory = config.mutable_sources()->mutable_tfevents()->add_directories();
+  directory->set_path("/logs");
+  directory->set_run_pattern("(?P<job>.*)");
+  directory->set_job("{job}");
+  config.mutable_sources()->mutable_rings()->set_directory("/run/tacho");
+  EXPECT_THAT(Names(config), ElementsAre("host", "tfevents", "rings"));
+}
+
+TEST(MakeSourcesTest, ImpossibleTemplateIsRefusedWithItsDirectory) {
+  config::v1::Agent config;
+  auto* directory = config.mutable_sources()->mutable_tfevents()->add_directories();
+  directory->set_path("/logs");
+  directory->set_run_pattern(".*");
+  directory->set_job("{job}");
+  const auto sources = MakeSources(config, {.host = "host-a"}, nullptr);
+  EXPECT_EQ(sources.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(sources.status().message()), HasSubstr("/logs"));
+}
+
+}  // namespace
+}  // namespace tacho::agent
