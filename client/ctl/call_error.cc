@@ -15,7 +15,7 @@ namespace {
 std::string Remedy(const QueryClient& client, const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kDeadlineExceeded:
-      return absl::StrCat("no complete answer from ", client.address(), " within ",
+      return absl::StrCat("no answer from ", client.address(), " within ",
                           ReadableDuration(client.timeout()),
                           ". Ask for less (--since, --points), or wait longer: --timeout 5m");
     case absl::StatusCode::kUnavailable:

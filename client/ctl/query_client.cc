@@ -2,6 +2,7 @@
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
+#include <grpcpp/completion_queue.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 
@@ -51,17 +52,45 @@ absl::Status QueryClient::FromGrpc(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
 }
 
+// On a completion queue rather than with the blocking reader, because only a queue can be waited on
+// for a while: a long answer may take as long as it likes while it keeps coming.
 template <typename Response, typename Start>
 absl::Status QueryClient::ReadStream(const Start& start, const Handler<Response>& handle) {
+  grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  SetDeadline(context, options_.timeout);
-  const std::unique_ptr<grpc::ClientReader<Response>> reader = start(&context);
+  bool timed_out = false;
+  const auto wait = [&] {
+    void* tag = nullptr;
+    bool ok = false;
+    if (queue.AsyncNext(&tag, &ok, absl::ToChronoTime(absl::Now() + options_.timeout)) ==
+        grpc::CompletionQueue::TIMEOUT) {
+      timed_out = true;
+      context.TryCancel();
+      queue.Next(&tag, &ok);  // What was cancelled still has to come back.
+      return false;
+    }
+    return ok;
+  };
+  const std::unique_ptr<grpc::ClientAsyncReader<Response>> reader = start(&context, &queue);
   Response response;
   bool stopped = false;
-  while (!stopped && reader->Read(&response)) stopped = !handle(response);
-  if (stopped) context.TryCancel();
-  const grpc::Status status = reader->Finish();
+  bool more = wait();
+  while (more) {
+    reader->Read(&response, nullptr);
+    more = wait();
+    reached_ = reached_ || more;
+    if (more && !handle(response)) {
+      stopped = true;
+      more = false;
+      context.TryCancel();
+    }
+  }
+  grpc::Status status;
+  reader->Finish(&status, nullptr);
+  wait();
+  queue.Shutdown();
   if (stopped) return absl::OkStatus();
+  if (timed_out) status = {grpc::StatusCode::DEADLINE_EXCEEDED, "nothing came for too long"};
   return FromGrpc(status);
 }
 
@@ -96,25 +125,37 @@ absl::StatusOr<v1::GetJobResponse> QueryClient::GetJob(const std::string& job) {
 absl::Status QueryClient::ListSeries(const v1::ListSeriesRequest& request,
                                      const Handler<v1::ListSeriesResponse>& handle) {
   return ReadStream<v1::ListSeriesResponse>(
-      [&](grpc::ClientContext* context) { return stub_->ListSeries(context, request); }, handle);
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub_->AsyncListSeries(context, request, queue, nullptr);
+      },
+      handle);
 }
 
 absl::Status QueryClient::Range(const v1::RangeRequest& request,
                                 const Handler<v1::RangeResponse>& handle) {
   return ReadStream<v1::RangeResponse>(
-      [&](grpc::ClientContext* context) { return stub_->Range(context, request); }, handle);
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub_->AsyncRange(context, request, queue, nullptr);
+      },
+      handle);
 }
 
 absl::Status QueryClient::Latest(const v1::LatestRequest& request,
                                  const Handler<v1::LatestResponse>& handle) {
   return ReadStream<v1::LatestResponse>(
-      [&](grpc::ClientContext* context) { return stub_->Latest(context, request); }, handle);
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub_->AsyncLatest(context, request, queue, nullptr);
+      },
+      handle);
 }
 
 absl::Status QueryClient::ListEvents(const v1::ListEventsRequest& request,
                                      const Handler<v1::ListEventsResponse>& handle) {
   return ReadStream<v1::ListEventsResponse>(
-      [&](grpc::ClientContext* context) { return stub_->ListEvents(context, request); }, handle);
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub_->AsyncListEvents(context, request, queue, nullptr);
+      },
+      handle);
 }
 
 }  // namespace tacho::ctl

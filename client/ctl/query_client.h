@@ -15,13 +15,13 @@ namespace tacho::ctl {
 
 struct ClientOptions {
   std::string address;  // HOST:PORT or what else gRPC resolves.
-  // For one whole call, streaming included.
+  // How long the collector may take to answer, or to go on with a streamed answer.
   absl::Duration timeout = absl::Seconds(30);
 };
 
 // Every call returns the collector's status code and text, or
 //   UNAVAILABLE        with reached() false: nobody answers at the address.
-//   DEADLINE_EXCEEDED  no complete answer within the timeout.
+//   DEADLINE_EXCEEDED  no answer within the timeout.
 // Not thread-safe.
 class QueryClient {
  public:

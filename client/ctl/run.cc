@@ -139,7 +139,7 @@ const std::vector<FlagSpec>& CommonFlags() {
        .choices = {"table", "json", "csv"}},
       {.name = "timeout",
        .placeholder = "AGE",
-       .help = "How long the whole answer may take. Default: 30s."},
+       .help = "How long to wait for an answer, or for more of a long one. Default: 30s."},
       {.name = "utc", .help = "Times in UTC instead of local time."},
       {.name = "help", .letter = 'h', .help = "This help."}};
   return *flags;

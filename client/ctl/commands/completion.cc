@@ -1,6 +1,8 @@
+#include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/text.h"
@@ -81,18 +83,17 @@ std::string FlagNames(const std::vector<FlagSpec>& flags) {
 
 // "-m|--match|…": every flag that takes the next word.
 std::string ValueFlags() {
-  std::string pattern;
+  std::set<std::string> names;
   const auto add = [&](const std::vector<FlagSpec>& flags) {
     for (const FlagSpec& flag : flags) {
       if (flag.placeholder.empty() || flag.name == "address") continue;
-      if (flag.letter != 0) absl::StrAppend(&pattern, "-", std::string(1, flag.letter), "|");
-      absl::StrAppend(&pattern, "--", flag.name, "|");
+      if (flag.letter != 0) names.insert(std::string{'-', flag.letter});
+      names.insert("--" + flag.name);
     }
   };
   add(CommonFlags());
   for (const Command& command : Commands()) add(command.flags);
-  if (!pattern.empty()) pattern.pop_back();
-  return pattern;
+  return absl::StrJoin(names, "|");
 }
 
 std::string Script() {

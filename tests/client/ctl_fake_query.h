@@ -1,0 +1,97 @@
+// A Query service whose answers a test writes down, on a real server on a free loopback port.
+#pragma once
+
+#include <grpcpp/server.h>
+#include <grpcpp/server_builder.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tacho/v1/query.grpc.pb.h"
+
+namespace tacho::ctl {
+
+class FakeQuery : public v1::Query::Service {
+ public:
+  FakeQuery() {
+    int port = 0;
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    address = "127.0.0.1:" + std::to_string(port);
+  }
+  ~FakeQuery() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  std::string address;
+
+  // Answers, set before a command runs.
+  std::vector<v1::Job> jobs;
+  v1::GetJobResponse job;
+  grpc::Status job_status;
+  std::vector<v1::RangeResponse> range;
+  grpc::Status range_status;
+  bool range_hangs = false;  // After its last piece, until it is cancelled.
+  v1::ListSeriesResponse series;
+  v1::LatestResponse latest;
+  v1::ListEventsResponse events;
+  grpc::Status events_status;
+
+  // What was asked, read after the command has returned.
+  v1::RangeRequest range_request;
+  v1::LatestRequest latest_request;
+
+  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+                        v1::ListJobsResponse* response) override {
+    // Pages of two, so that a client that forgets the token is found out.
+    size_t begin = request->page_token().empty() ? 0 : std::stoul(request->page_token());
+    for (int i = 0; i < 2 && begin < jobs.size(); ++i) *response->add_jobs() = jobs[begin++];
+    if (begin < jobs.size()) response->set_next_page_token(std::to_string(begin));
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*,
+                      v1::GetJobResponse* response) override {
+    *response = job;
+    return job_status;
+  }
+
+  grpc::Status ListSeries(grpc::ServerContext*, const v1::ListSeriesRequest*,
+                          grpc::ServerWriter<v1::ListSeriesResponse>* writer) override {
+    writer->Write(series);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status Range(grpc::ServerContext* context, const v1::RangeRequest* request,
+                     grpc::ServerWriter<v1::RangeResponse>* writer) override {
+    range_request = *request;
+    for (const v1::RangeResponse& piece : range) {
+      if (!writer->Write(piece)) break;
+    }
+    while (range_hangs && !context->IsCancelled()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return range_status;
+  }
+
+  grpc::Status Latest(grpc::ServerContext*, const v1::LatestRequest* request,
+                      grpc::ServerWriter<v1::LatestResponse>* writer) override {
+    latest_request = *request;
+    writer->Write(latest);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status ListEvents(grpc::ServerContext*, const v1::ListEventsRequest*,
+                          grpc::ServerWriter<v1::ListEventsResponse>* writer) override {
+    if (events_status.ok()) writer->Write(events);
+    return events_status;
+  }
+
+ private:
+  std::unique_ptr<grpc::Server> server_;
+};
+
+}  // namespace tacho::ctl
