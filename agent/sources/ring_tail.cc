@@ -93,7 +93,7 @@ absl::Status RingTail::SendAttributes(RowSink* sink) {
       (*attributes.mutable_values())[all[i].key] = all[i].value;
     }
     const uint64_t before = std::exchange(attributes_sent_, end);
-    const absl::Status status = sink->AppendAttributes(attributes, {key_, Checkpoint(cursor_)});
+    absl::Status status = sink->AppendAttributes(attributes, {key_, Checkpoint(cursor_)});
     if (absl::IsUnavailable(status)) {
       attributes_sent_ = before;
       return status;
@@ -106,7 +106,7 @@ absl::Status RingTail::SendAttributes(RowSink* sink) {
 absl::Status RingTail::SendPiece(const client::RingPiece& piece, RowSink* sink) {
   const RowSink::Checkpoint checkpoint{key_, Checkpoint(piece.end)};
   const auto* rows = std::get_if<client::RingRows>(&piece.content);
-  const absl::Status status =
+  absl::Status status =
       rows != nullptr ? SendRows(*rows, checkpoint, sink)
                       : SendEvent(std::get<client::RingEvent>(piece.content), checkpoint, sink);
   if (absl::IsUnavailable(status)) return status;
@@ -151,7 +151,7 @@ absl::Status RingTail::SendLoss(const client::RingBatch& batch, absl::Time now, 
                                  " events were overwritten or damaged before they were read"));
   (*event.mutable_fields())["rows"] = absl::StrCat(batch.lost_rows);
   (*event.mutable_fields())["events"] = absl::StrCat(batch.lost_events);
-  const absl::Status status = sink->AppendEvent(event, {key_, Checkpoint(batch.end)});
+  absl::Status status = sink->AppendEvent(event, {key_, Checkpoint(batch.end)});
   if (absl::IsUnavailable(status)) return status;
   stats_->lost_rows += batch.lost_rows;
   stats_->lost_events += batch.lost_events;
@@ -173,7 +173,7 @@ absl::StatusOr<uint32_t> RingTail::LayoutOf(uint32_t metric_count, bool has_step
     out->set_unit(metric.unit);
     out->set_help(metric.help);
   }
-  const absl::StatusOr<uint32_t> handle = sink->DefineLayout(layout);
+  absl::StatusOr<uint32_t> handle = sink->DefineLayout(layout);
   if (handle.ok()) layouts_[{metric_count, has_steps}] = *handle;
   return handle;
 }

@@ -15,7 +15,7 @@ namespace tacho::agent {
 namespace {
 
 // Of one file; /proc/stat of a machine with thousands of interrupts has some 100 kB.
-constexpr size_t kMaxFileBytes = 4 * 1024 * 1024;
+constexpr size_t kMaxFileBytes = size_t{4} * 1024 * 1024;
 
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
