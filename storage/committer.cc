@@ -133,8 +133,8 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
     }
     if (request.layout != nullptr) {
       if (parts_.index->FindLayout(request.layout->id) == nullptr) {
-        staged.results[i] = absl::FailedPreconditionError(
-            "the layout's job has expired: define the layout again");
+        staged.results[i] =
+            absl::FailedPreconditionError("the layout's job has expired: define the layout again");
         continue;
       }
       staged.positions[i] = parts_.journal->Stage(request.entry, write);

@@ -58,10 +58,10 @@ class Committer {
   // One message, or work to be done between commits.
   struct Request {
     Origin origin;
-    LayoutPtr layout;      // With `entry`: rows for the journal.
+    LayoutPtr layout;  // With `entry`: rows for the journal.
     std::string entry;
     std::function<absl::Status(rocksdb::WriteBatch*)> stage;  // Else: what to write, on the thread.
-    SequenceRange lost;    // Sequences to count as durable besides the origin's; first 0: none.
+    SequenceRange lost;  // Sequences to count as durable besides the origin's; first 0: none.
     AppendDone done;
   };
   // Queues a request; a full queue calls its `done` with RESOURCE_EXHAUSTED at once.
@@ -78,9 +78,9 @@ class Committer {
   void Commit(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the group adds to `write`; `results` has one status a request.
   struct Staged {
-    OriginSets origins;                 // As they will be.
+    OriginSets origins;                        // As they will be.
     absl::flat_hash_set<std::string> changed;  // Keys of those that differ from before.
-    std::vector<uint64_t> positions;    // Journal position a request; 0 if it has none.
+    std::vector<uint64_t> positions;           // Journal position a request; 0 if it has none.
     std::vector<absl::Status> results;
     uint64_t repeats = 0;
     bool anything = false;

@@ -123,16 +123,15 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
 
   std::vector<std::string> names;
   // Fails if there is no database yet, and then also if it cannot be read, which Open() tells.
-  const bool is_new =
-      !rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).ok();
+  const bool is_new = !rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).ok();
   for (const char* name : {"default", Journal::kColumnFamily, "index", "state", "events"}) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   }
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
   for (const std::string& name : names) {
-    families.emplace_back(name, name == Journal::kColumnFamily   ? JournalOptions(database->cache)
-                                : ParsePartitionName(name) ? PartitionOptions(database->cache)
-                                                           : FamilyOptions(database->cache));
+    families.emplace_back(name, name == Journal::kColumnFamily ? JournalOptions(database->cache)
+                                : ParsePartitionName(name)     ? PartitionOptions(database->cache)
+                                                               : FamilyOptions(database->cache));
   }
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   rocksdb::DB* db = nullptr;

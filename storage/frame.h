@@ -3,7 +3,8 @@
 //
 // time column    varint rows · varint attempt · varint length · integer column of the times ·
 //                varint length · integer column of the steps (length 0: no steps)
-// value column   varint layout · varint rows · last time as zig-zag varint distance from the first ·
+// value column   varint layout · varint rows · last time as zig-zag varint distance from the first
+// ·
 //                statistics · encoded values (to the end)
 // statistics     varint count · varint non-finite · le64 bits of min, max, sum, first, last
 #pragma once
@@ -32,8 +33,7 @@ struct FrameRows {
 };
 
 // Calls `put(day, key, value)` for each column of the frames, one frame a day, that the rows make.
-using PutColumn =
-    std::function<void(int64_t day, absl::string_view key, absl::string_view value)>;
+using PutColumn = std::function<void(int64_t day, absl::string_view key, absl::string_view value)>;
 void EncodeFrames(const Layout& layout, const FrameRows& rows, FramePosition position,
                   const PutColumn& put);
 

@@ -1,7 +1,7 @@
 // Integers (times, steps, scaled decimals) as differences packed in blocks.
 //
-//   byte 0      encoding: 1 differences, 2 differences of differences
-//   zig-zag varint   first integer (and, for encoding 2, varint of the first difference)
+//   byte 0      encoding: 1 differences, 2 differences of differences, 3 the integers themselves
+//   zig-zag varint   first integer (and, for encoding 2, the first difference; for 3, nothing)
 //   varint      g, the greatest common divisor of the differences; 0 if all of them are equal, and
 //               then only their zig-zag varint follows
 //   blocks      of 128 differences / g: zig-zag varint of the smallest, 1 byte of width, then the
@@ -22,6 +22,7 @@ namespace {
 constexpr size_t kBlock = 128;
 constexpr uint8_t kDelta = 1;
 constexpr uint8_t kDeltaOfDelta = 2;
+constexpr uint8_t kPlain = 3;
 
 uint64_t Magnitude(int64_t value) {
   return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
@@ -94,19 +95,23 @@ bool DecodeBlocks(ByteReader* in, std::span<int64_t> differences) {
 
 void ColumnCodec::EncodeIntegers(std::span<const int64_t> integers, std::string* out) {
   if (integers.empty()) return;
-  const std::vector<int64_t> first_order = integers.size() > 1 ? Differences(integers)
-                                                               : std::vector<int64_t>();
-  std::string plain(1, static_cast<char>(kDelta));
-  PutVarint(ZigZag(integers[0]), &plain);
-  EncodeBlocks(first_order, &plain);
+  const std::vector<int64_t> first_order =
+      integers.size() > 1 ? Differences(integers) : std::vector<int64_t>();
+  std::string best(1, static_cast<char>(kDelta));
+  PutVarint(ZigZag(integers[0]), &best);
+  EncodeBlocks(first_order, &best);
   if (first_order.size() > 1) {
     std::string second(1, static_cast<char>(kDeltaOfDelta));
     PutVarint(ZigZag(integers[0]), &second);
     PutVarint(ZigZag(first_order[0]), &second);
     EncodeBlocks(Differences(first_order), &second);
-    if (second.size() < plain.size()) plain.swap(second);
+    if (second.size() < best.size()) best.swap(second);
   }
-  out->append(plain);
+  // Differences of integers in no order are wider than the integers.
+  std::string plain(1, static_cast<char>(kPlain));
+  EncodeBlocks(integers, &plain);
+  if (plain.size() < best.size()) best.swap(plain);
+  out->append(best);
 }
 
 absl::Status ColumnCodec::DecodeIntegers(absl::string_view bytes, size_t count,
@@ -119,6 +124,9 @@ absl::Status ColumnCodec::DecodeIntegers(absl::string_view bytes, size_t count,
   if (count == 0) return bytes.empty() ? absl::OkStatus() : damaged();
   ByteReader in(bytes);
   const uint8_t encoding = in.Byte();
+  if (encoding == kPlain) {
+    return DecodeBlocks(&in, *out) && in.AtEnd() ? absl::OkStatus() : damaged();
+  }
   (*out)[0] = UnZigZag(in.Varint());
   const auto rest = std::span(*out).subspan(1);
   if (encoding == kDelta) {
@@ -127,8 +135,8 @@ absl::Status ColumnCodec::DecodeIntegers(absl::string_view bytes, size_t count,
     rest[0] = UnZigZag(in.Varint());
     if (!DecodeBlocks(&in, rest.subspan(1))) return damaged();
     for (size_t i = 1; i < rest.size(); ++i) {
-      rest[i] = static_cast<int64_t>(static_cast<uint64_t>(rest[i]) +
-                                     static_cast<uint64_t>(rest[i - 1]));
+      rest[i] =
+          static_cast<int64_t>(static_cast<uint64_t>(rest[i]) + static_cast<uint64_t>(rest[i - 1]));
     }
   } else {
     return damaged();

@@ -143,10 +143,8 @@ JobDetail JobTable::Describe(JobId job) const {
     detail.attempts.push_back({number, attempt.extent, attempt.attributes});
   }
   for (const auto& [id, task] : found->second.tasks) {
-    detail.tasks.push_back({.task = id.first,
-                            .host = id.second,
-                            .attempt = task.attempt,
-                            .extent = task.extent});
+    detail.tasks.push_back(
+        {.task = id.first, .host = id.second, .attempt = task.attempt, .extent = task.extent});
   }
   return detail;
 }

@@ -13,7 +13,8 @@
 
 namespace tacho::storage {
 
-// --- Partitions: one column family a day ----------------------------------------------------------
+// --- Partitions: one column family a day
+// ----------------------------------------------------------
 
 inline constexpr int64_t kDayNs = int64_t{86'400} * 1'000'000'000;
 
@@ -23,11 +24,13 @@ int64_t DayOf(int64_t time_ns);
 std::string PartitionName(int64_t day);
 std::optional<int64_t> ParsePartitionName(absl::string_view name);
 
-// Which write a frame was: of two frames with the same sample the one with the higher position wins.
+// Which write a frame was: of two frames with the same sample the one with the higher position
+// wins.
 using FramePosition = uint64_t;  // Journal position of the frame's last row.
 
 // 'T' | job be32 | layout be64 | first time | position be64
-std::string TimeColumnKey(JobId job, LayoutId layout, int64_t first_time_ns, FramePosition position);
+std::string TimeColumnKey(JobId job, LayoutId layout, int64_t first_time_ns,
+                          FramePosition position);
 
 // 'V' | job be32 | metric be32 | series be64 | first time | position be64
 struct ValueColumnKey {
@@ -48,19 +51,20 @@ std::string JobPrefix(char kind, JobId job);
 
 // --- "index" -------------------------------------------------------------------------------------
 
-std::string JobKey(JobId job);                         // 'J' | job be32
-std::string MetricKey(JobId job, MetricId metric);     // 'M' | job be32 | metric be32
-std::string SeriesKey(JobId job, SeriesId series);     // 'S' | job be32 | series be64
-std::string LayoutKey(JobId job, LayoutId layout);     // 'L' | job be32 | layout be64
-std::string NextIdsKey();                              // 'N'
+std::string JobKey(JobId job);                      // 'J' | job be32
+std::string MetricKey(JobId job, MetricId metric);  // 'M' | job be32 | metric be32
+std::string SeriesKey(JobId job, SeriesId series);  // 'S' | job be32 | series be64
+std::string LayoutKey(JobId job, LayoutId layout);  // 'L' | job be32 | layout be64
+std::string NextIdsKey();                           // 'N'
 
 // --- "state" -------------------------------------------------------------------------------------
 
-std::string SealedKey(JobId job, LayoutId layout);                              // 'P' | job be32 | layout be64
-std::string AttemptKey(JobId job, uint32_t attempt);                            // 'A' | job be32 | attempt be32
+std::string SealedKey(JobId job, LayoutId layout);    // 'P' | job be32 | layout be64
+std::string AttemptKey(JobId job, uint32_t attempt);  // 'A' | job be32 | attempt be32
 std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view host);
-                                             // 'K' | job be32 | 0, or 1 and task be32 | host
-std::string OriginKey(absl::string_view agent_id, uint64_t generation);         // 'O' | agent id | generation be64
+// 'K' | job be32 | 0, or 1 and task be32 | host
+std::string OriginKey(absl::string_view agent_id,
+                      uint64_t generation);  // 'O' | agent id | generation be64
 
 // --- "events" ------------------------------------------------------------------------------------
 

@@ -13,9 +13,10 @@ namespace {
 std::string LabelValue(const Series& series, absl::string_view label) {
   if (label == "task") return series.task ? absl::StrCat(*series.task) : std::string();
   if (label == "host") return *series.host;
-  const auto found = std::lower_bound(
-      series.labels.begin(), series.labels.end(), label,
-      [](const auto& pair, absl::string_view name) { return absl::string_view(pair.first) < name; });
+  const auto found = std::lower_bound(series.labels.begin(), series.labels.end(), label,
+                                      [](const auto& pair, absl::string_view name) {
+                                        return absl::string_view(pair.first) < name;
+                                      });
   if (found == series.labels.end() || found->first != label) return std::string();
   return found->second;
 }

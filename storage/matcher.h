@@ -21,7 +21,8 @@ class Matcher {
  public:
   enum class Op { kEqual, kNotEqual, kMatches, kNotMatches };
 
-  //   INVALID_ARGUMENT  the regular expression does not compile (RE2, anchored at both ends, at most
+  //   INVALID_ARGUMENT  the regular expression does not compile (RE2, anchored at both ends, at
+  //   most
   //                     64 KiB of program); the text says why.
   static absl::StatusOr<Matcher> Create(std::string label, Op op, std::string value);
 

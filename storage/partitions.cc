@@ -26,8 +26,7 @@ absl::StatusOr<PartitionPtr> Partitions::FindOrCreate(int64_t day) {
   absl::MutexLock lock(&mutex_);
   if (const auto found = days_.find(day); found != days_.end()) return found->second;
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  const rocksdb::Status status =
-      db_->CreateColumnFamily(options_(), PartitionName(day), &handle);
+  const rocksdb::Status status = db_->CreateColumnFamily(options_(), PartitionName(day), &handle);
   if (!status.ok()) return FromRocksDb(status, "create the partition " + PartitionName(day));
   return days_[day] = std::make_shared<const Partition>(day, db_, handle);
 }

@@ -44,9 +44,8 @@ void Sealer::Run() {
   for (;;) {
     {
       absl::MutexLock lock(&mutex_);
-      const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return woken_ || stopping_;
-      };
+      const auto due = [this]()
+                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ || stopping_; };
       mutex_.AwaitWithTimeout(absl::Condition(&due), kRound);
       if (stopping_) return;
       woken_ = false;
@@ -104,8 +103,8 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
     jobs_->StageExtents(layout, &write);
     rows += sealing.rows->size();
   }
-  // Not synced: until a later sync covers it, the journal still has the rows, for it is only trimmed
-  // by a write behind this one.
+  // Not synced: until a later sync covers it, the journal still has the rows, for it is only
+  // trimmed by a write behind this one.
   const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);
   if (!status.ok()) return FromRocksDb(status, "write columns");
   absl::MutexLock lock(&mutex_);

@@ -19,9 +19,9 @@ void SequenceSet::Add(SequenceRange range) {
     watermark_ = std::max(watermark_, range.last);
   } else {
     // The ranges that touch or overlap the new one become one with it.
-    auto first = std::lower_bound(
-        ahead_.begin(), ahead_.end(), range.first,
-        [](const SequenceRange& r, uint64_t value) { return r.last + 1 < value; });
+    auto first =
+        std::lower_bound(ahead_.begin(), ahead_.end(), range.first,
+                         [](const SequenceRange& r, uint64_t value) { return r.last + 1 < value; });
     auto last = first;
     for (; last != ahead_.end() && last->first <= range.last + 1; ++last) {
       range.first = std::min(range.first, last->first);

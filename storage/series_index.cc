@@ -202,9 +202,9 @@ absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition
       continue;
     }
     if (!seen.insert(found->id).second) {
-      twice = absl::InvalidArgumentError(
-          absl::StrCat("series ", column, " of the layout, ", found->metric->name,
-                       ", stands in it twice with the same labels"));
+      twice = absl::InvalidArgumentError(absl::StrCat("series ", column, " of the layout, ",
+                                                      found->metric->name,
+                                                      ", stands in it twice with the same labels"));
       break;
     }
     registration.columns.push_back(column);
@@ -342,9 +342,8 @@ absl::Status SeriesIndex::Load() {
 
 absl::Status SeriesIndex::LoadRecord(absl::string_view key, absl::string_view value) {
   const auto damaged = [&] {
-    return absl::DataLossError(
-        absl::StrCat("the record of the series index under ", absl::BytesToHexString(key),
-                     " is damaged"));
+    return absl::DataLossError(absl::StrCat("the record of the series index under ",
+                                            absl::BytesToHexString(key), " is damaged"));
   };
   ByteReader k(key);
   ByteReader v(value);

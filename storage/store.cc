@@ -215,11 +215,10 @@ absl::Status DurableStore::PutEvent(const Event& event, rocksdb::WriteBatch* wri
 }
 
 void DurableStore::AppendEvent(const Origin& origin, const Event& event, AppendDone done) {
-  committer_.Enqueue({.origin = origin,
-                      .stage = [this, event](rocksdb::WriteBatch* write) {
-                        return PutEvent(event, write);
-                      },
-                      .done = std::move(done)});
+  committer_.Enqueue(
+      {.origin = origin,
+       .stage = [this, event](rocksdb::WriteBatch* write) { return PutEvent(event, write); },
+       .done = std::move(done)});
 }
 
 void DurableStore::AppendAttributes(const Origin& origin, const Attributes& attributes,
@@ -246,11 +245,12 @@ void DurableStore::AppendGap(const Origin& origin, SequenceRange lost, uint64_t 
                   {"first_sequence", absl::StrCat(lost.first)},
                   {"last_sequence", absl::StrCat(lost.last)}};
   committer_.Enqueue({.origin = origin,
-                      .stage = [this, event](rocksdb::WriteBatch* write) {
-                        write->Put(database_->events, EventKey(0, event.time_ns, next_event_++),
-                                   EncodeEvent(event));
-                        return absl::OkStatus();
-                      },
+                      .stage =
+                          [this, event](rocksdb::WriteBatch* write) {
+                            write->Put(database_->events, EventKey(0, event.time_ns, next_event_++),
+                                       EncodeEvent(event));
+                            return absl::OkStatus();
+                          },
                       .lost = lost,
                       .done = std::move(done)});
 }
@@ -355,10 +355,11 @@ absl::Status DurableStore::OnCommitter(std::function<absl::Status(rocksdb::Write
 
 void DurableStore::TrimJournal() {
   const uint64_t sealed = head_.SealedUpTo();
-  committer_.Enqueue({.stage = [this, sealed](rocksdb::WriteBatch* write) {
-                        if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
-                        return absl::OkStatus();
-                      },
+  committer_.Enqueue({.stage =
+                          [this, sealed](rocksdb::WriteBatch* write) {
+                            if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
+                            return absl::OkStatus();
+                          },
                       .done = [](const absl::Status&) {}});
 }
 

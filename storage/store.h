@@ -33,17 +33,17 @@ class Env;
 namespace tacho::storage {
 
 struct StoreOptions {
-  std::string path;                                   // Directory; created if missing.
-  absl::Duration retention = absl::Hours(24 * 90);    // Older days are dropped. Zero keeps all.
-  absl::Duration seal_age = absl::Minutes(10);        // Rows wait at most this long in the journal.
-  uint32_t seal_rows = 1024;                          // Rows of a layout that are sealed together.
-  uint64_t queue_bytes = 64u << 20;                   // Waiting for the disk; more is refused.
+  std::string path;                                 // Directory; created if missing.
+  absl::Duration retention = absl::Hours(24 * 90);  // Older days are dropped. Zero keeps all.
+  absl::Duration seal_age = absl::Minutes(10);      // Rows wait at most this long in the journal.
+  uint32_t seal_rows = 1024;                        // Rows of a layout that are sealed together.
+  uint64_t queue_bytes = 64u << 20;                 // Waiting for the disk; more is refused.
   uint64_t block_cache_bytes = 64u << 20;
-  uint64_t max_series = 10'000'000;                   // Past it RegisterLayout refuses new series.
+  uint64_t max_series = 10'000'000;  // Past it RegisterLayout refuses new series.
   uint64_t max_series_per_job = 2'000'000;
-  std::function<absl::Time()> now = absl::Now;        // Decides ages; never changes a stored time.
-  rocksdb::Env* env = nullptr;                        // Not owned. nullptr is the real file system.
-  std::function<void(absl::string_view)> log;         // One line of progress or trouble; may be null.
+  std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
+  rocksdb::Env* env = nullptr;                  // Not owned. nullptr is the real file system.
+  std::function<void(absl::string_view)> log;   // One line of progress or trouble; may be null.
   bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
 };
 
@@ -63,18 +63,19 @@ using AppendDone = std::function<void(const absl::Status&)>;
 
 // Figures for the collector's own metrics.
 struct StoreStats {
-  uint64_t rows_appended = 0;      // Since Open().
-  uint64_t samples_appended = 0;   // Values, stale markers left out.
+  uint64_t rows_appended = 0;     // Since Open().
+  uint64_t samples_appended = 0;  // Values, stale markers left out.
   uint64_t batches_appended = 0;
-  uint64_t batches_repeated = 0;   // Dropped as already durable.
-  uint64_t commits = 0;            // Synced writes.
-  double commit_seconds = 0;       // Spent in them.
-  uint64_t commit_latency_us_buckets[24] = {};  // [i]: commits of less than 2^i µs and no less than 2^(i-1).
+  uint64_t batches_repeated = 0;  // Dropped as already durable.
+  uint64_t commits = 0;           // Synced writes.
+  double commit_seconds = 0;      // Spent in them.
+  uint64_t commit_latency_us_buckets[24] =
+      {};  // [i]: commits of less than 2^i µs and no less than 2^(i-1).
   uint64_t queued_bytes = 0;
   uint64_t series = 0;
   uint64_t jobs = 0;
   uint64_t layouts = 0;
-  uint64_t open_rows = 0;          // In the head.
+  uint64_t open_rows = 0;  // In the head.
   uint64_t journal_entries = 0;
   uint64_t journal_bytes = 0;
   uint64_t rows_sealed = 0;
@@ -82,7 +83,7 @@ struct StoreStats {
   uint64_t column_bytes_sealed = 0;  // Keys and values handed to RocksDB.
   uint64_t partitions = 0;
   uint64_t partitions_dropped = 0;
-  uint64_t disk_bytes = 0;         // Live SST files and WAL of all column families.
+  uint64_t disk_bytes = 0;  // Live SST files and WAL of all column families.
   uint64_t memtable_bytes = 0;
   uint64_t block_cache_bytes = 0;
   uint64_t pending_compaction_bytes = 0;
@@ -93,8 +94,8 @@ struct LatestRow {
   const Layout* layout = nullptr;
   int64_t time_ns = 0;
   int64_t step = kNoStep;
-  absl::Time received;              // By StoreOptions::now, when the row was appended or recovered.
-  std::span<const double> values;   // One a column; stale markers possible.
+  absl::Time received;             // By StoreOptions::now, when the row was appended or recovered.
+  std::span<const double> values;  // One a column; stale markers possible.
 };
 
 struct LatestSample {
@@ -131,7 +132,8 @@ class Store {
     };
     std::vector<Refusal> refused;
   };
-  // Finds or makes a layout. What it registers is durable no later than the first row appended to it.
+  // Finds or makes a layout. What it registers is durable no later than the first row appended to
+  // it.
   //   INVALID_ARGUMENT  no series, or the same series twice.
   //   UNAVAILABLE       the disk refused.
   virtual absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) = 0;

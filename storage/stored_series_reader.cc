@@ -23,9 +23,8 @@ StoredSeriesReader::StoredSeriesReader(rocksdb::DB* db, std::vector<PartitionPtr
     const auto& times = head_[input].samples.times;
     for (size_t row = 0; row < times.size(); ++row) head_order_.push_back({times[row], input, row});
   }
-  std::stable_sort(
-      head_order_.begin(), head_order_.end(),
-      [](const HeadSample& a, const HeadSample& b) { return a.time_ns < b.time_ns; });
+  std::stable_sort(head_order_.begin(), head_order_.end(),
+                   [](const HeadSample& a, const HeadSample& b) { return a.time_ns < b.time_ns; });
 }
 
 StoredSeriesReader::~StoredSeriesReader() {
@@ -71,8 +70,8 @@ absl::StatusOr<bool> StoredSeriesReader::FetchColumn() {
 absl::StatusOr<MergeInput> StoredSeriesReader::Decode(const Column& column) const {
   const auto header = DecodeValueColumnHeader(column.key.first_time_ns, column.bytes);
   if (!header.ok()) return header.status();
-  const std::string time_key = TimeColumnKey(column.key.job, header->layout,
-                                             column.key.first_time_ns, column.key.position);
+  const std::string time_key =
+      TimeColumnKey(column.key.job, header->layout, column.key.first_time_ns, column.key.position);
   const int64_t day = DayOf(column.key.first_time_ns);
   const auto partition =
       std::find_if(partitions_.begin(), partitions_.end(),
@@ -98,8 +97,8 @@ absl::StatusOr<MergeInput> StoredSeriesReader::Decode(const Column& column) cons
                                             column.key.first_time_ns, " ns: ", header->rows,
                                             " values for ", times->times.size(), " times"));
   }
-  if (absl::Status decoded = ColumnCodec::DecodeValues(header->encoded, header->rows,
-                                                       &input.samples.values);
+  if (absl::Status decoded =
+          ColumnCodec::DecodeValues(header->encoded, header->rows, &input.samples.values);
       !decoded.ok()) {
     return decoded;
   }

@@ -4,7 +4,8 @@
 //            1 constant  8 bytes: every value has these bits
 //            2 xor64     see XorEncode
 //            3 xor32     the same over the bits of floats, for columns whose values are all floats
-//            4 decimal   1 byte exponent e, varint number of exceptions, each as varint distance from
+//            4 decimal   1 byte exponent e, varint number of exceptions, each as varint distance
+//            from
 //                        the previous one's row (first: the row) and 8 bytes; varint length of an
 //                        integer column of the values times 10^e, then that column. An exception's
 //                        place in it repeats its neighbour.
@@ -81,9 +82,9 @@ class BitReader {
   bool ok_ = true;
 };
 
-// The first word whole; then for each word its xor with the one before: bit 0 if it is zero; 1 0 and
-// the bits of the current window if it fits; 1 1, 6 bits of trailing zeros, 6 bits of width - 1, and
-// that many bits, which become the window. Bits are written lowest first.
+// The first word whole; then for each word its xor with the one before: bit 0 if it is zero; 1 0
+// and the bits of the current window if it fits; 1 1, 6 bits of trailing zeros, 6 bits of width -
+// 1, and that many bits, which become the window. Bits are written lowest first.
 template <typename Word>
 void XorEncode(std::span<const Word> words, std::string* out) {
   BitWriter writer(out);
@@ -134,10 +135,11 @@ bool XorDecode(absl::string_view bytes, std::span<Word> words) {
 // The integer that `value` times 10^e is, if dividing it again gives the very same bits.
 std::optional<int64_t> AsDecimal(double value, double power) {
   const double scaled = value * power;
-  constexpr double kLargestExact = 9007199254740992.0;  // 2^53
+  constexpr double kLargestExact = 9007199254740992.0;           // 2^53
   if (!(std::abs(scaled) < kLargestExact)) return std::nullopt;  // NaN and infinity end here too.
   const double rounded = std::nearbyint(scaled);
-  if (Bits(rounded / power) != Bits(value)) return std::nullopt;  // -0 as well.
+  if (Bits(rounded / power) != Bits(value)) return std::nullopt;
+  if (rounded == 0 && std::signbit(value)) return std::nullopt;  // No integer is -0.
   return static_cast<int64_t>(rounded);
 }
 
@@ -304,9 +306,8 @@ absl::Status ColumnCodec::DecodeValues(absl::string_view bytes, size_t count,
     case kXor32: {
       std::vector<uint32_t> words(count);
       good = XorDecode<uint32_t>(in.rest(), words);
-      std::transform(words.begin(), words.end(), out->begin(), [](uint32_t word) {
-        return static_cast<double>(std::bit_cast<float>(word));
-      });
+      std::transform(words.begin(), words.end(), out->begin(),
+                     [](uint32_t word) { return static_cast<double>(std::bit_cast<float>(word)); });
       break;
     }
     case kDecimal:

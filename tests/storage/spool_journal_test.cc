@@ -70,6 +70,17 @@ TEST_F(SpoolJournalTest, KeepsGenerationPositionsAndNotesOverReopening) {
   EXPECT_THAT(Notes("c"), IsEmpty());
 }
 
+TEST_F(SpoolJournalTest, SeveralEntriesAreAppendedTogetherOrNotAtAll) {
+  const std::vector<std::string> entries = {"one", "two", "three"};
+  EXPECT_EQ(*spool_->AppendAll(entries, {{"read", "3"}}), 1u);
+  EXPECT_THAT(ReadAll(), ElementsAre("1 one", "2 two", "3 three"));
+  env_.RefuseWrites(true);
+  EXPECT_FALSE(spool_->AppendAll(entries, {{"read", "6"}}).ok());
+  env_.RefuseWrites(false);
+  EXPECT_THAT(ReadAll(), ElementsAre("1 one", "2 two", "3 three"));
+  EXPECT_THAT(Notes("read"), ElementsAre(Note{"read", "3"}));
+}
+
 TEST_F(SpoolJournalTest, EmptyNoteRemovesTheKey) {
   ASSERT_TRUE(spool_->WriteNotes({{"key", "value"}}).ok());
   ASSERT_TRUE(spool_->WriteNotes({{"key", ""}}).ok());

@@ -1,0 +1,58 @@
+#include "storage/sequence_set.h"
+
+#include <random>
+#include <set>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace tacho::storage {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(SequenceSetTest, InOrderIsAWatermarkOnly) {
+  SequenceSet set;
+  for (uint64_t s = 1; s <= 1000; ++s) set.Add(s);
+  EXPECT_EQ(set.watermark(), 1000u);
+  EXPECT_THAT(set.ahead(), IsEmpty());
+}
+
+TEST(SequenceSetTest, ABacklogThatCatchesUpClosesTheGap) {
+  SequenceSet set;
+  set.Add({1, 10});
+  set.Add({100, 120});
+  EXPECT_THAT(set.ahead(), ElementsAre(SequenceRange{100, 120}));
+  EXPECT_TRUE(set.Contains(110));
+  EXPECT_FALSE(set.Contains(99));
+  set.Add({11, 99});
+  EXPECT_EQ(set.watermark(), 120u);
+  EXPECT_THAT(set.ahead(), IsEmpty());
+}
+
+TEST(SequenceSetTest, AgreesWithAPlainSetInAnyOrder) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 200; ++round) {
+    SequenceSet set;
+    std::set<uint64_t> model;
+    for (int i = 0; i < 60; ++i) {
+      const uint64_t first = 1 + random() % 100;
+      const uint64_t last = first + random() % 6;
+      set.Add({first, last});
+      for (uint64_t s = first; s <= last; ++s) model.insert(s);
+      for (uint64_t s = 1; s < 110; ++s) ASSERT_EQ(set.Contains(s), model.contains(s)) << s;
+    }
+    EXPECT_EQ(SequenceSet::Decode(set.Encode()), set);
+  }
+}
+
+TEST(SequenceSetTest, RefusesBytesThatAreNoSet) {
+  EXPECT_FALSE(SequenceSet::Decode(""));
+  EXPECT_FALSE(SequenceSet::Decode(std::string("\x05\x01\x06\x07", 4))) << "adjacent to the mark";
+  EXPECT_FALSE(SequenceSet::Decode(std::string("\x05\x01\x09\x08", 4))) << "backwards";
+  EXPECT_FALSE(SequenceSet::Decode(std::string("\x05\x00\x00", 3))) << "too long";
+}
+
+}  // namespace
+}  // namespace tacho::storage

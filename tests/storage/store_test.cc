@@ -1,0 +1,264 @@
+// Rows in, history out, on the real store over an in-memory file system.
+#include "storage/store.h"
+
+#include <bit>
+#include <cmath>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "storage/keys.h"
+#include "tests/storage/store_fixture.h"
+
+namespace tacho::storage {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class StoreTest : public StoreFixture {};
+
+TEST_F(StoreTest, RowsAreReadBackFromTheHeadFromColumnsAndFromBoth) {
+  const LayoutPtr layout = Register(Definition("job", {"loss", "lr"}));
+  ASSERT_TRUE(Append(layout, {10, 20}, {1, 2}, {0.5, 1e-3, 0.25, 1e-4}).ok());
+  const SeriesPtr loss = Find("job", "loss");
+  EXPECT_THAT(ReadAll(loss).values, ElementsAre(0.5, 0.25));
+  ASSERT_TRUE(store_->Seal().ok());
+  EXPECT_EQ(store_->Stats().open_rows, 0u);
+  EXPECT_THAT(ReadAll(loss).values, ElementsAre(0.5, 0.25));
+  ASSERT_TRUE(Append(layout, {30}, {3}, {0.125, 1e-5}).ok());
+  const SampleBlock all = ReadAll(loss);
+  EXPECT_THAT(all.values, ElementsAre(0.5, 0.25, 0.125));
+  EXPECT_THAT(all.times, ElementsAre(10, 20, 30));
+  EXPECT_THAT(all.steps, ElementsAre(1, 2, 3));
+}
+
+TEST_F(StoreTest, EveryBitOfAValueSurvivesSealingAndReopening) {
+  const double payload = std::bit_cast<double>(uint64_t{0x7ff4000000000123});  // Signalling.
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  ASSERT_TRUE(Append(layout, {1, 2, 3, 4}, {1, 2, 3, 4}, {payload, -0.0, INFINITY, 1e-310}).ok());
+  Reopen();
+  const SampleBlock all = ReadAll(Find("job", "loss"));
+  ASSERT_THAT(all.values, SizeIs(4));
+  EXPECT_EQ(std::bit_cast<uint64_t>(all.values[0]), 0x7ff4000000000123u);
+  EXPECT_EQ(std::bit_cast<uint64_t>(all.values[1]), std::bit_cast<uint64_t>(-0.0));
+  EXPECT_EQ(all.values[2], INFINITY);
+  EXPECT_EQ(all.values[3], 1e-310);
+}
+
+TEST_F(StoreTest, AStaleMarkerIsNoSample) {
+  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const LayoutPtr layout = Register(Definition("job", {"loss", "eval"}));
+  ASSERT_TRUE(Append(layout, {1, 2}, {1, 2}, {0.5, stale, 0.25, 7}).ok());
+  EXPECT_THAT(ReadAll(Find("job", "eval")).times, ElementsAre(2));
+  Reopen();
+  EXPECT_THAT(ReadAll(Find("job", "eval")).times, ElementsAre(2));
+  EXPECT_EQ(store_->Stats().series, 2u);
+}
+
+TEST_F(StoreTest, OutOfOrderAndRepeatedTimesMergeAcrossDaysAndFrames) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  ASSERT_TRUE(Append(layout, {5 * kDayNs, 10, kDayNs + 1}, {5, 1, 3}, {5, 1, 3}).ok());
+  ASSERT_TRUE(store_->Seal().ok());
+  ASSERT_TRUE(Append(layout, {kDayNs, 10}, {2, 1}, {2, 11}).ok());
+  ASSERT_TRUE(store_->Seal().ok());
+  ASSERT_TRUE(Append(layout, {20, 5 * kDayNs}, {1, 5}, {12, 55}).ok());
+  EXPECT_THAT(ReadAll(Find("job", "loss")).values, ElementsAre(11, 12, 2, 3, 55));
+  EXPECT_EQ(store_->Stats().partitions, 3u);
+}
+
+TEST_F(StoreTest, ReadsAreLimitedByTimeStepAndAttempt) {
+  const LayoutPtr first = Register(Definition("job", {"loss"}, 0, 0));
+  const LayoutPtr second = Register(Definition("job", {"loss"}, 0, 1));
+  ASSERT_TRUE(Append(first, {10, 20, 30}, {1, 2, 3}, {1, 2, 3}).ok());
+  ASSERT_TRUE(Append(second, {40, 50}, {2, 3}, {22, 33}).ok());
+  const SeriesPtr loss = Find("job", "loss");
+  EXPECT_THAT(ReadAll(loss).attempts, ElementsAre(0, 0, 0, 1, 1)) << "both timelines are kept";
+  for (int sealed = 0; sealed < 2; ++sealed) {
+    EXPECT_THAT(ReadAll(loss, {.begin_ns = 20, .end_ns = 50}).values, ElementsAre(2, 3, 22));
+    EXPECT_THAT(ReadAll(loss, {.first_step = 3}).values, ElementsAre(3, 33));
+    EXPECT_THAT(ReadAll(loss, {.last_step = 2, .attempt = 1}).values, ElementsAre(22));
+    ASSERT_TRUE(store_->Seal().ok());
+  }
+}
+
+TEST_F(StoreTest, AReaderKeepsItsViewWhileRowsAreAddedSealedAndDropped) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  ASSERT_TRUE(Append(layout, {1, kDayNs}, {1, 2}, {1, 2}).ok());
+  ASSERT_TRUE(store_->Seal().ok());
+  const SeriesPtr loss = Find("job", "loss");
+  const auto reader = store_->Read(loss, {});
+  ASSERT_TRUE(Append(layout, {2}, {2}, {9}).ok());
+  ASSERT_TRUE(store_->Seal().ok());
+  SampleBlock block;
+  std::vector<double> seen;
+  while (*reader->Next(&block)) seen.insert(seen.end(), block.values.begin(), block.values.end());
+  EXPECT_THAT(seen, ElementsAre(1, 2));
+}
+
+TEST_F(StoreTest, ARepeatedSequenceIsStoredOnceAndAcknowledgedAgain) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  const Origin origin{"agent", 7, 1};
+  ASSERT_TRUE(Append(layout, {1}, {1}, {1}, origin).ok());
+  ASSERT_TRUE(Append(layout, {2}, {2}, {2}, origin).ok()) << "acknowledged, not stored";
+  EXPECT_THAT(ReadAll(Find("job", "loss")).values, ElementsAre(1));
+  Reopen();
+  const LayoutPtr again = Register(Definition("job", {"loss"}));
+  EXPECT_EQ(again->id, layout->id);
+  ASSERT_TRUE(Append(again, {3}, {3}, {3}, origin).ok());
+  EXPECT_THAT(ReadAll(Find("job", "loss")).values, ElementsAre(1));
+  EXPECT_EQ(store_->DurableSequences("agent", 7).watermark(), 1u);
+  EXPECT_EQ(store_->DurableSequences("agent", 8).watermark(), 0u) << "another spool";
+  EXPECT_EQ(store_->Stats().batches_repeated, 1u);
+}
+
+TEST_F(StoreTest, AGapCountsAsDurableAndIsRecorded) {
+  const Origin origin{"agent", 7, 10};
+  ASSERT_TRUE(Wait([&](AppendDone done) {
+                store_->AppendGap(origin, {1, 9}, 90, "spool full", std::move(done));
+              }).ok());
+  EXPECT_EQ(store_->DurableSequences("agent", 7).watermark(), 10u);
+  const auto events = store_->Events("", INT64_MIN, INT64_MAX);
+  ASSERT_TRUE(events.ok());
+  ASSERT_THAT(*events, SizeIs(1));
+  EXPECT_EQ(events->front().kind, "data_lost");
+  EXPECT_EQ(events->front().source.host, "agent");
+  EXPECT_EQ(events->front().fields.at("rows"), "90");
+}
+
+TEST_F(StoreTest, EventsAndAttributesComeBackAfterReopening) {
+  Event event;
+  event.source = {"job", 2, 1, "host-2"};
+  event.time_ns = 123;
+  event.step = -4;
+  event.kind = "checkpoint_saved";
+  event.fields = {{"path", "/ckpt"}};
+  ASSERT_TRUE(Wait([&](AppendDone done) {
+                store_->AppendEvent({"a", 1, 1}, event, std::move(done));
+              }).ok());
+  const auto amend = [&](uint64_t sequence, std::map<std::string, std::string> values) {
+    return Wait([&](AppendDone done) {
+      store_->AppendAttributes({"a", 1, sequence}, {"job", 1, std::move(values)}, std::move(done));
+    });
+  };
+  ASSERT_TRUE(amend(2, {{"model", "mlp"}, {"batch", "32"}}).ok());
+  ASSERT_TRUE(amend(3, {{"batch", "64"}, {"model", ""}}).ok());
+  Reopen();
+  EXPECT_THAT(*store_->Events("job", 0, INT64_MAX), ElementsAre(event));
+  EXPECT_THAT(*store_->Events("job", 0, 123), IsEmpty());
+  const auto job = store_->FindJob("job");
+  ASSERT_TRUE(job);
+  ASSERT_THAT(job->attempts, SizeIs(1));
+  EXPECT_EQ(job->attempts[0].attributes, (std::map<std::string, std::string>{{"batch", "64"}}));
+}
+
+TEST_F(StoreTest, JobsTellTheirExtentTasksAndAttempts) {
+  const LayoutPtr a = Register(Definition("job", {"loss", "lr"}, 0, 0));
+  const LayoutPtr b = Register(Definition("job", {"loss"}, 1, 2));
+  ASSERT_TRUE(Append(a, {10, 20}, {1, 2}, {1, 1, 2, 2}).ok());
+  ASSERT_TRUE(Append(b, {15}, {9}, {3}).ok());
+  for (int reopened = 0; reopened < 2; ++reopened) {
+    const auto job = store_->FindJob("job");
+    ASSERT_TRUE(job);
+    EXPECT_EQ(job->summary.extent.first_time_ns, 10);
+    EXPECT_EQ(job->summary.extent.last_time_ns, 20);
+    EXPECT_EQ(job->summary.extent.last_step, 9);
+    EXPECT_EQ(job->summary.tasks, 2u);
+    EXPECT_EQ(job->summary.hosts, 2u);
+    EXPECT_EQ(job->summary.series, 3u);
+    EXPECT_THAT(job->attempts, SizeIs(2));
+    ASSERT_THAT(job->tasks, SizeIs(2));
+    EXPECT_EQ(job->tasks[0].series, 2u);
+    EXPECT_EQ(job->tasks[1].attempt, 2u);
+    EXPECT_THAT(job->metrics, SizeIs(2));
+    EXPECT_THAT(store_->Jobs(), SizeIs(1));
+    Reopen();
+  }
+  EXPECT_FALSE(store_->FindJob("nobody"));
+}
+
+TEST_F(StoreTest, LatestIsTheNewestTimeNotTheLastWrite) {
+  const LayoutPtr layout = Register(Definition("job", {"loss", "eval"}));
+  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const int64_t t = 100 * kDayNs;
+  ASSERT_TRUE(Append(layout, {t}, {5}, {5, 50}).ok());
+  ASSERT_TRUE(Append(layout, {t - 10, t + kDayNs}, {4, 6}, {4, 40, 6, stale}).ok());
+  for (int reopened = 0; reopened < 2; ++reopened) {
+    const auto loss = store_->Latest(Find("job", "loss"));
+    ASSERT_TRUE(loss.ok() && loss->has_value());
+    EXPECT_EQ((*loss)->value, 6);
+    const auto eval = store_->Latest(Find("job", "eval"));
+    ASSERT_TRUE(eval.ok() && eval->has_value());
+    EXPECT_EQ((*eval)->value, 50);
+    EXPECT_EQ((*eval)->step, 5);
+    Reopen();
+  }
+}
+
+TEST_F(StoreTest, LatestRowsOfLayoutsAreVisitedWithTheTimeTheyCame) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  ASSERT_TRUE(Append(layout, {10, 30, 20}, {1, 3, 2}, {1, 3, 2}).ok());
+  ASSERT_TRUE(store_->Seal().ok());
+  int visits = 0;
+  store_->VisitLatestRows([&](const LatestRow& row) {
+    ++visits;
+    EXPECT_EQ(row.time_ns, 30);
+    EXPECT_EQ(row.step, 3);
+    EXPECT_THAT(row.values, ElementsAre(3));
+    EXPECT_EQ(row.received, now_);
+  });
+  EXPECT_EQ(visits, 1);
+}
+
+TEST_F(StoreTest, AFullQueueRefusesAtOnceAndStoresNothing) {
+  options_.queue_bytes = 1;
+  Reopen();
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  const std::vector<int64_t> times(1000, 1);
+  const std::vector<double> values(1000, 1.0);
+  int refused = 0;
+  std::vector<std::future<absl::Status>> results;
+  for (int i = 0; i < 200; ++i) {
+    auto result = std::make_shared<std::promise<absl::Status>>();
+    results.push_back(result->get_future());
+    store_->AppendRows({"a", 1, static_cast<uint64_t>(i) + 1}, layout, {times, times, values},
+                       [result](const absl::Status& status) { result->set_value(status); });
+  }
+  uint64_t stored = 0;
+  for (auto& result : results) {
+    const absl::Status status = result.get();
+    if (status.ok()) {
+      ++stored;
+    } else {
+      EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
+      ++refused;
+    }
+  }
+  EXPECT_GT(stored, 0u);
+  EXPECT_EQ(store_->Stats().batches_appended, stored);
+}
+
+TEST_F(StoreTest, RetentionDropsWholeDaysAndJobsThatEndedBeforeThem) {
+  options_.retention = absl::Hours(48);
+  Reopen();
+  const int64_t today = DayOf(absl::ToUnixNanos(now_)) * kDayNs;
+  const LayoutPtr old_job = Register(Definition("old", {"loss"}));
+  const LayoutPtr job = Register(Definition("job", {"loss"}));
+  ASSERT_TRUE(Append(old_job, {today - 5 * kDayNs}, {1}, {1}).ok());
+  ASSERT_TRUE(Append(job, {today - 5 * kDayNs, today}, {1, 2}, {1, 2}).ok());
+  ASSERT_TRUE(store_->Seal().ok());
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_FALSE(store_->FindJob("old"));
+  EXPECT_THAT(ReadAll(Find("job", "loss")).values, ElementsAre(2));
+  EXPECT_EQ(store_->Stats().partitions, 1u);
+  EXPECT_EQ(Append(old_job, {today}, {2}, {2}).code(), absl::StatusCode::kFailedPrecondition)
+      << "a layout that has left the index must be defined again";
+  const LayoutPtr again = Register(Definition("old", {"loss"}));
+  EXPECT_NE(again->id, old_job->id);
+  ASSERT_TRUE(Append(again, {today}, {2}, {2}).ok());
+  Reopen();
+  EXPECT_THAT(ReadAll(Find("old", "loss")).values, ElementsAre(2));
+}
+
+}  // namespace
+}  // namespace tacho::storage
