@@ -8,6 +8,7 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "server/http/routes.h"
 
 namespace tacho::server {
 namespace {
