@@ -107,8 +107,8 @@ void Sender::Run() {
   for (;;) {
     const absl::Time now = MonotonicNow();
     SyncIfDue(now);
-    if (MayStop(now)) break;
     RunOnce(now);
+    if (MayStop(now)) break;
     Wait(NextWake(MonotonicNow()));
   }
   EndSession();
@@ -170,11 +170,10 @@ absl::Time Sender::NextWake(absl::Time now) const {
   if (spool_->synced_end() < spool_->end()) {
     next = std::max(last_sync_ + options_.sync_interval, now);
   }
+  if (stopping_) next = std::min(next, now + kFarewell);  // To look at the deadline.
   if (session_ == nullptr) return broken_ ? next : std::min(next, connect_at_);
   if (!session_->welcomed()) next = std::min(next, welcome_by_);
-  next = std::min(next, session_->next_pump());
-  if (stopping_) next = std::min(next, now + kFarewell);  // To look at the deadline.
-  return next;
+  return std::min(next, session_->next_pump());
 }
 
 // Waits for one event, then takes those that are there already.
