@@ -75,7 +75,7 @@ void SetBody(const httplib::Request& request, HttpResponse response, httplib::Re
 class HttplibServer final : public HttpServer {
  public:
   explicit HttplibServer(std::vector<Route> routes) : routes_(std::move(routes)) { Configure(); }
-  ~HttplibServer() override { Stop(); }
+  ~HttplibServer() override { HttplibServer::Stop(); }
 
   absl::Status Listen(const std::string& address) {
     absl::StatusOr<HostPort> parts = SplitAddress(address);
@@ -87,6 +87,7 @@ class HttplibServer final : public HttpServer {
       return absl::UnavailableError(
           absl::StrCat("cannot listen on ", address, ": is another process using it?"));
     }
+    absl::MutexLock lock(&mutex_);
     thread_ = std::thread([this] { server_.listen_after_bind(); });
     // Before it runs, stop() would do nothing and Stop() wait forever.
     while (!server_.is_running()) absl::SleepFor(absl::Milliseconds(1));
@@ -96,7 +97,7 @@ class HttplibServer final : public HttpServer {
   int port() const override { return port_; }
 
   void Stop() override {
-    absl::MutexLock lock(&stop_mutex_);
+    absl::MutexLock lock(&mutex_);
     if (!thread_.joinable()) return;
     server_.stop();
     thread_.join();
@@ -144,8 +145,8 @@ class HttplibServer final : public HttpServer {
   const std::vector<Route> routes_;
   httplib::Server server_;
   int port_ = -1;
-  absl::Mutex stop_mutex_;
-  std::thread thread_ ABSL_GUARDED_BY(stop_mutex_);
+  absl::Mutex mutex_;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace

@@ -53,9 +53,9 @@ TEST(ExpositionName, LeavesTheCollectorsOwnFamiliesAlone) {
 
 TEST(ExpositionName, KeepsDifferentMetricsApart) {
   std::set<std::string> made;
-  const char* const names[] = {"a.b",    "a:b",         "a_b",   "A.B", "a b",     "a_b_",
-                               "a_sum",  "a_sum_value", "a.sum", "x",   "x_total", "X",
-                               "metric", ".",           ":",     ""};
+  const char* const names[] = {"a.b",     "a:b",   "a_b",         "A.B",   "a b",
+                               "a_b_",    "a_sum", "a_sum_value", "a.sum", "x",
+                               "x_total", "X",     "metric",      ".",     ":"};
   for (const char* name : names) {
     EXPECT_TRUE(made.insert("gauge " + Gauge(name)).second) << name;
     EXPECT_TRUE(made.insert("counter " + Counter(name)).second) << name;

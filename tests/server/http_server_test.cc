@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -181,9 +182,15 @@ TEST_F(HttpServerTest, ServesManyAtOnce) {
   EXPECT_EQ(served, 160);
 }
 
+MetricsPage PageOf(const FakeStore& store) {
+  MetricsPageOptions options;
+  options.store = &store;
+  return MetricsPage(std::move(options));
+}
+
 TEST(CollectorRoutes, TellWhetherTheCollectorTakesWork) {
   FakeStore store;
-  const MetricsPage page({.store = &store});
+  const MetricsPage page = PageOf(store);
   Readiness readiness;
   auto server = HttpServer::Start({"127.0.0.1:0", CollectorRoutes(&page, &readiness)});
   ASSERT_TRUE(server.ok());
@@ -200,7 +207,7 @@ TEST(CollectorRoutes, TellWhetherTheCollectorTakesWork) {
 
 TEST(CollectorRoutes, NegotiateTheFormatOfMetrics) {
   FakeStore store;
-  const MetricsPage page({.store = &store});
+  const MetricsPage page = PageOf(store);
   const Readiness readiness;
   auto server = HttpServer::Start({"127.0.0.1:0", CollectorRoutes(&page, &readiness)});
   ASSERT_TRUE(server.ok());
