@@ -186,6 +186,7 @@ void AgentStream::ReadAgain() {
 }
 
 void AgentStream::Write(const v1::ServerMessage& message) {
+  write_buffer_.Clear();  // gRPC writes no second message into a buffer.
   bool own_buffer = false;
   const grpc::Status serialized =
       grpc::SerializationTraits<v1::ServerMessage>::Serialize(message, &write_buffer_, &own_buffer);

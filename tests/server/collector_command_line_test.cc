@@ -34,7 +34,7 @@ TEST(CommandLineTest, ValuesComeAfterASpaceOrAnEqualsSign) {
 TEST(CommandLineTest, MistakesNameTheArgumentAndPointToTheHelp) {
   for (const auto& arguments : std::vector<std::vector<const char*>>{{"serve"},
                                                                      {"-c"},
-                                                                     {"--confg", "x"},
+                                                                     {"--confg"},
                                                                      {"--config"},
                                                                      {"--config="},
                                                                      {"--help=yes"},
