@@ -1,6 +1,7 @@
 #include "storage/head.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <utility>
 
@@ -38,6 +39,35 @@ Head::OpenFrame* Head::FindOrAdd(const LayoutPtr& layout) {
   return frame.get();  // Only RemoveJob() removes frames, on the thread that appends.
 }
 
+void Head::OpenFrame::TakeLatest(const RowsEntry& entry, absl::Time now) {
+  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  latest_values.resize(entry.columns, stale);
+  latest_times.resize(entry.columns, INT64_MIN);
+  latest_received.resize(entry.columns, absl::InfinitePast());
+  std::optional<size_t> newest;
+  for (size_t row = 0; row < entry.rows; ++row) {
+    if (entry.Time(row) < latest_time) continue;
+    latest_time = entry.Time(row);
+    newest = row;
+  }
+  if (!newest) return;
+  latest_step = entry.Step(*newest);
+  received = now;
+  // Most columns have a value in the newest row; for the others the rows before it are searched.
+  for (size_t column = 0; column < entry.columns; ++column) {
+    for (size_t row = *newest + 1; row-- > 0;) {
+      uint64_t bits = 0;
+      std::memcpy(&bits, entry.values.data() + (row * entry.columns + column) * sizeof(bits),
+                  sizeof(bits));
+      if (bits == kStaleMarkerBits || entry.Time(row) < latest_times[column]) continue;
+      std::memcpy(&latest_values[column], &bits, sizeof(bits));
+      latest_times[column] = entry.Time(row);
+      latest_received[column] = now;
+      break;
+    }
+  }
+}
+
 void Head::Append(const LayoutPtr& layout, const RowsEntry& entry, uint64_t position,
                   absl::Time now) {
   OpenFrame* const frame = FindOrAdd(layout);
@@ -51,20 +81,7 @@ void Head::Append(const LayoutPtr& layout, const RowsEntry& entry, uint64_t posi
     AppendIntegers(entry.times, &frame->rows.times);
     AppendIntegers(entry.steps, &frame->rows.steps);
     AppendDoubles(entry.values, &frame->rows.values);
-    size_t newest = entry.rows;
-    for (size_t row = 0; row < entry.rows; ++row) {
-      if (entry.Time(row) >= frame->latest_time) {
-        frame->latest_time = entry.Time(row);
-        newest = row;
-      }
-    }
-    if (newest < entry.rows) {
-      const size_t row_bytes = entry.columns * sizeof(double);
-      frame->latest_step = entry.Step(newest);
-      frame->received = now;
-      frame->latest_values.resize(entry.columns);
-      std::memcpy(frame->latest_values.data(), entry.values.data() + newest * row_bytes, row_bytes);
-    }
+    frame->TakeLatest(entry, now);
     open_rows_ += entry.rows;
     open_values_ += entry.rows * entry.columns;
     longest_ = std::max<size_t>(longest_, frame->rows.size());
@@ -196,7 +213,7 @@ void Head::VisitLatestRows(const std::function<void(const LatestRow&)>& visit) c
     absl::MutexLock lock(&frame->mutex);
     if (frame->latest_values.empty()) continue;
     visit({frame->layout.get(), frame->latest_time, frame->latest_step, frame->received,
-           frame->latest_values});
+           frame->latest_values, frame->latest_times, frame->latest_received});
   }
 }
 

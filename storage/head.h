@@ -86,6 +86,11 @@ class Head {
     int64_t latest_step ABSL_GUARDED_BY(mutex) = kNoStep;
     absl::Time received ABSL_GUARDED_BY(mutex);
     std::vector<double> latest_values ABSL_GUARDED_BY(mutex);
+    std::vector<int64_t> latest_times ABSL_GUARDED_BY(mutex);
+    std::vector<absl::Time> latest_received ABSL_GUARDED_BY(mutex);
+
+    // Brings the latest_* members up to date with the rows of an entry.
+    void TakeLatest(const RowsEntry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   };
   // The layouts of one source are found by what its series have in common.
   struct SourceKey {

@@ -89,13 +89,19 @@ struct StoreStats {
   uint64_t pending_compaction_bytes = 0;
 };
 
-// Newest row of a layout that has come since Open() (or was found in the journal then).
+// What a layout has shown last since Open() (or in the journal that was found then). Its series need
+// not share a row: one that is recorded every hundredth step has its newest value here all the same.
 struct LatestRow {
   const Layout* layout = nullptr;
+  // Of the newest row.
   int64_t time_ns = 0;
   int64_t step = kNoStep;
-  absl::Time received;             // By StoreOptions::now, when the row was appended or recovered.
-  std::span<const double> values;  // One a column; stale markers possible.
+  absl::Time received;  // By StoreOptions::now, when the row was appended or recovered.
+  // One a column: its newest value, the time of the row that had it, and when that was received. The
+  // value is the stale marker if no row has had one.
+  std::span<const double> values;
+  std::span<const int64_t> value_times;
+  std::span<const absl::Time> value_received;
 };
 
 struct LatestSample {
@@ -171,7 +177,7 @@ class Store {
   // The newest sample (highest time) of a series; nullopt if it has none.
   virtual absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const = 0;
 
-  // Calls `visit` for the newest row of every layout that has one in memory. The row is only valid
+  // Calls `visit` for every layout that has shown a row. What it is given is only valid
   // during the call. Appending waits meanwhile for the layout visited: be quick.
   virtual void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const = 0;
 

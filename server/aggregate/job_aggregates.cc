@@ -69,13 +69,14 @@ class RowCollector {
     if (row.time_ns > time_ns) std::tie(time_ns, step) = std::tie(row.time_ns, row.step);
   }
 
-  static void AddValues(const storage::LatestRow& row, JobRows* job) {
+  void AddValues(const storage::LatestRow& row, JobRows* job) const {
     for (size_t i = 0; i < row.values.size(); ++i) {
+      if (row.value_received[i] < fresh_from_) continue;
       const storage::Series& series = *row.layout->series[i];
       if (series.metric->type == storage::MetricType::kHistogram) continue;
       MetricValues& metric = job->metrics[series.metric_id];
       if (metric.metric == nullptr) metric.metric = series.metric;
-      metric.values.push_back({series.id, row.time_ns, row.values[i]});
+      metric.values.push_back({series.id, row.value_times[i], row.values[i]});
     }
   }
 

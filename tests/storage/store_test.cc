@@ -210,6 +210,26 @@ TEST_F(StoreTest, LatestRowsOfLayoutsAreVisitedWithTheTimeTheyCame) {
   EXPECT_EQ(visits, 1);
 }
 
+// A metric that is set every hundredth step must not flicker in the aggregates.
+TEST_F(StoreTest, ASeriesWithoutValueInTheNewestRowShowsItsLastOneWithItsOwnTimes) {
+  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const LayoutPtr layout = Register(Definition("job", {"loss", "accuracy", "never"}));
+  const absl::Time begin = now_;
+  ASSERT_TRUE(
+      Append(layout, {10, 20, 30}, {1, 2, 3}, {1, 0.5, stale, 2, 0.6, stale, 3, stale, stale}).ok());
+  now_ += absl::Seconds(5);
+  ASSERT_TRUE(Append(layout, {40, 35}, {4, 3}, {4, stale, stale, 9, stale, stale}).ok());
+  store_->VisitLatestRows([&](const LatestRow& row) {
+    EXPECT_EQ(row.time_ns, 40);
+    EXPECT_EQ(row.values[0], 4);
+    EXPECT_EQ(row.values[1], 0.6);
+    EXPECT_EQ(std::bit_cast<uint64_t>(row.values[2]), kStaleMarkerBits);
+    EXPECT_THAT(row.value_times, ElementsAre(40, 20, INT64_MIN));
+    EXPECT_EQ(row.received, now_);
+    EXPECT_THAT(row.value_received, ElementsAre(now_, begin, absl::InfinitePast()));
+  });
+}
+
 TEST_F(StoreTest, AFullQueueRefusesAtOnceAndStoresNothing) {
   options_.queue_bytes = 1;
   Reopen();
