@@ -1,0 +1,72 @@
+// One agent of the load: a stream of tacho.v1.Ingest on a connection of its own.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "grpcpp/channel.h"
+#include "grpcpp/generic/generic_stub.h"
+#include "grpcpp/support/client_callback.h"
+#include "tests/bench/fleet_messages.h"
+
+namespace tacho::bench {
+
+struct LoadAgentOptions {
+  std::string address;
+  uint64_t window = 16;  // Batches on their way: sent, and not yet acknowledged.
+};
+
+// Thread-safe. Must outlive its stream: destroy it after on_done.
+class LoadAgent final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+ public:
+  // `on_ready` is called when the collector has welcomed the agent, `on_done` at the end of the
+  // stream, with "" or what went wrong.
+  LoadAgent(const LoadAgentOptions& options, AgentMessages messages, std::function<void()> on_ready,
+            std::function<void(const std::string&)> on_done);
+
+  void Connect();
+  // Sends the layouts; batches once they are allowed.
+  void Start();
+  // Lets `batches` more be sent.
+  void Allow(uint64_t batches) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // After on_done. From sent to acknowledged, by batch.
+  const std::vector<float>& latencies_ms() const { return latencies_ms_; }
+
+  void OnWriteDone(bool ok) override;
+  void OnReadDone(bool ok) override;
+  void OnDone(const grpc::Status& status) override;
+
+ private:
+  // Starts the next write, or the end of the stream, if it is due and nothing is in the way.
+  void WriteOn() ABSL_LOCKS_EXCLUDED(mutex_);
+  const grpc::ByteBuffer* NextMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Acknowledged(uint64_t durable_sequence) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const LoadAgentOptions options_;
+  const AgentMessages messages_;
+  const std::function<void()> on_ready_;
+  const std::function<void(const std::string&)> on_done_;
+  grpc::ClientContext context_;
+  std::shared_ptr<grpc::Channel> channel_;
+  std::unique_ptr<grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>> stub_;
+  grpc::ByteBuffer read_buffer_;
+  std::vector<float> latencies_ms_;
+
+  absl::Mutex mutex_;
+  bool started_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool broken_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t layouts_sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t allowed_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<double> sent_at_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacho::bench

@@ -1,0 +1,42 @@
+// A keep-alive HTTP connection that sends prepared requests, one after the answer to the other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tacho::bench {
+
+// One thread at a time. Problems end the process: a benchmark that lost requests has no result.
+class PostConnection {
+ public:
+  PostConnection(uint16_t port, std::vector<std::string> posts);
+  PostConnection(PostConnection&& other) noexcept;
+  PostConnection(const PostConnection&) = delete;
+  ~PostConnection();
+
+  int fd() const { return fd_; }
+  bool done() const { return answered_ == posts_.size(); }
+  const std::vector<float>& latencies_ms() const { return latencies_ms_; }
+
+  // Lets `requests` more be sent; the first is sent at once if no answer is awaited.
+  void Allow(uint64_t requests);
+  // The socket can be read or written.
+  void OnReady();
+
+ private:
+  void SendMore();
+  void Receive();
+
+  int fd_;
+  std::vector<std::string> posts_;
+  uint64_t allowed_ = 0;
+  uint64_t answered_ = 0;
+  bool awaiting_ = false;  // posts_[answered_] is on its way.
+  size_t sent_bytes_ = 0;  // Of it.
+  double sent_at_ = 0;
+  std::string answer_;
+  std::vector<float> latencies_ms_;
+};
+
+}  // namespace tacho::bench
