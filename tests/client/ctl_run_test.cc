@@ -88,7 +88,7 @@ class CtlRunTest : public ::testing::Test {
     attempt.set_last_seen_unix_ns(kStart + 90 * kSecond);
     attempt.set_first_step(0);
     attempt.set_last_step(900);
-    (*attempt.mutable_attributes())["planned_steps"] = "1000";
+    (*attempt.mutable_attributes())["planned_steps"] = "1001";
     fake_.job.add_metrics()->set_name("accuracy");
     fake_.job.add_metrics()->set_name("loss");
     AddTask(0, 900, 90);
@@ -268,7 +268,7 @@ TEST_F(CtlRunTest, StatusShowsProgressAndWhoIsBehind) {
   MakeRunningJob();
   EXPECT_EQ(Run({"status", "bert"}), kOk) << Err();
   EXPECT_THAT(Out(), AllOf(HasSubstr("reporting, last sample 10s ago"),
-                           HasSubstr("step 900 of 1000 (90.0 %), 10 steps/s, about 10s to go"),
+                           HasSubstr("step 900 of 1001 (90.0 %), 10 steps/s, about 10s to go"),
                            HasSubstr("0.25"), HasSubstr("behind by 20"), Not(HasSubstr("SILENT"))));
   EXPECT_THAT(fake_.latest_request.selector().metrics(), ::testing::ElementsAre("loss"));
 }
