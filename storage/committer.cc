@@ -4,7 +4,7 @@
 #include <bit>
 #include <utility>
 
-#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -16,6 +16,10 @@ namespace {
 
 // What a request weighs in the queue besides its entry.
 constexpr uint64_t kRequestOverhead = 256;
+
+// An agent sends two lanes at most, so its durable sequences have few holes. More would let it make
+// the set, and every write of it, as large as it likes.
+constexpr size_t kMaxAheadRanges = 1024;
 
 uint64_t WeightOf(const Committer::Request& request) {
   return request.entry.size() + kRequestOverhead;
@@ -128,6 +132,12 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
       set = FindSet(key, &staged);
       if (set->Contains(request.origin.sequence)) {
         ++staged.repeats;
+        continue;
+      }
+      if (set->ahead().size() >= kMaxAheadRanges && !set->Contains(request.origin.sequence - 1)) {
+        staged.results[i] = absl::InvalidArgumentError(
+            absl::StrCat("sequence ", request.origin.sequence, ": more than ", kMaxAheadRanges,
+                         " holes in this agent's sequences; send them in order within a lane"));
         continue;
       }
     }

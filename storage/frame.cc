@@ -117,7 +117,8 @@ absl::StatusOr<ValueColumnHeader> DecodeValueColumnHeader(int64_t first_time_ns,
   ValueColumnHeader header;
   header.layout = in.Varint();
   const uint64_t rows = in.Varint();
-  header.last_time_ns = first_time_ns + UnZigZag(in.Varint());
+  header.last_time_ns = static_cast<int64_t>(static_cast<uint64_t>(first_time_ns) +
+                                             static_cast<uint64_t>(UnZigZag(in.Varint())));
   header.stats.count = static_cast<uint32_t>(in.Varint());
   header.stats.non_finite = static_cast<uint32_t>(in.Varint());
   header.stats.min = ReadDouble(&in);

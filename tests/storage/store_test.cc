@@ -112,6 +112,18 @@ TEST_F(StoreTest, ARepeatedSequenceIsStoredOnceAndAcknowledgedAgain) {
   EXPECT_EQ(store_->Stats().batches_repeated, 1u);
 }
 
+TEST_F(StoreTest, AnAgentThatLeavesHolesEverywhereIsRefused) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  absl::Status status;
+  uint64_t sequence = 1;
+  for (; sequence < 10'000 && status.ok(); sequence += 2) {
+    status = Append(layout, {static_cast<int64_t>(sequence)}, {0}, {1}, {"agent", 1, sequence});
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_TRUE(Append(layout, {2}, {0}, {1}, {"agent", 1, 2}).ok()) << "filling a hole helps";
+  EXPECT_TRUE(Append(layout, {1}, {0}, {1}, {"another", 1, 1}).ok());
+}
+
 TEST_F(StoreTest, AGapCountsAsDurableAndIsRecorded) {
   const Origin origin{"agent", 7, 10};
   ASSERT_TRUE(Wait([&](AppendDone done) {
@@ -216,7 +228,8 @@ TEST_F(StoreTest, ASeriesWithoutValueInTheNewestRowShowsItsLastOneWithItsOwnTime
   const LayoutPtr layout = Register(Definition("job", {"loss", "accuracy", "never"}));
   const absl::Time begin = now_;
   ASSERT_TRUE(
-      Append(layout, {10, 20, 30}, {1, 2, 3}, {1, 0.5, stale, 2, 0.6, stale, 3, stale, stale}).ok());
+      Append(layout, {10, 20, 30}, {1, 2, 3}, {1, 0.5, stale, 2, 0.6, stale, 3, stale, stale})
+          .ok());
   now_ += absl::Seconds(5);
   ASSERT_TRUE(Append(layout, {40, 35}, {4, 3}, {4, stale, stale, 9, stale, stale}).ok());
   store_->VisitLatestRows([&](const LatestRow& row) {

@@ -1,0 +1,72 @@
+// Everything that storage decodes from disk, over any bytes: refused or decoded, never a crash, and
+// what is decoded is encoded back to something that decodes the same.
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "storage/column_codec.h"
+#include "storage/event_record.h"
+#include "storage/frame.h"
+#include "storage/keys.h"
+#include "storage/rows_entry.h"
+#include "storage/sequence_set.h"
+
+namespace tacho::storage {
+namespace {
+
+void Expect(bool holds) {
+  if (!holds) std::abort();
+}
+
+void FuzzColumns(size_t count, absl::string_view bytes) {
+  std::vector<double> values;
+  if (ColumnCodec::DecodeValues(bytes, count, &values).ok()) {
+    std::string again;
+    ColumnCodec::EncodeValues(values, &again);
+    std::vector<double> same;
+    Expect(ColumnCodec::DecodeValues(again, count, &same).ok());
+    Expect(values.empty() ||
+           std::memcmp(values.data(), same.data(), values.size() * sizeof(double)) == 0);
+  }
+  std::vector<int64_t> integers;
+  if (ColumnCodec::DecodeIntegers(bytes, count, &integers).ok()) {
+    std::string again;
+    ColumnCodec::EncodeIntegers(integers, &again);
+    std::vector<int64_t> same;
+    Expect(ColumnCodec::DecodeIntegers(again, count, &same).ok());
+    Expect(integers == same);
+  }
+}
+
+void FuzzRecords(absl::string_view bytes) {
+  if (const auto set = SequenceSet::Decode(bytes)) {
+    Expect(SequenceSet::Decode(set->Encode()) == set);
+  }
+  if (const auto event = DecodeEvent(bytes)) Expect(DecodeEvent(EncodeEvent(*event)) == event);
+  if (const auto entry = DecodeRowsEntry(bytes)) {
+    Expect(entry->values.size() == entry->rows * entry->columns * sizeof(double));
+    for (size_t row = 0; row < entry->rows; ++row) {
+      static_cast<void>(entry->Time(row));
+      static_cast<void>(entry->Step(row));
+    }
+  }
+  if (const auto key = ValueColumnKey::Decode(bytes)) Expect(key->Encode() == bytes);
+  static_cast<void>(DecodeValueColumnHeader(0, bytes));
+}
+
+}  // namespace
+}  // namespace tacho::storage
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size < 2) return 0;
+  const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
+  // The number of values is not in a column: the first two bytes say what is asked for.
+  const size_t count = data[0] + (size_t{data[1]} << 8) % 4096;
+  tacho::storage::FuzzColumns(count, bytes.substr(2));
+  tacho::storage::FuzzRecords(bytes.substr(2));
+  static_cast<void>(tacho::storage::DecodeTimeColumn(bytes.substr(2)));
+  return 0;
+}
