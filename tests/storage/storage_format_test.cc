@@ -92,7 +92,7 @@ class StorageFormatTest : public StoreFixture {
     constexpr int64_t kSecond = 1'000'000'000;
     const double none = std::bit_cast<double>(kStaleMarkerBits);
     ASSERT_TRUE(Append(layout, {kStart, kStart + kSecond, kStart + 2 * kSecond}, {7, 8, 9},
-                       {0.5, 0.001, 0.25, none, 0.375, none}, {"a1", 0x0102030405060708, 2})
+                       {2.31, 0.001, 1.87, none, 1.52, none}, {"a1", 0x0102030405060708, 2})
                     .ok());
     ASSERT_TRUE(Wait([&](AppendDone done) {
                   Event event;
