@@ -23,6 +23,9 @@
 namespace tacho::storage {
 namespace {
 
+// Under which events are kept that belong to no job.
+constexpr JobId kNoJob = 0;
+
 // How often old days are looked for.
 constexpr absl::Duration kRetentionRound = absl::Minutes(10);
 
@@ -244,10 +247,13 @@ void DurableStore::AppendGap(const Origin& origin, SequenceRange lost, uint64_t 
   event.fields = {{"rows", absl::StrCat(rows)},
                   {"first_sequence", absl::StrCat(lost.first)},
                   {"last_sequence", absl::StrCat(lost.last)}};
+  const bool only_itself = lost == SequenceRange{origin.sequence, origin.sequence};
   committer_.Enqueue({.origin = origin,
                       .stage =
-                          [this, event](rocksdb::WriteBatch* write) {
-                            write->Put(database_->events, EventKey(0, event.time_ns, next_event_++),
+                          [this, event, only_itself](rocksdb::WriteBatch* write) {
+                            if (only_itself) return absl::OkStatus();
+                            write->Put(database_->events,
+                                       EventKey(kNoJob, event.time_ns, next_event_++),
                                        EncodeEvent(event));
                             return absl::OkStatus();
                           },
@@ -320,7 +326,7 @@ absl::StatusOr<std::optional<LatestSample>> DurableStore::Latest(const SeriesPtr
 absl::StatusOr<std::vector<Event>> DurableStore::Events(absl::string_view job, int64_t begin_ns,
                                                         int64_t end_ns) const {
   std::vector<Event> out;
-  const auto id = job.empty() ? std::optional<JobId>(0) : index_.FindJob(job);
+  const auto id = job.empty() ? std::optional<JobId>(kNoJob) : index_.FindJob(job);
   if (!id) return out;
   const std::unique_ptr<rocksdb::Iterator> it(
       database_->db->NewIterator(rocksdb::ReadOptions(), database_->events));
@@ -390,7 +396,12 @@ absl::Status DurableStore::EnforceRetention() {
   if (*dropped > 0) Log(absl::StrCat("retention: dropped ", *dropped, " days"));
   const int64_t kept_from_ns = DayOf(cutoff_ns) * kDayNs;
   return OnCommitter([this, kept_from_ns](rocksdb::WriteBatch* write) {
-    for (const auto& [id, name] : index_.Jobs()) {
+    auto jobs = index_.Jobs();
+    jobs.emplace_back(kNoJob, "");
+    for (const auto& [id, name] : jobs) {
+      write->DeleteRange(database_->events, EventKey(id, INT64_MIN, 0),
+                         EventKey(id, kept_from_ns, 0));
+      if (id == kNoJob) continue;
       const Extent extent = jobs_.Summarise(id).extent;
       // A job of which no row has come yet has only events or attributes: it stays.
       if (extent.first_time_ns > extent.last_time_ns) continue;

@@ -138,6 +138,33 @@ TEST_F(StoreTest, AGapCountsAsDurableAndIsRecorded) {
   EXPECT_EQ(events->front().fields.at("rows"), "90");
 }
 
+TEST_F(StoreTest, AMessageOfWhichNothingIsStoredLeavesNoTraceButItsSequence) {
+  ASSERT_TRUE(Wait([&](AppendDone done) {
+                store_->AppendGap({"agent", 7, 1}, {1, 1}, 5, "refused", std::move(done));
+              }).ok());
+  EXPECT_EQ(store_->DurableSequences("agent", 7).watermark(), 1u);
+  EXPECT_THAT(*store_->Events("", INT64_MIN, INT64_MAX), IsEmpty());
+}
+
+TEST_F(StoreTest, OldEventsLeaveWithTheirDays) {
+  options_.retention = absl::Hours(48);
+  Reopen();
+  const int64_t today = DayOf(absl::ToUnixNanos(now_)) * kDayNs;
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  ASSERT_TRUE(Append(layout, {today}, {1}, {1}).ok());
+  for (const int64_t time : {today - 5 * kDayNs, today}) {
+    Event event;
+    event.source.job = "job";
+    event.time_ns = time;
+    ASSERT_TRUE(
+        Wait([&](AppendDone done) { store_->AppendEvent({}, event, std::move(done)); }).ok());
+  }
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  const auto events = store_->Events("job", INT64_MIN, INT64_MAX);
+  ASSERT_THAT(*events, SizeIs(1));
+  EXPECT_EQ(events->front().time_ns, today);
+}
+
 TEST_F(StoreTest, EventsAndAttributesComeBackAfterReopening) {
   Event event;
   event.source = {"job", 2, 1, "host-2"};
