@@ -10,6 +10,7 @@
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/filter_policy.h"
+#include "rocksdb/iterator.h"
 #include "rocksdb/table.h"
 #include "storage/journal.h"
 #include "storage/keys.h"
@@ -84,16 +85,32 @@ absl::Status CreateDirectories(const StoreOptions& options) {
   return absl::UnavailableError(absl::StrCat("create ", options.path, ": ", error.message()));
 }
 
-absl::Status CheckFormat(rocksdb::DB* db, bool is_new) {
-  if (is_new) {
-    rocksdb::WriteOptions synced;
-    synced.sync = true;
-    return FromRocksDb(db->Put(synced, kFormatKey, absl::StrCat(kFormatVersion)),
-                       "write the format version");
+// Nothing in any of the column families.
+absl::StatusOr<bool> IsEmpty(rocksdb::DB* db,
+                             const std::vector<rocksdb::ColumnFamilyHandle*>& families) {
+  for (rocksdb::ColumnFamilyHandle* family : families) {
+    const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions(), family));
+    it->SeekToFirst();
+    if (it->Valid()) return false;
+    if (!it->status().ok()) return FromRocksDb(it->status(), "look for records");
   }
+  return true;
+}
+
+absl::Status CheckFormat(rocksdb::DB* db,
+                         const std::vector<rocksdb::ColumnFamilyHandle*>& families) {
   std::string text;
   const rocksdb::Status status = db->Get(rocksdb::ReadOptions(), kFormatKey, &text);
   if (status.IsNotFound()) {
+    // New, or left by a process that ended before its first write.
+    const auto is_empty = IsEmpty(db, families);
+    if (!is_empty.ok()) return is_empty.status();
+    if (*is_empty) {
+      rocksdb::WriteOptions synced;
+      synced.sync = true;
+      return FromRocksDb(db->Put(synced, kFormatKey, absl::StrCat(kFormatVersion)),
+                         "write the format version");
+    }
     return absl::FailedPreconditionError(
         "the directory holds a RocksDB database that is not Tachograph's: choose another");
   }
@@ -123,7 +140,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
 
   std::vector<std::string> names;
   // Fails if there is no database yet, and then also if it cannot be read, which Open() tells.
-  const bool is_new = !rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).ok();
+  rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).PermitUncheckedError();
   for (const char* name : {"default", Journal::kColumnFamily, "index", "state", "events"}) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   }
@@ -152,7 +169,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
      : names[i] == "events"             ? database->events
                                         : database->default_family) = handles[i];
   }
-  if (absl::Status format = CheckFormat(db, is_new); !format.ok()) return format;
+  if (absl::Status format = CheckFormat(db, handles); !format.ok()) return format;
   return database;
 }
 

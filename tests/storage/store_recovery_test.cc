@@ -135,6 +135,23 @@ TEST_F(StoreRecoveryTest, AnotherFormatVersionIsRefusedByNumber) {
   EXPECT_NE(store.status().ToString().find("99"), std::string::npos);
 }
 
+TEST_F(StoreRecoveryTest, ADatabaseWithoutFormatIsTakenIfItIsEmptyAndRefusedIfNot) {
+  for (const bool is_empty : {true, false}) {
+    options_.path = (root_ / (is_empty ? "empty" : "foreign")).string();
+    rocksdb::Options create;
+    create.create_if_missing = true;
+    rocksdb::DB* raw = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(create, options_.path, &raw).ok());
+    if (!is_empty) {
+      ASSERT_TRUE(raw->Put({}, "key", "of another program").ok());
+    }
+    delete raw;
+    const auto store = Store::Open(options_);
+    EXPECT_EQ(store.status().code(),
+              is_empty ? absl::StatusCode::kOk : absl::StatusCode::kFailedPrecondition);
+  }
+}
+
 TEST_F(StoreRecoveryTest, ADirectoryInUseIsRefused) {
   const auto second = Store::Open(options_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << second.status();
