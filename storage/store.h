@@ -89,16 +89,17 @@ struct StoreStats {
   uint64_t pending_compaction_bytes = 0;
 };
 
-// What a layout has shown last since Open() (or in the journal that was found then). Its series need
-// not share a row: one that is recorded every hundredth step has its newest value here all the same.
+// What a layout has shown last since Open() (or in the journal that was found then). Its series
+// need not share a row: one that is recorded every hundredth step has its newest value here all the
+// same.
 struct LatestRow {
   const Layout* layout = nullptr;
   // Of the newest row.
   int64_t time_ns = 0;
   int64_t step = kNoStep;
   absl::Time received;  // By StoreOptions::now, when the row was appended or recovered.
-  // One a column: its newest value, the time of the row that had it, and when that was received. The
-  // value is the stale marker if no row has had one.
+  // One a column: its newest value, the time of the row that had it, and when that was received.
+  // The value is the stale marker if no row has had one.
   std::span<const double> values;
   std::span<const int64_t> value_times;
   std::span<const absl::Time> value_received;
@@ -152,9 +153,9 @@ class Store {
   virtual void AppendEvent(const Origin& origin, const Event& event, AppendDone done) = 0;
   virtual void AppendAttributes(const Origin& origin, const Attributes& attributes,
                                 AppendDone done) = 0;
-  // Marks sequences that will never come as durable, and records the loss as an event "data_lost" of
-  // the job without a name. A message of which nothing is to be stored names its own sequence: that
-  // is no loss, and nothing is recorded.
+  // Marks sequences that will never come as durable, and records the loss as an event "data_lost"
+  // of the job without a name. A message of which nothing is to be stored names its own sequence:
+  // that is no loss, and nothing is recorded.
   virtual void AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows,
                          absl::string_view reason, AppendDone done) = 0;
 

@@ -49,8 +49,8 @@ struct StreamContext {
 // Thread-safe where it says so. Owns itself until gRPC is done with it; the store's callbacks and
 // the pacer may keep it longer, and find it finished.
 class AgentStream final : public ByteStreamReactor,
-                            public Paced,
-                            public std::enable_shared_from_this<AgentStream> {
+                          public Paced,
+                          public std::enable_shared_from_this<AgentStream> {
  public:
   // `stream` is unique among live streams.
   static std::shared_ptr<AgentStream> Start(const StreamContext* context, uint64_t stream);

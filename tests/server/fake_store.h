@@ -55,9 +55,10 @@ class FakeStore : public storage::Store {
   void AddSamples(const storage::SeriesPtr& series, std::vector<FakeSample> samples) {
     auto& all = entries_[series->id - 1].samples;
     all.insert(all.end(), samples.begin(), samples.end());
-    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+    const auto before = [](const FakeSample& a, const FakeSample& b) {
       return std::tie(a.time_ns, a.attempt, a.step) < std::tie(b.time_ns, b.attempt, b.step);
-    });
+    };
+    if (!std::is_sorted(all.begin(), all.end(), before)) std::sort(all.begin(), all.end(), before);
   }
   void AddEvent(storage::Event event) { events_.push_back(std::move(event)); }
   // A row that VisitLatestRows() shows.

@@ -109,10 +109,12 @@ TEST(EntryOf, IsTheAverageForTheOthers) {
 TEST(Fold, RefusesMorePlacesThanItMayHold) {
   Fold fold(v1::AGGREGATE_FUNCTION_SUM);
   absl::Status status;
-  for (int64_t step = 0; status.ok() && step <= static_cast<int64_t>(kMaxPlaces); ++step) {
+  int64_t step = 0;
+  // No assertion in the loop: two million of them take seconds.
+  for (; status.ok() && step <= static_cast<int64_t>(kMaxPlaces); ++step) {
     status = fold.AddAtStep({step, step, 0, 1});
-    ASSERT_EQ(status.ok(), step < static_cast<int64_t>(kMaxPlaces));
   }
+  EXPECT_EQ(step, static_cast<int64_t>(kMaxPlaces) + 1);
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("range of steps"));
 }

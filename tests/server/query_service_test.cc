@@ -46,6 +46,9 @@ class QueryServiceTest : public testing::Test {
     stub_ = v1::Query::NewStub(grpc::CreateChannel("127.0.0.1:" + std::to_string(port),
                                                    grpc::InsecureChannelCredentials()));
   }
+  // Samples of 24 bytes, against windows that grow to 8 MiB.
+  static constexpr int kMoreThanFlowControlHolds = 1'000'000;
+
   void AddSeries(int samples) {
     std::vector<FakeSample> all(samples);
     for (int i = 0; i < samples; ++i) all[i] = {i, i, 0, 0.5 * i};
@@ -159,7 +162,7 @@ TEST_F(QueryServiceTest, RefusesMoreThanItMayRunAndSaysWhenToRetry) {
 
 TEST_F(QueryServiceTest, AClientThatGoesAwayFreesItsSlot) {
   store_.block_size = 10'000;
-  AddSeries(3'000'000);
+  AddSeries(kMoreThanFlowControlHolds);
   options_.limits.set_max_concurrent(1);
   Start();
   {
@@ -176,8 +179,8 @@ TEST_F(QueryServiceTest, AClientThatGoesAwayFreesItsSlot) {
 
 TEST_F(QueryServiceTest, AClientThatDoesNotReadIsCutOffAtTheDeadline) {
   store_.block_size = 10'000;
-  AddSeries(3'000'000);  // Far more than the windows of flow control hold.
-  options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(1)));
+  AddSeries(kMoreThanFlowControlHolds);
+  options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(2)));
   options_.limits.set_max_concurrent(1);
   Start();
   grpc::ClientContext context;
