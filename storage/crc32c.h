@@ -1,4 +1,5 @@
-// CRC-32C (Castagnoli): the checksum of everything stored, and of TFRecord files.
+// CRC-32C (Castagnoli): the checksum of journal entries. docs/decisions/0005 says why the client
+// library has its own.
 #pragma once
 
 #include <cstdint>
