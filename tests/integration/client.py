@@ -1,0 +1,164 @@
+"""Talks to the collector through its public gRPC API, as any program may."""
+import queue
+import struct
+import threading
+
+import harness  # First: it makes the stubs importable.
+import grpc
+from tacho.v1 import ingest_pb2, ingest_pb2_grpc, query_pb2, query_pb2_grpc, types_pb2
+
+STALE_BITS = 0x7FF0000000000002
+_END = object()
+# Messages of an answer are about 1 MiB; the default limit of 4 MiB is nearer than it need be.
+_OPTIONS = [("grpc.max_receive_message_length", 64 << 20), ("grpc.use_local_subchannel_pool", 1)]
+
+
+def bits(value):
+    return struct.unpack("<Q", struct.pack("<d", value))[0]
+
+
+def double(pattern):
+    return struct.unpack("<d", struct.pack("<Q", pattern))[0]
+
+
+class Stream:
+    """One ingest stream. Sends in the caller's thread, reads in its own."""
+
+    def __init__(self, address, agent_id, generation, first_sequence):
+        self._out = queue.Queue()
+        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._changed = threading.Condition()
+        self.welcome = None
+        self.durable = 0
+        self._ahead = []
+        self.rejects = []
+        self.error = None
+        self.ended = False
+        hello = ingest_pb2.Hello(
+            agent_id=agent_id, spool_generation=generation, first_sequence=first_sequence
+        )
+        self.send(ingest_pb2.ClientMessage(hello=hello))
+        self._call = ingest_pb2_grpc.IngestStub(self._channel).Stream(iter(self._next, _END))
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def _next(self):
+        return self._out.get()
+
+    def _read(self):
+        try:
+            for message in self._call:
+                with self._changed:
+                    self._take(message)
+                    self._changed.notify_all()
+        except grpc.RpcError as error:
+            self.error = error
+        with self._changed:
+            self.ended = True
+            self._changed.notify_all()
+
+    def _take(self, message):
+        progress = None
+        if message.HasField("welcome"):
+            progress = self.welcome = message.welcome
+        elif message.HasField("ack"):
+            progress = message.ack
+            self.rejects.extend(message.ack.rejects)
+        if progress is not None:
+            self.durable = max(self.durable, progress.durable_sequence)
+            self._ahead = [(r.first, r.last) for r in progress.durable_ahead]
+
+    def send(self, message):
+        self._out.put(message)
+
+    def wait(self, condition, what, timeout_s=harness.PATIENCE_S):
+        """False if the stream ended before the condition came true."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: condition() or self.ended, timeout_s):
+                raise AssertionError(f"after {timeout_s:.0f} s still not: {what}")
+            return bool(condition())
+
+    def welcomed(self):
+        return self.wait(lambda: self.welcome is not None, "Welcome")
+
+    def wait_durable(self, sequence):
+        return self.wait(lambda: self.durable >= sequence, f"{sequence} durable")
+
+    def is_durable(self, sequence):
+        with self._changed:
+            return sequence <= self.durable or any(a <= sequence <= b for a, b in self._ahead)
+
+    def close(self):
+        self._out.put(_END)
+        self._call.cancel()
+        self._reader.join()
+        self._channel.close()
+
+
+def layout(layout_id, job, host, metrics, task=None, attempt=0, has_steps=False):
+    source = types_pb2.Source(job=job, host=host, attempt=attempt, task=task)
+    series = [
+        ingest_pb2.Layout.Series(
+            metric=types_pb2.Metric(name=name, type=types_pb2.METRIC_TYPE_GAUGE, unit=unit)
+        )
+        for name, unit in metrics
+    ]
+    message = ingest_pb2.Layout(id=layout_id, source=source, has_steps=has_steps, series=series)
+    return ingest_pb2.ClientMessage(layout=message)
+
+
+def batch(sequence, layout_id, times, values, steps=()):
+    message = ingest_pb2.Batch(
+        sequence=sequence, layout=layout_id, times_unix_ns=times, values=values, steps=steps
+    )
+    return ingest_pb2.ClientMessage(batch=message)
+
+
+class Query:
+    """The query service. Answers are plain dicts and tuples."""
+
+    def __init__(self, address):
+        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self.stub = query_pb2_grpc.QueryStub(self._channel)
+
+    def close(self):
+        self._channel.close()
+
+    def jobs(self):
+        return {j.name: j for j in self.stub.ListJobs(query_pb2.ListJobsRequest(page_size=10000)).jobs}
+
+    def range(self, job, *metrics):
+        """{(metric, task, host): [(time, step, attempt, bits)]} of every raw sample; job absent: {}."""
+        request = query_pb2.RangeRequest(selector=query_pb2.Selector(job=job, metrics=metrics))
+        found, samples = {}, None
+        try:
+            for piece in self.stub.Range(request, timeout=harness.PATIENCE_S):
+                if piece.HasField("series"):
+                    info = piece.series
+                    task = info.task if info.HasField("task") else None
+                    key = (info.metric.name, task, info.host)
+                    if key in found:
+                        raise AssertionError(f"series {key} came twice")
+                    samples = found[key] = []
+                samples.extend(_points(piece.points))
+        except grpc.RpcError as error:
+            if error.code() != grpc.StatusCode.NOT_FOUND:
+                raise
+        return found
+
+    def latest(self, job, *metrics):
+        request = query_pb2.LatestRequest(selector=query_pb2.Selector(job=job, metrics=metrics))
+        return [s for answer in self.stub.Latest(request) for s in answer.samples]
+
+    def events(self, job):
+        request = query_pb2.ListEventsRequest(job=job)
+        return [e for answer in self.stub.ListEvents(request) for e in answer.events]
+
+
+def _points(points):
+    count = len(points.times_unix_ns)
+    steps = points.steps or [None] * count
+    attempts = points.attempts or [0] * count
+    # Packed once: a loop over struct.unpack would dominate the test.
+    patterns = struct.unpack(f"<{count}Q", struct.pack(f"<{count}d", *points.values))
+    return list(zip(points.times_unix_ns, steps, attempts, patterns, strict=True))

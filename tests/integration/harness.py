@@ -1,0 +1,235 @@
+"""Starts the real programs for a test and stops them again.
+
+Where things are comes from the environment, set by CMakeLists.txt: TACHO_COLLECTOR, TACHO_AGENT,
+TACHO_CTL, TACHO_TRAIN (programs), TACHO_STUBS (generated Python), TACHO_SHARED_DATA (real data).
+"""
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.error
+import urllib.request
+
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
+sys.path.insert(0, os.environ.get("TACHO_STUBS", "."))
+
+SKIPPED = 77  # SKIP_RETURN_CODE in CMakeLists.txt.
+# Generous: two busy cores and a debug build. Every wait ends as soon as its condition holds.
+PATIENCE_S = 60.0
+_REPOSITORY = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def shared_data(folder):
+    """The folder's path; skips the test where the data is not there."""
+    root = os.environ.get("TACHO_SHARED_DATA") or os.path.join(_REPOSITORY, "..", "shared", "data")
+    path = os.path.join(root, folder)
+    if not os.path.isdir(path):
+        raise unittest.SkipTest(f"no {folder} in TACHO_SHARED_DATA or ../shared/data")
+    return path
+
+
+def wait_until(condition, what, timeout_s=PATIENCE_S, pause_s=0.05):
+    """Returns the first true value of condition(); fails after timeout_s."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"after {timeout_s:.0f} s still not: {what}")
+        time.sleep(pause_s)
+
+
+def free_port():
+    import socket
+
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def http_get(url, headers=None, timeout_s=10):
+    """(status, headers, body); a refusal is an answer too."""
+    request = urllib.request.Request(url, headers=headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_s) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as refusal:
+        return refusal.code, refusal.headers, refusal.read()
+
+
+class Program:
+    """One process. Dies with the test, whatever happens to it."""
+
+    def __init__(self, arguments, log, env=None, stdout=None):
+        self.arguments = arguments
+        self.log = log
+        with open(log, "ab") as sink:
+            self.process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--"] + arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout or sink,
+                stderr=sink,
+                env={**os.environ, **(env or {})},
+            )
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self, timeout_s=PATIENCE_S):
+        """SIGTERM, then the exit code."""
+        if self.alive():
+            self.process.send_signal(signal.SIGTERM)
+        return self.wait(timeout_s)
+
+    def wait(self, timeout_s=PATIENCE_S):
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"{self.arguments[0]} did not end in {timeout_s} s\n{self.tail()}")
+
+    def tail(self, size=4000):
+        with open(self.log, "rb") as log:
+            return log.read()[-size:].decode(errors="replace")
+
+
+class Collector:
+    """tacho-collector on loopback. Ports stay the same over restarts."""
+
+    def __init__(self, directory, config="", path=None):
+        self.directory = directory
+        self.path = path or os.path.join(directory, "data")
+        self.log = os.path.join(directory, "collector.log")
+        self.config = os.path.join(directory, "collector.yaml")
+        self.grpc = self.http = 0
+        self.program = None
+        with open(self.config, "w") as file:
+            file.write(config)
+
+    def arguments(self, port_file):
+        return [
+            os.environ["TACHO_COLLECTOR"], "--config", self.config, "--data", self.path,
+            "--grpc", f"127.0.0.1:{self.grpc}", "--http", f"127.0.0.1:{self.http}",
+            "--port-file", port_file,
+        ]  # fmt: skip
+
+    def start(self):
+        port_file = os.path.join(self.directory, "ports.json")
+        if os.path.exists(port_file):
+            os.remove(port_file)
+        self.program = Program(self.arguments(port_file), self.log)
+        wait_until(lambda: os.path.exists(port_file) or not self.program.alive(), "ports known")
+        if not self.program.alive():
+            raise AssertionError("the collector did not start:\n" + self.program.tail())
+        with open(port_file) as file:
+            ports = json.load(file)
+        self.grpc, self.http = ports["grpc"], ports["http"]
+        return self
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.grpc}"
+
+    def url(self, path):
+        return f"http://127.0.0.1:{self.http}{path}"
+
+    def kill(self):
+        self.program.kill()
+
+    def stop(self):
+        return self.program.stop()
+
+
+class Agent:
+    """tacho-agent; its spool outlives it."""
+
+    def __init__(self, directory, collector, sources, agent_id="agent-1"):
+        self.log = os.path.join(directory, agent_id + ".log")
+        self.config = os.path.join(directory, agent_id + ".yaml")
+        self.program = None
+        with open(self.config, "w") as file:
+            file.write(
+                f"collector: {{address: '{collector.address}', backoff_min: 50ms, backoff_max: 500ms}}\n"
+                f"identity: {{agent_id: {agent_id}, host: host-1}}\n"
+                f"spool: {{path: {os.path.join(directory, agent_id + '.spool')}}}\n"
+                f"sources:\n{sources}"
+            )
+
+    def start(self):
+        self.program = Program([os.environ["TACHO_AGENT"], "--config", self.config], self.log)
+        return self
+
+    def kill(self):
+        self.program.kill()
+
+    def stop(self):
+        return self.program.stop()
+
+
+def tachoctl(collector_address, *arguments, env=None):
+    """The finished process, with text output."""
+    return subprocess.run(
+        [os.environ["TACHO_CTL"], *arguments],
+        env={**os.environ, "TACHO_ADDRESS": collector_address, "TZ": "UTC", **(env or {})},
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+
+
+class TestCase(unittest.TestCase):
+    """A directory, a seed and programs for one test."""
+
+    maxDiff = 2000
+
+    def setUp(self):
+        self.directory = tempfile.mkdtemp(prefix="tacho-test-")
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.seed = int(os.environ.get("TACHO_SEED") or random.SystemRandom().randrange(1 << 32))
+        self.random = random.Random(self.seed)
+
+    def started(self, program):
+        """Starts a Collector, an Agent or takes a running Program; it is killed after the test."""
+        if hasattr(program, "start"):
+            program.start()
+        self.addCleanup(lambda: getattr(program, "program", program).kill())
+        return program
+
+
+class ShowingResult(unittest.TextTestResult):
+    """Prints the tail of every program's log with a failure, while the files are still there."""
+
+    def _show(self, test):
+        directory = getattr(test, "directory", None)
+        if not directory or not os.path.isdir(directory):
+            return
+        print(f"\nTACHO_SEED={test.seed} repeats the random choices", file=sys.stderr)
+        for name in sorted(os.listdir(directory)):
+            if name.endswith(".log"):
+                with open(os.path.join(directory, name), "rb") as log:
+                    text = log.read()[-3000:].decode(errors="replace")
+                print(f"--- {name}\n{text}", file=sys.stderr)
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self._show(test)
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self._show(test)
+
+
+def main():
+    runner = unittest.TextTestRunner(verbosity=2, resultclass=ShowingResult)
+    result = unittest.main(testRunner=runner, exit=False).result
+    if not result.wasSuccessful():
+        sys.exit(1)
+    sys.exit(SKIPPED if result.testsRun and len(result.skipped) == result.testsRun else 0)

@@ -1,0 +1,243 @@
+"""SIGKILL at random moments: what was acknowledged is there afterwards, exactly once."""
+import collections
+import json
+import os
+import threading
+import time
+
+import client
+import harness
+import ring_files
+
+KILLS = 6
+BATCH_ROWS = 20
+METRICS = [("a", "1"), ("b", "1"), ("c", "1")]
+
+
+class Feeder:
+    """An agent of our own: numbered batches of random values, sent again until they are durable.
+
+    `batches` is the model of what must be stored: everything ever sent, since after a cut the rest
+    is sent again.
+    """
+
+    JOB = "fed"
+
+    def __init__(self, random, address):
+        self.random = random
+        self.address = address
+        self.batches = {}  # sequence: (layout, times, steps, values)
+        self.durable = 0
+        self.generation = random.randrange(1, 1 << 64)
+        self.begin_ns = time.time_ns() - 3600 * 10**9
+        self.resent = 0
+
+    def make(self, count):
+        for _ in range(count):
+            sequence = len(self.batches) + 1
+            rows = [sequence * BATCH_ROWS + i for i in range(BATCH_ROWS)]
+            times = [self.begin_ns + row * 1_000_000 for row in rows]
+            self.random.shuffle(times)
+            values = [client.double(self.bits()) for _ in range(BATCH_ROWS * len(METRICS))]
+            self.batches[sequence] = (sequence % 2, times, rows, values)
+
+    def bits(self):
+        """Mostly numbers, sometimes NaN with a payload or infinity; the stale marker never."""
+        if self.random.random() < 0.1:
+            return self.random.choice([0x7FF0000000000000, 0xFFF8000000000123, 0x7FF8000000000000])
+        return client.bits(self.random.gauss(0, 1))
+
+    def session(self, acknowledged):
+        """One stream: sends what is not durable; ends with the stream. True if all is durable."""
+        first = self.durable + 1
+        stream = client.Stream(self.address, "feeder", self.generation, first)
+        try:
+            if not stream.welcomed():
+                return False
+            if stream.durable < self.durable:
+                raise AssertionError(f"{self.durable} was durable, now {stream.durable}")
+            for task in (0, 1):
+                stream.send(client.layout(task, self.JOB, f"host-{task}", METRICS, task, 0, True))
+            pending = [s for s in self.batches if not stream.is_durable(s)]
+            self.resent += len(pending)
+            for sequence in pending:
+                layout, times, steps, values = self.batches[sequence]
+                stream.send(client.batch(sequence, layout, times, values, steps))
+            return stream.wait(lambda: self._note(stream, acknowledged), "all durable")
+        finally:
+            self._note(stream, acknowledged)
+            stream.close()
+
+    def _note(self, stream, acknowledged):
+        self.durable = max(self.durable, stream.durable)
+        acknowledged(self.durable)
+        return self.durable >= len(self.batches)
+
+    def expected(self, last_sequence):
+        """{(metric, task): Counter of (time, step, bits)}"""
+        expected = collections.defaultdict(collections.Counter)
+        for sequence in range(1, last_sequence + 1):
+            layout, times, steps, values = self.batches[sequence]
+            for row, (when, step) in enumerate(zip(times, steps)):
+                for column, (metric, _) in enumerate(METRICS):
+                    pattern = client.bits(values[row * len(METRICS) + column])
+                    expected[metric, layout][when, step, pattern] += 1
+        return expected
+
+
+class CollectorKillTest(harness.TestCase):
+    def setUp(self):
+        super().setUp()
+        print(f"seed {self.seed}")
+        # Small and quick seals, so that kills fall into sealing too.
+        config = "storage: {seal_rows: 64, seal_age: 1s}\nlog: {level: warn}\n"
+        self.collector = self.started(harness.Collector(self.directory, config))
+
+    def stored(self, job):
+        query = client.Query(self.collector.address)
+        try:
+            found = collections.defaultdict(collections.Counter)
+            for (metric, task, _), samples in query.range(job).items():
+                found[metric, task].update((t, step, bits) for t, step, _, bits in samples)
+            return found
+        finally:
+            query.close()
+
+    def expect_acknowledged(self, feeder):
+        """Right after a restart: each acknowledged sample once, and nothing that was never sent."""
+        got = self.stored(feeder.JOB)
+        sent = feeder.expected(len(feeder.batches))
+        for key, samples in feeder.expected(feeder.durable).items():
+            self.assertEqual(samples - got[key], collections.Counter(), f"lost of {key}")
+        for key, samples in got.items():
+            self.assertEqual(samples - sent[key], collections.Counter(), f"too much in {key}")
+
+    def test_stream_resumes_and_nothing_acknowledged_is_lost_or_doubled(self):
+        feeder = Feeder(self.random, self.collector.address)
+        for kill in range(KILLS):
+            feeder.make(self.random.randrange(200, 500))
+            # After a random share of what is pending has been acknowledged.
+            pending = len(feeder.batches) - feeder.durable
+            target = feeder.durable + self.random.randrange(1, pending // 2)
+            reached = threading.Event()
+            done = []
+            thread = threading.Thread(
+                target=lambda: done.append(
+                    feeder.session(lambda durable: durable >= target and reached.set())
+                )
+            )
+            thread.start()
+            self.assertTrue(reached.wait(harness.PATIENCE_S))
+            time.sleep(self.random.choice([0, 0.02 * self.random.random()]))
+            self.collector.kill()
+            thread.join()
+            print(f"kill {kill}: {feeder.durable} of {len(feeder.batches)} batches acknowledged")
+            self.collector.start()
+            self.expect_acknowledged(feeder)
+        self.assertTrue(feeder.session(lambda durable: None))
+        print(f"{feeder.resent - len(feeder.batches)} batches sent again")
+        for _ in range(2):
+            self.assertEqual(self.stored(feeder.JOB), feeder.expected(len(feeder.batches)))
+            self.assertEqual(self.collector.stop(), 0)
+            self.collector.start()
+
+
+class AgentKillTest(harness.TestCase):
+    """A trainer's rings, two tasks, the real agent; collector and agent are killed in between."""
+
+    JOB = "spirals"
+    STEPS = 1500
+
+    def setUp(self):
+        super().setUp()
+        print(f"seed {self.seed}")
+        config = "storage: {seal_rows: 64, seal_age: 1s}\nlog: {level: warn}\n"
+        self.collector = self.started(harness.Collector(self.directory, config))
+        self.rings = os.path.join(self.directory, "rings")
+        os.mkdir(self.rings)
+        sources = (
+            "  host: {enabled: false}\n"
+            f"  rings: {{directory: {self.rings}, poll_interval: 20ms}}\n"
+        )
+        self.agent = self.started(harness.Agent(self.directory, self.collector, sources))
+
+    def train(self, task):
+        """A running trainer, and a link to its ring that stays when the agent deletes the ring."""
+        arguments = [
+            os.environ["TACHO_TRAIN"], "--job", self.JOB, "--task", str(task), "--tasks", "2",
+            "--steps", str(self.STEPS), "--ring-dir", self.rings, "--step-delay-ms", "3",
+        ]  # fmt: skip
+        log = os.path.join(self.directory, f"train-{task}.log")
+        trainer = harness.Program(arguments, log)
+        self.addCleanup(trainer.kill)
+        ring = os.path.join(self.rings, f"{self.JOB}.{task}.{trainer.process.pid}.ring")
+        harness.wait_until(lambda: os.path.exists(ring), "ring made", pause_s=0.01)
+        kept = os.path.join(self.directory, f"kept.{task}")
+        os.link(ring, kept)
+        return trainer, kept
+
+    def kill_while(self, running):
+        """Kills the one or the other, at random, as long as a trainer runs."""
+        kills = []
+        while running():
+            time.sleep(self.random.uniform(0.1, 0.8))
+            victim = self.collector if len(kills) % 2 == 0 else self.agent
+            victim.kill()
+            time.sleep(self.random.uniform(0, 0.5))
+            victim.start()
+            kills.append(type(victim).__name__)
+        return kills
+
+    def stored(self, metric):
+        """{task: [(time, step, bits)]} as tachoctl tells it."""
+        told = harness.tachoctl(self.collector.address, "query", self.JOB, metric, "-o", "json")
+        if told.returncode != 0:
+            return {}
+        return {
+            series["task"]: [
+                (int(s["time_unix_ns"]), s["step"], client.bits(float(s["value"])))
+                for s in series["samples"]
+            ]
+            for series in json.loads(told.stdout)["series"]
+        }
+
+    def test_every_row_that_the_trainers_recorded_is_stored_once(self):
+        trainers = [self.train(task) for task in (0, 1)]
+        kills = self.kill_while(lambda: any(t.alive() for t, _ in trainers))
+        print(f"{kills.count('Collector')} kills of the collector, {kills.count('Agent')} of the agent")
+        self.assertEqual([t.wait() for t, _ in trainers], [0, 0])
+        rings = [ring_files.read(kept) for _, kept in trainers]
+        for metrics, rows in rings:
+            self.assertEqual([row.step for row in rows], list(range(self.STEPS)))
+        # The agent deletes a ring once all of it is delivered.
+        harness.wait_until(lambda: not os.listdir(self.rings), "rings delivered and deleted")
+        self.expect_stored(rings)
+        self.expect_events()
+
+    def expect_stored(self, rings):
+        for column, metric in enumerate(rings[0][0]):
+            expected = {
+                task: sorted(
+                    (row.time_ns, row.step, row.patterns[column])
+                    for row in rows
+                    if column < len(row.patterns) and row.patterns[column] is not None
+                )
+                for task, (_, rows) in enumerate(rings)
+            }
+            wanted = {task: len(samples) for task, samples in expected.items()}
+            harness.wait_until(
+                lambda: {t: len(s) for t, s in self.stored(metric).items()} == wanted,
+                f"{wanted} samples of {metric} by task",
+            )
+            self.assertEqual(self.stored(metric), expected, metric)
+
+    def expect_events(self):
+        query = client.Query(self.collector.address)
+        events = [(e.kind, e.source.task) for e in query.events(self.JOB)]
+        query.close()
+        expected = [("attempt_started", 0), ("attempt_started", 1), ("ended", 0), ("ended", 1)]
+        self.assertEqual(sorted(events), expected)
+
+
+if __name__ == "__main__":
+    harness.main()
