@@ -41,7 +41,7 @@ function(tacho_test name)
     message(FATAL_ERROR "tacho_test(${name}): LABEL unit, integration or crash is missing")
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 60)
+    set(arg_TIMEOUT 120)  # Seconds on a busy machine with two cores; most take milliseconds.
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock_main tacho_build_flags)

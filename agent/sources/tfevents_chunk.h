@@ -12,10 +12,10 @@ namespace tacho::agent {
 
 struct TfeventsChunkLimits {
   // Of the file, read at once. Enough to make a batch worth its overhead, and a few ms of work.
-  uint64_t chunk_bytes = 256 * 1024;
+  uint64_t chunk_bytes = uint64_t{256} << 10;
   // A longer record is skipped unread. An event of scalars has a few hundred bytes; what is this
   // large is a graph or images, and reading it would only cost memory.
-  uint64_t max_payload_bytes = 4 * 1024 * 1024;
+  uint64_t max_payload_bytes = uint64_t{4} << 20;
 };
 
 struct TfeventsChunk {
