@@ -1,5 +1,4 @@
 """SIGKILL at random moments: what was acknowledged is there afterwards, exactly once."""
-import collections
 import json
 import os
 import threading
@@ -8,81 +7,9 @@ import time
 import client
 import harness
 import ring_files
+from feeder import Feeder, expect_acknowledged, stored
 
 KILLS = 6
-BATCH_ROWS = 20
-METRICS = [("a", "1"), ("b", "1"), ("c", "1")]
-
-
-class Feeder:
-    """An agent of our own: numbered batches of random values, sent again until they are durable.
-
-    `batches` is the model of what must be stored: everything ever sent, since after a cut the rest
-    is sent again.
-    """
-
-    JOB = "fed"
-
-    def __init__(self, random, address):
-        self.random = random
-        self.address = address
-        self.batches = {}  # sequence: (layout, times, steps, values)
-        self.durable = 0
-        self.generation = random.randrange(1, 1 << 64)
-        self.begin_ns = time.time_ns() - 3600 * 10**9
-        self.resent = 0
-
-    def make(self, count):
-        for _ in range(count):
-            sequence = len(self.batches) + 1
-            rows = [sequence * BATCH_ROWS + i for i in range(BATCH_ROWS)]
-            times = [self.begin_ns + row * 1_000_000 for row in rows]
-            self.random.shuffle(times)
-            values = [client.double(self.bits()) for _ in range(BATCH_ROWS * len(METRICS))]
-            self.batches[sequence] = (sequence % 2, times, rows, values)
-
-    def bits(self):
-        """Mostly numbers, sometimes NaN with a payload or infinity; the stale marker never."""
-        if self.random.random() < 0.1:
-            return self.random.choice([0x7FF0000000000000, 0xFFF8000000000123, 0x7FF8000000000000])
-        return client.bits(self.random.gauss(0, 1))
-
-    def session(self, acknowledged):
-        """One stream: sends what is not durable; ends with the stream. True if all is durable."""
-        first = self.durable + 1
-        stream = client.Stream(self.address, "feeder", self.generation, first)
-        try:
-            if not stream.welcomed():
-                return False
-            if stream.durable < self.durable:
-                raise AssertionError(f"{self.durable} was durable, now {stream.durable}")
-            for task in (0, 1):
-                stream.send(client.layout(task, self.JOB, f"host-{task}", METRICS, task, 0, True))
-            pending = [s for s in self.batches if not stream.is_durable(s)]
-            self.resent += len(pending)
-            for sequence in pending:
-                layout, times, steps, values = self.batches[sequence]
-                stream.send(client.batch(sequence, layout, times, values, steps))
-            return stream.wait(lambda: self._note(stream, acknowledged), "all durable")
-        finally:
-            self._note(stream, acknowledged)
-            stream.close()
-
-    def _note(self, stream, acknowledged):
-        self.durable = max(self.durable, stream.durable)
-        acknowledged(self.durable)
-        return self.durable >= len(self.batches)
-
-    def expected(self, last_sequence):
-        """{(metric, task): Counter of (time, step, bits)}"""
-        expected = collections.defaultdict(collections.Counter)
-        for sequence in range(1, last_sequence + 1):
-            layout, times, steps, values = self.batches[sequence]
-            for row, (when, step) in enumerate(zip(times, steps)):
-                for column, (metric, _) in enumerate(METRICS):
-                    pattern = client.bits(values[row * len(METRICS) + column])
-                    expected[metric, layout][when, step, pattern] += 1
-        return expected
 
 
 class CollectorKillTest(harness.TestCase):
@@ -92,25 +19,6 @@ class CollectorKillTest(harness.TestCase):
         # Small and quick seals, so that kills fall into sealing too.
         config = "storage: {seal_rows: 64, seal_age: 1s}\nlog: {level: warn}\n"
         self.collector = self.started(harness.Collector(self.directory, config))
-
-    def stored(self, job):
-        query = client.Query(self.collector.address)
-        try:
-            found = collections.defaultdict(collections.Counter)
-            for (metric, task, _), samples in query.range(job).items():
-                found[metric, task].update((t, step, bits) for t, step, _, bits in samples)
-            return found
-        finally:
-            query.close()
-
-    def expect_acknowledged(self, feeder):
-        """Right after a restart: each acknowledged sample once, and nothing that was never sent."""
-        got = self.stored(feeder.JOB)
-        sent = feeder.expected(len(feeder.batches))
-        for key, samples in feeder.expected(feeder.durable).items():
-            self.assertEqual(samples - got[key], collections.Counter(), f"lost of {key}")
-        for key, samples in got.items():
-            self.assertEqual(samples - sent[key], collections.Counter(), f"too much in {key}")
 
     def test_stream_resumes_and_nothing_acknowledged_is_lost_or_doubled(self):
         feeder = Feeder(self.random, self.collector.address)
@@ -133,11 +41,12 @@ class CollectorKillTest(harness.TestCase):
             thread.join()
             print(f"kill {kill}: {feeder.durable} of {len(feeder.batches)} batches acknowledged")
             self.collector.start()
-            self.expect_acknowledged(feeder)
-        self.assertTrue(feeder.session(lambda durable: None))
+            expect_acknowledged(self, feeder, self.collector.address)
+        self.assertTrue(feeder.session())
         print(f"{feeder.resent - len(feeder.batches)} batches sent again")
         for _ in range(2):
-            self.assertEqual(self.stored(feeder.JOB), feeder.expected(len(feeder.batches)))
+            got = stored(self.collector.address, feeder.JOB)
+            self.assertEqual(got, feeder.expected(len(feeder.batches)))
             self.assertEqual(self.collector.stop(), 0)
             self.collector.start()
 

@@ -1,0 +1,178 @@
+"""Start, end and refusals of the real programs: drain, full disk, wrong configuration, taken ports."""
+import http.client
+import os
+import subprocess
+import threading
+import time
+import unittest
+
+import harness  # First: it makes the stubs importable.
+import grpc
+from feeder import Feeder, expect_acknowledged, stored
+
+CONFIG = "storage: {seal_rows: 64, seal_age: 1s}\n"
+
+
+class DrainTest(harness.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.collector = self.started(harness.Collector(self.directory, CONFIG))
+
+    def ready(self):
+        try:
+            return harness.http_get(self.collector.url("/readyz"), timeout_s=2)[0]
+        except (OSError, http.client.HTTPException):
+            return None  # No longer listening.
+
+    def test_sigterm_under_load_loses_nothing_that_was_acknowledged(self):
+        self.assertEqual(self.ready(), 200)
+        feeder = Feeder(self.random, self.collector.address)
+        feeder.make(3000)
+        begun = threading.Event()
+        thread = threading.Thread(
+            target=feeder.session, args=(lambda durable: durable >= 100 and begun.set(),)
+        )
+        thread.start()
+        self.assertTrue(begun.wait(harness.PATIENCE_S))
+        answers = []
+        stopper = threading.Thread(target=lambda: answers.append(self.collector.stop()))
+        stopper.start()
+        seen = set()
+        while stopper.is_alive():
+            seen.add(self.ready())
+        stopper.join()
+        thread.join()
+        print(f"{feeder.durable} of 3000 batches acknowledged; readyz said {seen} in between")
+        self.assertEqual(answers, [0], self.collector.program.tail())
+        self.assertLessEqual(seen, {200, 503, None})
+        self.assertIn("closed cleanly", self.collector.program.tail())
+        if feeder.error is not None:
+            self.assertEqual(feeder.error.code(), grpc.StatusCode.UNAVAILABLE, feeder.error)
+
+        self.collector.start()
+        self.assertEqual(self.ready(), 200)
+        expect_acknowledged(self, feeder, self.collector.address)
+        self.assertTrue(feeder.session(), feeder.error)
+        got = stored(self.collector.address, feeder.JOB)
+        self.assertEqual(got, feeder.expected(len(feeder.batches)))
+
+    def test_idle_collector_ends_at_once(self):
+        begin = time.monotonic()
+        self.assertEqual(self.collector.stop(), 0)
+        self.assertLess(time.monotonic() - begin, 10)
+
+    def test_agent_ends_cleanly_with_and_without_a_collector(self):
+        sources = "  host: {interval: 100ms}\n  rings: {directory: ''}\n"
+        agent = self.started(harness.Agent(self.directory, self.collector, sources))
+        harness.wait_until(lambda: stored(self.collector.address, "hosts"), "host metrics")
+        self.collector.stop()
+        self.assertEqual(agent.stop(), 0, agent.program.tail())
+        agent.start()
+        started_twice = lambda: agent.program.tail().count("agent id agent-1") == 2
+        harness.wait_until(started_twice, "agent started again")
+        self.assertEqual(agent.stop(), 0, agent.program.tail())
+
+
+class FullDiskTest(harness.TestCase):
+    DISK = "12m"
+    BALLAST = 8 << 20
+
+    def setUp(self):
+        super().setUp()
+        self.disk = os.path.join(self.directory, "disk")
+        os.mkdir(self.disk)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={self.DISK}", "tmpfs", self.disk]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+            raise unittest.SkipTest("may not mount a small file system")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", self.disk], check=True)
+        self.ballast = os.path.join(self.disk, "ballast")
+        with open(self.ballast, "wb") as file:
+            file.write(bytes(self.BALLAST))
+        path = os.path.join(self.disk, "data")
+        self.collector = self.started(harness.Collector(self.directory, CONFIG, path))
+
+    def test_full_disk_is_refused_and_nothing_acknowledged_is_lost(self):
+        feeder = Feeder(self.random, self.collector.address, batch_rows=100)
+        refusals = 0
+        deadline = time.monotonic() + 2 * harness.PATIENCE_S
+        while refusals < 3:
+            if refusals == 0:
+                feeder.make(200)
+            durable = feeder.durable
+            if not feeder.session():
+                self.assertIsNotNone(feeder.error)
+                self.assertEqual(feeder.error.code(), grpc.StatusCode.UNAVAILABLE, feeder.error)
+                if refusals > 0:
+                    self.assertEqual(feeder.durable, durable, "acknowledged on a full disk")
+                refusals += 1
+            self.assertTrue(self.collector.program.alive(), self.collector.program.tail())
+            self.assertLess(time.monotonic(), deadline, "the disk does not get full")
+        print(f"{feeder.durable} of {len(feeder.batches)} batches acknowledged; {feeder.error.details()}")
+        self.assertGreater(feeder.durable, 0)
+        # What is there can still be asked for.
+        expect_acknowledged(self, feeder, self.collector.address)
+
+        os.remove(self.ballast)
+        self.collector.stop()  # Whatever it says of the full disk.
+        self.collector.start()
+        expect_acknowledged(self, feeder, self.collector.address)
+        self.assertTrue(feeder.session(), feeder.error)
+        got = stored(self.collector.address, feeder.JOB)
+        self.assertEqual(got, feeder.expected(len(feeder.batches)))
+
+
+class RefusedStartTest(harness.TestCase):
+    def run_program(self, variable, *arguments):
+        return subprocess.run([os.environ[variable], *arguments], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=harness.PATIENCE_S)  # fmt: skip
+
+    def test_wrong_configuration_is_exit_code_2_with_the_line(self):
+        wrong = (
+            ("TACHO_COLLECTOR", "storage:\n  path: x\n  retentoin: 3d\n", 3, "retention"),
+            ("TACHO_COLLECTOR", "listen:\n\n  grpc: [1]\n", 3, "grpc"),
+            ("TACHO_COLLECTOR", "storage:\n  seal_rows: 1\n", 2, "16"),
+            ("TACHO_COLLECTOR", "storage:\n  retention: long\n", 2, "90s"),
+            ("TACHO_COLLECTOR", "a: b: c\n", 1, ""),
+            ("TACHO_AGENT", "sources:\n  host:\n    intervall: 1s\n", 3, "interval"),
+            ("TACHO_AGENT", "\n\nspool: {max_bytes: 1}\n", 3, "1MiB"),
+        )
+        path = os.path.join(self.directory, "wrong.yaml")
+        for variable, text, line, word in wrong:
+            with open(path, "w") as file:
+                file.write(text)
+            for flags in ([], ["--check-config"]):
+                done = self.run_program(variable, "--config", path, *flags)
+                self.assertEqual(done.returncode, 2, (text, done.stderr))
+                self.assertIn(f"{path}:{line}", done.stderr, text)
+                self.assertIn(word, done.stderr, text)
+
+    def test_printed_configuration_is_a_right_one(self):
+        path = os.path.join(self.directory, "printed.yaml")
+        for variable in ("TACHO_COLLECTOR", "TACHO_AGENT"):
+            printed = self.run_program(variable, "--print-config")
+            with open(path, "w") as file:
+                file.write(printed.stdout)
+            checked = self.run_program(variable, "--config", path, "--check-config")
+            self.assertEqual(checked.returncode, 0, checked.stderr)
+            again = self.run_program(variable, "--config", path, "--print-config")
+            self.assertEqual(again.stdout, printed.stdout)
+
+    def test_taken_port_and_taken_directory_are_exit_code_1(self):
+        first = self.started(harness.Collector(self.directory))
+        other = os.path.join(self.directory, "other")
+        free = "127.0.0.1:0"
+        taken = (
+            (first.address, free, other, first.address),
+            (free, f"127.0.0.1:{first.http}", other, f"127.0.0.1:{first.http}"),
+            (free, free, first.path, first.path),
+        )
+        for grpc_address, http_address, data, word in taken:
+            done = self.run_program("TACHO_COLLECTOR", "--grpc", grpc_address, "--http", http_address,
+                                    "--data", data)  # fmt: skip
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(word, done.stderr)
+        self.assertEqual(first.stop(), 0)
+
+
+if __name__ == "__main__":
+    harness.main()

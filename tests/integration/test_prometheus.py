@@ -1,0 +1,162 @@
+"""A real Prometheus scrapes the collector and answers with the aggregates of our jobs."""
+import gzip
+import json
+import math
+import os
+import shutil
+import subprocess
+import time
+import unittest
+import urllib.parse
+
+import client
+import harness
+
+JOB = "resnet-50"
+METRICS = [("loss", "nats"), ("tpu.hbm.used", "By")]
+# One diverged task must not hide the others.
+ROWS = [(0.5, 1.5e10), (0.25, 1.25e10), (float("nan"), 2.0e10), (8.0, 1.0e10), (1.0, float("inf"))]
+TEXT = "text/plain; version=0.0.4; charset=utf-8"
+# What Prometheus 2.42 sends, and the forms that 3.x sends.
+ACCEPT_2_42 = (
+    "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,"
+    "text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+)
+ACCEPT_3 = (
+    "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,"
+    "application/openmetrics-text;version=0.0.1;q=0.5,"
+    "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+)
+EXAMPLE = os.path.join(
+    os.path.dirname(os.path.abspath(__file__)), "../../deploy/prometheus/prometheus.yml"
+)
+
+
+def tool(name):
+    path = os.environ["PATH"] + os.pathsep + os.environ.get("TACHO_TOOLS", "")
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise unittest.SkipTest(f"no {name}: deploy/packages.sh test provides it")
+    return found
+
+
+def quantile(q, values):
+    """As PromQL: linear between the closest ranks."""
+    values = sorted(values)
+    rank = q * (len(values) - 1)
+    low = math.floor(rank)
+    high = min(low + 1, len(values) - 1)
+    return values[low] + (values[high] - values[low]) * (rank - low)
+
+
+def aggregates(values):
+    finite = [v for v in values if math.isfinite(v)]
+    return {
+        "sum": math.fsum(finite), "avg": math.fsum(finite) / len(finite),
+        "min": min(finite), "max": max(finite), "count": len(values),
+        "p50": quantile(0.5, finite), "p90": quantile(0.9, finite), "p99": quantile(0.99, finite),
+        "non_finite": len(values) - len(finite),
+    }  # fmt: skip
+
+
+class PrometheusTest(harness.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.collector = self.started(harness.Collector(self.directory))
+        self.feed()
+
+    def feed(self):
+        stream = client.Stream(self.collector.address, "agent", 1, 1)
+        self.addCleanup(stream.close)
+        for task, values in enumerate(ROWS):
+            stream.send(client.layout(task, JOB, f"host-{task // 2}", METRICS, task, 0, True))
+            stream.send(client.batch(task + 1, task, [time.time_ns()], values, [100 + task]))
+        self.assertTrue(stream.wait_durable(len(ROWS)), stream.error)
+
+    def latest(self, metric):
+        query = client.Query(self.collector.address)
+        try:
+            return [sample.value for sample in query.latest(JOB, metric)]
+        finally:
+            query.close()
+
+    def start_prometheus(self):
+        """Runs the example of deploy/, with this test's address and a scrape every second."""
+        with open(EXAMPLE) as file:
+            example = file.read()
+        config = example.replace("127.0.0.1:7412", f"127.0.0.1:{self.collector.http}")
+        config = config.replace("scrape_interval: 15s", "scrape_interval: 1s")
+        config = config.replace("scrape_timeout: 10s", "scrape_timeout: 1s")
+        self.assertNotEqual(config, example)
+        path = os.path.join(self.directory, "prometheus.yml")
+        with open(path, "w") as file:
+            file.write(config)
+        port = harness.free_port()
+        self.api = f"http://127.0.0.1:{port}/api/v1/"
+        arguments = [tool("prometheus"), f"--config.file={path}",
+                     f"--storage.tsdb.path={self.directory}/prometheus",
+                     f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
+        log = os.path.join(self.directory, "prometheus.log")
+        self.started(harness.Program(arguments, log))
+
+    def ask(self, expression):
+        """[(labels, value)]; nothing while Prometheus starts."""
+        try:
+            url = self.api + "query?query=" + urllib.parse.quote(expression)
+            status, _, body = harness.http_get(url)
+        except OSError:
+            return []
+        if status != 200:
+            return []
+        return [(r["metric"], float(r["value"][1])) for r in json.loads(body)["data"]["result"]]
+
+    def test_api_returns_the_aggregates_of_jobs(self):
+        self.start_prometheus()
+        harness.wait_until(lambda: self.ask("tacho_job_loss"), "scraped")
+        self.assertEqual([value for _, value in self.ask("up")], [1])
+        for metric, family in (("loss", "tacho_job_loss"), ("tpu.hbm.used", "tacho_job_tpu_hbm_used")):
+            values = self.latest(metric)
+            self.assertEqual(len(values), len(ROWS))
+            answer = self.ask(f'{family}{{job="{JOB}"}}')
+            told = {labels["stat"]: value for labels, value in answer}
+            self.assertEqual(len(told), len(answer))
+            expected = aggregates(values)
+            self.assertEqual(set(told), set(expected))
+            for stat, value in expected.items():
+                self.assertTrue(math.isclose(told[stat], value, rel_tol=1e-12), (stat, told, value))
+        one = {"tacho_job_tasks": 5, "tacho_job_hosts": 3, 'tacho_job_last_step{stat="max"}': 104}
+        for expression, value in one.items():
+            self.assertEqual([v for _, v in self.ask(expression)], [value], expression)
+        accepted = self.ask("tacho_ingest_samples_accepted_total")
+        self.assertEqual([value for _, value in accepted], [len(ROWS) * len(METRICS)])
+
+    def test_promtool_finds_nothing_to_say(self):
+        _, _, page = harness.http_get(self.collector.url("/metrics"))
+        check = [tool("promtool"), "check", "metrics"]
+        checked = subprocess.run(check, input=page, capture_output=True, timeout=60)
+        self.assertEqual((checked.returncode, checked.stdout, checked.stderr), (0, b"", b""))
+        check = [tool("promtool"), "check", "config", EXAMPLE]
+        checked = subprocess.run(check, capture_output=True, text=True, timeout=60)
+        self.assertEqual(checked.returncode, 0, checked.stderr)
+
+    def test_content_type_is_one_that_each_prometheus_takes(self):
+        for accept in (ACCEPT_2_42, ACCEPT_3, "*/*", ""):
+            headers = {"Accept": accept} if accept else {}
+            status, answered, body = harness.http_get(self.collector.url("/metrics"), headers)
+            self.assertEqual((status, answered["Content-Type"]), (200, TEXT), accept)
+            self.assertIn(b'tacho_job_loss{job="resnet-50",stat="avg"} 2.4375\n', body)
+        status, _, _ = harness.http_get(self.collector.url("/metrics"), {"Accept": "image/png"})
+        self.assertEqual(status, 406)
+
+    def test_page_is_packed_where_that_is_taken(self):
+        for encoding, packed in (("gzip", True), ("gzip;q=0", False), ("identity", False)):
+            headers = {"Accept": ACCEPT_2_42, "Accept-Encoding": encoding}
+            status, answered, body = harness.http_get(self.collector.url("/metrics"), headers)
+            self.assertEqual(status, 200)
+            self.assertEqual(answered["Content-Encoding"], "gzip" if packed else None, encoding)
+            text = gzip.decompress(body) if packed else body
+            self.assertIn(b"# TYPE tacho_job_loss gauge\n", text)
+
+
+if __name__ == "__main__":
+    harness.main()
