@@ -52,6 +52,8 @@ rocksdb::ColumnFamilyOptions PartitionOptions(const std::shared_ptr<rocksdb::Cac
 rocksdb::ColumnFamilyOptions JournalOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions options = FamilyOptions(cache);
   options.write_buffer_size = 64 << 20;
+  // Entries live for minutes: compressing them costs more than it saves.
+  options.compression = rocksdb::kNoCompression;
   return options;
 }
 
@@ -171,6 +173,18 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   }
   if (absl::Status format = CheckFormat(db, handles); !format.ok()) return format;
   return database;
+}
+
+absl::Status Database::Settle() {
+  std::vector<rocksdb::ColumnFamilyHandle*> families = {default_family, journal, index, state,
+                                                        events};
+  const std::vector<PartitionPtr> days = partitions->Between(INT64_MIN, INT64_MAX);
+  for (const PartitionPtr& day : days) families.push_back(day->handle());
+  const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), families);
+  if (!flushed.ok()) return FromRocksDb(flushed, "write out memory");
+  const rocksdb::Status compacted =
+      db->CompactRange(rocksdb::CompactRangeOptions(), journal, nullptr, nullptr);
+  return FromRocksDb(compacted, "drop the trimmed part of the journal");
 }
 
 void Database::FillStats(StoreStats* stats) const {

@@ -45,6 +45,10 @@ struct Database {
   rocksdb::ColumnFamilyHandle* events = nullptr;
   std::unique_ptr<Partitions> partitions;
 
+  // Writes what is in memory into tables and drops what the journal no longer needs, so that the
+  // next start has no log to read and the disk holds no more than the data.
+  absl::Status Settle();
+
   // Disk, memtable, cache and compaction figures, over all column families.
   void FillStats(StoreStats* stats) const;
 };

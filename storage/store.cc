@@ -199,7 +199,8 @@ absl::Status DurableStore::Close() {
   sealer_.Stop();
   const absl::Status sealed = Seal();
   committer_.Stop();
-  return sealed;
+  if (!sealed.ok()) return sealed;
+  return database_->Settle();
 }
 
 void DurableStore::AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
