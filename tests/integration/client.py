@@ -125,10 +125,11 @@ class Query:
         self._channel.close()
 
     def jobs(self):
-        return {j.name: j for j in self.stub.ListJobs(query_pb2.ListJobsRequest(page_size=10000)).jobs}
+        answer = self.stub.ListJobs(query_pb2.ListJobsRequest(page_size=10_000))
+        return {job.name: job for job in answer.jobs}
 
     def range(self, job, *metrics):
-        """{(metric, task, host): [(time, step, attempt, bits)]} of every raw sample; job absent: {}."""
+        """{(metric, task, host): [(time, step, attempt, bits)]}, raw; {} if the job is unknown."""
         request = query_pb2.RangeRequest(selector=query_pb2.Selector(job=job, metrics=metrics))
         found, samples = {}, None
         try:

@@ -1,8 +1,8 @@
 """Reads and writes TensorBoard event files. Shares nothing with the agent's reader.
 
-A file is a list of TFRecords (u64 length, masked CRC-32C of it, payload, masked CRC-32C of it), each
-a tensorflow.Event. What a scalar is: a simple_value, or a tensor of one number that its plugin calls
-a scalar, or that nothing calls anything else and that has no dimensions.
+A file is a list of TFRecords (u64 length, masked CRC-32C of it, payload, masked CRC-32C of it),
+each a tensorflow.Event. What a scalar is: a simple_value, or a tensor of one number that its plugin
+calls a scalar, or that nothing calls anything else and that has no dimensions.
 """
 import collections
 import math

@@ -159,7 +159,8 @@ class Agent:
         self.program = None
         with open(self.config, "w") as file:
             file.write(
-                f"collector: {{address: '{collector.address}', backoff_min: 50ms, backoff_max: 500ms}}\n"
+                f"collector: {{address: '{collector.address}', backoff_min: 50ms,"
+                " backoff_max: 500ms}\n"
                 f"identity: {{agent_id: {agent_id}, host: host-1}}\n"
                 f"spool: {{path: {os.path.join(directory, agent_id + '.spool')}}}\n"
                 f"sources:\n{sources}"

@@ -1,4 +1,4 @@
-"""Reads a finished ring as docs/ring_format.md describes it. Shares nothing with the agent's reader."""
+"""Reads a finished ring as docs/ring_format.md says. Shares nothing with the agent's reader."""
 import collections
 import struct
 
@@ -22,7 +22,7 @@ def _metrics(data, size):
 
 
 def read(path):
-    """(metric names, rows). Raises if records were overwritten or refused, or the end is missing."""
+    """(metric names, rows). Raises if records were overwritten or refused, or it goes on."""
     with open(path, "rb") as file:
         data = file.read()
     if data[:8] != b"TACHORNG":
@@ -38,7 +38,8 @@ def read(path):
             at += left
             continue
         begin = RECORDS_AT + at
-        _, size, kind, flags, count, _, row, time_ns, step = struct.unpack_from("<IIHHIQQqq", data, begin)
+        header = struct.unpack_from("<IIHHIQQqq", data, begin)
+        _, size, kind, flags, count, _, row, time_ns, step = header
         if kind == 1:
             if row != len(rows):
                 raise ValueError(f"row {row} at the place of row {len(rows)}")

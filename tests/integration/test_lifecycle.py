@@ -1,4 +1,4 @@
-"""Start, end and refusals of the real programs: drain, full disk, wrong configuration, taken ports."""
+"""How the real programs start, end and refuse: drain, full disk, configuration, taken ports."""
 import http.client
 import os
 import subprocess
@@ -107,7 +107,7 @@ class FullDiskTest(harness.TestCase):
                 refusals += 1
             self.assertTrue(self.collector.program.alive(), self.collector.program.tail())
             self.assertLess(time.monotonic(), deadline, "the disk does not get full")
-        print(f"{feeder.durable} of {len(feeder.batches)} batches acknowledged; {feeder.error.details()}")
+        print(f"{feeder.durable} of {len(feeder.batches)} acknowledged; {feeder.error.details()}")
         self.assertGreater(feeder.durable, 0)
         # What is there can still be asked for.
         expect_acknowledged(self, feeder, self.collector.address)
@@ -167,8 +167,8 @@ class RefusedStartTest(harness.TestCase):
             (free, free, first.path, first.path),
         )
         for grpc_address, http_address, data, word in taken:
-            done = self.run_program("TACHO_COLLECTOR", "--grpc", grpc_address, "--http", http_address,
-                                    "--data", data)  # fmt: skip
+            flags = ["--grpc", grpc_address, "--http", http_address, "--data", data]
+            done = self.run_program("TACHO_COLLECTOR", *flags)
             self.assertEqual(done.returncode, 1, done.stderr)
             self.assertIn(word, done.stderr)
         self.assertEqual(first.stop(), 0)

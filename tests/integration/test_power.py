@@ -69,7 +69,8 @@ class PowerTest(harness.TestCase):
         sequence = rows = 0
         for number, (node, samples) in enumerate(nodes.items()):
             metric = "interconnect_power" if node.startswith("sw") else "power"
-            stream.send(client.layout(number, JOB, node, [(metric, "W" if metric == "power" else "")]))
+            unit = "W" if metric == "power" else ""
+            stream.send(client.layout(number, JOB, node, [(metric, unit)]))
             sent = self.disturbed(samples)
             rows += len(sent)
             for begin in range(0, len(sent), ROWS):
@@ -96,8 +97,8 @@ class PowerTest(harness.TestCase):
         distinct = sum(map(len, latest.values()))
         sent = self.feed(nodes)
         print(
-            f"{readings} readings of {len(nodes)} files, {readings - distinct} with a time that the "
-            f"same file has before; {sent} rows sent, {sent - distinct} of them duplicates"
+            f"{readings} readings of {len(nodes)} files, {readings - distinct} of them duplicates; "
+            f"{sent} rows sent, {sent - distinct} of them duplicates"
         )
 
         for _ in range(2):  # From memory and journal, then after a clean restart.

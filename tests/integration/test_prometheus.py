@@ -114,7 +114,8 @@ class PrometheusTest(harness.TestCase):
         self.start_prometheus()
         harness.wait_until(lambda: self.ask("tacho_job_loss"), "scraped")
         self.assertEqual([value for _, value in self.ask("up")], [1])
-        for metric, family in (("loss", "tacho_job_loss"), ("tpu.hbm.used", "tacho_job_tpu_hbm_used")):
+        families = {"loss": "tacho_job_loss", "tpu.hbm.used": "tacho_job_tpu_hbm_used"}
+        for metric, family in families.items():
             values = self.latest(metric)
             self.assertEqual(len(values), len(ROWS))
             answer = self.ask(f'{family}{{job="{JOB}"}}')

@@ -102,8 +102,9 @@ class TfeventsTest(harness.TestCase):
         agent = self.start_agent()
         written = 0
         for piece in range(6):
-            # Ends inside a record (its header, payload or checksum) all but the last time.
-            end = len(data) if piece == 5 else self.random.randrange(written + 1, written + (len(data) - written) // 2)
+            end = len(data)
+            if piece < 5:  # Inside a record: its header, payload or checksum.
+                end = written + self.random.randrange(1, (len(data) - written) // 2)
             with open(path, "ab") as file:
                 file.write(data[written:end])
             written = end
