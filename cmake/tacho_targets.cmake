@@ -27,6 +27,8 @@ function(tacho_library name)
   add_library(tacho_${name} STATIC ${arg_SOURCES})
   add_library(tacho::${name} ALIAS tacho_${name})
   set_target_properties(tacho_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
+  # Our headers need it, so that users' targets must not be compiled as anything older.
+  target_compile_features(tacho_${name} PUBLIC cxx_std_20)
   target_include_directories(tacho_${name} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tacho>)
   target_link_libraries(tacho_${name}
