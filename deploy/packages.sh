@@ -80,10 +80,11 @@ if [ "${1:-}" = --list ]; then
   list=yes
   shift
 fi
-if [ $# = 0 ]; then
-  sed -n '2,7s/^# \{0,1\}//p' "$0" >&2
-  exit 2
-fi
+help() { sed -n '2,7s/^# \{0,1\}//p' "$0"; }
+case ${1:-} in
+  --help | -h) help && exit 0 ;;
+  '') help >&2 && exit 2 ;;
+esac
 if [ "$list" = no ] && ! command -v apt-get >/dev/null; then
   say "this is no Debian; install the counterparts of 'deploy/packages.sh --list $*' yourself"
   exit 1
