@@ -15,6 +15,7 @@
 #include "storage/journal.h"
 #include "storage/keys.h"
 #include "storage/rocksdb_status.h"
+#include "storage/silent_logger.h"
 
 namespace tacho::storage {
 namespace {
@@ -66,7 +67,7 @@ rocksdb::DBOptions DbOptions(const StoreOptions& options) {
   db.db_write_buffer_size = kMemtableBytes;
   db.max_total_wal_size = kMaxLogBytes;
   db.max_background_jobs = 2;
-  db.keep_log_file_num = 4;
+  db.info_log = std::make_shared<SilentLogger>();
   db.max_open_files = 512;
   // A tail that a crash tore ends the log there: nothing behind it was acknowledged.
   db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;

@@ -16,6 +16,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
 #include "storage/journal.h"
+#include "storage/silent_logger.h"
 
 namespace tacho::storage {
 
@@ -43,7 +44,6 @@ constexpr char kNotePrefix[] = "note/";
 constexpr size_t kWriteBufferBytes = 1u << 20;
 constexpr size_t kBlockCacheBytes = 1u << 20;
 constexpr size_t kTableFileBytes = 8u << 20;
-constexpr size_t kInfoLogBytes = 256u << 10;
 constexpr size_t kManifestPreallocation = 64u << 10;
 constexpr int kMaxOpenFiles = 32;
 
@@ -73,9 +73,7 @@ rocksdb::DBOptions DbOptions(const SpoolJournalOptions& options) {
   db.skip_stats_update_on_db_open = true;
   db.stats_dump_period_sec = 0;
   db.stats_persist_period_sec = 0;
-  db.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
-  db.max_log_file_size = kInfoLogBytes;
-  db.keep_log_file_num = 2;
+  db.info_log = std::make_shared<SilentLogger>();
   db.max_manifest_file_size = 1u << 20;
   db.manifest_preallocation_size = kManifestPreallocation;
   return db;

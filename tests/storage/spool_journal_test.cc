@@ -148,6 +148,12 @@ TEST_F(SpoolJournalTest, ReopensNoMoreOftenThanAsked) {
   EXPECT_FALSE(spool.Append("second time after an hour").ok());
 }
 
+// On a full disk the second line of it would end the process: see storage/silent_logger.h.
+TEST_F(SpoolJournalTest, RocksDbWritesNoLogBesideTheData) {
+  EXPECT_TRUE(env_.FileExists("/spool/CURRENT").ok());
+  EXPECT_TRUE(env_.FileExists("/spool/LOG").IsNotFound());
+}
+
 TEST_F(SpoolJournalTest, SecondOpenerIsTurnedAway) {
   const std::string path = ::testing::TempDir() + "/spool_journal_lock_test";
   std::filesystem::remove_all(path);

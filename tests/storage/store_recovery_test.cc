@@ -152,6 +152,12 @@ TEST_F(StoreRecoveryTest, ADatabaseWithoutFormatIsTakenIfItIsEmptyAndRefusedIfNo
   }
 }
 
+// On a full disk the second line of it would end the process: see storage/silent_logger.h.
+TEST_F(StoreRecoveryTest, RocksDbWritesNoLogBesideTheData) {
+  EXPECT_TRUE(fs::exists(fs::path(options_.path) / "CURRENT"));
+  EXPECT_FALSE(fs::exists(fs::path(options_.path) / "LOG"));
+}
+
 TEST_F(StoreRecoveryTest, ADirectoryInUseIsRefused) {
   const auto second = Store::Open(options_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << second.status();
