@@ -14,6 +14,7 @@ final merge left out.
 import argparse
 import os
 import pathlib
+import resource
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from servers import SERIES_PER_HOST
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PEER = "victoriametrics"
+MANY_AGENTS = 5000  # More connections than cores, by far.
 
 BARS = {
     ("cpu_load", 1): "<= 0.30 and <= 0.20 x peer",
@@ -75,17 +77,23 @@ def measure_columns(server, figures, options):
     server.stop()
 
 
-def measure_paced(server, figures, options):
+def measure_paced(server, figures, agents, seconds):
     """Every agent sends a row a second, evenly spread: wake-ups cannot be shared."""
     server.start()
-    before = server.cpu_seconds()
-    report = server.load(agents=options.agents, rows=1, batches=options.paced_seconds, rate=1)
-    cpu = server.cpu_seconds() - before
+    cpu, resident = server.cpu_seconds(), server.resident_bytes()
+    report = server.load(agents=agents, rows=1, batches=seconds, rate=1)
+    cpu, resident = server.cpu_seconds() - cpu, server.resident_bytes() - resident
     server.stop()
-    figures.add("paced.1_row.cpu_load", "s/Msample", server.name, cpu / report["samples"] * 1e6)
-    figures.add("paced.1_row.core", "%", server.name, 100 * cpu / report["seconds"])
-    figures.add("paced.1_row.ack_p50", "ms", server.name, report["ack_p50_ms"])
-    figures.add("paced.1_row.ack_p99", "ms", server.name, report["ack_p99_ms"])
+
+    def add(name, unit, value, bar=""):
+        figures.add(f"paced.{agents}_agents.{name}", unit, server.name, value, bar)
+
+    add("cpu_load", "s/Msample", cpu / report["samples"] * 1e6)
+    add("core", "%", 100 * cpu / report["seconds"], "<= 100" if agents == MANY_AGENTS else "")
+    add("resident_growth", "KiB/agent", resident / agents / 1024)
+    add("behind", "s", max(0, report["seconds"] - seconds))
+    add("ack_p50", "ms", report["ack_p50_ms"])
+    add("ack_p99", "ms", report["ack_p99_ms"])
 
 
 def measure_million(server, figures, options):
@@ -110,10 +118,12 @@ def run_all(make_servers, figures, options):
             each(make_servers, lambda s, r=rows: measure(s, figures, options, r))
     say("bytes of values and times")
     each(make_servers, lambda s: measure_columns(s, figures, options))
-    say(f"one row a second for {options.paced_seconds} s")
-    each(make_servers, lambda s: measure_paced(s, figures, options))
-    if options.quick:
-        return
+    for agents in (options.agents, MANY_AGENTS):
+        say(f"{agents} agents, one row a second for {options.paced_seconds} s")
+        each(make_servers,
+             lambda s, a=agents: measure_paced(s, figures, a, options.paced_seconds))
+        if options.quick:
+            return
     say("a million series")
     each(make_servers, lambda s: measure_million(s, figures, options))
 
@@ -160,6 +170,9 @@ def main():
         say("no victoria-metrics: deploy/packages.sh bench unpacks it; going on without")
     if binary is not None and not options.no_peer:
         make_servers.append(lambda d: servers.VictoriaMetrics(d, options.build, binary))
+    # Children inherit it: a server needs a descriptor for each agent.
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
     figures = Figures()
     run_all(make_servers, figures, options)
     figures.print_table(PEER)
