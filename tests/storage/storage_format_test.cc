@@ -113,6 +113,7 @@ class StorageFormatTest : public StoreFixture {
     std::vector<std::string> names;
     EXPECT_TRUE(rocksdb::DB::ListColumnFamilies(options, options_.path, &names).ok());
     std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    families.reserve(names.size());
     for (const std::string& name : names)
       families.emplace_back(name, rocksdb::ColumnFamilyOptions());
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
