@@ -148,6 +148,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
     if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   }
   std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.reserve(names.size());
   for (const std::string& name : names) {
     families.emplace_back(name, name == Journal::kColumnFamily ? JournalOptions(database->cache)
                                 : ParsePartitionName(name)     ? PartitionOptions(database->cache)
