@@ -76,6 +76,11 @@ absl::Status Collector::OpenStore() {
   options.now = world_.now;
   options.env = world_.env;
   options.log = world_.log;
+  options.on_failure = [this](const absl::Status& failure) {
+    readiness_.SetNotReady(std::string(failure.message()));
+    Log(absl::StrCat("nothing more is stored, queries are still answered: ", failure.message(),
+                     "; free the disk and restart the collector"));
+  };
   auto store = storage::Store::Open(std::move(options));
   if (!store.ok()) {
     return absl::Status(store.status().code(), absl::StrCat("storage.path ", storage.path(), ": ",

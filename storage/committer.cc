@@ -202,10 +202,13 @@ void Committer::Commit(std::vector<Request>* group) {
     if (!status.ok()) {
       const absl::Status failure = absl::UnavailableError(
           "the disk refused the journal: " + status.ToString() + "; the store must be reopened");
+      bool first = false;
       {
         absl::MutexLock lock(&mutex_);
+        first = failed_.ok();
         failed_ = failure;
       }
+      if (first && parts_.on_failure != nullptr) parts_.on_failure(failure);
       for (const Request& request : *group) request.done(failure);
       return;
     }

@@ -44,7 +44,8 @@ class Committer {
     Head* head = nullptr;
     JobTable* jobs = nullptr;
     std::function<absl::Time()> now;
-    std::function<void()> on_full_frame;  // A layout has reached seal_rows.
+    std::function<void()> on_full_frame;                  // A layout has reached seal_rows.
+    std::function<void(const absl::Status&)> on_failure;  // As StoreOptions::on_failure.
   };
   Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows);
   ~Committer();

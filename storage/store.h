@@ -44,6 +44,9 @@ struct StoreOptions {
   std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
   rocksdb::Env* env = nullptr;                  // Not owned. nullptr is the real file system.
   std::function<void(absl::string_view)> log;   // One line of progress or trouble; may be null.
+  // Called once, on the committer thread, when the disk has refused the journal: from then on the
+  // store is read-only until it is reopened. May be null.
+  std::function<void(const absl::Status&)> on_failure;
   bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
 };
 

@@ -68,7 +68,7 @@ int Run(const Invocation& invocation) {
 Command JobsCommand() {
   return {.name = "jobs",
           .operands = "[PATTERN]",
-          .summary = "List jobs, the one that reported last first",
+          .summary = "List jobs: those that report now by name, then the others",
           .details = R"(PATTERN is an RE2 expression that must match the whole name.
 
 Examples:
