@@ -199,7 +199,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   if (flags.check) {
-    std::cout << "The configuration is right.\n";
+    std::cout << (flags.config.empty() ? "defaults" : flags.config) << ": valid\n";
     return 0;
   }
   return RunAgent(config);

@@ -1,5 +1,7 @@
 #include "storage/committer.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -38,8 +40,11 @@ uint64_t CountSamples(const RowsEntry& entry) {
 
 }  // namespace
 
-Committer::Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows)
-    : parts_(std::move(parts)), max_queue_bytes_(queue_bytes), seal_rows_(seal_rows) {}
+Committer::Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows, absl::Duration spacing)
+    : parts_(std::move(parts)),
+      max_queue_bytes_(queue_bytes),
+      seal_rows_(seal_rows),
+      spacing_(spacing) {}
 
 Committer::~Committer() { Stop(); }
 
@@ -87,18 +92,26 @@ void Committer::Enqueue(Request request) {
   request.done(refusal);
 }
 
+bool Committer::Take(absl::Time earliest, std::vector<Request>* group) {
+  absl::MutexLock lock(&mutex_);
+  const auto pressing = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return stopping_ || queued_bytes_ > max_queue_bytes_ / 2;
+  };
+  const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return !queue_.empty() || stopping_;
+  };
+  mutex_.AwaitWithDeadline(absl::Condition(&pressing), earliest);
+  mutex_.Await(absl::Condition(&due));
+  group->swap(queue_);
+  return !group->empty();
+}
+
 void Committer::Run() {
+  pthread_setname_np(pthread_self(), "committer");
   std::vector<Request> group;
-  for (;;) {
-    {
-      absl::MutexLock lock(&mutex_);
-      const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return !queue_.empty() || stopping_;
-      };
-      mutex_.Await(absl::Condition(&due));
-      if (queue_.empty()) return;
-      group.swap(queue_);
-    }
+  absl::Time begun = absl::InfinitePast();
+  while (Take(begun + spacing_, &group)) {
+    begun = absl::Now();
     Commit(&group);
     uint64_t weight = 0;
     for (const Request& request : group) weight += WeightOf(request);

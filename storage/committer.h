@@ -47,7 +47,7 @@ class Committer {
     std::function<void()> on_full_frame;                  // A layout has reached seal_rows.
     std::function<void(const absl::Status&)> on_failure;  // As StoreOptions::on_failure.
   };
-  Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows);
+  Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows, absl::Duration spacing);
   ~Committer();
 
   // Reads the durable sequences. Call once, first.
@@ -76,6 +76,9 @@ class Committer {
   using OriginSets = absl::flat_hash_map<std::string, SequenceSet>;  // By OriginKey().
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for requests, but not before `earliest` unless the queue is half full; false when
+  // stopped.
+  bool Take(absl::Time earliest, std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
   void Commit(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the group adds to `write`; `results` has one status a request.
   struct Staged {
@@ -94,6 +97,7 @@ class Committer {
   const Parts parts_;
   const uint64_t max_queue_bytes_;
   const size_t seal_rows_;
+  const absl::Duration spacing_;  // As StoreOptions::commit_spacing.
 
   mutable absl::Mutex mutex_;
   std::vector<Request> queue_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,7 @@
 #include "storage/sealer.h"
 
+#include <pthread.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,6 +43,7 @@ void Sealer::Wake() {
 }
 
 void Sealer::Run() {
+  pthread_setname_np(pthread_self(), "sealer");
   for (;;) {
     {
       absl::MutexLock lock(&mutex_);

@@ -114,7 +114,7 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                   .now = options_.now,
                   .on_full_frame = [this] { sealer_.Wake(); },
                   .on_failure = options_.on_failure},
-                 options_.queue_bytes, options_.seal_rows),
+                 options_.queue_bytes, options_.seal_rows, options_.commit_spacing),
       sealer_(database_.get(), &head_, &jobs_,
               {.seal_rows = options_.seal_rows,
                .seal_age = options_.seal_age,

@@ -37,7 +37,10 @@ struct StoreOptions {
   absl::Duration retention = absl::Hours(24 * 90);  // Older days are dropped. Zero keeps all.
   absl::Duration seal_age = absl::Minutes(10);      // Rows wait at most this long in the journal.
   uint32_t seal_rows = 1024;                        // Rows of a layout that are sealed together.
-  uint64_t queue_bytes = 64u << 20;                 // Waiting for the disk; more is refused.
+  // A commit begins no sooner than this after the one before, so that under load many messages
+  // share one sync; a message that comes after a pause is committed at once.
+  absl::Duration commit_spacing = absl::Milliseconds(10);
+  uint64_t queue_bytes = 64u << 20;  // Waiting for the disk; more is refused.
   uint64_t block_cache_bytes = 64u << 20;
   uint64_t max_series = 10'000'000;  // Past it RegisterLayout refuses new series.
   uint64_t max_series_per_job = 2'000'000;

@@ -109,6 +109,7 @@ class FullDiskTest(harness.TestCase):
             self.assertLess(time.monotonic(), deadline, "the disk does not get full")
         print(f"{feeder.durable} of {len(feeder.batches)} acknowledged; {feeder.error.details()}")
         self.assertGreater(feeder.durable, 0)
+        self.assertEqual(harness.http_get(self.collector.url("/readyz"))[0], 503)
         # What is there can still be asked for.
         expect_acknowledged(self, feeder, self.collector.address)
 

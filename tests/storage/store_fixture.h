@@ -21,6 +21,7 @@ class StoreFixture : public testing::Test {
     options_.env = env_.get();
     options_.retention = absl::ZeroDuration();
     options_.background = false;
+    options_.commit_spacing = absl::ZeroDuration();
     options_.now = [this] { return now_; };
     Reopen();
   }
