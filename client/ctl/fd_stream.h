@@ -25,7 +25,7 @@ class FdStreambuf : public std::streambuf {
  private:
   const int fd_;
   int error_ = 0;
-  std::array<char, 64 * 1024> buffer_;
+  std::array<char, size_t{64} << 10> buffer_;
 };
 
 }  // namespace tacho::ctl
