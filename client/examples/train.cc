@@ -61,7 +61,8 @@ class Training {
         metrics_(recorder),
         model_(flags.seed),
         // Each task draws points of its own; all are judged by the same ones.
-        shard_(MakeSpirals(kPointsPerTask, flags.seed + 1000 * (flags.task.value_or(0) + 1))),
+        shard_(MakeSpirals(kPointsPerTask,
+                           flags.seed + uint64_t{1000} * (flags.task.value_or(0) + 1))),
         held_out_(MakeSpirals(kEvalPoints, flags.seed + 500)),
         random_(flags.seed + flags.task.value_or(0)) {}
 
