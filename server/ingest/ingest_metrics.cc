@@ -46,6 +46,10 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
       samples_(PlainCounter(registry, "tacho_ingest_samples_accepted_total",
                             "Values that passed admission, repeats and stale markers included.")),
       acks_(PlainCounter(registry, "tacho_ingest_acks_total", "Acknowledgements sent.")),
+      lost_messages_(PlainCounter(registry, "tacho_ingest_lost_messages_total",
+                                  "Messages that agents reported as lost in their spools.")),
+      lost_rows_(PlainCounter(registry, "tacho_ingest_lost_rows_total",
+                              "Rows that agents reported as lost in their spools.")),
       clock_offset_(prometheus::BuildHistogram()
                         .Name("tacho_ingest_clock_offset_seconds")
                         .Help("How far agents' clocks are ahead of the collector's when they "
@@ -71,6 +75,11 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
     const auto value = static_cast<v1::Reject::Reason>(reason);
     rejects_[value] = &rejects.Add({{"reason", ReasonName(value)}});
   }
+}
+
+void IngestMetrics::LossReported(uint64_t sequences, uint64_t rows) {
+  lost_messages_.Increment(static_cast<double>(sequences));
+  lost_rows_.Increment(static_cast<double>(rows));
 }
 
 void IngestMetrics::StreamEnded(absl::StatusCode code) {

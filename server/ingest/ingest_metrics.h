@@ -50,6 +50,8 @@ class IngestMetrics {
   void StreamThrottled(Throttling how) { throttlings_[static_cast<int>(how)]->Increment(); }
   void BatchAdmitted(uint64_t rows, uint64_t samples);
   void SamplesRejected(v1::Reject::Reason reason, uint64_t samples);
+  // An agent reported sequences that will never come, and the rows in them if it knew.
+  void LossReported(uint64_t sequences, uint64_t rows);
   void AckSent() { acks_.Increment(); }
   // How far the agent's clock is ahead of ours, its message's way included.
   void ClockOffsetSeen(absl::Duration offset) {
@@ -62,6 +64,8 @@ class IngestMetrics {
   prometheus::Counter& rows_;
   prometheus::Counter& samples_;
   prometheus::Counter& acks_;
+  prometheus::Counter& lost_messages_;
+  prometheus::Counter& lost_rows_;
   prometheus::Histogram& clock_offset_;
   prometheus::Family<prometheus::Counter>& stream_ends_;
   // Made ahead, so that counting takes no lock and a dashboard sees zeros.

@@ -88,6 +88,7 @@ void StreamSession::CloseHoles(const storage::SequenceSet& durable, uint64_t fir
   uint64_t next = durable.watermark() + 1;
   const auto close = [this](storage::SequenceRange lost) {
     origin_.sequence = 0;
+    context_.metrics->LossReported(lost.last - lost.first + 1, 0);
     context_.store->AppendGap(origin_, lost, 0, "no longer in the agent's spool",
                               Accept(0, kSmallMessageBytes));
   };
@@ -191,6 +192,7 @@ absl::Status StreamSession::HandleGap(const v1::Gap& untrusted) {
   const auto lost = context_.admission->AdmitGap(untrusted);
   if (!lost.ok()) return lost.status();
   origin_.sequence = untrusted.sequence();
+  context_.metrics->LossReported(lost->last - lost->first + 1, untrusted.rows());
   context_.store->AppendGap(origin_, *lost, untrusted.rows(), untrusted.reason(),
                             Accept(origin_.sequence, kSmallMessageBytes));
   return absl::OkStatus();

@@ -206,6 +206,7 @@ TEST_F(StreamSessionTest, GapMakesWhatIsLostDurable) {
   StreamSession session = NewSession();
   ASSERT_TRUE(Send(&session, {HelloMessage(), GapMessage(11, 1, 10)}).ok());
   EXPECT_EQ(acks_->TakeAck().durable_sequence(), 11u);
+  EXPECT_EQ(Counter("tacho_ingest_lost_messages_total"), 10);
 }
 
 TEST_F(StreamSessionTest, ReconnectResumesBehindWhatIsDurable) {
