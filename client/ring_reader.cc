@@ -96,7 +96,7 @@ bool RingReader::Plausible(const RingCursors& c) const {
   // `reserved` may have been copied before the writer moved both, so it may be behind, but it is
   // ahead of `committed` by no more than padding and one record.
   return c.committed % 8 == 0 && c.committed < kMaxPosition && c.committed >= committed_ &&
-         c.reserved < c.committed + 2 * kBlockBytes && c.definitions % 8 == 0 &&
+         c.reserved < c.committed + uint64_t{2} * kBlockBytes && c.definitions % 8 == 0 &&
          c.definitions <= kDefinitionBytes && c.definitions >= definitions_read_ && c.closed <= 1;
 }
 

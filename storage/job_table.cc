@@ -164,7 +164,7 @@ absl::Status JobTable::Load() {
   for (const char kind : {'A', 'K'}) {
     const std::string prefix(1, kind);
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-      const absl::Status status = LoadRecord(View(it->key()), View(it->value()));
+      absl::Status status = LoadRecord(View(it->key()), View(it->value()));
       if (!status.ok()) return status;
     }
   }

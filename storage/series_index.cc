@@ -161,7 +161,7 @@ SeriesPtr SeriesIndex::FindOrAddSeries(JobEntry* job, const Source& source,
   series->host = InternHost(source.host);
   series->labels = definition.labels;
   write->Put(column_family_, SeriesKey(job->id, series->id), EncodeSeries(*series));
-  const SeriesPtr added = series;
+  SeriesPtr added = series;
   AddSeries(job, entry, std::move(series));
   return added;
 }
@@ -333,7 +333,7 @@ absl::Status SeriesIndex::Load() {
   for (const char kind : {'N', 'J', 'M', 'S', 'L'}) {
     const std::string prefix(1, kind);
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-      const absl::Status status = LoadRecord(View(it->key()), View(it->value()));
+      absl::Status status = LoadRecord(View(it->key()), View(it->value()));
       if (!status.ok()) return status;
     }
   }

@@ -198,7 +198,7 @@ absl::Status DurableStore::Close() {
   if (!running_) return absl::OkStatus();
   running_ = false;
   sealer_.Stop();
-  const absl::Status sealed = Seal();
+  absl::Status sealed = Seal();
   committer_.Stop();
   if (!sealed.ok()) return sealed;
   return database_->Settle();

@@ -46,7 +46,7 @@ absl::Status QueryService::RunOnWorker(const char* method, std::function<absl::S
   };
   const WorkerPool::Admission admission = workers_.Run(run);
   if (admission == WorkerPool::Admission::kAccepted) return absl::OkStatus();
-  const absl::Status refusal = absl::UnavailableError(
+  absl::Status refusal = absl::UnavailableError(
       admission == WorkerPool::Admission::kFull
           ? "as many queries are at work as query.max_concurrent allows: try again"
           : "the collector is draining");

@@ -117,14 +117,16 @@ absl::Status RangeQuery::Begin(const Output& output) {
     absl::StatusOr<AxisExtent> extent = ExtentOf(series, output.attempt);
     if (!extent.ok()) return extent.status();
     auto buckets = ReduceOne(series, output.attempt, *extent);
-    if (buckets.ok()) buckets_ = *std::move(buckets);
-    return buckets.status();
+    if (!buckets.ok()) return buckets.status();
+    buckets_ = *std::move(buckets);
+    return absl::OkStatus();
   }
   if (plan_.by_step) {
     SeriesScan scan = Scan(series, output.attempt);
     auto points = SortedBySteps(&scan);
-    if (points.ok()) points_ = *std::move(points);
-    return points.status();
+    if (!points.ok()) return points.status();
+    points_ = *std::move(points);
+    return absl::OkStatus();
   }
   scan_.emplace(Scan(series, output.attempt));
   return absl::OkStatus();
