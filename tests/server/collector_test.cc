@@ -15,6 +15,7 @@
 #include "tacho/v1/ingest.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
 #include "tests/server/ingest_messages.h"
+#include "tests/support/patient_context.h"
 
 namespace tacho::server {
 namespace {
@@ -51,7 +52,7 @@ class CollectorTest : public testing::Test {
   static v1::ServerMessage Deliver(const Collector& collector,
                                    const std::vector<v1::ClientMessage>& messages) {
     const auto stub = v1::Ingest::NewStub(Connect(collector));
-    grpc::ClientContext context;
+    PatientContext context;
     auto stream = stub->Stream(&context);
     for (const auto& message : messages) stream->Write(message);
     stream->WritesDone();
@@ -64,7 +65,7 @@ class CollectorTest : public testing::Test {
 
   static std::vector<uint64_t> StoredBits(const Collector& collector, const std::string& metric) {
     const auto stub = v1::Query::NewStub(Connect(collector));
-    grpc::ClientContext context;
+    PatientContext context;
     v1::RangeRequest request;
     request.mutable_selector()->set_job("vision");
     request.mutable_selector()->add_metrics(metric);
@@ -84,7 +85,7 @@ class CollectorTest : public testing::Test {
   static std::pair<grpc::Status, std::string> Call(const Collector& collector,
                                                    const std::string& method) {
     grpc::GenericStub stub(Connect(collector));
-    grpc::ClientContext context;
+    PatientContext context;
     grpc::CompletionQueue queue;
     const grpc::Slice nothing("");
     auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&nothing, 1), &queue);
@@ -173,7 +174,7 @@ TEST_F(CollectorTest, TakenPortIsNamed) {
 TEST_F(CollectorTest, DrainEndsStreamsAndMayBeCalledAgain) {
   const auto collector = StartOrDie();
   const auto stub = v1::Ingest::NewStub(Connect(*collector));
-  grpc::ClientContext context;
+  PatientContext context;
   auto stream = stub->Stream(&context);
   stream->Write(HelloMessage());
   v1::ServerMessage answer;

@@ -18,6 +18,7 @@
 #include "tests/server/ingest_fake_store.h"
 #include "tests/server/ingest_malformed.h"
 #include "tests/server/ingest_messages.h"
+#include "tests/support/patient_context.h"
 
 namespace tacho::server {
 namespace {
@@ -76,7 +77,7 @@ class Client {
  private:
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Ingest::Stub> stub_;
-  grpc::ClientContext context_;
+  PatientContext context_;
   std::unique_ptr<grpc::ClientReaderWriter<v1::ClientMessage, v1::ServerMessage>> stream_;
   v1::ServerMessage last_;
   bool ended_ = false;
@@ -175,7 +176,7 @@ TEST_F(IngestStreamTest, BytesThatAreNoMessageAreRefusedAsSuch) {
   auto channel =
       grpc::CreateChannel("127.0.0.1:" + std::to_string(port_), grpc::InsecureChannelCredentials());
   grpc::GenericStub stub(channel);
-  grpc::ClientContext context;
+  PatientContext context;
   grpc::CompletionQueue queue;
   auto call = stub.PrepareCall(&context, "/tacho.v1.Ingest/Stream", &queue);
   const auto await = [&queue] {

@@ -14,6 +14,7 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "tests/server/fake_store.h"
+#include "tests/support/patient_context.h"
 
 namespace tacho::server {
 namespace {
@@ -55,7 +56,7 @@ class QueryServiceTest : public testing::Test {
     store_.AddSamples(store_.AddSeries("j", MetricNamed("loss"), 0, "h"), std::move(all));
   }
   grpc::Status Range(std::vector<double>* values = nullptr) {
-    grpc::ClientContext context;
+    PatientContext context;
     auto reader = stub_->Range(&context, request_);
     for (v1::RangeResponse piece; reader->Read(&piece);) {
       if (values == nullptr) continue;
@@ -101,7 +102,7 @@ TEST_F(QueryServiceTest, StreamsALongSeriesWhole) {
 TEST_F(QueryServiceTest, AnswersEveryMethod) {
   AddSeries(3);
   Start();
-  grpc::ClientContext jobs_context, job_context, series_context, latest_context, events_context;
+  PatientContext jobs_context, job_context, series_context, latest_context, events_context;
   v1::ListJobsResponse jobs;
   ASSERT_TRUE(stub_->ListJobs(&jobs_context, {}, &jobs).ok());
   ASSERT_EQ(jobs.jobs_size(), 1);
@@ -166,7 +167,7 @@ TEST_F(QueryServiceTest, AClientThatGoesAwayFreesItsSlot) {
   options_.limits.set_max_concurrent(1);
   Start();
   {
-    grpc::ClientContext context;
+    PatientContext context;
     auto reader = stub_->Range(&context, request_);
     v1::RangeResponse piece;
     ASSERT_TRUE(reader->Read(&piece));
@@ -183,7 +184,7 @@ TEST_F(QueryServiceTest, AClientThatDoesNotReadIsCutOffAtTheDeadline) {
   options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(2)));
   options_.limits.set_max_concurrent(1);
   Start();
-  grpc::ClientContext context;
+  PatientContext context;
   auto reader = stub_->Range(&context, request_);
   v1::RangeResponse piece;
   ASSERT_TRUE(reader->Read(&piece));
