@@ -151,10 +151,9 @@ class Store {
   //   UNAVAILABLE       the disk refused.
   virtual absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) = 0;
 
-  // Queue a message for the next commit. `rows` must fit the layout, which the
-  // caller has checked. The arguments are
-  // copied before the call returns. If the queue is full the call refuses at once, with
-  // RESOURCE_EXHAUSTED through `done` on the calling thread: retry later.
+  // Queue a message for the next commit. `rows` must fit the layout, which the caller has checked.
+  // The arguments are copied before the call returns. If the queue is full the call refuses at
+  // once, with RESOURCE_EXHAUSTED through `done` on the calling thread: retry later.
   virtual void AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
                           AppendDone done) = 0;
   virtual void AppendEvent(const Origin& origin, const Event& event, AppendDone done) = 0;
