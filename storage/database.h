@@ -25,7 +25,7 @@ namespace tacho::storage {
 
 // Version of everything that docs/storage_format.md describes. A database of another version is
 // refused, never misread.
-inline constexpr int kFormatVersion = 1;
+inline constexpr int kFormatVersion = 2;
 
 struct Database {
   Database() = default;
