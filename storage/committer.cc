@@ -207,6 +207,7 @@ void Committer::Commit(std::vector<Request>* group) {
   rocksdb::WriteBatch write;
   Staged staged = Stage(*group, &write);
   if (staged.anything) {
+    Reach(parts_.at_point, crash_point::kCommitStaged);
     const absl::Time begin = absl::Now();
     rocksdb::WriteOptions synced;
     synced.sync = true;
@@ -232,7 +233,9 @@ void Committer::Commit(std::vector<Request>* group) {
     const size_t last = std::size(stats_.commit_latency_us_buckets) - 1;
     ++stats_.commit_latency_us_buckets[std::min<size_t>(last, std::bit_width(us))];
   }
+  Reach(parts_.at_point, crash_point::kCommitWritten);
   Apply(*group, staged);
+  Reach(parts_.at_point, crash_point::kCommitApplied);
   for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);
 }
 

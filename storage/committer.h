@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "storage/crash_point.h"
 #include "storage/event.h"
 #include "storage/head.h"
 #include "storage/job_table.h"
@@ -46,6 +47,7 @@ class Committer {
     std::function<absl::Time()> now;
     std::function<void()> on_full_frame;                  // A layout has reached seal_rows.
     std::function<void(const absl::Status&)> on_failure;  // As StoreOptions::on_failure.
+    AtPoint at_point;
   };
   Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows, absl::Duration spacing);
   ~Committer();

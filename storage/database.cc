@@ -161,7 +161,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   if (!status.ok()) return FromRocksDb(status, absl::StrCat("open ", options.path));
   database->db.reset(db);
   database->partitions = std::make_unique<Partitions>(
-      db, [cache = database->cache] { return PartitionOptions(cache); });
+      db, [cache = database->cache] { return PartitionOptions(cache); }, options.at_point);
+  database->at_point = options.at_point;
   for (size_t i = 0; i < handles.size(); ++i) {
     if (const auto day = ParsePartitionName(names[i])) {
       database->partitions->Add(std::make_shared<const Partition>(*day, db, handles[i]));
@@ -184,6 +185,7 @@ absl::Status Database::Settle() {
   for (const PartitionPtr& day : days) families.push_back(day->handle());
   const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), families);
   if (!flushed.ok()) return FromRocksDb(flushed, "write out memory");
+  Reach(at_point, crash_point::kCloseFlushed);
   const rocksdb::Status compacted =
       db->CompactRange(rocksdb::CompactRangeOptions(), journal, nullptr, nullptr);
   return FromRocksDb(compacted, "drop the trimmed part of the journal");

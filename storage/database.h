@@ -49,6 +49,8 @@ struct Database {
   // next start has no log to read and the disk holds no more than the data.
   absl::Status Settle();
 
+  AtPoint at_point;
+
   // Disk, memtable, cache and compaction figures, over all column families.
   void FillStats(StoreStats* stats) const;
 };

@@ -13,8 +13,9 @@ Partition::Partition(int64_t day, rocksdb::DB* db, rocksdb::ColumnFamilyHandle* 
 
 Partition::~Partition() { db_->DestroyColumnFamilyHandle(handle_); }
 
-Partitions::Partitions(rocksdb::DB* db, std::function<rocksdb::ColumnFamilyOptions()> options)
-    : db_(db), options_(std::move(options)) {}
+Partitions::Partitions(rocksdb::DB* db, std::function<rocksdb::ColumnFamilyOptions()> options,
+                       AtPoint at_point)
+    : db_(db), options_(std::move(options)), at_point_(std::move(at_point)) {}
 
 void Partitions::Add(PartitionPtr partition) {
   absl::MutexLock lock(&mutex_);
@@ -25,9 +26,11 @@ void Partitions::Add(PartitionPtr partition) {
 absl::StatusOr<PartitionPtr> Partitions::FindOrCreate(int64_t day) {
   absl::MutexLock lock(&mutex_);
   if (const auto found = days_.find(day); found != days_.end()) return found->second;
+  Reach(at_point_, crash_point::kPartitionCreate);
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   const rocksdb::Status status = db_->CreateColumnFamily(options_(), PartitionName(day), &handle);
   if (!status.ok()) return FromRocksDb(status, "create the partition " + PartitionName(day));
+  Reach(at_point_, crash_point::kPartitionCreated);
   return days_[day] = std::make_shared<const Partition>(day, db_, handle);
 }
 
@@ -44,10 +47,12 @@ absl::StatusOr<size_t> Partitions::DropBefore(int64_t day) {
   absl::MutexLock lock(&mutex_);
   size_t dropped = 0;
   while (!days_.empty() && days_.begin()->first < day) {
+    Reach(at_point_, crash_point::kPartitionDrop);
     const rocksdb::Status status = db_->DropColumnFamily(days_.begin()->second->handle());
     if (!status.ok()) return FromRocksDb(status, "drop a partition");
     days_.erase(days_.begin());
     ++dropped;
+    Reach(at_point_, crash_point::kPartitionDropped);
   }
   return dropped;
 }

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "storage/crash_point.h"
 
 namespace rocksdb {
 class ColumnFamilyHandle;
@@ -41,7 +42,8 @@ using PartitionPtr = std::shared_ptr<const Partition>;
 class Partitions {
  public:
   // `db` is not owned and must outlive this.
-  Partitions(rocksdb::DB* db, std::function<rocksdb::ColumnFamilyOptions()> options);
+  Partitions(rocksdb::DB* db, std::function<rocksdb::ColumnFamilyOptions()> options,
+             AtPoint at_point);
 
   void Add(PartitionPtr partition) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<PartitionPtr> FindOrCreate(int64_t day) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -56,6 +58,7 @@ class Partitions {
  private:
   rocksdb::DB* const db_;
   const std::function<rocksdb::ColumnFamilyOptions()> options_;
+  const AtPoint at_point_;
   mutable absl::Mutex mutex_;
   std::map<int64_t, PartitionPtr> days_ ABSL_GUARDED_BY(mutex_);
 };

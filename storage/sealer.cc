@@ -67,10 +67,12 @@ absl::Status Sealer::SealDue(size_t min_rows, absl::Duration age) {
   for (;;) {
     const auto taken = head_->TakeForSealing(min_rows, opened_before, kValuesPerWrite);
     if (taken.empty()) return absl::OkStatus();
+    Reach(options_.at_point, crash_point::kSealBegin);
     if (absl::Status status = Write(taken); !status.ok()) {
       head_->ReturnFromSealing(taken);
       return status;
     }
+    Reach(options_.at_point, crash_point::kSealWritten);
     head_->FinishSealing(taken);
   }
 }
@@ -106,6 +108,7 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
     jobs_->StageExtents(layout, &write);
     rows += sealing.rows->size();
   }
+  Reach(options_.at_point, crash_point::kSealEncoded);
   // Not synced: until a later sync covers it, the journal still has the rows, for it is only
   // trimmed by a write behind this one.
   const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "storage/crash_point.h"
 #include "storage/database.h"
 #include "storage/head.h"
 #include "storage/job_table.h"
@@ -27,6 +28,7 @@ class Sealer {
     std::function<void(absl::string_view)> log;  // May be null.
     // Called after each round on the sealer's thread: trims the journal, drops old days.
     std::function<void()> after_round;
+    AtPoint at_point;
   };
   // All not owned; they must outlive the sealer.
   Sealer(const Database* database, Head* head, const JobTable* jobs, Options options);

@@ -39,7 +39,10 @@ class DurableStore final : public Store {
   absl::Status Close() override;
 
   absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) override {
-    return index_.Register(definition);
+    Reach(options_.at_point, crash_point::kRegisterBegin);
+    auto registration = index_.Register(definition);
+    Reach(options_.at_point, crash_point::kRegisterEnd);
+    return registration;
   }
   void AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
                   AppendDone done) override;
@@ -113,20 +116,23 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                   .jobs = &jobs_,
                   .now = options_.now,
                   .on_full_frame = [this] { sealer_.Wake(); },
-                  .on_failure = options_.on_failure},
+                  .on_failure = options_.on_failure,
+                  .at_point = options_.at_point},
                  options_.queue_bytes, options_.seal_rows, options_.commit_spacing),
       sealer_(database_.get(), &head_, &jobs_,
               {.seal_rows = options_.seal_rows,
                .seal_age = options_.seal_age,
                .now = options_.now,
                .log = options_.log,
-               .after_round = [this] {
-                 TrimJournal();
-                 if (options_.now() < next_retention_) return;
-                 next_retention_ = options_.now() + kRetentionRound;
-                 const absl::Status status = EnforceRetention();
-                 if (!status.ok()) Log(absl::StrCat("retention failed: ", status.ToString()));
-               }}) {}
+               .after_round =
+                   [this] {
+                     TrimJournal();
+                     if (options_.now() < next_retention_) return;
+                     next_retention_ = options_.now() + kRetentionRound;
+                     const absl::Status status = EnforceRetention();
+                     if (!status.ok()) Log(absl::StrCat("retention failed: ", status.ToString()));
+                   },
+               .at_point = options_.at_point}) {}
 
 absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> DurableStore::ReadSealedPositions() const {
   absl::flat_hash_map<LayoutId, uint64_t> sealed;
@@ -161,6 +167,7 @@ absl::Status DurableStore::ReplayJournal() {
     if (++replayed % 100'000 == 0) {
       Log(absl::StrCat("recovering: ", replayed, " of ", total, " journal entries"));
     }
+    Reach(options_.at_point, crash_point::kOpenReplay);
     const auto done = sealed->find(entry->layout);
     if (done != sealed->end() && position <= done->second) return absl::OkStatus();
     const LayoutPtr layout = index_.FindLayout(entry->layout);
@@ -176,17 +183,27 @@ absl::Status DurableStore::ReplayJournal() {
 }
 
 absl::Status DurableStore::Recover() {
+  const auto at = [this](absl::string_view point) -> std::function<absl::Status()> {
+    return [this, point] {
+      Reach(options_.at_point, point);
+      return absl::OkStatus();
+    };
+  };
+  Reach(options_.at_point, crash_point::kOpenDatabase);
   const auto steps = {
       std::function<absl::Status()>([this] { return journal_.Recover(); }),
       std::function<absl::Status()>([this] { return index_.Load(); }),
       std::function<absl::Status()>([this] { return jobs_.Load(); }),
+      at(crash_point::kOpenIndex),
       std::function<absl::Status()>([this] { return committer_.Recover(); }),
+      at(crash_point::kOpenSequences),
       std::function<absl::Status()>([this] { return ReplayJournal(); }),
   };
   for (const auto& step : steps) {
     if (absl::Status status = step(); !status.ok()) return status;
   }
   // Numbers only keep events of one time apart; nanoseconds since 1970 never meet an earlier one.
+  Reach(options_.at_point, crash_point::kOpenReady);
   next_event_ = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
   running_ = true;
   committer_.Start();
@@ -197,11 +214,16 @@ absl::Status DurableStore::Recover() {
 absl::Status DurableStore::Close() {
   if (!running_) return absl::OkStatus();
   running_ = false;
+  Reach(options_.at_point, crash_point::kCloseBegin);
   sealer_.Stop();
   absl::Status sealed = Seal();
+  Reach(options_.at_point, crash_point::kCloseSealed);
   committer_.Stop();
+  Reach(options_.at_point, crash_point::kCloseStopped);
   if (!sealed.ok()) return sealed;
-  return database_->Settle();
+  absl::Status settled = database_->Settle();
+  Reach(options_.at_point, crash_point::kCloseSettled);
+  return settled;
 }
 
 void DurableStore::AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
@@ -362,13 +384,15 @@ absl::Status DurableStore::OnCommitter(std::function<absl::Status(rocksdb::Write
 }
 
 void DurableStore::TrimJournal() {
+  Reach(options_.at_point, crash_point::kTrimBegin);
   const uint64_t sealed = head_.SealedUpTo();
-  committer_.Enqueue({.stage =
-                          [this, sealed](rocksdb::WriteBatch* write) {
-                            if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
-                            return absl::OkStatus();
-                          },
-                      .done = [](const absl::Status&) {}});
+  committer_.Enqueue(
+      {.stage =
+           [this, sealed](rocksdb::WriteBatch* write) {
+             if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
+             return absl::OkStatus();
+           },
+       .done = [this](const absl::Status&) { Reach(options_.at_point, crash_point::kTrimDone); }});
 }
 
 absl::Status DurableStore::Seal() {

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "storage/crash_point.h"
 #include "storage/event.h"
 #include "storage/job.h"
 #include "storage/matcher.h"
@@ -50,6 +51,7 @@ struct StoreOptions {
   // Called once, on the committer thread, when the disk has refused the journal: from then on the
   // store is read-only until it is reopened. May be null.
   std::function<void(const absl::Status&)> on_failure;
+  AtPoint at_point;        // Tests end the process there; see crash_point.h.
   bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
 };
 

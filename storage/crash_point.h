@@ -1,0 +1,64 @@
+// Named moments between two effects of the store on the disk or on memory. A test that ends the
+// process at each of them, and at random ones, sees every state that a crash can leave.
+#pragma once
+
+#include <functional>
+
+#include "absl/strings/string_view.h"
+
+namespace tacho::storage {
+
+// Called at each moment below, on the thread that is there; may be null, and is in production.
+using AtPoint = std::function<void(absl::string_view point)>;
+
+inline void Reach(const AtPoint& at_point, absl::string_view point) {
+  if (at_point != nullptr) at_point(point);
+}
+
+namespace crash_point {
+
+// Opening: what is rebuilt, in this order.
+inline constexpr char kOpenDatabase[] = "open.database";    // RocksDB has replayed its log.
+inline constexpr char kOpenIndex[] = "open.index";          // Series and jobs are in memory.
+inline constexpr char kOpenSequences[] = "open.sequences";  // Durable sequences are too.
+inline constexpr char kOpenReplay[] = "open.replay";        // Before each entry of the journal.
+inline constexpr char kOpenReady[] = "open.ready";          // Before the threads start.
+
+// Registering a layout: a write that is not synced.
+inline constexpr char kRegisterBegin[] = "register.begin";
+inline constexpr char kRegisterEnd[] = "register.end";  // In RocksDB's log, in nobody's hands.
+
+// A commit, on the committer's thread.
+inline constexpr char kCommitStaged[] = "commit.staged";    // Nothing is written yet.
+inline constexpr char kCommitWritten[] = "commit.written";  // Durable, not readable.
+inline constexpr char kCommitApplied[] = "commit.applied";  // Readable, not acknowledged.
+
+// A round of sealing, on the sealer's thread.
+inline constexpr char kSealBegin[] = "seal.begin";      // Rows are taken, columns not encoded.
+inline constexpr char kSealEncoded[] = "seal.encoded";  // Columns are encoded, not written.
+inline constexpr char kSealWritten[] = "seal.written";  // Columns are written, rows still open too.
+inline constexpr char kTrimBegin[] = "trim.begin";  // Rows are sealed, the journal has them too.
+inline constexpr char kTrimDone[] = "trim.done";
+
+// Days.
+inline constexpr char kPartitionCreate[] = "partition.create";    // Before a day is made.
+inline constexpr char kPartitionCreated[] = "partition.created";  // It is made, and empty.
+inline constexpr char kPartitionDrop[] = "partition.drop";        // Before a day is dropped.
+inline constexpr char kPartitionDropped[] = "partition.dropped";  // Other days are not yet.
+
+// Closing.
+inline constexpr char kCloseBegin[] = "close.begin";
+inline constexpr char kCloseSealed[] = "close.sealed";    // All rows are columns.
+inline constexpr char kCloseStopped[] = "close.stopped";  // The threads have ended.
+inline constexpr char kCloseFlushed[] = "close.flushed";  // Memory is in tables.
+inline constexpr char kCloseSettled[] = "close.settled";  // Before the database is closed.
+
+inline constexpr absl::string_view kAll[] = {
+    kOpenDatabase,  kOpenIndex,       kOpenSequences,    kOpenReplay,       kOpenReady,
+    kRegisterBegin, kRegisterEnd,     kCommitStaged,     kCommitWritten,    kCommitApplied,
+    kSealBegin,     kSealEncoded,     kSealWritten,      kTrimBegin,        kTrimDone,
+    kPartitionDrop, kPartitionCreate, kPartitionCreated, kPartitionDropped, kCloseBegin,
+    kCloseSealed,   kCloseStopped,    kCloseFlushed,     kCloseSettled};
+
+}  // namespace crash_point
+}  // namespace tacho::storage
