@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "storage/series.h"
 
@@ -32,16 +34,54 @@ struct SampleBlock {
   void clear();
 };
 
+// A run of samples of one series without the samples: what a stored column says of itself. All of
+// them are finite and of one attempt.
+struct SampleSummary {
+  uint32_t attempt = 0;
+  // Of the first and the last sample in time.
+  int64_t first_time_ns = 0;
+  int64_t last_time_ns = 0;
+  int64_t first_step = kNoStep;
+  int64_t last_step = kNoStep;
+  double first = 0;
+  double last = 0;
+  uint64_t count = 0;
+  double min = 0;
+  double max = 0;
+  double sum = 0;  // As additions of doubles in ascending time have it.
+};
+
 // One thread at a time. Samples come in ascending (time, attempt, step); of several writes of the
-// same (time, attempt, step) the latest counts. Memory is bounded by the frames that overlap in
-// time, one in the usual case.
+// same (time, attempt, step) the latest counts. Memory is bounded by the frames that overlap at one
+// time, one in the usual case, plus the series' open rows.
 class SeriesReader {
  public:
   virtual ~SeriesReader() = default;
 
-  // Replaces *block with the next samples; false if there are none left.
+  // Replaces *block with the next samples, at least one; false if there are none left.
   //   DATA_LOSS  stored bytes do not match; the text names the column.
   virtual absl::StatusOr<bool> Next(SampleBlock* block) = 0;
+
+  // For coarse queries: if what comes next is a whole column that knows its summary and `fits` says
+  // that this will do, replaces *summary with it and skips the column, of which no value is decoded.
+  // false: nothing has been skipped, go on with Next().
+  virtual absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> /*fits*/,
+                                           SampleSummary* /*summary*/) {
+    return false;
+  }
+};
+
+// What was durable at one moment, for some series, for as long as the view lives. One thread at a
+// time; readers must not outlive it. Reading many series through one view is consistent and cheaper
+// than one by one, the more so in the order in which Store::FindSeries() returns them: then one
+// metric of one job is one walk over its keys.
+class ReadView {
+ public:
+  virtual ~ReadView() = default;
+
+  // Samples of one of the view's series.
+  virtual std::unique_ptr<SeriesReader> Read(const SeriesPtr& series,
+                                             const ReadOptions& options) = 0;
 };
 
 }  // namespace tacho::storage

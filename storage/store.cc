@@ -18,7 +18,7 @@
 #include "storage/rows_entry.h"
 #include "storage/sealer.h"
 #include "storage/series_index.h"
-#include "storage/stored_series_reader.h"
+#include "storage/stored_view.h"
 
 namespace tacho::storage {
 namespace {
@@ -61,8 +61,7 @@ class DurableStore final : public Store {
                                                     size_t limit) const override {
     return index_.Find(selector, limit);
   }
-  std::unique_ptr<SeriesReader> Read(const SeriesPtr& series,
-                                     const ReadOptions& options) const override;
+  std::unique_ptr<ReadView> OpenView(std::vector<SeriesPtr> series) const override;
   absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const override;
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const override {
     head_.VisitLatestRows(visit);
@@ -313,16 +312,15 @@ std::optional<JobDetail> DurableStore::FindJob(absl::string_view job) const {
   return detail;
 }
 
-std::unique_ptr<SeriesReader> DurableStore::Read(const SeriesPtr& series,
-                                                 const ReadOptions& options) const {
-  std::vector<MergeInput> head;
-  for (Head::Piece& piece : head_.CopySeries(*series, options.begin_ns, options.end_ns)) {
-    head.push_back({piece.position, std::move(piece.samples)});
+std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {
+  StoredView::OpenRows open_rows;
+  for (const SeriesPtr& one : series) {
+    auto pieces = head_.CopySeries(*one, INT64_MIN, INT64_MAX);
+    if (!pieces.empty()) open_rows[one->id] = std::move(pieces);
   }
-  return std::make_unique<StoredSeriesReader>(
-      database_->db.get(),
-      database_->partitions->Between(DayOf(options.begin_ns), DayOf(options.end_ns)), series,
-      options, std::move(head));
+  return std::make_unique<StoredView>(database_->db.get(),
+                                      database_->partitions->Between(INT64_MIN, INT64_MAX),
+                                      std::move(open_rows));
 }
 
 absl::StatusOr<std::optional<LatestSample>> DurableStore::Latest(const SeriesPtr& series) const {
@@ -452,6 +450,27 @@ StoreStats DurableStore::Stats() const {
 }
 
 }  // namespace
+
+std::unique_ptr<SeriesReader> Store::Read(const SeriesPtr& series,
+                                          const ReadOptions& options) const {
+  // Owns the view that it reads through.
+  class Reader final : public SeriesReader {
+   public:
+    Reader(std::unique_ptr<ReadView> view, const SeriesPtr& series, const ReadOptions& options)
+        : view_(std::move(view)), reader_(view_->Read(series, options)) {}
+
+    absl::StatusOr<bool> Next(SampleBlock* block) override { return reader_->Next(block); }
+    absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> fits,
+                                     SampleSummary* summary) override {
+      return reader_->NextSummary(fits, summary);
+    }
+
+   private:
+    const std::unique_ptr<ReadView> view_;
+    const std::unique_ptr<SeriesReader> reader_;
+  };
+  return std::make_unique<Reader>(OpenView({series}), series, options);
+}
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   auto database = Database::Open(options);

@@ -180,10 +180,11 @@ class Store {
   virtual absl::StatusOr<std::vector<SeriesPtr>> FindSeries(const Selector& selector,
                                                             size_t limit) const = 0;
 
-  // Samples of one series. The reader sees everything that was durable when it was made, and keeps
-  // that view while it lives. It must not outlive the store.
-  virtual std::unique_ptr<SeriesReader> Read(const SeriesPtr& series,
-                                             const ReadOptions& options) const = 0;
+  // A view of some series, see series_reader.h; it sees everything that was durable when it was
+  // made. It must not outlive the store. Holds some hundred bytes a series and their open rows.
+  virtual std::unique_ptr<ReadView> OpenView(std::vector<SeriesPtr> series) const = 0;
+  // A reader of one series, with a view of its own.
+  std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) const;
 
   // The newest sample (highest time) of a series; nullopt if it has none.
   virtual absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const = 0;

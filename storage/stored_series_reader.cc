@@ -1,154 +1,182 @@
 #include "storage/stored_series_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "rocksdb/db.h"
+#include "rocksdb/iterator.h"
 #include "storage/rocksdb_status.h"
 
 namespace tacho::storage {
+namespace {
 
-StoredSeriesReader::StoredSeriesReader(rocksdb::DB* db, std::vector<PartitionPtr> partitions,
-                                       SeriesPtr series, ReadOptions options,
-                                       std::vector<MergeInput> head)
-    : db_(db),
-      partitions_(std::move(partitions)),
+// A column is of a day, and the day of its first time.
+size_t FirstPartition(const std::vector<PartitionPtr>& partitions, int64_t begin_ns) {
+  const auto found = std::lower_bound(
+      partitions.begin(), partitions.end(), DayOf(begin_ns),
+      [](const PartitionPtr& partition, int64_t day) { return partition->day() < day; });
+  return static_cast<size_t>(found - partitions.begin());
+}
+
+}  // namespace
+
+StoredSeriesReader::StoredSeriesReader(StoredView* view, SeriesPtr series,
+                                       const ReadOptions& options)
+    : view_(view),
       series_(std::move(series)),
       options_(options),
       prefix_(ValueColumnKey::SeriesPrefix(*series_)),
-      snapshot_(db->GetSnapshot()),
-      head_(std::move(head)) {
-  for (size_t input = 0; input < head_.size(); ++input) {
-    const auto& times = head_[input].samples.times;
-    for (size_t row = 0; row < times.size(); ++row) head_order_.push_back({times[row], input, row});
+      partition_(FirstPartition(view->partitions(), options.begin_ns)) {}
+
+StoredSeriesReader::~StoredSeriesReader() { LeavePartition(); }
+
+void StoredSeriesReader::OpenRuns() {
+  if (std::exchange(opened_, true)) return;
+  const auto* pieces = view_->FindOpenRows(series_->id);
+  if (pieces == nullptr) return;
+  for (const Head::Piece& piece : *pieces) {
+    SampleRun run(piece.position, piece.samples, options_);
+    if (!run.empty()) runs_.push_back(std::move(run));
   }
-  std::stable_sort(head_order_.begin(), head_order_.end(),
-                   [](const HeadSample& a, const HeadSample& b) { return a.time_ns < b.time_ns; });
 }
 
-StoredSeriesReader::~StoredSeriesReader() {
-  it_.reset();
-  db_->ReleaseSnapshot(snapshot_);
+void StoredSeriesReader::LeavePartition() {
+  if (it_ != nullptr) view_->ReturnIterator(partition_, std::move(it_));
 }
 
-absl::StatusOr<bool> StoredSeriesReader::FetchColumn() {
-  pending_.reset();
-  for (;;) {
+absl::StatusOr<std::optional<StoredSeriesReader::Column>> StoredSeriesReader::FetchColumn() {
+  const auto& partitions = view_->partitions();
+  while (partition_ < partitions.size()) {
     if (it_ == nullptr) {
-      if (next_partition_ == partitions_.size()) return false;
-      rocksdb::ReadOptions read;
-      read.snapshot = snapshot_;
-      it_.reset(db_->NewIterator(read, partitions_[next_partition_]->handle()));
+      if (options_.end_ns != INT64_MAX && partitions[partition_]->day() > DayOf(options_.end_ns)) {
+        break;
+      }
+      it_ = view_->BorrowIterator(partition_);
       it_->Seek(prefix_);
     } else {
       it_->Next();
     }
     if (!it_->Valid() || !it_->key().starts_with(prefix_)) {
       const rocksdb::Status status = it_->status();
+      LeavePartition();
       if (!status.ok()) return FromRocksDb(status, "read columns");
-      it_.reset();
-      ++next_partition_;
+      ++partition_;
       continue;
     }
     const auto key = ValueColumnKey::Decode(View(it_->key()));
     if (!key) return absl::DataLossError("a column key is damaged: " + it_->key().ToString(true));
-    if (key->first_time_ns >= options_.end_ns && options_.end_ns != INT64_MAX) {
-      // Keys of a series ascend with time: nothing later in this day or after it is wanted.
-      it_.reset();
-      next_partition_ = partitions_.size();
-      return false;
-    }
+    // Keys of a series ascend with time: nothing later in this day or after it is wanted.
+    if (options_.end_ns != INT64_MAX && key->first_time_ns >= options_.end_ns) break;
     const auto header = DecodeValueColumnHeader(key->first_time_ns, View(it_->value()));
     if (!header.ok()) return header.status();
     if (header->last_time_ns < options_.begin_ns) continue;
-    pending_ = Column{*key, it_->value().ToString(), header->last_time_ns};
-    return true;
+    return Column{*key, partition_, it_->value().ToString(), header->last_time_ns};
   }
+  LeavePartition();
+  partition_ = partitions.size();
+  return std::nullopt;
 }
 
-absl::StatusOr<MergeInput> StoredSeriesReader::Decode(const Column& column) const {
-  const auto header = DecodeValueColumnHeader(column.key.first_time_ns, column.bytes);
+absl::Status StoredSeriesReader::Fetch(size_t count) {
+  while (columns_.size() < count && partition_ < view_->partitions().size()) {
+    auto column = FetchColumn();
+    if (!column.ok()) return column.status();
+    if (*column) columns_.push_back(**std::move(column));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<SampleRun> StoredSeriesReader::Decode(const Column& column) const {
+  const ValueColumnKey& key = column.key;
+  const auto damaged = [&](auto... what) {
+    return absl::DataLossError(absl::StrCat("series ", key.series, ", frame at ",
+                                            key.first_time_ns, " ns: ", what...));
+  };
+  const auto header = DecodeValueColumnHeader(key.first_time_ns, column.bytes);
   if (!header.ok()) return header.status();
-  const std::string time_key =
-      TimeColumnKey(column.key.job, header->layout, column.key.first_time_ns, column.key.position);
-  const int64_t day = DayOf(column.key.first_time_ns);
-  const auto partition =
-      std::find_if(partitions_.begin(), partitions_.end(),
-                   [&](const PartitionPtr& candidate) { return candidate->day() == day; });
-  if (partition == partitions_.end()) {
-    return absl::DataLossError(absl::StrCat("a column of another day lies in the partitions read"));
-  }
-  rocksdb::ReadOptions read;
-  read.snapshot = snapshot_;
-  std::string bytes;
-  const rocksdb::Status status = db_->Get(read, (*partition)->handle(), time_key, &bytes);
-  if (status.IsNotFound()) {
-    return absl::DataLossError(absl::StrCat("series ", column.key.series, ", frame at ",
-                                            column.key.first_time_ns, " ns: no time column"));
-  }
-  if (!status.ok()) return FromRocksDb(status, "read a time column");
-  auto times = DecodeTimeColumn(bytes);
+  const auto times = view_->FindTimeColumn(column.partition, key.job, header->layout,
+                                           key.first_time_ns, key.position);
   if (!times.ok()) return times.status();
-  MergeInput input;
-  input.position = column.key.position;
-  if (times->times.size() != header->rows) {
-    return absl::DataLossError(absl::StrCat("series ", column.key.series, ", frame at ",
-                                            column.key.first_time_ns, " ns: ", header->rows,
-                                            " values for ", times->times.size(), " times"));
+  const TimeColumn& time = **times;
+  if (time.times.size() != header->rows) {
+    return damaged(header->rows, " values for ", time.times.size(), " times");
   }
+  SampleBlock samples;
   if (absl::Status decoded =
-          ColumnCodec::DecodeValues(header->encoded, header->rows, &input.samples.values);
+          ColumnCodec::DecodeValues(header->encoded, header->rows, &samples.values);
       !decoded.ok()) {
-    return decoded;
+    return damaged(decoded.message());
   }
-  input.samples.attempts.assign(header->rows, times->attempt);
-  input.samples.times = std::move(times->times);
-  input.samples.steps = std::move(times->steps);
-  return input;
-}
-
-void StoredSeriesReader::TakeHead(int64_t last_time_ns, std::vector<MergeInput>* inputs) {
-  const size_t first = inputs->size();
-  for (const MergeInput& input : head_) inputs->push_back({.position = input.position});
-  for (; head_next_ < head_order_.size(); ++head_next_) {
-    const HeadSample& next = head_order_[head_next_];
-    if (next.time_ns > last_time_ns) return;
-    const SampleBlock& from = head_[next.input].samples;
-    SampleBlock& to = (*inputs)[first + next.input].samples;
-    to.times.push_back(from.times[next.row]);
-    to.steps.push_back(from.steps[next.row]);
-    to.attempts.push_back(from.attempts[next.row]);
-    to.values.push_back(from.values[next.row]);
-  }
+  samples.times = time.times;
+  samples.steps = time.steps;
+  samples.attempts.assign(header->rows, time.attempt);
+  return SampleRun(key.position, std::move(samples), options_);
 }
 
 absl::StatusOr<bool> StoredSeriesReader::Next(SampleBlock* block) {
-  block->clear();
-  while (block->size() == 0) {
-    if (!pending_) {
-      const auto fetched = FetchColumn();
-      if (!fetched.ok()) return fetched.status();
-    }
-    std::vector<MergeInput> inputs;
-    int64_t last = INT64_MAX;
-    if (pending_) {
-      // All columns that overlap one another in time are merged together.
-      last = pending_->last_time_ns;
-      while (pending_ && pending_->key.first_time_ns <= last) {
-        last = std::max(last, pending_->last_time_ns);
-        auto decoded = Decode(*pending_);
-        if (!decoded.ok()) return decoded.status();
-        inputs.push_back(*std::move(decoded));
-        const auto fetched = FetchColumn();
-        if (!fetched.ok()) return fetched.status();
-      }
-    } else if (head_next_ == head_order_.size()) {
-      return false;
-    }
-    TakeHead(last, &inputs);
-    *block = MergeSamples(inputs, options_);
+  OpenRuns();
+  for (;;) {
+    if (absl::Status status = Fetch(1); !status.ok()) return status;
+    // Whatever comes before the next column begins can be merged now.
+    const int64_t end_ns = columns_.empty() ? INT64_MAX : columns_.front().key.first_time_ns;
+    if (TakeMerged(&runs_, end_ns, block)) return true;
+    if (columns_.empty()) return false;
+    auto run = Decode(columns_.front());
+    if (!run.ok()) return run.status();
+    columns_.pop_front();
+    if (!run->empty()) runs_.push_back(*std::move(run));
   }
+}
+
+absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::Summarise(
+    const Column& column) const {
+  const ValueColumnKey& key = column.key;
+  if (options_.first_step || options_.last_step || key.first_time_ns < options_.begin_ns ||
+      (column.last_time_ns >= options_.end_ns && options_.end_ns != INT64_MAX)) {
+    return std::nullopt;
+  }
+  const auto header = DecodeValueColumnHeader(key.first_time_ns, column.bytes);
+  if (!header.ok()) return header.status();
+  const ColumnStats& stats = header->stats;
+  // Rows without a value leave open when the first and the last came.
+  if (stats.count != header->rows || stats.non_finite > 0 || !std::isfinite(stats.sum)) {
+    return std::nullopt;
+  }
+  const auto times = view_->FindTimeColumn(column.partition, key.job, header->layout,
+                                           key.first_time_ns, key.position);
+  if (!times.ok()) return times.status();
+  if (options_.attempt && (*times)->attempt != *options_.attempt) return std::nullopt;
+  SampleSummary summary;
+  summary.attempt = (*times)->attempt;
+  summary.first_time_ns = key.first_time_ns;
+  summary.last_time_ns = column.last_time_ns;
+  summary.first_step = (*times)->steps.front();
+  summary.last_step = (*times)->steps.back();
+  summary.first = stats.first;
+  summary.last = stats.last;
+  summary.count = stats.count;
+  summary.min = stats.min;
+  summary.max = stats.max;
+  summary.sum = stats.sum;
+  return summary;
+}
+
+absl::StatusOr<bool> StoredSeriesReader::NextSummary(
+    absl::FunctionRef<bool(const SampleSummary&)> fits, SampleSummary* summary) {
+  OpenRuns();
+  if (absl::Status status = Fetch(2); !status.ok()) return status;
+  if (columns_.empty()) return false;
+  const Column& front = columns_.front();
+  if (columns_.size() > 1 && columns_[1].key.first_time_ns <= front.last_time_ns) return false;
+  for (const SampleRun& run : runs_) {
+    if (run.next_time_ns() <= front.last_time_ns) return false;
+  }
+  const auto summarised = Summarise(front);
+  if (!summarised.ok()) return summarised.status();
+  if (!*summarised || !fits(**summarised)) return false;
+  *summary = **summarised;
+  columns_.pop_front();
   return true;
 }
 

@@ -1,67 +1,61 @@
-// Reads a series from the head's copy of it and from the partitions.
+// Reads one series of a view: its open rows and its columns, day by day, merged as it goes.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "storage/frame.h"
-#include "storage/partitions.h"
-#include "storage/sample_merge.h"
+#include "storage/keys.h"
+#include "storage/sample_run.h"
 #include "storage/series_reader.h"
-
-namespace rocksdb {
-class DB;
-class Iterator;
-class Snapshot;
-}  // namespace rocksdb
+#include "storage/stored_view.h"
 
 namespace tacho::storage {
 
 class StoredSeriesReader final : public SeriesReader {
  public:
-  // `head` was copied before this call, so that a row sealed meanwhile is seen twice, not never.
-  StoredSeriesReader(rocksdb::DB* db, std::vector<PartitionPtr> partitions, SeriesPtr series,
-                     ReadOptions options, std::vector<MergeInput> head);
+  // The view is not owned and must outlive the reader.
+  StoredSeriesReader(StoredView* view, SeriesPtr series, const ReadOptions& options);
   ~StoredSeriesReader() override;
 
   absl::StatusOr<bool> Next(SampleBlock* block) override;
+  absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> fits,
+                                   SampleSummary* summary) override;
 
  private:
   // A frame's column, not yet decoded.
   struct Column {
     ValueColumnKey key;
+    size_t partition = 0;
     std::string bytes;
     int64_t last_time_ns = 0;
   };
 
-  // Moves to the next column that overlaps the range; false if there is none left.
-  absl::StatusOr<bool> FetchColumn();
-  absl::StatusOr<MergeInput> Decode(const Column& column) const;
-  // Adds the head's samples up to `last_time_ns` that were not taken before.
-  void TakeHead(int64_t last_time_ns, std::vector<MergeInput>* inputs);
+  void OpenRuns();  // Of the open rows; once.
+  // Holds at least `count` columns in columns_ unless fewer are left.
+  absl::Status Fetch(size_t count);
+  // Moves to the next column of the range; nullopt if there is none left.
+  absl::StatusOr<std::optional<Column>> FetchColumn();
+  void LeavePartition();
+  // What the front column says of itself; nullopt if it must be decoded.
+  absl::StatusOr<std::optional<SampleSummary>> Summarise(const Column& column) const;
+  absl::StatusOr<SampleRun> Decode(const Column& column) const;
 
-  rocksdb::DB* const db_;
-  const std::vector<PartitionPtr> partitions_;
+  StoredView* const view_;
   const SeriesPtr series_;
   const ReadOptions options_;
   const std::string prefix_;
-  const rocksdb::Snapshot* const snapshot_;
 
-  // The head's samples, and in which order of time they are taken.
-  const std::vector<MergeInput> head_;
-  struct HeadSample {
-    int64_t time_ns = 0;
-    size_t input = 0;
-    size_t row = 0;
-  };
-  std::vector<HeadSample> head_order_;
-  size_t head_next_ = 0;
+  bool opened_ = false;
+  std::vector<SampleRun> runs_;  // Begun, not empty: open rows and decoded columns.
 
-  size_t next_partition_ = 0;
+  size_t partition_ = 0;  // Where it_ is, or the next to look into.
   std::unique_ptr<rocksdb::Iterator> it_;
-  std::optional<Column> pending_;  // Fetched, not yet part of a block.
+  std::deque<Column> columns_;  // Fetched, ascending in first time.
 };
 
 }  // namespace tacho::storage

@@ -55,7 +55,7 @@ absl::StatusOr<std::optional<storage::LatestSample>> NewestAllowed(const storage
   auto newest = store.Latest(series);
   if (!newest.ok() || !newest->has_value() || attempts.Allows((*newest)->attempt)) return newest;
   std::optional<storage::LatestSample> found;
-  SeriesScan scan(store, series, ReadOf(attempts), attempts, control);
+  SeriesScan scan(store.Read(series, ReadOf(attempts)), attempts, control);
   absl::Status status = scan.ForEach([&](const Sample& sample) {
     found =
         storage::LatestSample{series, sample.time_ns, sample.step, sample.attempt, sample.value};
@@ -68,7 +68,7 @@ absl::StatusOr<bool> HasAllowed(const storage::Store& store, const storage::Seri
                                 const AttemptCondition& attempts, const QueryControl& control) {
   if (attempts.any()) return true;
   storage::SampleBlock block;
-  return SeriesScan(store, series, ReadOf(attempts), attempts, control).Next(&block);
+  return SeriesScan(store.Read(series, ReadOf(attempts)), attempts, control).Next(&block);
 }
 
 void ToProto(const storage::Event& event, v1::RecordedEvent* proto) {

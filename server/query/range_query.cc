@@ -41,13 +41,15 @@ absl::StatusOr<std::unique_ptr<RangeQuery>> RangeQuery::Create(const storage::St
   if (!plan.ok()) return plan.status();
   auto series = FindSelected(store, plan->selection, plan->max_series);
   if (!series.ok()) return series.status();
-  std::unique_ptr<RangeQuery> query(new RangeQuery(store, *std::move(plan), control));
+  std::unique_ptr<RangeQuery> query(
+      new RangeQuery(store, *std::move(plan), control, store.OpenView(*series)));
   query->Group(*series);
   return query;
 }
 
-RangeQuery::RangeQuery(const storage::Store& store, RangePlan plan, const QueryControl& control)
-    : store_(store), plan_(std::move(plan)), control_(control) {}
+RangeQuery::RangeQuery(const storage::Store& store, RangePlan plan, const QueryControl& control,
+                       std::unique_ptr<storage::ReadView> view)
+    : store_(store), plan_(std::move(plan)), control_(control), view_(std::move(view)) {}
 
 void RangeQuery::Group(const std::vector<storage::SeriesPtr>& series) {
   if (!plan_.aggregates()) {
@@ -79,7 +81,7 @@ SeriesScan RangeQuery::Scan(const storage::SeriesPtr& series,
                             std::optional<uint32_t> attempt) const {
   storage::ReadOptions read = plan_.read;
   if (attempt.has_value()) read.attempt = attempt;
-  return SeriesScan(store_, series, read, plan_.selection.attempts, control_);
+  return SeriesScan(view_->Read(series, read), plan_.selection.attempts, control_);
 }
 
 absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
@@ -168,9 +170,15 @@ absl::Status RangeQuery::BeginFolded(const Output& output) {
 absl::StatusOr<AxisExtent> RangeQuery::ExtentOf(const storage::SeriesPtr& series,
                                                 std::optional<uint32_t> attempt) const {
   AxisExtent extent;
-  absl::Status status = Scan(series, attempt).ForEach([&](const Sample& sample) {
-    extent.Include(plan_.by_step ? sample.step : sample.time_ns);
-  });
+  absl::Status status = Scan(series, attempt)
+                            .ForEach([&](const storage::SampleSummary&) { return !plan_.by_step; },
+                                     [&](const storage::SampleSummary& summary) {
+                                       extent.Include(summary.first_time_ns);
+                                       extent.Include(summary.last_time_ns);
+                                     },
+                                     [&](const Sample& sample) {
+                                       extent.Include(plan_.by_step ? sample.step : sample.time_ns);
+                                     });
   if (!status.ok()) return status;
   return extent;
 }
@@ -179,12 +187,17 @@ absl::StatusOr<std::vector<Bucket>> RangeQuery::ReduceOne(const storage::SeriesP
                                                           std::optional<uint32_t> attempt,
                                                           const AxisExtent& extent) const {
   if (extent.empty()) return std::vector<Bucket>();
-  Reducer reducer(BucketGrid(extent, plan_.max_points), plan_.by_step);
-  absl::Status status = Scan(series, attempt).ForEach([&](const Sample& sample) {
-    // What came after the extent was taken waits for the next query.
-    const int64_t position = plan_.by_step ? sample.step : sample.time_ns;
-    if (position >= extent.first && position <= extent.last) reducer.Add(sample);
-  });
+  const BucketGrid grid(extent, plan_.max_points);
+  Reducer reducer(grid, plan_.by_step);
+  absl::Status status =
+      Scan(series, attempt)
+          .ForEach(
+              [&](const storage::SampleSummary& summary) {
+                return !plan_.by_step &&
+                       grid.IndexOf(summary.first_time_ns) == grid.IndexOf(summary.last_time_ns);
+              },
+              [&](const storage::SampleSummary& summary) { reducer.AddByTime(summary); },
+              [&](const Sample& sample) { reducer.Add(sample); });
   if (!status.ok()) return status;
   return reducer.Take();
 }

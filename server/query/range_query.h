@@ -3,7 +3,8 @@
 //
 //   axis  max_points  aggregation  what is held in memory for one series of the answer
 //   time  -           -            a block of samples
-//   time  N           -            N buckets; samples are read twice, first for their extent
+//   time  N           -            N buckets; read twice, first for the extent; columns that lie in
+//                                  one bucket are not decoded
 //   step  -           -            its samples, to be sorted (step_order.h)
 //   step  N           -            N buckets; read twice
 //   step  - or N      yes          one place a step; for quantiles every value (across.h)
@@ -51,7 +52,8 @@ class RangeQuery {
     std::optional<uint32_t> attempt;          // Kept apart by Aggregation.by.
   };
 
-  RangeQuery(const storage::Store& store, RangePlan plan, const QueryControl& control);
+  RangeQuery(const storage::Store& store, RangePlan plan, const QueryControl& control,
+             std::unique_ptr<storage::ReadView> view);
 
   void Group(const std::vector<storage::SeriesPtr>& series);
   SeriesScan Scan(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
@@ -75,6 +77,7 @@ class RangeQuery {
   const storage::Store& store_;
   const RangePlan plan_;
   const QueryControl& control_;
+  const std::unique_ptr<storage::ReadView> view_;  // Of all series: every pass sees the same.
   std::vector<Output> outputs_;
   std::optional<AxisExtent> total_extent_;  // Of all series: the buckets in which they meet.
 

@@ -44,6 +44,22 @@ void Bucket::Add(const Sample& sample, bool by_step) {
   AddValue(sample.value);
 }
 
+void Bucket::AddByTime(const storage::SampleSummary& summary) {
+  if (count == 0) {
+    first_time_ns = summary.first_time_ns;
+    first_step = summary.first_step;
+    first = summary.first;
+  }
+  last_time_ns = summary.last_time_ns;
+  last_step = summary.last_step;
+  last = summary.last;
+  min = finite == 0 ? summary.min : std::min(min, summary.min);
+  max = finite == 0 ? summary.max : std::max(max, summary.max);
+  sum += summary.sum;
+  finite += summary.count;
+  count += summary.count;
+}
+
 void Bucket::AddValue(double value) {
   if (std::isnan(value)) {
     ++nan;
@@ -63,7 +79,10 @@ double Bucket::Average() const {
 }
 
 Bucket& Reducer::BucketOf(const Sample& sample) {
-  const uint32_t index = grid_.IndexOf(by_step_ ? sample.step : sample.time_ns);
+  return BucketAt(grid_.IndexOf(by_step_ ? sample.step : sample.time_ns));
+}
+
+Bucket& Reducer::BucketAt(uint32_t index) {
   if (newest_ < buckets_.size() && buckets_[newest_].index == index) return buckets_[newest_];
   const auto [it, added] = places_.try_emplace(index, buckets_.size());
   if (added) buckets_.emplace_back().index = index;

@@ -58,6 +58,8 @@ struct Bucket {
 
   // `by_step`: the axis. Samples come in ascending time.
   void Add(const Sample& sample, bool by_step);
+  // All samples of a summary at once, along the axis of time.
+  void AddByTime(const storage::SampleSummary& summary);
   void AddValue(double value);
   double Average() const;  // Over finite values; NaN if there is none.
 };
@@ -68,6 +70,10 @@ class Reducer {
   Reducer(const BucketGrid& grid, bool by_step) : grid_(grid), by_step_(by_step) {}
 
   void Add(const Sample& sample) { BucketOf(sample).Add(sample, by_step_); }
+  // The axis is time, and the summary lies in one bucket.
+  void AddByTime(const storage::SampleSummary& summary) {
+    BucketAt(grid_.IndexOf(summary.first_time_ns)).AddByTime(summary);
+  }
   // The bucket of this sample's position. Valid until the next call.
   Bucket& BucketOf(const Sample& sample);
 
@@ -75,6 +81,8 @@ class Reducer {
   std::vector<Bucket> Take();
 
  private:
+  Bucket& BucketAt(uint32_t index);
+
   const BucketGrid grid_;
   const bool by_step_;
   std::vector<Bucket> buckets_;  // In the order in which they were met.

@@ -1,11 +1,12 @@
 #include "server/query/series_scan.h"
 
+#include <utility>
+
 namespace tacho::server {
 
-SeriesScan::SeriesScan(const storage::Store& store, const storage::SeriesPtr& series,
-                       const storage::ReadOptions& read, const AttemptCondition& attempts,
-                       const QueryControl& control)
-    : reader_(store.Read(series, read)), attempts_(attempts), control_(control) {}
+SeriesScan::SeriesScan(std::unique_ptr<storage::SeriesReader> reader,
+                       const AttemptCondition& attempts, const QueryControl& control)
+    : reader_(std::move(reader)), attempts_(attempts), control_(control) {}
 
 absl::StatusOr<bool> SeriesScan::Next(storage::SampleBlock* block) {
   for (;;) {
@@ -15,6 +16,17 @@ absl::StatusOr<bool> SeriesScan::Next(storage::SampleBlock* block) {
     attempts_.Filter(block);
     if (block->size() > 0) return true;
   }
+}
+
+absl::StatusOr<bool> SeriesScan::NextSummary(
+    absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
+    storage::SampleSummary* summary) {
+  if (absl::Status status = control_.Check(); !status.ok()) return status;
+  return reader_->NextSummary(
+      [&](const storage::SampleSummary& offered) {
+        return attempts_.Allows(offered.attempt) && fits(offered);
+      },
+      summary);
 }
 
 }  // namespace tacho::server

@@ -20,15 +20,19 @@ struct Sample {
 };
 
 // One thread at a time. Fails between two blocks with the status of `control`, which must outlive
-// it as the store must.
+// it, as what the reader reads must.
 class SeriesScan {
  public:
-  SeriesScan(const storage::Store& store, const storage::SeriesPtr& series,
-             const storage::ReadOptions& read, const AttemptCondition& attempts,
+  SeriesScan(std::unique_ptr<storage::SeriesReader> reader, const AttemptCondition& attempts,
              const QueryControl& control);
 
   // Replaces *block with the next samples, at least one; false if there are none left.
   absl::StatusOr<bool> Next(storage::SampleBlock* block);
+
+  // As storage::SeriesReader::NextSummary().
+  absl::StatusOr<bool> NextSummary(
+      absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
+      storage::SampleSummary* summary);
 
   // Calls visit(const Sample&) for all that is left.
   template <typename Visit>
@@ -38,13 +42,34 @@ class SeriesScan {
       absl::StatusOr<bool> more = Next(&block);
       if (!more.ok()) return more.status();
       if (!*more) return absl::OkStatus();
-      for (size_t i = 0; i < block.size(); ++i) {
-        visit(Sample{block.times[i], block.steps[i], block.attempts[i], block.values[i]});
+      for (size_t i = 0; i < block.size(); ++i) visit(SampleOf(block, i));
+    }
+  }
+
+  // The same, but for what the store can summarise in a way that `fits`.
+  template <typename Fits, typename VisitSummary, typename Visit>
+  absl::Status ForEach(const Fits& fits, const VisitSummary& visit_summary, const Visit& visit) {
+    storage::SampleBlock block;
+    storage::SampleSummary summary;
+    for (;;) {
+      absl::StatusOr<bool> more = NextSummary(fits, &summary);
+      if (!more.ok()) return more.status();
+      if (*more) {
+        visit_summary(summary);
+        continue;
       }
+      more = Next(&block);
+      if (!more.ok()) return more.status();
+      if (!*more) return absl::OkStatus();
+      for (size_t i = 0; i < block.size(); ++i) visit(SampleOf(block, i));
     }
   }
 
  private:
+  static Sample SampleOf(const storage::SampleBlock& block, size_t i) {
+    return {block.times[i], block.steps[i], block.attempts[i], block.values[i]};
+  }
+
   std::unique_ptr<storage::SeriesReader> reader_;
   AttemptCondition attempts_;
   const QueryControl& control_;

@@ -117,8 +117,22 @@ class FakeStore : public storage::Store {
     });
     return found;
   }
-  std::unique_ptr<storage::SeriesReader> Read(const storage::SeriesPtr& series,
-                                              const storage::ReadOptions& read) const override {
+  std::unique_ptr<storage::ReadView> OpenView(std::vector<storage::SeriesPtr>) const override {
+    class View final : public storage::ReadView {
+     public:
+      explicit View(const FakeStore& store) : store_(store) {}
+      std::unique_ptr<storage::SeriesReader> Read(const storage::SeriesPtr& series,
+                                                  const storage::ReadOptions& read) override {
+        return store_.ReaderOf(series, read);
+      }
+
+     private:
+      const FakeStore& store_;
+    };
+    return std::make_unique<View>(*this);
+  }
+  std::unique_ptr<storage::SeriesReader> ReaderOf(const storage::SeriesPtr& series,
+                                                  const storage::ReadOptions& read) const {
     std::vector<FakeSample> samples;
     for (const FakeSample& sample : entries_[series->id - 1].samples) {
       const bool stepped = read.first_step.has_value() || read.last_step.has_value();

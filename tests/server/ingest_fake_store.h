@@ -126,8 +126,7 @@ class FakeStore final : public storage::Store {
                                                              size_t) const override {
     return std::vector<storage::SeriesPtr>();
   }
-  std::unique_ptr<storage::SeriesReader> Read(const storage::SeriesPtr&,
-                                              const storage::ReadOptions&) const override {
+  std::unique_ptr<storage::ReadView> OpenView(std::vector<storage::SeriesPtr>) const override {
     return nullptr;
   }
   absl::StatusOr<std::optional<storage::LatestSample>> Latest(

@@ -1,0 +1,79 @@
+#include "storage/stored_view.h"
+
+#include "absl/strings/str_cat.h"
+#include "rocksdb/db.h"
+#include "storage/keys.h"
+#include "storage/rocksdb_status.h"
+#include "storage/stored_series_reader.h"
+
+namespace tacho::storage {
+namespace {
+
+// A few days of a layout's time columns: at 1,024 rows some megabytes.
+constexpr size_t kTimeColumnsKept = 256;
+
+}  // namespace
+
+StoredView::StoredView(rocksdb::DB* db, std::vector<PartitionPtr> partitions, OpenRows open_rows)
+    : db_(db),
+      partitions_(std::move(partitions)),
+      open_rows_(std::move(open_rows)),
+      snapshot_(db->GetSnapshot()),
+      iterators_(partitions_.size()) {}
+
+StoredView::~StoredView() {
+  iterators_.clear();
+  db_->ReleaseSnapshot(snapshot_);
+}
+
+std::unique_ptr<SeriesReader> StoredView::Read(const SeriesPtr& series,
+                                               const ReadOptions& options) {
+  return std::make_unique<StoredSeriesReader>(this, series, options);
+}
+
+const std::vector<Head::Piece>* StoredView::FindOpenRows(SeriesId series) const {
+  const auto found = open_rows_.find(series);
+  return found == open_rows_.end() ? nullptr : &found->second;
+}
+
+std::unique_ptr<rocksdb::Iterator> StoredView::BorrowIterator(size_t partition) {
+  if (iterators_[partition] != nullptr) return std::move(iterators_[partition]);
+  rocksdb::ReadOptions read;
+  read.snapshot = snapshot_;
+  return std::unique_ptr<rocksdb::Iterator>(
+      db_->NewIterator(read, partitions_[partition]->handle()));
+}
+
+void StoredView::ReturnIterator(size_t partition, std::unique_ptr<rocksdb::Iterator> it) {
+  iterators_[partition] = std::move(it);
+}
+
+absl::StatusOr<std::shared_ptr<const TimeColumn>> StoredView::FindTimeColumn(
+    size_t partition, JobId job, LayoutId layout, int64_t first_time_ns, FramePosition position) {
+  // The first time names the day, so keys of two partitions differ.
+  std::string key = TimeColumnKey(job, layout, first_time_ns, position);
+  if (const auto found = time_columns_.find(key); found != time_columns_.end()) {
+    return found->second;
+  }
+  rocksdb::ReadOptions read;
+  read.snapshot = snapshot_;
+  rocksdb::PinnableSlice bytes;
+  const rocksdb::Status status = db_->Get(read, partitions_[partition]->handle(), key, &bytes);
+  const auto frame = [&] {
+    return absl::StrCat("layout ", layout, ", frame at ", first_time_ns, " ns");
+  };
+  if (status.IsNotFound()) return absl::DataLossError(frame() + ": no time column");
+  if (!status.ok()) return FromRocksDb(status, "read a time column");
+  auto decoded = DecodeTimeColumn(View(bytes));
+  if (!decoded.ok()) return absl::DataLossError(absl::StrCat(frame(), ": ", decoded.status().message()));
+  auto column = std::make_shared<const TimeColumn>(*std::move(decoded));
+  if (time_columns_in_order_.size() == kTimeColumnsKept) {
+    time_columns_.erase(time_columns_in_order_.front());
+    time_columns_in_order_.pop_front();
+  }
+  time_columns_in_order_.push_back(key);
+  time_columns_[std::move(key)] = column;
+  return column;
+}
+
+}  // namespace tacho::storage
