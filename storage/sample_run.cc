@@ -71,7 +71,8 @@ SampleBlock SortedUnique(const SampleBlock& samples, const Before& before) {
   });
   SampleBlock out;
   for (size_t i = 0; i < order.size(); ++i) {
-    if (i + 1 < order.size() && IdentityOf(samples, order[i]) == IdentityOf(samples, order[i + 1])) {
+    if (i + 1 < order.size() &&
+        IdentityOf(samples, order[i]) == IdentityOf(samples, order[i + 1])) {
       continue;
     }
     Append(samples, order[i], order[i] + 1, &out);

@@ -63,8 +63,8 @@ class SeriesReader {
   virtual absl::StatusOr<bool> Next(SampleBlock* block) = 0;
 
   // For coarse queries: if what comes next is a whole column that knows its summary and `fits` says
-  // that this will do, replaces *summary with it and skips the column, of which no value is decoded.
-  // false: nothing has been skipped, go on with Next().
+  // that this will do, replaces *summary with it and skips the column, of which no value is
+  // decoded. false: nothing has been skipped, go on with Next().
   virtual absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> /*fits*/,
                                            SampleSummary* /*summary*/) {
     return false;

@@ -90,8 +90,8 @@ absl::Status StoredSeriesReader::Fetch(size_t count) {
 absl::StatusOr<SampleRun> StoredSeriesReader::Decode(const Column& column) const {
   const ValueColumnKey& key = column.key;
   const auto damaged = [&](auto... what) {
-    return absl::DataLossError(absl::StrCat("series ", key.series, ", frame at ",
-                                            key.first_time_ns, " ns: ", what...));
+    return absl::DataLossError(
+        absl::StrCat("series ", key.series, ", frame at ", key.first_time_ns, " ns: ", what...));
   };
   const auto header = DecodeValueColumnHeader(key.first_time_ns, column.bytes);
   if (!header.ok()) return header.status();

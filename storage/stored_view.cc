@@ -65,7 +65,8 @@ absl::StatusOr<std::shared_ptr<const TimeColumn>> StoredView::FindTimeColumn(
   if (status.IsNotFound()) return absl::DataLossError(frame() + ": no time column");
   if (!status.ok()) return FromRocksDb(status, "read a time column");
   auto decoded = DecodeTimeColumn(View(bytes));
-  if (!decoded.ok()) return absl::DataLossError(absl::StrCat(frame(), ": ", decoded.status().message()));
+  if (!decoded.ok())
+    return absl::DataLossError(absl::StrCat(frame(), ": ", decoded.status().message()));
   auto column = std::make_shared<const TimeColumn>(*std::move(decoded));
   if (time_columns_in_order_.size() == kTimeColumnsKept) {
     time_columns_.erase(time_columns_in_order_.front());

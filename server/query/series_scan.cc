@@ -19,8 +19,7 @@ absl::StatusOr<bool> SeriesScan::Next(storage::SampleBlock* block) {
 }
 
 absl::StatusOr<bool> SeriesScan::NextSummary(
-    absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
-    storage::SampleSummary* summary) {
+    absl::FunctionRef<bool(const storage::SampleSummary&)> fits, storage::SampleSummary* summary) {
   if (absl::Status status = control_.Check(); !status.ok()) return status;
   return reader_->NextSummary(
       [&](const storage::SampleSummary& offered) {

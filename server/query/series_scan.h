@@ -30,9 +30,8 @@ class SeriesScan {
   absl::StatusOr<bool> Next(storage::SampleBlock* block);
 
   // As storage::SeriesReader::NextSummary().
-  absl::StatusOr<bool> NextSummary(
-      absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
-      storage::SampleSummary* summary);
+  absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
+                                   storage::SampleSummary* summary);
 
   // Calls visit(const Sample&) for all that is left.
   template <typename Visit>

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <memory>
@@ -97,6 +98,50 @@ class QueryStoreTest : public testing::TestWithParam<bool> {
   QueryControl control_;
   v1::RangeRequest request_;
 };
+
+// Buckets that hold whole columns come from the columns' statistics; what they say must not differ
+// from what the samples say. Task 7 has 40 columns of 10 rows.
+TEST_P(QueryStoreTest, BucketsOfWholeColumnsEqualThoseOfTheirSamples) {
+  for (int begin = 0; begin < 400; begin += 10) {
+    Append(7, 0, begin, begin + 10);
+    if (GetParam()) {
+      ASSERT_TRUE(store_->Seal().ok());
+    }
+  }
+  Append(7, 2, 0, 1);  // Its value is 1000, its time far behind the others'.
+  auto* matcher = request_.mutable_selector()->add_matchers();
+  matcher->set_label("task");
+  matcher->set_op(v1::Matcher::OP_EQUAL);
+  matcher->set_value("7");
+  request_.mutable_time()->set_begin_unix_ns(kBase);
+  request_.mutable_time()->set_end_unix_ns(kBase + 400 * kSecond);
+  request_.set_max_points(3);  // 0 to 133, 133 to 266, …: two columns lie across a border.
+  const auto pieces = Run();
+  ASSERT_EQ(pieces.size(), 1u);
+  const v1::Buckets& buckets = pieces[0].buckets();
+  ASSERT_EQ(buckets.counts_size(), 3);
+  const int64_t width = 399 * kSecond / 3 + 1;
+  for (int bucket = 0, step = 0; bucket < 3; ++bucket) {
+    const int first = step;
+    double min = INFINITY, max = -INFINITY;
+    long double sum = 0;
+    for (; step < 400 && step * kSecond / width == bucket; ++step) {
+      min = std::min(min, ValueOf(7, step));
+      max = std::max(max, ValueOf(7, step));
+      sum += ValueOf(7, step);
+    }
+    EXPECT_EQ(buckets.counts(bucket), static_cast<uint64_t>(step - first));
+    EXPECT_EQ(buckets.min(bucket), min);
+    EXPECT_EQ(buckets.max(bucket), max);
+    EXPECT_NEAR(buckets.avg(bucket), static_cast<double>(sum / (step - first)), 1e-12);
+    EXPECT_EQ(buckets.first(bucket), ValueOf(7, first));
+    EXPECT_EQ(buckets.last(bucket), ValueOf(7, step - 1));
+    EXPECT_EQ(buckets.first_steps(bucket), first);
+    EXPECT_EQ(buckets.last_steps(bucket), step - 1);
+    EXPECT_EQ(buckets.first_times_unix_ns(bucket), kBase + first * kSecond);
+    EXPECT_EQ(buckets.last_times_unix_ns(bucket), kBase + (step - 1) * kSecond);
+  }
+}
 
 TEST_P(QueryStoreTest, RawValuesAreThoseRecordedBitForBit) {
   auto* matcher = request_.mutable_selector()->add_matchers();

@@ -86,8 +86,8 @@ TEST(SampleRunTest, StepRangesIncludeBothEndsAndLeaveRowsWithoutStepOut) {
 }
 
 TEST(SampleRunTest, AMergeUpToATimeLeavesTheRestForTheNext) {
-  auto runs = Runs({Input(1, {10, 20, 30, INT64_MAX}, {1, 2, 3, 4}), Input(2, {20, 25}, {22, 25})},
-                   {});
+  auto runs =
+      Runs({Input(1, {10, 20, 30, INT64_MAX}, {1, 2, 3, 4}), Input(2, {20, 25}, {22, 25})}, {});
   SampleBlock block;
   ASSERT_TRUE(TakeMerged(&runs, 21, &block));
   EXPECT_THAT(block.values, ElementsAre(1, 22));
