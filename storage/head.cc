@@ -34,7 +34,7 @@ Head::OpenFrame* Head::FindOrAdd(const LayoutPtr& layout) {
   std::shared_ptr<OpenFrame>& frame = frames_[layout->id];
   if (frame == nullptr) {
     frame = std::make_shared<OpenFrame>(layout);
-    sources_[KeyOf(*layout->series.front())].push_back(frame);
+    sources_[layout->series.front()->source].push_back(frame);
   }
   return frame.get();  // Only RemoveJob() removes frames, on the thread that appends.
 }
@@ -177,14 +177,14 @@ std::vector<Head::Piece> Head::CopySeries(const Series& series, int64_t begin_ns
   std::vector<std::shared_ptr<OpenFrame>> frames;
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = sources_.find(KeyOf(series));
+    const auto found = sources_.find(series.source);
     if (found != sources_.end()) frames = found->second;
   }
   std::vector<Piece> pieces;
   for (const auto& frame : frames) {
     const auto& columns = frame->layout->series;
     const auto at = std::find_if(columns.begin(), columns.end(),
-                                 [&](const SeriesPtr& s) { return s->id == series.id; });
+                                 [&](const Series* s) { return s->id == series.id; });
     if (at == columns.end()) continue;
     const auto column = static_cast<size_t>(at - columns.begin());
     absl::MutexLock lock(&frame->mutex);
@@ -212,7 +212,7 @@ void Head::VisitLatestRows(const std::function<void(const LatestRow&)>& visit) c
   for (const auto& frame : frames) {
     absl::MutexLock lock(&frame->mutex);
     if (frame->latest_values.empty()) continue;
-    visit({frame->layout.get(), frame->latest_time, frame->latest_step, frame->received,
+    visit({frame->layout, frame->latest_time, frame->latest_step, frame->received,
            frame->latest_values, frame->latest_times, frame->latest_received});
   }
 }
@@ -232,7 +232,7 @@ void Head::RemoveJob(JobId job) {
     frames_.erase(it++);
   }
   for (auto it = sources_.begin(); it != sources_.end();) {
-    if (it->first.job == job) {
+    if (it->second.front()->layout->series.front()->job_id == job) {
       sources_.erase(it++);
     } else {
       ++it;

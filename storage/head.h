@@ -92,29 +92,14 @@ class Head {
     // Brings the latest_* members up to date with the rows of an entry.
     void TakeLatest(const RowsEntry& entry, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   };
-  // The layouts of one source are found by what its series have in common.
-  struct SourceKey {
-    JobId job = 0;
-    std::optional<uint32_t> task;
-    const std::string* host = nullptr;  // The index keeps one string a host.
-
-    friend bool operator==(const SourceKey&, const SourceKey&) = default;
-    template <typename H>
-    friend H AbslHashValue(H h, const SourceKey& key) {
-      return H::combine(std::move(h), key.job, key.task, key.host);
-    }
-  };
-  static SourceKey KeyOf(const Series& series) {
-    return {series.job_id, series.task, series.host.get()};
-  }
-
   OpenFrame* FindOrAdd(const LayoutPtr& layout) ABSL_LOCKS_EXCLUDED(mutex_);
   static void CopyColumn(const OpenFrame& frame, const FrameRows& rows, size_t column,
                          int64_t begin_ns, int64_t end_ns, SampleBlock* out);
 
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<LayoutId, std::shared_ptr<OpenFrame>> frames_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<SourceKey, std::vector<std::shared_ptr<OpenFrame>>> sources_
+  // The layouts of each source. Its frames keep the source alive.
+  absl::flat_hash_map<const SeriesSource*, std::vector<std::shared_ptr<OpenFrame>>> sources_
       ABSL_GUARDED_BY(mutex_);
   std::atomic<uint64_t> applied_position_ = 0;  // Every entry up to this one is in a frame.
   std::atomic<uint64_t> open_rows_ = 0;

@@ -65,7 +65,7 @@ void JobTable::Include(const Layout& layout, const RowsEntry& rows) {
   absl::MutexLock lock(&mutex_);
   Job& job = jobs_[any.job_id];
   job.attempts[layout.attempt].extent.Include(extent);
-  Task& task = job.tasks[{any.task, *any.host}];
+  Task& task = job.tasks[{any.source->task, any.source->host}];
   if (extent.last_time_ns >= task.extent.last_time_ns) task.attempt = layout.attempt;
   task.extent.Include(extent);
 }
@@ -94,12 +94,12 @@ void JobTable::StageExtents(const Layout& layout, rocksdb::WriteBatch* write) co
     write->Put(state_, AttemptKey(any.job_id, layout.attempt),
                EncodeAttempt(attempt->second.extent, attempt->second.attributes));
   }
-  if (const auto task = job->second.tasks.find(TaskId{any.task, *any.host});
+  if (const auto task = job->second.tasks.find(TaskId{any.source->task, any.source->host});
       task != job->second.tasks.end()) {
     std::string record;
     PutExtent(task->second.extent, &record);
     PutVarint(task->second.attempt, &record);
-    write->Put(state_, TaskKey(any.job_id, any.task, *any.host), record);
+    write->Put(state_, TaskKey(any.job_id, any.source->task, any.source->host), record);
   }
 }
 
@@ -153,7 +153,7 @@ std::optional<int64_t> JobTable::LastTime(const Series& series) const {
   absl::MutexLock lock(&mutex_);
   const auto job = jobs_.find(series.job_id);
   if (job == jobs_.end()) return std::nullopt;
-  const auto task = job->second.tasks.find(TaskId{series.task, *series.host});
+  const auto task = job->second.tasks.find(TaskId{series.source->task, series.source->host});
   if (task == job->second.tasks.end()) return std::nullopt;
   return task->second.extent.last_time_ns;
 }

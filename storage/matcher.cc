@@ -11,14 +11,13 @@ namespace {
 
 // The value of a label of a series; "" if it has none.
 std::string LabelValue(const Series& series, absl::string_view label) {
-  if (label == "task") return series.task ? absl::StrCat(*series.task) : std::string();
-  if (label == "host") return *series.host;
-  const auto found = std::lower_bound(series.labels.begin(), series.labels.end(), label,
-                                      [](const auto& pair, absl::string_view name) {
-                                        return absl::string_view(pair.first) < name;
-                                      });
-  if (found == series.labels.end() || found->first != label) return std::string();
-  return found->second;
+  if (label == "task") return series.source->task ? absl::StrCat(*series.source->task) : "";
+  if (label == "host") return series.source->host;
+  const auto found = std::lower_bound(
+      series.labels->begin(), series.labels->end(), label,
+      [](const LabelSet::Label& pair, absl::string_view name) { return pair.first < name; });
+  if (found == series.labels->end() || found->first != label) return std::string();
+  return std::string(found->second);
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
+
 namespace tacho::storage {
 
 // Bits of the stale marker: "this series has no value in this row". It is a signalling NaN, so
@@ -46,19 +48,41 @@ using LayoutId = uint64_t;  // From 1; never reused.
 using JobId = uint32_t;     // From 1; never reused.
 using MetricId = uint32_t;  // From 1; never reused. One name of one job.
 
+// What the series of one source have in common: one object for each (job, task, host).
+struct SeriesSource {
+  std::string job;
+  std::optional<uint32_t> task;
+  std::string host;
+  uint32_t number = 0;  // Among the sources of its job in memory, from 0.
+};
+
+// The labels of a series, sorted by name: one object for each distinct set of a job. The strings
+// lie in what owns the set.
+struct LabelSet {
+  using Label = std::pair<absl::string_view, absl::string_view>;
+
+  uint32_t number = 0;  // Among the label sets of its job in memory, from 0.
+  std::vector<Label> labels;
+
+  size_t size() const { return labels.size(); }
+  auto begin() const { return labels.begin(); }
+  auto end() const { return labels.end(); }
+};
+
 // One series as the index knows it. Its identity is (job, metric name, task, host, labels): an
 // attempt is no part of it, so a restarted task goes on with the same series.
+//
+// There may be millions, so a series owns nothing: what it points to, and the series itself, belong
+// to the catalogue of its job. Whoever keeps one keeps a SeriesPtr or a LayoutPtr.
 struct Series {
   SeriesId id = 0;
   JobId job_id = 0;
   MetricId metric_id = 0;
-  std::shared_ptr<const Metric> metric;
-  std::shared_ptr<const std::string> job;
-  std::optional<uint32_t> task;
-  std::shared_ptr<const std::string> host;
-  Labels labels;
+  const Metric* metric = nullptr;
+  const SeriesSource* source = nullptr;
+  const LabelSet* labels = nullptr;
 };
-using SeriesPtr = std::shared_ptr<const Series>;
+using SeriesPtr = std::shared_ptr<const Series>;  // Keeps the job's catalogue alive.
 
 // A column of a layout as its sender defines it.
 struct SeriesDefinition {
@@ -79,8 +103,8 @@ struct Layout {
   LayoutId id = 0;
   uint32_t attempt = 0;
   bool has_steps = false;
-  std::vector<SeriesPtr> series;  // One a column; all of the same job, task and host. Not empty.
+  std::vector<const Series*> series;  // One a column; all of the same source. Not empty.
 };
-using LayoutPtr = std::shared_ptr<const Layout>;
+using LayoutPtr = std::shared_ptr<const Layout>;  // Keeps the job's catalogue alive.
 
 }  // namespace tacho::storage

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
@@ -38,51 +39,39 @@ std::optional<uint32_t> ReadTask(ByteReader* in) {
 std::string EncodeSeries(const Series& series) {
   std::string out;
   PutVarint(series.metric_id, &out);
-  PutTask(series.task, &out);
-  PutString(*series.host, &out);
-  PutVarint(series.labels.size(), &out);
-  for (const auto& [name, value] : series.labels) {
+  PutTask(series.source->task, &out);
+  PutString(series.source->host, &out);
+  PutVarint(series.labels->size(), &out);
+  for (const auto& [name, value] : *series.labels) {
     PutString(name, &out);
     PutString(value, &out);
   }
   return out;
 }
 
-std::string EncodeLayout(uint32_t attempt, bool has_steps, const std::vector<SeriesPtr>& series) {
+std::string EncodeLayout(uint32_t attempt, bool has_steps,
+                         const std::vector<const Series*>& series) {
   std::string out;
   PutVarint(attempt, &out);
   out.push_back(has_steps ? 1 : 0);
   PutVarint(series.size(), &out);
   SeriesId previous = 0;
-  for (const SeriesPtr& column : series) {
+  for (const Series* column : series) {
     PutVarint(ZigZag(static_cast<int64_t>(column->id - previous)), &out);
     previous = column->id;
   }
   return out;
 }
 
-bool SeriesOrder(const SeriesPtr& a, const SeriesPtr& b) {
-  return std::tie(a->metric->name, a->task, *a->host, a->labels) <
-         std::tie(b->metric->name, b->task, *b->host, b->labels);
+bool SeriesOrder(const Series* a, const Series* b) {
+  return std::tie(a->metric->name, a->source->task, a->source->host, a->labels->labels) <
+         std::tie(b->metric->name, b->source->task, b->source->host, b->labels->labels);
 }
 
 }  // namespace
 
 SeriesIndex::SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family, Limits limits)
     : db_(db), column_family_(column_family), limits_(limits) {}
-
-std::string SeriesIndex::IdentityOf(MetricId metric, std::optional<uint32_t> task,
-                                    absl::string_view host, const Labels& labels) {
-  std::string identity;
-  PutVarint(metric, &identity);
-  PutTask(task, &identity);
-  PutString(host, &identity);
-  for (const auto& [name, value] : labels) {
-    PutString(name, &identity);
-    PutString(value, &identity);
-  }
-  return identity;
-}
 
 std::string SeriesIndex::EncodeNextIds() const {
   std::string out;
@@ -92,93 +81,56 @@ std::string SeriesIndex::EncodeNextIds() const {
   return out;
 }
 
-SeriesIndex::JobEntry* SeriesIndex::AddJob(JobId id, absl::string_view name) {
-  auto entry = std::make_unique<JobEntry>();
-  entry->id = id;
-  entry->name = std::make_shared<const std::string>(name);
-  JobEntry* const job = entry.get();
-  jobs_[*job->name] = job;
-  jobs_by_id_[id] = std::move(entry);
-  return job;
+SeriesIndex::CatalogPtr SeriesIndex::AddJob(JobId id, absl::string_view name) {
+  auto catalog = std::make_shared<JobCatalog>(id, name);
+  jobs_[catalog->name()] = id;
+  catalogs_[id] = catalog;
+  return catalog;
 }
 
-SeriesIndex::JobEntry* SeriesIndex::FindOrAddJobEntry(absl::string_view name,
+SeriesIndex::CatalogPtr SeriesIndex::FindOrAddCatalog(absl::string_view name,
                                                       rocksdb::WriteBatch* write) {
-  if (const auto found = jobs_.find(name); found != jobs_.end()) return found->second;
-  JobEntry* const job = AddJob(next_job_++, name);
-  write->Put(column_family_, JobKey(job->id), *job->name);
+  if (const auto found = jobs_.find(name); found != jobs_.end()) return catalogs_[found->second];
+  CatalogPtr job = AddJob(next_job_++, name);
+  write->Put(column_family_, JobKey(job->id()), job->name());
   return job;
 }
 
-SeriesIndex::MetricEntry* SeriesIndex::FindOrAddMetric(JobEntry* job, const Metric& metric,
-                                                       rocksdb::WriteBatch* write) {
-  const auto [found, added] = job->metrics.try_emplace(metric.name);
-  MetricEntry* const entry = &found->second;
-  if (added) {
-    entry->id = job->next_metric++;
-    entry->metric = std::make_shared<const Metric>(metric);
-    job->metrics_by_id[entry->id] = entry;
-    write->Put(column_family_, MetricKey(job->id, entry->id), EncodeMetric(metric));
+const Series* SeriesIndex::FindOrAddSeries(JobCatalog* job, const SeriesSource* source,
+                                           const SeriesDefinition& definition,
+                                           rocksdb::WriteBatch* write,
+                                           Store::Registration::Refusal* refusal) {
+  const LabelSet* const labels = job->InternLabels(definition.labels);
+  const JobCatalog::MetricEntry* metric = job->FindMetric(definition.metric.name);
+  if (metric != nullptr) {
+    const Series* const known = job->FindSeries(metric->id, source, labels);
+    if (known != nullptr) return known;
   }
-  return entry;
-}
-
-std::shared_ptr<const std::string> SeriesIndex::InternHost(absl::string_view host) {
-  auto& interned = hosts_[host];
-  if (interned == nullptr) interned = std::make_shared<const std::string>(host);
-  return interned;
-}
-
-void SeriesIndex::AddSeries(JobEntry* job, MetricEntry* metric, std::shared_ptr<Series> series) {
-  series->job_id = job->id;
-  series->job = job->name;
-  series->metric_id = metric->id;
-  series->metric = metric->metric;
-  const SeriesPtr added = std::move(series);
-  metric->series.push_back(added);
-  job->series[IdentityOf(metric->id, added->task, *added->host, added->labels)] = added;
-  job->series_by_id[added->id] = added;
-  ++series_count_;
-}
-
-SeriesPtr SeriesIndex::FindOrAddSeries(JobEntry* job, const Source& source,
-                                       const SeriesDefinition& definition,
-                                       rocksdb::WriteBatch* write,
-                                       Store::Registration::Refusal* refusal) {
-  const auto metric = job->metrics.find(definition.metric.name);
-  if (metric != job->metrics.end()) {
-    const auto found = job->series.find(
-        IdentityOf(metric->second.id, source.task, source.host, definition.labels));
-    if (found != job->series.end()) return found->second;
-  }
-  refusal->job_limit = job->series.size() >= limits_.max_series_per_job;
+  refusal->job_limit = job->series().size() >= limits_.max_series_per_job;
   if (refusal->job_limit || series_count_ >= limits_.max_series) return nullptr;
-  MetricEntry* const entry = FindOrAddMetric(job, definition.metric, write);
-  auto series = std::make_shared<Series>();
-  series->id = next_series_++;
-  series->metric_id = entry->id;
-  series->task = source.task;
-  series->host = InternHost(source.host);
-  series->labels = definition.labels;
-  write->Put(column_family_, SeriesKey(job->id, series->id), EncodeSeries(*series));
-  SeriesPtr added = series;
-  AddSeries(job, entry, std::move(series));
+  if (metric == nullptr) {
+    metric = job->AddMetric(definition.metric);
+    write->Put(column_family_, MetricKey(job->id(), metric->id), EncodeMetric(metric->metric));
+  }
+  const Series* const added = job->AddSeries(next_series_++, metric->id, source, labels);
+  ++series_count_;
+  write->Put(column_family_, SeriesKey(job->id(), added->id), EncodeSeries(*added));
   return added;
 }
 
-LayoutPtr SeriesIndex::FindOrAddLayout(JobEntry* job, const LayoutDefinition& definition,
-                                       std::vector<SeriesPtr> series, rocksdb::WriteBatch* write) {
-  std::string record = EncodeLayout(definition.source.attempt, definition.has_steps, series);
-  LayoutPtr& known = job->layouts[record];
-  if (known == nullptr) {
-    known = std::make_shared<const Layout>(Layout{.id = next_layout_++,
-                                                  .attempt = definition.source.attempt,
-                                                  .has_steps = definition.has_steps,
-                                                  .series = std::move(series)});
-    layouts_[known->id] = known;
-    write->Put(column_family_, LayoutKey(job->id, known->id), record);
-  }
-  return known;
+const Layout* SeriesIndex::FindOrAddLayout(JobCatalog* job, const LayoutDefinition& definition,
+                                           std::vector<const Series*> series,
+                                           rocksdb::WriteBatch* write) {
+  const uint32_t attempt = definition.source.attempt;
+  const Layout* const known = job->FindLayout(attempt, definition.has_steps, series);
+  if (known != nullptr) return known;
+  const Layout* const added = job->AddLayout({.id = next_layout_++,
+                                              .attempt = attempt,
+                                              .has_steps = definition.has_steps,
+                                              .series = std::move(series)});
+  write->Put(column_family_, LayoutKey(job->id(), added->id),
+             EncodeLayout(attempt, added->has_steps, added->series));
+  return added;
 }
 
 absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition& definition) {
@@ -187,16 +139,18 @@ absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition
   }
   absl::MutexLock lock(&mutex_);
   rocksdb::WriteBatch write;
-  JobEntry* const job = FindOrAddJobEntry(definition.source.job, &write);
+  const CatalogPtr job = FindOrAddCatalog(definition.source.job, &write);
+  const SeriesSource* const source =
+      job->InternSource(definition.source.task, definition.source.host);
   Store::Registration registration;
-  std::vector<SeriesPtr> series;
+  std::vector<const Series*> series;
   absl::flat_hash_set<SeriesId> seen;
   // What the index has in memory must be written even if the layout as a whole is refused.
   absl::Status twice;
   for (uint32_t column = 0; column < definition.series.size(); ++column) {
     Store::Registration::Refusal refusal{.column = column};
-    SeriesPtr found =
-        FindOrAddSeries(job, definition.source, definition.series[column], &write, &refusal);
+    const Series* const found =
+        FindOrAddSeries(job.get(), source, definition.series[column], &write, &refusal);
     if (found == nullptr) {
       registration.refused.push_back(refusal);
       continue;
@@ -208,10 +162,12 @@ absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition
       break;
     }
     registration.columns.push_back(column);
-    series.push_back(std::move(found));
+    series.push_back(found);
   }
   if (twice.ok() && !series.empty()) {
-    registration.layout = FindOrAddLayout(job, definition, std::move(series), &write);
+    const Layout* const layout = FindOrAddLayout(job.get(), definition, std::move(series), &write);
+    registration.layout = LayoutPtr(job, layout);
+    layouts_[layout->id] = registration.layout;
   }
   if (write.Count() > 0) {
     write.Put(column_family_, NextIdsKey(), EncodeNextIds());
@@ -227,7 +183,7 @@ absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition
 absl::StatusOr<JobId> SeriesIndex::FindOrAddJob(absl::string_view job) {
   absl::MutexLock lock(&mutex_);
   rocksdb::WriteBatch write;
-  const JobId id = FindOrAddJobEntry(job, &write)->id;
+  const JobId id = FindOrAddCatalog(job, &write)->id();
   if (write.Count() > 0) {
     write.Put(column_family_, NextIdsKey(), EncodeNextIds());
     const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), &write);
@@ -240,7 +196,7 @@ std::optional<JobId> SeriesIndex::FindJob(absl::string_view job) const {
   absl::MutexLock lock(&mutex_);
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return std::nullopt;
-  return found->second->id;
+  return found->second;
 }
 
 LayoutPtr SeriesIndex::FindLayout(LayoutId id) const {
@@ -251,73 +207,92 @@ LayoutPtr SeriesIndex::FindLayout(LayoutId id) const {
 
 absl::StatusOr<std::vector<SeriesPtr>> SeriesIndex::Find(const Selector& selector,
                                                          size_t limit) const {
-  std::vector<SeriesPtr> out;
+  CatalogPtr job;
+  std::vector<const Series*> found;
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = jobs_.find(selector.job);
-    if (found == jobs_.end()) return out;
-    const auto take = [&](const MetricEntry& metric) {
-      for (const SeriesPtr& series : metric.series) {
-        if (out.size() > limit) return;
+    const auto id = jobs_.find(selector.job);
+    if (id == jobs_.end()) return std::vector<SeriesPtr>();
+    job = catalogs_.at(id->second);
+    const auto take = [&](const JobCatalog::MetricEntry& metric) {
+      for (const uint32_t number : metric.series) {
+        if (found.size() > limit) return;
+        const Series& series = job->series()[number];
         if (std::all_of(selector.matchers.begin(), selector.matchers.end(),
-                        [&](const Matcher& matcher) { return matcher.Matches(*series); })) {
-          out.push_back(series);
+                        [&](const Matcher& matcher) { return matcher.Matches(series); })) {
+          found.push_back(&series);
         }
       }
     };
-    const auto& metrics = found->second->metrics;
     if (selector.metrics.empty()) {
-      for (const auto& [name, metric] : metrics) take(metric);
+      for (const JobCatalog::MetricEntry& metric : job->metrics()) take(metric);
     }
     for (const std::string& name : selector.metrics) {
-      if (const auto metric = metrics.find(name); metric != metrics.end()) take(metric->second);
+      if (const auto* metric = job->FindMetric(name); metric != nullptr) take(*metric);
     }
   }
-  if (out.size() > limit) {
+  if (found.size() > limit) {
     return absl::ResourceExhaustedError(
         absl::StrCat("more than ", limit, " series match; name a metric or add a matcher"));
   }
-  std::sort(out.begin(), out.end(), SeriesOrder);
-  out.erase(std::unique(out.begin(), out.end()), out.end());
+  std::sort(found.begin(), found.end(), SeriesOrder);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  std::vector<SeriesPtr> out;
+  out.reserve(found.size());
+  for (const Series* series : found) out.emplace_back(job, series);
   return out;
 }
 
 std::vector<Metric> SeriesIndex::Metrics(JobId job) const {
   absl::MutexLock lock(&mutex_);
   std::vector<Metric> out;
-  const auto found = jobs_by_id_.find(job);
-  if (found == jobs_by_id_.end()) return out;
-  for (const auto& [name, entry] : found->second->metrics) out.push_back(*entry.metric);
+  const auto found = catalogs_.find(job);
+  if (found == catalogs_.end()) return out;
+  for (const auto& entry : found->second->metrics()) out.push_back(entry.metric);
+  std::sort(out.begin(), out.end(),
+            [](const Metric& a, const Metric& b) { return a.name < b.name; });
+  return out;
+}
+
+std::vector<std::pair<SeriesSource, uint64_t>> SeriesIndex::SourceCounts(JobId job) const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::pair<SeriesSource, uint64_t>> out;
+  const auto found = catalogs_.find(job);
+  if (found == catalogs_.end()) return out;
+  for (const JobCatalog::SourceEntry& entry : found->second->sources()) {
+    uint64_t series = 0;
+    for (const auto& [first, end] : entry.series) series += end - first;
+    out.emplace_back(entry.source, series);
+  }
   return out;
 }
 
 std::vector<std::pair<JobId, std::string>> SeriesIndex::Jobs() const {
   absl::MutexLock lock(&mutex_);
   std::vector<std::pair<JobId, std::string>> out;
-  for (const auto& [id, job] : jobs_by_id_) out.emplace_back(id, *job->name);
+  for (const auto& [id, job] : catalogs_) out.emplace_back(id, job->name());
   return out;
 }
 
 uint64_t SeriesIndex::SeriesCount(JobId job) const {
   absl::MutexLock lock(&mutex_);
-  const auto found = jobs_by_id_.find(job);
-  return found == jobs_by_id_.end() ? 0 : found->second->series.size();
+  const auto found = catalogs_.find(job);
+  return found == catalogs_.end() ? 0 : found->second->series().size();
 }
 
 void SeriesIndex::RemoveJob(JobId id, rocksdb::WriteBatch* write) {
   absl::MutexLock lock(&mutex_);
-  const auto found = jobs_by_id_.find(id);
-  if (found == jobs_by_id_.end()) return;
-  JobEntry* const job = found->second.get();
-  for (const auto& [record, layout] : job->layouts) layouts_.erase(layout->id);
-  series_count_ -= job->series.size();
+  const auto found = catalogs_.find(id);
+  if (found == catalogs_.end()) return;
+  for (const Layout& layout : found->second->layouts()) layouts_.erase(layout.id);
+  series_count_ -= found->second->series().size();
   write->Delete(column_family_, JobKey(id));
   for (const char kind : {'M', 'S', 'L'}) {
     const std::string prefix = JobPrefix(kind, id);
     write->DeleteRange(column_family_, prefix, PrefixEnd(prefix));
   }
-  jobs_.erase(*job->name);
-  jobs_by_id_.erase(found);
+  jobs_.erase(found->second->name());
+  catalogs_.erase(found);
 }
 
 SeriesIndex::Counts SeriesIndex::counts() const {
@@ -357,40 +332,37 @@ absl::Status SeriesIndex::LoadRecord(absl::string_view key, absl::string_view va
   const JobId job_id = k.Be32();
   if (!k.ok()) return damaged();
   if (kind == 'J') {
-    if (jobs_by_id_.contains(job_id)) return damaged();
+    if (catalogs_.contains(job_id)) return damaged();
     AddJob(job_id, value);
     return absl::OkStatus();
   }
-  const auto found = jobs_by_id_.find(job_id);
-  if (found == jobs_by_id_.end()) return damaged();
-  JobEntry* const job = found->second.get();
+  const auto found = catalogs_.find(job_id);
+  if (found == catalogs_.end()) return damaged();
+  JobCatalog* const job = found->second.get();
   if (kind == 'M') {
     Metric metric;
     metric.type = static_cast<MetricType>(v.Byte());
     metric.name = std::string(v.String());
     metric.unit = std::string(v.String());
     metric.help = std::string(v.String());
-    MetricEntry entry{.id = k.Be32(), .metric = std::make_shared<const Metric>(metric)};
-    if (!k.AtEnd() || !v.AtEnd()) return damaged();
-    job->next_metric = std::max(job->next_metric, entry.id + 1);
-    const MetricId id = entry.id;
-    job->metrics_by_id[id] = &(job->metrics[metric.name] = std::move(entry));
-    return absl::OkStatus();
+    const MetricId id = k.Be32();
+    if (!k.AtEnd() || !v.AtEnd() || job->FindMetric(metric.name) != nullptr) return damaged();
+    return job->AddMetric(metric)->id == id ? absl::OkStatus() : damaged();
   }
   if (kind == 'S') {
-    auto series = std::make_shared<Series>();
-    series->id = k.Be64();
-    const auto metric = job->metrics_by_id.find(static_cast<MetricId>(v.Varint()));
-    series->task = ReadTask(&v);
-    series->host = InternHost(v.String());
-    const uint64_t labels = v.Varint();
-    for (uint64_t i = 0; i < labels && v.ok(); ++i) {
+    const SeriesId id = k.Be64();
+    const auto* metric = job->FindMetric(static_cast<MetricId>(v.Varint()));
+    const auto task = ReadTask(&v);
+    const SeriesSource* const source = job->InternSource(task, v.String());
+    std::vector<LabelSet::Label> labels;
+    const uint64_t count = v.Varint();
+    for (uint64_t i = 0; i < count && v.ok(); ++i) {
       const absl::string_view name = v.String();
-      const absl::string_view label_value = v.String();
-      series->labels.emplace_back(name, label_value);
+      labels.emplace_back(name, v.String());
     }
-    if (!k.AtEnd() || !v.AtEnd() || metric == job->metrics_by_id.end()) return damaged();
-    AddSeries(job, metric->second, std::move(series));
+    if (!k.AtEnd() || !v.AtEnd() || metric == nullptr) return damaged();
+    job->AddSeries(id, metric->id, source, job->InternLabels(absl::MakeConstSpan(labels)));
+    ++series_count_;
     return absl::OkStatus();
   }
   Layout layout;
@@ -401,14 +373,13 @@ absl::Status SeriesIndex::LoadRecord(absl::string_view key, absl::string_view va
   SeriesId previous = 0;
   for (uint64_t i = 0; i < columns && v.ok(); ++i) {
     previous += static_cast<uint64_t>(UnZigZag(v.Varint()));
-    const auto series = job->series_by_id.find(previous);
-    if (series == job->series_by_id.end()) return damaged();
-    layout.series.push_back(series->second);
+    const Series* const series = job->FindSeries(previous);
+    if (series == nullptr) return damaged();
+    layout.series.push_back(series);
   }
   if (!k.AtEnd() || !v.AtEnd() || layout.series.empty()) return damaged();
-  const auto loaded = std::make_shared<const Layout>(std::move(layout));
-  job->layouts[std::string(value)] = loaded;
-  layouts_[loaded->id] = loaded;
+  const Layout* const loaded = job->AddLayout(std::move(layout));
+  layouts_[loaded->id] = LayoutPtr(found->second, loaded);
   return absl::OkStatus();
 }
 

@@ -13,11 +13,11 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "storage/job_catalog.h"
 #include "storage/matcher.h"
 #include "storage/series.h"
 #include "storage/store.h"
@@ -59,6 +59,9 @@ class SeriesIndex {
   absl::StatusOr<std::vector<SeriesPtr>> Find(const Selector& selector, size_t limit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<Metric> Metrics(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // How many series each source of a job has.
+  std::vector<std::pair<SeriesSource, uint64_t>> SourceCounts(JobId job) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::pair<JobId, std::string>> Jobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t SeriesCount(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -73,41 +76,18 @@ class SeriesIndex {
   Counts counts() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct MetricEntry {
-    MetricId id = 0;
-    std::shared_ptr<const Metric> metric;
-    std::vector<SeriesPtr> series;
-  };
-  struct JobEntry {
-    JobId id = 0;
-    std::shared_ptr<const std::string> name;
-    std::map<std::string, MetricEntry, std::less<>> metrics;
-    std::map<MetricId, MetricEntry*> metrics_by_id;
-    MetricId next_metric = 1;
-    // By identity within the job, see IdentityOf().
-    absl::flat_hash_map<std::string, SeriesPtr> series;
-    absl::flat_hash_map<SeriesId, SeriesPtr> series_by_id;
-    // By attempt, has_steps and series ids, see EncodeLayout().
-    absl::flat_hash_map<std::string, LayoutPtr> layouts;
-  };
+  using CatalogPtr = std::shared_ptr<JobCatalog>;
 
-  static std::string IdentityOf(MetricId metric, std::optional<uint32_t> task,
-                                absl::string_view host, const Labels& labels);
-  JobEntry* AddJob(JobId id, absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  JobEntry* FindOrAddJobEntry(absl::string_view name, rocksdb::WriteBatch* write)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  MetricEntry* FindOrAddMetric(JobEntry* job, const Metric& metric, rocksdb::WriteBatch* write)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddSeries(JobEntry* job, MetricEntry* metric, std::shared_ptr<Series> series)
+  CatalogPtr AddJob(JobId id, absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  CatalogPtr FindOrAddCatalog(absl::string_view name, rocksdb::WriteBatch* write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // nullptr and *refusal if a limit refuses a new series.
-  SeriesPtr FindOrAddSeries(JobEntry* job, const Source& source, const SeriesDefinition& definition,
-                            rocksdb::WriteBatch* write, Store::Registration::Refusal* refusal)
+  const Series* FindOrAddSeries(JobCatalog* job, const SeriesSource* source,
+                                const SeriesDefinition& definition, rocksdb::WriteBatch* write,
+                                Store::Registration::Refusal* refusal)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  LayoutPtr FindOrAddLayout(JobEntry* job, const LayoutDefinition& definition,
-                            std::vector<SeriesPtr> series, rocksdb::WriteBatch* write)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::shared_ptr<const std::string> InternHost(absl::string_view host)
+  const Layout* FindOrAddLayout(JobCatalog* job, const LayoutDefinition& definition,
+                                std::vector<const Series*> series, rocksdb::WriteBatch* write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string EncodeNextIds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status LoadRecord(absl::string_view key, absl::string_view value)
@@ -118,12 +98,9 @@ class SeriesIndex {
   const Limits limits_;
 
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<std::string, JobEntry*> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::map<JobId, std::unique_ptr<JobEntry>> jobs_by_id_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, JobId> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::map<JobId, CatalogPtr> catalogs_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<LayoutId, LayoutPtr> layouts_ ABSL_GUARDED_BY(mutex_);
-  // One string a host, so that a host is compared by its address.
-  absl::flat_hash_map<std::string, std::shared_ptr<const std::string>> hosts_
-      ABSL_GUARDED_BY(mutex_);
   uint64_t series_count_ ABSL_GUARDED_BY(mutex_) = 0;
   JobId next_job_ ABSL_GUARDED_BY(mutex_) = 1;
   SeriesId next_series_ ABSL_GUARDED_BY(mutex_) = 1;

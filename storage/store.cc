@@ -304,10 +304,10 @@ std::optional<JobDetail> DurableStore::FindJob(absl::string_view job) const {
   detail.summary.name = std::string(job);
   detail.summary.series = index_.SeriesCount(*id);
   detail.metrics = index_.Metrics(*id);
-  const auto series = index_.Find({.job = std::string(job)}, SIZE_MAX);
-  if (!series.ok()) return detail;
-  std::map<std::pair<std::optional<uint32_t>, absl::string_view>, uint64_t> counts;
-  for (const SeriesPtr& one : *series) ++counts[{one->task, *one->host}];
+  std::map<std::pair<std::optional<uint32_t>, std::string>, uint64_t> counts;
+  for (const auto& [source, series] : index_.SourceCounts(*id)) {
+    counts[{source.task, source.host}] = series;
+  }
   for (TaskInfo& task : detail.tasks) task.series = counts[{task.task, task.host}];
   return detail;
 }

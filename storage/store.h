@@ -101,7 +101,7 @@ struct StoreStats {
 // need not share a row: one that is recorded every hundredth step has its newest value here all the
 // same.
 struct LatestRow {
-  const Layout* layout = nullptr;
+  LayoutPtr layout;
   // Of the newest row.
   int64_t time_ns = 0;
   int64_t step = kNoStep;

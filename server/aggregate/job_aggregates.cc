@@ -47,7 +47,7 @@ class RowCollector {
     if (row.received < listed_from_) return;
     const storage::Series& series = *row.layout->series.front();
     JobRows& job = jobs_[series.job_id];
-    if (job.job == nullptr) job.job = series.job;
+    if (job.job == nullptr) job.job = {row.layout, &series.source->job};
     job.attempt = std::max(job.attempt, row.layout->attempt);
     job.last_time_ns = std::max(job.last_time_ns, row.time_ns);
     if (row.received < fresh_from_) return;
@@ -60,11 +60,12 @@ class RowCollector {
  private:
   static void AddSource(const storage::Series& series, const storage::LatestRow& row,
                         JobRows* job) {
-    if (series.task.has_value()) job->tasks.insert(*series.task);
-    job->hosts.insert(*series.host);
+    if (series.source->task.has_value()) job->tasks.insert(*series.source->task);
+    job->hosts.insert(series.source->host);
     if (row.step == storage::kNoStep) return;
     auto& [time_ns, step] =
-        job->steps.try_emplace(Worker(series.task, *series.host), row.time_ns, row.step)
+        job->steps
+            .try_emplace(Worker(series.source->task, series.source->host), row.time_ns, row.step)
             .first->second;
     if (row.time_ns > time_ns) std::tie(time_ns, step) = std::tie(row.time_ns, row.step);
   }
@@ -75,7 +76,7 @@ class RowCollector {
       const storage::Series& series = *row.layout->series[i];
       if (series.metric->type == storage::MetricType::kHistogram) continue;
       MetricValues& metric = job->metrics[series.metric_id];
-      if (metric.metric == nullptr) metric.metric = series.metric;
+      if (metric.metric == nullptr) metric.metric = {row.layout, series.metric};
       metric.values.push_back({series.id, row.value_times[i], row.values[i]});
     }
   }

@@ -15,11 +15,12 @@ namespace {
 
 // Value of a label as aggregation keeps it apart; empty if the series has none.
 std::string LabelOf(const storage::Series& series, absl::string_view name) {
-  if (name == "job") return *series.job;
-  if (name == "host") return *series.host;
-  if (name == "task") return series.task.has_value() ? absl::StrCat(*series.task) : "";
-  for (const auto& [label, value] : series.labels) {
-    if (label == name) return value;
+  if (name == "job") return series.source->job;
+  if (name == "host") return series.source->host;
+  if (name == "task")
+    return series.source->task.has_value() ? absl::StrCat(*series.source->task) : "";
+  for (const auto& [label, value] : *series.labels) {
+    if (label == name) return std::string(value);
   }
   return "";
 }
@@ -250,13 +251,13 @@ void RangeQuery::FillInfo(const Output& output, v1::SeriesInfo* info) const {
   const storage::Series& series = *output.members.front();
   if (!plan_.aggregates()) return ToProto(series, info);
   ToProto(*series.metric, info->mutable_metric());
-  info->set_job(*series.job);
+  info->set_job(series.source->job);
   for (const std::string& name : plan_.by) {
     if (name == "job") continue;  // Always there.
     if (name == "task") {
-      if (series.task.has_value()) info->set_task(*series.task);
+      if (series.source->task.has_value()) info->set_task(*series.source->task);
     } else if (name == "host") {
-      info->set_host(*series.host);
+      info->set_host(series.source->host);
     } else if (std::string value = LabelOf(series, name); !value.empty()) {
       v1::Label* label = info->add_labels();
       label->set_name(name);

@@ -114,13 +114,13 @@ void ToProto(const storage::Metric& metric, v1::Metric* proto) {
 
 void ToProto(const storage::Series& series, v1::SeriesInfo* proto) {
   ToProto(*series.metric, proto->mutable_metric());
-  proto->set_job(*series.job);
-  if (series.task.has_value()) proto->set_task(*series.task);
-  proto->set_host(*series.host);
-  for (const auto& [name, value] : series.labels) {
+  proto->set_job(series.source->job);
+  if (series.source->task.has_value()) proto->set_task(*series.source->task);
+  proto->set_host(series.source->host);
+  for (const auto& [name, value] : *series.labels) {
     v1::Label* label = proto->add_labels();
-    label->set_name(name);
-    label->set_value(value);
+    label->set_name(name.data(), name.size());
+    label->set_value(value.data(), value.size());
   }
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "storage/store.h"
+#include "tests/support/series_maker.h"
 
 namespace tacho::server {
 
@@ -40,15 +41,12 @@ class FakeStore : public storage::Store {
   storage::SeriesPtr AddSeries(std::string job, storage::Metric metric,
                                std::optional<uint32_t> task, std::string host,
                                storage::Labels labels = {}) {
-    auto series = std::make_shared<storage::Series>();
-    series->id = entries_.size() + 1;
-    series->job_id = IdOf(&jobs_, job);
-    series->metric_id = IdOf(&metrics_, job + "\n" + metric.name);
-    series->job = std::make_shared<const std::string>(std::move(job));
-    series->metric = std::make_shared<const storage::Metric>(std::move(metric));
-    series->task = task;
-    series->host = std::make_shared<const std::string>(std::move(host));
-    series->labels = std::move(labels);
+    const storage::Series ids = {.id = entries_.size() + 1,
+                                 .job_id = IdOf(&jobs_, job),
+                                 .metric_id = IdOf(&metrics_, job + "\n" + metric.name)};
+    auto series = storage::MakeSeries(
+        ids, std::move(metric), {.job = std::move(job), .task = task, .host = std::move(host)},
+        std::move(labels));
     entries_.push_back({series, {}});
     return series;
   }
@@ -67,8 +65,8 @@ class FakeStore : public storage::Store {
     storage::Layout layout;
     layout.attempt = attempt;
     layout.has_steps = step != storage::kNoStep;
-    layout.series = std::move(series);
-    rows_.push_back({std::move(layout), time_ns, step, received, std::move(values)});
+    rows_.push_back({storage::MakeLayout(std::move(layout), std::move(series)), time_ns, step,
+                     received, std::move(values)});
   }
 
   std::vector<storage::JobSummary> Jobs() const override {
@@ -81,7 +79,7 @@ class FakeStore : public storage::Store {
     storage::JobDetail detail;
     std::vector<uint32_t> attempts;
     for (const Entry& entry : entries_) {
-      if (*entry.series->job != job) continue;
+      if (entry.series->source->job != job) continue;
       ++detail.summary.series;
       for (const FakeSample& sample : entry.samples) {
         detail.summary.extent.first_time_ns =
@@ -108,12 +106,12 @@ class FakeStore : public storage::Store {
           std::count(selector.metrics.begin(), selector.metrics.end(), series.metric->name) > 0;
       const bool labels = std::all_of(selector.matchers.begin(), selector.matchers.end(),
                                       [&](const auto& matcher) { return matcher.Matches(series); });
-      if (*series.job == selector.job && metric && labels) found.push_back(entry.series);
+      if (series.source->job == selector.job && metric && labels) found.push_back(entry.series);
     }
     if (found.size() > limit) return absl::ResourceExhaustedError("limit");
     std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
-      return std::tie(a->metric->name, a->task, *a->host, a->labels) <
-             std::tie(b->metric->name, b->task, *b->host, b->labels);
+      return std::tie(a->metric->name, a->source->task, a->source->host, a->labels->labels) <
+             std::tie(b->metric->name, b->source->task, b->source->host, b->labels->labels);
     });
     return found;
   }
@@ -155,7 +153,7 @@ class FakeStore : public storage::Store {
   }
   void VisitLatestRows(const std::function<void(const storage::LatestRow&)>& visit) const override {
     for (const Row& row : rows_) {
-      visit({&row.layout, row.time_ns, row.step, row.received, row.values,
+      visit({row.layout, row.time_ns, row.step, row.received, row.values,
              std::vector<int64_t>(row.values.size(), row.time_ns),
              std::vector<absl::Time>(row.values.size(), row.received)});
     }
@@ -193,7 +191,7 @@ class FakeStore : public storage::Store {
     std::vector<FakeSample> samples;
   };
   struct Row {
-    storage::Layout layout;
+    storage::LayoutPtr layout;
     int64_t time_ns;
     int64_t step;
     absl::Time received;

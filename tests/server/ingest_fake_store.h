@@ -15,6 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "storage/store.h"
+#include "tests/support/series_maker.h"
 
 namespace tacho::server {
 
@@ -72,21 +73,21 @@ class FakeStore final : public storage::Store {
   absl::StatusOr<Registration> RegisterLayout(
       const storage::LayoutDefinition& definition) override {
     Registration registration;
-    auto layout = std::make_shared<storage::Layout>();
-    layout->has_steps = definition.has_steps;
-    layout->attempt = definition.source.attempt;
+    std::vector<storage::SeriesPtr> stored;
     for (uint32_t column = 0; column < definition.series.size(); ++column) {
       if (column >= max_series_per_layout_) {
         registration.refused.push_back({column, /*job_limit=*/column % 2 == 1});
         continue;
       }
       registration.columns.push_back(column);
-      auto series = std::make_shared<storage::Series>();
-      series->metric = std::make_shared<storage::Metric>(definition.series[column].metric);
-      series->labels = definition.series[column].labels;
-      layout->series.push_back(std::move(series));
+      const storage::SeriesDefinition& series = definition.series[column];
+      stored.push_back(storage::MakeSeries({}, series.metric, {}, series.labels));
     }
-    if (!layout->series.empty()) registration.layout = std::move(layout);
+    if (!stored.empty()) {
+      registration.layout = storage::MakeLayout(
+          {.attempt = definition.source.attempt, .has_steps = definition.has_steps},
+          std::move(stored));
+    }
     return registration;
   }
 

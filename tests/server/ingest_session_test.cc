@@ -122,8 +122,8 @@ TEST_F(StreamSessionTest, LabelsAreSortedAndUnspecifiedTypeIsGauge) {
   label->set_value("x");
   ASSERT_TRUE(Send(&session, {HelloMessage(), layout, BatchMessage(1, {5})}).ok());
   const storage::Series& series = *store_.stored()[0].layout->series[0];
-  EXPECT_THAT(series.labels, ElementsAre(std::pair<std::string, std::string>("axis", "x"),
-                                         std::pair<std::string, std::string>("chip", "0")));
+  EXPECT_THAT(series.labels->labels, ElementsAre(storage::LabelSet::Label("axis", "x"),
+                                                 storage::LabelSet::Label("chip", "0")));
   EXPECT_EQ(series.metric->type, storage::MetricType::kGauge);
 }
 

@@ -1,22 +1,20 @@
 #include "storage/matcher.h"
 
 #include "gtest/gtest.h"
+#include "tests/support/series_maker.h"
 
 namespace tacho::storage {
 namespace {
 
-Series MakeSeries() {
-  Series series;
-  series.task = 3;
-  series.host = std::make_shared<const std::string>("host-7");
-  series.labels = {{"chip", "0"}, {"zone", "a"}};
-  return series;
+SeriesPtr MakeOne() {
+  return MakeSeries({}, {}, {.job = "job", .task = 3, .host = "host-7"},
+                    {{"chip", "0"}, {"zone", "a"}});
 }
 
 bool Matches(const char* label, Matcher::Op op, const char* value) {
   const auto matcher = Matcher::Create(label, op, value);
   EXPECT_TRUE(matcher.ok()) << matcher.status();
-  return matcher->Matches(MakeSeries());
+  return matcher->Matches(*MakeOne());
 }
 
 TEST(MatcherTest, ComparesLabelsTaskAndHost) {

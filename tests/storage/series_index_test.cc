@@ -43,7 +43,7 @@ TEST_F(SeriesIndexTest, MatchersAndMetricsSelect) {
   EXPECT_EQ(count({"loss"}, {*Matcher::Create("host", Matcher::Op::kEqual, "host-3")}), 1u);
   EXPECT_EQ(count({"nothing"}, {}), 0u);
   const auto sorted = store_->FindSeries({"job", {"loss"}, {}}, 100);
-  EXPECT_EQ((*sorted)[2]->task, 2u) << "by number, not by text";
+  EXPECT_EQ((*sorted)[2]->source->task, 2u) << "by number, not by text";
   EXPECT_EQ(store_->FindSeries({.job = "job"}, 23).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(*store_->FindSeries({.job = "job"}, 24), SizeIs(24));

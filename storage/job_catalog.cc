@@ -1,0 +1,112 @@
+#include "storage/job_catalog.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace tacho::storage {
+namespace {
+
+// The element of a deque in ascending order of ids; nullptr if there is none.
+template <typename T>
+const T* FindById(const std::deque<T>& all, uint64_t id) {
+  const auto found = std::lower_bound(
+      all.begin(), all.end(), id, [](const T& one, uint64_t wanted) { return one.id < wanted; });
+  return found == all.end() || found->id != id ? nullptr : &*found;
+}
+
+}  // namespace
+
+absl::string_view StringPool::Intern(absl::string_view text) {
+  if (const auto found = known_.find(text); found != known_.end()) return *found;
+  return *known_.insert(strings_.emplace_back(text)).first;
+}
+
+const JobCatalog::MetricEntry* JobCatalog::FindMetric(absl::string_view name) const {
+  const auto found = metrics_by_name_.find(name);
+  return found == metrics_by_name_.end() ? nullptr : found->second;
+}
+
+const JobCatalog::MetricEntry* JobCatalog::FindMetric(MetricId id) const {
+  return id == 0 || id > metrics_.size() ? nullptr : &metrics_[id - 1];
+}
+
+const JobCatalog::MetricEntry* JobCatalog::AddMetric(const Metric& metric) {
+  MetricEntry& added = metrics_.emplace_back();
+  added.id = static_cast<MetricId>(metrics_.size());
+  added.metric = metric;
+  metrics_by_name_[added.metric.name] = &added;
+  return &added;
+}
+
+const SeriesSource* JobCatalog::InternSource(std::optional<uint32_t> task, absl::string_view host) {
+  const auto found = sources_by_id_.find({task, host});
+  if (found != sources_by_id_.end()) return &found->second->source;
+  SourceEntry& added = sources_.emplace_back();
+  added.source = {.job = name_,
+                  .task = task,
+                  .host = std::string(host),
+                  .number = static_cast<uint32_t>(sources_.size() - 1)};
+  sources_by_id_[{task, added.source.host}] = &added;
+  return &added.source;
+}
+
+const LabelSet* JobCatalog::InternLabels(absl::Span<const LabelSet::Label> labels) {
+  if (const auto found = label_sets_by_labels_.find(labels); found != label_sets_by_labels_.end()) {
+    return *found;
+  }
+  LabelSet& added = label_sets_.emplace_back();
+  added.number = static_cast<uint32_t>(label_sets_.size() - 1);
+  added.labels.reserve(labels.size());
+  for (const auto& [name, value] : labels) {
+    added.labels.emplace_back(strings_.Intern(name), strings_.Intern(value));
+  }
+  label_sets_by_labels_.insert(&added);
+  return &added;
+}
+
+const LabelSet* JobCatalog::InternLabels(const Labels& labels) {
+  const std::vector<LabelSet::Label> views(labels.begin(), labels.end());
+  return InternLabels(absl::MakeConstSpan(views));
+}
+
+const Series* JobCatalog::FindSeries(MetricId metric, const SeriesSource* source,
+                                     const LabelSet* labels) const {
+  const auto found = series_by_key_.find(SeriesKey{metric, source, labels});
+  return found == series_by_key_.end() ? nullptr : &series_[*found];
+}
+
+const Series* JobCatalog::FindSeries(SeriesId id) const { return FindById(series_, id); }
+
+const Series* JobCatalog::AddSeries(SeriesId id, MetricId metric, const SeriesSource* source,
+                                    const LabelSet* labels) {
+  const auto number = static_cast<uint32_t>(series_.size());
+  MetricEntry& of = metrics_[metric - 1];
+  Series& added = series_.emplace_back(Series{.id = id,
+                                              .job_id = id_,
+                                              .metric_id = metric,
+                                              .metric = &of.metric,
+                                              .source = source,
+                                              .labels = labels});
+  of.series.push_back(number);
+  auto& ranges = sources_[source->number].series;
+  if (ranges.empty() || ranges.back().second != number) ranges.emplace_back(number, number);
+  ++ranges.back().second;
+  series_by_key_.insert(number);
+  return &added;
+}
+
+const Layout* JobCatalog::FindLayout(uint32_t attempt, bool has_steps,
+                                     absl::Span<const Series* const> series) const {
+  const auto found = layouts_by_key_.find(LayoutKey{attempt, has_steps, series});
+  return found == layouts_by_key_.end() ? nullptr : &layouts_[*found];
+}
+
+const Layout* JobCatalog::FindLayout(LayoutId id) const { return FindById(layouts_, id); }
+
+const Layout* JobCatalog::AddLayout(Layout layout) {
+  const Layout& added = layouts_.emplace_back(std::move(layout));
+  layouts_by_key_.insert(static_cast<uint32_t>(layouts_.size() - 1));
+  return &added;
+}
+
+}  // namespace tacho::storage
