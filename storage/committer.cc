@@ -81,7 +81,8 @@ void Committer::Enqueue(Request request) {
       refusal = failed_;
     } else if (stopping_) {
       refusal = absl::UnavailableError("the store is closing");
-    } else if (queued_bytes_ > 0 && queued_bytes_ + WeightOf(request) > max_queue_bytes_) {
+    } else if (!request.upkeep && queued_bytes_ > 0 &&
+               queued_bytes_ + WeightOf(request) > max_queue_bytes_) {
       refusal = absl::ResourceExhaustedError("the disk is behind: the journal's queue is full");
     } else {
       queued_bytes_ += WeightOf(request);

@@ -64,7 +64,8 @@ class Committer {
     LayoutPtr layout;  // With `entry`: rows for the journal.
     std::string entry;
     std::function<absl::Status(rocksdb::WriteBatch*)> stage;  // Else: what to write, on the thread.
-    SequenceRange lost;  // Sequences to count as durable besides the origin's; first 0: none.
+    SequenceRange lost;   // Sequences to count as durable besides the origin's; first 0: none.
+    bool upkeep = false;  // The store's own work: a full queue does not refuse it.
     AppendDone done;
   };
   // Queues a request; a full queue calls its `done` with RESOURCE_EXHAUSTED at once.

@@ -371,11 +371,12 @@ absl::Status DurableStore::OnCommitter(std::function<absl::Status(rocksdb::Write
   absl::Mutex mutex;
   bool finished = false;
   absl::Status result;
-  committer_.Enqueue({.stage = std::move(work), .done = [&](const absl::Status& status) {
-                        absl::MutexLock lock(&mutex);
-                        result = status;
-                        finished = true;
-                      }});
+  committer_.Enqueue(
+      {.stage = std::move(work), .upkeep = true, .done = [&](const absl::Status& status) {
+         absl::MutexLock lock(&mutex);
+         result = status;
+         finished = true;
+       }});
   absl::MutexLock lock(&mutex);
   mutex.Await(absl::Condition(&finished));
   return result;
@@ -390,6 +391,7 @@ void DurableStore::TrimJournal() {
              if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
              return absl::OkStatus();
            },
+       .upkeep = true,
        .done = [this](const absl::Status&) { Reach(options_.at_point, crash_point::kTrimDone); }});
 }
 
