@@ -1,48 +1,69 @@
-"""Figures of several repetitions: medians, a table, and lines of JSON."""
+"""Figures of several repetitions: medians, a table in Markdown, and lines of JSON."""
 
 import json
 import statistics
 
+OURS = "tacho-collector"
+TITLES = {"victoriametrics": "VictoriaMetrics", "prometheus": "Prometheus"}
+SHORT = {"victoriametrics": "VM", "prometheus": "Prom."}
+
 
 class Figures:
-    """Values by figure and server. A figure has a unit, and whether less of it is better."""
+    """Values by figure and server."""
 
     def __init__(self):
-        self.units = {}  # id -> (unit, design §10's bar or "")
+        self.about = {}  # id -> (title, unit, design §10's bar or "")
         self.values = {}  # (id, server) -> one value a repetition
+        self.notes = []
 
-    def add(self, figure, unit, server, value, bar=""):
-        self.units.setdefault(figure, (unit, bar))
+    def add(self, figure, unit, server, value, title="", bar=""):
+        self.about.setdefault(figure, (title or figure, unit, bar))
         self.values.setdefault((figure, server), []).append(value)
+
+    def note(self, text):
+        """A sentence below the table."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     def median(self, figure, server):
         values = self.values.get((figure, server))
         return statistics.median(values) if values else None
 
-    def spread(self, figure, server):
-        """Largest distance from the median, as a share of it."""
-        values = self.values[(figure, server)]
-        middle = statistics.median(values)
-        return max(abs(v - middle) for v in values) / middle if middle else 0
+    def peers(self):
+        """In the order in which they were first measured."""
+        return list(dict.fromkeys(server for _, server in self.values if server != OURS))
 
-    def rows(self, peer):
-        for figure, (unit, bar) in self.units.items():
-            ours, theirs = self.median(figure, "tacho-collector"), self.median(figure, peer)
-            yield figure, unit, ours, theirs, bar
+    def rows(self):
+        for figure, (title, unit, bar) in self.about.items():
+            peers = {peer: self.median(figure, peer) for peer in self.peers()}
+            yield figure, title, unit, self.median(figure, OURS), peers, bar
 
-    def print_table(self, peer):
-        print(f"{'figure':44} {'unit':10} {'ours':>12} {peer:>16} {'ours/peer':>10}  bar")
-        for figure, unit, ours, theirs, bar in self.rows(peer):
-            ratio = f"{ours / theirs:.3f}" if ours is not None and theirs else ""
-            print(f"{figure:44} {unit:10} {number(ours):>12} {number(theirs):>16} {ratio:>10}  {bar}")
+    def markdown(self):
+        peers = self.peers()
+        titles = ["", "unit", "ours", *(TITLES[p] for p in peers),
+                  *(f"ours / {SHORT[p]}" for p in peers), "design §10"]
+        lines = ["| " + " | ".join(titles) + " |",
+                 "|---|---" + "|--:" * (1 + 2 * len(peers)) + "|---|"]
+        for _, title, unit, ours, theirs, bar in self.rows():
+            ratios = (f"{ours / theirs[p]:.2f}" if ours is not None and theirs[p] else ""
+                      for p in peers)
+            cells = [title, unit, number(ours), *(number(theirs[p]) for p in peers), *ratios, bar]
+            lines.append("| " + " | ".join(cells) + " |")
+        lines += [""] + [f"- {note}" for note in self.notes]
+        return "\n".join(lines)
 
-    def write_json(self, path, peer):
+    def write_json(self, path, header=None):
+        """One object a line for each figure; `header`, if any, before them."""
         with open(path, "w", encoding="utf-8") as file:
-            for figure, unit, ours, theirs, _ in self.rows(peer):
-                peers = {} if theirs is None else {peer: theirs}
+            if header is not None:
+                file.write(json.dumps(header) + "\n")
+            for figure, _, unit, ours, theirs, bar in self.rows():
+                peers = {peer: value for peer, value in theirs.items() if value is not None}
                 line = {"id": figure, "unit": unit, "ours": ours, "peers": peers}
-                file.write(json.dumps(line) + "\n")
+                file.write(json.dumps({**line, "bar": bar} if bar else line) + "\n")
 
 
 def number(value):
-    return "" if value is None else f"{value:.4g}" if abs(value) < 1e5 else f"{value:,.0f}"
+    if value is None:
+        return ""
+    return f"{value:.3g}" if 0 < abs(value) < 1000 else f"{value:,.0f}"

@@ -98,6 +98,7 @@ FleetHost::FleetHost(const FleetOptions& options, uint32_t index)
       host_(absl::StrFormat("host-%05d", index)),
       task_(index % options.hosts_per_job),
       time_ns_(options.start_unix_ns),
+      interval_ns_(options.interval_ns),
       step_seconds_(2.4 + 0.02 * random_.Noise()) {
   for (Chip& chip : chips_) {
     chip = {.duty = 92,
@@ -112,6 +113,7 @@ FleetHost::FleetHost(const FleetOptions& options, uint32_t index)
   sent_ = std::floor(1e13 * random_.Uniform());
   read_ = Round(1e12 * random_.Uniform(), 512);
   written_ = Round(1e12 * random_.Uniform(), 512);
+  for (uint32_t row = 0; row < options.skip_rows; ++row) NextRow();
 }
 
 void FleetHost::FillChip(Chip* chip, bool stalled, std::span<double> values) {
@@ -174,11 +176,11 @@ FleetRow FleetHost::NextRow() {
   FleetRow row;
   // A timer that fires up to 2 ms late; it keeps its grid.
   row.time_unix_ns = time_ns_ + static_cast<int64_t>(2e6 * random_.Uniform());
-  time_ns_ += 1'000'000'000;
+  time_ns_ += interval_ns_;
   // A checkpoint every ten minutes: the chips of all hosts wait for 20 s.
   const bool stalled = std::fmod(train_seconds_, 600) >= 580;
   if (!stalled) step_ = static_cast<int64_t>(train_seconds_ / step_seconds_);
-  train_seconds_ += 1;
+  train_seconds_ += 1e-9 * static_cast<double>(interval_ns_);
   row.step = step_;
   std::span<double> values(row.values);
   for (Chip& chip : chips_) {

@@ -41,7 +41,9 @@ std::span<const FleetSeries> FleetColumns();
 struct FleetOptions {
   uint64_t seed = 1;
   uint32_t hosts_per_job = 50;
-  int64_t start_unix_ns = 0;  // Time of the first rows.
+  int64_t start_unix_ns = 0;            // Time of the first rows.
+  int64_t interval_ns = 1'000'000'000;  // From one row to the next.
+  uint32_t skip_rows = 0;  // Rows of each host that are left out: a load before had them.
 };
 
 struct FleetRow {
@@ -72,7 +74,7 @@ class FleetHost {
   const std::string& host() const { return host_; }
   uint32_t task() const { return task_; }
 
-  // The host's next second.
+  // Another interval. Levels wander by as much a row, however long it is.
   FleetRow NextRow();
 
  private:
@@ -89,6 +91,7 @@ class FleetHost {
   std::string host_;
   uint32_t task_;
   int64_t time_ns_;
+  int64_t interval_ns_;
   double train_seconds_ = 0;
   int64_t step_ = 0;
   double step_seconds_;

@@ -1,10 +1,12 @@
 // tacho-bench-fleet: a fleet of agents, each on a connection of its own, sends a collector what
-// fleet_generator makes, and waits until all of it is acknowledged as durable. Prints one line of
-// JSON. With --rate 0 every agent sends as fast as its window allows.
+// fleet_generator makes, or one agent what stood in a file of real columns, and waits until all of
+// it is acknowledged as durable. Prints one line of JSON. With --rate 0 every agent sends as fast
+// as its window allows.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
@@ -12,7 +14,9 @@
 #include "absl/time/time.h"
 #include "tests/bench/bench_flags.h"
 #include "tests/bench/load_agent.h"
+#include "tests/bench/load_flags.h"
 #include "tests/bench/load_report.h"
+#include "tests/bench/parallel_for.h"
 
 namespace tacho::bench {
 namespace {
@@ -38,55 +42,65 @@ class Countdown {
 
 struct Load {
   std::vector<std::unique_ptr<LoadAgent>> agents;
-  uint64_t batches_per_agent = 0;
   absl::Mutex mutex;
   std::string failure ABSL_GUARDED_BY(mutex);
 };
 
-// Batches of all agents spread evenly over each period, in the order of the agents.
-void Pace(Load* load, double batches_per_second) {
-  const double gap = 1 / (batches_per_second * static_cast<double>(load->agents.size()));
+// Batches of all hosts spread evenly over each period, in the order of the agents.
+void Pace(const LoadShape& shape, Load* load) {
+  const double gap = shape.rows / (shape.rate * static_cast<double>(shape.hosts));
   double due = MonotonicSeconds();
-  for (uint64_t batch = 0; batch < load->batches_per_agent; ++batch) {
-    for (const auto& agent : load->agents) {
-      due += gap;
+  for (uint32_t batch = 0; batch < shape.batches; ++batch) {
+    for (uint32_t agent = 0; agent < shape.agents; ++agent) {
+      due += gap * shape.HostsOf(agent);
       // Short waits are not slept: a wake-up each would cost more than sending a little late.
       const double ahead = due - MonotonicSeconds();
       if (ahead > 0.002) absl::SleepFor(absl::Seconds(ahead));
-      agent->Allow(1);
+      load->agents[agent]->Allow(shape.HostsOf(agent));
     }
   }
 }
 
-int Main(int argc, char** argv) {
-  std::map<std::string, std::string> flags = {{"address", "127.0.0.1:7411"},
-                                              {"agents", "200"},
-                                              {"hosts-per-agent", "1"},
-                                              {"rows", "1"},
-                                              {"batches", "100"},
-                                              {"window", "16"},
-                                              {"rate", "0"},
-                                              {"seed", "1"},
-                                              {"start-unix-s", "0"}};
-  ParseFlags(argc, argv, &flags);
-  const auto agent_count = static_cast<uint32_t>(NumberFlag(flags, "agents"));
-  const auto hosts = static_cast<uint32_t>(NumberFlag(flags, "hosts-per-agent"));
-  const auto rows = static_cast<uint32_t>(NumberFlag(flags, "rows"));
-  const auto batches = static_cast<uint32_t>(NumberFlag(flags, "batches"));
-  FleetOptions fleet;
-  fleet.seed = static_cast<uint64_t>(NumberFlag(flags, "seed"));
-  fleet.start_unix_ns = NumberFlag(flags, "start-unix-s") * 1'000'000'000;
-  if (fleet.start_unix_ns == 0) {
-    fleet.start_unix_ns = absl::ToUnixNanos(absl::Now() - absl::Hours(2));
+// What each agent sends, and how many samples that is in all.
+std::vector<AgentMessages> MakeMessages(const LoadShape& shape, uint64_t* samples) {
+  if (!shape.columns.empty()) {
+    const std::vector<ColumnTable> tables = ReadColumnTables(shape.columns);
+    for (const ColumnTable& table : tables) *samples += table.size() * table.front().size();
+    return {MakeReplayMessages(shape.replay, tables)};
   }
+  std::vector<AgentMessages> messages(shape.agents);
+  ParallelFor(shape.agents, [&](uint32_t agent) {
+    messages[agent] = MakeAgentMessages(shape.fleet, shape.FirstHost(agent), shape.HostsOf(agent),
+                                        shape.rows, shape.batches);
+  });
+  *samples = uint64_t{shape.hosts} * shape.rows * shape.batches * kSeries;
+  return messages;
+}
+
+LoadAgentOptions ReadAgentOptions(const std::map<std::string, std::string>& flags) {
   LoadAgentOptions options;
   options.address = flags.at("address");
   options.window = static_cast<uint64_t>(NumberFlag(flags, "window"));
+  return options;
+}
+
+[[noreturn]] void GiveUp(const char* why) {
+  std::fprintf(stderr, "%s\n", why);
+  std::_Exit(1);  // Streams are open: nothing can be destroyed.
+}
+
+int Main(int argc, char** argv) {
+  std::map<std::string, std::string> flags = LoadFlags();
+  flags.insert({{"address", "127.0.0.1:7411"}, {"window", "16"}});
+  ParseFlags(argc, argv, &flags);
+  const LoadShape shape = ReadLoadShape(flags);
+  const LoadAgentOptions options = ReadAgentOptions(flags);
+  LoadReport report;
+  std::vector<AgentMessages> messages = MakeMessages(shape, &report.samples);
 
   Load load;
-  load.batches_per_agent = uint64_t{batches} * hosts;
-  Countdown ready(agent_count);
-  Countdown done(agent_count);
+  Countdown ready(static_cast<int64_t>(messages.size()));
+  Countdown done(static_cast<int64_t>(messages.size()));
   const auto on_done = [&load, &ready, &done](const std::string& problem) {
     {
       absl::MutexLock lock(&load.mutex);
@@ -95,31 +109,23 @@ int Main(int argc, char** argv) {
     ready.Done();  // Nobody waits for the welcome of a stream that is gone.
     done.Done();
   };
-  for (uint32_t i = 0; i < agent_count; ++i) {
+  for (AgentMessages& of_agent : messages) {
+    report.messages += of_agent.batches.size();
     load.agents.push_back(std::make_unique<LoadAgent>(
-        options, MakeAgentMessages(fleet, i * hosts, hosts, rows, batches),
-        [&ready] { ready.Done(); }, on_done));
+        options, std::move(of_agent), [&ready] { ready.Done(); }, on_done));
   }
   for (const auto& agent : load.agents) agent->Connect();
-  if (!ready.Wait(absl::Minutes(1))) {
-    std::fprintf(stderr, "not every agent was welcomed within a minute\n");
-    std::_Exit(1);
-  }
+  if (!ready.Wait(absl::Minutes(1))) GiveUp("not every agent was welcomed within a minute");
 
   const double cpu_before = OwnCpuSeconds();
   const double begin = MonotonicSeconds();
   for (const auto& agent : load.agents) agent->Start();
-  const auto rate = static_cast<double>(NumberFlag(flags, "rate"));
-  if (rate > 0) {
-    Pace(&load, rate / rows);
+  if (shape.rate > 0) {
+    Pace(shape, &load);
   } else {
-    for (const auto& agent : load.agents) agent->Allow(load.batches_per_agent);
+    for (const auto& agent : load.agents) agent->Allow(report.messages);
   }
-  if (!done.Wait(absl::Minutes(30))) {
-    std::fprintf(stderr, "not everything was acknowledged within half an hour\n");
-    std::_Exit(1);
-  }
-  LoadReport report;
+  if (!done.Wait(absl::Minutes(30))) GiveUp("not everything was acknowledged within half an hour");
   report.seconds = MonotonicSeconds() - begin;
   report.client_cpu_seconds = OwnCpuSeconds() - cpu_before;
   {
@@ -129,8 +135,6 @@ int Main(int argc, char** argv) {
       return 1;
     }
   }
-  report.messages = load.batches_per_agent * agent_count;
-  report.samples = report.messages * rows * kSeries;
   for (const auto& agent : load.agents) {
     const auto& latencies = agent->latencies_ms();
     report.latencies_ms.insert(report.latencies_ms.end(), latencies.begin(), latencies.end());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "grpcpp/support/byte_buffer.h"
+#include "tests/bench/columns_file.h"
 #include "tests/bench/fleet_generator.h"
 
 namespace tacho::bench {
@@ -21,5 +22,9 @@ struct AgentMessages {
 // `batches` for each.
 AgentMessages MakeAgentMessages(const FleetOptions& options, uint32_t first_host, uint32_t hosts,
                                 uint32_t rows, uint32_t batches);
+
+// The same for real columns: a layout a table, batches of all tables in order of time.
+AgentMessages MakeReplayMessages(const ReplayOptions& options,
+                                 const std::vector<ColumnTable>& tables);
 
 }  // namespace tacho::bench

@@ -37,7 +37,7 @@ int ConnectTo(uint16_t port) {
 
 }  // namespace
 
-PostConnection::PostConnection(uint16_t port, std::vector<std::string> posts)
+PostConnection::PostConnection(uint16_t port, std::vector<Post> posts)
     : fd_(ConnectTo(port)), posts_(std::move(posts)) {
   latencies_ms_.reserve(posts_.size());
 }
@@ -66,7 +66,7 @@ void PostConnection::SendMore() {
     sent_bytes_ = 0;
     sent_at_ = MonotonicSeconds();
   }
-  const std::string& post = posts_[answered_];
+  const std::string& post = posts_[answered_].request;
   while (sent_bytes_ < post.size()) {
     const ssize_t sent =
         send(fd_, post.data() + sent_bytes_, post.size() - sent_bytes_, MSG_NOSIGNAL);
@@ -82,15 +82,16 @@ void PostConnection::Receive() {
   if (count < 0 && errno == EAGAIN) return;
   if (count <= 0) Die("recv");
   answer_.append(block, static_cast<size_t>(count));
-  // A 204 has no body, so its headers are all of it.
-  if (!answer_.ends_with("\r\n\r\n")) return;
+  // A 204 has no body, so its headers are all of it; another answer ends the load anyway.
+  if (answer_.find("\r\n\r\n") == std::string::npos) return;
   if (!awaiting_ || !answer_.starts_with("HTTP/1.1 204")) {
     std::fprintf(stderr, "expected a 204, got: %s\n", answer_.c_str());
     std::exit(1);
   }
   answer_.clear();
   latencies_ms_.push_back(static_cast<float>((MonotonicSeconds() - sent_at_) * 1e3));
-  posts_[answered_++] = std::string();
+  answered_samples_ += posts_[answered_].samples;
+  posts_[answered_++].request = std::string();
   awaiting_ = false;
 }
 

@@ -7,10 +7,16 @@
 
 namespace tacho::bench {
 
+// A complete HTTP/1.1 request, and how many samples it carries.
+struct Post {
+  std::string request;
+  uint64_t samples = 0;
+};
+
 // One thread at a time. Problems end the process: a benchmark that lost requests has no result.
 class PostConnection {
  public:
-  PostConnection(uint16_t port, std::vector<std::string> posts);
+  PostConnection(uint16_t port, std::vector<Post> posts);
   PostConnection(PostConnection&& other) noexcept;
   PostConnection(const PostConnection&) = delete;
   ~PostConnection();
@@ -18,6 +24,7 @@ class PostConnection {
   int fd() const { return fd_; }
   bool done() const { return answered_ == posts_.size(); }
   const std::vector<float>& latencies_ms() const { return latencies_ms_; }
+  uint64_t answered_samples() const { return answered_samples_; }
 
   // Lets `requests` more be sent; the first is sent at once if no answer is awaited.
   void Allow(uint64_t requests);
@@ -29,9 +36,10 @@ class PostConnection {
   void Receive();
 
   int fd_;
-  std::vector<std::string> posts_;
+  std::vector<Post> posts_;
   uint64_t allowed_ = 0;
   uint64_t answered_ = 0;
+  uint64_t answered_samples_ = 0;
   bool awaiting_ = false;  // posts_[answered_] is on its way.
   size_t sent_bytes_ = 0;  // Of it.
   double sent_at_ = 0;

@@ -10,44 +10,61 @@
 #include <utility>
 #include <vector>
 
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "tests/bench/bench_flags.h"
-#include "tests/bench/fleet_generator.h"
+#include "tests/bench/load_flags.h"
 #include "tests/bench/load_report.h"
+#include "tests/bench/parallel_for.h"
 #include "tests/bench/post_connection.h"
 #include "tests/bench/remote_write_messages.h"
 
 namespace tacho::bench {
 namespace {
 
-// The requests of several hosts in turns.
-std::vector<std::string> Interleave(std::vector<std::vector<std::string>> hosts) {
-  std::vector<std::string> posts;
-  for (size_t i = 0; i < hosts.front().size(); ++i) {
-    for (auto& host : hosts) posts.push_back(std::move(host[i]));
+using Posts = std::vector<Post>;  // Of one connection.
+
+// The requests of the agent's hosts in turns.
+Posts MakeAgentPosts(const LoadShape& shape, uint32_t agent) {
+  std::vector<Posts> hosts;
+  for (uint32_t i = 0; i < shape.HostsOf(agent); ++i) {
+    hosts.push_back(
+        MakeRemoteWrites(shape.fleet, shape.FirstHost(agent) + i, shape.rows, shape.batches));
+  }
+  Posts posts;
+  for (uint32_t i = 0; i < shape.batches; ++i) {
+    for (Posts& host : hosts) posts.push_back(std::move(host[i]));
   }
   return posts;
 }
 
-// Sends until everything is answered: `batches` on each connection, `batches_per_second` spread
-// evenly over the connections; 0 is as fast as the answers come.
-void Drive(std::vector<PostConnection>* connections, uint64_t batches, double batches_per_second) {
+std::vector<Posts> MakePosts(const LoadShape& shape) {
+  if (!shape.columns.empty()) {
+    return {MakeReplayWrites(shape.replay, ReadColumnTables(shape.columns))};
+  }
+  std::vector<Posts> posts(shape.agents);
+  ParallelFor(shape.agents, [&](uint32_t agent) { posts[agent] = MakeAgentPosts(shape, agent); });
+  return posts;
+}
+
+// Sends until everything is answered, or for so long: evenly spread over the connections at a rate;
+// 0 is as fast as the answers come.
+void Drive(std::vector<PostConnection>* connections, uint64_t posts, double posts_per_second,
+           double max_seconds) {
   const int poll = epoll_create1(EPOLL_CLOEXEC);
   for (PostConnection& connection : *connections) {
     epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data = {.ptr = &connection}};
     epoll_ctl(poll, EPOLL_CTL_ADD, connection.fd(), &event);
   }
-  if (batches_per_second == 0) {
-    for (PostConnection& connection : *connections) connection.Allow(batches);
+  if (posts_per_second == 0) {
+    for (PostConnection& connection : *connections) connection.Allow(posts);
   }
   const size_t count = connections->size();
-  const double gap = 1 / (batches_per_second * static_cast<double>(count));
+  const double gap = 1 / posts_per_second;
   double due = MonotonicSeconds();
-  uint64_t to_pace = batches_per_second == 0 ? 0 : batches * count;
+  const double end = due + max_seconds;
+  uint64_t to_pace = posts_per_second == 0 ? 0 : posts;
   uint64_t paced = 0;
   size_t done = 0;
-  while (done < count) {
+  while (done < count && MonotonicSeconds() < end) {
     for (; paced < to_pace && due <= MonotonicSeconds(); due += gap) {
       (*connections)[paced++ % count].Allow(1);
     }
@@ -64,43 +81,32 @@ void Drive(std::vector<PostConnection>* connections, uint64_t batches, double ba
 }
 
 int Main(int argc, char** argv) {
-  std::map<std::string, std::string> flags = {
-      {"port", "8428"}, {"agents", "200"}, {"rows", "1"},         {"batches", "100"},
-      {"rate", "0"},    {"seed", "1"},     {"start-unix-s", "0"}, {"hosts-per-agent", "1"}};
+  std::map<std::string, std::string> flags = LoadFlags();
+  flags.insert({{"port", "8428"}, {"max-seconds", "1800"}});
   ParseFlags(argc, argv, &flags);
-  const auto agents = static_cast<uint32_t>(NumberFlag(flags, "agents"));
-  const auto hosts = static_cast<uint32_t>(NumberFlag(flags, "hosts-per-agent"));
-  const auto rows = static_cast<uint32_t>(NumberFlag(flags, "rows"));
-  const auto batches = static_cast<uint32_t>(NumberFlag(flags, "batches"));
-  FleetOptions fleet;
-  fleet.seed = static_cast<uint64_t>(NumberFlag(flags, "seed"));
-  fleet.start_unix_ns = NumberFlag(flags, "start-unix-s") * 1'000'000'000;
-  if (fleet.start_unix_ns == 0) {
-    fleet.start_unix_ns = absl::ToUnixNanos(absl::Now() - absl::Hours(2));
-  }
+  const LoadShape shape = ReadLoadShape(flags);
+  std::vector<Posts> posts = MakePosts(shape);
+  uint64_t post_count = 0;
   std::vector<PostConnection> connections;
-  connections.reserve(agents);  // They stay where epoll knows them.
-  for (uint32_t agent = 0; agent < agents; ++agent) {
-    std::vector<std::vector<std::string>> posts;
-    for (uint32_t host = 0; host < hosts; ++host) {
-      posts.push_back(MakeRemoteWrites(fleet, agent * hosts + host, rows, batches));
-    }
+  connections.reserve(posts.size());  // They stay where epoll knows them.
+  for (Posts& of_connection : posts) {
+    post_count += of_connection.size();
     connections.emplace_back(static_cast<uint16_t>(NumberFlag(flags, "port")),
-                             Interleave(std::move(posts)));
+                             std::move(of_connection));
   }
   const double cpu_before = OwnCpuSeconds();
   const double begin = MonotonicSeconds();
-  Drive(&connections, uint64_t{batches} * hosts,
-        static_cast<double>(NumberFlag(flags, "rate")) / rows);
+  Drive(&connections, post_count, shape.rate * shape.hosts / shape.rows,
+        static_cast<double>(NumberFlag(flags, "max-seconds")));
   LoadReport report;
   report.seconds = MonotonicSeconds() - begin;
   report.client_cpu_seconds = OwnCpuSeconds() - cpu_before;
-  report.messages = uint64_t{batches} * hosts * agents;
-  report.samples = report.messages * rows * kSeries;
   for (const PostConnection& connection : connections) {
     const auto& latencies = connection.latencies_ms();
     report.latencies_ms.insert(report.latencies_ms.end(), latencies.begin(), latencies.end());
+    report.samples += connection.answered_samples();
   }
+  report.messages = report.latencies_ms.size();
   std::printf("%s\n", ToJson(&report).c_str());
   return 0;
 }

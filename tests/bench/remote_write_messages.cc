@@ -2,6 +2,7 @@
 
 #include <snappy.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -61,23 +62,45 @@ std::vector<std::string> EncodeLabels(const FleetHost& host) {
   return labels;
 }
 
-std::string ToPost(const std::string& request) {
+// Rows first_row and on of a table, as a WriteRequest.
+std::string EncodeTableRows(const ReplayOptions& options, const ColumnTable& table, size_t task,
+                            size_t first_column, size_t first_row) {
+  const size_t end = std::min(first_row + options.rows, table.front().size());
+  std::string request;
+  for (size_t column = 0; column < table.size(); ++column) {
+    std::string series;
+    AppendLabel("__name__", absl::StrCat("column_", first_column + column), &series);
+    AppendLabel("host", "replay", &series);
+    AppendLabel("job", options.job, &series);
+    AppendLabel("task", absl::StrCat(task), &series);
+    for (size_t row = first_row; row < end; ++row) {
+      const int64_t time_ns =
+          options.start_unix_ns + static_cast<int64_t>(row) * options.interval_ns;
+      AppendSample(table[column][row], time_ns / 1'000'000, &series);
+    }
+    AppendBytes(kField1Bytes, series, &request);
+  }
+  return request;
+}
+
+Post ToPost(const std::string& request, uint64_t samples) {
   std::string body;
   snappy::Compress(request.data(), request.size(), &body);
-  return absl::StrCat(
+  const std::string head = absl::StrCat(
       "POST /api/v1/write HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Encoding: snappy\r\n"
       "Content-Type: application/x-protobuf\r\nX-Prometheus-Remote-Write-Version: 0.1.0\r\n"
       "Content-Length: ",
-      body.size(), "\r\n\r\n", body);
+      body.size(), "\r\n\r\n");
+  return {.request = absl::StrCat(head, body), .samples = samples};
 }
 
 }  // namespace
 
-std::vector<std::string> MakeRemoteWrites(const FleetOptions& options, uint32_t host, uint32_t rows,
-                                          uint32_t requests) {
+std::vector<Post> MakeRemoteWrites(const FleetOptions& options, uint32_t host, uint32_t rows,
+                                   uint32_t requests) {
   FleetHost source(options, host);
   const std::vector<std::string> labels = EncodeLabels(source);
-  std::vector<std::string> posts;
+  std::vector<Post> posts;
   for (uint32_t i = 0; i < requests; ++i) {
     std::vector<FleetRow> block;
     for (uint32_t r = 0; r < rows; ++r) block.push_back(source.NextRow());
@@ -89,7 +112,26 @@ std::vector<std::string> MakeRemoteWrites(const FleetOptions& options, uint32_t 
       }
       AppendBytes(kField1Bytes, series, &request);
     }
-    posts.push_back(ToPost(request));
+    posts.push_back(ToPost(request, uint64_t{rows} * kSeries));
+  }
+  return posts;
+}
+
+std::vector<Post> MakeReplayWrites(const ReplayOptions& options,
+                                   const std::vector<ColumnTable>& tables) {
+  size_t rows = 0;
+  for (const ColumnTable& table : tables) rows = std::max(rows, table.front().size());
+  std::vector<Post> posts;
+  for (size_t row = 0; row < rows; row += options.rows) {
+    size_t first_column = 0;
+    for (size_t i = 0; i < tables.size(); ++i) {
+      if (row < tables[i].front().size()) {
+        const size_t count = std::min<size_t>(options.rows, tables[i].front().size() - row);
+        posts.push_back(ToPost(EncodeTableRows(options, tables[i], i, first_column, row),
+                               count * tables[i].size()));
+      }
+      first_column += tables[i].size();
+    }
   }
   return posts;
 }

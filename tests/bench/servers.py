@@ -3,16 +3,20 @@
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import time
 import urllib.request
 
 SERIES_PER_HOST = 88  # As tests/bench/fleet_generator.h has it.
-START_TIMEOUT_S = 30
+START_TIMEOUT_S = 120  # With a journal to read.
 STOP_TIMEOUT_S = 300  # Sealing or merging what is open.
+TOOLS = {"victoriametrics": "victoria-metrics", "prometheus": "prometheus"}  # Binaries of peers.
 
 
 def free_port():
@@ -22,9 +26,9 @@ def free_port():
 
 
 def disk_bytes(directory):
-    """What the directory takes on disk, as du counts it."""
-    files = [f for f in pathlib.Path(directory).rglob("*") if f.is_file()]
-    return sum(f.stat().st_blocks * 512 for f in files)
+    """Bytes of all files below the directory; of a file with holes, what it takes on disk."""
+    stats = [f.stat() for f in pathlib.Path(directory).rglob("*") if f.is_file()]
+    return sum(min(s.st_size, s.st_blocks * 512) for s in stats)
 
 
 class Server:
@@ -32,35 +36,49 @@ class Server:
     process included only after `stop()`."""
 
     name = ""
+    loader = ""
+    ready_path = "/health"
 
-    def __init__(self, directory):
+    def __init__(self, directory, build):
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
+        self.build = pathlib.Path(build)
+        self.data = self.directory / "data"
+        self.http_port = 0
         self.process = None
+        self.ready_seconds = 0  # From exec to ready, the last time.
 
     def command(self):
         raise NotImplementedError
 
+    def load_address(self):
+        """Flags of the load program."""
+        return {"port": self.http_port}
+
     def start(self):
+        begin = time.monotonic()
         with open(self.directory / "log", "ab") as log:
             self.process = subprocess.Popen(self.command(), stdout=log, stderr=log)
-        deadline = time.monotonic() + START_TIMEOUT_S
         while not self.is_ready():
-            if self.process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"{self.name} did not start; see {self.directory / 'log'}")
-            time.sleep(0.05)
+            if self.process.poll() is not None or time.monotonic() > begin + START_TIMEOUT_S:
+                raise RuntimeError(f"{self.name} did not start:\n{self.log_tail()}")
+            time.sleep(0.01)
+        self.ready_seconds = time.monotonic() - begin
         return self
 
     def is_ready(self):
         try:
-            self.get("/health")
+            self.get(self.ready_path)
             return True
         except OSError:
             return False
 
-    def get(self, path):
-        url = f"http://127.0.0.1:{self.http_port}{path}"
-        with urllib.request.urlopen(url, timeout=STOP_TIMEOUT_S) as answer:
+    def log_tail(self):
+        return (self.directory / "log").read_text(errors="replace")[-2000:]
+
+    def get(self, path, method="GET"):
+        request = urllib.request.Request(f"http://127.0.0.1:{self.http_port}{path}", method=method)
+        with urllib.request.urlopen(request, timeout=STOP_TIMEOUT_S) as answer:
             return answer.read().decode()
 
     def metrics(self):
@@ -68,15 +86,22 @@ class Server:
         lines = (line.rpartition(" ") for line in self.get("/metrics").splitlines())
         return {name: float(value) for name, _, value in lines if not name.startswith("#")}
 
+    def load(self, **flags):
+        """Runs the load program to its end. Returns its report."""
+        return run_program(self.build / "tests/bench" / self.loader, **self.load_address(), **flags)
+
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2]
         user, system = fields.split()[11:13]
         return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
-    def resident_bytes(self):
+    def resident_bytes(self, line="VmRSS"):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-        return int(line.split()[1]) * 1024
+        found = next(entry for entry in status.splitlines() if entry.startswith(line))
+        return int(found.split()[1]) * 1024
+
+    def peak_resident_bytes(self):
+        return self.resident_bytes("VmHWM")
 
     def stop(self):
         """Ends the process cleanly. Returns the CPU seconds it has used in all its life."""
@@ -95,69 +120,64 @@ class Server:
         return usage.ru_utime + usage.ru_stime
 
     def kill(self):
+        """SIGKILL, if it runs."""
         if self.process is not None and self.process.returncode is None:
             self.process.kill()
             self.process.wait()
 
+    def settle(self):
+        """Lets everything reach its final form on disk, and ends the process. Returns (CPU seconds
+        of the server's life until its data are in that form, the bytes they take)."""
+        raise NotImplementedError
+
 
 class Collector(Server):
     name = "tacho-collector"
+    loader = "tacho-bench-fleet"
+    ready_path = "/readyz"
 
     def __init__(self, directory, build):
-        super().__init__(directory)
-        self.build = pathlib.Path(build)
+        super().__init__(directory, build)
         self.ports = self.directory / "ports"
-        self.http_port = 0
+        self.grpc_port = 0
 
     def command(self):
         self.ports.unlink(missing_ok=True)
-        return [self.build / "server/tacho-collector", "--data", self.directory / "data",
+        return [self.build / "server/tacho-collector", "--data", self.data,
                 "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--port-file", self.ports]
+
+    def load_address(self):
+        return {"address": f"127.0.0.1:{self.grpc_port}"}
 
     def is_ready(self):
         if not self.ports.exists():
             return False
         ports = json.loads(self.ports.read_text())
         self.grpc_port, self.http_port = ports["grpc"], ports["http"]
-        return True
-
-    def load(self, **flags):
-        return run_load(self.build / "tests/bench/tacho-bench-fleet",
-                        address=f"127.0.0.1:{self.grpc_port}", **flags)
-
-    def stored(self):
-        """Bytes of the sealed columns, keys not counted, and the samples in them."""
-        sealed, before = 0, -1
-        while sealed != before or sealed == 0:
-            time.sleep(1)
-            before, sealed = sealed, self.metrics()["tacho_storage_rows_sealed_total"]
-        samples = sealed * SERIES_PER_HOST  # Every row of the load is of one host.
-        return self.metrics()["tacho_storage_column_bytes_sealed_total"], samples
+        return super().is_ready()
 
     def settle(self):
-        """Lets RocksDB write out what is only in its log. After stop(). Returns CPU seconds."""
+        """A clean end seals every row; the second one finds nothing in RocksDB's log."""
+        cpu = self.stop()
         self.start()
-        return self.stop()
+        cpu += self.stop()
+        return cpu, disk_bytes(self.data)
 
 
 class VictoriaMetrics(Server):
     name = "victoriametrics"
+    loader = "tacho-bench-remote-write"
 
     def __init__(self, directory, build, binary):
-        super().__init__(directory)
-        self.build = pathlib.Path(build)
+        super().__init__(directory, build)
         self.binary = binary
-        self.http_port = free_port()
 
     def command(self):
-        return [self.binary, f"-storageDataPath={self.directory / 'data'}",
+        self.http_port = free_port()
+        # A day of a million series may be asked for; its own default stops at 300,000.
+        return [self.binary, f"-storageDataPath={self.data}",
                 f"-httpListenAddr=127.0.0.1:{self.http_port}", "-retentionPeriod=100y",
-                "-loggerLevel=ERROR"]
-
-    def load(self, window=1, **flags):
-        del window  # One request at a time on a connection is all that HTTP/1.1 can.
-        return run_load(self.build / "tests/bench/tacho-bench-remote-write",
-                        port=self.http_port, **flags)
+                "-search.maxUniqueTimeseries=2000000", "-loggerLevel=ERROR"]
 
     def merge(self):
         """Merges all parts into one, as days of running would."""
@@ -179,20 +199,87 @@ class VictoriaMetrics(Server):
         return total("vm_data_size_bytes"), total("vm_rows")
 
     def settle(self):
-        """After stop()."""
+        """A clean end writes everything; then one merge, whose CPU is left out, since in life it
+        is spread over days. Its caches, which it also saves when it ends, are not counted."""
+        cpu = self.stop()
         self.start()
         self.merge()
-        return self.stop()
+        self.stop()
+        shutil.rmtree(self.data / "cache", ignore_errors=True)
+        return cpu, disk_bytes(self.data)
+
+
+class Prometheus(Server):
+    name = "prometheus"
+    loader = "tacho-bench-remote-write"
+    ready_path = "/-/ready"
+
+    def __init__(self, directory, build, binary):
+        super().__init__(directory, build)
+        self.binary = binary
+
+    def command(self):
+        self.http_port = free_port()
+        config = self.directory / "prometheus.yml"
+        config.write_text("global: {}\n")
+        return [self.binary, f"--config.file={config}", f"--storage.tsdb.path={self.data}",
+                f"--web.listen-address=127.0.0.1:{self.http_port}",
+                "--storage.tsdb.retention.time=100y", "--web.enable-remote-write-receiver",
+                "--web.enable-admin-api", "--log.level=error"]
+
+    def settle(self):
+        """Its newest hours stay in a log and in head chunks until they become a block. A snapshot
+        makes that block at once: what is counted is the snapshot, all blocks and no log, and the
+        CPU until it."""
+        cpu = self.cpu_seconds()
+        answer = json.loads(self.get("/api/v1/admin/tsdb/snapshot", method="POST"))
+        size = disk_bytes(self.data / "snapshots" / answer["data"]["name"])
+        self.stop()
+        return cpu, size
+
+
+def find_tool(root, name):
+    """A peer's binary, from PATH or where deploy/packages.sh unpacks it; None if it is absent."""
+    unpacked = pathlib.Path(root) / "build/tools/usr/bin" / name
+    return shutil.which(name) or (unpacked if unpacked.exists() else None)
 
 
 def find_victoriametrics(root):
-    """The peer's binary, from PATH or where deploy/packages.sh unpacks it; None if it is absent."""
-    unpacked = pathlib.Path(root) / "build/tools/usr/bin/victoria-metrics"
-    return shutil.which("victoria-metrics") or (unpacked if unpacked.exists() else None)
+    return find_tool(root, "victoria-metrics")
 
 
-def run_load(program, **flags):
-    """Runs a load program to its end and returns its report."""
+def make_all(root, build, peers):
+    """A function for each server that makes it in a directory: ours, then those of the peers
+    named that are on this machine."""
+    classes = {kind.name: kind for kind in (VictoriaMetrics, Prometheus)}
+    makers = [lambda directory: Collector(directory, build)]
+    for peer in peers:
+        kind, tool = classes[peer], TOOLS[peer]
+        binary = find_tool(root, tool)
+        if binary is None:
+            print(f"bench: no {tool}: deploy/packages.sh bench unpacks it; going on without",
+                  file=sys.stderr)
+            continue
+        makers.append(lambda directory, kind=kind, binary=binary: kind(directory, build, binary))
+    return makers
+
+
+def take_turns(makers, measurement):
+    """Calls measurement(server) for each server, not yet started, in a directory of its own."""
+    # Servers inherit it: they need a descriptor for each agent.
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+    for make in makers:
+        with tempfile.TemporaryDirectory(prefix="tacho_bench_") as directory:
+            server = make(directory)
+            try:
+                measurement(server)
+            finally:
+                server.kill()
+
+
+def run_program(program, **flags):
+    """Runs a load or query program to its end and returns its report."""
     command = [program]
     for name, value in flags.items():
         command += [f"--{name.replace('_', '-')}", str(value)]

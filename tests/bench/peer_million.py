@@ -1,0 +1,66 @@
+"""A million active series: 11,364 hosts of 88 series on 200 connections, one row a message.
+
+Memory is read when the last row is acknowledged, nothing settled. Then the server is killed and
+started again: from exec until it says that it is ready, with everything back in memory.
+"""
+
+import time
+
+import servers
+from peer_queries import fleet_jobs, run_query
+from servers import SERIES_PER_HOST
+
+
+def measure(server, figures, options):
+    series = options.million_hosts * SERIES_PER_HOST
+    start_s = int(time.time()) - 7200
+    server.start()
+    rows = samples = 0
+
+    def add(name, unit, value, title, bar=""):
+        figures.add(f"million.{name}", unit, server.name, value, f"{series:,} series: {title}", bar)
+
+    for more in options.million_rows:
+        cpu = server.cpu_seconds()
+        report = load(server, options, start_s, rows, more)
+        cpu = server.cpu_seconds() - cpu
+        samples += report["samples"]
+        wanted = options.million_hosts * more * SERIES_PER_HOST
+        if report["samples"] < wanted:
+            figures.note(f"{series:,} series: {server.name} was stopped after "
+                         f"{report['seconds']:.0f} s with {report['samples'] / wanted:.0%} of rows "
+                         f"{rows + 1} to {rows + more} taken in.")
+        what = f"rows {rows + 1} to {rows + more}"
+        rows += more
+        add(f"{rows}_rows.cpu_load", "s/Msample", cpu / report["samples"] * 1e6, f"{what}, CPU")
+        add(f"{rows}_rows.wall", "s", report["seconds"], f"{what}, wall")
+        add(f"{rows}_rows.resident", "B/series", server.resident_bytes() / series,
+            f"{what}, resident", "<= 300")
+        add(f"{rows}_rows.resident_peak", "B/series", server.peak_resident_bytes() / series,
+            f"{what}, peak so far")
+    measure_latest(server, add, options, start_s + rows)
+    server.kill()
+    server.start()
+    add("restart", "s", server.ready_seconds, "kill -9 to ready", "<= 5")
+    add("restart_resident", "B/series", server.resident_bytes() / series, "... resident then")
+    add("restart_peak", "B/series", server.peak_resident_bytes() / series, "... peak")
+    add("disk", "B/sample", server.settle()[1] / samples, "disk, settled")
+
+
+def load(server, options, start_s, skip, rows):
+    flags = {"agents": min(200, options.million_hosts), "hosts": options.million_hosts, "rows": 1,
+             "batches": rows, "start_unix_s": start_s, "skip_rows": skip}
+    if not isinstance(server, servers.Collector):
+        flags["max_seconds"] = options.million_max_seconds
+    return server.load(**flags)
+
+
+def measure_latest(server, add, options, end_s):
+    """The last values of all series, asked for job by job."""
+    ours, theirs = [], []
+    for job in fleet_jobs(options.million_hosts):
+        ours.append(("latest", f'selector {{ job: "{job}" }}'))
+        theirs.append(("query", f'{{job="{job}"}}', {"time": end_s}))
+    report = run_query(server, ours, theirs, runs=2, min_seconds=0, max_seconds=20)
+    add("latest", "ms", report["p50_ms"], "last values of everything")
+    add("latest_samples", "1", report["samples"], "... values")
