@@ -2,7 +2,7 @@
 //
 //   varint  7 bits a byte, lowest first, top bit set on all but the last; at most 10 bytes
 //   be32/64 big-endian, for keys: byte order is number order
-//   le64    little-endian, for values
+//   le32/64 little-endian, for values
 //   string  varint length, then the bytes
 #pragma once
 
@@ -36,6 +36,10 @@ inline void PutBe64(uint64_t value, std::string* out) {
 // Big-endian with the sign bit flipped: byte order is order of signed numbers.
 inline void PutBeTime(int64_t time_ns, std::string* out) {
   PutBe64(static_cast<uint64_t>(time_ns) ^ (uint64_t{1} << 63), out);
+}
+
+inline void PutLe32(uint32_t value, std::string* out) {
+  out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
 inline void PutLe64(uint64_t value, std::string* out) {
@@ -90,6 +94,12 @@ class ByteReader {
   int64_t BeTime() {
     const uint64_t bits = Be(8);
     return ok_ ? static_cast<int64_t>(bits ^ (uint64_t{1} << 63)) : 0;
+  }
+
+  uint32_t Le32() {
+    uint32_t value = 0;
+    if (Take(sizeof(value))) std::memcpy(&value, taken_.data(), sizeof(value));
+    return value;
   }
 
   uint64_t Le64() {

@@ -12,6 +12,7 @@
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/iterator.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/table_properties_collectors.h"
 #include "storage/journal.h"
 #include "storage/keys.h"
 #include "storage/rocksdb_status.h"
@@ -27,26 +28,45 @@ constexpr size_t kMemtableBytes = 128 << 20;
 // A log is kept while any column family has unwritten data in it: bounds disk and restart time.
 constexpr uint64_t kMaxLogBytes = 256 << 20;
 
-rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
-  rocksdb::ColumnFamilyOptions options;
+rocksdb::BlockBasedTableOptions TableOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache;
   table.format_version = 5;
   table.filter_policy.reset(rocksdb::NewRibbonFilterPolicy(10));
   table.cache_index_and_filter_blocks = true;
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  options.compression = rocksdb::kLZ4Compression;
+  return table;
+}
+
+rocksdb::ColumnFamilyOptions FamilyOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
+  rocksdb::ColumnFamilyOptions options;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(TableOptions(cache)));
+  // Half of what LZ4 leaves of the index, at every level: a small store never compacts.
+  options.compression = rocksdb::kZSTD;
   options.level_compaction_dynamic_level_bytes = true;
   return options;
 }
 
+// Measured with seal_bench on 200 hosts, 17,600 columns of 360 rows: days take 1.405 B a sample
+// with LZ4 and RocksDB's blocks of 4 KiB with 16 keys to a restart, 1.385 with ZSTD, 1.357 in
+// blocks of 32 KiB, 1.354 with 64 keys to a restart, 1.351 without filters; a dictionary gains
+// nothing. CPU time differs by less than its noise.
 rocksdb::ColumnFamilyOptions PartitionOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::ColumnFamilyOptions options = FamilyOptions(cache);
+  rocksdb::BlockBasedTableOptions table = TableOptions(cache);
+  // Some dozen columns: only what repeats from column to column, in keys and headers, is left to
+  // compress, and a block that shrinks by less than an eighth is kept as it was.
+  table.block_size = 32 << 10;
+  table.block_restart_interval = 64;
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  // Filters are for the time columns, which are looked up by their keys; on the last level nearly
+  // all of them are found.
+  options.optimize_filters_for_hits = true;
   options.write_buffer_size = 32 << 20;
   // Days far apart may be written side by side (a backfill): each must be cheap while it is small.
   options.arena_block_size = 64 << 10;
-  // Columns are sealed compressed; what is left to gain is in keys and statistics.
-  options.bottommost_compression = rocksdb::kZSTD;
+  // Merging frames deletes; a table of which a third is deletions is compacted for their sake.
+  options.table_properties_collector_factories.push_back(
+      rocksdb::NewCompactOnDeletionCollectorFactory(0, 0, 0.33));
   return options;
 }
 

@@ -1,9 +1,12 @@
 #include "storage/frame.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
+#include <utility>
 
 #include "storage/bytes.h"
+#include "storage/column_stats.h"
 
 namespace tacho::storage {
 namespace {
@@ -11,8 +14,8 @@ namespace {
 // Rows of a frame; more are refused when decoding, so that damaged bytes cannot ask for all memory.
 constexpr uint64_t kMaxRows = 1 << 24;
 
-void PutDouble(double value, std::string* out) { PutLe64(std::bit_cast<uint64_t>(value), out); }
-double ReadDouble(ByteReader* in) { return std::bit_cast<double>(in->Le64()); }
+// Units of a span, in nanoseconds.
+constexpr uint64_t kSpanUnits[] = {1, 1'000, 1'000'000, 1'000'000'000};
 
 std::string EncodeTimeColumn(uint32_t attempt, std::span<const int64_t> times,
                              std::span<const int64_t> steps) {
@@ -28,65 +31,150 @@ std::string EncodeTimeColumn(uint32_t attempt, std::span<const int64_t> times,
   return out;
 }
 
-std::string EncodeValueColumn(LayoutId layout, std::span<const int64_t> times,
-                              std::span<const double> values, const ColumnStats& stats) {
-  std::string out;
-  PutVarint(layout, &out);
-  PutVarint(values.size(), &out);
-  PutVarint(ZigZag(times.back() - times.front()), &out);
-  PutVarint(stats.count, &out);
-  PutVarint(stats.non_finite, &out);
-  for (const double value : {stats.min, stats.max, stats.sum, stats.first, stats.last}) {
-    PutDouble(value, &out);
+void PutSpan(uint64_t span_ns, std::string* out) {
+  uint64_t unit = 3;
+  while (span_ns % kSpanUnits[unit] != 0) --unit;
+  PutVarint(span_ns / kSpanUnits[unit] << 2 | unit, out);
+}
+
+uint64_t ReadSpan(ByteReader* in) {
+  const uint64_t span = in->Varint();
+  return (span >> 2) * kSpanUnits[span & 3];
+}
+
+bool IsStale(double value) { return std::bit_cast<uint64_t>(value) == kStaleMarkerBits; }
+
+int64_t StepOf(const FrameRows& rows, size_t row) {
+  return rows.steps.empty() ? kNoStep : rows.steps[row];
+}
+
+// Row numbers in ascending (time, step); of equal ones the later write stays behind.
+std::vector<uint32_t> OrderOf(const FrameRows& rows) {
+  std::vector<uint32_t> order(rows.size());
+  std::iota(order.begin(), order.end(), uint32_t{0});
+  const auto before = [&](uint32_t a, uint32_t b) {
+    if (rows.times[a] != rows.times[b]) return rows.times[a] < rows.times[b];
+    return StepOf(rows, a) < StepOf(rows, b);
+  };
+  if (!std::is_sorted(order.begin(), order.end(), before)) {
+    std::stable_sort(order.begin(), order.end(), before);
   }
-  ColumnCodec::EncodeValues(values, &out);
+  return order;
+}
+
+bool AreRepeats(const FrameRows& rows, size_t a, size_t b) {
+  return rows.times[a] == rows.times[b] && StepOf(rows, a) == StepOf(rows, b);
+}
+
+bool HasRepeats(const FrameRows& rows, std::span<const uint32_t> order) {
+  for (size_t i = 1; i < order.size(); ++i) {
+    if (AreRepeats(rows, order[i - 1], order[i])) return true;
+  }
+  return false;
+}
+
+// The rows in this order, those of one (time, step) made one. A column's last value counts; a stale
+// marker is none.
+FrameRows Combine(const FrameRows& rows, size_t width, std::span<const uint32_t> order) {
+  FrameRows out;
+  for (size_t i = 0; i < order.size(); ++i) {
+    const auto values = std::span(rows.values).subspan(order[i] * width, width);
+    if (i > 0 && AreRepeats(rows, order[i - 1], order[i])) {
+      double* const last = &out.values[out.values.size() - width];
+      for (size_t column = 0; column < width; ++column) {
+        if (!IsStale(values[column])) last[column] = values[column];
+      }
+      continue;
+    }
+    out.times.push_back(rows.times[order[i]]);
+    if (!rows.steps.empty()) out.steps.push_back(rows.steps[order[i]]);
+    out.values.insert(out.values.end(), values.begin(), values.end());
+  }
+  return out;
+}
+
+std::vector<int64_t> Gather(const std::vector<int64_t>& from, std::span<const uint32_t> order) {
+  std::vector<int64_t> out;
+  if (from.empty()) return out;
+  out.reserve(order.size());
+  for (const uint32_t row : order) out.push_back(from[row]);
   return out;
 }
 
 // Encodes the rows `order` of one day.
-void EncodeFrame(const Layout& layout, const FrameRows& rows, std::span<const size_t> order,
-                 FramePosition position, const PutColumn& put) {
-  const auto gather = [&](const std::vector<int64_t>& from) {
-    std::vector<int64_t> out;
-    if (from.empty()) return out;
-    out.reserve(order.size());
-    for (const size_t row : order) out.push_back(from[row]);
-    return out;
-  };
-  const std::vector<int64_t> times = gather(rows.times);
-  const int64_t day = DayOf(times.front());
-  const Series& any = *layout.series.front();
-  put(day, TimeColumnKey(any.job_id, layout.id, times.front(), position),
-      EncodeTimeColumn(layout.attempt, times, gather(rows.steps)));
-  std::vector<double> values(order.size());
+FrameRef EncodeFrame(const Layout& layout, const FrameRows& rows, std::span<const uint32_t> order,
+                     FramePosition position, const PutColumn& put) {
+  const std::vector<int64_t> times = Gather(rows.times, order);
+  FrameEncoder encoder(layout, times, Gather(rows.steps, order), position, put);
+  // As many columns at a time as lie in a cache line of a row.
+  constexpr size_t kColumns = 8;
   const size_t width = layout.series.size();
-  for (size_t column = 0; column < width; ++column) {
-    for (size_t i = 0; i < order.size(); ++i) values[i] = rows.values[order[i] * width + column];
-    const ColumnStats stats = ColumnStats::Of(values);
-    if (stats.count == 0) continue;
-    const Series& series = *layout.series[column];
-    const ValueColumnKey key{series.job_id, series.metric_id, series.id, times.front(), position};
-    put(day, key.Encode(), EncodeValueColumn(layout.id, times, values, stats));
+  const size_t count = order.size();
+  std::vector<double> columns(kColumns * count);
+  for (size_t first = 0; first < width; first += kColumns) {
+    const size_t columns_here = std::min(kColumns, width - first);
+    for (size_t i = 0; i < count; ++i) {
+      const double* const row = &rows.values[order[i] * width + first];
+      for (size_t column = 0; column < columns_here; ++column) {
+        columns[column * count + i] = row[column];
+      }
+    }
+    for (size_t column = 0; column < columns_here; ++column) {
+      encoder.Put(first + column, std::span(columns).subspan(column * count, count));
+    }
   }
+  return encoder.frame();
 }
 
 }  // namespace
 
-void EncodeFrames(const Layout& layout, const FrameRows& rows, FramePosition position,
-                  const PutColumn& put) {
-  if (rows.size() == 0) return;
-  std::vector<size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  // Stable: of two rows of the same time the later write stays behind the earlier one.
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return rows.times[a] < rows.times[b]; });
+FrameEncoder::FrameEncoder(const Layout& layout, std::span<const int64_t> times,
+                           std::span<const int64_t> steps, FramePosition position,
+                           const PutColumn& put)
+    : layout_(layout),
+      times_(times),
+      put_(put),
+      frame_{.day = DayOf(times.front()),
+             .layout = layout.id,
+             .first_time_ns = times.front(),
+             .position = position,
+             .rows = static_cast<uint32_t>(times.size())} {
+  put_(frame_.day,
+       TimeColumnKey(layout.series.front()->job_id, layout.id, frame_.first_time_ns, position),
+       EncodeTimeColumn(layout.attempt, times, steps));
+}
+
+void FrameEncoder::Put(size_t column, std::span<const double> values) {
+  const ColumnStats stats = ColumnStats::Of(values);
+  if (stats.count == 0) return;
+  bytes_.clear();
+  PutVarint(layout_.id, &bytes_);
+  PutVarint(frame_.rows, &bytes_);
+  PutSpan(static_cast<uint64_t>(times_.back()) - static_cast<uint64_t>(times_.front()), &bytes_);
+  EncodeStats(stats, frame_.rows, &bytes_);
+  ColumnCodec::EncodeValues(values, &bytes_);
+  const Series& series = *layout_.series[column];
+  const ValueColumnKey key{series.job_id, series.metric_id, series.id, frame_.first_time_ns,
+                           frame_.position};
+  put_(frame_.day, key.Encode(), bytes_);
+}
+
+std::vector<FrameRef> EncodeFrames(const Layout& layout, const FrameRows& rows,
+                                   FramePosition position, const PutColumn& put) {
+  std::vector<uint32_t> order = OrderOf(rows);
+  if (HasRepeats(rows, order)) {
+    return EncodeFrames(layout, Combine(rows, layout.series.size(), order), position, put);
+  }
+  std::vector<FrameRef> frames;
   for (size_t begin = 0; begin < order.size();) {
     const int64_t day = DayOf(rows.times[order[begin]]);
     size_t end = begin + 1;
     while (end < order.size() && DayOf(rows.times[order[end]]) == day) ++end;
-    EncodeFrame(layout, rows, std::span(order).subspan(begin, end - begin), position, put);
+    frames.push_back(
+        EncodeFrame(layout, rows, std::span(order).subspan(begin, end - begin), position, put));
     begin = end;
   }
+  return frames;
 }
 
 absl::StatusOr<TimeColumn> DecodeTimeColumn(absl::string_view bytes) {
@@ -111,26 +199,34 @@ absl::StatusOr<TimeColumn> DecodeTimeColumn(absl::string_view bytes) {
   return column;
 }
 
+absl::StatusOr<uint32_t> DecodeTimeColumnRows(absl::string_view bytes) {
+  ByteReader in(bytes);
+  const uint64_t rows = in.Varint();
+  if (!in.ok() || rows == 0 || rows > kMaxRows) {
+    return absl::DataLossError("a time column is damaged");
+  }
+  return static_cast<uint32_t>(rows);
+}
+
 absl::StatusOr<ValueColumnHeader> DecodeValueColumnHeader(int64_t first_time_ns,
                                                           absl::string_view bytes) {
+  const auto damaged = [] { return absl::DataLossError("a value column is damaged"); };
   ByteReader in(bytes);
   ValueColumnHeader header;
   header.layout = in.Varint();
   const uint64_t rows = in.Varint();
-  header.last_time_ns = static_cast<int64_t>(static_cast<uint64_t>(first_time_ns) +
-                                             static_cast<uint64_t>(UnZigZag(in.Varint())));
-  header.stats.count = static_cast<uint32_t>(in.Varint());
-  header.stats.non_finite = static_cast<uint32_t>(in.Varint());
-  header.stats.min = ReadDouble(&in);
-  header.stats.max = ReadDouble(&in);
-  header.stats.sum = ReadDouble(&in);
-  header.stats.first = ReadDouble(&in);
-  header.stats.last = ReadDouble(&in);
-  if (!in.ok() || rows == 0 || rows > kMaxRows) {
-    return absl::DataLossError("a value column is damaged");
-  }
+  if (!in.ok() || rows == 0 || rows > kMaxRows) return damaged();
   header.rows = static_cast<uint32_t>(rows);
+  header.last_time_ns = static_cast<int64_t>(static_cast<uint64_t>(first_time_ns) + ReadSpan(&in));
+  const DecodedStats stats = DecodeStats(header.rows, &in, &header.stats);
   header.encoded = in.rest();
+  if (stats == DecodedStats::kWritten) return header;
+  std::vector<double> values;
+  if (stats == DecodedStats::kDamaged ||
+      !ColumnCodec::DecodeValues(header.encoded, header.rows, &values).ok()) {
+    return damaged();
+  }
+  header.stats = ColumnStats::Of(values);
   return header;
 }
 

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "storage/bytes.h"
 #include "storage/column_codec.h"
+#include "storage/column_stats.h"
 #include "storage/event_record.h"
 #include "storage/frame.h"
 #include "storage/keys.h"
@@ -41,6 +43,22 @@ void FuzzColumns(size_t count, absl::string_view bytes) {
   }
 }
 
+bool SameBits(double a, double b) { return std::memcmp(&a, &b, sizeof a) == 0; }
+
+// Statistics that were read are written and read again: the same to the bit.
+void FuzzStats(const ValueColumnHeader& header) {
+  if (header.rows <= kRowsWithoutStats) return;
+  std::string again;
+  EncodeStats(header.stats, header.rows, &again);
+  ByteReader in(again);
+  ColumnStats stats;
+  Expect(DecodeStats(header.rows, &in, &stats) == DecodedStats::kWritten && in.AtEnd());
+  Expect(stats.count == header.stats.count && stats.non_finite == header.stats.non_finite);
+  Expect(SameBits(stats.min, header.stats.min) && SameBits(stats.max, header.stats.max) &&
+         SameBits(stats.sum, header.stats.sum) && SameBits(stats.first, header.stats.first) &&
+         SameBits(stats.last, header.stats.last));
+}
+
 void FuzzRecords(absl::string_view bytes) {
   if (const auto set = SequenceSet::Decode(bytes)) {
     Expect(SequenceSet::Decode(set->Encode()) == set);
@@ -54,7 +72,8 @@ void FuzzRecords(absl::string_view bytes) {
     }
   }
   if (const auto key = ValueColumnKey::Decode(bytes)) Expect(key->Encode() == bytes);
-  static_cast<void>(DecodeValueColumnHeader(0, bytes));
+  static_cast<void>(DecodeTimeColumnRows(bytes));
+  if (const auto header = DecodeValueColumnHeader(0, bytes); header.ok()) FuzzStats(*header);
 }
 
 }  // namespace
