@@ -40,11 +40,8 @@ uint64_t CountSamples(const RowsEntry& entry) {
 
 }  // namespace
 
-Committer::Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows, absl::Duration spacing)
-    : parts_(std::move(parts)),
-      max_queue_bytes_(queue_bytes),
-      seal_rows_(seal_rows),
-      spacing_(spacing) {}
+Committer::Committer(Parts parts, uint64_t queue_bytes, absl::Duration spacing)
+    : parts_(std::move(parts)), max_queue_bytes_(queue_bytes), spacing_(spacing) {}
 
 Committer::~Committer() { Stop(); }
 
@@ -193,7 +190,7 @@ void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
     samples += CountSamples(*entry);
     ++batches;
   }
-  if (parts_.head->longest() >= seal_rows_) parts_.on_full_frame();
+  parts_.after_append();
   absl::MutexLock lock(&mutex_);
   for (const auto& [key, set] : staged.origins) durable_[key] = set;
   stats_.rows_appended += rows;

@@ -45,11 +45,11 @@ class Committer {
     Head* head = nullptr;
     JobTable* jobs = nullptr;
     std::function<absl::Time()> now;
-    std::function<void()> on_full_frame;                  // A layout has reached seal_rows.
+    std::function<void()> after_append;                   // Rows of a commit are in the head.
     std::function<void(const absl::Status&)> on_failure;  // As StoreOptions::on_failure.
     AtPoint at_point;
   };
-  Committer(Parts parts, uint64_t queue_bytes, size_t seal_rows, absl::Duration spacing);
+  Committer(Parts parts, uint64_t queue_bytes, absl::Duration spacing);
   ~Committer();
 
   // Reads the durable sequences. Call once, first.
@@ -99,7 +99,6 @@ class Committer {
 
   const Parts parts_;
   const uint64_t max_queue_bytes_;
-  const size_t seal_rows_;
   const absl::Duration spacing_;  // As StoreOptions::commit_spacing.
 
   mutable absl::Mutex mutex_;

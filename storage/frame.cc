@@ -77,18 +77,21 @@ bool HasRepeats(const FrameRows& rows, std::span<const uint32_t> order) {
 // marker is none.
 FrameRows Combine(const FrameRows& rows, size_t width, std::span<const uint32_t> order) {
   FrameRows out;
+  std::vector<uint32_t> row_of(order.size());  // In `out`, of each row of the order.
   for (size_t i = 0; i < order.size(); ++i) {
-    const auto values = std::span(rows.values).subspan(order[i] * width, width);
-    if (i > 0 && AreRepeats(rows, order[i - 1], order[i])) {
-      double* const last = &out.values[out.values.size() - width];
-      for (size_t column = 0; column < width; ++column) {
-        if (!IsStale(values[column])) last[column] = values[column];
-      }
-      continue;
+    if (i == 0 || !AreRepeats(rows, order[i - 1], order[i])) {
+      out.times.push_back(rows.times[order[i]]);
+      if (!rows.steps.empty()) out.steps.push_back(rows.steps[order[i]]);
     }
-    out.times.push_back(rows.times[order[i]]);
-    if (!rows.steps.empty()) out.steps.push_back(rows.steps[order[i]]);
-    out.values.insert(out.values.end(), values.begin(), values.end());
+    row_of[i] = static_cast<uint32_t>(out.times.size() - 1);
+  }
+  out.values.resize(width * out.size(), std::bit_cast<double>(kStaleMarkerBits));
+  for (size_t column = 0; column < width; ++column) {
+    const double* const from = rows.values.data() + column * rows.size();
+    double* const to = out.values.data() + column * out.size();
+    for (size_t i = 0; i < order.size(); ++i) {
+      if (!IsStale(from[order[i]])) to[row_of[i]] = from[order[i]];
+    }
   }
   return out;
 }
@@ -106,22 +109,11 @@ FrameRef EncodeFrame(const Layout& layout, const FrameRows& rows, std::span<cons
                      FramePosition position, const PutColumn& put) {
   const std::vector<int64_t> times = Gather(rows.times, order);
   FrameEncoder encoder(layout, times, Gather(rows.steps, order), position, put);
-  // As many columns at a time as lie in a cache line of a row.
-  constexpr size_t kColumns = 8;
-  const size_t width = layout.series.size();
-  const size_t count = order.size();
-  std::vector<double> columns(kColumns * count);
-  for (size_t first = 0; first < width; first += kColumns) {
-    const size_t columns_here = std::min(kColumns, width - first);
-    for (size_t i = 0; i < count; ++i) {
-      const double* const row = &rows.values[order[i] * width + first];
-      for (size_t column = 0; column < columns_here; ++column) {
-        columns[column * count + i] = row[column];
-      }
-    }
-    for (size_t column = 0; column < columns_here; ++column) {
-      encoder.Put(first + column, std::span(columns).subspan(column * count, count));
-    }
+  std::vector<double> values(order.size());
+  for (size_t column = 0; column < layout.series.size(); ++column) {
+    const double* const from = rows.values.data() + column * rows.size();
+    for (size_t i = 0; i < order.size(); ++i) values[i] = from[order[i]];
+    encoder.Put(column, values);
   }
   return encoder.frame();
 }

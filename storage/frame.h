@@ -30,7 +30,7 @@ namespace tacho::storage {
 struct FrameRows {
   std::vector<int64_t> times;
   std::vector<int64_t> steps;  // Empty if the layout has none.
-  std::vector<double> values;  // Row by row.
+  std::vector<double> values;  // Column by column, size() each.
 
   size_t size() const { return times.size(); }
 };

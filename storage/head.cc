@@ -1,238 +1,159 @@
 #include "storage/head.h"
 
 #include <algorithm>
-#include <bit>
-#include <cstring>
 #include <utility>
 
 namespace tacho::storage {
 namespace {
 
-void AppendIntegers(absl::string_view bytes, std::vector<int64_t>* out) {
-  const size_t before = out->size();
-  out->resize(before + bytes.size() / sizeof(int64_t));
-  std::memcpy(out->data() + before, bytes.data(), bytes.size());
+// Between 0 and 1, evenly over the layouts.
+double ShareOf(LayoutId layout) {
+  return static_cast<double>((layout * 0x9e3779b97f4a7c15) >> 32) * 0x1p-32;
 }
 
-void AppendDoubles(absl::string_view bytes, std::vector<double>* out) {
-  const size_t before = out->size();
-  out->resize(before + bytes.size() / sizeof(double));
-  std::memcpy(out->data() + before, bytes.data(), bytes.size());
+bool IsDue(const OpenFrame& frame, const Head::SealingNeed& need) {
+  if (frame.rows() == 0) return false;
+  if (frame.rows() >= need.min_rows || frame.oldest_position() < need.positions_before) return true;
+  absl::Time opened_before = need.opened_before;
+  if (!frame.was_sealed()) opened_before += need.spread * ShareOf(frame.layout()->id);
+  return frame.opened() < opened_before;
 }
 
-// `rows` of a frame behind those of another.
-void AppendRows(const FrameRows& rows, FrameRows* out) {
-  out->times.insert(out->times.end(), rows.times.begin(), rows.times.end());
-  out->steps.insert(out->steps.end(), rows.steps.begin(), rows.steps.end());
-  out->values.insert(out->values.end(), rows.values.begin(), rows.values.end());
+// Frames change while they are being sorted: by what they said first.
+template <typename Measure>
+void SortDescending(const Measure& measure, std::vector<std::shared_ptr<OpenFrame>>* frames) {
+  std::vector<std::pair<uint64_t, std::shared_ptr<OpenFrame>>> keyed;
+  keyed.reserve(frames->size());
+  for (auto& frame : *frames) keyed.emplace_back(measure(*frame), std::move(frame));
+  std::sort(keyed.begin(), keyed.end(),
+            [](const auto& a, const auto& b) { return a.first > b.first; });
+  for (size_t i = 0; i < keyed.size(); ++i) (*frames)[i] = std::move(keyed[i].second);
 }
 
 }  // namespace
 
-Head::OpenFrame* Head::FindOrAdd(const LayoutPtr& layout) {
-  absl::MutexLock lock(&mutex_);
-  std::shared_ptr<OpenFrame>& frame = frames_[layout->id];
-  if (frame == nullptr) {
-    frame = std::make_shared<OpenFrame>(layout);
-    sources_[layout->series.front()->source].push_back(frame);
+OpenFrame* Head::FindOrAdd(const LayoutPtr& layout) {
+  // The pointer stays good: only RemoveJob() removes frames, on the thread that appends.
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    const auto found = frames_.find(layout->id);
+    if (found != frames_.end()) return found->second.get();
   }
-  return frame.get();  // Only RemoveJob() removes frames, on the thread that appends.
+  auto frame = std::make_shared<OpenFrame>(layout, &total_);
+  absl::MutexLock lock(&mutex_);
+  sources_[layout->series.front()->source].push_back(frame);
+  return frames_.try_emplace(layout->id, std::move(frame)).first->second.get();
 }
 
-void Head::OpenFrame::TakeLatest(const RowsEntry& entry, absl::Time now) {
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
-  latest_values.resize(entry.columns, stale);
-  latest_times.resize(entry.columns, INT64_MIN);
-  latest_received.resize(entry.columns, absl::InfinitePast());
-  std::optional<size_t> newest;
-  for (size_t row = 0; row < entry.rows; ++row) {
-    if (entry.Time(row) < latest_time) continue;
-    latest_time = entry.Time(row);
-    newest = row;
+std::vector<Head::FramePtr> Head::Frames(
+    const std::function<bool(const OpenFrame&)>& wanted) const {
+  std::vector<FramePtr> frames;
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const auto& [id, frame] : frames_) {
+    if (wanted(*frame)) frames.push_back(frame);
   }
-  if (!newest) return;
-  latest_step = entry.Step(*newest);
-  received = now;
-  // Most columns have a value in the newest row; for the others the rows before it are searched.
-  for (size_t column = 0; column < entry.columns; ++column) {
-    for (size_t row = *newest + 1; row-- > 0;) {
-      uint64_t bits = 0;
-      std::memcpy(&bits, entry.values.data() + (row * entry.columns + column) * sizeof(bits),
-                  sizeof(bits));
-      if (bits == kStaleMarkerBits || entry.Time(row) < latest_times[column]) continue;
-      std::memcpy(&latest_values[column], &bits, sizeof(bits));
-      latest_times[column] = entry.Time(row);
-      latest_received[column] = now;
-      break;
-    }
-  }
+  return frames;
 }
 
 void Head::Append(const LayoutPtr& layout, const RowsEntry& entry, uint64_t position,
                   absl::Time now) {
-  OpenFrame* const frame = FindOrAdd(layout);
-  {
-    absl::MutexLock lock(&frame->mutex);
-    if (frame->rows.size() == 0) {
-      frame->first_position = position;
-      frame->opened = now;
-    }
-    frame->last_position = position;
-    AppendIntegers(entry.times, &frame->rows.times);
-    AppendIntegers(entry.steps, &frame->rows.steps);
-    AppendDoubles(entry.values, &frame->rows.values);
-    frame->TakeLatest(entry, now);
-    open_rows_ += entry.rows;
-    open_values_ += entry.rows * entry.columns;
-    longest_ = std::max<size_t>(longest_, frame->rows.size());
-  }
+  const size_t rows = FindOrAdd(layout)->Append(entry, position, now);
+  if (rows > longest_) longest_ = rows;
   applied_position_ = position;
 }
 
-std::vector<Head::Sealing> Head::TakeForSealing(size_t min_rows, absl::Time opened_before,
-                                                size_t max_values) {
+void Head::Compress(uint64_t bytes, uint64_t raw_bytes) {
+  auto frames = Frames([](const OpenFrame& frame) { return frame.raw_bytes() > 0; });
+  SortDescending([](const OpenFrame& frame) { return frame.raw_bytes(); }, &frames);
+  for (const FramePtr& frame : frames) {
+    if (total_.bytes() <= bytes || total_.raw_bytes() <= raw_bytes) return;
+    frame->Compress();
+  }
+}
+
+std::vector<Head::Sealing> Head::TakeForSealing(const SealingNeed& need, size_t max_values) {
   longest_ = 0;
-  std::vector<Sealing> taken;
+  std::vector<Sealing> all;
   size_t values = 0;
-  absl::MutexLock lock(&mutex_);
-  for (const auto& [id, frame] : frames_) {
-    absl::MutexLock frame_lock(&frame->mutex);
-    if (frame->rows.size() == 0 || frame->sealing != nullptr) continue;
-    if (frame->rows.size() < min_rows && frame->opened >= opened_before) continue;
-    if (!taken.empty() && values + frame->rows.values.size() > max_values) {
-      // Left for the next call, which is to come at once.
-      longest_ = std::max<size_t>(longest_, frame->rows.size());
-      continue;
+  uint64_t bytes = 0;
+  // Says whether there is room for more.
+  const auto take = [&](const FramePtr& frame) {
+    const uint64_t frame_bytes = frame->bytes();
+    const size_t columns = frame->layout()->series.size();
+    if (!all.empty() && values + frame->rows() * columns > max_values) return false;
+    if (auto taken = frame->TakeForSealing(); taken) {
+      values += taken->rows * columns;
+      bytes += frame_bytes;
+      all.push_back({frame, *std::move(taken)});
     }
-    values += frame->rows.values.size();
-    frame->sealing = std::make_shared<const FrameRows>(std::exchange(frame->rows, {}));
-    frame->sealing_first_position = frame->first_position;
-    frame->sealing_last_position = frame->last_position;
-    taken.push_back({frame->layout, frame->sealing, frame->last_position});
+    return true;
+  };
+  for (const FramePtr& frame : Frames([&](const OpenFrame& f) { return IsDue(f, need); })) {
+    if (!take(frame)) return all;
   }
-  return taken;
-}
-
-void Head::FinishSealing(const std::vector<Sealing>& sealed) {
-  absl::MutexLock lock(&mutex_);
-  for (const Sealing& sealing : sealed) {
-    open_rows_ -= sealing.rows->size();
-    open_values_ -= sealing.rows->values.size();
-    const auto found = frames_.find(sealing.layout->id);
-    if (found == frames_.end()) continue;
-    absl::MutexLock frame_lock(&found->second->mutex);
-    found->second->sealing = nullptr;
+  if (bytes >= need.excess_bytes) return all;
+  auto large = Frames([&](const OpenFrame& frame) {
+    return frame.rows() > 0 && frame.rows() >= need.excess_min_rows;
+  });
+  SortDescending([](const OpenFrame& frame) { return frame.bytes(); }, &large);
+  for (const FramePtr& frame : large) {
+    if (bytes >= need.excess_bytes || !take(frame)) break;
   }
-}
-
-void Head::ReturnFromSealing(const std::vector<Sealing>& refused) {
-  absl::MutexLock lock(&mutex_);
-  for (const Sealing& sealing : refused) {
-    const auto found = frames_.find(sealing.layout->id);
-    if (found == frames_.end()) continue;
-    OpenFrame* const frame = found->second.get();
-    absl::MutexLock frame_lock(&frame->mutex);
-    FrameRows rows = *sealing.rows;
-    AppendRows(frame->rows, &rows);
-    if (frame->rows.size() == 0) {
-      frame->last_position = frame->sealing_last_position;
-      frame->opened = absl::InfinitePast();
-    }
-    frame->first_position = frame->sealing_first_position;
-    frame->rows = std::move(rows);
-    frame->sealing = nullptr;
-  }
+  return all;
 }
 
 uint64_t Head::SealedUpTo() const {
   // Read first: an entry that is applied later has a higher position.
   uint64_t position = applied_position_ + 1;
-  absl::MutexLock lock(&mutex_);
-  for (const auto& [id, frame] : frames_) {
-    absl::MutexLock frame_lock(&frame->mutex);
-    if (frame->sealing != nullptr) {
-      position = std::min(position, frame->sealing_first_position);
-    } else if (frame->rows.size() > 0) {
-      position = std::min(position, frame->first_position);
-    }
-  }
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const auto& [id, frame] : frames_) position = std::min(position, frame->oldest_position());
   return position;
 }
 
-void Head::CopyColumn(const OpenFrame& frame, const FrameRows& rows, size_t column,
-                      int64_t begin_ns, int64_t end_ns, SampleBlock* out) {
-  const size_t width = frame.layout->series.size();
-  for (size_t row = 0; row < rows.size(); ++row) {
-    const int64_t time = rows.times[row];
-    if (time < begin_ns || (time >= end_ns && end_ns != INT64_MAX)) continue;
-    out->times.push_back(time);
-    out->steps.push_back(rows.steps.empty() ? kNoStep : rows.steps[row]);
-    out->attempts.push_back(frame.layout->attempt);
-    out->values.push_back(rows.values[row * width + column]);
+std::vector<HeadColumn> Head::Capture(const Series& series) const {
+  std::vector<FramePtr> frames;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    const auto found = sources_.find(series.source);
+    if (found != sources_.end()) frames = found->second;
   }
+  std::vector<HeadColumn> pieces;
+  for (const FramePtr& frame : frames) {
+    if (const auto column = frame->ColumnOf(series.id)) frame->Capture(*column, &pieces);
+  }
+  std::sort(pieces.begin(), pieces.end(),
+            [](const HeadColumn& a, const HeadColumn& b) { return a.position < b.position; });
+  return pieces;
 }
 
 std::vector<Head::Piece> Head::CopySeries(const Series& series, int64_t begin_ns,
                                           int64_t end_ns) const {
-  std::vector<std::shared_ptr<OpenFrame>> frames;
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = sources_.find(series.source);
-    if (found != sources_.end()) frames = found->second;
-  }
   std::vector<Piece> pieces;
-  for (const auto& frame : frames) {
-    const auto& columns = frame->layout->series;
-    const auto at = std::find_if(columns.begin(), columns.end(),
-                                 [&](const Series* s) { return s->id == series.id; });
-    if (at == columns.end()) continue;
-    const auto column = static_cast<size_t>(at - columns.begin());
-    absl::MutexLock lock(&frame->mutex);
-    if (frame->sealing != nullptr) {
-      Piece& piece = pieces.emplace_back();
-      piece.position = frame->sealing_last_position;
-      CopyColumn(*frame, *frame->sealing, column, begin_ns, end_ns, &piece.samples);
-    }
-    if (frame->rows.size() > 0) {
-      Piece& piece = pieces.emplace_back();
-      piece.position = frame->last_position;
-      CopyColumn(*frame, frame->rows, column, begin_ns, end_ns, &piece.samples);
-    }
+  for (const HeadColumn& column : Capture(series)) {
+    pieces.push_back({column.position, column.Decode(begin_ns, end_ns)});
   }
   return pieces;
 }
 
 void Head::VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const {
-  std::vector<std::shared_ptr<OpenFrame>> frames;
-  {
-    absl::MutexLock lock(&mutex_);
-    frames.reserve(frames_.size());
-    for (const auto& [id, frame] : frames_) frames.push_back(frame);
-  }
-  for (const auto& frame : frames) {
-    absl::MutexLock lock(&frame->mutex);
-    if (frame->latest_values.empty()) continue;
-    visit({frame->layout, frame->latest_time, frame->latest_step, frame->received,
-           frame->latest_values, frame->latest_times, frame->latest_received});
+  for (const FramePtr& frame : Frames([](const OpenFrame&) { return true; })) {
+    frame->VisitLatest(visit);
   }
 }
 
 void Head::RemoveJob(JobId job) {
+  std::vector<FramePtr> removed;  // Freed behind the lock.
   absl::MutexLock lock(&mutex_);
   for (auto it = frames_.begin(); it != frames_.end();) {
-    if (it->second->layout->series.front()->job_id != job) {
+    if (it->second->layout()->series.front()->job_id != job) {
       ++it;
       continue;
     }
-    {
-      absl::MutexLock frame_lock(&it->second->mutex);
-      open_rows_ -= it->second->rows.size();
-      open_values_ -= it->second->rows.values.size();
-    }
+    removed.push_back(std::move(it->second));
     frames_.erase(it++);
   }
   for (auto it = sources_.begin(); it != sources_.end();) {
-    if (it->second.front()->layout->series.front()->job_id == job) {
+    if (it->second.front()->layout()->series.front()->job_id == job) {
       sources_.erase(it++);
     } else {
       ++it;

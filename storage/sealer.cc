@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -44,37 +45,95 @@ void Sealer::Wake() {
 
 void Sealer::Run() {
   pthread_setname_np(pthread_self(), "sealer");
+  bool failed = false;
   for (;;) {
     {
       absl::MutexLock lock(&mutex_);
-      const auto due = [this]()
-                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return woken_ || stopping_; };
+      const auto due = [this, failed]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return (woken_ && !failed) || stopping_;
+      };
       mutex_.AwaitWithTimeout(absl::Condition(&due), kRound);
       if (stopping_) return;
       woken_ = false;
     }
-    const absl::Status status = SealDue(options_.seal_rows, options_.seal_age);
-    if (!status.ok() && options_.log != nullptr) {
+    const absl::Status status = SealDue();
+    failed = !status.ok();
+    if (failed && options_.log != nullptr) {
       options_.log(absl::StrCat("sealing failed, rows stay in the journal: ", status.ToString()));
     }
     options_.after_round();
   }
 }
 
-absl::Status Sealer::SealDue(size_t min_rows, absl::Duration age) {
+absl::Status Sealer::SealAll() {
   absl::MutexLock lock(&sealing_);
-  const absl::Time opened_before = options_.now() - age;
-  for (;;) {
-    const auto taken = head_->TakeForSealing(min_rows, opened_before, kValuesPerWrite);
-    if (taken.empty()) return absl::OkStatus();
-    Reach(options_.at_point, crash_point::kSealBegin);
-    if (absl::Status status = Write(taken); !status.ok()) {
-      head_->ReturnFromSealing(taken);
-      return status;
-    }
-    Reach(options_.at_point, crash_point::kSealWritten);
-    head_->FinishSealing(taken);
+  return Seal({.min_rows = 1});
+}
+
+absl::Status Sealer::SealDue() {
+  absl::MutexLock lock(&sealing_);
+  if (absl::Status status = Relieve(); !status.ok()) return status;
+  return Seal({.min_rows = options_.seal_rows,
+               .opened_before = options_.now() - options_.seal_age,
+               .positions_before = options_.positions_before(),
+               .spread = options_.seal_age / 2});
+}
+
+absl::Status Sealer::RelieveMemory() {
+  absl::MutexLock lock(&sealing_);
+  return Relieve();
+}
+
+absl::Status Sealer::Relieve() {
+  const uint64_t limit = options_.open_bytes;
+  if (head_->total().bytes() <= limit) return absl::OkStatus();
+  // Layouts that are long already are sealed: a value is encoded once for that, twice if it is
+  // compressed in memory first.
+  const uint64_t relaxed = limit / 4 * 3;
+  if (absl::Status status = SealDownTo(relaxed, std::max<size_t>(options_.seal_rows / 2, 1));
+      !status.ok()) {
+    return status;
   }
+  head_->Compress(relaxed, options_.open_raw_bytes);
+  if (head_->total().bytes() <= limit) return absl::OkStatus();
+  // As little as helps: the fewer are sealed, the longer they have become.
+  return SealDownTo(limit / 16 * 15, 1);
+}
+
+absl::Status Sealer::SealDownTo(uint64_t bytes, size_t min_rows) {
+  for (;;) {
+    const uint64_t open = head_->total().bytes();
+    if (open <= bytes) return absl::OkStatus();
+    const auto more = SealSome({.excess_bytes = open - bytes, .excess_min_rows = min_rows});
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::OkStatus();
+  }
+}
+
+absl::Status Sealer::Seal(const Head::SealingNeed& need) {
+  for (;;) {
+    const auto more = SealSome(need);
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::OkStatus();
+    if (absl::Status status = Relieve(); !status.ok()) return status;
+  }
+}
+
+absl::StatusOr<bool> Sealer::SealSome(const Head::SealingNeed& need) {
+  const auto some = head_->TakeForSealing(need, kValuesPerWrite);
+  if (some.empty()) return false;
+  Reach(options_.at_point, crash_point::kSealBegin);
+  const absl::Status status = Write(some);
+  if (status.ok()) Reach(options_.at_point, crash_point::kSealWritten);
+  for (const Head::Sealing& sealing : some) {
+    if (status.ok()) {
+      sealing.frame->FinishSealing();
+    } else {
+      sealing.frame->ReturnFromSealing();
+    }
+  }
+  if (!status.ok()) return status;
+  return true;
 }
 
 absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
@@ -99,14 +158,14 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
     bytes += key.size() + value.size();
   };
   for (const Head::Sealing& sealing : taken) {
-    const Layout& layout = *sealing.layout;
-    EncodeFrames(layout, *sealing.rows, sealing.position, put);
+    const Layout& layout = *sealing.frame->layout();
+    EncodeFrames(layout, sealing.taken.Decode(layout), sealing.taken.position, put);
     if (!failure.ok()) return failure;
     std::string position;
-    PutVarint(sealing.position, &position);
+    PutVarint(sealing.taken.position, &position);
     write.Put(database_->state, SealedKey(layout.series.front()->job_id, layout.id), position);
     jobs_->StageExtents(layout, &write);
-    rows += sealing.rows->size();
+    rows += sealing.taken.rows;
   }
   Reach(options_.at_point, crash_point::kSealEncoded);
   // Not synced: until a later sync covers it, the journal still has the rows, for it is only

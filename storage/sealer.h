@@ -1,4 +1,5 @@
-// Turns open rows into columns, in the background and in bounded steps.
+// Turns open rows into columns, in the background and in bounded steps, and keeps what is open
+// within its bounds: of age, of memory, of the journal's length.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "storage/crash_point.h"
@@ -24,6 +26,10 @@ class Sealer {
   struct Options {
     size_t seal_rows = 0;
     absl::Duration seal_age;
+    uint64_t open_bytes = 0;      // As in StoreOptions,
+    uint64_t open_raw_bytes = 0;  // both.
+    // Journal positions before this are to be sealed, so that the journal becomes shorter.
+    std::function<uint64_t()> positions_before;
     std::function<absl::Time()> now;
     std::function<void(absl::string_view)> log;  // May be null.
     // Called after each round on the sealer's thread: trims the journal, drops old days.
@@ -38,14 +44,28 @@ class Sealer {
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   void Wake() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Seals the open rows of all layouts that have `min_rows` or are older than `age`.
-  //   UNAVAILABLE  the disk refused; the rows are still open.
-  absl::Status SealDue(size_t min_rows, absl::Duration age) ABSL_LOCKS_EXCLUDED(sealing_);
+  // Seals every open row.
+  //   UNAVAILABLE  the disk refused; the rows are still open. So also below.
+  absl::Status SealAll() ABSL_LOCKS_EXCLUDED(sealing_);
+  // Seals what is due by length, by age, or for the journal's sake, and brings memory within its
+  // bounds.
+  absl::Status SealDue() ABSL_LOCKS_EXCLUDED(sealing_);
+  // Brings memory within its bounds if it is beyond them.
+  absl::Status RelieveMemory() ABSL_LOCKS_EXCLUDED(sealing_);
 
   void FillStats(StoreStats* stats) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Seals for as long as there is a need.
+  absl::Status Seal(const Head::SealingNeed& need) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sealing_);
+  // Seals the layouts of the most bytes, among those of at least `min_rows`, until open rows take
+  // no more than `bytes`.
+  absl::Status SealDownTo(uint64_t bytes, size_t min_rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(sealing_);
+  absl::Status Relieve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(sealing_);
+  // Seals one portion; false if there was nothing to be sealed.
+  absl::StatusOr<bool> SealSome(const Head::SealingNeed& need)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(sealing_);
   absl::Status Write(const std::vector<Head::Sealing>& taken);
 
   const Database* const database_;

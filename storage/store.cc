@@ -78,6 +78,12 @@ class DurableStore final : public Store {
   absl::Status ReplayJournal();
   absl::Status PutEvent(const Event& event, rocksdb::WriteBatch* write);
   void TrimJournal();
+  // Rows of a commit are in the head: whether the sealer has work. On the committer's thread.
+  void NoteAppended();
+  // Journal positions before this must be sealed for the journal to keep its bound; 0: it does.
+  uint64_t PositionsToSeal() const;
+  // RESOURCE_EXHAUSTED if sealing is so far behind that no rows may come.
+  absl::Status CheckRoom() const;
   // Runs `work` on the committer's thread, between commits, and waits for it.
   absl::Status OnCommitter(std::function<absl::Status(rocksdb::WriteBatch*)> work);
   void RemoveJob(JobId job, rocksdb::WriteBatch* write);
@@ -95,6 +101,10 @@ class DurableStore final : public Store {
   Sealer sealer_;
   std::atomic<uint64_t> next_event_ = 1;
   std::atomic<uint64_t> partitions_dropped_ = 0;
+  // Of the journal, for others than the committer's thread.
+  std::atomic<uint64_t> journal_begin_ = 0;
+  std::atomic<uint64_t> journal_end_ = 0;
+  std::atomic<uint64_t> journal_bytes_ = 0;
   absl::Time next_retention_;  // Sealer's thread only.
   bool running_ = false;
 };
@@ -114,13 +124,16 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                   .head = &head_,
                   .jobs = &jobs_,
                   .now = options_.now,
-                  .on_full_frame = [this] { sealer_.Wake(); },
+                  .after_append = [this] { NoteAppended(); },
                   .on_failure = options_.on_failure,
                   .at_point = options_.at_point},
-                 options_.queue_bytes, options_.seal_rows, options_.commit_spacing),
+                 options_.queue_bytes, options_.commit_spacing),
       sealer_(database_.get(), &head_, &jobs_,
               {.seal_rows = options_.seal_rows,
                .seal_age = options_.seal_age,
+               .open_bytes = options_.open_bytes,
+               .open_raw_bytes = options_.open_raw_bytes,
+               .positions_before = [this] { return PositionsToSeal(); },
                .now = options_.now,
                .log = options_.log,
                .after_round =
@@ -177,7 +190,8 @@ absl::Status DurableStore::ReplayJournal() {
     }
     head_.Append(layout, *entry, position, now);
     jobs_.Include(*layout, *entry);
-    return absl::OkStatus();
+    // The journal may hold more than memory should: what is sealed here is trimmed later.
+    return sealer_.RelieveMemory();
   });
 }
 
@@ -205,6 +219,7 @@ absl::Status DurableStore::Recover() {
   Reach(options_.at_point, crash_point::kOpenReady);
   next_event_ = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
   running_ = true;
+  NoteAppended();
   committer_.Start();
   if (options_.background) sealer_.Start();
   return absl::OkStatus();
@@ -225,8 +240,39 @@ absl::Status DurableStore::Close() {
   return settled;
 }
 
+void DurableStore::NoteAppended() {
+  journal_begin_ = journal_.begin();
+  journal_end_ = journal_.end();
+  journal_bytes_ = journal_.bytes();
+  if (head_.longest() >= options_.seal_rows || head_.total().bytes() > options_.open_bytes ||
+      journal_bytes_ > options_.journal_bytes) {
+    sealer_.Wake();
+  }
+}
+
+uint64_t DurableStore::PositionsToSeal() const {
+  const uint64_t bytes = journal_bytes_;
+  if (bytes <= options_.journal_bytes) return 0;
+  // Entries are taken to be of one size; if they are not, the next round goes on.
+  const double kept =
+      0.75 * static_cast<double>(options_.journal_bytes) / static_cast<double>(bytes);
+  const uint64_t begin = journal_begin_;
+  return begin + 1 + static_cast<uint64_t>((1 - kept) * static_cast<double>(journal_end_ - begin));
+}
+
+absl::Status DurableStore::CheckRoom() const {
+  if (head_.total().bytes() <= 2 * options_.open_bytes &&
+      journal_bytes_ <= 2 * options_.journal_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat("sealing is behind: ", head_.total().bytes(),
+                                                   " bytes of open rows, ", journal_bytes_.load(),
+                                                   " bytes of journal"));
+}
+
 void DurableStore::AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
                               AppendDone done) {
+  if (const absl::Status room = CheckRoom(); !room.ok()) return done(room);
   committer_.Enqueue({.origin = origin,
                       .layout = layout,
                       .entry = EncodeRowsEntry(*layout, rows),
@@ -396,7 +442,7 @@ void DurableStore::TrimJournal() {
 }
 
 absl::Status DurableStore::Seal() {
-  if (absl::Status status = sealer_.SealDue(1, absl::ZeroDuration()); !status.ok()) return status;
+  if (absl::Status status = sealer_.SealAll(); !status.ok()) return status;
   return OnCommitter([this](rocksdb::WriteBatch* write) {
     const uint64_t sealed = head_.SealedUpTo();
     if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
@@ -446,7 +492,9 @@ StoreStats DurableStore::Stats() const {
   stats.series = counts.series;
   stats.jobs = counts.jobs;
   stats.layouts = counts.layouts;
-  stats.open_rows = head_.open_rows();
+  stats.open_rows = head_.total().rows();
+  stats.open_bytes = head_.total().bytes();
+  stats.open_raw_bytes = head_.total().raw_bytes();
   stats.partitions_dropped = partitions_dropped_;
   return stats;
 }

@@ -42,6 +42,13 @@ struct StoreOptions {
   // share one sync; a message that comes after a pause is committed at once.
   absl::Duration commit_spacing = absl::Milliseconds(10);
   uint64_t queue_bytes = 64u << 20;  // Waiting for the disk; more is refused.
+  // Memory of rows that are not sealed yet. Past it the longest are sealed early, or compressed, or
+  // else sealed while they are short; past twice as much rows are refused until that has helped.
+  uint64_t open_bytes = 80u << 20;
+  uint64_t open_raw_bytes = 16u << 20;  // Of these, what is never compressed.
+  // Past it the layouts that hold the oldest entries are sealed, past twice as much rows are
+  // refused: bounds disk and restart time.
+  uint64_t journal_bytes = 256u << 20;
   uint64_t block_cache_bytes = 64u << 20;
   uint64_t max_series = 10'000'000;  // Past it RegisterLayout refuses new series.
   uint64_t max_series_per_job = 2'000'000;
@@ -84,6 +91,8 @@ struct StoreStats {
   uint64_t jobs = 0;
   uint64_t layouts = 0;
   uint64_t open_rows = 0;  // In the head.
+  uint64_t open_bytes = 0;
+  uint64_t open_raw_bytes = 0;  // Of these, not compressed.
   uint64_t journal_entries = 0;
   uint64_t journal_bytes = 0;
   uint64_t rows_sealed = 0;
@@ -106,11 +115,24 @@ struct LatestRow {
   int64_t time_ns = 0;
   int64_t step = kNoStep;
   absl::Time received;  // By StoreOptions::now, when the row was appended or recovered.
-  // One a column: its newest value, the time of the row that had it, and when that was received.
-  // The value is the stale marker if no row has had one.
+  // One a column: its newest value; the stale marker if no row has had one.
   std::span<const double> values;
-  std::span<const int64_t> value_times;
-  std::span<const absl::Time> value_received;
+
+  // The row that a column's newest value is from.
+  struct Stamp {
+    int64_t time_ns = 0;
+    absl::Time received;
+  };
+  // Empty if all values are from the newest row; else for each column an index into `stamps`.
+  std::span<const Stamp> stamps;
+  std::span<const uint32_t> stamp_of;
+
+  int64_t Time(size_t column) const {
+    return stamp_of.empty() ? time_ns : stamps[stamp_of[column]].time_ns;
+  }
+  absl::Time Received(size_t column) const {
+    return stamp_of.empty() ? received : stamps[stamp_of[column]].received;
+  }
 };
 
 struct LatestSample {
@@ -154,8 +176,9 @@ class Store {
   virtual absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) = 0;
 
   // Queue a message for the next commit. `rows` must fit the layout, which the caller has checked.
-  // The arguments are copied before the call returns. If the queue is full the call refuses at
-  // once, with RESOURCE_EXHAUSTED through `done` on the calling thread: retry later.
+  // The arguments are copied before the call returns. If the queue is full, or rows come faster
+  // than they are sealed, the call refuses at once, with RESOURCE_EXHAUSTED through `done` on the
+  // calling thread: retry later.
   virtual void AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
                           AppendDone done) = 0;
   virtual void AppendEvent(const Origin& origin, const Event& event, AppendDone done) = 0;

@@ -72,12 +72,12 @@ class RowCollector {
 
   void AddValues(const storage::LatestRow& row, JobRows* job) const {
     for (size_t i = 0; i < row.values.size(); ++i) {
-      if (row.value_received[i] < fresh_from_) continue;
+      if (row.Received(i) < fresh_from_) continue;
       const storage::Series& series = *row.layout->series[i];
       if (series.metric->type == storage::MetricType::kHistogram) continue;
       MetricValues& metric = job->metrics[series.metric_id];
       if (metric.metric == nullptr) metric.metric = {row.layout, series.metric};
-      metric.values.push_back({series.id, row.value_times[i], row.values[i]});
+      metric.values.push_back({series.id, row.Time(i), row.values[i]});
     }
   }
 

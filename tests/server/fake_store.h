@@ -153,9 +153,7 @@ class FakeStore : public storage::Store {
   }
   void VisitLatestRows(const std::function<void(const storage::LatestRow&)>& visit) const override {
     for (const Row& row : rows_) {
-      visit({row.layout, row.time_ns, row.step, row.received, row.values,
-             std::vector<int64_t>(row.values.size(), row.time_ns),
-             std::vector<absl::Time>(row.values.size(), row.received)});
+      visit({row.layout, row.time_ns, row.step, row.received, row.values, {}, {}});
     }
   }
   absl::StatusOr<std::vector<storage::Event>> Events(absl::string_view job, int64_t begin_ns,

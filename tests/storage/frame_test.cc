@@ -150,7 +150,7 @@ class FrameTest : public testing::Test {
 TEST_F(FrameTest, RowsAreSortedByTimeAndStepAndCutByDay) {
   const auto frames = Encode({.times = {kDayNs + 5, 20, 10, 10, kDayNs - 1},
                               .steps = {1, 2, 9, 8, 3},
-                              .values = {1, 10, 2, 20, 3, 30, 4, 40, 5, 50}});
+                              .values = {1, 2, 3, 4, 5, 10, 20, 30, 40, 50}});
   ASSERT_THAT(frames, SizeIs(2));
   EXPECT_EQ(frames[0].day, 0);
   EXPECT_EQ(frames[0].rows, 4u);
@@ -167,7 +167,7 @@ TEST_F(FrameTest, RowsAreSortedByTimeAndStepAndCutByDay) {
 TEST_F(FrameTest, RowsOfOneTimeAndStepBecomeOneAndNoValueIsNoWrite) {
   const auto frames = Encode({.times = {10, 20, 10, 10},
                               .steps = {1, 1, 1, 2},
-                              .values = {1, 10, 2, 20, 3, kStale, 4, 40}});
+                              .values = {1, 2, 3, 4, 10, 20, kStale, 40}});
   ASSERT_THAT(frames, SizeIs(1));
   EXPECT_THAT(Times(frames[0]).times, ElementsAre(10, 10, 20));
   EXPECT_THAT(Times(frames[0]).steps, ElementsAre(1, 2, 1));
@@ -177,7 +177,7 @@ TEST_F(FrameTest, RowsOfOneTimeAndStepBecomeOneAndNoValueIsNoWrite) {
 
 TEST_F(FrameTest, ASeriesWithoutValuesHasNoColumn) {
   const auto frames =
-      Encode({.times = {10, 20}, .steps = {1, 2}, .values = {1, kStale, 2, kStale}});
+      Encode({.times = {10, 20}, .steps = {1, 2}, .values = {1, 2, kStale, kStale}});
   EXPECT_THAT(columns_, SizeIs(2));
   EXPECT_THAT(Values(frames[0], 7), ElementsAre(1, 2));
 }
@@ -186,7 +186,7 @@ TEST_F(FrameTest, AnySpanOfTimeIsKept) {
   const std::vector<std::pair<int64_t, int64_t>> spans = {
       {0, 0}, {0, 1}, {-999, -7}, {5, 1'000'005}, {1'000, kDayNs - 1'000}, {-kDayNs, -1}};
   for (const auto& [first, last] : spans) {
-    const auto frames = Encode({.times = {first, last}, .steps = {1, 2}, .values = {1, 2, 3, 4}});
+    const auto frames = Encode({.times = {first, last}, .steps = {1, 2}, .values = {1, 3, 2, 4}});
     ASSERT_THAT(frames, SizeIs(1));
     EXPECT_THAT(Values(frames[0], 7), ElementsAre(1, 3)) << first << " to " << last;
   }
@@ -199,8 +199,8 @@ TEST_F(FrameTest, ADamagedHeaderIsDataLoss) {
     rows.times.push_back(i * 1000);
     rows.steps.push_back(i);
     rows.values.push_back(i % 5 == 0 ? kStale : i / 10.0);
-    rows.values.push_back(std::sin(i));
   }
+  for (int i = 0; i < 20; ++i) rows.values.push_back(std::sin(i));
   const auto frames = Encode(rows);
   const auto decode = [&](const std::string& bytes) {
     return DecodeValueColumnHeader(0, bytes).status().code();

@@ -265,9 +265,13 @@ TEST_F(StoreTest, ASeriesWithoutValueInTheNewestRowShowsItsLastOneWithItsOwnTime
     EXPECT_EQ(row.values[0], 4);
     EXPECT_EQ(row.values[1], 0.6);
     EXPECT_EQ(std::bit_cast<uint64_t>(row.values[2]), kStaleMarkerBits);
-    EXPECT_THAT(row.value_times, ElementsAre(40, 20, INT64_MIN));
     EXPECT_EQ(row.received, now_);
-    EXPECT_THAT(row.value_received, ElementsAre(now_, begin, absl::InfinitePast()));
+    EXPECT_EQ(row.Time(0), 40);
+    EXPECT_EQ(row.Received(0), now_);
+    EXPECT_EQ(row.Time(1), 20);
+    EXPECT_EQ(row.Received(1), begin);
+    EXPECT_EQ(row.Time(2), INT64_MIN);
+    EXPECT_EQ(row.Received(2), absl::InfinitePast());
   });
 }
 
