@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "storage/bytes.h"
-#include "storage/column_codec.h"
+#include "storage/open_codec.h"
 #include "storage/series.h"
 
 namespace tacho::storage {
@@ -19,11 +18,6 @@ constexpr size_t kTile = 8;
 constexpr size_t kMergedBlocks = 4;
 // Blocks of this many rows gain nothing from becoming longer.
 constexpr size_t kFullRows = 512;
-
-// Bytes that this very process has encoded: they can be read, or memory is damaged.
-void Require(const absl::Status& status) {
-  if (!status.ok()) std::abort();
-}
 
 }  // namespace
 
@@ -110,10 +104,11 @@ RowBlockPtr RowBlock::Compress(std::span<const RowBlockPtr> parts) {
     PutVarint(encoded.size() - done, &lengths);
     done = encoded.size();
   };
-  ColumnCodec::EncodeIntegers(times, &encoded);
+  OpenEncoder encoder;
+  encoder.EncodeIntegers(times, &encoded);
   end_part();
   if (any.has_steps_) {
-    ColumnCodec::EncodeIntegers(steps, &encoded);
+    encoder.EncodeIntegers(steps, &encoded);
     end_part();
   }
   std::vector<double> values(kTile * rows);
@@ -125,14 +120,14 @@ RowBlockPtr RowBlock::Compress(std::span<const RowBlockPtr> parts) {
       row += part->rows();
     }
     for (size_t column = 0; column < width; ++column) {
-      ColumnCodec::EncodeValues(std::span(values).subspan(column * rows, rows), &encoded);
+      encoder.EncodeValues(std::span(values).subspan(column * rows, rows), &encoded);
       end_part();
     }
   }
 
   block->lengths_size_ = static_cast<uint32_t>(lengths.size());
   block->encoded_size_ = static_cast<uint32_t>(lengths.size() + encoded.size());
-  block->encoded_ = std::make_unique_for_overwrite<char[]>(block->encoded_size_);
+  block->encoded_ = std::make_unique_for_overwrite<char[]>(block->encoded_size_ + kOpenPadding);
   std::memcpy(block->encoded_.get(), lengths.data(), lengths.size());
   std::memcpy(block->encoded_.get() + lengths.size(), encoded.data(), encoded.size());
   return block;
@@ -163,9 +158,8 @@ class RowBlock::Parts {
 };
 
 void RowBlock::AppendIntegers(size_t part, std::vector<int64_t>* out) const {
-  std::vector<int64_t> integers;
-  Require(ColumnCodec::DecodeIntegers(Parts(*this, part).Next(), rows_, &integers));
-  out->insert(out->end(), integers.begin(), integers.end());
+  out->resize(out->size() + rows_);
+  DecodeOpenIntegers(Parts(*this, part).Next(), std::span(*out).last(rows_));
 }
 
 void RowBlock::AppendTimes(std::vector<int64_t>* out) const {
@@ -182,10 +176,8 @@ void RowBlock::AppendSteps(std::vector<int64_t>* out) const {
 void RowBlock::CopyColumns(size_t first, size_t count, double* out, size_t stride) const {
   if (!compressed()) return raw_.CopyColumns(first, count, out, stride);
   Parts parts(*this, first + (has_steps_ ? 2 : 1));
-  std::vector<double> values;
   for (size_t column = 0; column < count; ++column) {
-    Require(ColumnCodec::DecodeValues(parts.Next(), rows_, &values));
-    std::memcpy(out + column * stride, values.data(), rows_ * sizeof(double));
+    DecodeOpenValues(parts.Next(), {out + column * stride, rows_});
   }
 }
 
