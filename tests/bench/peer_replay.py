@@ -26,21 +26,25 @@ def measure_all(makers, figures, options, directory):
         files[name] = (columns, pathlib.Path(directory) / f"{name}.columns")
         real_columns.write_columns(*files[name])
     empty = {}
-    servers.take_turns(makers, lambda s: empty.update({s.name: empty_bytes(s)}))
+    servers.take_turns(makers, lambda s: empty.update({s.name: empty_bytes(s)}), figures.note)
     sums = {}
     for name, (columns, file) in files.items():
         servers.take_turns(makers, lambda s, n=name, c=columns, f=file: measure(
-            s, figures, n, c, f, empty[s.name], sums))
-    for server, (size, values) in sums.items():
+            s, figures, n, c, f, empty[s.name], sums), figures.note)
+    for server, (size, values) in sums.items():  # Of a peer that failed at one, of the others.
         figures.add("replay.all.disk", "B/value", server, size / values,
                     "real data, all of them: disk, settled")
-    figures.note("Real data: bytes beyond those of an empty store, a finite value. Ours and"
-                 " Prometheus keep the NaN among them, which VictoriaMetrics drops.")
+    figures.note("Real data: bytes beyond those of an empty store and of settings, a finite value."
+                 " Ours and Prometheus keep the NaN among them, which VictoriaMetrics drops.")
 
 
 def empty_bytes(server):
     server.start()
-    return server.settle()[1]
+    return data_bytes(server)
+
+
+def data_bytes(server):
+    return server.settle()[1] - server.settings_bytes()
 
 
 def measure(server, figures, name, columns, file, empty, sums):
@@ -50,7 +54,7 @@ def measure(server, figures, name, columns, file, empty, sums):
     report = server.load(**flags)
     values = sum(math.isfinite(value) for column in columns for value in column)
     assert report["samples"] == sum(map(len, columns)), "not everything was sent"
-    size = server.settle()[1] - empty
+    size = data_bytes(server) - empty
     figures.add(f"replay.{name}.disk", "B/value", server.name, size / values,
                 f"real data, {name} ({len(columns)} series, {values:,} values): disk, settled")
     before = sums.get(server.name, (0, 0))

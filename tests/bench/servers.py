@@ -130,6 +130,10 @@ class Server:
         of the server's life until its data are in that form, the bytes they take)."""
         raise NotImplementedError
 
+    def settings_bytes(self):
+        """Bytes on disk that hold settings and no data."""
+        return 0
+
 
 class Collector(Server):
     name = "tacho-collector"
@@ -162,6 +166,10 @@ class Collector(Server):
         self.start()
         cpu += self.stop()
         return cpu, disk_bytes(self.data)
+
+    def settings_bytes(self):
+        """RocksDB's dumps of its options: some KB for each day in which there are data."""
+        return sum(file.stat().st_size for file in self.data.rglob("OPTIONS-*"))
 
 
 class VictoriaMetrics(Server):
@@ -264,8 +272,9 @@ def make_all(root, build, peers):
     return makers
 
 
-def take_turns(makers, measurement):
-    """Calls measurement(server) for each server, not yet started, in a directory of its own."""
+def take_turns(makers, measurement, on_failure=None):
+    """Calls measurement(server) for each server, not yet started, in a directory of its own.
+    A peer that fails is told to on_failure(text), if that is given, and the others go on."""
     # Servers inherit it: they need a descriptor for each agent.
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
@@ -274,6 +283,10 @@ def take_turns(makers, measurement):
             server = make(directory)
             try:
                 measurement(server)
+            except (RuntimeError, OSError) as error:
+                if on_failure is None or isinstance(server, Collector):
+                    raise
+                on_failure(f"{server.name} failed: {error}")
             finally:
                 server.kill()
 
