@@ -5,7 +5,10 @@
 #include <bit>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <optional>
+
+#include "storage/series.h"
 
 namespace tacho::storage {
 namespace {
@@ -21,6 +24,9 @@ constexpr uint8_t kMaxIsMin = 0x80;
 // Powers of ten that a double holds exactly.
 constexpr std::array<double, 16> kPowersOfTen = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+
+// All set: NaN or infinite.
+constexpr uint64_t kExponentBits = 0x7ff0000000000000;
 
 uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
 
@@ -136,6 +142,38 @@ void ReadNumbers(uint8_t form, uint64_t finite, ByteReader* in, ColumnStats* sta
 }
 
 }  // namespace
+
+ColumnStats ColumnStats::Of(std::span<const double> values) {
+  ColumnStats stats;
+  double min = std::numeric_limits<double>::infinity();
+  double max = -std::numeric_limits<double>::infinity();
+  double sum = 0;
+  size_t absent = 0;
+  size_t non_finite = 0;
+  for (const double value : values) {
+    const uint64_t bits = Bits(value);
+    if ((bits & kExponentBits) == kExponentBits) {
+      ++(bits == kStaleMarkerBits ? absent : non_finite);
+      continue;
+    }
+    min = value < min ? value : min;
+    max = value > max ? value : max;
+    sum += value;
+  }
+  stats.count = static_cast<uint32_t>(values.size() - absent);
+  stats.non_finite = static_cast<uint32_t>(non_finite);
+  stats.min = min;
+  stats.max = max;
+  stats.sum = sum;
+  if (stats.count == 0) return stats;
+  size_t first = 0;
+  while (Bits(values[first]) == kStaleMarkerBits) ++first;
+  size_t last = values.size() - 1;
+  while (Bits(values[last]) == kStaleMarkerBits) --last;
+  stats.first = values[first];
+  stats.last = values[last];
+  return stats;
+}
 
 void EncodeStats(const ColumnStats& stats, uint32_t rows, std::string* out) {
   if (rows <= kRowsWithoutStats) {

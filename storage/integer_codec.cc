@@ -1,152 +1,266 @@
-// Integers (times, steps, scaled decimals) as differences packed in blocks.
-//
-//   byte 0      encoding: 1 differences, 2 differences of differences, 3 the integers themselves
-//   zig-zag varint   first integer (and, for encoding 2, the first difference; for 3, nothing)
-//   varint      g, the greatest common divisor of the differences; 0 if all of them are equal, and
-//               then only their zig-zag varint follows
-//   blocks      of 128 differences / g: zig-zag varint of the smallest, 1 byte of width, then the
-//               differences minus the smallest, packed with that width
-//
-// All arithmetic is modulo 2^64, so every int64 round-trips.
+#include "storage/integer_codec.h"
+
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
-#include "storage/bit_packing.h"
-#include "storage/bytes.h"
+#include "storage/buckets.h"
 #include "storage/column_codec.h"
 
 namespace tacho::storage {
 namespace {
 
-constexpr size_t kBlock = 128;
-constexpr uint8_t kDelta = 1;
-constexpr uint8_t kDeltaOfDelta = 2;
-constexpr uint8_t kPlain = 3;
+constexpr unsigned kMaxOrder = 2;
+// Of longer columns a sample decides.
+constexpr size_t kSampleRun = 48;
+constexpr size_t kSampleRuns = 4;
 
-uint64_t Magnitude(int64_t value) {
-  return value < 0 ? 0 - static_cast<uint64_t>(value) : static_cast<uint64_t>(value);
+constexpr uint8_t kFolded = 1 << 2;
+constexpr uint8_t kHasDivisor = 1 << 3;
+enum Form : uint8_t { kEqual = 0, kPacked = 1, kBuckets = 2 };
+
+// Differences modulo 2^64, in place: integers[i] becomes that to integers[i + 1].
+void Difference(std::span<uint64_t>* integers) {
+  for (size_t i = 0; i + 1 < integers->size(); ++i) {
+    (*integers)[i] = (*integers)[i + 1] - (*integers)[i];
+  }
+  *integers = integers->first(integers->size() - 1);
 }
 
-// out[i] = in[i + 1] - in[i].
-std::vector<int64_t> Differences(std::span<const int64_t> in) {
-  std::vector<int64_t> out(in.size() - 1);
-  for (size_t i = 0; i < out.size(); ++i) {
-    out[i] = static_cast<int64_t>(static_cast<uint64_t>(in[i + 1]) - static_cast<uint64_t>(in[i]));
+// About in the middle of the integers, by order of int64.
+uint64_t Middle(std::span<const uint64_t> integers) {
+  std::array<int64_t, 31> some;
+  const size_t stride = integers.size() / some.size() + 1;
+  size_t count = 0;
+  for (size_t i = stride / 2; i < integers.size(); i += stride) {
+    some[count++] = static_cast<int64_t>(integers[i]);
   }
-  return out;
+  const auto middle = some.begin() + static_cast<ptrdiff_t>(count / 2);
+  std::nth_element(some.begin(), middle, some.begin() + static_cast<ptrdiff_t>(count));
+  return static_cast<uint64_t>(*middle);
 }
 
-void EncodeBlocks(std::span<const int64_t> differences, std::string* out) {
-  if (differences.empty()) return;
-  if (std::all_of(differences.begin(), differences.end(),
-                  [&](int64_t d) { return d == differences[0]; })) {
-    PutVarint(0, out);
-    PutVarint(ZigZag(differences[0]), out);
-    return;
+uint64_t Smallest(std::span<const uint64_t> integers) {
+  int64_t smallest = INT64_MAX;
+  for (const uint64_t i : integers) smallest = std::min(smallest, static_cast<int64_t>(i));
+  return static_cast<uint64_t>(smallest);
+}
+
+uint64_t Range(std::span<const uint64_t> integers) {
+  int64_t largest = INT64_MIN;
+  for (const uint64_t i : integers) largest = std::max(largest, static_cast<int64_t>(i));
+  return static_cast<uint64_t>(largest) - Smallest(integers);
+}
+
+// Bits of an integer as zig-zag varint.
+int VarintBits(uint64_t integer) {
+  const auto bits = static_cast<int>(std::bit_width(ZigZag(static_cast<int64_t>(integer)) | 1));
+  return (bits + 6) / 7 * 8;
+}
+
+uint64_t Magnitude(uint64_t difference) {
+  return static_cast<int64_t>(difference) < 0 ? 0 - difference : difference;
+}
+
+// Divides numbers by a divisor of theirs without dividing: an odd number has an inverse modulo
+// 2^64, and a product with it is small just if the number was a multiple.
+class ExactDivision {
+ public:
+  explicit ExactDivision(uint64_t divisor)
+      : shift_(static_cast<unsigned>(std::countr_zero(divisor))),
+        inverse_(divisor >> shift_),
+        largest_(~uint64_t{0} / divisor) {
+    const uint64_t odd = divisor >> shift_;
+    for (int bits = 3; bits < 64; bits *= 2) inverse_ *= 2 - odd * inverse_;
   }
+  bool Divides(uint64_t number) const {
+    return (number & LowBits(shift_)) == 0 && Quotient(number) <= largest_;
+  }
+  uint64_t Quotient(uint64_t number) const { return (number >> shift_) * inverse_; }
+
+ private:
+  unsigned shift_;
+  uint64_t inverse_;
+  uint64_t largest_;
+};
+
+// The greatest common divisor of what the integers differ by; 0 if nothing.
+uint64_t CommonDivisor(std::span<const uint64_t> integers) {
   uint64_t divisor = 0;
-  for (const int64_t d : differences) divisor = std::gcd(divisor, Magnitude(d));
-  // INT64_MIN's magnitude does not fit a signed divisor.
-  if (divisor > static_cast<uint64_t>(INT64_MAX)) divisor = 1;
-  PutVarint(divisor, out);
-  uint64_t packed[kBlock];
-  for (size_t begin = 0; begin < differences.size(); begin += kBlock) {
-    const auto block = differences.subspan(begin, std::min(kBlock, differences.size() - begin));
-    const auto quotient = [&](int64_t d) { return d / static_cast<int64_t>(divisor); };
-    int64_t smallest = INT64_MAX;
-    for (const int64_t d : block) smallest = std::min(smallest, quotient(d));
-    uint64_t all_bits = 0;
-    for (size_t i = 0; i < block.size(); ++i) {
-      packed[i] = static_cast<uint64_t>(quotient(block[i])) - static_cast<uint64_t>(smallest);
-      all_bits |= packed[i];
-    }
-    const auto width = static_cast<unsigned>(std::bit_width(all_bits));
-    PutVarint(ZigZag(smallest), out);
-    out->push_back(static_cast<char>(width));
-    PackBits({packed, block.size()}, width, out);
+  size_t i = 1;
+  for (; i < integers.size() && divisor == 0; ++i) divisor = Magnitude(integers[i] - integers[0]);
+  while (i < integers.size() && divisor > 1) {
+    const ExactDivision division(divisor);
+    while (i < integers.size() && division.Divides(Magnitude(integers[i] - integers[0]))) ++i;
+    if (i < integers.size()) divisor = std::gcd(divisor, Magnitude(integers[i] - integers[0]));
   }
+  // Differences that wrap around are no multiples.
+  if (divisor > 1 && Range(integers) >> 62 != 0) return 1;
+  return divisor;
 }
 
-bool DecodeBlocks(ByteReader* in, std::span<int64_t> differences) {
-  if (differences.empty()) return in->ok();
-  const uint64_t divisor = in->Varint();
-  if (divisor == 0) {
-    std::fill(differences.begin(), differences.end(), UnZigZag(in->Varint()));
-    return in->ok();
+TokenCounts CountTokens(std::span<const uint64_t> numbers) {
+  // Two tables, so that equal neighbours do not wait for each other.
+  TokenCounts counts = {};
+  TokenCounts odd = {};
+  size_t i = 0;
+  for (; i + 1 < numbers.size(); i += 2) {
+    ++counts[BucketToken(numbers[i])];
+    ++odd[BucketToken(numbers[i + 1])];
   }
-  uint64_t packed[kBlock];
-  for (size_t begin = 0; begin < differences.size(); begin += kBlock) {
-    const auto block = differences.subspan(begin, std::min(kBlock, differences.size() - begin));
-    const auto smallest = static_cast<uint64_t>(UnZigZag(in->Varint()));
-    const unsigned width = in->Byte();
-    if (width > 64) return false;
-    const absl::string_view bytes = in->Bytes(PackedSize(block.size(), width));
-    if (!in->ok()) return false;
-    UnpackBits(bytes, width, {packed, block.size()});
-    for (size_t i = 0; i < block.size(); ++i) {
-      block[i] = static_cast<int64_t>((packed[i] + smallest) * divisor);
-    }
-  }
-  return true;
+  if (i < numbers.size()) ++counts[BucketToken(numbers[i])];
+  for (size_t token = 0; token < kTokens; ++token) counts[token] += odd[token];
+  return counts;
 }
 
 }  // namespace
 
-void ColumnCodec::EncodeIntegers(std::span<const int64_t> integers, std::string* out) {
-  if (integers.empty()) return;
-  const std::vector<int64_t> first_order =
-      integers.size() > 1 ? Differences(integers) : std::vector<int64_t>();
-  std::string best(1, static_cast<char>(kDelta));
-  PutVarint(ZigZag(integers[0]), &best);
-  EncodeBlocks(first_order, &best);
-  if (first_order.size() > 1) {
-    std::string second(1, static_cast<char>(kDeltaOfDelta));
-    PutVarint(ZigZag(integers[0]), &second);
-    PutVarint(ZigZag(first_order[0]), &second);
-    EncodeBlocks(Differences(first_order), &second);
-    if (second.size() < best.size()) best.swap(second);
+IntegerPlan IntegerPlan::Of(std::span<const int64_t> sample, size_t run, size_t count) {
+  IntegerPlan best;
+  std::vector<uint64_t> integers(sample.begin(), sample.end());
+  std::vector<uint64_t> numbers(sample.size());
+  size_t in_run = run;  // Of the integers in `integers`, after differences were taken.
+  size_t size = integers.size();
+  double first_bits = 0;  // Of the integers that differences begin with.
+  for (unsigned order = 0; order <= kMaxOrder; ++order) {
+    if (order > 0) {
+      first_bits += VarintBits(integers[0]);
+      if (in_run < 2) break;
+      size_t to = 0;
+      for (size_t begin = 0; begin < size; begin += in_run) {
+        const size_t end = std::min(begin + in_run, size);
+        for (size_t i = begin; i + 1 < end; ++i) integers[to++] = integers[i + 1] - integers[i];
+      }
+      size = to;
+      --in_run;
+    }
+    if (size == 0) break;
+    const std::span<const uint64_t> residuals(integers.data(), size);
+    const uint64_t middle = Middle(residuals);
+    const uint64_t smallest = Smallest(residuals);
+    for (const bool folded : {true, false}) {
+      for (size_t i = 0; i < size; ++i) {
+        numbers[i] =
+            folded ? ZigZag(static_cast<int64_t>(residuals[i] - middle)) : residuals[i] - smallest;
+      }
+      const auto plan = BucketPlan::Of(CountTokens({numbers.data(), size}));
+      const double bits =
+          plan.number_bits * static_cast<double>(count) / static_cast<double>(size) +
+          plan.table_bits + first_bits + VarintBits(folded ? middle : smallest);
+      if ((order == 0 && folded) || bits < best.bits) best = {order, folded, bits};
+    }
   }
-  // Differences of integers in no order are wider than the integers.
-  std::string plain(1, static_cast<char>(kPlain));
-  EncodeBlocks(integers, &plain);
-  if (plain.size() < best.size()) best.swap(plain);
-  out->append(best);
+  return best;
+}
+
+void AppendIntegers(std::span<const int64_t> integers, std::string* out) {
+  if (integers.empty()) return;
+  if (integers.size() <= kSampleRun * kSampleRuns) {
+    return AppendIntegers(integers, IntegerPlan::Of(integers, integers.size(), integers.size()),
+                          out);
+  }
+  std::array<int64_t, kSampleRun * kSampleRuns> sample;
+  for (size_t i = 0; i < kSampleRuns; ++i) {
+    const size_t begin = (integers.size() - kSampleRun) * i / (kSampleRuns - 1);
+    std::copy_n(integers.begin() + static_cast<ptrdiff_t>(begin), kSampleRun,
+                sample.begin() + static_cast<ptrdiff_t>(i * kSampleRun));
+  }
+  AppendIntegers(integers, IntegerPlan::Of(sample, kSampleRun, integers.size()), out);
+}
+
+void AppendIntegers(std::span<const int64_t> integers, const IntegerPlan& plan, std::string* out) {
+  if (integers.empty()) return;
+  const auto order = static_cast<unsigned>(std::min<size_t>(plan.order, integers.size()));
+  std::vector<uint64_t> numbers(integers.begin(), integers.end());
+  std::span<uint64_t> residuals(numbers);
+  const size_t head = out->size();
+  out->push_back(static_cast<char>(order));
+  for (unsigned k = 0; k < order; ++k) {
+    PutVarint(ZigZag(static_cast<int64_t>(residuals[0])), out);
+    Difference(&residuals);
+  }
+  if (residuals.empty()) return;
+  const uint64_t divisor = CommonDivisor(residuals);
+  if (divisor == 0) {
+    PutVarint(ZigZag(static_cast<int64_t>(residuals[0])), out);
+    return;
+  }
+  uint64_t base = plan.folded ? Middle(residuals) : Smallest(residuals);
+  PutVarint(ZigZag(static_cast<int64_t>(base)), out);
+  if (divisor > 1) {
+    PutVarint(divisor, out);
+    const ExactDivision division(divisor);
+    if (plan.folded) {
+      for (uint64_t& r : residuals) {
+        const uint64_t quotient = division.Quotient(Magnitude(r - base));
+        r = static_cast<int64_t>(r - base) < 0 ? 2 * quotient - 1 : 2 * quotient;
+      }
+    } else {
+      for (uint64_t& r : residuals) r = division.Quotient(r - base);
+    }
+  } else if (plan.folded) {
+    for (uint64_t& r : residuals) r = ZigZag(static_cast<int64_t>(r - base));
+  } else {
+    for (uint64_t& r : residuals) r -= base;
+  }
+  const TokenCounts tokens = CountTokens(residuals);
+  const BucketPlan buckets = BucketPlan::Of(tokens);
+  const unsigned form = buckets.packed ? kPacked : kBuckets;
+  (*out)[head] = static_cast<char>(order | (plan.folded ? kFolded : 0U) |
+                                   (divisor > 1 ? kHasDivisor : 0U) | form << 4);
+  WriteBuckets(residuals, tokens, buckets, out);
+}
+
+bool TakeIntegers(ByteReader* in, std::span<int64_t> integers) {
+  if (integers.empty()) return in->ok();
+  const uint8_t head = in->Byte();
+  const unsigned order = head & 3;
+  const unsigned form = head >> 4;
+  if (!in->ok() || order > kMaxOrder || order > integers.size() || form > kBuckets) return false;
+  std::array<uint64_t, kMaxOrder> first = {};
+  for (unsigned k = 0; k < order; ++k) first[k] = static_cast<uint64_t>(UnZigZag(in->Varint()));
+  const auto rest = integers.subspan(order);
+  if (!rest.empty()) {
+    const auto base = static_cast<uint64_t>(UnZigZag(in->Varint()));
+    const uint64_t divisor = (head & kHasDivisor) != 0 ? in->Varint() : 1;
+    if (!in->ok()) return false;
+    if (form == kEqual) {
+      std::fill(rest.begin(), rest.end(), static_cast<int64_t>(base));
+    } else {
+      const std::span<uint64_t> numbers(reinterpret_cast<uint64_t*>(rest.data()), rest.size());
+      if (!ReadBuckets(form == kPacked, in, numbers)) return false;
+      if ((head & kFolded) != 0) {
+        for (uint64_t& n : numbers) n = base + divisor * static_cast<uint64_t>(UnZigZag(n));
+      } else {
+        for (uint64_t& n : numbers) n = base + divisor * n;
+      }
+    }
+  }
+  for (unsigned k = order; k-- > 0;) {
+    uint64_t sum = first[k];
+    integers[k] = static_cast<int64_t>(sum);
+    for (int64_t& integer : integers.subspan(k + 1)) {
+      sum += static_cast<uint64_t>(integer);
+      integer = static_cast<int64_t>(sum);
+    }
+  }
+  return in->ok();
+}
+
+void ColumnCodec::EncodeIntegers(std::span<const int64_t> integers, std::string* out) {
+  AppendIntegers(integers, out);
 }
 
 absl::Status ColumnCodec::DecodeIntegers(absl::string_view bytes, size_t count,
                                          std::vector<int64_t>* out) {
-  const auto damaged = [&] {
-    return absl::DataLossError(
-        absl::StrCat("a column of ", count, " integers in ", bytes.size(), " bytes is damaged"));
-  };
   out->assign(count, 0);
-  if (count == 0) return bytes.empty() ? absl::OkStatus() : damaged();
-  ByteReader in(bytes);
-  const uint8_t encoding = in.Byte();
-  if (encoding == kPlain) {
-    return DecodeBlocks(&in, *out) && in.AtEnd() ? absl::OkStatus() : damaged();
-  }
-  (*out)[0] = UnZigZag(in.Varint());
-  const auto rest = std::span(*out).subspan(1);
-  if (encoding == kDelta) {
-    if (!DecodeBlocks(&in, rest)) return damaged();
-  } else if (encoding == kDeltaOfDelta && count > 2) {
-    rest[0] = UnZigZag(in.Varint());
-    if (!DecodeBlocks(&in, rest.subspan(1))) return damaged();
-    for (size_t i = 1; i < rest.size(); ++i) {
-      rest[i] =
-          static_cast<int64_t>(static_cast<uint64_t>(rest[i]) + static_cast<uint64_t>(rest[i - 1]));
-    }
-  } else {
-    return damaged();
-  }
-  if (!in.AtEnd()) return damaged();
-  for (size_t i = 1; i < count; ++i) {
-    (*out)[i] = static_cast<int64_t>(static_cast<uint64_t>((*out)[i]) +
-                                     static_cast<uint64_t>((*out)[i - 1]));
-  }
-  return absl::OkStatus();
+  std::string padded(bytes);
+  padded.resize(bytes.size() + kBitPadding);
+  ByteReader in(absl::string_view(padded.data(), bytes.size()));
+  if (TakeIntegers(&in, *out) && in.AtEnd()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("a column of ", count, " integers in ", bytes.size(), " bytes is damaged"));
 }
 
 }  // namespace tacho::storage

@@ -1,0 +1,223 @@
+#include "storage/ans.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+namespace tacho::storage {
+namespace {
+
+constexpr unsigned kMinTableBits = 5;
+constexpr size_t kMaxStates = size_t{1} << kMaxTableBits;
+// Columns shorter than this have a single state: each costs a table's bits.
+constexpr size_t kManyTokens = 256;
+
+unsigned Log2(uint64_t value) { return static_cast<unsigned>(std::bit_width(value)) - 1; }
+
+// The token of every state. A step that is odd, and so prime to the size, spreads each token's
+// states over the table.
+void SpreadTokens(const TokenTable& table, std::span<uint8_t> token_of) {
+  const size_t size = size_t{1} << table.bits;
+  const size_t step = size / 2 + size / 8 + 3;
+  size_t at = 0;
+  for (size_t token = 0; token < kTokens; ++token) {
+    for (uint32_t i = 0; i < table.counts[token]; ++i) {
+      token_of[at] = static_cast<uint8_t>(token);
+      at = (at + step) % size;
+    }
+  }
+}
+
+struct DecodeEntry {
+  uint16_t base;
+  uint8_t token;
+  uint8_t bits;
+};
+
+std::array<DecodeEntry, kMaxStates> DecodeTable(const TokenTable& table) {
+  std::array<uint8_t, kMaxStates> token_of;
+  SpreadTokens(table, token_of);
+  std::array<DecodeEntry, kMaxStates> entries;
+  TokenCounts next = table.counts;
+  const size_t size = size_t{1} << table.bits;
+  for (size_t state = 0; state < size; ++state) {
+    const uint8_t token = token_of[state];
+    const uint32_t x = next[token]++;
+    const unsigned bits = table.bits - Log2(x);
+    entries[state] = {static_cast<uint16_t>((x << bits) - size), token, static_cast<uint8_t>(bits)};
+  }
+  return entries;
+}
+
+// Where the encoder goes from a state: see EncodeToken().
+struct EncodeTable {
+  explicit EncodeTable(const TokenTable& table) {
+    std::array<uint8_t, kMaxStates> token_of;
+    SpreadTokens(table, token_of);
+    const auto size = uint32_t{1} << table.bits;
+    TokenCounts next = {};
+    uint32_t before = 0;
+    for (size_t token = 0; token < kTokens; ++token) {
+      const uint32_t count = table.counts[token];
+      if (count == 0) continue;
+      const unsigned bits = table.bits - (count > 1 ? Log2(count - 1) : 0);
+      // (state + size + round_up) >> 16 is `bits`, or one less for the smaller states.
+      round_up[token] = (count > 1 ? bits << 16 : (table.bits << 16) + size) - (count << bits);
+      first[token] = before - count;
+      next[token] = before;
+      before += count;
+    }
+    for (uint32_t state = 0; state < size; ++state) {
+      states[next[token_of[state]]++] = static_cast<uint16_t>(size + state);
+    }
+  }
+
+  std::array<uint16_t, kMaxStates> states;
+  std::array<uint32_t, kTokens> round_up;
+  std::array<uint32_t, kTokens> first;  // Modulo 2^32.
+};
+
+}  // namespace
+
+TokenTable TokenTable::Of(const TokenCounts& occurrences) {
+  const uint64_t total = std::accumulate(occurrences.begin(), occurrences.end(), uint64_t{0});
+  const auto used = static_cast<uint64_t>(
+      std::count_if(occurrences.begin(), occurrences.end(), [](uint32_t n) { return n > 0; }));
+  TokenTable table;
+  const auto enough = static_cast<unsigned>(std::bit_width(used));
+  const auto fine = static_cast<unsigned>(std::bit_width(total - 1));
+  table.bits = std::clamp(std::max(enough, fine > 0 ? fine - 1 : 0), kMinTableBits, kMaxTableBits);
+  const uint64_t size = uint64_t{1} << table.bits;
+  int64_t left = static_cast<int64_t>(size);
+  for (size_t token = 0; token < kTokens; ++token) {
+    if (occurrences[token] == 0) continue;
+    const uint64_t count = std::max<uint64_t>(1, (occurrences[token] * size + total / 2) / total);
+    table.counts[token] = static_cast<uint32_t>(count);
+    left -= static_cast<int64_t>(count);
+  }
+  // What rounding gave or took, the most frequent tokens bear.
+  while (left != 0) {
+    const auto largest = std::max_element(table.counts.begin(), table.counts.end());
+    const int64_t change =
+        left > 0 ? left : std::max(left, -static_cast<int64_t>(*largest / 4 + 1));
+    *largest = static_cast<uint32_t>(static_cast<int64_t>(*largest) + change);
+    left -= change;
+  }
+  return table;
+}
+
+// Neighbours occur about equally often, so of each count the number of bits is written as its
+// difference from that of the one before.
+void TokenTable::Write(BitWriter* out) const {
+  size_t first = 0;
+  while (counts[first] == 0) ++first;
+  size_t last = kTokens - 1;
+  while (counts[last] == 0) --last;
+  out->Write(bits, 4);
+  out->Write(first, 7);
+  out->Write(last, 7);
+  unsigned previous = 0;
+  for (size_t token = first; token <= last; ++token) {
+    const auto width = static_cast<unsigned>(std::bit_width(counts[token]));
+    const auto change =
+        static_cast<unsigned>(ZigZag(static_cast<int64_t>(width) - static_cast<int64_t>(previous)));
+    out->Write(LowBits(change), change + 1);
+    if (width > 1) out->Write(counts[token] & LowBits(width - 1), width - 1);
+    previous = width;
+  }
+}
+
+bool TokenTable::Read(BitReader* in) {
+  counts = {};
+  bits = static_cast<unsigned>(in->Read(4));
+  const uint64_t first = in->Read(7);
+  const uint64_t last = in->Read(7);
+  if (!in->ok() || bits < kMinTableBits || bits > kMaxTableBits) return false;
+  uint32_t left = uint32_t{1} << bits;
+  int64_t width = 0;
+  for (uint64_t token = first; token <= last; ++token) {
+    const auto change = static_cast<unsigned>(std::countr_one(in->Peek() & LowBits(32)));
+    in->Skip(change + 1);
+    width += UnZigZag(change);
+    if (!in->ok() || width < 0 || width > kMaxTableBits + 1) return false;
+    if (width == 0) continue;
+    const auto below = static_cast<unsigned>(width - 1);
+    counts[token] = static_cast<uint32_t>(in->Read(below)) | uint32_t{1} << below;
+    if (!in->ok() || counts[token] > left) return false;
+    left -= counts[token];
+  }
+  return left == 0;
+}
+
+void WriteTokens(std::span<const uint8_t> tokens, const TokenTable& table, BitWriter* out) {
+  const EncodeTable encode(table);
+  const auto size = uint32_t{1} << table.bits;
+  const size_t states = tokens.size() < kManyTokens ? 1 : 4;
+  std::array<uint32_t, 4> state;
+  state.fill(size);
+  struct Step {
+    uint16_t value;
+    uint16_t bits;
+  };
+  std::vector<Step> steps(tokens.size());
+  const auto step = [&](size_t i, uint32_t* x) {
+    const uint8_t token = tokens[i];
+    const uint32_t bits = (*x + encode.round_up[token]) >> 16;
+    steps[i] = {static_cast<uint16_t>(*x & LowBits(bits)), static_cast<uint16_t>(bits)};
+    *x = encode.states[static_cast<uint32_t>((*x >> bits) + encode.first[token])];
+  };
+  if (states == 1) {
+    for (size_t i = tokens.size(); i-- > 0;) step(i, state.data());
+  } else {
+    size_t i = tokens.size();
+    for (; i % 4 != 0; --i) step(i - 1, &state[(i - 1) % 4]);
+    for (; i > 0; i -= 4) {
+      step(i - 1, &state[3]);
+      step(i - 2, &state[2]);
+      step(i - 3, &state[1]);
+      step(i - 4, state.data());
+    }
+  }
+  for (size_t i = 0; i < states; ++i) out->Write(state[i] - size, table.bits);
+  for (const Step& taken : steps) out->Write(taken.value, taken.bits);
+}
+
+bool ReadTokens(const TokenTable& table, BitReader* in, std::span<uint8_t> tokens) {
+  const auto entries = DecodeTable(table);
+  const size_t states = tokens.size() < kManyTokens ? 1 : 4;
+  std::array<uint64_t, 4> state = {};
+  for (size_t i = 0; i < states; ++i) state[i] = in->Read(table.bits);
+  uint64_t waiting = 0;
+  const auto step = [&](uint64_t* x) {
+    const DecodeEntry& entry = entries[*x];
+    *x = entry.base + (waiting & LowBits(entry.bits));
+    waiting >>= entry.bits;
+    return entry;
+  };
+  size_t i = 0;
+  if (states == 4) {
+    for (; i + 4 <= tokens.size(); i += 4) {
+      waiting = in->Peek();
+      const DecodeEntry a = step(state.data());
+      const DecodeEntry b = step(&state[1]);
+      const DecodeEntry c = step(&state[2]);
+      const DecodeEntry d = step(&state[3]);
+      tokens[i] = a.token;
+      tokens[i + 1] = b.token;
+      tokens[i + 2] = c.token;
+      tokens[i + 3] = d.token;
+      in->Skip(size_t{a.bits} + b.bits + c.bits + d.bits);
+      if (!in->ok()) return false;
+    }
+  }
+  for (; i < tokens.size(); ++i) {
+    waiting = in->Peek();
+    const DecodeEntry entry = step(&state[i % states]);
+    tokens[i] = entry.token;
+    in->Skip(entry.bits);
+    if (!in->ok()) return false;
+  }
+  return state == std::array<uint64_t, 4>{};
+}
+
+}  // namespace tacho::storage

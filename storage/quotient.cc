@@ -1,0 +1,179 @@
+#include "storage/quotient.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace tacho::storage {
+namespace {
+
+// A double this large has no fraction: adding it rounds to an integer, which its low bits then are.
+constexpr double kRounder = 6755399441055744.0;  // 1.5 * 2^52
+
+// Values that are looked at to find a form.
+constexpr size_t kLooked = 24;
+// A value is near a quotient if it is at most so many neighbours away.
+constexpr int64_t kNearSteps = 15;
+
+constexpr std::array<uint64_t, 16> kPowersOfTen = {1,
+                                                   10,
+                                                   100,
+                                                   1'000,
+                                                   10'000,
+                                                   100'000,
+                                                   1'000'000,
+                                                   10'000'000,
+                                                   100'000'000,
+                                                   1'000'000'000,
+                                                   10'000'000'000,
+                                                   100'000'000'000,
+                                                   1'000'000'000'000,
+                                                   10'000'000'000'000,
+                                                   100'000'000'000'000,
+                                                   1'000'000'000'000'000};
+
+int64_t Rounded(double value, double* integer) {
+  const double sum = value + kRounder;
+  *integer = sum - kRounder;
+  return static_cast<int64_t>(std::bit_cast<uint64_t>(sum) - std::bit_cast<uint64_t>(kRounder));
+}
+
+bool Same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
+
+// How many neighbours value is away from the nearest quotient; nullopt if more than a few.
+std::optional<int64_t> Steps(double value, double divisor, bool floats, int64_t* n) {
+  double integer = 0;
+  *n = Rounded(value * divisor, &integer);
+  if (!(std::abs(value * divisor) < static_cast<double>(kMaxQuotient))) return std::nullopt;
+  const double quotient = integer / divisor;
+  if (floats) {
+    if (!Same(static_cast<double>(static_cast<float>(quotient)), value)) return std::nullopt;
+    return 0;
+  }
+  if (Same(quotient, value)) return 0;
+  if (std::signbit(quotient) != std::signbit(value)) return std::nullopt;
+  const int64_t steps = Ordered(value) - Ordered(quotient);
+  if (steps < -kNearSteps || steps > kNearSteps) return std::nullopt;
+  return steps;
+}
+
+// The denominator of the simplest fraction that value is as exactly as doubles (floats) can tell.
+uint64_t Denominator(double value, bool floats) {
+  constexpr double kMax = 1 << 16;
+  const double precision = floats ? 0x1p-24 : 0x1p-50;
+  const double magnitude = std::abs(value);
+  double fraction = magnitude - std::floor(magnitude);
+  const double tolerance = magnitude * precision;
+  const double exact = fraction;
+  double before = 0;
+  double denominator = 1;
+  // Continued fractions: each turn adds a term.
+  for (int i = 0; i < 12; ++i) {
+    if (std::abs(exact - std::round(exact * denominator) / denominator) <= tolerance) {
+      return static_cast<uint64_t>(denominator);
+    }
+    if (fraction < 1e-9) break;
+    const double inverse = 1 / fraction;
+    const double term = std::floor(inverse);
+    fraction = inverse - term;
+    const double next = term * denominator + before;
+    before = denominator;
+    denominator = next;
+    if (denominator > kMax) break;
+  }
+  return 0;
+}
+
+// A common denominator of most values; 0 if there is none.
+uint64_t CommonDenominator(std::span<const double> values, bool floats) {
+  constexpr uint64_t kMax = 1 << 24;
+  uint64_t common = 1;
+  size_t unexplained = 0;
+  for (const double value : values) {
+    int64_t n = 0;
+    if (Steps(value, static_cast<double>(common), floats, &n)) continue;
+    const uint64_t denominator = std::isfinite(value) ? Denominator(value, floats) : 0;
+    const uint64_t larger = denominator == 0 ? kMax + 1 : std::lcm(common, denominator);
+    if (larger > kMax) {
+      if (++unexplained > values.size() / 4) return 0;
+    } else {
+      common = larger;
+    }
+  }
+  return common;
+}
+
+// The least power of ten that most values are multiples of the inverse of; 0 if there is none.
+uint64_t DecimalDenominator(std::span<const double> values, bool floats) {
+  std::array<size_t, kPowersOfTen.size()> needed = {};
+  size_t e = 0;
+  for (const double value : values) {
+    int64_t n = 0;
+    size_t least = e;
+    while (least < kPowersOfTen.size() &&
+           !Steps(value, static_cast<double>(kPowersOfTen[least]), floats, &n)) {
+      ++least;
+    }
+    if (least < kPowersOfTen.size()) {
+      ++needed[least];
+      // One that needs more does not speak for the others yet.
+      if (needed[least] > values.size() / 8) e = least;
+    }
+  }
+  size_t fitting = 0;
+  for (size_t i = 0; i < needed.size(); ++i) {
+    fitting += needed[i];
+    if (fitting >= values.size() - values.size() / 8) return kPowersOfTen[i];
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::optional<QuotientForm> FindQuotientForm(std::span<const double> values, bool floats) {
+  std::array<double, kLooked> some;
+  const size_t stride = values.size() / kLooked + 1;
+  size_t count = 0;
+  for (size_t i = 0; i < values.size(); i += stride) some[count++] = values[i];
+  const std::span<const double> looked(some.data(), count);
+  QuotientForm form;
+  form.floats = floats;
+  form.divisor = DecimalDenominator(looked, floats);
+  constexpr uint64_t kPlain = 1000;  // Hardly anything simpler is to be found.
+  if (form.divisor == 0 || form.divisor > kPlain) {
+    const uint64_t common = CommonDenominator(looked, floats);
+    if (common != 0 && (form.divisor == 0 || common < form.divisor)) form.divisor = common;
+  }
+  if (form.divisor == 0) return std::nullopt;
+  for (const double value : values) {
+    int64_t n = 0;
+    const auto steps = Steps(value, static_cast<double>(form.divisor), floats, &n);
+    if (steps && *steps != 0) form.near = true;
+  }
+  return form;
+}
+
+std::optional<Quotients> Quotients::Of(std::span<const double> values, const QuotientForm& form) {
+  Quotients result;
+  result.integers.resize(values.size());
+  if (form.near) result.steps.resize(values.size());
+  const auto divisor = static_cast<double>(form.divisor);
+  int64_t previous = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    int64_t n = 0;
+    const auto steps = Steps(values[i], divisor, form.floats, &n);
+    if (steps && (form.near || *steps == 0)) {
+      previous = n;
+      if (form.near) result.steps[i] = *steps;
+    } else {
+      result.exceptions.push_back(static_cast<int64_t>(i));
+      if (result.exceptions.size() > values.size() / 4) return std::nullopt;
+    }
+    result.integers[i] = previous;
+  }
+  return result;
+}
+
+}  // namespace tacho::storage
