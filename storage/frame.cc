@@ -28,6 +28,10 @@ std::string EncodeTimeColumn(uint32_t attempt, std::span<const int64_t> times,
   column.clear();
   ColumnCodec::EncodeIntegers(steps, &column);
   PutString(column, &out);
+  if (!steps.empty()) {
+    PutVarint(ZigZag(steps.front()), &out);
+    PutVarint(ZigZag(steps.back()), &out);
+  }
   return out;
 }
 
@@ -176,6 +180,10 @@ absl::StatusOr<TimeColumn> DecodeTimeColumn(absl::string_view bytes) {
   column.attempt = static_cast<uint32_t>(in.Varint());
   const absl::string_view times = in.String();
   const absl::string_view steps = in.String();
+  if (!steps.empty()) {
+    in.Varint();
+    in.Varint();
+  }
   if (!in.AtEnd() || rows == 0 || rows > kMaxRows) {
     return absl::DataLossError("a time column is damaged");
   }
@@ -189,6 +197,23 @@ absl::StatusOr<TimeColumn> DecodeTimeColumn(absl::string_view bytes) {
   }
   if (!status.ok()) return status;
   return column;
+}
+
+absl::StatusOr<TimeColumnEnds> DecodeTimeColumnEnds(absl::string_view bytes) {
+  ByteReader in(bytes);
+  TimeColumnEnds ends;
+  const uint64_t rows = in.Varint();
+  ends.rows = static_cast<uint32_t>(rows);
+  ends.attempt = static_cast<uint32_t>(in.Varint());
+  in.String();
+  if (!in.String().empty()) {
+    ends.first_step = UnZigZag(in.Varint());
+    ends.last_step = UnZigZag(in.Varint());
+  }
+  if (!in.AtEnd() || rows == 0 || rows > kMaxRows) {
+    return absl::DataLossError("a time column is damaged");
+  }
+  return ends;
 }
 
 absl::StatusOr<uint32_t> DecodeTimeColumnRows(absl::string_view bytes) {

@@ -2,7 +2,8 @@
 // column for each series that has a value in it. Its rows ascend strictly in (time, step).
 //
 // time column    varint rows · varint attempt · varint length · integer column of the times ·
-//                varint length · integer column of the steps (length 0: no steps)
+//                varint length · integer column of the steps (length 0: no steps) ·
+//                if there are steps: zig-zag varint first step · zig-zag varint last step
 // value column   varint layout · varint rows · varint span · statistics (see column_stats.h) ·
 //                encoded values, to the end
 // span           last time minus first, in units of 10^(3u) ns; its two lowest bits are u
@@ -79,6 +80,14 @@ struct TimeColumn {
 };
 //   DATA_LOSS  the bytes are no time column.
 absl::StatusOr<TimeColumn> DecodeTimeColumn(absl::string_view bytes);
+// What it says without decoding its columns.
+struct TimeColumnEnds {
+  uint32_t rows = 0;
+  uint32_t attempt = 0;
+  int64_t first_step = kNoStep;  // Of the first and of the last row.
+  int64_t last_step = kNoStep;
+};
+absl::StatusOr<TimeColumnEnds> DecodeTimeColumnEnds(absl::string_view bytes);
 // Only how many rows it has.
 absl::StatusOr<uint32_t> DecodeTimeColumnRows(absl::string_view bytes);
 

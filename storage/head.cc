@@ -1,6 +1,8 @@
 #include "storage/head.h"
 
 #include <algorithm>
+#include <bit>
+#include <tuple>
 #include <utility>
 
 namespace tacho::storage {
@@ -110,15 +112,15 @@ uint64_t Head::SealedUpTo() const {
   return position;
 }
 
+std::vector<Head::FramePtr> Head::FramesOf(const SeriesSource* source) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = sources_.find(source);
+  return found == sources_.end() ? std::vector<FramePtr>() : found->second;
+}
+
 std::vector<HeadColumn> Head::Capture(const Series& series) const {
-  std::vector<FramePtr> frames;
-  {
-    absl::ReaderMutexLock lock(&mutex_);
-    const auto found = sources_.find(series.source);
-    if (found != sources_.end()) frames = found->second;
-  }
   std::vector<HeadColumn> pieces;
-  for (const FramePtr& frame : frames) {
+  for (const FramePtr& frame : FramesOf(series.source)) {
     if (const auto column = frame->ColumnOf(series.id)) frame->Capture(*column, &pieces);
   }
   std::sort(pieces.begin(), pieces.end(),
@@ -126,13 +128,24 @@ std::vector<HeadColumn> Head::Capture(const Series& series) const {
   return pieces;
 }
 
-std::vector<Head::Piece> Head::CopySeries(const Series& series, int64_t begin_ns,
-                                          int64_t end_ns) const {
-  std::vector<Piece> pieces;
-  for (const HeadColumn& column : Capture(series)) {
-    pieces.push_back({column.position, column.Decode(begin_ns, end_ns)});
+std::optional<LatestSample> Head::Latest(const SeriesPtr& series) const {
+  std::optional<LatestSample> latest;
+  int64_t newest_ns = INT64_MIN;  // Of the rows of all layouts that have the series.
+  for (const FramePtr& frame : FramesOf(series->source)) {
+    const auto column = frame->ColumnOf(series->id);
+    if (!column) continue;
+    const LatestValues::Newest row = frame->NewestRow(*column);
+    newest_ns = std::max(newest_ns, row.time_ns);
+    if (std::bit_cast<uint64_t>(row.value) == kStaleMarkerBits) continue;
+    const uint32_t attempt = frame->layout()->attempt;
+    if (latest && std::tie(row.time_ns, attempt) < std::tie(latest->time_ns, latest->attempt)) {
+      continue;
+    }
+    latest = LatestSample{series, row.time_ns, row.step, attempt, row.value};
   }
-  return pieces;
+  // A row of that layout that came late may have had a value of a later time.
+  if (latest && latest->time_ns < newest_ns) return std::nullopt;
+  return latest;
 }
 
 void Head::VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const {

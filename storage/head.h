@@ -63,14 +63,9 @@ class Head {
   // position.
   std::vector<HeadColumn> Capture(const Series& series) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The same, decoded: open rows in the order in which they came.
-  struct Piece {
-    FramePosition position = 0;
-    SampleBlock samples;  // Stale markers included.
-  };
-  std::vector<Piece> CopySeries(const Series& series, int64_t begin_ns, int64_t end_ns) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
-
+  // The newest sample that rows since Open() have of a series, if that is beyond doubt: a row that
+  // came late may have one that is not looked for here. nullopt: read to know.
+  std::optional<LatestSample> Latest(const SeriesPtr& series) const ABSL_LOCKS_EXCLUDED(mutex_);
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -85,6 +80,7 @@ class Head {
  private:
   using FramePtr = std::shared_ptr<OpenFrame>;
   OpenFrame* FindOrAdd(const LayoutPtr& layout) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<FramePtr> FramesOf(const SeriesSource* source) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The frames that `wanted` says yes to.
   std::vector<FramePtr> Frames(const std::function<bool(const OpenFrame&)>& wanted) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -88,6 +88,16 @@ void LatestValues::DropUnusedStamps() {
   stamps_ = std::move(kept);
 }
 
+LatestValues::Newest LatestValues::NewestRow(size_t column) const {
+  Newest newest{newest_.time_ns, step_, std::bit_cast<double>(kStaleMarkerBits)};
+  if (empty()) return newest;
+  // A stamp of that time may be of an earlier row of the same time, which does as well.
+  if (stamp_of_.empty() || stamps_[stamp_of_[column]].time_ns == newest_.time_ns) {
+    newest.value = values_[column];
+  }
+  return newest;
+}
+
 LatestRow LatestValues::View(const LayoutPtr& layout) const {
   return {.layout = layout,
           .time_ns = newest_.time_ns,

@@ -21,6 +21,13 @@ class LatestValues {
   void Include(const RowsEntry& entry, absl::Time received);
 
   bool empty() const { return values_.empty(); }
+  // The newest row, and what it has of a column: the stale marker if nothing.
+  struct Newest {
+    int64_t time_ns = INT64_MIN;
+    int64_t step = kNoStep;
+    double value = 0;
+  };
+  Newest NewestRow(size_t column) const;
   // Valid until the next Include().
   LatestRow View(const LayoutPtr& layout) const;
 

@@ -225,6 +225,11 @@ void OpenFrame::Capture(uint32_t column, std::vector<HeadColumn>* out) const {
   }
 }
 
+LatestValues::Newest OpenFrame::NewestRow(uint32_t column) const {
+  absl::MutexLock lock(&mutex_);
+  return latest_.NewestRow(column);
+}
+
 void OpenFrame::VisitLatest(const std::function<void(const LatestRow&)>& visit) const {
   absl::MutexLock lock(&mutex_);
   if (!latest_.empty()) visit(latest_.View(layout_));

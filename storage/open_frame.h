@@ -86,6 +86,7 @@ class OpenFrame {
   // Adds what is held of a column: one piece for what is being sealed and one for what came later.
   void Capture(uint32_t column, std::vector<HeadColumn>* out) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  LatestValues::Newest NewestRow(uint32_t column) const ABSL_LOCKS_EXCLUDED(mutex_);
   void VisitLatest(const std::function<void(const LatestRow&)>& visit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -84,6 +84,8 @@ class DurableStore final : public Store {
   uint64_t PositionsToSeal() const;
   // RESOURCE_EXHAUSTED if sealing is so far behind that no rows may come.
   absl::Status CheckRoom() const;
+  // What has been stored of a job so far is not in the head.
+  void HeadForgets(JobId job);
   // Runs `work` on the committer's thread, between commits, and waits for it.
   absl::Status OnCommitter(std::function<absl::Status(rocksdb::WriteBatch*)> work);
   void RemoveJob(JobId job, rocksdb::WriteBatch* write);
@@ -101,6 +103,8 @@ class DurableStore final : public Store {
   Sealer sealer_;
   std::atomic<uint64_t> next_event_ = 1;
   std::atomic<uint64_t> partitions_dropped_ = 0;
+  // Rows up to this time may have come that the head knows nothing of.
+  std::atomic<int64_t> head_knows_after_ns_ = INT64_MIN;
   // Of the journal, for others than the committer's thread.
   std::atomic<uint64_t> journal_begin_ = 0;
   std::atomic<uint64_t> journal_end_ = 0;
@@ -195,6 +199,13 @@ absl::Status DurableStore::ReplayJournal() {
   });
 }
 
+void DurableStore::HeadForgets(JobId job) {
+  const int64_t last_ns = jobs_.Summarise(job).extent.last_time_ns;
+  int64_t known = head_knows_after_ns_;
+  while (last_ns > known && !head_knows_after_ns_.compare_exchange_weak(known, last_ns)) {
+  }
+}
+
 absl::Status DurableStore::Recover() {
   const auto at = [this](absl::string_view point) -> std::function<absl::Status()> {
     return [this, point] {
@@ -207,6 +218,10 @@ absl::Status DurableStore::Recover() {
       std::function<absl::Status()>([this] { return journal_.Recover(); }),
       std::function<absl::Status()>([this] { return index_.Load(); }),
       std::function<absl::Status()>([this] { return jobs_.Load(); }),
+      std::function<absl::Status()>([this] {
+        for (const auto& [job, name] : index_.Jobs()) HeadForgets(job);
+        return absl::OkStatus();
+      }),
       at(crash_point::kOpenIndex),
       std::function<absl::Status()>([this] { return committer_.Recover(); }),
       at(crash_point::kOpenSequences),
@@ -361,7 +376,7 @@ std::optional<JobDetail> DurableStore::FindJob(absl::string_view job) const {
 std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {
   StoredView::OpenRows open_rows;
   for (const SeriesPtr& one : series) {
-    auto pieces = head_.CopySeries(*one, INT64_MIN, INT64_MAX);
+    auto pieces = head_.Capture(*one);
     if (!pieces.empty()) open_rows[one->id] = std::move(pieces);
   }
   return std::make_unique<StoredView>(database_->db.get(),
@@ -370,6 +385,9 @@ std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) 
 }
 
 absl::StatusOr<std::optional<LatestSample>> DurableStore::Latest(const SeriesPtr& series) const {
+  if (auto latest = head_.Latest(series); latest && latest->time_ns > head_knows_after_ns_) {
+    return latest;
+  }
   const std::optional<int64_t> newest = jobs_.LastTime(*series);
   if (!newest) return std::optional<LatestSample>();
   // Most series have a value near their task's newest row; those that do not are read further back.

@@ -35,8 +35,8 @@ void StoredSeriesReader::OpenRuns() {
   if (std::exchange(opened_, true)) return;
   const auto* pieces = view_->FindOpenRows(series_->id);
   if (pieces == nullptr) return;
-  for (const Head::Piece& piece : *pieces) {
-    SampleRun run(piece.position, piece.samples, options_);
+  for (const HeadColumn& piece : *pieces) {
+    SampleRun run(piece.position, piece.Decode(options_.begin_ns, options_.end_ns), options_);
     if (!run.empty()) runs_.push_back(std::move(run));
   }
 }
@@ -95,8 +95,7 @@ absl::StatusOr<SampleRun> StoredSeriesReader::Decode(const Column& column) const
   };
   const auto header = DecodeValueColumnHeader(key.first_time_ns, column.bytes);
   if (!header.ok()) return header.status();
-  const auto times = view_->FindTimeColumn(column.partition, key.job, header->layout,
-                                           key.first_time_ns, key.position);
+  const auto times = view_->FindTimeColumn(column.partition, header->layout, key);
   if (!times.ok()) return times.status();
   const TimeColumn& time = **times;
   if (time.times.size() != header->rows) {
@@ -143,16 +142,15 @@ absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::Summarise(
   if (stats.count != header->rows || stats.non_finite > 0 || !std::isfinite(stats.sum)) {
     return std::nullopt;
   }
-  const auto times = view_->FindTimeColumn(column.partition, key.job, header->layout,
-                                           key.first_time_ns, key.position);
-  if (!times.ok()) return times.status();
-  if (options_.attempt && (*times)->attempt != *options_.attempt) return std::nullopt;
+  const auto ends = view_->FindTimeColumnEnds(column.partition, header->layout, key);
+  if (!ends.ok()) return ends.status();
+  if (options_.attempt && ends->attempt != *options_.attempt) return std::nullopt;
   SampleSummary summary;
-  summary.attempt = (*times)->attempt;
+  summary.attempt = ends->attempt;
   summary.first_time_ns = key.first_time_ns;
   summary.last_time_ns = column.last_time_ns;
-  summary.first_step = (*times)->steps.front();
-  summary.last_step = (*times)->steps.back();
+  summary.first_step = ends->first_step;
+  summary.last_step = ends->last_step;
   summary.first = stats.first;
   summary.last = stats.last;
   summary.count = stats.count;

@@ -1,5 +1,6 @@
 #include "storage/stored_view.h"
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
 #include "storage/keys.h"
@@ -31,7 +32,7 @@ std::unique_ptr<SeriesReader> StoredView::Read(const SeriesPtr& series,
   return std::make_unique<StoredSeriesReader>(this, series, options);
 }
 
-const std::vector<Head::Piece>* StoredView::FindOpenRows(SeriesId series) const {
+const std::vector<HeadColumn>* StoredView::FindOpenRows(SeriesId series) const {
   const auto found = open_rows_.find(series);
   return found == open_rows_.end() ? nullptr : &found->second;
 }
@@ -48,33 +49,52 @@ void StoredView::ReturnIterator(size_t partition, std::unique_ptr<rocksdb::Itera
   iterators_[partition] = std::move(it);
 }
 
-absl::StatusOr<std::shared_ptr<const TimeColumn>> StoredView::FindTimeColumn(
-    size_t partition, JobId job, LayoutId layout, int64_t first_time_ns, FramePosition position) {
-  // The first time names the day, so keys of two partitions differ.
-  std::string key = TimeColumnKey(job, layout, first_time_ns, position);
-  if (const auto found = time_columns_.find(key); found != time_columns_.end()) {
-    return found->second;
-  }
+absl::StatusOr<rocksdb::PinnableSlice> StoredView::ReadTimeColumn(size_t partition,
+                                                                  const std::string& key) {
   rocksdb::ReadOptions read;
   read.snapshot = snapshot_;
   rocksdb::PinnableSlice bytes;
   const rocksdb::Status status = db_->Get(read, partitions_[partition]->handle(), key, &bytes);
-  const auto frame = [&] {
-    return absl::StrCat("layout ", layout, ", frame at ", first_time_ns, " ns");
-  };
-  if (status.IsNotFound()) return absl::DataLossError(frame() + ": no time column");
+  if (status.IsNotFound()) {
+    return absl::DataLossError(absl::StrCat("the time column ", absl::BytesToHexString(key), " of ",
+                                            PartitionName(partitions_[partition]->day()),
+                                            " is missing"));
+  }
   if (!status.ok()) return FromRocksDb(status, "read a time column");
-  auto decoded = DecodeTimeColumn(View(bytes));
-  if (!decoded.ok())
-    return absl::DataLossError(absl::StrCat(frame(), ": ", decoded.status().message()));
-  auto column = std::make_shared<const TimeColumn>(*std::move(decoded));
+  return bytes;
+}
+
+absl::StatusOr<TimeColumnEnds> StoredView::FindTimeColumnEnds(size_t partition, LayoutId layout,
+                                                              const ValueColumnKey& key) {
+  const auto bytes =
+      ReadTimeColumn(partition, TimeColumnKey(key.job, layout, key.first_time_ns, key.position));
+  if (!bytes.ok()) return bytes.status();
+  return DecodeTimeColumnEnds(View(*bytes));
+}
+
+absl::StatusOr<std::shared_ptr<const TimeColumn>> StoredView::FindTimeColumn(
+    size_t partition, LayoutId layout, const ValueColumnKey& column) {
+  // The first time names the day, so keys of two partitions differ.
+  std::string key = TimeColumnKey(column.job, layout, column.first_time_ns, column.position);
+  if (const auto found = time_columns_.find(key); found != time_columns_.end()) {
+    return found->second;
+  }
+  const auto bytes = ReadTimeColumn(partition, key);
+  if (!bytes.ok()) return bytes.status();
+  auto decoded = DecodeTimeColumn(View(*bytes));
+  if (!decoded.ok()) {
+    return absl::DataLossError(absl::StrCat("the time column ", absl::BytesToHexString(key), " of ",
+                                            PartitionName(partitions_[partition]->day()), ": ",
+                                            decoded.status().message()));
+  }
+  auto times = std::make_shared<const TimeColumn>(*std::move(decoded));
   if (time_columns_in_order_.size() == kTimeColumnsKept) {
     time_columns_.erase(time_columns_in_order_.front());
     time_columns_in_order_.pop_front();
   }
   time_columns_in_order_.push_back(key);
-  time_columns_[std::move(key)] = column;
-  return column;
+  time_columns_[std::move(key)] = times;
+  return times;
 }
 
 }  // namespace tacho::storage

@@ -11,8 +11,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "rocksdb/slice.h"
 #include "storage/frame.h"
-#include "storage/head.h"
+#include "storage/head_column.h"
 #include "storage/partitions.h"
 #include "storage/series_reader.h"
 
@@ -28,7 +29,7 @@ class StoredView final : public ReadView {
  public:
   // The open rows were captured before this call, so that rows sealed meanwhile are seen twice,
   // which merging undoes, not never. `db` is not owned and must outlive the view.
-  using OpenRows = absl::flat_hash_map<SeriesId, std::vector<Head::Piece>>;
+  using OpenRows = absl::flat_hash_map<SeriesId, std::vector<HeadColumn>>;
   StoredView(rocksdb::DB* db, std::vector<PartitionPtr> partitions, OpenRows open_rows);
   ~StoredView() override;
 
@@ -38,18 +39,23 @@ class StoredView final : public ReadView {
 
   const std::vector<PartitionPtr>& partitions() const { return partitions_; }  // Ascending.
   // Open rows of a series; nullptr if it has none.
-  const std::vector<Head::Piece>* FindOpenRows(SeriesId series) const;
+  const std::vector<HeadColumn>* FindOpenRows(SeriesId series) const;
   // An iterator over a partition, to be given back: seeking one again is cheaper than making one.
   std::unique_ptr<rocksdb::Iterator> BorrowIterator(size_t partition);
   void ReturnIterator(size_t partition, std::unique_ptr<rocksdb::Iterator> it);
-  // The time column of a frame.
+  // The time column of the frame of a value column.
   //   DATA_LOSS  there is none, or it is damaged.
-  absl::StatusOr<std::shared_ptr<const TimeColumn>> FindTimeColumn(size_t partition, JobId job,
+  absl::StatusOr<std::shared_ptr<const TimeColumn>> FindTimeColumn(size_t partition,
                                                                    LayoutId layout,
-                                                                   int64_t first_time_ns,
-                                                                   FramePosition position);
+                                                                   const ValueColumnKey& key);
+  // What the time column says without being decoded.
+  absl::StatusOr<TimeColumnEnds> FindTimeColumnEnds(size_t partition, LayoutId layout,
+                                                    const ValueColumnKey& key);
 
  private:
+  // Reads the time column under a key.
+  absl::StatusOr<rocksdb::PinnableSlice> ReadTimeColumn(size_t partition, const std::string& key);
+
   rocksdb::DB* const db_;
   const std::vector<PartitionPtr> partitions_;
   const OpenRows open_rows_;

@@ -73,6 +73,7 @@ void FuzzRecords(absl::string_view bytes) {
   }
   if (const auto key = ValueColumnKey::Decode(bytes)) Expect(key->Encode() == bytes);
   static_cast<void>(DecodeTimeColumnRows(bytes));
+  static_cast<void>(DecodeTimeColumnEnds(bytes));
   if (const auto header = DecodeValueColumnHeader(0, bytes); header.ok()) FuzzStats(*header);
 }
 

@@ -63,12 +63,12 @@ class HeadTest : public testing::Test {
   static SampleBlock All(const Head& head, const Series& series, int64_t begin = INT64_MIN,
                          int64_t end = INT64_MAX) {
     SampleBlock all;
-    for (const Head::Piece& piece : head.CopySeries(series, begin, end)) {
-      all.times.insert(all.times.end(), piece.samples.times.begin(), piece.samples.times.end());
-      all.steps.insert(all.steps.end(), piece.samples.steps.begin(), piece.samples.steps.end());
-      all.attempts.insert(all.attempts.end(), piece.samples.attempts.begin(),
-                          piece.samples.attempts.end());
-      all.values.insert(all.values.end(), piece.samples.values.begin(), piece.samples.values.end());
+    for (const HeadColumn& piece : head.Capture(series)) {
+      const SampleBlock samples = piece.Decode(begin, end);
+      all.times.insert(all.times.end(), samples.times.begin(), samples.times.end());
+      all.steps.insert(all.steps.end(), samples.steps.begin(), samples.steps.end());
+      all.attempts.insert(all.attempts.end(), samples.attempts.begin(), samples.attempts.end());
+      all.values.insert(all.values.end(), samples.values.begin(), samples.values.end());
     }
     return all;
   }

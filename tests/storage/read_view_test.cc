@@ -266,6 +266,17 @@ TEST_F(ReadViewTest, ARefusedSummaryLeavesTheSamplesToBeRead) {
   EXPECT_FALSE(*reader->NextSummary([](const SampleSummary&) { return true; }, &summary));
 }
 
+TEST_F(ReadViewTest, RowsOfOneFrameWithTheSameTimeAreNotCountedTwiceInASummary) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  const int64_t time = kBegin + kSecond;
+  ASSERT_TRUE(Append(layout, {time, time, time + 1}, {1, 1, 1}, {100, 1, 2}).ok());
+  ASSERT_TRUE(store_->Seal().ok());
+  const SeriesPtr loss = Find("job", "loss");
+  const SampleBlock all = ReadAll(loss);
+  EXPECT_THAT(all.values, ElementsAre(1, 2));
+  EXPECT_EQ(ReadCoarsely(store_->Read(loss, {}).get(), all).first, 2u);
+}
+
 TEST_F(ReadViewTest, AnEmptyRangeHasNothing) {
   const LayoutPtr layout = Register(Definition("job", {"loss"}));
   AppendSeconds(layout, {1}, {1});

@@ -348,5 +348,37 @@ TEST_F(StoreTest, RetentionDropsWholeDaysAndJobsThatEndedBeforeThem) {
   EXPECT_THAT(ReadAll(Find("old", "loss")).values, ElementsAre(2));
 }
 
+TEST_F(StoreTest, LatestIsTheSameFromMemoryAndFromColumns) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  LayoutPtr layout = Register(Definition("job", {"loss", "eval"}));
+  const auto expect = [&](const std::string& metric, double value, int64_t step) {
+    const auto latest = store_->Latest(Find("job", metric));
+    ASSERT_TRUE(latest.ok()) << latest.status();
+    ASSERT_TRUE(latest->has_value()) << metric;
+    EXPECT_EQ((*latest)->value, value) << metric;
+    EXPECT_EQ((*latest)->step, step) << metric;
+  };
+  ASSERT_TRUE(Append(layout, {10 * kSecond, 20 * kSecond}, {1, 2}, {1, 100, 2, stale}).ok());
+  expect("loss", 2, 2);
+  expect("eval", 100, 1);
+  ASSERT_TRUE(Append(layout, {15 * kSecond}, {7}, {7, 700}).ok()) << "late";
+  expect("loss", 2, 2);
+  expect("eval", 700, 7);
+  Reopen();
+  layout = Register(Definition("job", {"loss", "eval"}));
+  expect("loss", 2, 2);
+  expect("eval", 700, 7);
+  ASSERT_TRUE(Append(layout, {12 * kSecond}, {8}, {8, 800}).ok()) << "older than what is stored";
+  expect("loss", 2, 2);
+  expect("eval", 700, 7);
+  const LayoutPtr second = Register(Definition("job", {"loss"}, 0, 1));
+  ASSERT_TRUE(Append(second, {20 * kSecond}, {2}, {22}).ok());
+  expect("loss", 22, 2);
+  ASSERT_TRUE(Append(layout, {30 * kSecond}, {9}, {stale, 900}).ok());
+  expect("loss", 22, 2);
+  expect("eval", 900, 9);
+}
+
 }  // namespace
 }  // namespace tacho::storage
