@@ -58,7 +58,11 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
   if (auto s = collector->StartGrpc(); !s.ok()) return s;
   if (auto s = collector->StartHttp(); !s.ok()) return s;
   collector->readiness_.SetReady();
-  collector->grpc_->GetHealthCheckService()->SetServingStatus(true);
+  {
+    absl::MutexLock lock(&collector->health_mutex_);
+    collector->health_ = collector->grpc_->GetHealthCheckService();
+  }
+  collector->TellHealth();
   return collector;
 }
 
@@ -76,10 +80,8 @@ absl::Status Collector::OpenStore() {
   options.now = world_.now;
   options.env = world_.env;
   options.log = world_.log;
-  options.on_failure = [this](const absl::Status& failure) {
-    readiness_.SetNotReady(std::string(failure.message()));
-    Log(absl::StrCat("nothing more is stored, queries are still answered: ", failure.message(),
-                     "; free the disk and restart the collector"));
+  options.on_disk = [this](storage::DiskState state, const absl::Status& why) {
+    OnDisk(state, why);
   };
   auto store = storage::Store::Open(std::move(options));
   if (!store.ok()) {
@@ -88,6 +90,26 @@ absl::Status Collector::OpenStore() {
   }
   store_ = *std::move(store);
   return absl::OkStatus();
+}
+
+void Collector::OnDisk(storage::DiskState state, const absl::Status& why) {
+  readiness_.SetHeldBy(std::string(why.message()));
+  TellHealth();
+  switch (state) {
+    case storage::DiskState::kWritable:
+      return Log("the disk takes writes again: storing goes on");
+    case storage::DiskState::kRefusing:
+      return Log(absl::StrCat("nothing is stored until the disk has room, queries are answered: ",
+                              why.message()));
+    case storage::DiskState::kFailed:
+      Log(absl::StrCat("nothing more is stored by this process: ", why.message()));
+      if (world_.on_disk_failed) world_.on_disk_failed();
+  }
+}
+
+void Collector::TellHealth() {
+  absl::MutexLock lock(&health_mutex_);
+  if (health_ != nullptr) health_->SetServingStatus(readiness_.WhyNotReady().empty());
 }
 
 void Collector::MakeServices() {
@@ -146,6 +168,10 @@ absl::Status Collector::Drain() {
 }
 
 void Collector::StopGrpc() {
+  {
+    absl::MutexLock lock(&health_mutex_);
+    health_ = nullptr;
+  }
   grpc_->GetHealthCheckService()->SetServingStatus(false);
   const absl::Time deadline = absl::Now() + world_.drain_timeout;
   if (!ingest_->Drain(deadline)) {

@@ -7,10 +7,13 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "prometheus/registry.h"
 #include "server/http/http_server.h"
@@ -29,6 +32,9 @@ struct CollectorWorld {
   // One line of progress or trouble; may be null. Called from any thread.
   std::function<void(absl::string_view)> log;
   rocksdb::Env* env = nullptr;  // Not owned. nullptr is the real file system.
+  // The disk has failed: the collector is to be drained and the process to end, for its supervisor
+  // to start it again. May be null. Called from any thread: return at once.
+  std::function<void()> on_disk_failed;
   // How long Drain() waits for streams and calls before it cuts them off.
   absl::Duration drain_timeout = absl::Seconds(15);
 };
@@ -56,6 +62,8 @@ class Collector {
 
   absl::Status OpenStore();
   void MakeServices();
+  void OnDisk(storage::DiskState state, const absl::Status& why);
+  void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
   absl::Status StartGrpc();
   absl::Status StartHttp();
   void StopGrpc();
@@ -65,6 +73,9 @@ class Collector {
   const CollectorWorld world_;
   const std::shared_ptr<prometheus::Registry> registry_;
   Readiness readiness_;
+  absl::Mutex health_mutex_;
+  // Of grpc_ while it serves.
+  grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(health_mutex_) = nullptr;
   int grpc_port_ = 0;
   bool drained_ = false;
   // In the order in which they are built.

@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <fstream>
 #include <initializer_list>
@@ -99,6 +100,11 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
 
   CollectorWorld world;
   world.log = [](absl::string_view text) { spdlog::info("{}", std::string(text)); };
+  std::atomic<bool> disk_failed = false;
+  world.on_disk_failed = [&disk_failed] {
+    disk_failed = true;
+    ::kill(::getpid(), SIGTERM);
+  };
   auto collector = Collector::Start(config, std::move(world));
   if (!collector.ok()) {
     spdlog::error("cannot start: {}", collector.status().ToString());
@@ -120,9 +126,15 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
   const int signal = AwaitEnd(signals);
   const sigset_t ending = SignalSet({SIGTERM, SIGINT});
   pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);  // The next one ends the process at once.
-  spdlog::info("{}: draining", signal == SIGINT ? "SIGINT" : "SIGTERM");
+  spdlog::info("{}: draining", disk_failed        ? "the disk failed"
+                               : signal == SIGINT ? "SIGINT"
+                                                  : "SIGTERM");
   if (const absl::Status drained = (*collector)->Drain(); !drained.ok()) {
     spdlog::error("not closed cleanly: {}", drained.ToString());
+    return kExitFailure;
+  }
+  if (disk_failed) {
+    spdlog::error("the disk failed: exiting, to read it anew when started again");
     return kExitFailure;
   }
   spdlog::info("closed cleanly");

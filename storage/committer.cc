@@ -23,6 +23,11 @@ constexpr uint64_t kRequestOverhead = 256;
 // the set, and every write of it, as large as it likes.
 constexpr size_t kMaxAheadRanges = 1024;
 
+// How often trouble is looked for that RocksDB has in the background, and whether it has passed.
+constexpr absl::Duration kLook = absl::Seconds(1);
+constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
+constexpr absl::Duration kLastRetry = absl::Seconds(5);
+
 uint64_t WeightOf(const Committer::Request& request) {
   return request.entry.size() + kRequestOverhead;
 }
@@ -74,8 +79,8 @@ void Committer::Enqueue(Request request) {
   absl::Status refusal;
   {
     absl::MutexLock lock(&mutex_);
-    if (!failed_.ok()) {
-      refusal = failed_;
+    if (!refusal_.ok()) {
+      refusal = refusal_;
     } else if (stopping_) {
       refusal = absl::UnavailableError("the store is closing");
     } else if (!request.upkeep && queued_bytes_ > 0 &&
@@ -99,9 +104,9 @@ bool Committer::Take(absl::Time earliest, std::vector<Request>* group) {
     return !queue_.empty() || stopping_;
   };
   mutex_.AwaitWithDeadline(absl::Condition(&pressing), earliest);
-  mutex_.Await(absl::Condition(&due));
+  mutex_.AwaitWithTimeout(absl::Condition(&due), kLook);
   group->swap(queue_);
-  return !group->empty();
+  return !group->empty() || !stopping_;
 }
 
 void Committer::Run() {
@@ -109,13 +114,16 @@ void Committer::Run() {
   std::vector<Request> group;
   absl::Time begun = absl::InfinitePast();
   while (Take(begun + spacing_, &group)) {
-    begun = absl::Now();
-    Commit(&group);
+    if (!group.empty()) begun = absl::Now();
+    if (!group.empty()) Commit(&group);
     uint64_t weight = 0;
     for (const Request& request : group) weight += WeightOf(request);
     group.clear();
-    absl::MutexLock lock(&mutex_);
-    queued_bytes_ -= weight;
+    {
+      absl::MutexLock lock(&mutex_);
+      queued_bytes_ -= weight;
+    }
+    if (!failed_ && !parts_.disk->trouble().ok()) SitOutTrouble();
   }
 }
 
@@ -207,21 +215,16 @@ void Committer::Commit(std::vector<Request>* group) {
   if (staged.anything) {
     Reach(parts_.at_point, crash_point::kCommitStaged);
     const absl::Time begin = absl::Now();
+    DiskWatch::KeepResumable(parts_.db);
     rocksdb::WriteOptions synced;
     synced.sync = true;
     const rocksdb::Status status = parts_.db->Write(synced, &write);
     const absl::Duration took = absl::Now() - begin;
     if (!status.ok()) {
-      const absl::Status failure = absl::UnavailableError(
-          "the disk refused the journal: " + status.ToString() + "; the store must be reopened");
-      bool first = false;
-      {
-        absl::MutexLock lock(&mutex_);
-        first = failed_.ok();
-        failed_ = failure;
-      }
-      if (first && parts_.on_failure != nullptr) parts_.on_failure(failure);
-      for (const Request& request : *group) request.done(failure);
+      parts_.disk->Note(status);
+      Refuse(absl::UnavailableError("the disk refused the journal: " + status.ToString()));
+      const absl::Status why = refusal();
+      for (const Request& request : *group) request.done(why);
       return;
     }
     const auto us = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Microseconds(took)));
@@ -235,6 +238,69 @@ void Committer::Commit(std::vector<Request>* group) {
   Apply(*group, staged);
   Reach(parts_.at_point, crash_point::kCommitApplied);
   for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);
+}
+
+absl::Status Committer::refusal() const {
+  absl::MutexLock lock(&mutex_);
+  return refusal_;
+}
+
+void Committer::Refuse(const absl::Status& why) {
+  absl::MutexLock lock(&mutex_);
+  refusal_ = why;
+}
+
+bool Committer::TryResume() {
+  switch (parts_.disk->TryResume(parts_.db)) {
+    case DiskWatch::Outcome::kNotYet:
+      return false;
+    case DiskWatch::Outcome::kNever:
+      failed_ = true;
+      return false;
+    case DiskWatch::Outcome::kResumed:
+      break;
+  }
+  Reach(parts_.at_point, crash_point::kResumed);
+  // What was staged for refused writes is forgotten: the journal is what the database holds.
+  absl::Status status = parts_.journal->Recover();
+  if (status.ok() && parts_.before_resuming != nullptr) status = parts_.before_resuming();
+  if (!status.ok()) return false;
+  Reach(parts_.at_point, crash_point::kResumeKept);
+  return true;
+}
+
+void Committer::SitOutTrouble() {
+  const absl::Status trouble = parts_.disk->trouble();
+  if (!parts_.disk->blocks_writes()) {
+    // Compaction alone can wait while rows are still taken.
+    if (absl::Now() < next_resume_) return;
+    next_resume_ = absl::Now() + kLastRetry;
+    if (TryResume() || !failed_) return;
+  }
+  if (refusal().ok()) Refuse(trouble);
+  if (parts_.on_disk != nullptr) parts_.on_disk(DiskState::kRefusing, refusal());
+  for (absl::Duration pause = kFirstRetry;; pause = std::min(2 * pause, kLastRetry)) {
+    std::vector<Request> refused;
+    {
+      absl::MutexLock lock(&mutex_);
+      refused.swap(queue_);
+      for (const Request& request : refused) queued_bytes_ -= WeightOf(request);
+    }
+    const absl::Status why = refusal();
+    for (const Request& request : refused) request.done(why);
+    if (TryResume()) break;
+    absl::MutexLock lock(&mutex_);
+    if (failed_ || mutex_.AwaitWithTimeout(absl::Condition(&stopping_), pause)) break;
+  }
+  if (failed_) {
+    Refuse(absl::UnavailableError(absl::StrCat(
+        parts_.disk->trouble().message(), "; only opening the store again tells what is stored")));
+    if (parts_.on_disk != nullptr) parts_.on_disk(DiskState::kFailed, refusal());
+    return;
+  }
+  if (!parts_.disk->trouble().ok()) return;  // Stopped.
+  Refuse(absl::OkStatus());
+  if (parts_.on_disk != nullptr) parts_.on_disk(DiskState::kWritable, absl::OkStatus());
 }
 
 SequenceSet Committer::DurableSequences(absl::string_view agent_id, uint64_t generation) const {

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "storage/crash_point.h"
+#include "storage/disk_watch.h"
 #include "storage/event.h"
 #include "storage/head.h"
 #include "storage/job_table.h"
@@ -45,8 +46,12 @@ class Committer {
     Head* head = nullptr;
     JobTable* jobs = nullptr;
     std::function<absl::Time()> now;
-    std::function<void()> after_append;                   // Rows of a commit are in the head.
-    std::function<void(const absl::Status&)> on_failure;  // As StoreOptions::on_failure.
+    std::function<void()> after_append;  // Rows of a commit are in the head.
+    DiskWatch* disk = nullptr;
+    std::function<void(DiskState, const absl::Status&)> on_disk;  // As StoreOptions::on_disk.
+    // The disk takes writes again: writes what others kept meanwhile. Everything is refused until
+    // it returns OK.
+    std::function<absl::Status()> before_resuming;
     AtPoint at_point;
   };
   Committer(Parts parts, uint64_t queue_bytes, absl::Duration spacing);
@@ -71,6 +76,9 @@ class Committer {
   // Queues a request; a full queue calls its `done` with RESOURCE_EXHAUSTED at once.
   void Enqueue(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // OK, or why everything is refused now.
+  absl::Status refusal() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   void FillStats(StoreStats* stats) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -80,9 +88,14 @@ class Committer {
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for requests, but not before `earliest` unless the queue is half full; false when
-  // stopped.
+  // stopped. Returns without any now and then, and soon when the disk is in trouble.
   bool Take(absl::Time earliest, std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
   void Commit(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Refuses everything until the disk takes writes again, or for good.
+  void SitOutTrouble() ABSL_LOCKS_EXCLUDED(mutex_);
+  // One try; true if writing goes on.
+  bool TryResume() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Refuse(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the group adds to `write`; `results` has one status a request.
   struct Staged {
     OriginSets origins;                        // As they will be.
@@ -105,7 +118,9 @@ class Committer {
   std::vector<Request> queue_ ABSL_GUARDED_BY(mutex_);
   uint64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status failed_ ABSL_GUARDED_BY(mutex_);  // Once not OK, everything is refused with it.
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // While not OK, everything is refused with it.
+  bool failed_ = false;                           // For good. Committer's thread only, as the next.
+  absl::Time next_resume_ = absl::InfinitePast();  // When trouble in the background is looked at.
   OriginSets durable_ ABSL_GUARDED_BY(mutex_);
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

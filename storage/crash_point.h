@@ -40,6 +40,10 @@ inline constexpr char kSealWritten[] = "seal.written";  // Columns are written, 
 inline constexpr char kTrimBegin[] = "trim.begin";  // Rows are sealed, the journal has them too.
 inline constexpr char kTrimDone[] = "trim.done";
 
+// After a full disk, on the committer's thread.
+inline constexpr char kResumed[] = "resume.flushed";   // Memory is in tables, the torn log behind.
+inline constexpr char kResumeKept[] = "resume.ready";  // What was kept is written.
+
 // Days.
 inline constexpr char kPartitionCreate[] = "partition.create";    // Before a day is made.
 inline constexpr char kPartitionCreated[] = "partition.created";  // It is made, and empty.
@@ -54,11 +58,12 @@ inline constexpr char kCloseFlushed[] = "close.flushed";  // Memory is in tables
 inline constexpr char kCloseSettled[] = "close.settled";  // Before the database is closed.
 
 inline constexpr absl::string_view kAll[] = {
-    kOpenDatabase,  kOpenIndex,       kOpenSequences,    kOpenReplay,       kOpenReady,
-    kRegisterBegin, kRegisterEnd,     kCommitStaged,     kCommitWritten,    kCommitApplied,
-    kSealBegin,     kSealEncoded,     kSealWritten,      kTrimBegin,        kTrimDone,
-    kPartitionDrop, kPartitionCreate, kPartitionCreated, kPartitionDropped, kCloseBegin,
-    kCloseSealed,   kCloseStopped,    kCloseFlushed,     kCloseSettled};
+    kOpenDatabase,     kOpenIndex,   kOpenSequences, kOpenReplay,      kOpenReady,
+    kRegisterBegin,    kRegisterEnd, kCommitStaged,  kCommitWritten,   kCommitApplied,
+    kResumed,          kResumeKept,  kSealBegin,     kSealEncoded,     kSealWritten,
+    kTrimBegin,        kTrimDone,    kPartitionDrop, kPartitionCreate, kPartitionCreated,
+    kPartitionDropped, kCloseBegin,  kCloseSealed,   kCloseStopped,    kCloseFlushed,
+    kCloseSettled};
 
 }  // namespace crash_point
 }  // namespace tacho::storage

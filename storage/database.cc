@@ -96,6 +96,13 @@ rocksdb::DBOptions DbOptions(const StoreOptions& options) {
   db.wal_bytes_per_sync = 0;
   db.manual_wal_flush = false;
   db.track_and_verify_wals_in_manifest = true;
+  // One write goes to several column families. When the disk was full and memory is written out to
+  // leave a torn log behind, a crash in between must not find it done for some of them: the log
+  // would then be replayed for the others only.
+  db.atomic_flush = true;
+  // What is replayed at start is written into tables and synced anew: after a failed sync the log
+  // that can be read need not be what the disk has.
+  db.avoid_flush_during_recovery = false;
   return db;
 }
 
@@ -159,7 +166,9 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   if (absl::Status status = CreateDirectories(options); !status.ok()) return status;
   auto database = std::make_unique<Database>();
   database->cache = rocksdb::NewLRUCache(options.block_cache_bytes);
-  const rocksdb::DBOptions db_options = DbOptions(options);
+  database->disk = std::make_unique<DiskWatch>(options.path, options.env);
+  rocksdb::DBOptions db_options = DbOptions(options);
+  db_options.listeners.push_back(database->disk->listener());
 
   std::vector<std::string> names;
   // Fails if there is no database yet, and then also if it cannot be read, which Open() tells.

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "storage/disk_watch.h"
 #include "storage/partitions.h"
 #include "storage/store.h"
 
@@ -49,6 +50,7 @@ struct Database {
   // next start has no log to read and the disk holds no more than the data.
   absl::Status Settle();
 
+  std::unique_ptr<DiskWatch> disk;
   AtPoint at_point;
 
   // Disk, memtable, cache and compaction figures, over all column families.

@@ -71,7 +71,7 @@ bool SeriesOrder(const Series* a, const Series* b) {
 }  // namespace
 
 SeriesIndex::SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family, Limits limits)
-    : db_(db), column_family_(column_family), limits_(limits) {}
+    : db_(db), kept_(db), column_family_(column_family), limits_(limits) {}
 
 std::string SeriesIndex::EncodeNextIds() const {
   std::string out;
@@ -169,13 +169,10 @@ absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition
     registration.layout = LayoutPtr(job, layout);
     layouts_[layout->id] = registration.layout;
   }
-  if (write.Count() > 0) {
-    write.Put(column_family_, NextIdsKey(), EncodeNextIds());
-    // If the disk refuses, what was added above is in memory only. The database then refuses every
-    // later write too, rows of the layout included, so nothing can refer to what was not written.
-    const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), &write);
-    if (!status.ok()) return FromRocksDb(status, "register a layout");
-  }
+  if (write.Count() > 0) write.Put(column_family_, NextIdsKey(), EncodeNextIds());
+  // If the disk refuses, what was added above is in memory only: no layout is handed out before it
+  // is written, also if it was found in memory.
+  if (absl::Status s = kept_.Write(std::move(write), "register a layout"); !s.ok()) return s;
   if (!twice.ok()) return twice;
   return registration;
 }
@@ -184,11 +181,8 @@ absl::StatusOr<JobId> SeriesIndex::FindOrAddJob(absl::string_view job) {
   absl::MutexLock lock(&mutex_);
   rocksdb::WriteBatch write;
   const JobId id = FindOrAddCatalog(job, &write)->id();
-  if (write.Count() > 0) {
-    write.Put(column_family_, NextIdsKey(), EncodeNextIds());
-    const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), &write);
-    if (!status.ok()) return FromRocksDb(status, "register a job");
-  }
+  if (write.Count() > 0) write.Put(column_family_, NextIdsKey(), EncodeNextIds());
+  if (absl::Status s = kept_.Write(std::move(write), "register a job"); !s.ok()) return s;
   return id;
 }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "storage/job_catalog.h"
+#include "storage/kept_writes.h"
 #include "storage/matcher.h"
 #include "storage/series.h"
 #include "storage/store.h"
@@ -65,6 +66,11 @@ class SeriesIndex {
   std::vector<std::pair<JobId, std::string>> Jobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t SeriesCount(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Writes what the disk refused before, if anything; UNAVAILABLE if it refuses again.
+  absl::Status WriteKept() {
+    return kept_.Write(rocksdb::WriteBatch(), "register what was refused before");
+  }
+
   // Forgets a job, and adds the removal of its records to a write that the caller makes.
   void RemoveJob(JobId job, rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -94,6 +100,7 @@ class SeriesIndex {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   rocksdb::DB* const db_;
+  KeptWrites kept_;  // Of what is in memory already.
   rocksdb::ColumnFamilyHandle* const column_family_;
   const Limits limits_;
 

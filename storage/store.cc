@@ -13,6 +13,7 @@
 #include "storage/head.h"
 #include "storage/job_table.h"
 #include "storage/journal.h"
+#include "storage/kept_writes.h"
 #include "storage/keys.h"
 #include "storage/rocksdb_status.h"
 #include "storage/rows_entry.h"
@@ -40,6 +41,7 @@ class DurableStore final : public Store {
 
   absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) override {
     Reach(options_.at_point, crash_point::kRegisterBegin);
+    if (absl::Status refusal = committer_.refusal(); !refusal.ok()) return refusal;
     auto registration = index_.Register(definition);
     Reach(options_.at_point, crash_point::kRegisterEnd);
     return registration;
@@ -99,6 +101,7 @@ class DurableStore final : public Store {
   SeriesIndex index_;
   Head head_;
   JobTable jobs_;
+  KeptWrites kept_;  // Removals, which memory has forgotten already.
   Committer committer_;
   Sealer sealer_;
   std::atomic<uint64_t> next_event_ = 1;
@@ -120,6 +123,7 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
       index_(database_->db.get(), database_->index,
              {options_.max_series, options_.max_series_per_job}),
       jobs_(database_->db.get(), database_->state),
+      kept_(database_->db.get()),
       committer_({.db = database_->db.get(),
                   .state = database_->state,
                   .events = database_->events,
@@ -129,7 +133,12 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                   .jobs = &jobs_,
                   .now = options_.now,
                   .after_append = [this] { NoteAppended(); },
-                  .on_failure = options_.on_failure,
+                  .disk = database_->disk.get(),
+                  .on_disk = options_.on_disk,
+                  .before_resuming = [this]() -> absl::Status {
+                    if (absl::Status kept = index_.WriteKept(); !kept.ok()) return kept;
+                    return kept_.Write(rocksdb::WriteBatch(), "remove what was to be removed");
+                  },
                   .at_point = options_.at_point},
                  options_.queue_bytes, options_.commit_spacing),
       sealer_(database_.get(), &head_, &jobs_,
@@ -485,19 +494,20 @@ absl::Status DurableStore::EnforceRetention() {
   partitions_dropped_ += *dropped;
   if (*dropped > 0) Log(absl::StrCat("retention: dropped ", *dropped, " days"));
   const int64_t kept_from_ns = DayOf(cutoff_ns) * kDayNs;
-  return OnCommitter([this, kept_from_ns](rocksdb::WriteBatch* write) {
+  return OnCommitter([this, kept_from_ns](rocksdb::WriteBatch*) {
+    rocksdb::WriteBatch removals;
     auto jobs = index_.Jobs();
     jobs.emplace_back(kNoJob, "");
     for (const auto& [id, name] : jobs) {
-      write->DeleteRange(database_->events, EventKey(id, INT64_MIN, 0),
-                         EventKey(id, kept_from_ns, 0));
+      removals.DeleteRange(database_->events, EventKey(id, INT64_MIN, 0),
+                           EventKey(id, kept_from_ns, 0));
       if (id == kNoJob) continue;
       const Extent extent = jobs_.Summarise(id).extent;
       // A job of which no row has come yet has only events or attributes: it stays.
       if (extent.first_time_ns > extent.last_time_ns) continue;
-      if (extent.last_time_ns < kept_from_ns) RemoveJob(id, write);
+      if (extent.last_time_ns < kept_from_ns) RemoveJob(id, &removals);
     }
-    return absl::OkStatus();
+    return kept_.Write(std::move(removals), "remove old jobs");
   });
 }
 

@@ -33,6 +33,15 @@ class Env;
 
 namespace tacho::storage {
 
+// Whether the disk takes what is to be stored. Reading goes on in every state.
+enum class DiskState {
+  kWritable,
+  kRefusing,  // It is full. Everything is refused with UNAVAILABLE; the store tries by itself, and
+              // goes on once there is room.
+  kFailed,  // Everything is refused until the store is opened again: a write or a sync has failed,
+            // and only reading the disk anew tells what it holds.
+};
+
 struct StoreOptions {
   std::string path;                                 // Directory; created if missing.
   absl::Duration retention = absl::Hours(24 * 90);  // Older days are dropped. Zero keeps all.
@@ -55,9 +64,8 @@ struct StoreOptions {
   std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
   rocksdb::Env* env = nullptr;                  // Not owned. nullptr is the real file system.
   std::function<void(absl::string_view)> log;   // One line of progress or trouble; may be null.
-  // Called once, on the committer thread, when the disk has refused the journal: from then on the
-  // store is read-only until it is reopened. May be null.
-  std::function<void(const absl::Status&)> on_failure;
+  // Called on the committer's thread when this changes; see DiskState. May be null.
+  std::function<void(DiskState, const absl::Status& why)> on_disk;
   AtPoint at_point;        // Tests end the process there; see crash_point.h.
   bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
 };
@@ -72,8 +80,8 @@ struct Origin {
 // How an Append*() ended. Called once, on the committer thread: return fast, take no lock that is
 // held while calling the store.
 //   OK           durable: on disk, synced, readable. Also for a repeat, which is not stored again.
-//   UNAVAILABLE  the disk refused; nothing is stored. Later calls fail as well until the store is
-//                reopened.
+//   UNAVAILABLE  the disk refused; nothing is stored. Retry later, see DiskState. After a restart
+//                the message may turn out to be durable all the same, whole.
 using AppendDone = std::function<void(const absl::Status&)>;
 
 // Figures for the collector's own metrics.

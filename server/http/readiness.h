@@ -16,12 +16,16 @@ class Readiness {
   // `reason` must not be empty: "draining".
   void SetNotReady(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Not ready while `reason` is not empty, whatever the two above say: the disk.
+  void SetHeldBy(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Empty if ready.
   std::string WhyNotReady() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   mutable absl::Mutex mutex_;
   std::string why_not_ ABSL_GUARDED_BY(mutex_) = "starting";
+  std::string held_by_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::server

@@ -303,29 +303,6 @@ TEST_F(StoreTest, AFullQueueRefusesAtOnceAndStoresNothing) {
   EXPECT_EQ(store_->Stats().batches_appended, stored);
 }
 
-TEST_F(StoreTest, ARefusedJournalIsToldOnceAndNothingIsAcknowledgedUntilReopened) {
-  ::tacho::testing::FaultyEnv faulty;
-  std::vector<absl::Status> told;
-  options_.env = &faulty;
-  options_.on_failure = [&](const absl::Status& failure) { told.push_back(failure); };
-  Reopen();
-  const LayoutPtr layout = Register(Definition("job", {"loss"}));
-  ASSERT_TRUE(Append(layout, {1}, {1}, {1}, {"agent", 1, 1}).ok());
-  faulty.RefuseWrites(true);
-  EXPECT_EQ(Append(layout, {2}, {2}, {2}, {"agent", 1, 2}).code(), absl::StatusCode::kUnavailable);
-  faulty.RefuseWrites(false);
-  EXPECT_EQ(Append(layout, {3}, {3}, {3}, {"agent", 1, 3}).code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(told, SizeIs(1));
-  EXPECT_THAT(ReadAll(Find("job", "loss")).values, ElementsAre(1)) << "reading goes on";
-  store_.reset();
-  Reopen();
-  EXPECT_EQ(store_->DurableSequences("agent", 1).watermark(), 1u);
-  const LayoutPtr again = Register(Definition("job", {"loss"}));
-  EXPECT_TRUE(Append(again, {2}, {2}, {2}, {"agent", 1, 2}).ok());
-  EXPECT_THAT(ReadAll(Find("job", "loss")).values, ElementsAre(1, 2));
-  store_.reset();
-}
-
 TEST_F(StoreTest, RetentionDropsWholeDaysAndJobsThatEndedBeforeThem) {
   options_.retention = absl::Hours(48);
   Reopen();

@@ -1,0 +1,65 @@
+// Notices when RocksDB stops writing because the disk refused, and finds the way back without a
+// restart where there is one.
+//
+// A full disk is such a case: RocksDB holds everything that was acknowledged in memory, and once
+// there is room writes it into tables, after which the log with the refused write in it is no
+// longer read. A failed write or sync of any other kind is not: what the kernel still holds in
+// memory need not be what the disk has, so only opening the database again, which reads what is
+// there and syncs it anew, tells what was stored.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace rocksdb {
+class DB;
+class Env;
+class EventListener;
+class Status;
+}  // namespace rocksdb
+
+namespace tacho::storage {
+
+// Thread-safe, but TryResume() is for one thread at a time.
+class DiskWatch {
+ public:
+  // `env` is not owned; nullptr is the real file system.
+  DiskWatch(std::string path, rocksdb::Env* env);
+  ~DiskWatch();
+
+  // For DBOptions::listeners.
+  std::shared_ptr<rocksdb::EventListener> listener() const;
+
+  // What was refused; OK if nothing is amiss.
+  absl::Status trouble() const;
+  // Writes are refused too, not only work in the background.
+  bool blocks_writes() const;
+  // A write was refused with this status.
+  void Note(const rocksdb::Status& status);
+
+  enum class Outcome {
+    kResumed,  // Nothing is amiss any more.
+    kNotYet,   // The disk is still full.
+    kNever,    // The database must be opened again.
+  };
+  Outcome TryResume(rocksdb::DB* db);
+
+  // Call before a write: RocksDB can only turn its back on a log that a refused write has torn if
+  // something is in memory to be written out at that moment.
+  static void KeepResumable(rocksdb::DB* db);
+
+ private:
+  struct State;
+  class Listener;
+
+  // There is room for what is in memory and then some.
+  bool HasRoom(rocksdb::DB* db) const;
+
+  const std::string path_;
+  rocksdb::Env* const env_;
+  const std::shared_ptr<State> state_;  // Shared with the listener, which the database keeps.
+};
+
+}  // namespace tacho::storage
