@@ -93,7 +93,7 @@ absl::StatusOr<Contents> ReadContents(const storage::Store& store) {
     if (!all.ok()) return all.status();
     for (const storage::SeriesPtr& series : *all) {
       const std::string name =
-          absl::StrCat(job, "/", series->metric->name, "/", series->task.value_or(99));
+          absl::StrCat(job, "/", series->metric->name, "/", series->source->task.value_or(99));
       auto samples = ReadSeries(store, series, name);
       if (!samples.ok()) return samples.status();
       if (contents.series.contains(name)) {

@@ -1,0 +1,345 @@
+#include "tests/support/power_cut_env.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace tacho::testing {
+namespace {
+
+using rocksdb::Status;
+
+Status Dead() { return Status::IOError("no power"); }
+Status Missing(const std::string& name) { return Status::PathNotFound(name); }
+
+// "/a//b/" -> "/a/b".
+std::string Clean(const std::string& name) {
+  std::string out;
+  for (const char c : name) {
+    if (c != '/' || out.empty() || out.back() != '/') out.push_back(c);
+  }
+  if (out.size() > 1 && out.back() == '/') out.pop_back();
+  return out;
+}
+
+std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+class Lock : public rocksdb::FileLock {};
+
+}  // namespace
+
+class PowerCutEnv::Reader : public rocksdb::SequentialFile {
+ public:
+  Reader(PowerCutEnv* env, InodePtr inode) : env_(env), inode_(std::move(inode)) {}
+  Status Read(size_t size, rocksdb::Slice* result, char* scratch) override {
+    absl::MutexLock lock(&env_->mutex_);
+    const size_t got = std::min(size, inode_->data.size() - std::min(at_, inode_->data.size()));
+    if (got > 0) std::memcpy(scratch, inode_->data.data() + at_, got);
+    at_ += got;
+    *result = {scratch, got};
+    return Status::OK();
+  }
+  Status Skip(uint64_t size) override {
+    at_ += size;
+    return Status::OK();
+  }
+
+ private:
+  PowerCutEnv* const env_;
+  const InodePtr inode_;
+  size_t at_ = 0;
+};
+
+class PowerCutEnv::RandomReader : public rocksdb::RandomAccessFile {
+ public:
+  RandomReader(PowerCutEnv* env, InodePtr inode) : env_(env), inode_(std::move(inode)) {}
+  Status Read(uint64_t offset, size_t size, rocksdb::Slice* result, char* scratch) const override {
+    absl::MutexLock lock(&env_->mutex_);
+    const size_t at = std::min<size_t>(offset, inode_->data.size());
+    const size_t got = std::min(size, inode_->data.size() - at);
+    if (got > 0) std::memcpy(scratch, inode_->data.data() + at, got);
+    *result = {scratch, got};
+    return Status::OK();
+  }
+
+ private:
+  PowerCutEnv* const env_;
+  const InodePtr inode_;
+};
+
+class PowerCutEnv::Writer : public rocksdb::WritableFile {
+ public:
+  Writer(PowerCutEnv* env, InodePtr inode) : env_(env), inode_(std::move(inode)) {}
+  using rocksdb::WritableFile::Append;
+  Status Append(const rocksdb::Slice& data) override {
+    absl::MutexLock lock(&env_->mutex_);
+    // What is being written when the power goes may be there in part.
+    if (!env_->dead_) inode_->data.append(data.data(), data.size());
+    return env_->Live() ? Status::OK() : Dead();
+  }
+  Status Truncate(uint64_t size) override {
+    absl::MutexLock lock(&env_->mutex_);
+    if (!env_->Live()) return Dead();
+    inode_->data.resize(size);
+    inode_->synced = std::min<size_t>(inode_->synced, size);
+    return Status::OK();
+  }
+  Status Close() override { return Status::OK(); }
+  Status Flush() override { return Status::OK(); }
+  Status Sync() override {
+    absl::MutexLock lock(&env_->mutex_);
+    const auto apply = [this] { inode_->synced = inode_->data.size(); };
+    return env_->LiveSync(apply) ? Status::OK() : Dead();
+  }
+  bool IsSyncThreadSafe() const override { return true; }
+  uint64_t GetFileSize() override {
+    absl::MutexLock lock(&env_->mutex_);
+    return inode_->data.size();
+  }
+
+ private:
+  PowerCutEnv* const env_;
+  const InodePtr inode_;
+};
+
+class PowerCutEnv::Folder : public rocksdb::Directory {
+ public:
+  Folder(PowerCutEnv* env, std::string path) : env_(env), path_(std::move(path)) {}
+  Status Fsync() override {
+    absl::MutexLock lock(&env_->mutex_);
+    const auto apply = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
+      std::erase_if(env_->durable_,
+                    [this](const auto& entry) { return DirectoryOf(entry.first) == path_; });
+      for (const auto& [path, inode] : env_->live_) {
+        if (DirectoryOf(path) == path_) env_->durable_[path] = inode;
+      }
+    };
+    return env_->LiveSync(apply) ? Status::OK() : Dead();
+  }
+
+ private:
+  PowerCutEnv* const env_;
+  const std::string path_;
+};
+
+PowerCutEnv::PowerCutEnv(uint64_t seed) : EnvWrapper(rocksdb::Env::Default()), random_(seed) {}
+PowerCutEnv::~PowerCutEnv() = default;
+
+void PowerCutEnv::CutAtSync(uint64_t n, bool after) {
+  absl::MutexLock lock(&mutex_);
+  cut_at_sync_ = syncs_ + n;
+  cut_after_ = after;
+}
+
+void PowerCutEnv::CutAtOperation(uint64_t n) {
+  absl::MutexLock lock(&mutex_);
+  cut_at_operation_ = operations_ + n;
+}
+
+void PowerCutEnv::CutNow() {
+  absl::MutexLock lock(&mutex_);
+  if (!dead_) Cut();
+}
+
+bool PowerCutEnv::dead() const {
+  absl::MutexLock lock(&mutex_);
+  return dead_;
+}
+
+uint64_t PowerCutEnv::syncs() const {
+  absl::MutexLock lock(&mutex_);
+  return syncs_;
+}
+
+uint64_t PowerCutEnv::operations() const {
+  absl::MutexLock lock(&mutex_);
+  return operations_;
+}
+
+std::string PowerCutEnv::loss() const {
+  absl::MutexLock lock(&mutex_);
+  return loss_;
+}
+
+bool PowerCutEnv::Live() {
+  if (dead_) return false;
+  if (++operations_ == cut_at_operation_) Cut();
+  return !dead_;
+}
+
+template <typename Apply>
+bool PowerCutEnv::LiveSync(const Apply& apply) {
+  if (!Live()) return false;
+  const bool cut = ++syncs_ == cut_at_sync_;
+  if (cut && !cut_after_) Cut();
+  if (dead_) return false;
+  apply();
+  if (cut) Cut();
+  return !dead_;
+}
+
+void PowerCutEnv::Cut() {
+  dead_ = true;
+  const bool entries_reached_disk = random_() % 2 == 0;
+  enum {
+    kNothing,
+    kPart,
+    kAll,
+    kZeros
+  } const tail = static_cast<decltype(kNothing)>(random_() % 4);
+  constexpr const char* kTails[] = {"nothing", "a part", "all", "zeros"};
+  loss_ = std::string(entries_reached_disk ? "names are there" : "names are lost") + ", of data " +
+          kTails[tail];
+  left_.clear();
+  for (const auto& [path, inode] : entries_reached_disk ? live_ : durable_) {
+    const size_t unsynced = inode->data.size() - inode->synced;
+    auto left = std::make_shared<Inode>(*inode);
+    if (tail == kNothing) {
+      left->data.resize(inode->synced);
+    } else if (tail == kPart && unsynced > 0) {
+      left->data.resize(inode->synced + random_() % unsynced);
+    } else if (tail == kZeros) {
+      left->data.resize(inode->synced);
+      left->data.resize(inode->data.size(), '\0');
+    }
+    left->synced = left->data.size();
+    left_[path] = left;
+  }
+}
+
+void PowerCutEnv::Start() {
+  absl::MutexLock lock(&mutex_);
+  if (!dead_) Cut();
+  live_ = left_;
+  durable_ = live_;
+  dead_ = false;
+  syncs_ = operations_ = cut_at_sync_ = cut_at_operation_ = 0;
+}
+
+PowerCutEnv::InodePtr PowerCutEnv::Find(const std::string& name) const {
+  const auto found = live_.find(Clean(name));
+  return found == live_.end() ? nullptr : found->second;
+}
+
+Status PowerCutEnv::NewSequentialFile(const std::string& name,
+                                      std::unique_ptr<rocksdb::SequentialFile>* file,
+                                      const rocksdb::EnvOptions& /*options*/) {
+  absl::MutexLock lock(&mutex_);
+  const InodePtr inode = Find(name);
+  if (inode == nullptr) return Missing(name);
+  *file = std::make_unique<Reader>(this, inode);
+  return Status::OK();
+}
+
+Status PowerCutEnv::NewRandomAccessFile(const std::string& name,
+                                        std::unique_ptr<rocksdb::RandomAccessFile>* file,
+                                        const rocksdb::EnvOptions& /*options*/) {
+  absl::MutexLock lock(&mutex_);
+  const InodePtr inode = Find(name);
+  if (inode == nullptr) return Missing(name);
+  *file = std::make_unique<RandomReader>(this, inode);
+  return Status::OK();
+}
+
+Status PowerCutEnv::NewWritableFile(const std::string& name,
+                                    std::unique_ptr<rocksdb::WritableFile>* file,
+                                    const rocksdb::EnvOptions& /*options*/) {
+  absl::MutexLock lock(&mutex_);
+  if (!Live()) return Dead();
+  const auto inode = std::make_shared<Inode>();
+  live_[Clean(name)] = inode;
+  *file = std::make_unique<Writer>(this, inode);
+  return Status::OK();
+}
+
+Status PowerCutEnv::ReopenWritableFile(const std::string& name,
+                                       std::unique_ptr<rocksdb::WritableFile>* file,
+                                       const rocksdb::EnvOptions& /*options*/) {
+  absl::MutexLock lock(&mutex_);
+  if (!Live()) return Dead();
+  InodePtr& inode = live_[Clean(name)];
+  if (inode == nullptr) inode = std::make_shared<Inode>();
+  *file = std::make_unique<Writer>(this, inode);
+  return Status::OK();
+}
+
+Status PowerCutEnv::NewDirectory(const std::string& name,
+                                 std::unique_ptr<rocksdb::Directory>* directory) {
+  *directory = std::make_unique<Folder>(this, Clean(name));
+  return Status::OK();
+}
+
+Status PowerCutEnv::FileExists(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  if (Find(name) != nullptr) return Status::OK();
+  const std::string prefix = Clean(name) + "/";
+  const auto below = live_.lower_bound(prefix);
+  const bool is_directory =
+      below != live_.end() && below->first.compare(0, prefix.size(), prefix) == 0;
+  return is_directory ? Status::OK() : Status::NotFound(name);
+}
+
+Status PowerCutEnv::GetChildren(const std::string& directory, std::vector<std::string>* names) {
+  absl::MutexLock lock(&mutex_);
+  names->clear();
+  const std::string path = Clean(directory);
+  for (const auto& [name, inode] : live_) {
+    if (DirectoryOf(name) == path) names->push_back(name.substr(path.size() + 1));
+  }
+  return Status::OK();
+}
+
+Status PowerCutEnv::DeleteFile(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  if (!Live()) return Dead();
+  return live_.erase(Clean(name)) > 0 ? Status::OK() : Missing(name);
+}
+
+// There are no directories but as parts of names.
+Status PowerCutEnv::CreateDir(const std::string& /*name*/) { return Status::OK(); }
+Status PowerCutEnv::CreateDirIfMissing(const std::string& /*name*/) { return Status::OK(); }
+Status PowerCutEnv::DeleteDir(const std::string& /*name*/) { return Status::OK(); }
+
+Status PowerCutEnv::GetFileSize(const std::string& name, uint64_t* size) {
+  absl::MutexLock lock(&mutex_);
+  const InodePtr inode = Find(name);
+  if (inode == nullptr) return Missing(name);
+  *size = inode->data.size();
+  return Status::OK();
+}
+
+Status PowerCutEnv::GetFileModificationTime(const std::string& /*name*/, uint64_t* time) {
+  *time = 0;
+  return Status::OK();
+}
+
+Status PowerCutEnv::RenameFile(const std::string& from, const std::string& to) {
+  absl::MutexLock lock(&mutex_);
+  if (!Live()) return Dead();
+  const InodePtr inode = Find(from);
+  if (inode == nullptr) return Missing(from);
+  live_.erase(Clean(from));
+  live_[Clean(to)] = inode;
+  return Status::OK();
+}
+
+Status PowerCutEnv::LinkFile(const std::string& from, const std::string& /*to*/) {
+  return Status::NotSupported(from);
+}
+
+Status PowerCutEnv::LockFile(const std::string& /*name*/, rocksdb::FileLock** lock) {
+  *lock = new Lock;
+  return Status::OK();
+}
+
+Status PowerCutEnv::UnlockFile(rocksdb::FileLock* lock) {
+  delete lock;
+  return Status::OK();
+}
+
+Status PowerCutEnv::GetAbsolutePath(const std::string& name, std::string* path) {
+  *path = name;
+  return Status::OK();
+}
+
+}  // namespace tacho::testing
