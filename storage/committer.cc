@@ -32,17 +32,6 @@ uint64_t WeightOf(const Committer::Request& request) {
   return request.entry.size() + kRequestOverhead;
 }
 
-// Values of an entry that are not the stale marker.
-uint64_t CountSamples(const RowsEntry& entry) {
-  uint64_t samples = 0;
-  for (size_t at = 0; at < entry.values.size(); at += sizeof(uint64_t)) {
-    uint64_t bits = 0;
-    std::memcpy(&bits, entry.values.data() + at, sizeof(bits));
-    if (bits != kStaleMarkerBits) ++samples;
-  }
-  return samples;
-}
-
 }  // namespace
 
 Committer::Committer(Parts parts, uint64_t queue_bytes, absl::Duration spacing)
@@ -195,7 +184,7 @@ void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
     parts_.head->Append(group[i].layout, *entry, staged.positions[i], now);
     parts_.jobs->Include(*group[i].layout, *entry);
     rows += entry->rows;
-    samples += CountSamples(*entry);
+    samples += CountValues(entry->values.data(), entry->rows * entry->columns);
     ++batches;
   }
   parts_.after_append();

@@ -6,6 +6,9 @@
 namespace tacho::storage {
 namespace {
 
+// A tail that has taken this much becomes a block before more is added.
+constexpr size_t kTailBytes = 16 << 10;
+
 OpenWeight WeightOf(const RowBlock& block) {
   OpenWeight weight{.rows = block.rows()};
   (block.compressed() ? weight.compressed_bytes : weight.raw_bytes) = block.bytes();
@@ -36,8 +39,8 @@ OpenWeight& OpenWeight::operator-=(const OpenWeight& other) {
 
 void OpenTotal::Add(const OpenWeight& weight) {
   rows_ += weight.rows;
-  raw_bytes_ += weight.raw_bytes;
-  compressed_bytes_ += weight.compressed_bytes;
+  if (weight.raw_bytes != 0) raw_bytes_ += weight.raw_bytes;
+  if (weight.compressed_bytes != 0) compressed_bytes_ += weight.compressed_bytes;
 }
 
 void OpenTotal::Subtract(const OpenWeight& weight) {
@@ -60,14 +63,17 @@ OpenFrame::~OpenFrame() {
 }
 
 void OpenFrame::Publish() {
-  rows_ = static_cast<uint32_t>(weight_.rows);
-  raw_bytes_ = weight_.raw_bytes;
-  bytes_ = weight_.raw_bytes + weight_.compressed_bytes;
-  opened_ns_ = absl::ToUnixNanos(opened_);
+  // Only oldest_position_ has an order to keep, with what Head says of positions.
+  constexpr auto kAnyOrder = std::memory_order_relaxed;
+  rows_.store(static_cast<uint32_t>(weight_.rows), kAnyOrder);
+  raw_bytes_.store(weight_.raw_bytes, kAnyOrder);
+  bytes_.store(weight_.raw_bytes + weight_.compressed_bytes, kAnyOrder);
+  opened_ns_.store(absl::ToUnixNanos(opened_), kAnyOrder);
   // One store: whoever trims the journal must never see neither of the two.
-  oldest_position_ = !sealing_.empty()  ? sealing_first_position_
-                     : weight_.rows > 0 ? first_position_
-                                        : UINT64_MAX;
+  const uint64_t oldest = !sealing_.empty()  ? sealing_first_position_
+                          : weight_.rows > 0 ? first_position_
+                                             : UINT64_MAX;
+  oldest_position_.store(oldest, std::memory_order_release);
 }
 
 size_t OpenFrame::Append(const RowsEntry& entry, uint64_t position, absl::Time now) {
@@ -77,6 +83,10 @@ size_t OpenFrame::Append(const RowsEntry& entry, uint64_t position, absl::Time n
     opened_ = now;
   }
   last_position_ = position;
+  // Copying a long tail over and over would cost more than a block.
+  if (tail_.bytes() >= kTailBytes && !tail_.HasRoomFor(entry.rows)) {
+    FreezeTail(kTailBytes / tail_.row_bytes());
+  }
   const size_t bytes_before = tail_.bytes();
   tail_.Append(entry);
   latest_.Include(entry, now);
@@ -87,11 +97,11 @@ size_t OpenFrame::Append(const RowsEntry& entry, uint64_t position, absl::Time n
   return weight_.rows;
 }
 
-void OpenFrame::FreezeTail() {
+void OpenFrame::FreezeTail(size_t expected) {
   if (tail_.rows() == 0) return;
   const OpenWeight before{.rows = tail_.rows(), .raw_bytes = tail_.bytes()};
-  blocks_.push_back(
-      RowBlock::Of(std::exchange(tail_, RawRows(layout_->series.size(), layout_->has_steps))));
+  blocks_.push_back(RowBlock::Of(
+      std::exchange(tail_, RawRows(layout_->series.size(), layout_->has_steps, expected))));
   const OpenWeight after = WeightOf(*blocks_.back());
   total_->Add(after);
   total_->Subtract(before);
@@ -103,7 +113,7 @@ void OpenFrame::Compress() {
   std::vector<RowBlockPtr> parts;
   {
     absl::MutexLock lock(&mutex_);
-    FreezeTail();
+    FreezeTail(tail_.rows() / 2);
     Publish();
     if (blocks_.empty() || blocks_.back()->compressed()) return;
     const auto count = static_cast<std::ptrdiff_t>(BlocksToMerge(blocks_));
@@ -128,7 +138,7 @@ void OpenFrame::Compress() {
 std::optional<OpenFrame::Taken> OpenFrame::TakeForSealing() {
   absl::MutexLock lock(&mutex_);
   if (weight_.rows == 0 || !sealing_.empty()) return std::nullopt;
-  FreezeTail();
+  FreezeTail(0);
   sealing_ = std::exchange(blocks_, {});
   sealing_weight_ = std::exchange(weight_, {});
   sealing_first_position_ = first_position_;

@@ -101,8 +101,8 @@ class OpenFrame {
   uint64_t oldest_position() const { return oldest_position_; }
 
  private:
-  // Makes a block of the tail.
-  void FreezeTail() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes a block of the tail. The next tail makes room for `expected` rows at once.
+  void FreezeTail(size_t expected) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   HeadColumn CaptureBlocks(const std::vector<RowBlockPtr>& blocks, uint32_t column) const;
   void CaptureTail(HeadColumn* piece) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   // Brings what is said without the lock up to date.

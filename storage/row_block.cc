@@ -23,14 +23,14 @@ constexpr size_t kFullRows = 512;
 
 void RawRows::Grow(size_t rows) {
   // A quarter more than needed: at a million series room that is never used is dear.
-  capacity_ = rows + rows / 4;
+  capacity_ = rows_ == 0 ? std::max(rows, expected_) : rows + rows / 4;
   auto words = std::make_unique_for_overwrite<uint64_t[]>(capacity_ * row_words());
   if (rows_ > 0) std::memcpy(words.get(), words_.get(), rows_ * row_bytes());
   words_ = std::move(words);
 }
 
 void RawRows::Append(const RowsEntry& entry) {
-  if (rows_ + entry.rows > capacity_) Grow(rows_ + entry.rows);
+  if (!HasRoomFor(entry.rows)) Grow(rows_ + entry.rows);
   const size_t value_bytes = columns_ * sizeof(double);
   uint64_t* word = words_.get() + rows_ * row_words();
   for (size_t row = 0; row < entry.rows; ++row) {

@@ -15,7 +15,9 @@ namespace tacho::storage {
 // next row.
 class RawRows {
  public:
-  RawRows(size_t columns, bool has_steps) : columns_(columns), has_steps_(has_steps) {}
+  // The first row makes room for `expected` rows.
+  RawRows(size_t columns, bool has_steps, size_t expected = 0)
+      : columns_(columns), has_steps_(has_steps), expected_(expected) {}
 
   // Copies the rows of an entry, which fits.
   void Append(const RowsEntry& entry);
@@ -24,6 +26,8 @@ class RawRows {
   size_t columns() const { return columns_; }
   bool has_steps() const { return has_steps_; }
   size_t bytes() const { return capacity_ * row_bytes(); }
+  size_t row_bytes() const { return row_words() * sizeof(uint64_t); }
+  bool HasRoomFor(size_t rows) const { return rows_ + rows <= capacity_; }
 
   int64_t Time(size_t row) const { return static_cast<int64_t>(Row(row)[0]); }
   int64_t Step(size_t row) const;  // kNoStep without steps.
@@ -34,12 +38,12 @@ class RawRows {
 
  private:
   size_t row_words() const { return columns_ + (has_steps_ ? 2 : 1); }
-  size_t row_bytes() const { return row_words() * sizeof(uint64_t); }
   const uint64_t* Row(size_t row) const { return words_.get() + row * row_words(); }
   void Grow(size_t rows);
 
   size_t columns_;
   bool has_steps_;
+  size_t expected_;
   size_t rows_ = 0;
   size_t capacity_ = 0;  // Rows there is room for.
   std::unique_ptr<uint64_t[]> words_;

@@ -38,6 +38,19 @@ std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows) {
 int64_t RowsEntry::Time(size_t row) const { return IntegerAt(times, row); }
 int64_t RowsEntry::Step(size_t row) const { return has_steps ? IntegerAt(steps, row) : kNoStep; }
 
+size_t CountValues(const char* values, size_t count) {
+  uint64_t present = 0;
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, values + i * sizeof(bits), sizeof(bits));
+    // The top bit of x | -x is set but for x = 0. Unlike a comparison of 64 bits, that is something
+    // of which every x86-64 does two at once.
+    bits ^= kStaleMarkerBits;
+    present += (bits | (0 - bits)) >> 63;
+  }
+  return present;
+}
+
 std::optional<RowsEntry> DecodeRowsEntry(absl::string_view bytes) {
   ByteReader in(bytes);
   RowsEntry entry;

@@ -31,6 +31,9 @@ struct RowsEntry {
   int64_t Step(size_t row) const;  // kNoStep without steps.
 };
 
+// How many of `count` values, which lie as bytes at any address, are not the stale marker.
+size_t CountValues(const char* values, size_t count);
+
 // nullopt if the bytes are no such entry.
 std::optional<RowsEntry> DecodeRowsEntry(absl::string_view bytes);
 
