@@ -1,9 +1,11 @@
 #include "storage/database.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "rocksdb/cache.h"
@@ -13,6 +15,7 @@
 #include "rocksdb/iterator.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
+#include "storage/directory_check.h"
 #include "storage/journal.h"
 #include "storage/keys.h"
 #include "storage/rocksdb_status.h"
@@ -115,6 +118,26 @@ absl::Status CreateDirectories(const StoreOptions& options) {
   return absl::UnavailableError(absl::StrCat("create ", options.path, ": ", error.message()));
 }
 
+// Why the database could not be opened. RocksDB names the table or manifest that is damaged, but
+// not the log.
+absl::Status Describe(const rocksdb::Status& status, const StoreOptions& options) {
+  const absl::Status plain = FromRocksDb(status, absl::StrCat("open ", options.path));
+  if (!status.IsCorruption() || absl::StrContains(status.ToString(), options.path) ||
+      absl::StrContains(status.ToString(), "CURRENT")) {
+    return plain;
+  }
+  std::string logs;
+  std::vector<std::string> names;
+  rocksdb::Env* const env = options.env == nullptr ? rocksdb::Env::Default() : options.env;
+  env->GetChildren(options.path, &names).PermitUncheckedError();
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (absl::EndsWith(name, ".log")) absl::StrAppend(&logs, logs.empty() ? "" : ", ", name);
+  }
+  return absl::DataLossError(
+      absl::StrCat(plain.message(), ", in the write-ahead log (", logs, ")"));
+}
+
 // Nothing in any of the column families.
 absl::StatusOr<bool> IsEmpty(rocksdb::DB* db,
                              const std::vector<rocksdb::ColumnFamilyHandle*>& families) {
@@ -173,6 +196,9 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   std::vector<std::string> names;
   // Fails if there is no database yet, and then also if it cannot be read, which Open() tells.
   rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).PermitUncheckedError();
+  if (absl::Status whole = CheckDirectory(options.env, options.path, names); !whole.ok()) {
+    return whole;
+  }
   for (const char* name : {"default", Journal::kColumnFamily, "index", "state", "events"}) {
     if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
   }
@@ -187,7 +213,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   rocksdb::DB* db = nullptr;
   const rocksdb::Status status =
       rocksdb::DB::Open(db_options, options.path, families, &handles, &db);
-  if (!status.ok()) return FromRocksDb(status, absl::StrCat("open ", options.path));
+  if (!status.ok()) return Describe(status, options);
   database->db.reset(db);
   database->partitions = std::make_unique<Partitions>(
       db, [cache = database->cache] { return PartitionOptions(cache); }, options.at_point);

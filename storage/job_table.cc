@@ -167,8 +167,10 @@ absl::Status JobTable::Load() {
       absl::Status status = LoadRecord(View(it->key()), View(it->value()));
       if (!status.ok()) return status;
     }
+    // Before the next Seek() forgets it.
+    if (!it->status().ok()) return FromRocksDb(it->status(), "read the jobs");
   }
-  return FromRocksDb(it->status(), "read the jobs");
+  return absl::OkStatus();
 }
 
 absl::Status JobTable::LoadRecord(absl::string_view key, absl::string_view value) {

@@ -15,6 +15,7 @@
 #include "rocksdb/options.h"
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
+#include "storage/directory_check.h"
 #include "storage/journal.h"
 #include "storage/silent_logger.h"
 
@@ -64,8 +65,10 @@ rocksdb::DBOptions DbOptions(const SpoolJournalOptions& options) {
   if (options.env != nullptr) db.env = options.env;
   db.create_if_missing = true;
   db.create_missing_column_families = true;
-  // A tail that a crash tore ends the log there; what was synced lies before it.
-  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  // A tail that a crash tore ends the log there; what was synced lies before it. Damage before the
+  // tail is refused: the entries behind it would be gone without a word, and their positions used
+  // again for others, which the collector would take for repeats.
+  db.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   // Notes are small and entries are not: without this a log would be kept until the notes of it
   // fill a write buffer.
   db.atomic_flush = true;
@@ -180,6 +183,12 @@ absl::StatusOr<std::unique_ptr<SpoolJournal>> SpoolJournal::Open(SpoolJournalOpt
 absl::StatusOr<std::shared_ptr<SpoolJournal::Database>> SpoolJournal::OpenDatabase(
     const SpoolJournalOptions& options) {
   if (absl::Status status = CreateParents(options); !status.ok()) return status;
+
+  std::vector<std::string> names;
+  rocksdb::DB::ListColumnFamilies(DbOptions(options), options.path, &names).PermitUncheckedError();
+  if (absl::Status whole = CheckDirectory(options.env, options.path, names); !whole.ok()) {
+    return whole;
+  }
 
   auto database = std::make_shared<Database>();
   const std::string opening = absl::StrCat("open ", options.path);

@@ -68,7 +68,8 @@ void CompareMaps(const char* what, const Map& expected, const Map& found, const 
 
 }  // namespace
 
-absl::StatusOr<Contents> ReadContents(const storage::Store& store) {
+absl::StatusOr<Contents> ReadContents(const storage::Store& store,
+                                      std::map<std::string, absl::Status>* failures) {
   Contents contents;
   for (uint32_t agent = 0; agent < kAgents; ++agent) {
     contents.durable[AgentName(agent)] = store.DurableSequences(AgentName(agent), kGeneration);
@@ -77,8 +78,11 @@ absl::StatusOr<Contents> ReadContents(const storage::Store& store) {
   for (const storage::JobSummary& job : store.Jobs()) jobs.push_back(job.name);
   for (const std::string& job : jobs) {
     const auto events = store.Events(job, INT64_MIN, INT64_MAX);
-    if (!events.ok()) return events.status();
-    for (const storage::Event& event : *events) {
+    if (!events.ok()) {
+      if (failures == nullptr) return events.status();
+      failures->emplace("events", events.status());
+    }
+    for (const storage::Event& event : events.ok() ? *events : std::vector<storage::Event>()) {
       // A gap is filed under the time at which it came.
       contents.events.emplace(EventText(event), job.empty() ? 0 : event.time_ns);
     }
@@ -95,7 +99,11 @@ absl::StatusOr<Contents> ReadContents(const storage::Store& store) {
       const std::string name =
           absl::StrCat(job, "/", series->metric->name, "/", series->source->task.value_or(99));
       auto samples = ReadSeries(store, series, name);
-      if (!samples.ok()) return samples.status();
+      if (!samples.ok()) {
+        if (failures == nullptr) return samples.status();
+        failures->emplace(name, samples.status());
+        continue;
+      }
       if (contents.series.contains(name)) {
         return absl::InternalError(absl::StrCat(name, " is registered twice"));
       }

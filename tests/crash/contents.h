@@ -28,7 +28,11 @@ struct Contents {
 
 // Reads everything. An error names what could not be read; a sample that comes twice or out of
 // order is an error too.
-absl::StatusOr<Contents> ReadContents(const storage::Store& store);
+//
+// With `failures`: what cannot be read is left out, and its status kept there by the name of the
+// series, or by "events".
+absl::StatusOr<Contents> ReadContents(const storage::Store& store,
+                                      std::map<std::string, absl::Status>* failures = nullptr);
 
 std::string EncodeContents(const Contents& contents);
 std::optional<Contents> DecodeContents(absl::string_view bytes);
