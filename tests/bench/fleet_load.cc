@@ -4,6 +4,7 @@
 // as its window allows.
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,11 +41,28 @@ class Countdown {
   int64_t left_ ABSL_GUARDED_BY(mutex_);
 };
 
+constexpr double kMaxSeconds = 1800;
+constexpr absl::Duration kRetryPause = absl::Milliseconds(500);  // As tacho-agent's first.
+
 struct Load {
   std::vector<std::unique_ptr<LoadAgent>> agents;
   absl::Mutex mutex;
   std::string failure ABSL_GUARDED_BY(mutex);
+  std::deque<std::pair<absl::Time, LoadAgent*>> retries ABSL_GUARDED_BY(mutex);  // By time.
 };
+
+// Connects those anew whose pause is over.
+void Reconnect(Load* load) {
+  std::vector<LoadAgent*> due;
+  {
+    absl::MutexLock lock(&load->mutex);
+    while (!load->retries.empty() && load->retries.front().first <= absl::Now()) {
+      due.push_back(load->retries.front().second);
+      load->retries.pop_front();
+    }
+  }
+  for (LoadAgent* agent : due) agent->Connect();
+}
 
 // Batches of all hosts spread evenly over each period, in the order of the agents.
 void Pace(const LoadShape& shape, Load* load) {
@@ -55,7 +73,10 @@ void Pace(const LoadShape& shape, Load* load) {
       due += gap * shape.HostsOf(agent);
       // Short waits are not slept: a wake-up each would cost more than sending a little late.
       const double ahead = due - MonotonicSeconds();
-      if (ahead > 0.002) absl::SleepFor(absl::Seconds(ahead));
+      if (ahead > 0.002) {
+        Reconnect(load);
+        absl::SleepFor(absl::Seconds(ahead));
+      }
       load->agents[agent]->Allow(shape.HostsOf(agent));
     }
   }
@@ -109,10 +130,14 @@ int Main(int argc, char** argv) {
     ready.Done();  // Nobody waits for the welcome of a stream that is gone.
     done.Done();
   };
+  const auto on_retry = [&load](LoadAgent* agent) {
+    absl::MutexLock lock(&load.mutex);
+    load.retries.emplace_back(absl::Now() + kRetryPause, agent);
+  };
   for (AgentMessages& of_agent : messages) {
     report.messages += of_agent.batches.size();
     load.agents.push_back(std::make_unique<LoadAgent>(
-        options, std::move(of_agent), [&ready] { ready.Done(); }, on_done));
+        options, std::move(of_agent), [&ready] { ready.Done(); }, on_retry, on_done));
   }
   for (const auto& agent : load.agents) agent->Connect();
   if (!ready.Wait(absl::Minutes(1))) GiveUp("not every agent was welcomed within a minute");
@@ -125,7 +150,12 @@ int Main(int argc, char** argv) {
   } else {
     for (const auto& agent : load.agents) agent->Allow(report.messages);
   }
-  if (!done.Wait(absl::Minutes(30))) GiveUp("not everything was acknowledged within half an hour");
+  while (!done.Wait(absl::Milliseconds(20))) {
+    Reconnect(&load);
+    if (MonotonicSeconds() > begin + kMaxSeconds) {
+      GiveUp("not everything was acknowledged within half an hour");
+    }
+  }
   report.seconds = MonotonicSeconds() - begin;
   report.client_cpu_seconds = OwnCpuSeconds() - cpu_before;
   {
@@ -137,6 +167,7 @@ int Main(int argc, char** argv) {
   }
   for (const auto& agent : load.agents) {
     const auto& latencies = agent->latencies_ms();
+    report.retries += agent->retries();
     report.latencies_ms.insert(report.latencies_ms.end(), latencies.begin(), latencies.end());
   }
   std::printf("%s\n", ToJson(&report).c_str());

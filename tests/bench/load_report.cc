@@ -25,11 +25,12 @@ double Seconds(const timeval& time) {
 std::string ToJson(LoadReport* report) {
   std::sort(report->latencies_ms.begin(), report->latencies_ms.end());
   return absl::StrFormat(
-      "{\"samples\": %d, \"messages\": %d, \"seconds\": %.6f, \"client_cpu_seconds\": %.3f, "
+      "{\"samples\": %d, \"messages\": %d, \"retries\": %d, \"seconds\": %.6f, "
+      "\"client_cpu_seconds\": %.3f, "
       "\"ack_p50_ms\": %.3f, \"ack_p99_ms\": %.3f, \"ack_max_ms\": %.3f}",
-      report->samples, report->messages, report->seconds, report->client_cpu_seconds,
-      Quantile(report->latencies_ms, 0.5), Quantile(report->latencies_ms, 0.99),
-      Quantile(report->latencies_ms, 1));
+      report->samples, report->messages, report->retries, report->seconds,
+      report->client_cpu_seconds, Quantile(report->latencies_ms, 0.5),
+      Quantile(report->latencies_ms, 0.99), Quantile(report->latencies_ms, 1));
 }
 
 double OwnCpuSeconds() {

@@ -10,7 +10,8 @@ namespace tacho::bench {
 struct LoadReport {
   uint64_t samples = 0;
   uint64_t messages = 0;
-  double seconds = 0;  // From the first message to the last acknowledgement.
+  uint64_t retries = 0;  // Streams that an overloaded server ended.
+  double seconds = 0;    // From the first message to the last acknowledgement.
   double client_cpu_seconds = 0;
   std::vector<float> latencies_ms;  // Of messages, from sent to acknowledged. Any order.
 };

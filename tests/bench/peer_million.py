@@ -31,6 +31,9 @@ def measure(server, figures, options):
             figures.note(f"{series:,} series: {server.name} was stopped after "
                          f"{report['seconds']:.0f} s with {report['samples'] / wanted:.0%} of rows "
                          f"{rows + 1} to {rows + more} taken in.")
+        if report["retries"] > 0:
+            figures.note(f"{series:,} series: {server.name} ended {report['retries']} streams for "
+                         f"overload in rows {rows + 1} to {rows + more}; they were resumed.")
         what = f"rows {rows + 1} to {rows + more}"
         rows += more
         add(f"{rows}_rows.cpu_load", "s/Msample", cpu / report["samples"] * 1e6, f"{what}, CPU")
