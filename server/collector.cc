@@ -71,6 +71,7 @@ absl::Status Collector::OpenStore() {
   storage::StoreOptions options;
   options.path = storage.path();
   options.retention = absl::Nanoseconds(storage.retention());
+  options.retention_bytes = storage.retention_bytes();
   options.seal_age = absl::Nanoseconds(storage.seal_age());
   options.seal_rows = storage.seal_rows();
   options.queue_bytes = storage.journal_queue_bytes();

@@ -13,6 +13,7 @@
 #include "rocksdb/env.h"
 #include "rocksdb/filter_policy.h"
 #include "rocksdb/iterator.h"
+#include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
 #include "storage/directory_check.h"
@@ -30,6 +31,9 @@ constexpr char kFormatKey[] = "format";
 constexpr size_t kMemtableBytes = 128 << 20;
 // A log is kept while any column family has unwritten data in it: bounds disk and restart time.
 constexpr uint64_t kMaxLogBytes = 256 << 20;
+// A day into which frames were merged is compacted on closing if it is no larger: about a second.
+// Deletions in larger ones are left to RocksDB.
+constexpr uint64_t kMaxSettledDay = 64 << 20;
 
 rocksdb::BlockBasedTableOptions TableOptions(const std::shared_ptr<rocksdb::Cache>& cache) {
   rocksdb::BlockBasedTableOptions table;
@@ -192,6 +196,10 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   database->disk = std::make_unique<DiskWatch>(options.path, options.env);
   rocksdb::DBOptions db_options = DbOptions(options);
   db_options.listeners.push_back(database->disk->listener());
+  database->statistics = rocksdb::CreateDBStatistics();
+  // Counters only: what they cost does not show.
+  database->statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
+  db_options.statistics = database->statistics;
 
   std::vector<std::string> names;
   // Fails if there is no database yet, and then also if it cannot be read, which Open() tells.
@@ -243,7 +251,27 @@ absl::Status Database::Settle() {
   Reach(at_point, crash_point::kCloseFlushed);
   const rocksdb::Status compacted =
       db->CompactRange(rocksdb::CompactRangeOptions(), journal, nullptr, nullptr);
-  return FromRocksDb(compacted, "drop the trimmed part of the journal");
+  if (!compacted.ok()) return FromRocksDb(compacted, "drop the trimmed part of the journal");
+  for (const PartitionPtr& day : days) {
+    if (!day->merged_into() || day->TableBytes() > kMaxSettledDay) continue;
+    const rocksdb::Status settled =
+        db->CompactRange(rocksdb::CompactRangeOptions(), day->handle(), nullptr, nullptr);
+    if (!settled.ok()) return FromRocksDb(settled, "drop frames that were merged");
+  }
+  return absl::OkStatus();
+}
+
+uint64_t Database::TableBytes() const {
+  uint64_t total = 0;
+  for (auto* handle : {default_family, journal, index, state, events}) {
+    uint64_t bytes = 0;
+    db->GetIntProperty(handle, rocksdb::DB::Properties::kLiveSstFilesSize, &bytes);
+    total += bytes;
+  }
+  for (const PartitionPtr& day : partitions->Between(INT64_MIN, INT64_MAX)) {
+    total += day->TableBytes();
+  }
+  return total;
 }
 
 void Database::FillStats(StoreStats* stats) const {
@@ -261,6 +289,9 @@ void Database::FillStats(StoreStats* stats) const {
   stats->pending_compaction_bytes =
       aggregated(rocksdb::DB::Properties::kEstimatePendingCompactionBytes);
   stats->block_cache_bytes = cache->GetUsage();
+  stats->log_bytes_written = statistics->getTickerCount(rocksdb::WAL_FILE_BYTES);
+  stats->flush_bytes_written = statistics->getTickerCount(rocksdb::FLUSH_WRITE_BYTES);
+  stats->compaction_bytes_written = statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
   stats->partitions = partitions->size();
 }
 

@@ -20,6 +20,7 @@ namespace rocksdb {
 class Cache;
 class ColumnFamilyHandle;
 class DB;
+class Statistics;
 }  // namespace rocksdb
 
 namespace tacho::storage {
@@ -39,6 +40,7 @@ struct Database {
 
   std::unique_ptr<rocksdb::DB> db;
   std::shared_ptr<rocksdb::Cache> cache;
+  std::shared_ptr<rocksdb::Statistics> statistics;
   rocksdb::ColumnFamilyHandle* default_family = nullptr;
   rocksdb::ColumnFamilyHandle* journal = nullptr;
   rocksdb::ColumnFamilyHandle* index = nullptr;
@@ -53,6 +55,9 @@ struct Database {
   std::unique_ptr<DiskWatch> disk;
   AtPoint at_point;
 
+  // Bytes of the tables of all column families; those of dropped days that a reader still holds are
+  // left out, which RocksDB's own sum counts.
+  uint64_t TableBytes() const;
   // Disk, memtable, cache and compaction figures, over all column families.
   void FillStats(StoreStats* stats) const;
 };

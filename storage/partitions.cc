@@ -11,6 +11,12 @@ namespace tacho::storage {
 Partition::Partition(int64_t day, rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle)
     : day_(day), db_(db), handle_(handle) {}
 
+uint64_t Partition::TableBytes() const {
+  uint64_t bytes = 0;
+  db_->GetIntProperty(handle_, rocksdb::DB::Properties::kLiveSstFilesSize, &bytes);
+  return bytes;
+}
+
 Partition::~Partition() { db_->DestroyColumnFamilyHandle(handle_); }
 
 Partitions::Partitions(rocksdb::DB* db, std::function<rocksdb::ColumnFamilyOptions()> options,

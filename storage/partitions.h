@@ -1,6 +1,7 @@
 // The column families that hold sealed columns, one a day.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,11 +31,18 @@ class Partition {
 
   int64_t day() const { return day_; }
   rocksdb::ColumnFamilyHandle* handle() const { return handle_; }
+  // Bytes of its tables.
+  uint64_t TableBytes() const;
+
+  // Frames were merged since the database was opened: there are deletions in it.
+  void SetMergedInto() const { merged_into_ = true; }
+  bool merged_into() const { return merged_into_; }
 
  private:
   const int64_t day_;
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const handle_;
+  mutable std::atomic<bool> merged_into_ = false;
 };
 using PartitionPtr = std::shared_ptr<const Partition>;
 

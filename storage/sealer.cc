@@ -140,6 +140,7 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   rocksdb::WriteBatch write;
   std::vector<PartitionPtr> held;  // A partition that is dropped meanwhile stays writable.
   absl::Status failure;
+  std::vector<FrameRef> frames;
   uint64_t rows = 0;
   uint64_t columns = 0;
   uint64_t bytes = 0;
@@ -159,7 +160,9 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   };
   for (const Head::Sealing& sealing : taken) {
     const Layout& layout = *sealing.frame->layout();
-    EncodeFrames(layout, sealing.taken.Decode(layout), sealing.taken.position, put);
+    const auto sealed =
+        EncodeFrames(layout, sealing.taken.Decode(layout), sealing.taken.position, put);
+    frames.insert(frames.end(), sealed.begin(), sealed.end());
     if (!failure.ok()) return failure;
     std::string position;
     PutVarint(sealing.taken.position, &position);
@@ -172,6 +175,7 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   // trimmed by a write behind this one.
   const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);
   if (!status.ok()) return FromRocksDb(status, "write columns");
+  if (options_.on_sealed != nullptr) options_.on_sealed(frames);
   absl::MutexLock lock(&mutex_);
   rows_sealed_ += rows;
   columns_sealed_ += columns;

@@ -34,6 +34,8 @@ class Sealer {
     std::function<void(absl::string_view)> log;  // May be null.
     // Called after each round on the sealer's thread: trims the journal, drops old days.
     std::function<void()> after_round;
+    // Called with the frames that a write has made.
+    std::function<void(const std::vector<FrameRef>&)> on_sealed;
     AtPoint at_point;
   };
   // All not owned; they must outlive the sealer.

@@ -10,6 +10,7 @@
 #include "storage/committer.h"
 #include "storage/database.h"
 #include "storage/event_record.h"
+#include "storage/frame_merger.h"
 #include "storage/head.h"
 #include "storage/job_table.h"
 #include "storage/journal.h"
@@ -72,6 +73,7 @@ class DurableStore final : public Store {
                                             int64_t end_ns) const override;
 
   absl::Status Seal() override;
+  absl::Status MergeFrames() override { return merger_.MergeDue(); }
   absl::Status EnforceRetention() override;
   StoreStats Stats() const override;
 
@@ -91,6 +93,10 @@ class DurableStore final : public Store {
   // Runs `work` on the committer's thread, between commits, and waits for it.
   absl::Status OnCommitter(std::function<absl::Status(rocksdb::WriteBatch*)> work);
   void RemoveJob(JobId job, rocksdb::WriteBatch* write);
+  // The first day that retention_bytes lets stay; INT64_MIN: all do.
+  int64_t FirstDayWithinBytes();
+  // Forgets the events before a time, and the jobs whose rows all are.
+  absl::Status ForgetBefore(int64_t time_ns);
   void Log(absl::string_view line) const {
     if (options_.log != nullptr) options_.log(line);
   }
@@ -103,11 +109,13 @@ class DurableStore final : public Store {
   JobTable jobs_;
   KeptWrites kept_;  // Removals, which memory has forgotten already.
   Committer committer_;
+  FrameMerger merger_;
   Sealer sealer_;
   std::atomic<uint64_t> next_event_ = 1;
   std::atomic<uint64_t> partitions_dropped_ = 0;
   // Rows up to this time may have come that the head knows nothing of.
   std::atomic<int64_t> head_knows_after_ns_ = INT64_MIN;
+  std::atomic<uint64_t> over_retention_bytes_ = 0;
   // Of the journal, for others than the committer's thread.
   std::atomic<uint64_t> journal_begin_ = 0;
   std::atomic<uint64_t> journal_end_ = 0;
@@ -141,6 +149,11 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                   },
                   .at_point = options_.at_point},
                  options_.queue_bytes, options_.commit_spacing),
+      merger_(database_.get(), &index_, &head_,
+              {.seal_rows = options_.seal_rows,
+               .quiet = options_.merge_quiet,
+               .now = options_.now,
+               .log = options_.log}),
       sealer_(database_.get(), &head_, &jobs_,
               {.seal_rows = options_.seal_rows,
                .seal_age = options_.seal_age,
@@ -152,11 +165,14 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                .after_round =
                    [this] {
                      TrimJournal();
-                     if (options_.now() < next_retention_) return;
+                     if (options_.now() < next_retention_ && FirstDayWithinBytes() == INT64_MIN) {
+                       return;
+                     }
                      next_retention_ = options_.now() + kRetentionRound;
                      const absl::Status status = EnforceRetention();
                      if (!status.ok()) Log(absl::StrCat("retention failed: ", status.ToString()));
                    },
+               .on_sealed = [this](const std::vector<FrameRef>& frames) { merger_.Add(frames); },
                .at_point = options_.at_point}) {}
 
 absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> DurableStore::ReadSealedPositions() const {
@@ -245,7 +261,10 @@ absl::Status DurableStore::Recover() {
   running_ = true;
   NoteAppended();
   committer_.Start();
-  if (options_.background) sealer_.Start();
+  if (options_.background) {
+    sealer_.Start();
+    merger_.Start();
+  }
   return absl::OkStatus();
 }
 
@@ -253,6 +272,7 @@ absl::Status DurableStore::Close() {
   if (!running_) return absl::OkStatus();
   running_ = false;
   Reach(options_.at_point, crash_point::kCloseBegin);
+  merger_.Stop();
   sealer_.Stop();
   absl::Status sealed = Seal();
   Reach(options_.at_point, crash_point::kCloseSealed);
@@ -486,26 +506,51 @@ void DurableStore::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
   write->DeleteRange(database_->events, prefix, PrefixEnd(prefix));
 }
 
+int64_t DurableStore::FirstDayWithinBytes() {
+  if (options_.retention_bytes == 0) return INT64_MIN;
+  uint64_t bytes = database_->TableBytes();
+  int64_t first_kept = INT64_MIN;
+  const int64_t today = DayOf(absl::ToUnixNanos(options_.now()));
+  for (const PartitionPtr& day : database_->partitions->Between(INT64_MIN, today - 1)) {
+    if (bytes <= options_.retention_bytes) break;
+    bytes -= std::min(bytes, day->TableBytes());
+    first_kept = day->day() + 1;
+  }
+  const uint64_t over = bytes - std::min(bytes, options_.retention_bytes);
+  if (over > 0 && over_retention_bytes_ == 0) {
+    Log(absl::StrCat("retention: the day being written now and what is no day hold ", over,
+                     " bytes MORE than the retention allows; they are kept: raise the bound"));
+  }
+  over_retention_bytes_ = over;
+  return first_kept;
+}
+
 absl::Status DurableStore::EnforceRetention() {
-  if (options_.retention <= absl::ZeroDuration()) return absl::OkStatus();
-  const int64_t cutoff_ns = absl::ToUnixNanos(options_.now() - options_.retention);
-  const auto dropped = database_->partitions->DropBefore(DayOf(cutoff_ns));
+  int64_t first_kept = FirstDayWithinBytes();
+  if (options_.retention > absl::ZeroDuration()) {
+    first_kept =
+        std::max(first_kept, DayOf(absl::ToUnixNanos(options_.now() - options_.retention)));
+  }
+  if (first_kept == INT64_MIN) return absl::OkStatus();
+  const auto dropped = database_->partitions->DropBefore(first_kept);
   if (!dropped.ok()) return dropped.status();
   partitions_dropped_ += *dropped;
   if (*dropped > 0) Log(absl::StrCat("retention: dropped ", *dropped, " days"));
-  const int64_t kept_from_ns = DayOf(cutoff_ns) * kDayNs;
-  return OnCommitter([this, kept_from_ns](rocksdb::WriteBatch*) {
+  return ForgetBefore(first_kept * kDayNs);
+}
+
+absl::Status DurableStore::ForgetBefore(int64_t time_ns) {
+  return OnCommitter([this, time_ns](rocksdb::WriteBatch*) {
     rocksdb::WriteBatch removals;
     auto jobs = index_.Jobs();
     jobs.emplace_back(kNoJob, "");
     for (const auto& [id, name] : jobs) {
-      removals.DeleteRange(database_->events, EventKey(id, INT64_MIN, 0),
-                           EventKey(id, kept_from_ns, 0));
+      removals.DeleteRange(database_->events, EventKey(id, INT64_MIN, 0), EventKey(id, time_ns, 0));
       if (id == kNoJob) continue;
       const Extent extent = jobs_.Summarise(id).extent;
       // A job of which no row has come yet has only events or attributes: it stays.
       if (extent.first_time_ns > extent.last_time_ns) continue;
-      if (extent.last_time_ns < kept_from_ns) RemoveJob(id, &removals);
+      if (extent.last_time_ns < time_ns) RemoveJob(id, &removals);
     }
     return kept_.Write(std::move(removals), "remove old jobs");
   });
@@ -515,6 +560,8 @@ StoreStats DurableStore::Stats() const {
   StoreStats stats;
   committer_.FillStats(&stats);
   sealer_.FillStats(&stats);
+  merger_.FillStats(&stats);
+  stats.over_retention_bytes = over_retention_bytes_;
   database_->FillStats(&stats);
   const SeriesIndex::Counts counts = index_.counts();
   stats.series = counts.series;

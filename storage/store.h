@@ -45,8 +45,11 @@ enum class DiskState {
 struct StoreOptions {
   std::string path;                                 // Directory; created if missing.
   absl::Duration retention = absl::Hours(24 * 90);  // Older days are dropped. Zero keeps all.
-  absl::Duration seal_age = absl::Minutes(10);      // Rows wait at most this long in the journal.
-  uint32_t seal_rows = 1024;                        // Rows of a layout that are sealed together.
+  // Whole days are dropped, the oldest first, while the tables hold more than this; never the day
+  // that is being written now. RocksDB's log, at most 256 MiB, comes on top. Zero: no bound.
+  uint64_t retention_bytes = 0;
+  absl::Duration seal_age = absl::Minutes(10);  // Rows wait at most this long in the journal.
+  uint32_t seal_rows = 1024;                    // Rows of a layout that are sealed together.
   // A commit begins no sooner than this after the one before, so that under load many messages
   // share one sync; a message that comes after a pause is committed at once.
   absl::Duration commit_spacing = absl::Milliseconds(10);
@@ -67,6 +70,8 @@ struct StoreOptions {
   // Called on the committer's thread when this changes; see DiskState. May be null.
   std::function<void(DiskState, const absl::Status& why)> on_disk;
   AtPoint at_point;        // Tests end the process there; see crash_point.h.
+  // What is left of a source's small frames is merged when it has sent nothing for this long.
+  absl::Duration merge_quiet = absl::Hours(1);
   bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
 };
 
@@ -108,6 +113,15 @@ struct StoreStats {
   uint64_t column_bytes_sealed = 0;  // Keys and values handed to RocksDB.
   uint64_t partitions = 0;
   uint64_t partitions_dropped = 0;
+  uint64_t over_retention_bytes = 0;  // What the day written now holds beyond retention_bytes.
+  uint64_t merges = 0;
+  uint64_t frames_merged = 0;  // Small frames that became part of another.
+  uint64_t merge_bytes = 0;    // Keys and values of merged frames, handed to RocksDB.
+  // Written to disk since Open(): to the log (journal, columns, everything else), by writing
+  // memtables out, by compacting.
+  uint64_t log_bytes_written = 0;
+  uint64_t flush_bytes_written = 0;
+  uint64_t compaction_bytes_written = 0;
   uint64_t disk_bytes = 0;  // Live SST files and WAL of all column families.
   uint64_t memtable_bytes = 0;
   uint64_t block_cache_bytes = 0;
@@ -232,7 +246,10 @@ class Store {
 
   // Seals every open row now and trims the journal. Returns when it is on disk.
   virtual absl::Status Seal() = 0;
-  // Drops what is older than the retention.
+  // Merges the small frames that are due, without waiting for the background to do it; only with
+  // StoreOptions::background off.
+  virtual absl::Status MergeFrames() = 0;
+  // Drops what is older than the retention, and what exceeds its bytes.
   virtual absl::Status EnforceRetention() = 0;
 
   virtual StoreStats Stats() const = 0;

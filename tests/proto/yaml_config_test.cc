@@ -166,6 +166,7 @@ TEST(ParseYamlTest, RefusesImpossibleValues) {
 
 TEST(ParseYamlTest, TakesTheValuesAtTheBounds) {
   EXPECT_EQ(MistakesOf<v1::Collector>("storage: {seal_age: 6h, seal_rows: 16, retention: 0}"), "");
+  EXPECT_EQ(MistakesOf<v1::Collector>("storage: {retention_bytes: 2TiB}"), "");
   EXPECT_EQ(MistakesOf<v1::Collector>("ingest: {max_message_bytes: 256MiB}"), "");
 }
 

@@ -1,0 +1,120 @@
+// Dropping days for the sake of bytes, besides by age.
+#include <random>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "storage/keys.h"
+#include "tests/storage/store_fixture.h"
+
+namespace tacho::storage {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+class RetentionTest : public StoreFixture {
+ protected:
+  RetentionTest() {
+    options_.log = [this](absl::string_view line) { log_.emplace_back(line); };
+    Reopen();
+  }
+
+  int64_t Today() const { return DayOf(absl::ToUnixNanos(now_)); }
+
+  // About as many bytes of noise each time, in tables.
+  void FillDay(int64_t day, const std::string& job) {
+    std::vector<int64_t> times;
+    std::vector<double> values;
+    for (int i = 0; i < 2000; ++i) {
+      times.push_back(day * kDayNs + i * 1'000'000);
+      values.push_back(std::bit_cast<double>(random_() >> 2));
+    }
+    const std::vector<int64_t> steps(times.size(), 0);
+    ASSERT_TRUE(Append(Register(Definition(job, {"loss"})), times, steps, values).ok());
+    Reopen();
+  }
+  std::vector<std::string> JobNames() {
+    std::vector<std::string> names;
+    for (const JobSummary& job : store_->Jobs()) names.push_back(job.name);
+    return names;
+  }
+
+  std::mt19937_64 random_{1};
+  std::vector<std::string> log_;
+};
+
+TEST_F(RetentionTest, TheOldestDaysGoUntilTheRestFitsAndWithThemTheirJobs) {
+  // Written in no order, as a backfill may.
+  for (const int64_t age : {3, 0, 4, 1, 2}) FillDay(Today() - age, "job-" + std::to_string(age));
+  const uint64_t all = store_->Stats().disk_bytes;
+  options_.retention_bytes = all * 7 / 10;
+  Reopen();
+  const SeriesPtr oldest = Find("job-4", "loss");
+  const auto reader = store_->Read(oldest, {});
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(JobNames(), ElementsAre("job-0", "job-1", "job-2"));
+  EXPECT_EQ(store_->Stats().partitions_dropped, 2u);
+  EXPECT_EQ(store_->Stats().over_retention_bytes, 0u);
+  EXPECT_THAT(ReadAll(Find("job-2", "loss")).values, SizeIs(2000));
+  SampleBlock block;
+  size_t read = 0;
+  while (*reader->Next(&block)) read += block.size();
+  EXPECT_EQ(read, 2000u) << "a reader keeps what it sees";
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_EQ(store_->Stats().partitions_dropped, 2u) << "it fits now";
+}
+
+TEST_F(RetentionTest, TheDayThatIsWrittenNowStaysWhateverItsSizeAndThatIsSaid) {
+  for (const int64_t age : {1, 0}) FillDay(Today() - age, "job-" + std::to_string(age));
+  options_.retention_bytes = 1000;
+  Reopen();
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(JobNames(), ElementsAre("job-0"));
+  EXPECT_GT(store_->Stats().over_retention_bytes, 10'000u);
+  EXPECT_THAT(log_, Contains(HasSubstr("MORE than the retention allows")));
+  log_.clear();
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(log_, IsEmpty()) << "said once";
+  now_ += absl::Hours(24);
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(JobNames(), IsEmpty()) << "it is another day's turn";
+}
+
+TEST_F(RetentionTest, WhicheverBoundIsCloserDecides) {
+  for (int64_t age = 4; age >= 0; --age) FillDay(Today() - age, "job-" + std::to_string(age));
+  options_.retention_bytes = uint64_t{1} << 40;
+  options_.retention = absl::Hours(48);
+  Reopen();
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(JobNames(), ElementsAre("job-0", "job-1", "job-2"));
+  options_.retention_bytes = 1;
+  Reopen();
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(JobNames(), ElementsAre("job-0"));
+}
+
+TEST_F(RetentionTest, ABackfillIntoADayThatWentMakesItAnewUntilTheNextRound) {
+  for (const int64_t age : {1, 0}) FillDay(Today() - age, "job");
+  options_.retention_bytes = 1000;
+  Reopen();
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  FillDay(Today() - 1, "job");
+  EXPECT_THAT(ReadAll(Find("job", "loss")).values, SizeIs(4000));
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(ReadAll(Find("job", "loss")).values, SizeIs(2000));
+}
+
+TEST_F(RetentionTest, BytesWrittenAreCountedByWhatTheyAreFor) {
+  FillDay(Today(), "job");
+  ASSERT_TRUE(Append(Register(Definition("job", {"loss"})), {Today() * kDayNs}, {1}, {1}).ok());
+  const StoreStats stats = store_->Stats();
+  EXPECT_GT(stats.log_bytes_written, 0u);
+  EXPECT_LT(stats.log_bytes_written, 1000u) << "since it was opened";
+  EXPECT_EQ(stats.merge_bytes, 0u);
+}
+
+}  // namespace
+}  // namespace tacho::storage
