@@ -20,34 +20,47 @@ void SpreadTokens(const TokenTable& table, std::span<uint8_t> token_of) {
   const size_t size = size_t{1} << table.bits;
   const size_t step = size / 2 + size / 8 + 3;
   size_t at = 0;
-  for (size_t token = 0; token < kTokens; ++token) {
+  for (size_t token = table.first; token <= table.last; ++token) {
     for (uint32_t i = 0; i < table.counts[token]; ++i) {
       token_of[at] = static_cast<uint8_t>(token);
-      at = (at + step) % size;
+      at = (at + step) & (size - 1);
     }
   }
 }
 
-struct DecodeEntry {
-  uint16_t base;
-  uint8_t token;
-  uint8_t bits;
-};
-
-std::array<DecodeEntry, kMaxStates> DecodeTable(const TokenTable& table) {
-  std::array<uint8_t, kMaxStates> token_of;
-  SpreadTokens(table, token_of);
-  std::array<DecodeEntry, kMaxStates> entries;
-  TokenCounts next = table.counts;
-  const size_t size = size_t{1} << table.bits;
-  for (size_t state = 0; state < size; ++state) {
-    const uint8_t token = token_of[state];
-    const uint32_t x = next[token]++;
-    const unsigned bits = table.bits - Log2(x);
-    entries[state] = {static_cast<uint16_t>((x << bits) - size), token, static_cast<uint8_t>(bits)};
+// What a decoder does in a state, in one word, as it is loaded: the base in bits 0 to 15, the token
+// from bit 16 on, the number of bits from bit 24 on.
+class DecodeTable {
+ public:
+  explicit DecodeTable(const TokenTable& table) {
+    std::array<uint8_t, kMaxStates> token_of;
+    SpreadTokens(table, token_of);
+    std::array<uint16_t, kTokens> next;
+    for (size_t token = table.first; token <= table.last; ++token) {
+      next[token] = static_cast<uint16_t>(table.counts[token]);
+    }
+    const uint32_t size = uint32_t{1} << table.bits;
+    for (size_t state = 0; state < size; ++state) {
+      const uint32_t token = token_of[state];
+      const uint32_t x = next[token]++;
+      const uint32_t bits = table.bits - Log2(x);
+      words_[state] = ((x << bits) - size) | token << 16 | bits << 24;
+    }
   }
-  return entries;
-}
+
+  // Leaves state *x, taking bits off *waiting and adding their number to *taken.
+  uint8_t Step(uint64_t* x, uint64_t* waiting, uint64_t* taken) const {
+    const uint64_t word = words_[*x];
+    const uint64_t bits = word >> 24;
+    *x = (word & 0xffff) + (*waiting & FewBits(bits));
+    *waiting >>= bits;
+    *taken += bits;
+    return static_cast<uint8_t>(word >> 16);
+  }
+
+ private:
+  std::array<uint32_t, kMaxStates> words_;
+};
 
 // Where the encoder goes from a state: see EncodeToken().
 struct EncodeTable {
@@ -57,7 +70,7 @@ struct EncodeTable {
     const auto size = uint32_t{1} << table.bits;
     TokenCounts next = {};
     uint32_t before = 0;
-    for (size_t token = 0; token < kTokens; ++token) {
+    for (size_t token = table.first; token <= table.last; ++token) {
       const uint32_t count = table.counts[token];
       if (count == 0) continue;
       const unsigned bits = table.bits - (count > 1 ? Log2(count - 1) : 0);
@@ -86,7 +99,10 @@ TokenTable TokenTable::Of(const TokenCounts& occurrences) {
   TokenTable table;
   const auto enough = static_cast<unsigned>(std::bit_width(used));
   const auto fine = static_cast<unsigned>(std::bit_width(total - 1));
-  table.bits = std::clamp(std::max(enough, fine > 0 ? fine - 1 : 0), kMinTableBits, kMaxTableBits);
+  table.bits = std::clamp(std::max(enough, fine > 2 ? fine - 3 : 0), kMinTableBits, kMaxTableBits);
+  while (occurrences[table.first] == 0) ++table.first;
+  table.last = kTokens - 1;
+  while (occurrences[table.last] == 0) --table.last;
   const uint64_t size = uint64_t{1} << table.bits;
   int64_t left = static_cast<int64_t>(size);
   for (size_t token = 0; token < kTokens; ++token) {
@@ -109,10 +125,6 @@ TokenTable TokenTable::Of(const TokenCounts& occurrences) {
 // Neighbours occur about equally often, so of each count the number of bits is written as its
 // difference from that of the one before.
 void TokenTable::Write(BitWriter* out) const {
-  size_t first = 0;
-  while (counts[first] == 0) ++first;
-  size_t last = kTokens - 1;
-  while (counts[last] == 0) --last;
   out->Write(bits, 4);
   out->Write(first, 7);
   out->Write(last, 7);
@@ -130,12 +142,12 @@ void TokenTable::Write(BitWriter* out) const {
 bool TokenTable::Read(BitReader* in) {
   counts = {};
   bits = static_cast<unsigned>(in->Read(4));
-  const uint64_t first = in->Read(7);
-  const uint64_t last = in->Read(7);
+  first = in->Read(7);
+  last = in->Read(7);
   if (!in->ok() || bits < kMinTableBits || bits > kMaxTableBits) return false;
   uint32_t left = uint32_t{1} << bits;
   int64_t width = 0;
-  for (uint64_t token = first; token <= last; ++token) {
+  for (size_t token = first; token <= last; ++token) {
     const auto change = static_cast<unsigned>(std::countr_one(in->Peek() & LowBits(32)));
     in->Skip(change + 1);
     width += UnZigZag(change);
@@ -163,7 +175,7 @@ void WriteTokens(std::span<const uint8_t> tokens, const TokenTable& table, BitWr
   const auto step = [&](size_t i, uint32_t* x) {
     const uint8_t token = tokens[i];
     const uint32_t bits = (*x + encode.round_up[token]) >> 16;
-    steps[i] = {static_cast<uint16_t>(*x & LowBits(bits)), static_cast<uint16_t>(bits)};
+    steps[i] = {static_cast<uint16_t>(*x & FewBits(bits)), static_cast<uint16_t>(bits)};
     *x = encode.states[static_cast<uint32_t>((*x >> bits) + encode.first[token])];
   };
   if (states == 1) {
@@ -178,46 +190,62 @@ void WriteTokens(std::span<const uint8_t> tokens, const TokenTable& table, BitWr
       step(i - 4, state.data());
     }
   }
-  for (size_t i = 0; i < states; ++i) out->Write(state[i] - size, table.bits);
-  for (const Step& taken : steps) out->Write(taken.value, taken.bits);
+  BitWriter writer = *out;
+  for (size_t i = 0; i < states; ++i) writer.Write(state[i] - size, table.bits);
+  for (const Step& taken : steps) writer.Write(taken.value, taken.bits);
+  *out = writer;
 }
 
-bool ReadTokens(const TokenTable& table, BitReader* in, std::span<uint8_t> tokens) {
-  const auto entries = DecodeTable(table);
+namespace {
+
+TACHO_ALWAYS_INLINE bool ReadTokensInto(const TokenTable& table, BitReader* from,
+                                        std::span<uint8_t> tokens) {
+  const DecodeTable decode(table);
+  // A copy, which the compiler knows that no write to a token changes.
+  BitReader in = *from;
   const size_t states = tokens.size() < kManyTokens ? 1 : 4;
-  std::array<uint64_t, 4> state = {};
-  for (size_t i = 0; i < states; ++i) state[i] = in->Read(table.bits);
-  uint64_t waiting = 0;
-  const auto step = [&](uint64_t* x) {
-    const DecodeEntry& entry = entries[*x];
-    *x = entry.base + (waiting & LowBits(entry.bits));
-    waiting >>= entry.bits;
-    return entry;
-  };
+  uint64_t a = in.Read(table.bits);
+  uint64_t b = states == 4 ? in.Read(table.bits) : 0;
+  uint64_t c = states == 4 ? in.Read(table.bits) : 0;
+  uint64_t d = states == 4 ? in.Read(table.bits) : 0;
   size_t i = 0;
   if (states == 4) {
     for (; i + 4 <= tokens.size(); i += 4) {
-      waiting = in->Peek();
-      const DecodeEntry a = step(state.data());
-      const DecodeEntry b = step(&state[1]);
-      const DecodeEntry c = step(&state[2]);
-      const DecodeEntry d = step(&state[3]);
-      tokens[i] = a.token;
-      tokens[i + 1] = b.token;
-      tokens[i + 2] = c.token;
-      tokens[i + 3] = d.token;
-      in->Skip(size_t{a.bits} + b.bits + c.bits + d.bits);
-      if (!in->ok()) return false;
+      uint64_t waiting = in.Peek();
+      uint64_t taken = 0;
+      tokens[i] = decode.Step(&a, &waiting, &taken);
+      tokens[i + 1] = decode.Step(&b, &waiting, &taken);
+      tokens[i + 2] = decode.Step(&c, &waiting, &taken);
+      tokens[i + 3] = decode.Step(&d, &waiting, &taken);
+      in.Skip(taken);
+      if (!in.ok()) return false;
     }
   }
+  // What is left over, at most three tokens of four machines or all of one.
   for (; i < tokens.size(); ++i) {
-    waiting = in->Peek();
-    const DecodeEntry entry = step(&state[i % states]);
-    tokens[i] = entry.token;
-    in->Skip(entry.bits);
-    if (!in->ok()) return false;
+    uint64_t waiting = in.Peek();
+    uint64_t taken = 0;
+    tokens[i] = decode.Step(&a, &waiting, &taken);
+    in.Skip(taken);
+    if (!in.ok()) return false;
+    if (states == 4) {
+      std::swap(a, b);
+      std::swap(b, c);
+    }
   }
-  return state == std::array<uint64_t, 4>{};
+  *from = in;
+  return (a | b | c | d) == 0;
+}
+
+TACHO_TARGET_BMI2 bool ReadTokensBmi2(const TokenTable& table, BitReader* from,
+                                      std::span<uint8_t> tokens) {
+  return ReadTokensInto(table, from, tokens);
+}
+
+}  // namespace
+
+bool ReadTokens(const TokenTable& table, BitReader* from, std::span<uint8_t> tokens) {
+  return HasBmi2() ? ReadTokensBmi2(table, from, tokens) : ReadTokensInto(table, from, tokens);
 }
 
 }  // namespace tacho::storage

@@ -25,6 +25,9 @@ using TokenCounts = std::array<uint32_t, kTokens>;
 struct TokenTable {
   unsigned bits = 0;
   TokenCounts counts = {};
+  // All others have no count.
+  size_t first = 0;
+  size_t last = 0;
 
   // For tokens that occur this often in all; at least one must. Every token that occurs gets a
   // count.
@@ -35,10 +38,10 @@ struct TokenTable {
 };
 
 // Bits that a table and its states take at most.
-constexpr size_t kMaxTableSize = kTokens * 32 + 64;
+constexpr size_t kMaxTableSize = kTokens * 34 + 64;
 
 // Writes tokens that all have a count, kMaxTableBits each at most.
 void WriteTokens(std::span<const uint8_t> tokens, const TokenTable& table, BitWriter* out);
-bool ReadTokens(const TokenTable& table, BitReader* in, std::span<uint8_t> tokens);
+bool ReadTokens(const TokenTable& table, BitReader* from, std::span<uint8_t> tokens);
 
 }  // namespace tacho::storage

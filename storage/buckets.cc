@@ -10,7 +10,7 @@ namespace {
 constexpr unsigned kShiftBits = 6;
 
 // log2 to about a hundredth: costs are compared, not counted.
-double QuickLog2(double value) {
+constexpr double QuickLog2(double value) {
   const auto bits = std::bit_cast<uint64_t>(value);
   const auto exponent = static_cast<double>(static_cast<int>(bits >> 52) - 1023);
   const double mantissa =
@@ -18,8 +18,17 @@ double QuickLog2(double value) {
   return exponent + mantissa * (1.3465 - 0.3465 * mantissa);
 }
 
-double Information(uint32_t count) {
+// count * log2(count).
+constexpr double Product(uint32_t count) {
   return count < 2 ? 0 : count * QuickLog2(static_cast<double>(count));
+}
+constexpr auto kProducts = [] {
+  std::array<float, 256> products = {};
+  for (uint32_t i = 0; i < products.size(); ++i) products[i] = static_cast<float>(Product(i));
+  return products;
+}();
+double Information(uint32_t count) {
+  return count < kProducts.size() ? static_cast<double>(kProducts[count]) : Product(count);
 }
 
 unsigned Width(unsigned token, unsigned shift) { return token < 2 ? shift : token / 2 - 1 + shift; }
@@ -48,7 +57,10 @@ TokenCounts Shifted(const TokenCounts& tokens, unsigned shift) {
 }
 
 template <bool kWide>
-bool ReadOffsets(std::span<const uint8_t> tokens, unsigned shift, BitReader* in, uint64_t* out) {
+TACHO_ALWAYS_INLINE bool ReadOffsets(std::span<const uint8_t> tokens, unsigned shift,
+                                     BitReader* from, uint64_t* out) {
+  // A copy, which the compiler knows that no write to a number changes.
+  BitReader in = *from;
   struct Bucket {
     uint64_t begin;
     uint64_t mask;
@@ -65,25 +77,40 @@ bool ReadOffsets(std::span<const uint8_t> tokens, unsigned shift, BitReader* in,
     for (size_t i = begin; i < end; ++i) {
       const Bucket& bucket = buckets[tokens[i]];
       if constexpr (kWide) {
-        out[i] = bucket.begin + in->ReadWide(static_cast<unsigned>(bucket.width));
+        out[i] = bucket.begin + in.ReadWide(static_cast<unsigned>(bucket.width));
       } else {
-        out[i] = bucket.begin + (in->Peek() & bucket.mask);
-        in->Skip(bucket.width);
+        out[i] = bucket.begin + (in.Peek() & bucket.mask);
+        in.Skip(bucket.width);
       }
     }
-    if (!in->ok()) return false;
+    if (!in.ok()) return false;
   }
+  *from = in;
   return true;
 }
 
+TACHO_TARGET_BMI2 bool ReadOffsetsBmi2(std::span<const uint8_t> tokens, unsigned shift,
+                                       BitReader* from, uint64_t* out) {
+  return ReadOffsets<false>(tokens, shift, from, out);
+}
+
+bool ReadAllOffsets(std::span<const uint8_t> tokens, unsigned shift, unsigned widest,
+                    BitReader* from, uint64_t* out) {
+  if (widest > kMaxBitsAtOnce) return ReadOffsets<true>(tokens, shift, from, out);
+  return HasBmi2() ? ReadOffsetsBmi2(tokens, shift, from, out)
+                   : ReadOffsets<false>(tokens, shift, from, out);
+}
+
 template <bool kWide>
-bool Unpack(unsigned width, BitReader* in, std::span<uint64_t> numbers) {
+bool Unpack(unsigned width, BitReader* from, std::span<uint64_t> numbers) {
+  BitReader in = *from;
   for (size_t begin = 0; begin < numbers.size(); begin += 8) {
     for (uint64_t& number : numbers.subspan(begin, std::min<size_t>(8, numbers.size() - begin))) {
-      number = kWide ? in->ReadWide(width) : in->Read(width);
+      number = kWide ? in.ReadWide(width) : in.Read(width);
     }
-    if (!in->ok()) return false;
+    if (!in.ok()) return false;
   }
+  *from = in;
   return true;
 }
 
@@ -106,32 +133,39 @@ BucketPlan BucketPlan::Of(const TokenCounts& tokens) {
     used += tokens[token] > 0 ? 1 : 0;
   }
   const double all = total * QuickLog2(total);
-  BucketPlan best;
-  double best_bits = 0;
+  // All in as many bits as the largest takes, and no tokens.
+  const unsigned most = top < 2 ? top : top / 2 + 1;
+  BucketPlan best = {most, true, total * most, most > 0 ? 8.0 : 0.0};
+  double best_bits = best.number_bits + best.table_bits;
   // Tokens below 4 under the shift; all higher ones are as they were.
   std::array<uint32_t, 4> low = {tokens[0], tokens[1], tokens[2], tokens[3]};
-  for (unsigned shift = 0;; ++shift) {
-    const bool packed = low[0] == static_cast<uint32_t>(total);
-    const double table = packed ? (shift > 0 ? 8 : 0) : kTable + kCount * used;
-    const double numbers = (packed ? 0 : all - known) + offsets;
-    if (shift == 0 || numbers + table < best_bits) {
+  for (unsigned shift = 0; shift < most; ++shift) {
+    const double table = kTable + kCount * used;
+    const double numbers = all - known + offsets;
+    // Wider buckets tell less by tokens: numbers never get cheaper.
+    if (numbers >= best_bits) break;
+    if (numbers + table < best_bits) {
       best_bits = numbers + table;
-      best = {shift, packed, numbers, table};
-    }
-    if (packed || shift == 63) break;
-    for (const uint32_t count : low) {
-      known -= Information(count);
-      offsets += count;
-      used -= count > 0 ? 1 : 0;
+      best = {shift, false, numbers, table};
     }
     const unsigned next = 4 + 2 * shift;
-    low = {low[0] + low[1], low[2] + low[3], next < kTokens ? tokens[next] : 0,
-           next + 1 < kTokens ? tokens[next + 1] : 0};
-    // The two that move down stay what they are.
-    for (const uint32_t count : {low[0], low[1]}) {
-      known += Information(count);
-      used += count > 0 ? 1 : 0;
+    const uint32_t above = next < kTokens ? tokens[next] : 0;
+    const uint32_t above_that = next + 1 < kTokens ? tokens[next + 1] : 0;
+    if ((low[0] | low[1] | low[2] | low[3]) != 0) {
+      for (const uint32_t count : low) {
+        known -= Information(count);
+        offsets += count;
+        used -= count > 0 ? 1 : 0;
+      }
+      low[0] += low[1];
+      low[1] = low[2] + low[3];
+      for (const uint32_t count : {low[0], low[1]}) {
+        known += Information(count);
+        used += count > 0 ? 1 : 0;
+      }
     }
+    low[2] = above;
+    low[3] = above_that;
   }
   return best;
 }
@@ -160,9 +194,16 @@ void WriteBuckets(std::span<const uint64_t> numbers, const TokenCounts& tokens,
     column[i] = static_cast<uint8_t>(BucketToken(numbers[i] >> shift));
   }
   WriteTokens(column, table, &writer);
+  std::array<unsigned, kTokens> widths;
+  for (unsigned token = 0; token < kTokens; ++token) widths[token] = Width(token, shift);
+  const unsigned top = *std::max_element(column.begin(), column.end());
   for (size_t i = 0; i < numbers.size(); ++i) {
-    const unsigned width = Width(column[i], shift);
-    writer.WriteWide(numbers[i] & LowBits(width), width);
+    const unsigned width = widths[column[i]];
+    if (widths[top] <= kMaxBitsAtOnce) {
+      writer.Write(numbers[i] & FewBits(width), width);
+    } else {
+      writer.WriteWide(numbers[i] & LowBits(width), width);
+    }
   }
   writer.Finish();
 }
@@ -185,13 +226,8 @@ bool ReadBuckets(bool packed, ByteReader* in, std::span<uint64_t> numbers) {
   if (!table.Read(&bits) || !AllFit(table, shift)) return false;
   std::vector<uint8_t> tokens(numbers.size());
   if (!ReadTokens(table, &bits, tokens)) return false;
-  unsigned top = kTokens - 1;
-  while (table.counts[top] == 0) --top;
-  if (!(Width(top, shift) > kMaxBitsAtOnce
-            ? ReadOffsets<true>(tokens, shift, &bits, numbers.data())
-            : ReadOffsets<false>(tokens, shift, &bits, numbers.data()))) {
-    return false;
-  }
+  const unsigned widest = Width(static_cast<unsigned>(table.last), shift);
+  if (!ReadAllOffsets(tokens, shift, widest, &bits, numbers.data())) return false;
   in->Bytes(bits.BytesRead());
   return in->ok();
 }

@@ -17,9 +17,8 @@
 namespace tacho::storage {
 
 inline unsigned BucketToken(uint64_t number) {
-  if (number < 2) return static_cast<unsigned>(number);
-  const auto e = static_cast<unsigned>(std::bit_width(number)) - 1;
-  return 2 * e + static_cast<unsigned>((number >> (e - 1)) & 1);
+  const auto e = static_cast<unsigned>(std::bit_width(number | 1)) - 1;
+  return 2 * e + static_cast<unsigned>((2 * number >> e) & 1) + (number == 1 ? 1 : 0);
 }
 
 // What numbers cost under the best shift for them.

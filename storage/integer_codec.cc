@@ -28,6 +28,18 @@ void Difference(std::span<uint64_t>* integers) {
   *integers = integers->first(integers->size() - 1);
 }
 
+// The same in each of the runs that the integers are made of.
+void TakeDifferences(size_t run, std::vector<uint64_t>* integers) {
+  size_t to = 0;
+  for (size_t begin = 0; begin < integers->size(); begin += run) {
+    const size_t end = std::min(begin + run, integers->size());
+    for (size_t i = begin; i + 1 < end; ++i) {
+      (*integers)[to++] = (*integers)[i + 1] - (*integers)[i];
+    }
+  }
+  integers->resize(to);
+}
+
 // About in the middle of the integers, by order of int64.
 uint64_t Middle(std::span<const uint64_t> integers) {
   std::array<int64_t, 31> some;
@@ -120,36 +132,29 @@ IntegerPlan IntegerPlan::Of(std::span<const int64_t> sample, size_t run, size_t 
   IntegerPlan best;
   std::vector<uint64_t> integers(sample.begin(), sample.end());
   std::vector<uint64_t> numbers(sample.size());
-  size_t in_run = run;  // Of the integers in `integers`, after differences were taken.
-  size_t size = integers.size();
   double first_bits = 0;  // Of the integers that differences begin with.
   for (unsigned order = 0; order <= kMaxOrder; ++order) {
     if (order > 0) {
+      if (run < 2) break;
       first_bits += VarintBits(integers[0]);
-      if (in_run < 2) break;
-      size_t to = 0;
-      for (size_t begin = 0; begin < size; begin += in_run) {
-        const size_t end = std::min(begin + in_run, size);
-        for (size_t i = begin; i + 1 < end; ++i) integers[to++] = integers[i + 1] - integers[i];
-      }
-      size = to;
-      --in_run;
+      TakeDifferences(run--, &integers);
     }
-    if (size == 0) break;
-    const std::span<const uint64_t> residuals(integers.data(), size);
-    const uint64_t middle = Middle(residuals);
-    const uint64_t smallest = Smallest(residuals);
-    for (const bool folded : {true, false}) {
-      for (size_t i = 0; i < size; ++i) {
-        numbers[i] =
-            folded ? ZigZag(static_cast<int64_t>(residuals[i] - middle)) : residuals[i] - smallest;
+    if (integers.empty()) break;
+    const double scale = static_cast<double>(count) / static_cast<double>(integers.size());
+    const auto bits = [&](bool folded, uint64_t base) {
+      for (size_t i = 0; i < integers.size(); ++i) {
+        const uint64_t number = integers[i] - base;
+        numbers[i] = folded ? ZigZag(static_cast<int64_t>(number)) : number;
       }
-      const auto plan = BucketPlan::Of(CountTokens({numbers.data(), size}));
-      const double bits =
-          plan.number_bits * static_cast<double>(count) / static_cast<double>(size) +
-          plan.table_bits + first_bits + VarintBits(folded ? middle : smallest);
-      if ((order == 0 && folded) || bits < best.bits) best = {order, folded, bits};
-    }
+      const auto plan = BucketPlan::Of(CountTokens({numbers.data(), integers.size()}));
+      return plan.number_bits * scale + plan.table_bits + first_bits + VarintBits(base);
+    };
+    const double folded_bits = bits(true, Middle(integers));
+    // Where first differences do not help, second ones do not either.
+    if (order > 0 && folded_bits > best.bits) break;
+    best = {order, true, folded_bits};
+    const double plain_bits = bits(false, Smallest(integers));
+    if (plain_bits < best.bits) best = {order, false, plain_bits};
   }
   return best;
 }

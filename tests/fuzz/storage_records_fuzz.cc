@@ -59,6 +59,34 @@ void FuzzStats(const ValueColumnHeader& header) {
          SameBits(stats.last, header.stats.last));
 }
 
+// What is encoded comes back, whatever it is.
+void FuzzEncoding(absl::string_view bytes) {
+  const size_t count = bytes.size() / sizeof(double);
+  std::vector<double> values(count);
+  std::vector<int64_t> integers(count);
+  if (count > 0) {
+    std::memcpy(values.data(), bytes.data(), count * sizeof(double));
+    std::memcpy(integers.data(), bytes.data(), count * sizeof(double));
+  }
+  std::string encoded;
+  ColumnCodec::EncodeValues(values, &encoded);
+  std::vector<double> values_again;
+  Expect(ColumnCodec::DecodeValues(encoded, count, &values_again).ok());
+  Expect(count == 0 || std::memcmp(values.data(), values_again.data(), count * 8) == 0);
+  encoded.clear();
+  ColumnCodec::EncodeIntegers(integers, &encoded);
+  std::vector<int64_t> integers_again;
+  Expect(ColumnCodec::DecodeIntegers(encoded, count, &integers_again).ok());
+  Expect(integers == integers_again);
+  // The same bytes as small numbers, which other encodings take.
+  values.assign(bytes.begin(), bytes.end());
+  for (double& value : values) value /= 10;
+  encoded.clear();
+  ColumnCodec::EncodeValues(values, &encoded);
+  Expect(ColumnCodec::DecodeValues(encoded, values.size(), &values_again).ok());
+  Expect(values.empty() || std::memcmp(values.data(), values_again.data(), values.size() * 8) == 0);
+}
+
 void FuzzRecords(absl::string_view bytes) {
   if (const auto set = SequenceSet::Decode(bytes)) {
     Expect(SequenceSet::Decode(set->Encode()) == set);
@@ -86,6 +114,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // The number of values is not in a column: the first two bytes say what is asked for.
   const size_t count = data[0] + (size_t{data[1]} << 8) % 4096;
   tacho::storage::FuzzColumns(count, bytes.substr(2));
+  tacho::storage::FuzzEncoding(bytes.substr(2));
   tacho::storage::FuzzRecords(bytes.substr(2));
   static_cast<void>(tacho::storage::DecodeTimeColumn(bytes.substr(2)));
   return 0;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -118,6 +119,69 @@ TEST(ValueCodecTest, DamagedBytesAreRefusedOrDecodeToTheRightCount) {
   }
 }
 
+// Kinds of columns, each of which is met in real data or wants to be found out.
+std::vector<std::function<double(size_t)>> Kinds(std::mt19937_64* random) {
+  const auto bits = [random] { return (*random)(); };
+  const auto uniform = [random] { return static_cast<double>((*random)() >> 11) * 0x1p-53; };
+  return {
+      [=](size_t) { return std::bit_cast<double>(bits()); },
+      [=](size_t) { return std::bit_cast<double>(bits() & 0x000fffffffffffff); },
+      [=](size_t) { return std::bit_cast<double>(0x7ff0000000000000 | bits() >> 20); },
+      [=](size_t) { return uniform(); },
+      [=](size_t i) { return bits() % 3 == 0 ? uniform() : static_cast<double>(i); },
+      [=](size_t) { return static_cast<double>(static_cast<int64_t>(bits())); },
+      [=](size_t i) { return static_cast<double>(i * 4096 + bits() % 3); },
+      [=](size_t) { return static_cast<double>(bits() % 100000) / 1000; },
+      [=](size_t) { return static_cast<double>(bits() % 1000) / 100 + 0.1; },
+      [=](size_t) { return static_cast<double>(bits() % 100000) / 7 / 60; },
+      [=](size_t) { return static_cast<double>(static_cast<float>(uniform() - 0.5)); },
+      [=](size_t) { return static_cast<double>(static_cast<float>(bits() % 512) / 512); },
+      [=](size_t) { return static_cast<double>(static_cast<float>(bits() % 9999) / 10000); },
+      [=](size_t) { return std::sqrt(static_cast<double>(bits() % 7)); },
+      [=](size_t) { return bits() % 2 == 0 ? 0.0 : -0.0; },
+      [=](size_t i) { return i == 0 ? 1.0 : 2.0; },
+      [=](size_t i) { return i % 5 == 0 ? uniform() : std::bit_cast<double>(kStaleMarkerBits); },
+      [=](size_t) { return bits() % 4 == 0 ? NAN : static_cast<double>(bits() % 50); },
+      [=](size_t) {
+        return bits() % 9 == 0 ? M_PI * uniform() : 0.25 * static_cast<double>(bits() % 9);
+      },
+      [=](size_t i) { return 1e300 * std::pow(0.5, static_cast<double>(i % 2000)); },
+  };
+}
+
+TEST(ValueCodecTest, AnyValuesRoundTripAtAnyLengthInEveryEncoding) {
+  std::mt19937_64 random(7);
+  std::set<uint8_t> encodings;
+  const auto round_trip = [&](const Doubles& values) {
+    const size_t size = RoundTrip(values);
+    EXPECT_LE(size, 1 + values.size() * sizeof(double) + (values.size() / 8) + 16);
+    std::string bytes;
+    ColumnCodec::EncodeValues(values, &bytes);
+    if (!bytes.empty()) encodings.insert(static_cast<uint8_t>(bytes[0]));
+  };
+  for (const auto& kind : Kinds(&random)) {
+    for (size_t count = 0; count < 80; ++count) round_trip(Generate(count, kind));
+    for (const size_t count : {191U, 192U, 193U, 255U, 256U, 257U, 1023U, 1024U, 5000U}) {
+      round_trip(Generate(count, kind));
+    }
+  }
+  // Columns of several kinds, one after the other.
+  const auto kinds = Kinds(&random);
+  for (int i = 0; i < 200; ++i) {
+    Doubles values;
+    while (values.size() < 1 + random() % 2000) {
+      const Doubles part = Generate(1 + random() % 300, kinds[random() % kinds.size()]);
+      values.insert(values.end(), part.begin(), part.end());
+    }
+    round_trip(values);
+  }
+  // Raw, constant, gaps, ordered doubles and floats, quotients (of floats, near, with exceptions),
+  // dictionary.
+  for (const int head : {0, 1, 2, 3, 3 + 8, 4, 4 + 8, 4 + 16, 4 + 32, 5}) {
+    EXPECT_EQ(encodings.count(static_cast<uint8_t>(head)), 1u) << "encoding " << head;
+  }
+}
+
 size_t RoundTripIntegers(const std::vector<int64_t>& integers) {
   std::string bytes;
   ColumnCodec::EncodeIntegers(integers, &bytes);
@@ -139,6 +203,39 @@ TEST(IntegerCodecTest, EveryIntegerRoundTrips) {
     for (int64_t& integer : integers) integer = static_cast<int64_t>(random() >> (random() % 64));
     RoundTripIntegers(integers);
   }
+}
+
+TEST(IntegerCodecTest, AnyIntegersRoundTripInEveryForm) {
+  std::mt19937_64 random(8);
+  std::set<uint8_t> heads;
+  const std::vector<int64_t> extremes = {INT64_MIN, INT64_MIN + 1, -1,        0,
+                                         1,         INT64_MAX - 1, INT64_MAX, int64_t{1} << 62};
+  for (int i = 0; i < 3000; ++i) {
+    std::vector<int64_t> integers(1 + random() % (i % 100 == 0 ? 5000 : 400));
+    const uint64_t step = (random() >> (random() % 64)) | 1;
+    const uint64_t noise = (random() >> (random() % 64)) | 1;
+    const uint64_t odd = random() % 3;
+    uint64_t at = random();
+    for (int64_t& integer : integers) {
+      at += step + step * (random() % noise) * odd;
+      integer = static_cast<int64_t>(at);
+      if (i % 7 == 0) integer = static_cast<int64_t>(random() % noise * step);
+      if (i % 5 == 0 && random() % 50 == 0) integer = extremes[random() % extremes.size()];
+    }
+    RoundTripIntegers(integers);
+    std::string bytes;
+    ColumnCodec::EncodeIntegers(integers, &bytes);
+    heads.insert(static_cast<uint8_t>(bytes[0]));
+  }
+  // Each order, folded or not, with and without a divisor, in each form.
+  std::set<int> seen;
+  for (const uint8_t head : heads) {
+    for (const int part :
+         {head & 3, 10 + (head >> 2 & 1), 20 + (head >> 3 & 1), 30 + (head >> 4)}) {
+      seen.insert(part);
+    }
+  }
+  EXPECT_EQ(seen, (std::set<int>{0, 1, 2, 10, 11, 20, 21, 30, 31, 32}));
 }
 
 TEST(IntegerCodecTest, ARegularCadenceCostsNextToNothing) {
