@@ -170,6 +170,7 @@ class FakeStore : public storage::Store {
 
   absl::Status Close() override { return absl::OkStatus(); }
   absl::Status Seal() override { return absl::OkStatus(); }
+  absl::Status MergeFrames() override { return absl::OkStatus(); }
   absl::Status EnforceRetention() override { return absl::OkStatus(); }
   absl::StatusOr<Registration> RegisterLayout(const storage::LayoutDefinition&) override {
     return absl::UnimplementedError("reads only");

@@ -140,6 +140,7 @@ class FakeStore final : public storage::Store {
     return std::vector<storage::Event>();
   }
   absl::Status Seal() override { return absl::OkStatus(); }
+  absl::Status MergeFrames() override { return absl::OkStatus(); }
   absl::Status EnforceRetention() override { return absl::OkStatus(); }
   storage::StoreStats Stats() const override { return {}; }
 
