@@ -18,6 +18,7 @@
 #include "proto/yaml_config.h"
 #include "server/collector.h"
 #include "server/command_line.h"
+#include "server/heap_trimmer.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
 #include "tacho/config/v1/collector.pb.h"
@@ -98,6 +99,7 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
   const sigset_t signals = SignalSet({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
+  const HeapTrimmer trimmer({});
   CollectorWorld world;
   world.log = [](absl::string_view text) { spdlog::info("{}", std::string(text)); };
   std::atomic<bool> disk_failed = false;
