@@ -6,6 +6,7 @@
 //
 // Seconds are simulated: a store clock that follows the rows decides what is old. Every
 // --seal_every rows whatever is open is sealed, as its age would do; 0 leaves it to --seal_rows.
+// --merge 1 merges after each such sealing what is due then, and everything at the end.
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -51,6 +52,7 @@ struct Plan {
   int64_t batch = 0;
   int64_t seal_every = 0;
   int64_t period = 0;  // Simulated seconds from row to row.
+  bool merge = false;
   StoreOptions store;
 };
 
@@ -110,10 +112,12 @@ LayoutDefinition Define(const FleetHost& host, uint32_t index, bool short_job) {
   return definition;
 }
 
-uint64_t DirectoryBytes(const std::string& path) {
+// Only files with this extension, if it is given.
+uint64_t DirectoryBytes(const std::string& path, const char* extension = nullptr) {
   uint64_t bytes = 0;
   for (const auto& file : std::filesystem::recursive_directory_iterator(path)) {
-    if (file.is_regular_file()) bytes += file.file_size();
+    const bool counts = extension == nullptr || file.path().extension() == extension;
+    if (file.is_regular_file() && counts) bytes += file.file_size();
   }
   return bytes;
 }
@@ -178,6 +182,10 @@ double CommitMs(const StoreStats& stats, double share) {
   return 0;
 }
 
+void MergeFrames(Store* store) {
+  if (absl::Status status = store->MergeFrames(); !status.ok()) Die(status);
+}
+
 // Appends everything; returns the samples.
 uint64_t Load(const Plan& plan, Store* store, absl::Time* now) {
   std::vector<Sender> senders;
@@ -212,6 +220,7 @@ uint64_t Load(const Plan& plan, Store* store, absl::Time* now) {
     while (waiting > 0) absl::SleepFor(absl::Milliseconds(1));
     if (plan.seal_every > 0 && row % plan.seal_every == 0) {
       if (absl::Status status = store->Seal(); !status.ok()) Die(status);
+      if (plan.merge) MergeFrames(store);
     }
   }
   return samples;
@@ -232,8 +241,14 @@ void Run(Plan plan) {
   auto store = OpenStore(plan.store);
   const uint64_t samples = Load(plan, store.get(), &now);
   const double loaded_cpu = OwnCpuSeconds();
+  if (plan.merge) {
+    now += absl::Hours(48);
+    MergeFrames(store.get());
+  }
   const StoreStats stats = store->Stats();
+  const uint64_t tables_before = DirectoryBytes(plan.path, ".sst");
   CloseStore(std::move(store));
+  const uint64_t settled = DirectoryBytes(plan.path);
   const double closed_cpu = OwnCpuSeconds();
   CloseStore(OpenStore(plan.store));  // RocksDB writes out its log and forgets it.
   const auto per_sample = [&](uint64_t bytes) {
@@ -257,6 +272,17 @@ void Run(Plan plan) {
   Report("directory", per_sample(DirectoryBytes(plan.path)), "B/sample");
   Report("CPU to the last ack", loaded_cpu * 1e6 / static_cast<double>(samples), "s/Msample");
   Report("CPU until closed", closed_cpu * 1e6 / static_cast<double>(samples), "s/Msample");
+  Report("frames merged", static_cast<double>(stats.frames_merged), "");
+  Report("written: log", per_sample(stats.log_bytes_written), "B/sample");
+  Report("written: merged columns", per_sample(stats.merge_bytes), "B/sample, in the log too");
+  Report("written: compactions", per_sample(stats.compaction_bytes_written), "B/sample");
+  // Closing writes what is still in memory: about what the directory then holds more.
+  const uint64_t tables = stats.flush_bytes_written + stats.compaction_bytes_written + settled -
+                          std::min(settled, tables_before);
+  Report("written: tables", per_sample(tables), "B/sample");
+  Report("written for each byte stored",
+         static_cast<double>(stats.log_bytes_written + tables) / static_cast<double>(settled), "");
+  Report("written for 16 bytes of sample", per_sample(stats.log_bytes_written + tables) / 16, "");
   Report("commits", static_cast<double>(stats.commits), "");
   Report("commit p50 below", CommitMs(stats, 0.5), "ms");
   Report("commit p99 below", CommitMs(stats, 0.99), "ms");
@@ -273,6 +299,7 @@ int main(int argc, char** argv) {
       {"shape", "fleet"},
       {"hosts", "200"},
       {"rows", "360"},
+      {"merge", "0"},
       {"batch", "10"},
       {"seal_rows", "1024"},
       {"seal_every", "0"},
@@ -287,6 +314,8 @@ int main(int argc, char** argv) {
   plan.batch = tacho::bench::NumberFlag(flags, "batch");
   plan.seal_every = tacho::bench::NumberFlag(flags, "seal_every");
   plan.period = tacho::bench::NumberFlag(flags, "period");
+  plan.merge = tacho::bench::NumberFlag(flags, "merge") != 0;
+  plan.store.background = !plan.merge && plan.seal_every == 0;
   plan.store.seal_rows = static_cast<uint32_t>(tacho::bench::NumberFlag(flags, "seal_rows"));
   plan.store.retention = absl::ZeroDuration();
   tacho::bench::Run(std::move(plan));
