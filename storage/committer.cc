@@ -103,8 +103,11 @@ void Committer::Run() {
   std::vector<Request> group;
   absl::Time begun = absl::InfinitePast();
   while (Take(begun + spacing_, &group)) {
-    if (!group.empty()) begun = absl::Now();
-    if (!group.empty()) Commit(&group);
+    if (!group.empty()) {
+      parts_.before_commit();
+      begun = absl::Now();
+      Commit(&group);
+    }
     uint64_t weight = 0;
     for (const Request& request : group) weight += WeightOf(request);
     group.clear();

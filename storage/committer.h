@@ -46,6 +46,8 @@ class Committer {
     Head* head = nullptr;
     JobTable* jobs = nullptr;
     std::function<absl::Time()> now;
+    // Before a commit: may wait for room, as senders then wait for their acknowledgements.
+    std::function<void()> before_commit;
     std::function<void()> after_append;  // Rows of a commit are in the head.
     DiskWatch* disk = nullptr;
     std::function<void(DiskState, const absl::Status&)> on_disk;  // As StoreOptions::on_disk.

@@ -28,6 +28,9 @@ namespace {
 // Under which events are kept that belong to no job.
 constexpr JobId kNoJob = 0;
 
+// How long a commit waits for sealing that does not get on.
+constexpr absl::Duration kPatience = absl::Seconds(2);
+
 // How often old days are looked for.
 constexpr absl::Duration kRetentionRound = absl::Minutes(10);
 
@@ -86,6 +89,8 @@ class DurableStore final : public Store {
   void NoteAppended();
   // Journal positions before this must be sealed for the journal to keep its bound; 0: it does.
   uint64_t PositionsToSeal() const;
+  // Waits while open rows take too much memory, for as long as sealing gets on with it.
+  void AwaitRoom();
   // RESOURCE_EXHAUSTED if sealing is so far behind that no rows may come.
   absl::Status CheckRoom() const;
   // What has been stored of a job so far is not in the head.
@@ -140,6 +145,7 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                   .head = &head_,
                   .jobs = &jobs_,
                   .now = options_.now,
+                  .before_commit = [this] { AwaitRoom(); },
                   .after_append = [this] { NoteAppended(); },
                   .disk = database_->disk.get(),
                   .on_disk = options_.on_disk,
@@ -302,6 +308,24 @@ uint64_t DurableStore::PositionsToSeal() const {
       0.75 * static_cast<double>(options_.journal_bytes) / static_cast<double>(bytes);
   const uint64_t begin = journal_begin_;
   return begin + 1 + static_cast<uint64_t>((1 - kept) * static_cast<double>(journal_end_ - begin));
+}
+
+void DurableStore::AwaitRoom() {
+  if (!options_.background) return;
+  uint64_t least = UINT64_MAX;
+  absl::Time last_progress = absl::Now();
+  for (;;) {
+    const uint64_t open = head_.total().bytes();
+    if (open <= options_.open_bytes / 2 * 3) return;
+    if (open < least) {
+      least = open;
+      last_progress = absl::Now();
+    } else if (absl::Now() - last_progress > kPatience) {
+      return;  // Then CheckRoom() refuses what comes.
+    }
+    sealer_.Wake();
+    absl::SleepFor(absl::Milliseconds(2));
+  }
 }
 
 absl::Status DurableStore::CheckRoom() const {

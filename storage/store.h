@@ -55,7 +55,8 @@ struct StoreOptions {
   absl::Duration commit_spacing = absl::Milliseconds(10);
   uint64_t queue_bytes = 64u << 20;  // Waiting for the disk; more is refused.
   // Memory of rows that are not sealed yet. Past it the longest are sealed early, or compressed, or
-  // else sealed while they are short; past twice as much rows are refused until that has helped.
+  // else sealed while they are short; past one and a half times as much commits wait, past twice as
+  // much rows are refused, until that has helped.
   uint64_t open_bytes = 80u << 20;
   uint64_t open_raw_bytes = 16u << 20;  // Of these, what is never compressed.
   // Past it the layouts that hold the oldest entries are sealed, past twice as much rows are
@@ -69,7 +70,7 @@ struct StoreOptions {
   std::function<void(absl::string_view)> log;   // One line of progress or trouble; may be null.
   // Called on the committer's thread when this changes; see DiskState. May be null.
   std::function<void(DiskState, const absl::Status& why)> on_disk;
-  AtPoint at_point;        // Tests end the process there; see crash_point.h.
+  AtPoint at_point;  // Tests end the process there; see crash_point.h.
   // What is left of a source's small frames is merged when it has sent nothing for this long.
   absl::Duration merge_quiet = absl::Hours(1);
   bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().

@@ -117,6 +117,21 @@ TEST_F(StoreBoundsTest, RowsAreRefusedWhileSealingIsBehindAndTakenAfterwards) {
   ExpectEverything(1, message + 1);
 }
 
+TEST_F(StoreBoundsTest, SendersWhoWaitForEachAcknowledgementAreSlowedDownRatherThanRefused) {
+  options_.background = true;
+  options_.open_bytes = 64 << 10;
+  options_.open_raw_bytes = 16 << 10;
+  Reopen();
+  const auto layouts = RegisterTasks(4);
+  for (int64_t message = 0; message < 60; ++message) {
+    for (const LayoutPtr& layout : layouts) {
+      const absl::Status status = AppendMessage(layout, message);
+      ASSERT_TRUE(status.ok()) << status;
+    }
+  }
+  ExpectEverything(4, 60);
+}
+
 TEST_F(StoreBoundsTest, TheJournalKeepsItsLengthThoughOneLayoutHardlyEverSpeaks) {
   options_.background = true;
   options_.journal_bytes = 200'000;
