@@ -130,6 +130,16 @@ SequenceSet* Committer::FindSet(const std::string& key, Staged* staged) {
   return &found->second;
 }
 
+absl::Status Committer::UseJob(const Layout& layout) {
+  const JobId job = layout.series.front()->job_id;
+  absl::Status status = parts_.index->Use(job);
+  if (absl::IsNotFound(status)) {
+    return absl::FailedPreconditionError("the layout's job has expired: define the layout again");
+  }
+  if (status.ok()) status = parts_.jobs->Use(job);
+  return status;
+}
+
 Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::WriteBatch* write) {
   Staged staged;
   staged.positions.resize(group.size(), 0);
@@ -153,11 +163,8 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
       }
     }
     if (request.layout != nullptr) {
-      if (parts_.index->FindLayout(request.layout->id) == nullptr) {
-        staged.results[i] =
-            absl::FailedPreconditionError("the layout's job has expired: define the layout again");
-        continue;
-      }
+      staged.results[i] = UseJob(*request.layout);
+      if (!staged.results[i].ok()) continue;
       staged.positions[i] = parts_.journal->Stage(request.entry, write);
     } else if (request.stage != nullptr) {
       staged.results[i] = request.stage(write);

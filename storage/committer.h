@@ -109,6 +109,8 @@ class Committer {
   };
   Staged Stage(const std::vector<Request>& group, rocksdb::WriteBatch* write)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Brings the layout's job into memory: it may have left while the layout was held.
+  absl::Status UseJob(const Layout& layout);
   SequenceSet* FindSet(const std::string& key, Staged* staged) ABSL_LOCKS_EXCLUDED(mutex_);
   void Apply(const std::vector<Request>& group, const Staged& staged) ABSL_LOCKS_EXCLUDED(mutex_);
 

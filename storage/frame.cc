@@ -134,7 +134,8 @@ FrameEncoder::FrameEncoder(const Layout& layout, std::span<const int64_t> times,
              .layout = layout.id,
              .first_time_ns = times.front(),
              .position = position,
-             .rows = static_cast<uint32_t>(times.size())} {
+             .rows = static_cast<uint32_t>(times.size()),
+             .job = layout.series.front()->job_id} {
   put_(frame_.day,
        TimeColumnKey(layout.series.front()->job_id, layout.id, frame_.first_time_ns, position),
        EncodeTimeColumn(layout.attempt, times, steps));

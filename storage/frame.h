@@ -43,6 +43,7 @@ struct FrameRef {
   int64_t first_time_ns = 0;
   FramePosition position = 0;
   uint32_t rows = 0;
+  JobId job = 0;  // The layout's.
 };
 
 using PutColumn = std::function<void(int64_t day, absl::string_view key, absl::string_view value)>;

@@ -143,7 +143,7 @@ absl::StatusOr<FramePosition> Inputs::Read(FrameRows* rows, rocksdb::WriteBatch*
 
 }  // namespace
 
-FrameMerger::FrameMerger(const Database* database, const SeriesIndex* index, const Head* head,
+FrameMerger::FrameMerger(const Database* database, SeriesIndex* index, const Head* head,
                          Options options)
     : database_(database), index_(index), head_(head), options_(std::move(options)) {}
 
@@ -197,10 +197,10 @@ absl::Status FrameMerger::MergeDue() {
   }
 }
 
-uint32_t FrameMerger::TargetRows(const LayoutPtr& layout) const {
-  if (layout == nullptr) return 0;
-  return static_cast<uint32_t>(
-      std::min(options_.seal_rows, kValuesPerMerge / layout->series.size()));
+uint32_t FrameMerger::TargetRows(const FrameRef& frame) const {
+  const auto columns = index_->CountColumns(frame.job, frame.layout);
+  if (!columns.ok() || *columns == 0) return 0;
+  return static_cast<uint32_t>(std::min<uint64_t>(options_.seal_rows, kValuesPerMerge / *columns));
 }
 
 void FrameMerger::TakeNews() {
@@ -216,7 +216,7 @@ void FrameMerger::TakeNews() {
     }
   }
   for (const auto& [frame, sealed] : news) {
-    candidates_.Add(frame, TargetRows(index_->FindLayout(frame.layout)), sealed);
+    candidates_.Add(frame, TargetRows(frame), sealed);
     if (known_days_.insert(frame.day).second) to_scan_.insert(frame.day);
   }
 }
@@ -241,8 +241,8 @@ absl::StatusOr<bool> FrameMerger::ScanSome() {
         break;
       }
       ByteReader key(View(it->key()).substr(1));
-      key.Be32();
       FrameRef frame{.day = day};
+      frame.job = key.Be32();
       frame.layout = key.Be64();
       frame.first_time_ns = key.BeTime();
       frame.position = key.Be64();
@@ -252,7 +252,7 @@ absl::StatusOr<bool> FrameMerger::ScanSome() {
         continue;  // Whoever reads it is told; the others can be merged.
       }
       frame.rows = *rows;
-      candidates_.Add(frame, TargetRows(index_->FindLayout(frame.layout)), now);
+      candidates_.Add(frame, TargetRows(frame), now);
     }
     if (damage.ok()) damage = FromRocksDb(it->status(), "look through a day");
   }
@@ -271,12 +271,13 @@ absl::StatusOr<bool> FrameMerger::MergeOne() {
     }
     return false;
   }
-  const LayoutPtr layout = index_->FindLayout(set.front().layout);
-  if (layout == nullptr) {
+  const auto layout = index_->FindLayout(set.front().job, set.front().layout);
+  if (!layout.ok()) {
     candidates_.Forget(set.front().day, set.front().layout);
-    return true;
+    if (absl::IsNotFound(layout.status())) return true;  // The job has expired.
+    return layout.status();
   }
-  const auto outcome = Merge(*layout, set);
+  const auto outcome = Merge(**layout, set);
   if (!outcome.ok()) {
     candidates_.Forget(set.front().day, set.front().layout);
     return outcome.status();

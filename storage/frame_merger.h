@@ -51,8 +51,7 @@ class FrameMerger {
     std::function<void(absl::string_view)> log;  // May be null.
   };
   // All not owned; they must outlive the merger.
-  FrameMerger(const Database* database, const SeriesIndex* index, const Head* head,
-              Options options);
+  FrameMerger(const Database* database, SeriesIndex* index, const Head* head, Options options);
   ~FrameMerger();
 
   // Looks the newest two days through, then goes on with what is sealed.
@@ -76,7 +75,7 @@ class FrameMerger {
   absl::StatusOr<bool> MergeOne();
 
   // Rows that a frame of this layout should have; 0 if it is no longer known.
-  uint32_t TargetRows(const LayoutPtr& layout) const;
+  uint32_t TargetRows(const FrameRef& frame) const;
   // What merging a set came to.
   struct Outcome {
     FrameRef merged;             // Rows 0: it was not merged,
@@ -85,7 +84,7 @@ class FrameMerger {
   absl::StatusOr<Outcome> Merge(const Layout& layout, const MergeCandidates::Set& set);
 
   const Database* const database_;
-  const SeriesIndex* const index_;
+  SeriesIndex* const index_;
   const Head* const head_;
   const Options options_;
 

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <tuple>
 #include <utility>
+
+#include "absl/container/flat_hash_set.h"
 
 namespace tacho::storage {
 namespace {
@@ -35,7 +38,8 @@ void SortDescending(const Measure& measure, std::vector<std::shared_ptr<OpenFram
 }  // namespace
 
 OpenFrame* Head::FindOrAdd(const LayoutPtr& layout) {
-  // The pointer stays good: only RemoveJob() removes frames, on the thread that appends.
+  // The pointer stays good: only RemoveJob() and RemoveSealed() remove frames, on the thread that
+  // appends.
   {
     absl::ReaderMutexLock lock(&mutex_);
     const auto found = frames_.find(layout->id);
@@ -152,6 +156,23 @@ void Head::VisitLatestRows(const std::function<void(const LatestRow&)>& visit) c
   for (const FramePtr& frame : Frames([](const OpenFrame&) { return true; })) {
     frame->VisitLatest(visit);
   }
+}
+
+std::vector<JobId> Head::RemoveSealed(const std::vector<JobId>& jobs) {
+  absl::flat_hash_set<JobId> sealed(jobs.begin(), jobs.end());
+  const auto job_of = [](const FramePtr& frame) { return frame->layout()->series.front()->job_id; };
+  std::vector<FramePtr> removed;  // Freed behind the lock.
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [id, frame] : frames_) {
+    if (frame->oldest_position() != UINT64_MAX) sealed.erase(job_of(frame));
+  }
+  absl::erase_if(sources_, [&](auto& source) {
+    if (!sealed.contains(job_of(source.second.front()))) return false;
+    std::move(source.second.begin(), source.second.end(), std::back_inserter(removed));
+    return true;
+  });
+  absl::erase_if(frames_, [&](const auto& frame) { return sealed.contains(job_of(frame.second)); });
+  return {sealed.begin(), sealed.end()};
 }
 
 void Head::RemoveJob(JobId job) {

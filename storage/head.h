@@ -21,8 +21,8 @@
 
 namespace tacho::storage {
 
-// Thread-safe; Append() and RemoveJob() are for one thread at a time. No frame's lock is taken
-// while mutex_ is held, and mutex_ is held for look-ups and copies of pointers only.
+// Thread-safe; Append(), RemoveSealed() and RemoveJob() are for one thread at a time. No frame's
+// lock is taken while mutex_ is held, and mutex_ is held for look-ups and copies of pointers only.
 class Head {
  public:
   // Copies the rows of an entry. `position` is the entry's in the journal, higher than any before.
@@ -69,6 +69,8 @@ class Head {
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Forgets the layouts of those of the jobs that have no open rows, and returns these.
+  std::vector<JobId> RemoveSealed(const std::vector<JobId>& jobs) ABSL_LOCKS_EXCLUDED(mutex_);
   // Forgets the layouts of a job; their open rows with them.
   void RemoveJob(JobId job) ABSL_LOCKS_EXCLUDED(mutex_);
 

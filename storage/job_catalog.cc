@@ -6,12 +6,12 @@
 namespace tacho::storage {
 namespace {
 
-// The element of a deque in ascending order of ids; nullptr if there is none.
+// The element of a deque in ascending order of ids; its end if there is none.
 template <typename T>
-const T* FindById(const std::deque<T>& all, uint64_t id) {
+typename std::deque<T>::const_iterator FindById(const std::deque<T>& all, uint64_t id) {
   const auto found = std::lower_bound(
       all.begin(), all.end(), id, [](const T& one, uint64_t wanted) { return one.id < wanted; });
-  return found == all.end() || found->id != id ? nullptr : &*found;
+  return found == all.end() || found->id != id ? all.end() : found;
 }
 
 }  // namespace
@@ -38,9 +38,14 @@ const JobCatalog::MetricEntry* JobCatalog::AddMetric(const Metric& metric) {
   return &added;
 }
 
-const SeriesSource* JobCatalog::InternSource(std::optional<uint32_t> task, absl::string_view host) {
+const SeriesSource* JobCatalog::FindSource(std::optional<uint32_t> task,
+                                           absl::string_view host) const {
   const auto found = sources_by_id_.find({task, host});
-  if (found != sources_by_id_.end()) return &found->second->source;
+  return found == sources_by_id_.end() ? nullptr : &found->second->source;
+}
+
+const SeriesSource* JobCatalog::InternSource(std::optional<uint32_t> task, absl::string_view host) {
+  if (const SeriesSource* known = FindSource(task, host); known != nullptr) return known;
   SourceEntry& added = sources_.emplace_back();
   added.source = {.job = name_,
                   .task = task,
@@ -50,10 +55,13 @@ const SeriesSource* JobCatalog::InternSource(std::optional<uint32_t> task, absl:
   return &added.source;
 }
 
+const LabelSet* JobCatalog::FindLabels(absl::Span<const LabelSet::Label> labels) const {
+  const auto found = label_sets_by_labels_.find(labels);
+  return found == label_sets_by_labels_.end() ? nullptr : *found;
+}
+
 const LabelSet* JobCatalog::InternLabels(absl::Span<const LabelSet::Label> labels) {
-  if (const auto found = label_sets_by_labels_.find(labels); found != label_sets_by_labels_.end()) {
-    return *found;
-  }
+  if (const LabelSet* known = FindLabels(labels); known != nullptr) return known;
   LabelSet& added = label_sets_.emplace_back();
   added.number = static_cast<uint32_t>(label_sets_.size() - 1);
   added.labels.reserve(labels.size());
@@ -64,35 +72,37 @@ const LabelSet* JobCatalog::InternLabels(absl::Span<const LabelSet::Label> label
   return &added;
 }
 
-const LabelSet* JobCatalog::InternLabels(const Labels& labels) {
-  const std::vector<LabelSet::Label> views(labels.begin(), labels.end());
-  return InternLabels(absl::MakeConstSpan(views));
-}
-
 const Series* JobCatalog::FindSeries(MetricId metric, const SeriesSource* source,
                                      const LabelSet* labels) const {
   const auto found = series_by_key_.find(SeriesKey{metric, source, labels});
   return found == series_by_key_.end() ? nullptr : &series_[*found];
 }
 
-const Series* JobCatalog::FindSeries(SeriesId id) const { return FindById(series_, id); }
+std::optional<uint32_t> JobCatalog::FindNumber(SeriesId id) const {
+  const auto found = FindById(series_, id);
+  if (found == series_.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - series_.begin());
+}
 
 const Series* JobCatalog::AddSeries(SeriesId id, MetricId metric, const SeriesSource* source,
                                     const LabelSet* labels) {
   const auto number = static_cast<uint32_t>(series_.size());
   MetricEntry& of = metrics_[metric - 1];
-  Series& added = series_.emplace_back(Series{.id = id,
-                                              .job_id = id_,
-                                              .metric_id = metric,
-                                              .metric = &of.metric,
-                                              .source = source,
-                                              .labels = labels});
+  series_.push_back({.id = id,
+                     .job_id = id_,
+                     .metric_id = metric,
+                     .metric = &of.metric,
+                     .source = source,
+                     .labels = labels});
+  if (!series_by_key_.insert(number).second) {
+    series_.pop_back();
+    return nullptr;
+  }
   of.series.push_back(number);
   auto& ranges = sources_[source->number].series;
   if (ranges.empty() || ranges.back().second != number) ranges.emplace_back(number, number);
   ++ranges.back().second;
-  series_by_key_.insert(number);
-  return &added;
+  return &series_.back();
 }
 
 const Layout* JobCatalog::FindLayout(uint32_t attempt, bool has_steps,
@@ -101,7 +111,10 @@ const Layout* JobCatalog::FindLayout(uint32_t attempt, bool has_steps,
   return found == layouts_by_key_.end() ? nullptr : &layouts_[*found];
 }
 
-const Layout* JobCatalog::FindLayout(LayoutId id) const { return FindById(layouts_, id); }
+const Layout* JobCatalog::FindLayout(LayoutId id) const {
+  const auto found = FindById(layouts_, id);
+  return found == layouts_.end() ? nullptr : &*found;
+}
 
 const Layout* JobCatalog::AddLayout(Layout layout) {
   const Layout& added = layouts_.emplace_back(std::move(layout));

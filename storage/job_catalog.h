@@ -53,22 +53,24 @@ class JobCatalog {
     // Its series: ranges of numbers [first, end), ascending.
     std::vector<std::pair<uint32_t, uint32_t>> series;
   };
+  const SeriesSource* FindSource(std::optional<uint32_t> task, absl::string_view host) const;
   const SeriesSource* InternSource(std::optional<uint32_t> task, absl::string_view host);
   const std::deque<SourceEntry>& sources() const { return sources_; }
 
   // Label sets.
+  const LabelSet* FindLabels(absl::Span<const LabelSet::Label> labels) const;
   const LabelSet* InternLabels(absl::Span<const LabelSet::Label> labels);
-  const LabelSet* InternLabels(const Labels& labels);
   const std::deque<LabelSet>& label_sets() const { return label_sets_; }
 
   // Series, numbered from 0 in the order of their ids. The parts must be this catalogue's.
   const Series* FindSeries(MetricId metric, const SeriesSource* source,
                            const LabelSet* labels) const;
-  const Series* FindSeries(SeriesId id) const;  // nullptr if there is none.
-  // `id` must be higher than any before.
+  std::optional<uint32_t> FindNumber(SeriesId id) const;
+  // `id` must be higher than any before. nullptr, and nothing is added, if the parts have one.
   const Series* AddSeries(SeriesId id, MetricId metric, const SeriesSource* source,
                           const LabelSet* labels);
-  const std::deque<Series>& series() const { return series_; }
+  const Series& series(uint32_t number) const { return series_[number]; }
+  size_t series_count() const { return series_.size(); }
 
   // Layouts, in the order of their ids.
   const Layout* FindLayout(uint32_t attempt, bool has_steps,

@@ -1,9 +1,10 @@
 #include "storage/job_table.h"
 
 #include <algorithm>
-#include <memory>
-#include <set>
+#include <tuple>
+#include <utility>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
@@ -51,9 +52,124 @@ Extent ReadExtent(ByteReader* in) {
   return extent;
 }
 
+absl::Status Damaged(absl::string_view key) {
+  return absl::DataLossError(
+      absl::StrCat("the job record under ", absl::BytesToHexString(key), " is damaged"));
+}
+
 }  // namespace
 
 JobTable::JobTable(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* state) : db_(db), state_(state) {}
+
+JobTable::Task* JobTable::FindOrAddTask(Job* job, const SeriesSource& source) {
+  auto& tasks = job->detail->tasks;
+  if (const auto found = tasks.find(source); found != tasks.end()) return &found->second;
+  job->counted = false;
+  return &tasks[TaskId(source.task, source.host)];
+}
+
+void JobTable::Count(Job* job) {
+  if (job->counted || job->detail == nullptr) return;
+  absl::flat_hash_set<uint32_t> tasks;
+  absl::flat_hash_set<absl::string_view> hosts;
+  for (const auto& [id, task] : job->detail->tasks) {
+    if (id.first) tasks.insert(*id.first);
+    hosts.insert(id.second);
+  }
+  job->tasks = static_cast<uint32_t>(tasks.size());
+  job->hosts = static_cast<uint32_t>(hosts.size());
+  job->attempts = static_cast<uint32_t>(job->detail->attempts.size());
+  job->counted = true;
+}
+
+// extent · varint attempts · varint tasks · varint hosts
+std::string JobTable::EncodeJob(const Job& job) {
+  std::string record;
+  PutExtent(job.extent, &record);
+  PutVarint(job.attempts, &record);
+  PutVarint(job.tasks, &record);
+  PutVarint(job.hosts, &record);
+  return record;
+}
+
+absl::Status JobTable::Load() {
+  absl::MutexLock lock(&mutex_);
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
+  for (it->Seek("J"); it->Valid() && it->key().starts_with("J"); it->Next()) {
+    ByteReader key(View(it->key()).substr(1));
+    ByteReader value(View(it->value()));
+    Job& job = jobs_[key.Be32()];
+    job.extent = ReadExtent(&value);
+    job.attempts = static_cast<uint32_t>(value.Varint());
+    job.tasks = static_cast<uint32_t>(value.Varint());
+    job.hosts = static_cast<uint32_t>(value.Varint());
+    if (!key.AtEnd() || !value.AtEnd()) return Damaged(View(it->key()));
+  }
+  return FromRocksDb(it->status(), "read the jobs");
+}
+
+absl::Status JobTable::LoadDetail(absl::string_view key, absl::string_view value, Job* job) {
+  ByteReader k(key);
+  ByteReader v(value);
+  const char kind = static_cast<char>(k.Byte());
+  k.Be32();
+  if (kind == 'A') {
+    Attempt& attempt = job->detail->attempts[k.Be32()];
+    attempt.extent = ReadExtent(&v);
+    const uint64_t attributes = v.Varint();
+    for (uint64_t i = 0; i < attributes && v.ok(); ++i) {
+      const absl::string_view name = v.String();
+      attempt.attributes[std::string(name)] = std::string(v.String());
+    }
+    return k.AtEnd() && v.AtEnd() ? absl::OkStatus() : Damaged(key);
+  }
+  TaskId id;
+  if (k.Byte() == 1) id.first = k.Be32();
+  id.second = std::string(k.rest());
+  Task task;
+  task.extent = ReadExtent(&v);
+  task.attempt = static_cast<uint32_t>(v.Varint());
+  if (!k.ok() || !v.AtEnd()) return Damaged(key);
+  job->detail->tasks[std::move(id)] = task;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobTable::Job*> JobTable::Acquire(JobId id) {
+  Job& job = jobs_[id];
+  if (job.detail != nullptr) return &job;
+  job.detail = std::make_unique<Detail>();
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
+  absl::Status status;
+  for (const char kind : {'A', 'K'}) {
+    const std::string prefix = JobPrefix(kind, id);
+    for (it->Seek(prefix); status.ok() && it->Valid() && it->key().starts_with(prefix);
+         it->Next()) {
+      status = LoadDetail(View(it->key()), View(it->value()), &job);
+    }
+    // Before the next Seek() forgets it.
+    if (status.ok() && !it->status().ok()) status = FromRocksDb(it->status(), "read a job");
+  }
+  if (!status.ok()) {
+    job.detail.reset();
+    return status;
+  }
+  job.counted = false;
+  return &job;
+}
+
+absl::Status JobTable::Use(JobId job) {
+  absl::MutexLock lock(&mutex_);
+  return Acquire(job).status();
+}
+
+void JobTable::UnloadUnless(const std::function<bool(JobId)>& keep) {
+  absl::MutexLock lock(&mutex_);
+  for (auto& [id, job] : jobs_) {
+    if (job.detail == nullptr || keep(id)) continue;
+    Count(&job);
+    job.detail.reset();
+  }
+}
 
 void JobTable::Include(const Layout& layout, const RowsEntry& rows) {
   Extent extent;
@@ -63,16 +179,24 @@ void JobTable::Include(const Layout& layout, const RowsEntry& rows) {
   }
   const Series& any = *layout.series.front();
   absl::MutexLock lock(&mutex_);
-  Job& job = jobs_[any.job_id];
-  job.attempts[layout.attempt].extent.Include(extent);
-  Task& task = job.tasks[{any.source->task, any.source->host}];
-  if (extent.last_time_ns >= task.extent.last_time_ns) task.attempt = layout.attempt;
-  task.extent.Include(extent);
+  const auto found = jobs_.find(any.job_id);
+  if (found == jobs_.end() || found->second.detail == nullptr) return;
+  Job& job = found->second;
+  job.extent.Include(extent);
+  const auto [attempt, added] = job.detail->attempts.try_emplace(layout.attempt);
+  if (added) job.counted = false;
+  attempt->second.extent.Include(extent);
+  Task* const task = FindOrAddTask(&job, *any.source);
+  if (extent.last_time_ns >= task->extent.last_time_ns) task->attempt = layout.attempt;
+  task->extent.Include(extent);
 }
 
-void JobTable::Merge(JobId job_id, const Attributes& attributes, rocksdb::WriteBatch* write) {
+absl::Status JobTable::Merge(JobId id, const Attributes& attributes, rocksdb::WriteBatch* write) {
   absl::MutexLock lock(&mutex_);
-  Attempt& attempt = jobs_[job_id].attempts[attributes.attempt];
+  const auto acquired = Acquire(id);
+  if (!acquired.ok()) return acquired.status();
+  Job& job = **acquired;
+  Attempt& attempt = job.detail->attempts[attributes.attempt];
   for (const auto& [key, value] : attributes.values) {
     if (value.empty()) {
       attempt.attributes.erase(key);
@@ -80,123 +204,99 @@ void JobTable::Merge(JobId job_id, const Attributes& attributes, rocksdb::WriteB
       attempt.attributes[key] = value;
     }
   }
-  write->Put(state_, AttemptKey(job_id, attributes.attempt),
+  job.counted = false;
+  Count(&job);
+  write->Put(state_, AttemptKey(id, attributes.attempt),
              EncodeAttempt(attempt.extent, attempt.attributes));
+  write->Put(state_, JobSummaryKey(id), EncodeJob(job));
+  return absl::OkStatus();
 }
 
-void JobTable::StageExtents(const Layout& layout, rocksdb::WriteBatch* write) const {
-  const Series& any = *layout.series.front();
+void JobTable::StageExtents(const std::vector<const Layout*>& layouts, rocksdb::WriteBatch* write) {
+  absl::flat_hash_set<JobId> jobs;
+  absl::flat_hash_set<std::pair<JobId, uint32_t>> attempts;
+  absl::flat_hash_set<const SeriesSource*> sources;
   absl::MutexLock lock(&mutex_);
-  const auto job = jobs_.find(any.job_id);
-  if (job == jobs_.end()) return;
-  if (const auto attempt = job->second.attempts.find(layout.attempt);
-      attempt != job->second.attempts.end()) {
-    write->Put(state_, AttemptKey(any.job_id, layout.attempt),
-               EncodeAttempt(attempt->second.extent, attempt->second.attributes));
-  }
-  if (const auto task = job->second.tasks.find(TaskId{any.source->task, any.source->host});
-      task != job->second.tasks.end()) {
-    std::string record;
-    PutExtent(task->second.extent, &record);
-    PutVarint(task->second.attempt, &record);
-    write->Put(state_, TaskKey(any.job_id, any.source->task, any.source->host), record);
+  for (const Layout* layout : layouts) {
+    const Series& any = *layout->series.front();
+    const auto found = jobs_.find(any.job_id);
+    if (found == jobs_.end() || found->second.detail == nullptr) continue;
+    Job& job = found->second;
+    if (jobs.insert(any.job_id).second) {
+      Count(&job);
+      write->Put(state_, JobSummaryKey(any.job_id), EncodeJob(job));
+    }
+    if (attempts.emplace(any.job_id, layout->attempt).second) {
+      const Attempt& attempt = job.detail->attempts[layout->attempt];
+      write->Put(state_, AttemptKey(any.job_id, layout->attempt),
+                 EncodeAttempt(attempt.extent, attempt.attributes));
+    }
+    if (sources.insert(any.source).second) {
+      const Task& task = *FindOrAddTask(&job, *any.source);
+      std::string record;
+      PutExtent(task.extent, &record);
+      PutVarint(task.attempt, &record);
+      write->Put(state_, TaskKey(any.job_id, any.source->task, any.source->host), record);
+    }
   }
 }
 
 void JobTable::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
   absl::MutexLock lock(&mutex_);
   jobs_.erase(job);
+  write->Delete(state_, JobSummaryKey(job));
   for (const char kind : {'P', 'A', 'K'}) {
     const std::string prefix = JobPrefix(kind, job);
     write->DeleteRange(state_, prefix, PrefixEnd(prefix));
   }
 }
 
-JobSummary JobTable::SummariseJob(const Job& job) {
+JobSummary JobTable::Summarise(JobId id) const {
   JobSummary summary;
-  summary.attempts = static_cast<uint32_t>(job.attempts.size());
-  std::set<uint32_t> tasks;
-  std::set<absl::string_view> hosts;
-  for (const auto& [id, task] : job.tasks) {
-    summary.extent.Include(task.extent);
-    if (id.first) tasks.insert(*id.first);
-    hosts.insert(id.second);
-  }
-  summary.tasks = static_cast<uint32_t>(tasks.size());
-  summary.hosts = static_cast<uint32_t>(hosts.size());
+  absl::MutexLock lock(&mutex_);
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return summary;
+  Job& job = found->second;
+  Count(&job);
+  summary.extent = job.extent;
+  summary.attempts = job.attempts;
+  summary.tasks = job.tasks;
+  summary.hosts = job.hosts;
   return summary;
 }
 
-JobSummary JobTable::Summarise(JobId job) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = jobs_.find(job);
-  return found == jobs_.end() ? JobSummary() : SummariseJob(found->second);
-}
-
-JobDetail JobTable::Describe(JobId job) const {
+absl::StatusOr<JobDetail> JobTable::Describe(JobId id) {
   JobDetail detail;
+  detail.summary = Summarise(id);
   absl::MutexLock lock(&mutex_);
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return detail;
-  detail.summary = SummariseJob(found->second);
-  for (const auto& [number, attempt] : found->second.attempts) {
+  if (!jobs_.contains(id)) return detail;
+  const auto acquired = Acquire(id);
+  if (!acquired.ok()) return acquired.status();
+  const Detail& known = *(*acquired)->detail;
+  for (const auto& [number, attempt] : known.attempts) {
     detail.attempts.push_back({number, attempt.extent, attempt.attributes});
   }
-  for (const auto& [id, task] : found->second.tasks) {
-    detail.tasks.push_back(
-        {.task = id.first, .host = id.second, .attempt = task.attempt, .extent = task.extent});
+  for (const auto& [task_id, task] : known.tasks) {
+    detail.tasks.push_back({.task = task_id.first,
+                            .host = task_id.second,
+                            .attempt = task.attempt,
+                            .extent = task.extent});
   }
+  std::sort(detail.tasks.begin(), detail.tasks.end(), [](const TaskInfo& a, const TaskInfo& b) {
+    return std::tie(a.task, a.host) < std::tie(b.task, b.host);
+  });
   return detail;
 }
 
-std::optional<int64_t> JobTable::LastTime(const Series& series) const {
+absl::StatusOr<std::optional<int64_t>> JobTable::LastTime(const Series& series) {
   absl::MutexLock lock(&mutex_);
-  const auto job = jobs_.find(series.job_id);
-  if (job == jobs_.end()) return std::nullopt;
-  const auto task = job->second.tasks.find(TaskId{series.source->task, series.source->host});
-  if (task == job->second.tasks.end()) return std::nullopt;
-  return task->second.extent.last_time_ns;
-}
-
-absl::Status JobTable::Load() {
-  absl::MutexLock lock(&mutex_);
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
-  for (const char kind : {'A', 'K'}) {
-    const std::string prefix(1, kind);
-    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-      absl::Status status = LoadRecord(View(it->key()), View(it->value()));
-      if (!status.ok()) return status;
-    }
-    // Before the next Seek() forgets it.
-    if (!it->status().ok()) return FromRocksDb(it->status(), "read the jobs");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status JobTable::LoadRecord(absl::string_view key, absl::string_view value) {
-  ByteReader k(key);
-  ByteReader v(value);
-  const char kind = static_cast<char>(k.Byte());
-  Job& job = jobs_[k.Be32()];
-  if (kind == 'A') {
-    Attempt& attempt = job.attempts[k.Be32()];
-    attempt.extent = ReadExtent(&v);
-    const uint64_t attributes = v.Varint();
-    for (uint64_t i = 0; i < attributes && v.ok(); ++i) {
-      const absl::string_view name = v.String();
-      attempt.attributes[std::string(name)] = std::string(v.String());
-    }
-  } else {
-    TaskId id;
-    if (k.Byte() == 1) id.first = k.Be32();
-    id.second = std::string(k.rest());
-    Task& task = job.tasks[id];
-    task.extent = ReadExtent(&v);
-    task.attempt = static_cast<uint32_t>(v.Varint());
-  }
-  if (k.ok() && v.AtEnd()) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat("the job record under ", absl::BytesToHexString(key), " is damaged"));
+  if (!jobs_.contains(series.job_id)) return std::optional<int64_t>();
+  const auto job = Acquire(series.job_id);
+  if (!job.ok()) return job.status();
+  const auto& tasks = (*job)->detail->tasks;
+  const auto task = tasks.find(*series.source);
+  if (task == tasks.end()) return std::optional<int64_t>();
+  return std::optional<int64_t>(task->second.extent.last_time_ns);
 }
 
 }  // namespace tacho::storage

@@ -85,10 +85,12 @@ std::string MetricKey(JobId job, MetricId metric) {
   return key;
 }
 
-std::string SeriesKey(JobId job, SeriesId series) { return Key('S', job, series); }
+std::string SeriesKey(JobId job, SeriesId first) { return Key('S', job, first); }
 std::string LayoutKey(JobId job, LayoutId layout) { return Key('L', job, layout); }
 std::string NextIdsKey() { return "N"; }
 std::string SealedKey(JobId job, LayoutId layout) { return Key('P', job, layout); }
+
+std::string JobSummaryKey(JobId job) { return Key('J', job); }
 
 std::string AttemptKey(JobId job, uint32_t attempt) {
   std::string key = Key('A', job);

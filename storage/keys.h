@@ -53,13 +53,14 @@ std::string JobPrefix(char kind, JobId job);
 
 std::string JobKey(JobId job);                      // 'J' | job be32
 std::string MetricKey(JobId job, MetricId metric);  // 'M' | job be32 | metric be32
-std::string SeriesKey(JobId job, SeriesId series);  // 'S' | job be32 | series be64
+std::string SeriesKey(JobId job, SeriesId first);   // 'S' | job be32 | series be64
 std::string LayoutKey(JobId job, LayoutId layout);  // 'L' | job be32 | layout be64
 std::string NextIdsKey();                           // 'N'
 
 // --- "state" -------------------------------------------------------------------------------------
 
 std::string SealedKey(JobId job, LayoutId layout);    // 'P' | job be32 | layout be64
+std::string JobSummaryKey(JobId job);                 // 'J' | job be32
 std::string AttemptKey(JobId job, uint32_t attempt);  // 'A' | job be32 | attempt be32
 std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view host);
 // 'K' | job be32 | 0, or 1 and task be32 | host

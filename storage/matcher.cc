@@ -1,27 +1,11 @@
 #include "storage/matcher.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "re2/re2.h"
 
 namespace tacho::storage {
-namespace {
-
-// The value of a label of a series; "" if it has none.
-std::string LabelValue(const Series& series, absl::string_view label) {
-  if (label == "task") return series.source->task ? absl::StrCat(*series.source->task) : "";
-  if (label == "host") return series.source->host;
-  const auto found = std::lower_bound(
-      series.labels->begin(), series.labels->end(), label,
-      [](const LabelSet::Label& pair, absl::string_view name) { return pair.first < name; });
-  if (found == series.labels->end() || found->first != label) return std::string();
-  return std::string(found->second);
-}
-
-}  // namespace
-
 absl::StatusOr<Matcher> Matcher::Create(std::string label, Op op, std::string value) {
   if (label.empty()) return absl::InvalidArgumentError("a matcher needs a label name");
   std::shared_ptr<const re2::RE2> regex;
@@ -58,8 +42,13 @@ bool Matcher::MatchesValue(absl::string_view label_value) const {
   return false;
 }
 
+bool Matcher::MatchesSource(const SeriesSource& source) const {
+  if (label_ == "host") return MatchesValue(source.host);
+  return MatchesValue(source.task ? absl::StrCat(*source.task) : "");
+}
+
 bool Matcher::Matches(const Series& series) const {
-  return MatchesValue(LabelValue(series, label_));
+  return names_source() ? MatchesSource(*series.source) : MatchesValue(series.labels->Find(label_));
 }
 
 }  // namespace tacho::storage

@@ -32,6 +32,9 @@ class Matcher {
 
   bool MatchesValue(absl::string_view label_value) const;
   bool Matches(const Series& series) const;
+  // Whether the label is "task" or "host", and then whether a source matches.
+  bool names_source() const { return label_ == "task" || label_ == "host"; }
+  bool MatchesSource(const SeriesSource& source) const;
 
  private:
   Matcher(std::string label, Op op, std::string value, std::shared_ptr<const re2::RE2> regex);

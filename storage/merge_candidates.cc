@@ -23,6 +23,7 @@ void MergeCandidates::Add(const FrameRef& frame, uint32_t target_rows, absl::Tim
       group.entries.begin(), group.entries.end(), frame.position,
       [](const Entry& entry, FramePosition position) { return entry.position < position; });
   if (at != group.entries.end() && at->position == frame.position) return;
+  group.job = frame.job;
   group.target_rows = target_rows;
   group.last_added = now;
   group.entries.insert(at, {frame.position, frame.first_time_ns, small ? frame.rows : 0});
@@ -66,7 +67,8 @@ MergeCandidates::Set MergeCandidates::TakeDue(FramePosition sealed_up_to, absl::
                      .layout = key.second,
                      .first_time_ns = entry.first_time_ns,
                      .position = entry.position,
-                     .rows = entry.rows});
+                     .rows = entry.rows,
+                     .job = group.job});
     }
     if (!set.empty()) break;
   }

@@ -55,6 +55,7 @@ class MergeCandidates {
     uint32_t rows = 0;  // 0: no frame, but something that must not be merged across.
   };
   struct Group {
+    JobId job = 0;
     uint32_t target_rows = 0;
     absl::Time last_added;
     std::vector<Entry> entries;  // Ascending in position.

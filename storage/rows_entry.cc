@@ -22,9 +22,10 @@ int64_t IntegerAt(absl::string_view bytes, size_t index) {
 
 std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows) {
   std::string out;
-  constexpr size_t kHeaderMax = 32;
+  constexpr size_t kHeaderMax = 40;
   out.reserve(kHeaderMax + rows.times.size_bytes() + rows.steps.size_bytes() +
               rows.values.size_bytes());
+  PutVarint(layout.series.front()->job_id, &out);
   PutVarint(layout.id, &out);
   PutVarint(rows.times.size(), &out);
   PutVarint(layout.series.size(), &out);
@@ -54,14 +55,16 @@ size_t CountValues(const char* values, size_t count) {
 std::optional<RowsEntry> DecodeRowsEntry(absl::string_view bytes) {
   ByteReader in(bytes);
   RowsEntry entry;
+  const uint64_t job = in.Varint();
+  entry.job = static_cast<JobId>(job);
   entry.layout = in.Varint();
   entry.rows = in.Varint();
   entry.columns = in.Varint();
   const uint8_t has_steps = in.Byte();
   // Each row and each column has bytes below, so larger numbers cannot be true; and their product
   // does not overflow.
-  if (!in.ok() || has_steps > 1 || entry.rows > bytes.size() || entry.columns > bytes.size() ||
-      bytes.size() > UINT32_MAX) {
+  if (!in.ok() || job > UINT32_MAX || has_steps > 1 || entry.rows > bytes.size() ||
+      entry.columns > bytes.size() || bytes.size() > UINT32_MAX) {
     return std::nullopt;
   }
   entry.has_steps = has_steps == 1;

@@ -1,7 +1,8 @@
 // A batch of rows as the journal holds it.
 //
-//   varint layout id · varint rows · varint columns · byte 1 if the layout has steps, else 0 ·
-//   rows × le64 time · rows × le64 step (if any) · rows × columns × le64 bits of the value
+//   varint job id · varint layout id · varint rows · varint columns · byte 1 if the layout has
+//   steps, else 0 · rows × le64 time · rows × le64 step (if any) · rows × columns × le64 bits of
+//   the value
 #pragma once
 
 #include <cstdint>
@@ -19,6 +20,7 @@ std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows);
 
 // The parts of an entry, still as bytes: they may lie at any address.
 struct RowsEntry {
+  JobId job = 0;  // The layout's: so that it is found when it is not in memory.
   LayoutId layout = 0;
   size_t rows = 0;
   size_t columns = 0;

@@ -23,7 +23,7 @@ constexpr absl::Duration kRound = absl::Seconds(1);
 
 }  // namespace
 
-Sealer::Sealer(const Database* database, Head* head, const JobTable* jobs, Options options)
+Sealer::Sealer(const Database* database, Head* head, JobTable* jobs, Options options)
     : database_(database), head_(head), jobs_(jobs), options_(std::move(options)) {}
 
 Sealer::~Sealer() { Stop(); }
@@ -158,6 +158,7 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
     ++columns;
     bytes += key.size() + value.size();
   };
+  std::vector<const Layout*> layouts;
   for (const Head::Sealing& sealing : taken) {
     const Layout& layout = *sealing.frame->layout();
     const auto sealed =
@@ -167,10 +168,11 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
     std::string position;
     PutVarint(sealing.taken.position, &position);
     write.Put(database_->state, SealedKey(layout.series.front()->job_id, layout.id), position);
-    jobs_->StageExtents(layout, &write);
+    layouts.push_back(&layout);
     rows += sealing.taken.rows;
   }
   Reach(options_.at_point, crash_point::kSealEncoded);
+  jobs_->StageExtents(layouts, &write);
   // Not synced: until a later sync covers it, the journal still has the rows, for it is only
   // trimmed by a write behind this one.
   const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);

@@ -39,7 +39,7 @@ class Sealer {
     AtPoint at_point;
   };
   // All not owned; they must outlive the sealer.
-  Sealer(const Database* database, Head* head, const JobTable* jobs, Options options);
+  Sealer(const Database* database, Head* head, JobTable* jobs, Options options);
   ~Sealer();
 
   void Start();
@@ -72,7 +72,7 @@ class Sealer {
 
   const Database* const database_;
   Head* const head_;
-  const JobTable* const jobs_;
+  JobTable* const jobs_;
   const Options options_;
 
   absl::Mutex sealing_;  // One round at a time. Taken before mutex_.

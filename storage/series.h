@@ -1,6 +1,8 @@
-// The words of the data model: metrics, series, sources, layouts. Plain values, no behaviour.
+// The words of the data model: metrics, series, sources, layouts. Plain values.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +50,9 @@ using LayoutId = uint64_t;  // From 1; never reused.
 using JobId = uint32_t;     // From 1; never reused.
 using MetricId = uint32_t;  // From 1; never reused. One name of one job.
 
+// Columns of a layout at most.
+inline constexpr size_t kMaxLayoutColumns = 1 << 20;
+
 // What the series of one source have in common: one object for each (job, task, host).
 struct SeriesSource {
   std::string job;
@@ -64,6 +69,13 @@ struct LabelSet {
   uint32_t number = 0;  // Among the label sets of its job in memory, from 0.
   std::vector<Label> labels;
 
+  // The value of a label; "" if it is not there.
+  absl::string_view Find(absl::string_view name) const {
+    const auto found = std::lower_bound(
+        labels.begin(), labels.end(), name,
+        [](const Label& label, absl::string_view wanted) { return label.first < wanted; });
+    return found == labels.end() || found->first != name ? absl::string_view() : found->second;
+  }
   size_t size() const { return labels.size(); }
   auto begin() const { return labels.begin(); }
   auto end() const { return labels.end(); }

@@ -1,259 +1,341 @@
 #include "storage/series_index.h"
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/bytes.h"
+#include "storage/catalog_records.h"
 #include "storage/keys.h"
 #include "storage/rocksdb_status.h"
+#include "storage/series_select.h"
 
 namespace tacho::storage {
 namespace {
 
-// Records of the column family "index". docs/storage_format.md draws them.
+using LabelViews = absl::InlinedVector<LabelSet::Label, 8>;
 
-std::string EncodeMetric(const Metric& metric) {
-  std::string out(1, static_cast<char>(metric.type));
-  PutString(metric.name, &out);
-  PutString(metric.unit, &out);
-  PutString(metric.help, &out);
-  return out;
-}
-
-void PutTask(std::optional<uint32_t> task, std::string* out) {
-  PutVarint(task ? uint64_t{*task} + 1 : 0, out);
-}
-
-std::optional<uint32_t> ReadTask(ByteReader* in) {
-  const uint64_t task = in->Varint();
-  if (task == 0) return std::nullopt;
-  return static_cast<uint32_t>(task - 1);
-}
-
-std::string EncodeSeries(const Series& series) {
-  std::string out;
-  PutVarint(series.metric_id, &out);
-  PutTask(series.source->task, &out);
-  PutString(series.source->host, &out);
-  PutVarint(series.labels->size(), &out);
-  for (const auto& [name, value] : *series.labels) {
-    PutString(name, &out);
-    PutString(value, &out);
-  }
-  return out;
-}
-
-std::string EncodeLayout(uint32_t attempt, bool has_steps,
-                         const std::vector<const Series*>& series) {
-  std::string out;
-  PutVarint(attempt, &out);
-  out.push_back(has_steps ? 1 : 0);
-  PutVarint(series.size(), &out);
-  SeriesId previous = 0;
-  for (const Series* column : series) {
-    PutVarint(ZigZag(static_cast<int64_t>(column->id - previous)), &out);
-    previous = column->id;
-  }
-  return out;
-}
-
-bool SeriesOrder(const Series* a, const Series* b) {
-  return std::tie(a->metric->name, a->source->task, a->source->host, a->labels->labels) <
-         std::tie(b->metric->name, b->source->task, b->source->host, b->labels->labels);
-}
+LabelViews ViewsOf(const Labels& labels) { return LabelViews(labels.begin(), labels.end()); }
 
 }  // namespace
 
-SeriesIndex::SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family, Limits limits)
-    : db_(db), kept_(db), column_family_(column_family), limits_(limits) {}
+struct SeriesIndex::Registering {
+  CatalogPtr catalog;
+  std::vector<const Series*> columns;  // Of the definition; nullptr: no such series.
+  SeriesRecord record;                 // Of the series that are added.
+  SeriesId first_added = 0;
+  rocksdb::WriteBatch write;
+  Store::Registration result;
+};
 
-std::string SeriesIndex::EncodeNextIds() const {
-  std::string out;
-  PutVarint(next_job_, &out);
-  PutVarint(next_series_, &out);
-  PutVarint(next_layout_, &out);
-  return out;
+SeriesIndex::SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
+                         Options options)
+    : db_(db), kept_(db), column_family_(column_family), options_(std::move(options)) {}
+
+void SeriesIndex::MarkUsed(Job* job) const {
+  job->used_ns.store(absl::ToUnixNanos(options_.now()), std::memory_order_relaxed);
 }
 
-SeriesIndex::CatalogPtr SeriesIndex::AddJob(JobId id, absl::string_view name) {
-  auto catalog = std::make_shared<JobCatalog>(id, name);
-  jobs_[catalog->name()] = id;
-  catalogs_[id] = catalog;
-  return catalog;
+SeriesIndex::Job* SeriesIndex::FindById(JobId id) const {
+  const auto found = jobs_.find(id);
+  return found == jobs_.end() ? nullptr : found->second.get();
 }
 
-SeriesIndex::CatalogPtr SeriesIndex::FindOrAddCatalog(absl::string_view name,
-                                                      rocksdb::WriteBatch* write) {
-  if (const auto found = jobs_.find(name); found != jobs_.end()) return catalogs_[found->second];
-  CatalogPtr job = AddJob(next_job_++, name);
-  write->Put(column_family_, JobKey(job->id()), job->name());
+SeriesIndex::Job* SeriesIndex::AddJob(JobId id, absl::string_view name) {
+  auto added = std::make_unique<Job>();
+  added->id = id;
+  added->name = std::string(name);
+  Job* const job = added.get();
+  jobs_by_name_[job->name] = job;
+  jobs_[id] = std::move(added);
   return job;
 }
 
-const Series* SeriesIndex::FindOrAddSeries(JobCatalog* job, const SeriesSource* source,
-                                           const SeriesDefinition& definition,
-                                           rocksdb::WriteBatch* write,
-                                           Store::Registration::Refusal* refusal) {
-  const LabelSet* const labels = job->InternLabels(definition.labels);
-  const JobCatalog::MetricEntry* metric = job->FindMetric(definition.metric.name);
-  if (metric != nullptr) {
-    const Series* const known = job->FindSeries(metric->id, source, labels);
-    if (known != nullptr) return known;
-  }
-  refusal->job_limit = job->series().size() >= limits_.max_series_per_job;
-  if (refusal->job_limit || series_count_ >= limits_.max_series) return nullptr;
-  if (metric == nullptr) {
-    metric = job->AddMetric(definition.metric);
-    write->Put(column_family_, MetricKey(job->id(), metric->id), EncodeMetric(metric->metric));
-  }
-  const Series* const added = job->AddSeries(next_series_++, metric->id, source, labels);
-  ++series_count_;
-  write->Put(column_family_, SeriesKey(job->id(), added->id), EncodeSeries(*added));
-  return added;
+void SeriesIndex::SetCatalog(Job* job, CatalogPtr catalog) {
+  ++jobs_in_memory_;
+  series_in_memory_ += catalog->series_count();
+  layouts_in_memory_ += catalog->layouts().size();
+  job->catalog = std::move(catalog);
+  job->left.reset();
 }
 
-const Layout* SeriesIndex::FindOrAddLayout(JobCatalog* job, const LayoutDefinition& definition,
-                                           std::vector<const Series*> series,
-                                           rocksdb::WriteBatch* write) {
+absl::StatusOr<SeriesIndex::CatalogPtr> SeriesIndex::Acquire(JobId id) {
+  const absl::Status expired = absl::NotFoundError("the job has expired");
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    Job* const job = FindById(id);
+    if (job == nullptr) return expired;
+    MarkUsed(job);
+    if (job->catalog != nullptr) return job->catalog;
+  }
+  absl::MutexLock loading(&loading_);
+  CatalogPtr catalog;
+  {
+    absl::MutexLock lock(&mutex_);
+    Job* const job = FindById(id);
+    if (job == nullptr) return expired;
+    if (job->catalog != nullptr) return job->catalog;
+    if (CatalogPtr left = job->left.lock(); left != nullptr) {
+      SetCatalog(job, std::move(left));
+      return job->catalog;
+    }
+    // Not make_shared: a weak pointer to it is to keep no more than a control block.
+    catalog.reset(new JobCatalog(id, job->name));
+  }
+  if (absl::Status status = LoadCatalog(db_, column_family_, catalog.get()); !status.ok()) {
+    return status;
+  }
+  absl::MutexLock lock(&mutex_);
+  Job* const job = FindById(id);
+  if (job == nullptr) return expired;
+  SetCatalog(job, catalog);
+  return catalog;
+}
+
+absl::Status SeriesIndex::Use(JobId job) { return Acquire(job).status(); }
+
+absl::Status SeriesIndex::ResolveColumns(const LayoutDefinition& definition,
+                                         Registering* registering) const {
+  const JobCatalog& catalog = *registering->catalog;
+  const SeriesSource* const source =
+      catalog.FindSource(definition.source.task, definition.source.host);
+  absl::flat_hash_set<const Series*> known;
+  using Identity = std::pair<absl::string_view, absl::Span<const Labels::value_type>>;
+  absl::flat_hash_set<Identity> fresh;
+  registering->columns.resize(definition.series.size());
+  for (size_t column = 0; column < definition.series.size(); ++column) {
+    const SeriesDefinition& wanted = definition.series[column];
+    const LabelSet* const labels = catalog.FindLabels(ViewsOf(wanted.labels));
+    const JobCatalog::MetricEntry* const metric = catalog.FindMetric(wanted.metric.name);
+    const Series*& found = registering->columns[column];
+    if (source != nullptr && labels != nullptr && metric != nullptr) {
+      found = catalog.FindSeries(metric->id, source, labels);
+    }
+    const bool first = found != nullptr ? known.insert(found).second
+                                        : fresh.emplace(wanted.metric.name, wanted.labels).second;
+    if (!first) {
+      return absl::InvalidArgumentError(absl::StrCat("series ", column, " of the layout, ",
+                                                     wanted.metric.name,
+                                                     ", stands in it twice with the same labels"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+void SeriesIndex::AddColumns(const LayoutDefinition& definition, Registering* registering) {
+  JobCatalog& catalog = *registering->catalog;
+  absl::flat_hash_map<const LabelSet*, uint32_t> written;
+  for (uint32_t column = 0; column < definition.series.size(); ++column) {
+    const Series*& series = registering->columns[column];
+    if (series != nullptr) continue;
+    const bool job_limit = catalog.series_count() >= options_.max_series_per_job;
+    if (job_limit || series_in_memory_ >= options_.max_series) {
+      registering->result.refused.push_back({column, job_limit});
+      continue;
+    }
+    const SeriesDefinition& wanted = definition.series[column];
+    const JobCatalog::MetricEntry* metric = catalog.FindMetric(wanted.metric.name);
+    if (metric == nullptr) {
+      metric = catalog.AddMetric(wanted.metric);
+      registering->write.Put(column_family_, MetricKey(catalog.id(), metric->id),
+                             EncodeMetric(metric->metric));
+    }
+    const LabelSet* const labels = catalog.InternLabels(ViewsOf(wanted.labels));
+    SeriesRecord& record = registering->record;
+    if (record.series.empty()) {
+      record.series_before = catalog.series_count();
+      registering->first_added = next_.series;
+    }
+    series = catalog.AddSeries(next_.series++, metric->id,
+                               catalog.InternSource(definition.source.task, definition.source.host),
+                               labels);
+    ++series_in_memory_;
+    const auto [set, added] =
+        written.try_emplace(labels, static_cast<uint32_t>(record.label_sets.size()));
+    if (added) record.label_sets.push_back(labels->labels);
+    record.series.push_back({metric->id, set->second});
+  }
+  SeriesRecord& record = registering->record;
+  if (record.series.empty()) return;
+  FindById(catalog.id())->series += record.series.size();
+  series_ += record.series.size();
+  record.task = definition.source.task;
+  record.host = definition.source.host;
+  registering->write.Put(column_family_, SeriesKey(catalog.id(), registering->first_added),
+                         EncodeSeriesRecord(record));
+}
+
+void SeriesIndex::FindOrAddLayout(const LayoutDefinition& definition, Registering* registering) {
+  JobCatalog& catalog = *registering->catalog;
+  std::vector<const Series*> series;
+  series.reserve(registering->columns.size());
+  for (uint32_t column = 0; column < registering->columns.size(); ++column) {
+    if (registering->columns[column] == nullptr) continue;
+    registering->result.columns.push_back(column);
+    series.push_back(registering->columns[column]);
+  }
+  if (series.empty()) return;
   const uint32_t attempt = definition.source.attempt;
-  const Layout* const known = job->FindLayout(attempt, definition.has_steps, series);
-  if (known != nullptr) return known;
-  const Layout* const added = job->AddLayout({.id = next_layout_++,
-                                              .attempt = attempt,
-                                              .has_steps = definition.has_steps,
-                                              .series = std::move(series)});
-  write->Put(column_family_, LayoutKey(job->id(), added->id),
-             EncodeLayout(attempt, added->has_steps, added->series));
-  return added;
+  const Layout* layout = catalog.FindLayout(attempt, definition.has_steps, series);
+  if (layout == nullptr) {
+    LayoutRecord record{.attempt = attempt, .has_steps = definition.has_steps};
+    for (const Series* one : series) record.Add(one->id);
+    layout = catalog.AddLayout({.id = next_.layout++,
+                                .attempt = attempt,
+                                .has_steps = definition.has_steps,
+                                .series = std::move(series)});
+    ++layouts_in_memory_;
+    registering->write.Put(column_family_, LayoutKey(catalog.id(), layout->id),
+                           EncodeLayoutRecord(record));
+  }
+  registering->result.layout = LayoutPtr(registering->catalog, layout);
 }
 
 absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition& definition) {
   if (definition.series.empty()) {
     return absl::InvalidArgumentError("a layout needs at least one series");
   }
-  absl::MutexLock lock(&mutex_);
-  rocksdb::WriteBatch write;
-  const CatalogPtr job = FindOrAddCatalog(definition.source.job, &write);
-  const SeriesSource* const source =
-      job->InternSource(definition.source.task, definition.source.host);
-  Store::Registration registration;
-  std::vector<const Series*> series;
-  absl::flat_hash_set<SeriesId> seen;
-  // What the index has in memory must be written even if the layout as a whole is refused.
-  absl::Status twice;
-  for (uint32_t column = 0; column < definition.series.size(); ++column) {
-    Store::Registration::Refusal refusal{.column = column};
-    const Series* const found =
-        FindOrAddSeries(job.get(), source, definition.series[column], &write, &refusal);
-    if (found == nullptr) {
-      registration.refused.push_back(refusal);
-      continue;
-    }
-    if (!seen.insert(found->id).second) {
-      twice = absl::InvalidArgumentError(absl::StrCat("series ", column, " of the layout, ",
-                                                      found->metric->name,
-                                                      ", stands in it twice with the same labels"));
-      break;
-    }
-    registration.columns.push_back(column);
-    series.push_back(found);
+  if (definition.series.size() > kMaxLayoutColumns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a layout has at most ", kMaxLayoutColumns, " series"));
   }
-  if (twice.ok() && !series.empty()) {
-    const Layout* const layout = FindOrAddLayout(job.get(), definition, std::move(series), &write);
-    registration.layout = LayoutPtr(job, layout);
-    layouts_[layout->id] = registration.layout;
+  absl::MutexLock registering_lock(&registering_);
+  Registering registering;
+  for (bool done = false; !done;) {
+    const auto id = FindOrAddJobLocked(definition.source.job);
+    if (!id.ok()) return id.status();
+    auto catalog = Acquire(*id);
+    if (absl::IsNotFound(catalog.status())) continue;  // Removed at this very moment.
+    if (!catalog.ok()) return catalog.status();
+    registering.catalog = *std::move(catalog);
+    absl::MutexLock lock(&mutex_);
+    Job* const job = FindById(*id);
+    if (job == nullptr) continue;
+    if (job->catalog == nullptr) SetCatalog(job, registering.catalog);  // Left at this very moment.
+    if (absl::Status status = ResolveColumns(definition, &registering); !status.ok()) return status;
+    AddColumns(definition, &registering);
+    FindOrAddLayout(definition, &registering);
+    if (registering.write.Count() > 0) {
+      registering.write.Put(column_family_, NextIdsKey(), EncodeNextIds(next_));
+    }
+    done = true;
   }
-  if (write.Count() > 0) write.Put(column_family_, NextIdsKey(), EncodeNextIds());
   // If the disk refuses, what was added above is in memory only: no layout is handed out before it
   // is written, also if it was found in memory.
-  if (absl::Status s = kept_.Write(std::move(write), "register a layout"); !s.ok()) return s;
-  if (!twice.ok()) return twice;
-  return registration;
+  if (absl::Status status = kept_.Write(std::move(registering.write), "register a layout");
+      !status.ok()) {
+    return status;
+  }
+  return std::move(registering.result);
 }
 
-absl::StatusOr<JobId> SeriesIndex::FindOrAddJob(absl::string_view job) {
-  absl::MutexLock lock(&mutex_);
+absl::StatusOr<JobId> SeriesIndex::FindOrAddJobLocked(absl::string_view name) {
   rocksdb::WriteBatch write;
-  const JobId id = FindOrAddCatalog(job, &write)->id();
-  if (write.Count() > 0) write.Put(column_family_, NextIdsKey(), EncodeNextIds());
-  if (absl::Status s = kept_.Write(std::move(write), "register a job"); !s.ok()) return s;
+  JobId id = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (const auto found = jobs_by_name_.find(name); found != jobs_by_name_.end()) {
+      return found->second->id;
+    }
+    id = next_.job++;
+    Job* const job = AddJob(id, name);
+    SetCatalog(job, CatalogPtr(new JobCatalog(id, name)));
+    MarkUsed(job);
+    write.Put(column_family_, JobKey(id), job->name);
+    write.Put(column_family_, NextIdsKey(), EncodeNextIds(next_));
+  }
+  if (absl::Status status = kept_.Write(std::move(write), "register a job"); !status.ok()) {
+    return status;
+  }
   return id;
 }
 
+absl::StatusOr<JobId> SeriesIndex::FindOrAddJob(absl::string_view job) {
+  if (const auto id = FindJob(job)) {
+    if (absl::Status status = WriteKept(); !status.ok()) return status;
+    return *id;
+  }
+  absl::MutexLock lock(&registering_);
+  return FindOrAddJobLocked(job);
+}
+
 std::optional<JobId> SeriesIndex::FindJob(absl::string_view job) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = jobs_.find(job);
-  if (found == jobs_.end()) return std::nullopt;
-  return found->second;
+  absl::ReaderMutexLock lock(&mutex_);
+  const auto found = jobs_by_name_.find(job);
+  if (found == jobs_by_name_.end()) return std::nullopt;
+  return found->second->id;
 }
 
-LayoutPtr SeriesIndex::FindLayout(LayoutId id) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = layouts_.find(id);
-  return found == layouts_.end() ? nullptr : found->second;
+absl::StatusOr<LayoutPtr> SeriesIndex::FindLayout(JobId job, LayoutId id) {
+  auto catalog = Acquire(job);
+  if (!catalog.ok()) return catalog.status();
+  absl::ReaderMutexLock lock(&mutex_);
+  const Layout* const layout = (*catalog)->FindLayout(id);
+  if (layout == nullptr) return absl::NotFoundError(absl::StrCat("the job has no layout ", id));
+  return LayoutPtr(*catalog, layout);
 }
 
-absl::StatusOr<std::vector<SeriesPtr>> SeriesIndex::Find(const Selector& selector,
-                                                         size_t limit) const {
-  CatalogPtr job;
+absl::StatusOr<uint64_t> SeriesIndex::CountColumns(JobId id, LayoutId layout_id) const {
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    const Job* const job = FindById(id);
+    if (job == nullptr) return absl::NotFoundError("the job has expired");
+    if (job->catalog != nullptr) {
+      const Layout* const layout = job->catalog->FindLayout(layout_id);
+      if (layout != nullptr) return layout->series.size();
+      return absl::NotFoundError(absl::StrCat("the job has no layout ", layout_id));
+    }
+  }
+  return storage::CountColumns(db_, column_family_, id, layout_id);
+}
+
+absl::StatusOr<std::vector<SeriesPtr>> SeriesIndex::Find(const Selector& selector, size_t limit) {
+  const auto id = FindJob(selector.job);
+  if (!id) return std::vector<SeriesPtr>();
+  const auto catalog = Acquire(*id);
+  if (absl::IsNotFound(catalog.status())) return std::vector<SeriesPtr>();
+  if (!catalog.ok()) return catalog.status();
   std::vector<const Series*> found;
   {
-    absl::MutexLock lock(&mutex_);
-    const auto id = jobs_.find(selector.job);
-    if (id == jobs_.end()) return std::vector<SeriesPtr>();
-    job = catalogs_.at(id->second);
-    const auto take = [&](const JobCatalog::MetricEntry& metric) {
-      for (const uint32_t number : metric.series) {
-        if (found.size() > limit) return;
-        const Series& series = job->series()[number];
-        if (std::all_of(selector.matchers.begin(), selector.matchers.end(),
-                        [&](const Matcher& matcher) { return matcher.Matches(series); })) {
-          found.push_back(&series);
-        }
-      }
-    };
-    if (selector.metrics.empty()) {
-      for (const JobCatalog::MetricEntry& metric : job->metrics()) take(metric);
-    }
-    for (const std::string& name : selector.metrics) {
-      if (const auto* metric = job->FindMetric(name); metric != nullptr) take(*metric);
-    }
+    absl::ReaderMutexLock lock(&mutex_);
+    found = SelectSeries(**catalog, selector, limit);
   }
   if (found.size() > limit) {
     return absl::ResourceExhaustedError(
         absl::StrCat("more than ", limit, " series match; name a metric or add a matcher"));
   }
   std::sort(found.begin(), found.end(), SeriesOrder);
-  found.erase(std::unique(found.begin(), found.end()), found.end());
   std::vector<SeriesPtr> out;
   out.reserve(found.size());
-  for (const Series* series : found) out.emplace_back(job, series);
+  for (const Series* series : found) out.emplace_back(*catalog, series);
   return out;
 }
 
-std::vector<Metric> SeriesIndex::Metrics(JobId job) const {
-  absl::MutexLock lock(&mutex_);
+absl::StatusOr<std::vector<Metric>> SeriesIndex::Metrics(JobId job) {
+  const auto catalog = Acquire(job);
+  if (!catalog.ok()) return catalog.status();
   std::vector<Metric> out;
-  const auto found = catalogs_.find(job);
-  if (found == catalogs_.end()) return out;
-  for (const auto& entry : found->second->metrics()) out.push_back(entry.metric);
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    for (const auto& entry : (*catalog)->metrics()) out.push_back(entry.metric);
+  }
   std::sort(out.begin(), out.end(),
             [](const Metric& a, const Metric& b) { return a.name < b.name; });
   return out;
 }
 
-std::vector<std::pair<SeriesSource, uint64_t>> SeriesIndex::SourceCounts(JobId job) const {
-  absl::MutexLock lock(&mutex_);
+absl::StatusOr<std::vector<std::pair<SeriesSource, uint64_t>>> SeriesIndex::SourceCounts(
+    JobId job) {
+  const auto catalog = Acquire(job);
+  if (!catalog.ok()) return catalog.status();
   std::vector<std::pair<SeriesSource, uint64_t>> out;
-  const auto found = catalogs_.find(job);
-  if (found == catalogs_.end()) return out;
-  for (const JobCatalog::SourceEntry& entry : found->second->sources()) {
+  absl::ReaderMutexLock lock(&mutex_);
+  for (const JobCatalog::SourceEntry& entry : (*catalog)->sources()) {
     uint64_t series = 0;
     for (const auto& [first, end] : entry.series) series += end - first;
     out.emplace_back(entry.source, series);
@@ -261,121 +343,111 @@ std::vector<std::pair<SeriesSource, uint64_t>> SeriesIndex::SourceCounts(JobId j
   return out;
 }
 
-std::vector<std::pair<JobId, std::string>> SeriesIndex::Jobs() const {
-  absl::MutexLock lock(&mutex_);
-  std::vector<std::pair<JobId, std::string>> out;
-  for (const auto& [id, job] : catalogs_) out.emplace_back(id, job->name());
+std::vector<SeriesIndex::JobInfo> SeriesIndex::Jobs() const {
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<JobInfo> out;
+  out.reserve(jobs_.size());
+  for (const auto& [id, job] : jobs_) out.push_back({id, job->name, job->series});
   return out;
 }
 
-uint64_t SeriesIndex::SeriesCount(JobId job) const {
+uint64_t SeriesIndex::SeriesCount(JobId id) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const Job* const job = FindById(id);
+  return job == nullptr ? 0 : job->series;
+}
+
+std::vector<JobId> SeriesIndex::UnusedSince(absl::Time time) const {
+  const int64_t before_ns = absl::ToUnixNanos(time);
+  absl::ReaderMutexLock lock(&mutex_);
+  std::vector<JobId> out;
+  for (const auto& [id, job] : jobs_) {
+    if (job->catalog != nullptr && job->used_ns < before_ns) out.push_back(id);
+  }
+  return out;
+}
+
+void SeriesIndex::Unload(const std::vector<JobId>& jobs, absl::Time unused_since) {
+  // What is not written yet could not be read again.
+  if (!WriteKept().ok()) return;
+  const int64_t before_ns = absl::ToUnixNanos(unused_since);
+  std::vector<CatalogPtr> leaving;  // Let go after the lock.
   absl::MutexLock lock(&mutex_);
-  const auto found = catalogs_.find(job);
-  return found == catalogs_.end() ? 0 : found->second->series().size();
+  for (const JobId id : jobs) {
+    Job* const job = FindById(id);
+    if (job == nullptr || job->catalog == nullptr || job->used_ns >= before_ns) continue;
+    --jobs_in_memory_;
+    series_in_memory_ -= job->catalog->series_count();
+    layouts_in_memory_ -= job->catalog->layouts().size();
+    job->left = job->catalog;
+    leaving.push_back(std::move(job->catalog));
+  }
+}
+
+bool SeriesIndex::InMemory(JobId id) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const Job* const job = FindById(id);
+  return job != nullptr && job->catalog != nullptr;
 }
 
 void SeriesIndex::RemoveJob(JobId id, rocksdb::WriteBatch* write) {
+  std::unique_ptr<Job> removed;  // Let go after the lock.
   absl::MutexLock lock(&mutex_);
-  const auto found = catalogs_.find(id);
-  if (found == catalogs_.end()) return;
-  for (const Layout& layout : found->second->layouts()) layouts_.erase(layout.id);
-  series_count_ -= found->second->series().size();
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return;
+  removed = std::move(found->second);
+  jobs_by_name_.erase(removed->name);
+  jobs_.erase(found);
+  series_ -= removed->series;
+  if (removed->catalog != nullptr) {
+    --jobs_in_memory_;
+    series_in_memory_ -= removed->catalog->series_count();
+    layouts_in_memory_ -= removed->catalog->layouts().size();
+  }
   write->Delete(column_family_, JobKey(id));
   for (const char kind : {'M', 'S', 'L'}) {
     const std::string prefix = JobPrefix(kind, id);
     write->DeleteRange(column_family_, prefix, PrefixEnd(prefix));
   }
-  jobs_.erase(found->second->name());
-  catalogs_.erase(found);
 }
 
 SeriesIndex::Counts SeriesIndex::counts() const {
-  absl::MutexLock lock(&mutex_);
-  return {jobs_.size(), series_count_, layouts_.size()};
+  absl::ReaderMutexLock lock(&mutex_);
+  return {.jobs = jobs_.size(),
+          .series = series_,
+          .jobs_in_memory = jobs_in_memory_,
+          .series_in_memory = series_in_memory_,
+          .layouts_in_memory = layouts_in_memory_};
 }
 
 absl::Status SeriesIndex::Load() {
   absl::MutexLock lock(&mutex_);
   const std::unique_ptr<rocksdb::Iterator> it(
       db_->NewIterator(rocksdb::ReadOptions(), column_family_));
-  // A record may only refer to what was read before it.
-  for (const char kind : {'N', 'J', 'M', 'S', 'L'}) {
-    const std::string prefix(1, kind);
-    for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-      absl::Status status = LoadRecord(View(it->key()), View(it->value()));
-      if (!status.ok()) return status;
-    }
-    // Before the next Seek() forgets it.
-    if (!it->status().ok()) return FromRocksDb(it->status(), "read the series index");
-  }
-  return absl::OkStatus();
-}
-
-absl::Status SeriesIndex::LoadRecord(absl::string_view key, absl::string_view value) {
   const auto damaged = [&] {
     return absl::DataLossError(absl::StrCat("the record of the series index under ",
-                                            absl::BytesToHexString(key), " is damaged"));
+                                            absl::BytesToHexString(View(it->key())),
+                                            " is damaged"));
   };
-  ByteReader k(key);
-  ByteReader v(value);
-  const char kind = static_cast<char>(k.Byte());
-  if (kind == 'N') {
-    next_job_ = static_cast<JobId>(v.Varint());
-    next_series_ = v.Varint();
-    next_layout_ = v.Varint();
-    return v.AtEnd() ? absl::OkStatus() : damaged();
+  for (it->Seek("N"); it->Valid() && it->key().starts_with("N"); it->Next()) {
+    const auto next = DecodeNextIds(View(it->value()));
+    if (View(it->key()) != NextIdsKey() || !next) return damaged();
+    next_ = *next;
   }
-  const JobId job_id = k.Be32();
-  if (!k.ok()) return damaged();
-  if (kind == 'J') {
-    if (catalogs_.contains(job_id)) return damaged();
-    AddJob(job_id, value);
-    return absl::OkStatus();
-  }
-  const auto found = catalogs_.find(job_id);
-  if (found == catalogs_.end()) return damaged();
-  JobCatalog* const job = found->second.get();
-  if (kind == 'M') {
-    Metric metric;
-    metric.type = static_cast<MetricType>(v.Byte());
-    metric.name = std::string(v.String());
-    metric.unit = std::string(v.String());
-    metric.help = std::string(v.String());
-    const MetricId id = k.Be32();
-    if (!k.AtEnd() || !v.AtEnd() || job->FindMetric(metric.name) != nullptr) return damaged();
-    return job->AddMetric(metric)->id == id ? absl::OkStatus() : damaged();
-  }
-  if (kind == 'S') {
-    const SeriesId id = k.Be64();
-    const auto* metric = job->FindMetric(static_cast<MetricId>(v.Varint()));
-    const auto task = ReadTask(&v);
-    const SeriesSource* const source = job->InternSource(task, v.String());
-    std::vector<LabelSet::Label> labels;
-    const uint64_t count = v.Varint();
-    for (uint64_t i = 0; i < count && v.ok(); ++i) {
-      const absl::string_view name = v.String();
-      labels.emplace_back(name, v.String());
+  // Before the next Seek() forgets it.
+  if (!it->status().ok()) return FromRocksDb(it->status(), "read the series index");
+  for (it->Seek("J"); it->Valid() && it->key().starts_with("J"); it->Next()) {
+    ByteReader key(View(it->key()).substr(1));
+    const JobId id = key.Be32();
+    const absl::string_view name = View(it->value());
+    if (!key.AtEnd() || id == 0 || id >= next_.job || jobs_by_name_.contains(name)) {
+      return damaged();
     }
-    if (!k.AtEnd() || !v.AtEnd() || metric == nullptr) return damaged();
-    job->AddSeries(id, metric->id, source, job->InternLabels(absl::MakeConstSpan(labels)));
-    ++series_count_;
-    return absl::OkStatus();
+    const auto series = CountSeries(db_, column_family_, id);
+    if (!series.ok()) return series.status();
+    AddJob(id, name)->series = *series;
+    series_ += *series;
   }
-  Layout layout;
-  layout.id = k.Be64();
-  layout.attempt = static_cast<uint32_t>(v.Varint());
-  layout.has_steps = v.Byte() != 0;
-  const uint64_t columns = v.Varint();
-  SeriesId previous = 0;
-  for (uint64_t i = 0; i < columns && v.ok(); ++i) {
-    previous += static_cast<uint64_t>(UnZigZag(v.Varint()));
-    const Series* const series = job->FindSeries(previous);
-    if (series == nullptr) return damaged();
-    layout.series.push_back(series);
-  }
-  if (!k.AtEnd() || !v.AtEnd() || layout.series.empty()) return damaged();
-  const Layout* const loaded = job->AddLayout(std::move(layout));
-  layouts_[loaded->id] = LayoutPtr(found->second, loaded);
   return absl::OkStatus();
 }
 

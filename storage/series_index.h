@@ -1,14 +1,17 @@
 // Which jobs, metrics, series and layouts there are: ids by labels and labels by ids.
 //
-// Everything is in memory and in the column family "index". An id is given once and never again.
+// Everything is in the column family "index", and what is in use in memory too. A job nobody has
+// used for a while leaves memory but for its name and its number of series, and comes back from its
+// records, with the same ids, when somebody needs it. An id is given once and never again.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -17,6 +20,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "storage/index_records.h"
 #include "storage/job_catalog.h"
 #include "storage/kept_writes.h"
 #include "storage/matcher.h"
@@ -31,39 +36,60 @@ class WriteBatch;
 
 namespace tacho::storage {
 
-// Thread-safe. Lock order: an index is never called while holding a lock that is taken inside a
-// RocksDB callback; it takes no lock but its own.
+// Thread-safe. Never call it while holding a lock that is taken inside a RocksDB callback; it takes
+// no lock but its own, in the order registering_, loading_, mutex_. Only mutex_ is waited for by
+// those who read, and it is not held while the disk is read or written.
 class SeriesIndex {
  public:
-  struct Limits {
-    uint64_t max_series = 0;
-    uint64_t max_series_per_job = 0;
+  struct Options {
+    uint64_t max_series = 0;          // As in StoreOptions.
+    uint64_t max_series_per_job = 0;  // As in StoreOptions.
+    std::function<absl::Time()> now;  // Decides which jobs are in use.
   };
 
   // Both not owned; they must outlive the index.
-  SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family, Limits limits);
+  SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family, Options options);
 
-  // Reads the column family. Call once, first. DATA_LOSS names the key that is damaged.
+  // Reads which jobs there are; none is in memory afterwards. Call once, first. DATA_LOSS names the
+  // key that is damaged.
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // See Store::RegisterLayout. New records are written, not synced: the next synced write covers
   // them, for the write-ahead log is one.
   absl::StatusOr<Store::Registration> Register(const LayoutDefinition& definition)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
 
   // The id of a job, made if need be (for events and attributes of a job without series).
-  absl::StatusOr<JobId> FindOrAddJob(absl::string_view job) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<JobId> FindOrAddJob(absl::string_view job)
+      ABSL_LOCKS_EXCLUDED(registering_, mutex_);
   std::optional<JobId> FindJob(absl::string_view job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // nullptr if the layout has left the index.
-  LayoutPtr FindLayout(LayoutId id) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  absl::StatusOr<std::vector<SeriesPtr>> Find(const Selector& selector, size_t limit) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<Metric> Metrics(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The calls below that read a job bring it into memory, and count as use of it. Besides what they
+  // say themselves:
+  //   DATA_LOSS    a record of the job is damaged; the text names its key.
+  //   UNAVAILABLE  the disk refused to be read.
+
+  // Brings a job into memory.   NOT_FOUND  it has expired.
+  absl::Status Use(JobId job) ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+  // NOT_FOUND  there is no such job any more, or no such layout in it.
+  absl::StatusOr<LayoutPtr> FindLayout(JobId job, LayoutId id)
+      ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+  // How many columns a layout has; as above, but the job stays where it is.
+  absl::StatusOr<uint64_t> CountColumns(JobId job, LayoutId id) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<SeriesPtr>> Find(const Selector& selector, size_t limit)
+      ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+  absl::StatusOr<std::vector<Metric>> Metrics(JobId job)  // By name.
+      ABSL_LOCKS_EXCLUDED(loading_, mutex_);
   // How many series each source of a job has.
-  std::vector<std::pair<SeriesSource, uint64_t>> SourceCounts(JobId job) const
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<std::pair<JobId, std::string>> Jobs() const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<std::pair<SeriesSource, uint64_t>>> SourceCounts(JobId job)
+      ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+
+  struct JobInfo {
+    JobId id = 0;
+    std::string name;
+    uint64_t series = 0;
+  };
+  std::vector<JobInfo> Jobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t SeriesCount(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes what the disk refused before, if anything; UNAVAILABLE if it refuses again.
@@ -71,47 +97,76 @@ class SeriesIndex {
     return kept_.Write(rocksdb::WriteBatch(), "register what was refused before");
   }
 
+  // Jobs in memory that were last used before a time.
+  std::vector<JobId> UnusedSince(absl::Time time) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes such jobs out of memory, those left out that were used meanwhile. Whoever holds a series
+  // or a layout of one goes on with it; if the job comes back before it is let go, it is the same.
+  void Unload(const std::vector<JobId>& jobs, absl::Time unused_since) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool InMemory(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Forgets a job, and adds the removal of its records to a write that the caller makes.
   void RemoveJob(JobId job, rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Counts {
     uint64_t jobs = 0;
     uint64_t series = 0;
-    uint64_t layouts = 0;
+    // Of these, in memory.
+    uint64_t jobs_in_memory = 0;
+    uint64_t series_in_memory = 0;
+    uint64_t layouts_in_memory = 0;
   };
   Counts counts() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   using CatalogPtr = std::shared_ptr<JobCatalog>;
 
-  CatalogPtr AddJob(JobId id, absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  CatalogPtr FindOrAddCatalog(absl::string_view name, rocksdb::WriteBatch* write)
+  struct Job {
+    JobId id = 0;
+    std::string name;
+    uint64_t series = 0;
+    CatalogPtr catalog;  // nullptr: not in memory.
+    // The catalogue that left memory, if somebody still holds a part of it: there is never a second
+    // one of a job, so that its series can be told apart by their addresses.
+    std::weak_ptr<JobCatalog> left;
+    std::atomic<int64_t> used_ns = 0;  // By Options::now.
+  };
+  // What a registration changes, and must be written.
+  struct Registering;
+
+  void MarkUsed(Job* job) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Job* FindById(JobId id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  Job* AddJob(JobId id, absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetCatalog(Job* job, CatalogPtr catalog) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The catalogue of a job, brought into memory if need be.
+  absl::StatusOr<CatalogPtr> Acquire(JobId id) ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+  absl::StatusOr<JobId> FindOrAddJobLocked(absl::string_view name)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Steps of Register(). ResolveColumns() finds the series that are there and decides which new
+  // ones are taken; AddColumns() adds those.
+  absl::Status ResolveColumns(const LayoutDefinition& definition, Registering* registering) const
+      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
+  void AddColumns(const LayoutDefinition& definition, Registering* registering)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // nullptr and *refusal if a limit refuses a new series.
-  const Series* FindOrAddSeries(JobCatalog* job, const SeriesSource* source,
-                                const SeriesDefinition& definition, rocksdb::WriteBatch* write,
-                                Store::Registration::Refusal* refusal)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  const Layout* FindOrAddLayout(JobCatalog* job, const LayoutDefinition& definition,
-                                std::vector<const Series*> series, rocksdb::WriteBatch* write)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::string EncodeNextIds() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status LoadRecord(absl::string_view key, absl::string_view value)
+  void FindOrAddLayout(const LayoutDefinition& definition, Registering* registering)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   rocksdb::DB* const db_;
   KeptWrites kept_;  // Of what is in memory already.
   rocksdb::ColumnFamilyHandle* const column_family_;
-  const Limits limits_;
+  const Options options_;
 
+  // One registration at a time, its write included: nobody is told of a layout that is not written.
+  absl::Mutex registering_ ABSL_ACQUIRED_BEFORE(loading_);
+  absl::Mutex loading_ ABSL_ACQUIRED_BEFORE(mutex_);  // One job at a time is read.
   mutable absl::Mutex mutex_;
-  absl::flat_hash_map<std::string, JobId> jobs_ ABSL_GUARDED_BY(mutex_);
-  std::map<JobId, CatalogPtr> catalogs_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<LayoutId, LayoutPtr> layouts_ ABSL_GUARDED_BY(mutex_);
-  uint64_t series_count_ ABSL_GUARDED_BY(mutex_) = 0;
-  JobId next_job_ ABSL_GUARDED_BY(mutex_) = 1;
-  SeriesId next_series_ ABSL_GUARDED_BY(mutex_) = 1;
-  LayoutId next_layout_ ABSL_GUARDED_BY(mutex_) = 1;
+  absl::flat_hash_map<JobId, std::unique_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<absl::string_view, Job*> jobs_by_name_ ABSL_GUARDED_BY(mutex_);
+  NextIds next_ ABSL_GUARDED_BY(mutex_);
+  uint64_t series_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t jobs_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t series_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t layouts_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tacho::storage

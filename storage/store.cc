@@ -33,6 +33,8 @@ constexpr absl::Duration kPatience = absl::Seconds(2);
 
 // How often old days are looked for.
 constexpr absl::Duration kRetentionRound = absl::Minutes(10);
+// How often idle jobs are.
+constexpr absl::Duration kIdleRound = absl::Minutes(1);
 
 class DurableStore final : public Store {
  public:
@@ -78,6 +80,7 @@ class DurableStore final : public Store {
   absl::Status Seal() override;
   absl::Status MergeFrames() override { return merger_.MergeDue(); }
   absl::Status EnforceRetention() override;
+  absl::Status UnloadIdleJobs() override;
   StoreStats Stats() const override;
 
  private:
@@ -102,6 +105,8 @@ class DurableStore final : public Store {
   int64_t FirstDayWithinBytes();
   // Forgets the events before a time, and the jobs whose rows all are.
   absl::Status ForgetBefore(int64_t time_ns);
+  void UnloadIdleJobsWhenDue();
+  absl::Status LoadBusyJobs();
   void Log(absl::string_view line) const {
     if (options_.log != nullptr) options_.log(line);
   }
@@ -109,9 +114,10 @@ class DurableStore final : public Store {
   const StoreOptions options_;
   const std::unique_ptr<Database> database_;
   Journal journal_;  // Committer's thread only, but for recovery.
-  SeriesIndex index_;
+  // Reading may bring a job into memory, which changes nothing that a reader can tell.
+  mutable SeriesIndex index_;
   Head head_;
-  JobTable jobs_;
+  mutable JobTable jobs_;
   KeptWrites kept_;  // Removals, which memory has forgotten already.
   Committer committer_;
   FrameMerger merger_;
@@ -125,7 +131,8 @@ class DurableStore final : public Store {
   std::atomic<uint64_t> journal_begin_ = 0;
   std::atomic<uint64_t> journal_end_ = 0;
   std::atomic<uint64_t> journal_bytes_ = 0;
-  absl::Time next_retention_;  // Sealer's thread only.
+  absl::Time next_retention_;   // Sealer's thread only.
+  absl::Time next_idle_round_;  // Sealer's thread only.
   bool running_ = false;
 };
 
@@ -134,7 +141,9 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
       database_(std::move(database)),
       journal_(database_->db.get(), database_->journal),
       index_(database_->db.get(), database_->index,
-             {options_.max_series, options_.max_series_per_job}),
+             {.max_series = options_.max_series,
+              .max_series_per_job = options_.max_series_per_job,
+              .now = options_.now}),
       jobs_(database_->db.get(), database_->state),
       kept_(database_->db.get()),
       committer_({.db = database_->db.get(),
@@ -171,6 +180,7 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                .after_round =
                    [this] {
                      TrimJournal();
+                     UnloadIdleJobsWhenDue();
                      if (options_.now() < next_retention_ && FirstDayWithinBytes() == INT64_MIN) {
                        return;
                      }
@@ -217,8 +227,17 @@ absl::Status DurableStore::ReplayJournal() {
     Reach(options_.at_point, crash_point::kOpenReplay);
     const auto done = sealed->find(entry->layout);
     if (done != sealed->end() && position <= done->second) return absl::OkStatus();
-    const LayoutPtr layout = index_.FindLayout(entry->layout);
-    if (layout == nullptr) return absl::OkStatus();  // Its job has expired.
+    if (const absl::Status used = index_.Use(entry->job); absl::IsNotFound(used)) {
+      return absl::OkStatus();  // The job has expired.
+    }
+    const auto found = index_.FindLayout(entry->job, entry->layout);
+    if (absl::IsNotFound(found.status())) {
+      return absl::DataLossError(absl::StrCat("journal entry ", position, ": layout ",
+                                              entry->layout, " is not in the index"));
+    }
+    if (!found.ok()) return found.status();
+    if (absl::Status used = jobs_.Use(entry->job); !used.ok()) return used;
+    const LayoutPtr& layout = *found;
     if (layout->series.size() != entry->columns || layout->has_steps != entry->has_steps) {
       return absl::DataLossError(
           absl::StrCat("journal entry ", position, " does not fit its layout"));
@@ -237,6 +256,18 @@ void DurableStore::HeadForgets(JobId job) {
   }
 }
 
+absl::Status DurableStore::LoadBusyJobs() {
+  const int64_t idle_before_ns = options_.job_idle <= absl::ZeroDuration()
+                                     ? INT64_MIN
+                                     : absl::ToUnixNanos(options_.now() - options_.job_idle);
+  for (const SeriesIndex::JobInfo& job : index_.Jobs()) {
+    if (jobs_.Summarise(job.id).extent.last_time_ns < idle_before_ns) continue;
+    if (absl::Status status = index_.Use(job.id); !status.ok()) return status;
+    if (absl::Status status = jobs_.Use(job.id); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status DurableStore::Recover() {
   const auto at = [this](absl::string_view point) -> std::function<absl::Status()> {
     return [this, point] {
@@ -250,10 +281,11 @@ absl::Status DurableStore::Recover() {
       std::function<absl::Status()>([this] { return index_.Load(); }),
       std::function<absl::Status()>([this] { return jobs_.Load(); }),
       std::function<absl::Status()>([this] {
-        for (const auto& [job, name] : index_.Jobs()) HeadForgets(job);
+        for (const SeriesIndex::JobInfo& job : index_.Jobs()) HeadForgets(job.id);
         return absl::OkStatus();
       }),
       at(crash_point::kOpenIndex),
+      std::function<absl::Status()>([this] { return LoadBusyJobs(); }),
       std::function<absl::Status()>([this] { return committer_.Recover(); }),
       at(crash_point::kOpenSequences),
       std::function<absl::Status()>([this] { return ReplayJournal(); }),
@@ -367,8 +399,7 @@ void DurableStore::AppendAttributes(const Origin& origin, const Attributes& attr
                       .stage = [this, attributes](rocksdb::WriteBatch* write) -> absl::Status {
                         const auto job = index_.FindOrAddJob(attributes.job);
                         if (!job.ok()) return job.status();
-                        jobs_.Merge(*job, attributes, write);
-                        return absl::OkStatus();
+                        return jobs_.Merge(*job, attributes, write);
                       },
                       .done = std::move(done)});
 }
@@ -400,10 +431,10 @@ void DurableStore::AppendGap(const Origin& origin, SequenceRange lost, uint64_t 
 
 std::vector<JobSummary> DurableStore::Jobs() const {
   std::vector<JobSummary> out;
-  for (const auto& [id, name] : index_.Jobs()) {
-    JobSummary summary = jobs_.Summarise(id);
-    summary.name = name;
-    summary.series = index_.SeriesCount(id);
+  for (SeriesIndex::JobInfo& job : index_.Jobs()) {
+    JobSummary summary = jobs_.Summarise(job.id);
+    summary.name = std::move(job.name);
+    summary.series = job.series;
     out.push_back(std::move(summary));
   }
   std::sort(out.begin(), out.end(),
@@ -414,14 +445,20 @@ std::vector<JobSummary> DurableStore::Jobs() const {
 std::optional<JobDetail> DurableStore::FindJob(absl::string_view job) const {
   const auto id = index_.FindJob(job);
   if (!id) return std::nullopt;
-  JobDetail detail = jobs_.Describe(*id);
+  auto described = jobs_.Describe(*id);
+  auto metrics = index_.Metrics(*id);
+  const auto sources = index_.SourceCounts(*id);
+  for (const absl::Status& status : {described.status(), metrics.status(), sources.status()}) {
+    // What cannot be read is left out; it is named when the store is opened and in the log.
+    if (!status.ok()) Log(absl::StrCat("job ", job, ": ", status.ToString()));
+  }
+  JobDetail detail = described.ok() ? *std::move(described) : JobDetail{jobs_.Summarise(*id)};
   detail.summary.name = std::string(job);
   detail.summary.series = index_.SeriesCount(*id);
-  detail.metrics = index_.Metrics(*id);
-  std::map<std::pair<std::optional<uint32_t>, std::string>, uint64_t> counts;
-  for (const auto& [source, series] : index_.SourceCounts(*id)) {
-    counts[{source.task, source.host}] = series;
-  }
+  if (metrics.ok()) detail.metrics = *std::move(metrics);
+  if (!sources.ok()) return detail;
+  std::map<std::pair<std::optional<uint32_t>, absl::string_view>, uint64_t> counts;
+  for (const auto& [source, series] : *sources) counts[{source.task, source.host}] = series;
   for (TaskInfo& task : detail.tasks) task.series = counts[{task.task, task.host}];
   return detail;
 }
@@ -441,7 +478,9 @@ absl::StatusOr<std::optional<LatestSample>> DurableStore::Latest(const SeriesPtr
   if (auto latest = head_.Latest(series); latest && latest->time_ns > head_knows_after_ns_) {
     return latest;
   }
-  const std::optional<int64_t> newest = jobs_.LastTime(*series);
+  const auto last = jobs_.LastTime(*series);
+  if (!last.ok()) return last.status();
+  const std::optional<int64_t>& newest = *last;
   if (!newest) return std::optional<LatestSample>();
   // Most series have a value near their task's newest row; those that do not are read further back.
   for (int64_t reach = int64_t{1'000'000'000} * 60;; reach *= 60) {
@@ -567,8 +606,8 @@ absl::Status DurableStore::ForgetBefore(int64_t time_ns) {
   return OnCommitter([this, time_ns](rocksdb::WriteBatch*) {
     rocksdb::WriteBatch removals;
     auto jobs = index_.Jobs();
-    jobs.emplace_back(kNoJob, "");
-    for (const auto& [id, name] : jobs) {
+    jobs.push_back({.id = kNoJob});
+    for (const auto& [id, name, series] : jobs) {
       removals.DeleteRange(database_->events, EventKey(id, INT64_MIN, 0), EventKey(id, time_ns, 0));
       if (id == kNoJob) continue;
       const Extent extent = jobs_.Summarise(id).extent;
@@ -577,6 +616,27 @@ absl::Status DurableStore::ForgetBefore(int64_t time_ns) {
       if (extent.last_time_ns < time_ns) RemoveJob(id, &removals);
     }
     return kept_.Write(std::move(removals), "remove old jobs");
+  });
+}
+
+void DurableStore::UnloadIdleJobsWhenDue() {
+  if (options_.now() < next_idle_round_) return;
+  next_idle_round_ = options_.now() + kIdleRound;
+  const absl::Status status = UnloadIdleJobs();
+  if (!status.ok()) Log(absl::StrCat("unloading idle jobs failed: ", status.ToString()));
+}
+
+absl::Status DurableStore::UnloadIdleJobs() {
+  if (options_.job_idle <= absl::ZeroDuration()) return absl::OkStatus();
+  const absl::Time unused_since = options_.now() - options_.job_idle;
+  const std::vector<JobId> idle = index_.UnusedSince(unused_since);
+  // Between commits, so that no row of these jobs comes meanwhile.
+  return OnCommitter([&](rocksdb::WriteBatch*) {
+    const std::vector<JobId> sealed = head_.RemoveSealed(idle);
+    for (const JobId job : sealed) HeadForgets(job);
+    index_.Unload(sealed, unused_since);
+    jobs_.UnloadUnless([this](JobId job) { return index_.InMemory(job); });
+    return absl::OkStatus();
   });
 }
 
@@ -590,7 +650,9 @@ StoreStats DurableStore::Stats() const {
   const SeriesIndex::Counts counts = index_.counts();
   stats.series = counts.series;
   stats.jobs = counts.jobs;
-  stats.layouts = counts.layouts;
+  stats.jobs_in_memory = counts.jobs_in_memory;
+  stats.series_in_memory = counts.series_in_memory;
+  stats.layouts = counts.layouts_in_memory;
   stats.open_rows = head_.total().rows();
   stats.open_bytes = head_.total().bytes();
   stats.open_raw_bytes = head_.total().raw_bytes();

@@ -63,8 +63,14 @@ struct StoreOptions {
   // refused: bounds disk and restart time.
   uint64_t journal_bytes = 256u << 20;
   uint64_t block_cache_bytes = 64u << 20;
-  uint64_t max_series = 10'000'000;  // Past it RegisterLayout refuses new series.
-  uint64_t max_series_per_job = 2'000'000;
+  // Past it RegisterLayout refuses new series. It bounds memory: series of jobs that have left
+  // memory do not count, and existing series always pass.
+  uint64_t max_series = 10'000'000;
+  uint64_t max_series_per_job = 2'000'000;  // Of all the job has ever had.
+  // A job of which nothing has been recorded or asked for so long, and whose rows are all sealed,
+  // leaves memory but for its summary; its latest rows with it. It comes back, with the same ids,
+  // when it is needed. Zero: jobs stay until they expire.
+  absl::Duration job_idle = absl::Hours(1);
   std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
   rocksdb::Env* env = nullptr;                  // Not owned. nullptr is the real file system.
   std::function<void(absl::string_view)> log;   // One line of progress or trouble; may be null.
@@ -103,7 +109,10 @@ struct StoreStats {
   uint64_t queued_bytes = 0;
   uint64_t series = 0;
   uint64_t jobs = 0;
-  uint64_t layouts = 0;
+  // Of these, in memory: see StoreOptions::job_idle.
+  uint64_t series_in_memory = 0;
+  uint64_t jobs_in_memory = 0;
+  uint64_t layouts = 0;    // In memory.
   uint64_t open_rows = 0;  // In the head.
   uint64_t open_bytes = 0;
   uint64_t open_raw_bytes = 0;  // Of these, not compressed.
@@ -252,6 +261,8 @@ class Store {
   virtual absl::Status MergeFrames() = 0;
   // Drops what is older than the retention, and what exceeds its bytes.
   virtual absl::Status EnforceRetention() = 0;
+  // Takes jobs out of memory that are idle: see StoreOptions::job_idle.
+  virtual absl::Status UnloadIdleJobs() = 0;
 
   virtual StoreStats Stats() const = 0;
 };

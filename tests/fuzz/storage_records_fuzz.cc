@@ -12,6 +12,7 @@
 #include "storage/column_stats.h"
 #include "storage/event_record.h"
 #include "storage/frame.h"
+#include "storage/index_records.h"
 #include "storage/keys.h"
 #include "storage/rows_entry.h"
 #include "storage/sequence_set.h"
@@ -98,6 +99,16 @@ void FuzzRecords(absl::string_view bytes) {
       static_cast<void>(entry->Time(row));
       static_cast<void>(entry->Step(row));
     }
+  }
+  if (const auto next = DecodeNextIds(bytes)) Expect(DecodeNextIds(EncodeNextIds(*next)) == next);
+  if (const auto metric = DecodeMetric(bytes)) Expect(EncodeMetric(*metric).size() <= bytes.size());
+  if (const auto series = DecodeSeriesRecord(bytes)) {
+    const std::string again = EncodeSeriesRecord(*series);
+    Expect(DecodeSeriesRecord(again) == series);
+  }
+  if (const auto layout = DecodeLayoutRecord(bytes)) {
+    Expect(layout->columns() <= kMaxLayoutColumns);
+    Expect(DecodeLayoutRecord(EncodeLayoutRecord(*layout)) == layout);
   }
   if (const auto key = ValueColumnKey::Decode(bytes)) Expect(key->Encode() == bytes);
   static_cast<void>(DecodeTimeColumnRows(bytes));

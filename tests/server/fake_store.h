@@ -172,6 +172,7 @@ class FakeStore : public storage::Store {
   absl::Status Seal() override { return absl::OkStatus(); }
   absl::Status MergeFrames() override { return absl::OkStatus(); }
   absl::Status EnforceRetention() override { return absl::OkStatus(); }
+  absl::Status UnloadIdleJobs() override { return absl::OkStatus(); }
   absl::StatusOr<Registration> RegisterLayout(const storage::LayoutDefinition&) override {
     return absl::UnimplementedError("reads only");
   }

@@ -142,6 +142,7 @@ class FakeStore final : public storage::Store {
   absl::Status Seal() override { return absl::OkStatus(); }
   absl::Status MergeFrames() override { return absl::OkStatus(); }
   absl::Status EnforceRetention() override { return absl::OkStatus(); }
+  absl::Status UnloadIdleJobs() override { return absl::OkStatus(); }
   storage::StoreStats Stats() const override { return {}; }
 
  private:
