@@ -4,6 +4,8 @@
 #include <bit>
 #include <numeric>
 
+#include "storage/scratch.h"
+
 namespace tacho::storage {
 namespace {
 
@@ -28,8 +30,7 @@ void SpreadTokens(const TokenTable& table, std::span<uint8_t> token_of) {
   }
 }
 
-// What a decoder does in a state, in one word, as it is loaded: the base in bits 0 to 15, the token
-// from bit 16 on, the number of bits from bit 24 on.
+// What a decoder does in each state.
 class DecodeTable {
  public:
   explicit DecodeTable(const TokenTable& table) {
@@ -41,25 +42,31 @@ class DecodeTable {
     }
     const uint32_t size = uint32_t{1} << table.bits;
     for (size_t state = 0; state < size; ++state) {
-      const uint32_t token = token_of[state];
+      const uint8_t token = token_of[state];
       const uint32_t x = next[token]++;
       const uint32_t bits = table.bits - Log2(x);
-      words_[state] = ((x << bits) - size) | token << 16 | bits << 24;
+      entries_[state] = {static_cast<uint16_t>((x << bits) - size), token,
+                         static_cast<uint8_t>(bits)};
     }
   }
 
   // Leaves state *x, taking bits off *waiting and adding their number to *taken.
   uint8_t Step(uint64_t* x, uint64_t* waiting, uint64_t* taken) const {
-    const uint64_t word = words_[*x];
-    const uint64_t bits = word >> 24;
-    *x = (word & 0xffff) + (*waiting & FewBits(bits));
+    const Entry& entry = entries_[*x];
+    const uint64_t bits = entry.bits;
+    *x = entry.base + (*waiting & FewBits(bits));
     *waiting >>= bits;
     *taken += bits;
-    return static_cast<uint8_t>(word >> 16);
+    return entry.token;
   }
 
  private:
-  std::array<uint32_t, kMaxStates> words_;
+  struct Entry {
+    uint16_t base;
+    uint8_t token;
+    uint8_t bits;
+  };
+  std::array<Entry, kMaxStates> entries_;
 };
 
 // Where the encoder goes from a state: see EncodeToken().
@@ -161,67 +168,138 @@ bool TokenTable::Read(BitReader* in) {
   return left == 0;
 }
 
-void WriteTokens(std::span<const uint8_t> tokens, const TokenTable& table, BitWriter* out) {
-  const EncodeTable encode(table);
-  const auto size = uint32_t{1} << table.bits;
-  const size_t states = tokens.size() < kManyTokens ? 1 : 4;
-  std::array<uint32_t, 4> state;
-  state.fill(size);
-  struct Step {
-    uint16_t value;
-    uint16_t bits;
-  };
-  std::vector<Step> steps(tokens.size());
-  const auto step = [&](size_t i, uint32_t* x) {
+namespace {
+
+// Bits of one or more steps of the encoder, in the order that the decoder takes them: the bits, and
+// above them, from bit 56 on, how many.
+static_assert(4 * kMaxTableBits < 56);
+
+TACHO_ALWAYS_INLINE void WriteTokensInto(std::span<const uint8_t> tokens, unsigned table_bits,
+                                         const EncodeTable& encode, uint64_t* steps,
+                                         BitWriter* out) {
+  const auto size = uint64_t{1} << table_bits;
+  // Leaves state *x backwards: its lower bits come before those of the steps after it.
+  const auto step = [&](size_t i, uint64_t* x, uint64_t* taken,
+                        uint64_t* count) TACHO_ALWAYS_INLINE_LAMBDA {
     const uint8_t token = tokens[i];
-    const uint32_t bits = (*x + encode.round_up[token]) >> 16;
-    steps[i] = {static_cast<uint16_t>(*x & FewBits(bits)), static_cast<uint16_t>(bits)};
+    const uint64_t bits = (*x + encode.round_up[token]) >> 16;
+    *taken = *taken << bits | (*x & FewBits(bits));
+    *count += bits;
     *x = encode.states[static_cast<uint32_t>((*x >> bits) + encode.first[token])];
   };
-  if (states == 1) {
-    for (size_t i = tokens.size(); i-- > 0;) step(i, state.data());
-  } else {
-    size_t i = tokens.size();
-    for (; i % 4 != 0; --i) step(i - 1, &state[(i - 1) % 4]);
-    for (; i > 0; i -= 4) {
-      step(i - 1, &state[3]);
-      step(i - 2, &state[2]);
-      step(i - 3, &state[1]);
-      step(i - 4, state.data());
-    }
+  uint64_t a = size;
+  uint64_t b = size;
+  uint64_t c = size;
+  uint64_t d = size;
+  const bool many = tokens.size() >= kManyTokens;
+  size_t groups = 0;
+  size_t i = tokens.size();
+  const auto one = [&](uint64_t* x) {
+    uint64_t taken = 0;
+    uint64_t count = 0;
+    step(--i, x, &taken, &count);
+    steps[groups++] = taken | count << 56;
+  };
+  if (many) {
+    if (i % 4 == 3) one(&c);
+    if (i % 4 == 2) one(&b);
+    if (i % 4 == 1) one(&a);
   }
+  for (; i >= 4; i -= 4) {
+    uint64_t taken = 0;
+    uint64_t count = 0;
+    if (many) {
+      step(i - 1, &d, &taken, &count);
+      step(i - 2, &c, &taken, &count);
+      step(i - 3, &b, &taken, &count);
+    } else {
+      step(i - 1, &a, &taken, &count);
+      step(i - 2, &a, &taken, &count);
+      step(i - 3, &a, &taken, &count);
+    }
+    step(i - 4, &a, &taken, &count);
+    steps[groups++] = taken | count << 56;
+  }
+  while (i > 0) one(&a);
   BitWriter writer = *out;
-  for (size_t i = 0; i < states; ++i) writer.Write(state[i] - size, table.bits);
-  for (const Step& taken : steps) writer.Write(taken.value, taken.bits);
+  writer.Write(a - size, table_bits);
+  if (many) {
+    writer.Write(b - size, table_bits);
+    writer.Write(c - size, table_bits);
+    writer.Write(d - size, table_bits);
+  }
+  while (groups-- > 0) {
+    writer.Write(steps[groups] & LowBits(56), static_cast<unsigned>(steps[groups] >> 56));
+  }
   *out = writer;
+}
+
+TACHO_TARGET_BMI2 void WriteTokensBmi2(std::span<const uint8_t> tokens, unsigned table_bits,
+                                       const EncodeTable& encode, uint64_t* steps, BitWriter* out) {
+  WriteTokensInto(tokens, table_bits, encode, steps, out);
+}
+
+}  // namespace
+
+void WriteTokens(std::span<const uint8_t> tokens, const TokenTable& table, BitWriter* out) {
+  const EncodeTable encode(table);
+  // Four tokens each, but for up to three at either end.
+  Scratch<uint64_t, 264> steps(tokens.size() / 4 + 6);
+  if (HasBmi2()) {
+    WriteTokensBmi2(tokens, table.bits, encode, steps.data(), out);
+  } else {
+    WriteTokensInto(tokens, table.bits, encode, steps.data(), out);
+  }
 }
 
 namespace {
 
-TACHO_ALWAYS_INLINE bool ReadTokensInto(const TokenTable& table, BitReader* from,
-                                        std::span<uint8_t> tokens) {
-  const DecodeTable decode(table);
+TACHO_ALWAYS_INLINE bool ReadTokensInto(unsigned table_bits, const DecodeTable& decode,
+                                        BitReader* from, std::span<uint8_t> tokens) {
   // A copy, which the compiler knows that no write to a token changes.
   BitReader in = *from;
   const size_t states = tokens.size() < kManyTokens ? 1 : 4;
-  uint64_t a = in.Read(table.bits);
-  uint64_t b = states == 4 ? in.Read(table.bits) : 0;
-  uint64_t c = states == 4 ? in.Read(table.bits) : 0;
-  uint64_t d = states == 4 ? in.Read(table.bits) : 0;
+  uint64_t a = in.Read(table_bits);
+  uint64_t b = states == 4 ? in.Read(table_bits) : 0;
+  uint64_t c = states == 4 ? in.Read(table_bits) : 0;
+  uint64_t d = states == 4 ? in.Read(table_bits) : 0;
   size_t i = 0;
-  if (states == 4) {
-    for (; i + 4 <= tokens.size(); i += 4) {
-      uint64_t waiting = in.Peek();
-      uint64_t taken = 0;
+  // Each machine in turn, `rounds` times, by bits that are looked at once.
+  const auto turns = [&](size_t rounds) TACHO_ALWAYS_INLINE_LAMBDA {
+    uint64_t waiting = in.Peek();
+    uint64_t taken = 0;
+    for (const size_t end = i + 4 * rounds; i < end; i += 4) {
       tokens[i] = decode.Step(&a, &waiting, &taken);
       tokens[i + 1] = decode.Step(&b, &waiting, &taken);
       tokens[i + 2] = decode.Step(&c, &waiting, &taken);
       tokens[i + 3] = decode.Step(&d, &waiting, &taken);
+    }
+    in.Skip(taken);
+    return in.ok();
+  };
+  if (states == 4) {
+    if (8 * table_bits <= kMaxBitsAtOnce) {
+      while (i + 8 <= tokens.size()) {
+        if (!turns(2)) return false;
+      }
+    }
+    while (i + 4 <= tokens.size()) {
+      if (!turns(1)) return false;
+    }
+  }
+  if (states == 1) {
+    constexpr size_t kAtOnce = kMaxBitsAtOnce / kMaxTableBits;
+    for (; i + kAtOnce <= tokens.size(); i += kAtOnce) {
+      uint64_t waiting = in.Peek();
+      uint64_t taken = 0;
+      for (size_t k = i; k < i + kAtOnce; ++k) {
+        tokens[k] = decode.Step(&a, &waiting, &taken);
+      }
       in.Skip(taken);
       if (!in.ok()) return false;
     }
   }
-  // What is left over, at most three tokens of four machines or all of one.
+  // What is left over: at most three tokens of four machines, a few of one.
   for (; i < tokens.size(); ++i) {
     uint64_t waiting = in.Peek();
     uint64_t taken = 0;
@@ -237,15 +315,19 @@ TACHO_ALWAYS_INLINE bool ReadTokensInto(const TokenTable& table, BitReader* from
   return (a | b | c | d) == 0;
 }
 
-TACHO_TARGET_BMI2 bool ReadTokensBmi2(const TokenTable& table, BitReader* from,
-                                      std::span<uint8_t> tokens) {
-  return ReadTokensInto(table, from, tokens);
+// The table is given, not made here: as far as the compiler knows, writing tokens may change it, so
+// each is written at once. It would put eight together, in twice the time.
+TACHO_TARGET_BMI2 bool ReadTokensBmi2(unsigned table_bits, const DecodeTable& decode,
+                                      BitReader* from, std::span<uint8_t> tokens) {
+  return ReadTokensInto(table_bits, decode, from, tokens);
 }
 
 }  // namespace
 
 bool ReadTokens(const TokenTable& table, BitReader* from, std::span<uint8_t> tokens) {
-  return HasBmi2() ? ReadTokensBmi2(table, from, tokens) : ReadTokensInto(table, from, tokens);
+  const DecodeTable decode(table);
+  return HasBmi2() ? ReadTokensBmi2(table.bits, decode, from, tokens)
+                   : ReadTokensInto(table.bits, decode, from, tokens);
 }
 
 }  // namespace tacho::storage

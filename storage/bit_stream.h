@@ -1,11 +1,13 @@
 // Bits one after the other, the lowest bit of each byte first.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
 
 #include "storage/bytes.h"
+#include "storage/scratch.h"
 
 namespace tacho::storage {
 
@@ -22,7 +24,8 @@ inline bool HasBmi2() { return __builtin_cpu_supports("bmi2") != 0; }
 #define TACHO_TARGET_BMI2
 inline bool HasBmi2() { return false; }
 #endif
-#define TACHO_ALWAYS_INLINE __attribute__((always_inline)) inline
+#define TACHO_ALWAYS_INLINE_LAMBDA __attribute__((always_inline))
+#define TACHO_ALWAYS_INLINE TACHO_ALWAYS_INLINE_LAMBDA inline
 
 // Wider than this, a number is written and read in two parts.
 constexpr unsigned kMaxBitsAtOnce = 56;
@@ -100,6 +103,18 @@ class BitReader {
   const char* data_;
   size_t end_;
   size_t at_ = 0;
+};
+
+// A copy of bytes, padded.
+class Padded {
+ public:
+  explicit Padded(absl::string_view bytes) : copy_(bytes.size() + kBitPadding) {
+    std::fill_n(std::copy(bytes.begin(), bytes.end(), copy_.data()), kBitPadding, char{0});
+  }
+  absl::string_view bytes() { return {copy_.data(), copy_.size() - kBitPadding}; }
+
+ private:
+  Scratch<char, 4096> copy_;
 };
 
 }  // namespace tacho::storage

@@ -24,6 +24,7 @@ inline unsigned BucketToken(uint64_t number) {
 // What numbers cost under the best shift for them.
 struct BucketPlan {
   unsigned shift = 0;
+  unsigned top = 0;  // The highest token without a shift.
   bool packed = false;     // All of them are below 2^shift and need no tokens.
   double number_bits = 0;  // All numbers together,
   double table_bits = 0;   // and what is written once.
@@ -32,9 +33,12 @@ struct BucketPlan {
   static BucketPlan Of(const TokenCounts& tokens);
 };
 
-// Appends the numbers, of which so many have each token without a shift.
-void WriteBuckets(std::span<const uint64_t> numbers, const TokenCounts& tokens,
-                  const BucketPlan& plan, std::string* out);
+// The token of each number without a shift, and how many have it.
+TokenCounts MakeTokens(std::span<const uint64_t> numbers, uint8_t* tokens);
+
+// Appends the numbers. Tokens are theirs without a shift, and are changed.
+void WriteBuckets(std::span<const uint64_t> numbers, const TokenCounts& counts,
+                  const BucketPlan& plan, std::span<uint8_t> tokens, std::string* out);
 // Takes numbers off the front of padded bytes (see bit_stream.h); false if they are damaged.
 bool ReadBuckets(bool packed, ByteReader* in, std::span<uint64_t> numbers);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/buckets.h"
 #include "storage/column_codec.h"
+#include "storage/scratch.h"
 
 namespace tacho::storage {
 namespace {
@@ -29,7 +30,7 @@ void Difference(std::span<uint64_t>* integers) {
 }
 
 // The same in each of the runs that the integers are made of.
-void TakeDifferences(size_t run, std::vector<uint64_t>* integers) {
+void TakeDifferences(size_t run, std::span<uint64_t>* integers) {
   size_t to = 0;
   for (size_t begin = 0; begin < integers->size(); begin += run) {
     const size_t end = std::min(begin + run, integers->size());
@@ -37,20 +38,30 @@ void TakeDifferences(size_t run, std::vector<uint64_t>* integers) {
       (*integers)[to++] = (*integers)[i + 1] - (*integers)[i];
     }
   }
-  integers->resize(to);
+  *integers = integers->first(to);
 }
 
-// About in the middle of the integers, by order of int64.
+int64_t Median(int64_t a, int64_t b, int64_t c) {
+  return std::max(std::min(a, b), std::min(std::max(a, b), c));
+}
+
+// About in the middle of the integers, by order of int64: the median of medians of medians.. of
+// some of them, in which no branch is to be guessed.
 uint64_t Middle(std::span<const uint64_t> integers) {
-  std::array<int64_t, 31> some;
-  const size_t stride = integers.size() / some.size() + 1;
-  size_t count = 0;
-  for (size_t i = stride / 2; i < integers.size(); i += stride) {
-    some[count++] = static_cast<int64_t>(integers[i]);
+  std::array<int64_t, 81> some;
+  const size_t looked = integers.size() < 96 ? some.size() / 3 : some.size();
+  const size_t stride = integers.size() * 65536 / looked;
+  size_t at = stride / 2;
+  for (size_t i = 0; i < looked; ++i) {
+    some[i] = static_cast<int64_t>(integers[at >> 16]);
+    at += stride;
   }
-  const auto middle = some.begin() + static_cast<ptrdiff_t>(count / 2);
-  std::nth_element(some.begin(), middle, some.begin() + static_cast<ptrdiff_t>(count));
-  return static_cast<uint64_t>(*middle);
+  for (size_t count = looked / 3; count > 0; count /= 3) {
+    for (size_t i = 0; i < count; ++i) {
+      some[i] = Median(some[i], some[i + count], some[i + 2 * count]);
+    }
+  }
+  return static_cast<uint64_t>(some[0]);
 }
 
 uint64_t Smallest(std::span<const uint64_t> integers) {
@@ -112,26 +123,17 @@ uint64_t CommonDivisor(std::span<const uint64_t> integers) {
   return divisor;
 }
 
-TokenCounts CountTokens(std::span<const uint64_t> numbers) {
-  // Two tables, so that equal neighbours do not wait for each other.
-  TokenCounts counts = {};
-  TokenCounts odd = {};
-  size_t i = 0;
-  for (; i + 1 < numbers.size(); i += 2) {
-    ++counts[BucketToken(numbers[i])];
-    ++odd[BucketToken(numbers[i + 1])];
-  }
-  if (i < numbers.size()) ++counts[BucketToken(numbers[i])];
-  for (size_t token = 0; token < kTokens; ++token) counts[token] += odd[token];
-  return counts;
-}
-
 }  // namespace
 
 IntegerPlan IntegerPlan::Of(std::span<const int64_t> sample, size_t run, size_t count) {
   IntegerPlan best;
-  std::vector<uint64_t> integers(sample.begin(), sample.end());
-  std::vector<uint64_t> numbers(sample.size());
+  constexpr size_t kFew = kSampleRun * kSampleRuns;
+  Scratch<uint64_t, kFew> copy(sample.size());
+  Scratch<uint64_t, kFew> scratch(sample.size());
+  Scratch<uint8_t, kFew> tokens(sample.size());
+  uint64_t* const numbers = scratch.data();
+  std::copy(sample.begin(), sample.end(), copy.data());
+  std::span<uint64_t> integers = copy.span();
   double first_bits = 0;  // Of the integers that differences begin with.
   for (unsigned order = 0; order <= kMaxOrder; ++order) {
     if (order > 0) {
@@ -142,11 +144,14 @@ IntegerPlan IntegerPlan::Of(std::span<const int64_t> sample, size_t run, size_t 
     if (integers.empty()) break;
     const double scale = static_cast<double>(count) / static_cast<double>(integers.size());
     const auto bits = [&](bool folded, uint64_t base) {
-      for (size_t i = 0; i < integers.size(); ++i) {
-        const uint64_t number = integers[i] - base;
-        numbers[i] = folded ? ZigZag(static_cast<int64_t>(number)) : number;
+      if (folded) {
+        for (size_t i = 0; i < integers.size(); ++i) {
+          numbers[i] = ZigZag(static_cast<int64_t>(integers[i] - base));
+        }
+      } else {
+        for (size_t i = 0; i < integers.size(); ++i) numbers[i] = integers[i] - base;
       }
-      const auto plan = BucketPlan::Of(CountTokens({numbers.data(), integers.size()}));
+      const auto plan = BucketPlan::Of(MakeTokens({numbers, integers.size()}, tokens.data()));
       return plan.number_bits * scale + plan.table_bits + first_bits + VarintBits(base);
     };
     const double folded_bits = bits(true, Middle(integers));
@@ -177,8 +182,9 @@ void AppendIntegers(std::span<const int64_t> integers, std::string* out) {
 void AppendIntegers(std::span<const int64_t> integers, const IntegerPlan& plan, std::string* out) {
   if (integers.empty()) return;
   const auto order = static_cast<unsigned>(std::min<size_t>(plan.order, integers.size()));
-  std::vector<uint64_t> numbers(integers.begin(), integers.end());
-  std::span<uint64_t> residuals(numbers);
+  Scratch<uint64_t> numbers(integers.size());
+  std::copy(integers.begin(), integers.end(), numbers.data());
+  std::span<uint64_t> residuals = numbers.span();
   const size_t head = out->size();
   out->push_back(static_cast<char>(order));
   for (unsigned k = 0; k < order; ++k) {
@@ -209,13 +215,73 @@ void AppendIntegers(std::span<const int64_t> integers, const IntegerPlan& plan, 
   } else {
     for (uint64_t& r : residuals) r -= base;
   }
-  const TokenCounts tokens = CountTokens(residuals);
-  const BucketPlan buckets = BucketPlan::Of(tokens);
+  Scratch<uint8_t> tokens(residuals.size());
+  const TokenCounts counts = MakeTokens(residuals, tokens.data());
+  const BucketPlan buckets = BucketPlan::Of(counts);
   const unsigned form = buckets.packed ? kPacked : kBuckets;
   (*out)[head] = static_cast<char>(order | (plan.folded ? kFolded : 0U) |
                                    (divisor > 1 ? kHasDivisor : 0U) | form << 4);
-  WriteBuckets(residuals, tokens, buckets, out);
+  WriteBuckets(residuals, counts, buckets, tokens.span(), out);
 }
+
+namespace {
+
+// What the numbers of a column become.
+struct Residuals {
+  uint64_t base = 0;
+  uint64_t divisor = 1;
+  bool folded = false;
+  std::array<uint64_t, kMaxOrder> first = {};
+};
+
+// Makes integers of numbers, in place; the first kOrder of them are not read.
+template <unsigned kOrder, bool kFolded>
+void MakeIntegers(const Residuals& residuals, std::span<int64_t> integers) {
+  const uint64_t base = residuals.base;
+  const uint64_t divisor = residuals.divisor;
+  const auto residual = [&](int64_t number) {
+    const auto n = static_cast<uint64_t>(number);
+    return base + divisor * (kFolded ? static_cast<uint64_t>(UnZigZag(n)) : n);
+  };
+  if constexpr (kOrder == 0) {
+    if (divisor == 1) {
+      // Without the product, several at once.
+      for (int64_t& integer : integers) {
+        const auto n = static_cast<uint64_t>(integer);
+        integer = static_cast<int64_t>(base + (kFolded ? static_cast<uint64_t>(UnZigZag(n)) : n));
+      }
+    } else {
+      for (int64_t& integer : integers) integer = static_cast<int64_t>(residual(integer));
+    }
+    return;
+  }
+  uint64_t sum = residuals.first[0];
+  integers[0] = static_cast<int64_t>(sum);
+  if constexpr (kOrder == 1) {
+    for (int64_t& integer : integers.subspan(1)) {
+      sum += residual(integer);
+      integer = static_cast<int64_t>(sum);
+    }
+  }
+  if constexpr (kOrder == 2) {
+    uint64_t difference = residuals.first[1];
+    sum += difference;
+    integers[1] = static_cast<int64_t>(sum);
+    for (int64_t& integer : integers.subspan(2)) {
+      difference += residual(integer);
+      sum += difference;
+      integer = static_cast<int64_t>(sum);
+    }
+  }
+}
+
+template <unsigned kOrder>
+void MakeIntegers(const Residuals& residuals, std::span<int64_t> integers) {
+  return residuals.folded ? MakeIntegers<kOrder, true>(residuals, integers)
+                          : MakeIntegers<kOrder, false>(residuals, integers);
+}
+
+}  // namespace
 
 bool TakeIntegers(ByteReader* in, std::span<int64_t> integers) {
   if (integers.empty()) return in->ok();
@@ -223,32 +289,32 @@ bool TakeIntegers(ByteReader* in, std::span<int64_t> integers) {
   const unsigned order = head & 3;
   const unsigned form = head >> 4;
   if (!in->ok() || order > kMaxOrder || order > integers.size() || form > kBuckets) return false;
-  std::array<uint64_t, kMaxOrder> first = {};
-  for (unsigned k = 0; k < order; ++k) first[k] = static_cast<uint64_t>(UnZigZag(in->Varint()));
+  Residuals residuals;
+  for (unsigned k = 0; k < order; ++k) {
+    residuals.first[k] = static_cast<uint64_t>(UnZigZag(in->Varint()));
+  }
   const auto rest = integers.subspan(order);
   if (!rest.empty()) {
-    const auto base = static_cast<uint64_t>(UnZigZag(in->Varint()));
-    const uint64_t divisor = (head & kHasDivisor) != 0 ? in->Varint() : 1;
+    residuals.base = static_cast<uint64_t>(UnZigZag(in->Varint()));
+    residuals.divisor = (head & kHasDivisor) != 0 ? in->Varint() : 1;
+    residuals.folded = (head & kFolded) != 0;
     if (!in->ok()) return false;
     if (form == kEqual) {
-      std::fill(rest.begin(), rest.end(), static_cast<int64_t>(base));
+      std::fill(rest.begin(), rest.end(), 0);
     } else {
       const std::span<uint64_t> numbers(reinterpret_cast<uint64_t*>(rest.data()), rest.size());
       if (!ReadBuckets(form == kPacked, in, numbers)) return false;
-      if ((head & kFolded) != 0) {
-        for (uint64_t& n : numbers) n = base + divisor * static_cast<uint64_t>(UnZigZag(n));
-      } else {
-        for (uint64_t& n : numbers) n = base + divisor * n;
-      }
     }
   }
-  for (unsigned k = order; k-- > 0;) {
-    uint64_t sum = first[k];
-    integers[k] = static_cast<int64_t>(sum);
-    for (int64_t& integer : integers.subspan(k + 1)) {
-      sum += static_cast<uint64_t>(integer);
-      integer = static_cast<int64_t>(sum);
-    }
+  switch (order) {
+    case 0:
+      MakeIntegers<0>(residuals, integers);
+      break;
+    case 1:
+      MakeIntegers<1>(residuals, integers);
+      break;
+    default:
+      MakeIntegers<2>(residuals, integers);
   }
   return in->ok();
 }
@@ -259,10 +325,9 @@ void ColumnCodec::EncodeIntegers(std::span<const int64_t> integers, std::string*
 
 absl::Status ColumnCodec::DecodeIntegers(absl::string_view bytes, size_t count,
                                          std::vector<int64_t>* out) {
-  out->assign(count, 0);
-  std::string padded(bytes);
-  padded.resize(bytes.size() + kBitPadding);
-  ByteReader in(absl::string_view(padded.data(), bytes.size()));
+  out->resize(count);
+  Padded padded(bytes);
+  ByteReader in(padded.bytes());
   if (TakeIntegers(&in, *out) && in.AtEnd()) return absl::OkStatus();
   return absl::DataLossError(
       absl::StrCat("a column of ", count, " integers in ", bytes.size(), " bytes is damaged"));

@@ -147,33 +147,80 @@ std::optional<QuotientForm> FindQuotientForm(std::span<const double> values, boo
     if (common != 0 && (form.divisor == 0 || common < form.divisor)) form.divisor = common;
   }
   if (form.divisor == 0) return std::nullopt;
-  for (const double value : values) {
-    int64_t n = 0;
-    const auto steps = Steps(value, static_cast<double>(form.divisor), floats, &n);
-    if (steps && *steps != 0) form.near = true;
-  }
   return form;
 }
 
-std::optional<Quotients> Quotients::Of(std::span<const double> values, const QuotientForm& form) {
-  Quotients result;
-  result.integers.resize(values.size());
-  if (form.near) result.steps.resize(values.size());
-  const auto divisor = static_cast<double>(form.divisor);
-  int64_t previous = 0;
+namespace {
+
+// The integers of values that all are quotients; false if one is not. Several at once.
+template <typename Quotient>
+bool AllQuotients(std::span<const double> values, double divisor, Quotient quotient,
+                  int64_t* integers) {
+  uint64_t outside = 0;
+  uint64_t different = 0;
   for (size_t i = 0; i < values.size(); ++i) {
-    int64_t n = 0;
-    const auto steps = Steps(values[i], divisor, form.floats, &n);
-    if (steps && (form.near || *steps == 0)) {
-      previous = n;
-      if (form.near) result.steps[i] = *steps;
-    } else {
-      result.exceptions.push_back(static_cast<int64_t>(i));
-      if (result.exceptions.size() > values.size() / 4) return std::nullopt;
-    }
-    result.integers[i] = previous;
+    const double sum = values[i] * divisor + kRounder;
+    const uint64_t n = std::bit_cast<uint64_t>(sum) - std::bit_cast<uint64_t>(kRounder);
+    outside |= std::bit_cast<uint64_t>(sum) ^ std::bit_cast<uint64_t>(kRounder);
+    different |=
+        std::bit_cast<uint64_t>(quotient(sum - kRounder)) ^ std::bit_cast<uint64_t>(values[i]);
+    integers[i] = static_cast<int64_t>(n);
   }
-  return result;
+  return (different | outside >> 52) == 0;
+}
+
+bool AllQuotients(std::span<const double> values, const QuotientForm& form, int64_t* integers) {
+  const auto divisor = static_cast<double>(form.divisor);
+  if (form.floats) {
+    return AllQuotients(
+        values, divisor,
+        [=](double n) { return static_cast<double>(static_cast<float>(n / divisor)); }, integers);
+  }
+  if (form.divisor == 1) {
+    return AllQuotients(
+        values, divisor, [](double n) { return n; }, integers);
+  }
+  return AllQuotients(
+      values, divisor, [=](double n) { return n / divisor; }, integers);
+}
+
+}  // namespace
+
+bool Quotients::Assign(std::span<const double> values, const QuotientForm& form) {
+  // So many that few are looked at one by one because of one among them.
+  constexpr size_t kBlock = 64;
+  exceptions.clear();
+  const auto divisor = static_cast<double>(form.divisor);
+  int64_t* const to = integers.data();
+  int64_t* const steps_to = steps.data();
+  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const auto block = values.subspan(begin, std::min(kBlock, values.size() - begin));
+    if (AllQuotients(block, form, to + begin)) {
+      if (form.near) std::fill_n(steps_to + begin, block.size(), 0);
+      continue;
+    }
+    int64_t previous = begin > 0 ? to[begin - 1] : 0;
+    for (size_t i = begin; i < begin + block.size(); ++i) {
+      int64_t n = 0;
+      const auto away = Steps(values[i], divisor, form.floats, &n);
+      const bool fits = away && (form.near || *away == 0);
+      if (fits) {
+        previous = n;
+      } else {
+        exceptions.push_back(static_cast<int64_t>(i));
+        if (exceptions.size() > values.size() / 4) return false;
+      }
+      to[i] = previous;
+      if (form.near) steps_to[i] = fits ? *away : 0;
+    }
+  }
+  return true;
+}
+
+bool Quotients::AnySteps() {
+  int64_t any = 0;
+  for (const int64_t s : steps.span()) any |= s;
+  return any != 0;
 }
 
 }  // namespace tacho::storage

@@ -8,6 +8,8 @@
 #include <span>
 #include <vector>
 
+#include "storage/scratch.h"
+
 namespace tacho::storage {
 
 // The bits of a value as an integer that is larger the larger the value is, so that neighbours
@@ -40,12 +42,12 @@ struct QuotientForm {
   // Values may be a few neighbours away from the quotient, as sums of decimals are.
   bool near = false;
 
-  double Value(int64_t n, int64_t steps) const {
-    const double quotient = static_cast<double>(n) / static_cast<double>(divisor);
+  // The value that is so many neighbours away.
+  double Near(double quotient, int64_t steps) const {
     if (floats) {
-      const auto narrow = static_cast<float>(quotient);
-      return static_cast<double>(FromOrderedFloat(static_cast<int32_t>(
-          static_cast<uint32_t>(OrderedFloat(narrow)) + static_cast<uint32_t>(steps))));
+      return static_cast<double>(FromOrderedFloat(
+          static_cast<int32_t>(static_cast<uint32_t>(OrderedFloat(static_cast<float>(quotient))) +
+                               static_cast<uint32_t>(steps))));
     }
     return FromOrdered(static_cast<int64_t>(static_cast<uint64_t>(Ordered(quotient)) +
                                             static_cast<uint64_t>(steps)));
@@ -55,15 +57,20 @@ struct QuotientForm {
 // Values in a form. A value that is not of the form is an exception: its integer repeats the one
 // before (0 at the start).
 struct Quotients {
-  std::vector<int64_t> integers;
-  std::vector<int64_t> steps;       // From the quotient to the value; empty unless `near`.
-  std::vector<int64_t> exceptions;  // Rows.
+  explicit Quotients(size_t size) : integers(size), steps(size) {}
 
-  // nullopt if more than a quarter are exceptions.
-  static std::optional<Quotients> Of(std::span<const double> values, const QuotientForm& form);
+  // Replaces all by those of the values, as many as this was made for; false if more than a quarter
+  // are exceptions.
+  bool Assign(std::span<const double> values, const QuotientForm& form);
+  bool AnySteps();
+
+  Scratch<int64_t> integers;
+  Scratch<int64_t> steps;           // From the quotient to the value; unset unless `near`.
+  std::vector<int64_t> exceptions;  // Rows.
 };
 
-// The form that most of the values have, if any; `floats` says that all of them are floats.
+// The form that most of the values have, if any; `floats` says that all of them are floats. Whether
+// some are only near it, AnySteps() of them tells.
 std::optional<QuotientForm> FindQuotientForm(std::span<const double> values, bool floats);
 
 }  // namespace tacho::storage
