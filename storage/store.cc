@@ -70,7 +70,8 @@ class DurableStore final : public Store {
     return index_.Find(selector, limit);
   }
   std::unique_ptr<ReadView> OpenView(std::vector<SeriesPtr> series) const override;
-  absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const override;
+  absl::StatusOr<std::vector<std::optional<LatestSample>>> LatestOf(
+      const std::vector<SeriesPtr>& series) const override;
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const override {
     head_.VisitLatestRows(visit);
   }
@@ -92,6 +93,8 @@ class DurableStore final : public Store {
   void NoteAppended();
   // Journal positions before this must be sealed for the journal to keep its bound; 0: it does.
   uint64_t PositionsToSeal() const;
+  absl::StatusOr<std::optional<LatestSample>> ReadLatest(ReadView* view,
+                                                         const SeriesPtr& series) const;
   // Waits while open rows take too much memory, for as long as sealing gets on with it.
   void AwaitRoom();
   // RESOURCE_EXHAUSTED if sealing is so far behind that no rows may come.
@@ -474,10 +477,28 @@ std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) 
                                       std::move(open_rows));
 }
 
-absl::StatusOr<std::optional<LatestSample>> DurableStore::Latest(const SeriesPtr& series) const {
-  if (auto latest = head_.Latest(series); latest && latest->time_ns > head_knows_after_ns_) {
-    return latest;
+absl::StatusOr<std::vector<std::optional<LatestSample>>> DurableStore::LatestOf(
+    const std::vector<SeriesPtr>& series) const {
+  std::vector<std::optional<LatestSample>> latest(series.size());
+  std::vector<size_t> unknown;
+  for (size_t i = 0; i < series.size(); ++i) {
+    latest[i] = head_.Latest(series[i]);
+    if (latest[i] && latest[i]->time_ns > head_knows_after_ns_) continue;
+    unknown.push_back(i);
   }
+  std::vector<SeriesPtr> to_read;
+  for (const size_t i : unknown) to_read.push_back(series[i]);
+  const std::unique_ptr<ReadView> view = OpenView(std::move(to_read));
+  for (const size_t i : unknown) {
+    auto read = ReadLatest(view.get(), series[i]);
+    if (!read.ok()) return read.status();
+    latest[i] = *std::move(read);
+  }
+  return latest;
+}
+
+absl::StatusOr<std::optional<LatestSample>> DurableStore::ReadLatest(
+    ReadView* view, const SeriesPtr& series) const {
   const auto last = jobs_.LastTime(*series);
   if (!last.ok()) return last.status();
   const std::optional<int64_t>& newest = *last;
@@ -487,7 +508,7 @@ absl::StatusOr<std::optional<LatestSample>> DurableStore::Latest(const SeriesPtr
     const bool everything = reach > 30 * kDayNs || *newest < INT64_MIN + reach;
     ReadOptions options;
     options.begin_ns = everything ? INT64_MIN : *newest - reach;
-    const auto reader = Read(series, options);
+    const auto reader = view->Read(series, options);
     std::optional<LatestSample> latest;
     SampleBlock block;
     for (;;) {
@@ -661,6 +682,12 @@ StoreStats DurableStore::Stats() const {
 }
 
 }  // namespace
+
+absl::StatusOr<std::optional<LatestSample>> Store::Latest(const SeriesPtr& series) const {
+  auto latest = LatestOf({series});
+  if (!latest.ok()) return latest.status();
+  return std::move(latest->front());
+}
 
 std::unique_ptr<SeriesReader> Store::Read(const SeriesPtr& series,
                                           const ReadOptions& options) const {

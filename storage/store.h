@@ -241,8 +241,12 @@ class Store {
   // A reader of one series, with a view of its own.
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) const;
 
-  // The newest sample (highest time) of a series; nullopt if it has none.
-  virtual absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const = 0;
+  // The newest sample (highest time) of each of the series; nullopt if it has none. Cheaper for many
+  // than one by one, if they come as from FindSeries().
+  virtual absl::StatusOr<std::vector<std::optional<LatestSample>>> LatestOf(
+      const std::vector<SeriesPtr>& series) const = 0;
+  // Of one.
+  absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const;
 
   // Calls `visit` for every layout that has shown a row. What it is given is only valid
   // during the call. Appending waits meanwhile for the layout visited: be quick.

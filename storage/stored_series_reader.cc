@@ -101,15 +101,27 @@ absl::StatusOr<SampleRun> StoredSeriesReader::Decode(const Column& column) const
   if (time.times.size() != header->rows) {
     return damaged(header->rows, " values for ", time.times.size(), " times");
   }
-  SampleBlock samples;
-  if (absl::Status decoded =
-          ColumnCodec::DecodeValues(header->encoded, header->rows, &samples.values);
+  std::vector<double> values;
+  if (absl::Status decoded = ColumnCodec::DecodeValues(header->encoded, header->rows, &values);
       !decoded.ok()) {
     return damaged(decoded.message());
   }
-  samples.times = time.times;
-  samples.steps = time.steps;
-  samples.attempts.assign(header->rows, time.attempt);
+  // Rows of a frame ascend in time: those of the range are copied, the others not even looked at.
+  const auto row_of = [&](int64_t time_ns) {
+    return std::lower_bound(time.times.begin(), time.times.end(), time_ns) - time.times.begin();
+  };
+  const ptrdiff_t begin = row_of(options_.begin_ns);
+  const ptrdiff_t end =
+      options_.end_ns == INT64_MAX ? header->rows : std::max(begin, row_of(options_.end_ns));
+  SampleBlock samples;
+  samples.times.assign(time.times.begin() + begin, time.times.begin() + end);
+  samples.steps.assign(time.steps.begin() + begin, time.steps.begin() + end);
+  samples.attempts.assign(static_cast<size_t>(end - begin), time.attempt);
+  if (begin == 0 && end == header->rows) {
+    samples.values = std::move(values);
+  } else {
+    samples.values.assign(values.begin() + begin, values.begin() + end);
+  }
   return SampleRun(key.position, std::move(samples), options_);
 }
 

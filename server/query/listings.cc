@@ -12,6 +12,9 @@
 namespace tacho::server {
 namespace {
 
+// Series whose newest samples are read between two looks at the query's control.
+constexpr size_t kSeriesAtOnce = 1000;
+
 uint64_t SeriesLimit(uint64_t asked, uint64_t most) {
   return std::min(asked == 0 ? kDefaultListedSeries : asked, most);
 }
@@ -48,12 +51,12 @@ storage::ReadOptions ReadOf(const AttemptCondition& attempts) {
   return read;
 }
 
-absl::StatusOr<std::optional<storage::LatestSample>> NewestAllowed(const storage::Store& store,
-                                                                   const storage::SeriesPtr& series,
-                                                                   const AttemptCondition& attempts,
-                                                                   const QueryControl& control) {
-  auto newest = store.Latest(series);
-  if (!newest.ok() || !newest->has_value() || attempts.Allows((*newest)->attempt)) return newest;
+// `newest` of a series if its attempt is allowed, else the newest sample of one that is.
+absl::StatusOr<std::optional<storage::LatestSample>> NewestAllowed(
+    const storage::Store& store, const storage::SeriesPtr& series,
+    std::optional<storage::LatestSample> newest, const AttemptCondition& attempts,
+    const QueryControl& control) {
+  if (!newest.has_value() || attempts.Allows(newest->attempt)) return newest;
   std::optional<storage::LatestSample> found;
   SeriesScan scan(store.Read(series, ReadOf(attempts)), attempts, control);
   absl::Status status = scan.ForEach([&](const Sample& sample) {
@@ -114,9 +117,20 @@ absl::Status Latest(const storage::Store& store, const v1::LatestRequest& reques
   auto all = FindSelected(store, *selection, SeriesLimit(request.max_series(), max_series));
   if (!all.ok()) return all.status();
   Pieces<v1::LatestResponse> pieces(send);
-  for (const storage::SeriesPtr& series : *all) {
-    if (absl::Status status = control.Check(); !status.ok()) return status;
-    auto newest = NewestAllowed(store, series, selection->attempts, control);
+  std::vector<storage::SeriesPtr> chunk;
+  std::vector<std::optional<storage::LatestSample>> latest;
+  for (size_t i = 0; i < all->size(); ++i) {
+    if (i % kSeriesAtOnce == 0) {
+      if (absl::Status status = control.Check(); !status.ok()) return status;
+      const auto begin = all->begin() + static_cast<ptrdiff_t>(i);
+      chunk.assign(begin, begin + static_cast<ptrdiff_t>(std::min(kSeriesAtOnce, all->size() - i)));
+      auto read = store.LatestOf(chunk);
+      if (!read.ok()) return read.status();
+      latest = *std::move(read);
+    }
+    const storage::SeriesPtr& series = (*all)[i];
+    auto newest = NewestAllowed(store, series, std::move(latest[i % kSeriesAtOnce]),
+                                selection->attempts, control);
     if (!newest.ok()) return newest.status();
     if (!newest->has_value()) continue;
     v1::LatestSample* sample = pieces.piece()->add_samples();

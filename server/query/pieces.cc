@@ -39,6 +39,15 @@ void FillBuckets(std::span<const Bucket> buckets, v1::Buckets* proto) {
   const bool steps = std::any_of(buckets.begin(), buckets.end(), [](const Bucket& bucket) {
     return HasStep(bucket.first_step) || HasStep(bucket.last_step);
   });
+  const int count = static_cast<int>(buckets.size());
+  proto->mutable_first_times_unix_ns()->Reserve(count);
+  proto->mutable_last_times_unix_ns()->Reserve(count);
+  for (auto* field : {proto->mutable_min(), proto->mutable_max(), proto->mutable_avg(),
+                      proto->mutable_first(), proto->mutable_last()}) {
+    field->Reserve(count);
+  }
+  proto->mutable_counts()->Reserve(count);
+  proto->mutable_non_finite()->Reserve(count);
   for (const Bucket& bucket : buckets) {
     proto->add_first_times_unix_ns(bucket.first_time_ns);
     proto->add_last_times_unix_ns(bucket.last_time_ns);

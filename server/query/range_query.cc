@@ -171,15 +171,21 @@ absl::Status RangeQuery::BeginFolded(const Output& output) {
 absl::StatusOr<AxisExtent> RangeQuery::ExtentOf(const storage::SeriesPtr& series,
                                                 std::optional<uint32_t> attempt) const {
   AxisExtent extent;
-  absl::Status status = Scan(series, attempt)
-                            .ForEach([&](const storage::SampleSummary&) { return !plan_.by_step; },
-                                     [&](const storage::SampleSummary& summary) {
-                                       extent.Include(summary.first_time_ns);
-                                       extent.Include(summary.last_time_ns);
-                                     },
-                                     [&](const Sample& sample) {
-                                       extent.Include(plan_.by_step ? sample.step : sample.time_ns);
-                                     });
+  absl::Status status =
+      Scan(series, attempt)
+          .ForEachBlock([&](const storage::SampleSummary&) { return !plan_.by_step; },
+                        [&](const storage::SampleSummary& summary) {
+                          extent.Include(summary.first_time_ns);
+                          extent.Include(summary.last_time_ns);
+                        },
+                        [&](const storage::SampleBlock& block) {
+                          if (!plan_.by_step) {
+                            extent.Include(block.times.front());
+                            extent.Include(block.times.back());
+                            return;
+                          }
+                          for (const int64_t step : block.steps) extent.Include(step);
+                        });
   if (!status.ok()) return status;
   return extent;
 }
@@ -192,13 +198,13 @@ absl::StatusOr<std::vector<Bucket>> RangeQuery::ReduceOne(const storage::SeriesP
   Reducer reducer(grid, plan_.by_step);
   absl::Status status =
       Scan(series, attempt)
-          .ForEach(
+          .ForEachBlock(
               [&](const storage::SampleSummary& summary) {
                 return !plan_.by_step &&
                        grid.IndexOf(summary.first_time_ns) == grid.IndexOf(summary.last_time_ns);
               },
               [&](const storage::SampleSummary& summary) { reducer.AddByTime(summary); },
-              [&](const Sample& sample) { reducer.Add(sample); });
+              [&](const storage::SampleBlock& block) { reducer.Add(block); });
   if (!status.ok()) return status;
   return reducer.Take();
 }

@@ -28,6 +28,14 @@ uint32_t BucketGrid::IndexOf(int64_t position) const {
                                width_);
 }
 
+int64_t BucketGrid::LastOf(uint32_t index) const {
+  constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
+  if (width_ == 0) return kHighest;
+  const uint64_t beyond = static_cast<uint64_t>(kHighest) - static_cast<uint64_t>(first_);
+  if (beyond / width_ <= index) return kHighest;
+  return static_cast<int64_t>(static_cast<uint64_t>(first_) + (uint64_t{index} + 1) * width_ - 1);
+}
+
 void Bucket::Add(const Sample& sample, bool by_step) {
   if (count == 0 || (by_step && sample.step < first_step)) {
     first_time_ns = sample.time_ns;
@@ -88,6 +96,20 @@ Bucket& Reducer::BucketAt(uint32_t index) {
   if (added) buckets_.emplace_back().index = index;
   newest_ = it->second;
   return buckets_[newest_];
+}
+
+void Reducer::Add(const storage::SampleBlock& block) {
+  const std::vector<int64_t>& positions = by_step_ ? block.steps : block.times;
+  for (size_t i = 0; i < block.size();) {
+    const uint32_t index = grid_.IndexOf(positions[i]);
+    Bucket& bucket = BucketAt(index);
+    // Along time the following samples are mostly of the same bucket; along steps one never knows.
+    const int64_t last = by_step_ ? positions[i] : grid_.LastOf(index);
+    do {
+      bucket.Add({block.times[i], block.steps[i], block.attempts[i], block.values[i]}, by_step_);
+      ++i;
+    } while (i < block.size() && positions[i] <= last && (!by_step_ || positions[i] == last));
+  }
 }
 
 std::vector<Bucket> Reducer::Take() {

@@ -27,6 +27,8 @@ class BucketGrid {
 
   // `position` lies in the extent.
   uint32_t IndexOf(int64_t position) const;
+  // The last position of a bucket, or the highest of all.
+  int64_t LastOf(uint32_t index) const;
 
  private:
   const int64_t first_;
@@ -69,7 +71,7 @@ class Reducer {
  public:
   Reducer(const BucketGrid& grid, bool by_step) : grid_(grid), by_step_(by_step) {}
 
-  void Add(const Sample& sample) { BucketOf(sample).Add(sample, by_step_); }
+  void Add(const storage::SampleBlock& block);
   // The axis is time, and the summary lies in one bucket.
   void AddByTime(const storage::SampleSummary& summary) {
     BucketAt(grid_.IndexOf(summary.first_time_ns)).AddByTime(summary);

@@ -45,9 +45,11 @@ class SeriesScan {
     }
   }
 
-  // The same, but for what the store can summarise in a way that `fits`.
-  template <typename Fits, typename VisitSummary, typename Visit>
-  absl::Status ForEach(const Fits& fits, const VisitSummary& visit_summary, const Visit& visit) {
+  // Calls visit_block(const storage::SampleBlock&) for all that is left, but visit_summary() for
+  // what the store can summarise in a way that `fits`.
+  template <typename Fits, typename VisitSummary, typename VisitBlock>
+  absl::Status ForEachBlock(const Fits& fits, const VisitSummary& visit_summary,
+                            const VisitBlock& visit_block) {
     storage::SampleBlock block;
     storage::SampleSummary summary;
     for (;;) {
@@ -60,7 +62,7 @@ class SeriesScan {
       more = Next(&block);
       if (!more.ok()) return more.status();
       if (!*more) return absl::OkStatus();
-      for (size_t i = 0; i < block.size(); ++i) visit(SampleOf(block, i));
+      visit_block(block);
     }
   }
 

@@ -144,12 +144,17 @@ class FakeStore : public storage::Store {
     }
     return std::make_unique<Reader>(*this, std::move(samples));
   }
-  absl::StatusOr<std::optional<storage::LatestSample>> Latest(
-      const storage::SeriesPtr& series) const override {
-    const auto& samples = entries_[series->id - 1].samples;
-    if (samples.empty()) return std::nullopt;
-    const FakeSample& last = samples.back();
-    return storage::LatestSample{series, last.time_ns, last.step, last.attempt, last.value};
+  absl::StatusOr<std::vector<std::optional<storage::LatestSample>>> LatestOf(
+      const std::vector<storage::SeriesPtr>& series) const override {
+    std::vector<std::optional<storage::LatestSample>> latest;
+    for (const storage::SeriesPtr& one : series) {
+      latest.emplace_back();
+      const auto& samples = entries_[one->id - 1].samples;
+      if (samples.empty()) continue;
+      const FakeSample& last = samples.back();
+      latest.back() = storage::LatestSample{one, last.time_ns, last.step, last.attempt, last.value};
+    }
+    return latest;
   }
   void VisitLatestRows(const std::function<void(const storage::LatestRow&)>& visit) const override {
     for (const Row& row : rows_) {

@@ -130,9 +130,9 @@ class FakeStore final : public storage::Store {
   std::unique_ptr<storage::ReadView> OpenView(std::vector<storage::SeriesPtr>) const override {
     return nullptr;
   }
-  absl::StatusOr<std::optional<storage::LatestSample>> Latest(
-      const storage::SeriesPtr&) const override {
-    return std::optional<storage::LatestSample>();
+  absl::StatusOr<std::vector<std::optional<storage::LatestSample>>> LatestOf(
+      const std::vector<storage::SeriesPtr>& series) const override {
+    return std::vector<std::optional<storage::LatestSample>>(series.size());
   }
   void VisitLatestRows(const std::function<void(const storage::LatestRow&)>&) const override {}
   absl::StatusOr<std::vector<storage::Event>> Events(absl::string_view, int64_t,

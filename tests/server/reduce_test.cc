@@ -20,7 +20,14 @@ std::vector<Bucket> Reduce(const std::vector<Sample>& samples, uint32_t points,
   AxisExtent extent;
   for (const Sample& sample : samples) extent.Include(by_step ? sample.step : sample.time_ns);
   Reducer reducer(BucketGrid(extent, points), by_step);
-  for (const Sample& sample : samples) reducer.Add(sample);
+  storage::SampleBlock block;
+  for (const Sample& sample : samples) {
+    block.times.push_back(sample.time_ns);
+    block.steps.push_back(sample.step);
+    block.attempts.push_back(sample.attempt);
+    block.values.push_back(sample.value);
+  }
+  reducer.Add(block);
   return reducer.Take();
 }
 
