@@ -77,7 +77,13 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
     reactor->Finish(ToGrpc(status, draining_));
   };
   const absl::Status taken = RunOnWorker(
-      method, [reactor, work = std::move(work)] { return work(reactor); }, finish);
+      method,
+      [reactor, work = std::move(work)] {
+        const absl::Status status = work(reactor);
+        const absl::Status sent = reactor->Flush();
+        return status.ok() ? sent : status;
+      },
+      finish);
   if (!taken.ok()) finish(taken);
   return reactor;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace tacho::server {
 namespace {
@@ -36,6 +37,19 @@ int64_t BucketGrid::LastOf(uint32_t index) const {
   return static_cast<int64_t>(static_cast<uint64_t>(first_) + (uint64_t{index} + 1) * width_ - 1);
 }
 
+void Bucket::AddValue(double value) {
+  if (std::isfinite(value)) [[likely]] {
+    min = finite == 0 ? value : std::min(min, value);
+    max = finite == 0 ? value : std::max(max, value);
+    sum += value;
+    ++finite;
+  } else if (std::isnan(value)) {
+    ++nan;
+  } else {
+    ++(value > 0 ? positive_infinite : negative_infinite);
+  }
+}
+
 void Bucket::Add(const Sample& sample, bool by_step) {
   if (count == 0 || (by_step && sample.step < first_step)) {
     first_time_ns = sample.time_ns;
@@ -68,19 +82,6 @@ void Bucket::AddByTime(const storage::SampleSummary& summary) {
   count += summary.count;
 }
 
-void Bucket::AddValue(double value) {
-  if (std::isnan(value)) {
-    ++nan;
-  } else if (std::isinf(value)) {
-    ++(value > 0 ? positive_infinite : negative_infinite);
-  } else {
-    min = finite == 0 ? value : std::min(min, value);
-    max = finite == 0 ? value : std::max(max, value);
-    sum += value;
-    ++finite;
-  }
-}
-
 double Bucket::Average() const {
   if (finite == 0) return std::numeric_limits<double>::quiet_NaN();
   return static_cast<double>(sum / static_cast<long double>(finite));
@@ -92,6 +93,15 @@ Bucket& Reducer::BucketOf(const Sample& sample) {
 
 Bucket& Reducer::BucketAt(uint32_t index) {
   if (newest_ < buckets_.size() && buckets_[newest_].index == index) return buckets_[newest_];
+  if (in_order_) {
+    if (buckets_.empty() || index > buckets_.back().index) {
+      newest_ = buckets_.size();
+      buckets_.emplace_back().index = index;
+      return buckets_.back();
+    }
+    in_order_ = false;
+    for (size_t i = 0; i < buckets_.size(); ++i) places_[buckets_[i].index] = i;
+  }
   const auto [it, added] = places_.try_emplace(index, buckets_.size());
   if (added) buckets_.emplace_back().index = index;
   newest_ = it->second;
@@ -116,8 +126,9 @@ std::vector<Bucket> Reducer::Take() {
   std::vector<Bucket> taken;
   taken.swap(buckets_);
   places_.clear();
-  std::sort(taken.begin(), taken.end(),
-            [](const Bucket& a, const Bucket& b) { return a.index < b.index; });
+  if (!std::exchange(in_order_, true))
+    std::sort(taken.begin(), taken.end(),
+              [](const Bucket& a, const Bucket& b) { return a.index < b.index; });
   return taken;
 }
 

@@ -87,8 +87,9 @@ class Reducer {
 
   const BucketGrid grid_;
   const bool by_step_;
-  std::vector<Bucket> buckets_;  // In the order in which they were met.
-  absl::flat_hash_map<uint32_t, size_t> places_;
+  std::vector<Bucket> buckets_;                   // In the order in which they were met.
+  bool in_order_ = true;                          // They ascend: positions mostly do.
+  absl::flat_hash_map<uint32_t, size_t> places_;  // By index, once they do not.
   size_t newest_ = 0;  // Place of the bucket that was used last: mostly the next as well.
 };
 

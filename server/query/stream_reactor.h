@@ -1,9 +1,11 @@
-// A stream of answers, written from a worker thread one message at a time.
+// A stream of answers, written by a worker thread and sent by gRPC's.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
 
 #include <atomic>
+#include <cstddef>
+#include <deque>
 #include <functional>
 #include <utility>
 
@@ -26,45 +28,76 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
 
   QueryControl& control() { return control_; }
 
-  // Writes and waits until the message has left, or the client has gone, or the query is out of
-  // time; the status is that of control().Check() in the latter cases. A client that stopped
-  // reading is cut off at the deadline.
-  absl::Status Write(const Response& response) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Queues a message. Waits while more than some hundred kilobytes wait to be sent, so that a
+  // client that stops reading stops the query.
+  //   CANCELLED           the client has gone.
+  //   others              as control().Check(); nothing more is to be written.
+  absl::Status Write(Response response) ABSL_LOCKS_EXCLUDED(mutex_) {
+    Response* first = nullptr;
     {
       absl::MutexLock lock(&mutex_);
-      writing_ = true;
+      if (!ok_) return absl::CancelledError("the client has gone");
+      queued_bytes_ += response.ByteSizeLong();
+      queue_.push_back(std::move(response));
+      if (queue_.size() == 1) first = &queue_.front();
     }
-    this->StartWrite(&response);
+    if (first != nullptr) this->StartWrite(first);
     absl::MutexLock lock(&mutex_);
-    absl::Status status = WaitWhileAllowed();
-    if (!status.ok() && writing_) {
+    absl::Status status = WaitWhileAllowed(kQueueBytes);
+    if (!status.ok()) return status;
+    return ok_ ? absl::OkStatus() : absl::CancelledError("the client has gone");
+  }
+
+  // To be called once, after the last Write() and before Finish(): waits until all messages have
+  // left, or the client has gone, or the query has to stop; the status is that of
+  // control().Check() in the last case. A client that stopped reading is cut off at the deadline.
+  absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    absl::Status status = WaitWhileAllowed(0);
+    if (!status.ok() && !queue_.empty()) {
+      queue_.erase(queue_.begin() + 1, queue_.end());  // The first is with gRPC.
       // Most clients take the piece in hand and then read why it was the last.
       written_.WaitWithTimeout(&mutex_, kGrace);
-      if (writing_) context_->TryCancel();
+      if (!queue_.empty()) context_->TryCancel();
     }
-    while (writing_) written_.Wait(&mutex_);  // Until then gRPC reads the message.
+    while (!queue_.empty()) written_.Wait(&mutex_);
     if (!status.ok()) return status;
     return ok_ ? absl::OkStatus() : absl::CancelledError("the client has gone");
   }
 
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_) {
-    absl::MutexLock lock(&mutex_);
-    writing_ = false;
-    ok_ = ok;
-    written_.Signal();
+    Response* next = nullptr;
+    grpc::WriteOptions how;
+    {
+      absl::MutexLock lock(&mutex_);
+      ok_ = ok_ && ok;
+      if (ok) {
+        queued_bytes_ -= queue_.front().ByteSizeLong();
+        queue_.pop_front();
+      } else {
+        queue_.clear();
+        queued_bytes_ = 0;
+      }
+      if (!queue_.empty()) next = &queue_.front();
+      if (queue_.size() > 1) how.set_buffer_hint();  // Small ones leave together.
+      written_.Signal();
+    }
+    // A worker that sees the queue empty may finish the call: `this` is its own from then on.
+    if (next != nullptr) this->StartWrite(next, how);
   }
   void OnCancel() override { control_.Cancel(); }
   void OnDone() override { delete this; }
 
  private:
+  static constexpr size_t kQueueBytes = size_t{256} << 10;
   static constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
   static constexpr absl::Duration kGrace = absl::Seconds(1);
 
-  // Until the write is over or the query has to stop.
-  absl::Status WaitWhileAllowed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  // Until no more than `bytes` are queued or the query has to stop.
+  absl::Status WaitWhileAllowed(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     for (;;) {
       absl::Status status = control_.Check();
-      if (!status.ok() || !writing_) return status;
+      if (!status.ok() || queued_bytes_ <= bytes) return status;
       written_.WaitWithTimeout(&mutex_, kLookAgain);
     }
   }
@@ -73,7 +106,8 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   QueryControl control_;
   absl::Mutex mutex_;
   absl::CondVar written_;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Response> queue_ ABSL_GUARDED_BY(mutex_);  // The first is with gRPC.
+  size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ok_ ABSL_GUARDED_BY(mutex_) = true;
 };
 
