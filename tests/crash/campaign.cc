@@ -67,6 +67,7 @@ struct Totals {
   uint64_t kills_late = 0;     // Of those: a point was armed and not reached.
   uint64_t kills_opening = 0;  // Of those: before the store was open.
   uint64_t closed = 0;
+  uint64_t resumed = 0;  // A full disk that was sat out.
   uint64_t stores = 0;
   uint64_t stored = 0;
   uint64_t samples_checked = 0;
@@ -143,6 +144,8 @@ class Campaign {
     ending.point = points[random_() % (random_() % 2 == 0 ? 6 : points.size())].second;
     if (absl::StartsWith(ending.point, "open.")) {
       ending.hit = ending.point == "open.replay" ? 1 + random_() % 20 : 1;
+    } else if (absl::StartsWith(ending.point, "resume.")) {
+      ending.hit = 1;
     } else if (absl::StartsWith(ending.point, "partition.")) {
       ending.hit = 1 + random_() % 2;
     } else {
@@ -160,6 +163,7 @@ class Campaign {
   }
 
   pid_t Spawn(uint64_t life, const Ending& ending, int fd) {
+    const bool full = absl::StartsWith(ending.point, "resume.") || random_() % 8 == 0;
     std::vector<std::string> words = {flags_.writer,
                                       "dir=" + dir_,
                                       absl::StrCat("fd=", fd),
@@ -168,6 +172,7 @@ class Campaign {
                                       "point=" + ending.point,
                                       absl::StrCat("hit=", ending.hit),
                                       absl::StrCat("retention=", retention_ ? 1 : 0),
+                                      absl::StrCat("full=", full ? 1 : 0),
                                       absl::StrCat("close_after=", ending.close_after)};
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -279,6 +284,9 @@ class Campaign {
         return model_->Refused(report.agent, report.number, altered);
       case Report::kUnsure:
         return model_->Unsure(report.agent, report.number, altered);
+      case Report::kResumed:
+        ++totals_.resumed;
+        return model_->DiskResumed();
       case Report::kEnding:
         ending_ = true;
         return;
@@ -306,9 +314,11 @@ class Campaign {
     }
     std::cout << absl::StrFormat(
         "seed %d: %d lives of %d stores: %d kills at random moments (%d while opening, %d where an "
-        "armed point was not reached), %d kills at %d named points, %d closed in order\n",
+        "armed point was not reached), %d kills at %d named points, %d closed in order; a full "
+        "disk was sat out %d times\n",
         flags_.seed, totals_.lives, totals_.stores, totals_.kills_random, totals_.kills_opening,
-        totals_.kills_late, at_points, totals_.kills_at.size() - never.size(), totals_.closed);
+        totals_.kills_late, at_points, totals_.kills_at.size() - never.size(), totals_.closed,
+        totals_.resumed);
     std::cout << absl::StrFormat(
         "%d messages acknowledged; %d unanswered ones were found whole, %d wholly absent; %d "
         "samples checked, bit for bit\n",

@@ -1,6 +1,7 @@
 // The real file system, with a moment before each effect on it that a test can end the process at.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -20,6 +21,9 @@ class CrashEnv : public rocksdb::EnvWrapper {
   explicit CrashEnv(std::function<void(absl::string_view)> at)
       : EnvWrapper(rocksdb::Env::Default()), at_(std::move(at)) {}
   const char* Name() const override { return "CrashEnv"; }
+
+  // The disk is full, or has room again. Of a write that is refused half is there.
+  void SetFull(bool full) { full_ = full; }
 
   rocksdb::Status NewWritableFile(const std::string& name,
                                   std::unique_ptr<rocksdb::WritableFile>* file,
@@ -54,6 +58,10 @@ class CrashEnv : public rocksdb::EnvWrapper {
     using rocksdb::WritableFileWrapper::Append;
     rocksdb::Status Append(const rocksdb::Slice& data) override {
       env_->at_("io.append");
+      if (env_->full_) {
+        real_->Append({data.data(), data.size() / 2}).PermitUncheckedError();
+        return rocksdb::Status::NoSpace("injected");
+      }
       return real_->Append(data);
     }
     rocksdb::Status Sync() override {
@@ -83,6 +91,7 @@ class CrashEnv : public rocksdb::EnvWrapper {
   };
 
   const std::function<void(absl::string_view)> at_;
+  std::atomic<bool> full_ = false;
 };
 
 }  // namespace tacho::crash

@@ -12,6 +12,7 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -51,6 +52,7 @@ class Writer {
         hits_left_(static_cast<int64_t>(flags.Number("hit"))),
         retention_(flags.Number("retention") != 0),
         close_after_(flags.Number("close_after")),
+        full_(flags.Number("full") != 0),
         dir_(flags.Text("dir")),
         random_(seed_ * 7 + life_),
         env_([this](absl::string_view point) { At(point); }) {}
@@ -74,12 +76,16 @@ class Writer {
                          std::_Exit(Fail("a message was refused: " + status.ToString()));
                        }});
     for (uint64_t sent = 0; close_after_ == 0 || sent < close_after_; ++sent) {
+      if (full_ && sent == 10) env_.SetFull(true);
+      if (full_ && sent == 40) env_.SetFull(false);
       Advance(sender.SendOne());
       const uint64_t chance = random_() % 100;
       if (chance < 2) Expect(store_->Seal());
       if (chance == 2) Expect(store_->EnforceRetention());
       if (chance % 4 == 3) ::usleep(static_cast<useconds_t>(random_() % 1500));
     }
+    env_.SetFull(false);
+    while (refusing_) ::usleep(1000);
     if (random_() % 2 == 0) sender.AwaitAnswers();
     Expect(store_->Close());
     Tell(Report::kClosed, 0, 0, false);
@@ -92,13 +98,22 @@ class Writer {
     storage::StoreOptions options;
     options.path = dir_;
     // Half of all lives on the real thing, half where each operation on a file is a point.
-    if (absl::StartsWith(point_, "io.")) options.env = &env_;
+    if (full_ || absl::StartsWith(point_, "io.")) options.env = &env_;
     options.retention = retention_ ? absl::Hours(48) : absl::ZeroDuration();
     options.seal_rows = 16 << (random_() % 3);
     options.seal_age = absl::Milliseconds(random_() % 2 == 0 ? 20 : 600'000);
     options.commit_spacing = absl::Milliseconds(random_() % 4);
     options.queue_bytes = random_() % 4 == 0 ? 2048 : 1 << 20;
+    if (random_() % 3 == 0) {
+      options.open_bytes = 16 << 10;
+      options.journal_bytes = 16 << 10;
+    }
     options.block_cache_bytes = 1 << 20;
+    options.on_disk = [this](storage::DiskState state, const absl::Status& why) {
+      refusing_ = state == storage::DiskState::kRefusing;
+      if (state == storage::DiskState::kWritable) Tell(Report::kResumed, 0, 0, false);
+      if (state == storage::DiskState::kFailed) std::_Exit(Fail("the disk: " + why.ToString()));
+    };
     options.at_point = [this](absl::string_view point) { At(point); };
     if (retention_) options.now = [this] { return absl::FromUnixNanos(now_ns_); };
     return options;
@@ -130,19 +145,23 @@ class Writer {
       size -= static_cast<size_t>(written);
     }
   }
-  void Tell(Report::Kind kind, uint32_t agent, uint64_t number, bool altered) const {
+  void Tell(Report::Kind kind, uint32_t agent, uint64_t number, bool altered,
+            const std::string& text = "") const {
+    const std::lock_guard<std::mutex> lock(wire_);
     const Report report{kind, static_cast<uint8_t>(agent), altered, {}, number};
     WriteAll(reinterpret_cast<const char*>(&report), sizeof(report));
+    WriteAll(text.data(), text.size());
   }
   void TellText(Report::Kind kind, const std::string& text) const {
-    Tell(kind, 0, text.size(), false);
-    WriteAll(text.data(), text.size());
+    Tell(kind, 0, text.size(), false, text);
   }
   int Fail(const std::string& why) const {
     TellText(Report::kFailed, why);
     return 1;
   }
   void Expect(const absl::Status& status) const {
+    // A full disk refuses these too; Close() only comes when it has room again.
+    if (absl::IsUnavailable(status) && full_) return;
     if (!status.ok()) std::_Exit(Fail(status.ToString()));
   }
 
@@ -153,8 +172,11 @@ class Writer {
   std::atomic<int64_t> hits_left_;
   const bool retention_;
   const uint64_t close_after_;
+  const bool full_;  // The disk is, for a while.
   const std::string dir_;
   std::mt19937_64 random_;
+  mutable std::mutex wire_;
+  std::atomic<bool> refusing_ = false;
   CrashEnv env_;
   std::atomic<int64_t> now_ns_ = kBeginNs;
   std::unique_ptr<storage::Store> store_;
