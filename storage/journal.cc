@@ -121,12 +121,22 @@ absl::Status Scan(rocksdb::Iterator* it, uint64_t position, const VisitValue& vi
   return FromRocksDb(it->status());
 }
 
+absl::Status VisitChecked(uint64_t position, const rocksdb::Slice& value,
+                          const Journal::Visit& visit) {
+  const auto entry = Checked(value);
+  if (!entry) {
+    return absl::DataLossError(
+        absl::StrCat("journal: entry ", position, " does not match its checksum"));
+  }
+  return visit(position, *entry);
+}
+
 }  // namespace
 
 Journal::Journal(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family)
     : db_(db), column_family_(column_family) {}
 
-absl::Status Journal::Recover() {
+absl::Status Journal::Recover(const Visit& visit) {
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(ScanOptions(), column_family_));
   const auto begin = ReadTrimMark(it.get());
   if (!begin.ok()) return begin.status();
@@ -134,14 +144,14 @@ absl::Status Journal::Recover() {
   begin_ = end_ = *begin;
   bytes_ = 0;
   sizes_.clear();
-  return Scan(it.get(), begin_, [this](uint64_t, const rocksdb::Slice& value) {
+  return Scan(it.get(), begin_, [&](uint64_t position, const rocksdb::Slice& value) {
     if (value.size() < kChecksumSize) {
       return absl::DataLossError(absl::StrCat("journal: entry ", end_, " has no checksum"));
     }
     sizes_.push_back(static_cast<uint32_t>(value.size() - kChecksumSize));
     bytes_ += sizes_.back();
     ++end_;
-    return absl::OkStatus();
+    return visit == nullptr ? absl::OkStatus() : VisitChecked(position, value, visit);
   });
 }
 
@@ -190,12 +200,7 @@ absl::Status Journal::Read(uint64_t position, const Visit& visit) const {
   if (!begin.ok()) return begin.status();
   return Scan(it.get(), std::max(position, *begin),
               [&visit](uint64_t at, const rocksdb::Slice& value) {
-                const auto entry = Checked(value);
-                if (!entry) {
-                  return absl::DataLossError(
-                      absl::StrCat("journal: entry ", at, " does not match its checksum"));
-                }
-                return visit(at, *entry);
+                return VisitChecked(at, value, visit);
               });
 }
 

@@ -38,11 +38,16 @@ class Journal {
   // Both not owned; they must outlive the journal.
   Journal(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 
-  // Finds the oldest and the newest position, reading every entry once. Call once, first; or again
-  // after a write was refused: then what was staged for it is forgotten.
-  //   DATA_LOSS    the trim mark is damaged, or an entry is missing.
+  // Called for an entry; an error ends the reading and is returned.
+  using Visit = std::function<absl::Status(uint64_t position, absl::string_view entry)>;
+
+  // Finds the oldest and the newest position, reading every entry once and, if `visit` is not null,
+  // handing it on. Call once, first; or again after a write was refused: then what was staged for
+  // it is forgotten.
+  //   DATA_LOSS    the trim mark is damaged, or an entry is missing; with `visit`, one does not
+  //                match its checksum.
   //   UNAVAILABLE  the disk refused to be read.
-  absl::Status Recover();
+  absl::Status Recover(const Visit& visit = nullptr);
 
   // Positions of the oldest entry kept and of the entry that the next Stage() makes. Equal: empty.
   uint64_t begin() const { return begin_; }
@@ -63,7 +68,6 @@ class Journal {
   // first, until it returns an error, which is returned.
   //   DATA_LOSS    an entry does not match its checksum, or one is missing; the text names it.
   //   UNAVAILABLE  the disk refused to be read.
-  using Visit = std::function<absl::Status(uint64_t position, absl::string_view entry)>;
   absl::Status Read(uint64_t position, const Visit& visit) const;
 
  private:

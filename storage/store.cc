@@ -31,6 +31,9 @@ constexpr JobId kNoJob = 0;
 // How long a commit waits for sealing that does not get on.
 constexpr absl::Duration kPatience = absl::Seconds(2);
 
+// How often progress of the recovery is told.
+constexpr absl::Duration kRecoveryReport = absl::Seconds(1);
+
 // How often old days are looked for.
 constexpr absl::Duration kRetentionRound = absl::Minutes(10);
 // How often idle jobs are.
@@ -219,13 +222,17 @@ absl::Status DurableStore::ReplayJournal() {
   const auto sealed = ReadSealedPositions();
   if (!sealed.ok()) return sealed.status();
   const absl::Time now = options_.now();
-  const uint64_t total = journal_.end() - journal_.begin();
+  uint64_t total = 0;
+  database_->db->GetIntProperty(database_->journal, rocksdb::DB::Properties::kEstimateNumKeys,
+                                &total);
+  absl::Time told = absl::Now();
   uint64_t replayed = 0;
-  return journal_.Read(journal_.begin(), [&](uint64_t position, absl::string_view bytes) {
+  return journal_.Recover([&](uint64_t position, absl::string_view bytes) {
     const auto entry = DecodeRowsEntry(bytes);
     if (!entry) return absl::DataLossError(absl::StrCat("journal entry ", position, " is damaged"));
-    if (++replayed % 100'000 == 0) {
-      Log(absl::StrCat("recovering: ", replayed, " of ", total, " journal entries"));
+    if (++replayed % 1024 == 0 && absl::Now() - told >= kRecoveryReport) {
+      told = absl::Now();
+      Log(absl::StrCat("recovering: ", replayed, " of about ", total, " journal entries"));
     }
     Reach(options_.at_point, crash_point::kOpenReplay);
     const auto done = sealed->find(entry->layout);
@@ -279,8 +286,8 @@ absl::Status DurableStore::Recover() {
     };
   };
   Reach(options_.at_point, crash_point::kOpenDatabase);
+  const absl::Time begun = absl::Now();
   const auto steps = {
-      std::function<absl::Status()>([this] { return journal_.Recover(); }),
       std::function<absl::Status()>([this] { return index_.Load(); }),
       std::function<absl::Status()>([this] { return jobs_.Load(); }),
       std::function<absl::Status()>([this] {
@@ -296,6 +303,10 @@ absl::Status DurableStore::Recover() {
   for (const auto& step : steps) {
     if (absl::Status status = step(); !status.ok()) return status;
   }
+  Log(absl::StrCat("recovered ", index_.counts().series, " series and ",
+                   journal_.end() - journal_.begin(), " journal entries (", journal_.bytes() >> 20,
+                   " MiB) in ",
+                   absl::FormatDuration(absl::Trunc(absl::Now() - begun, absl::Milliseconds(1)))));
   // Numbers only keep events of one time apart; nanoseconds since 1970 never meet an earlier one.
   Reach(options_.at_point, crash_point::kOpenReady);
   next_event_ = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
@@ -711,8 +722,14 @@ std::unique_ptr<SeriesReader> Store::Read(const SeriesPtr& series,
 }
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
+  const absl::Time begun = absl::Now();
   auto database = Database::Open(options);
   if (!database.ok()) return database.status();
+  if (options.log != nullptr) {
+    options.log(absl::StrCat(
+        "the database is open, its log read, in ",
+        absl::FormatDuration(absl::Trunc(absl::Now() - begun, absl::Milliseconds(1)))));
+  }
   auto store = std::make_unique<DurableStore>(std::move(options), *std::move(database));
   if (absl::Status status = store->Recover(); !status.ok()) return status;
   return store;
