@@ -221,6 +221,7 @@ void Committer::Commit(std::vector<Request>* group) {
     const absl::Duration took = absl::Now() - begin;
     if (!status.ok()) {
       parts_.disk->Note(status);
+      parts_.jobs->ForgetMerged();
       Refuse(absl::UnavailableError("the disk refused the journal: " + status.ToString()));
       const absl::Status why = refusal();
       for (const Request& request : *group) request.done(why);
@@ -234,6 +235,7 @@ void Committer::Commit(std::vector<Request>* group) {
     ++stats_.commit_latency_us_buckets[std::min<size_t>(last, std::bit_width(us))];
   }
   Reach(parts_.at_point, crash_point::kCommitWritten);
+  parts_.jobs->KeepMerged();
   Apply(*group, staged);
   Reach(parts_.at_point, crash_point::kCommitApplied);
   for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);

@@ -110,6 +110,9 @@ rocksdb::DBOptions DbOptions(const StoreOptions& options) {
   // What is replayed at start is written into tables and synced anew: after a failed sync the log
   // that can be read need not be what the disk has.
   db.avoid_flush_during_recovery = false;
+  // Settle() writes out; what then is only in memory is the marker of disk_watch.h. After a refused
+  // write it must not be tried.
+  db.avoid_flush_during_shutdown = true;
   return db;
 }
 
@@ -224,7 +227,8 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   if (!status.ok()) return Describe(status, options);
   database->db.reset(db);
   database->partitions = std::make_unique<Partitions>(
-      db, [cache = database->cache] { return PartitionOptions(cache); }, options.at_point);
+      db, [cache = database->cache] { return PartitionOptions(cache); }, options.at_point,
+      database->disk.get());
   database->at_point = options.at_point;
   for (size_t i = 0; i < handles.size(); ++i) {
     if (const auto day = ParsePartitionName(names[i])) {

@@ -15,7 +15,7 @@ namespace {
 
 // Written and removed again to see whether there is room; RocksDB leaves files of other names
 // alone.
-constexpr char kProbeName[] = "/room.probe";
+constexpr char kProbeName[] = "/room.probe.";
 constexpr size_t kProbePiece = 1 << 20;
 // Besides what is in memory: a log, a manifest, the first rows.
 constexpr uint64_t kSpareBytes = 2 << 20;
@@ -61,6 +61,12 @@ class DiskWatch::Listener : public rocksdb::EventListener {
     if (error->IsShutdownInProgress()) return;
     state_->Add(Reason(reason), *error, error->severity());
   }
+  // RocksDB would poll for room on a thread of its own and go on behind our back: without looking
+  // whether there is enough, and while others write to the log that it has not left yet.
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason /*reason*/, rocksdb::Status /*error*/,
+                            bool* auto_recovery) override {
+    *auto_recovery = false;
+  }
 
  private:
   const std::shared_ptr<State> state_;
@@ -93,13 +99,16 @@ void DiskWatch::Note(const rocksdb::Status& status) {
               std::max(status.severity(), rocksdb::Status::kHardError));
 }
 
-bool DiskWatch::HasRoom(rocksdb::DB* db) const {
-  uint64_t needed = 0;
-  db->GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &needed);
-  needed += kSpareBytes;
+void DiskWatch::GiveUp(const rocksdb::Status& status) {
+  state_->Add("changing the manifest", status, rocksdb::Status::kFatalError);
+}
+
+bool DiskWatch::HasSpareRoom() const { return HasRoom(kSpareBytes); }
+
+bool DiskWatch::HasRoom(uint64_t needed) const {
   uint64_t unused = 0;
   if (env_->GetFreeSpace(path_, &unused).ok() && unused < needed) return false;
-  const std::string name = path_ + kProbeName;
+  const std::string name = absl::StrCat(path_, kProbeName, probes_++);
   std::unique_ptr<rocksdb::WritableFile> file;
   rocksdb::Status status = env_->NewWritableFile(name, &file, rocksdb::EnvOptions());
   const std::string piece(kProbePiece, '\x5a');
@@ -121,7 +130,9 @@ DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
   // RocksDB repeats the write that was refused, into the log that it is about to leave. Where that
   // has room but the tables do not, the log would be left with half a record before a whole one,
   // and could not be read after a crash.
-  if (!HasRoom(db)) return Outcome::kNotYet;
+  uint64_t needed = 0;
+  db->GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &needed);
+  if (!HasRoom(needed + kSpareBytes)) return Outcome::kNotYet;
   const rocksdb::Status status = db->Resume();
   absl::MutexLock lock(&state_->mutex);
   if (status.ok()) {

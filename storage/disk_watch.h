@@ -8,6 +8,8 @@
 // there and syncs it anew, tells what was stored.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -38,6 +40,11 @@ class DiskWatch {
   bool blocks_writes() const;
   // A write was refused with this status.
   void Note(const rocksdb::Status& status);
+  // Making or dropping a column family failed. RocksDB 7.8 cannot resume after that: it ends the
+  // process if it was built with assertions, as Debian's is.
+  void GiveUp(const rocksdb::Status& status);
+  // There is room for small changes: ask before making or dropping a column family.
+  bool HasSpareRoom() const;
 
   enum class Outcome {
     kResumed,  // Nothing is amiss any more.
@@ -54,11 +61,11 @@ class DiskWatch {
   struct State;
   class Listener;
 
-  // There is room for what is in memory and then some.
-  bool HasRoom(rocksdb::DB* db) const;
+  bool HasRoom(uint64_t needed) const;
 
   const std::string path_;
   rocksdb::Env* const env_;
+  mutable std::atomic<uint64_t> probes_ = 0;
   const std::shared_ptr<State> state_;  // Shared with the listener, which the database keeps.
 };
 

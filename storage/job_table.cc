@@ -28,16 +28,23 @@ void PutExtent(const Extent& extent, std::string* out) {
   }
 }
 
-// extent · varint number of attributes · each as string name, string value
-std::string EncodeAttempt(const Extent& extent,
-                          const std::map<std::string, std::string>& attributes) {
+// varint number of attributes · each as string name, string value
+//
+// A record of their own: it is written by commits only, and that of the attempt when rows are
+// sealed, so that neither can put back an older state of the other.
+std::string EncodeAttributes(const std::map<std::string, std::string>& attributes) {
   std::string record;
-  PutExtent(extent, &record);
   PutVarint(attributes.size(), &record);
   for (const auto& [name, value] : attributes) {
     PutString(name, &record);
     PutString(value, &record);
   }
+  return record;
+}
+
+std::string EncodeExtent(const Extent& extent) {
+  std::string record;
+  PutExtent(extent, &record);
   return record;
 }
 
@@ -114,8 +121,11 @@ absl::Status JobTable::LoadDetail(absl::string_view key, absl::string_view value
   const char kind = static_cast<char>(k.Byte());
   k.Be32();
   if (kind == 'A') {
+    job->detail->attempts[k.Be32()].extent = ReadExtent(&v);
+    return k.AtEnd() && v.AtEnd() ? absl::OkStatus() : Damaged(key);
+  }
+  if (kind == 'B') {
     Attempt& attempt = job->detail->attempts[k.Be32()];
-    attempt.extent = ReadExtent(&v);
     const uint64_t attributes = v.Varint();
     for (uint64_t i = 0; i < attributes && v.ok(); ++i) {
       const absl::string_view name = v.String();
@@ -140,7 +150,7 @@ absl::StatusOr<JobTable::Job*> JobTable::Acquire(JobId id) {
   job.detail = std::make_unique<Detail>();
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
   absl::Status status;
-  for (const char kind : {'A', 'K'}) {
+  for (const char kind : {'A', 'B', 'K'}) {
     const std::string prefix = JobPrefix(kind, id);
     for (it->Seek(prefix); status.ok() && it->Valid() && it->key().starts_with(prefix);
          it->Next()) {
@@ -196,20 +206,38 @@ absl::Status JobTable::Merge(JobId id, const Attributes& attributes, rocksdb::Wr
   const auto acquired = Acquire(id);
   if (!acquired.ok()) return acquired.status();
   Job& job = **acquired;
-  Attempt& attempt = job.detail->attempts[attributes.attempt];
+  const Attempt& attempt = job.detail->attempts[attributes.attempt];
+  const auto [staged, added] = merging_.try_emplace({id, attributes.attempt});
+  auto& merged = staged->second;
+  if (added) merged = attempt.attributes;
   for (const auto& [key, value] : attributes.values) {
     if (value.empty()) {
-      attempt.attributes.erase(key);
+      merged.erase(key);
     } else {
-      attempt.attributes[key] = value;
+      merged[key] = value;
     }
   }
   job.counted = false;
   Count(&job);
-  write->Put(state_, AttemptKey(id, attributes.attempt),
-             EncodeAttempt(attempt.extent, attempt.attributes));
+  write->Put(state_, AttributesKey(id, attributes.attempt), EncodeAttributes(merged));
   write->Put(state_, JobSummaryKey(id), EncodeJob(job));
   return absl::OkStatus();
+}
+
+void JobTable::KeepMerged() {
+  absl::MutexLock lock(&mutex_);
+  for (auto& [id, attributes] : merging_) {
+    const auto job = jobs_.find(id.first);
+    // A job that has left memory meanwhile is read again with them.
+    if (job == jobs_.end() || job->second.detail == nullptr) continue;
+    job->second.detail->attempts[id.second].attributes = std::move(attributes);
+  }
+  merging_.clear();
+}
+
+void JobTable::ForgetMerged() {
+  absl::MutexLock lock(&mutex_);
+  merging_.clear();
 }
 
 void JobTable::StageExtents(const std::vector<const Layout*>& layouts, rocksdb::WriteBatch* write) {
@@ -228,8 +256,7 @@ void JobTable::StageExtents(const std::vector<const Layout*>& layouts, rocksdb::
     }
     if (attempts.emplace(any.job_id, layout->attempt).second) {
       const Attempt& attempt = job.detail->attempts[layout->attempt];
-      write->Put(state_, AttemptKey(any.job_id, layout->attempt),
-                 EncodeAttempt(attempt.extent, attempt.attributes));
+      write->Put(state_, AttemptKey(any.job_id, layout->attempt), EncodeExtent(attempt.extent));
     }
     if (sources.insert(any.source).second) {
       const Task& task = *FindOrAddTask(&job, *any.source);
@@ -245,7 +272,7 @@ void JobTable::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
   absl::MutexLock lock(&mutex_);
   jobs_.erase(job);
   write->Delete(state_, JobSummaryKey(job));
-  for (const char kind : {'P', 'A', 'K'}) {
+  for (const char kind : {'P', 'A', 'B', 'K'}) {
     const std::string prefix = JobPrefix(kind, job);
     write->DeleteRange(state_, prefix, PrefixEnd(prefix));
   }

@@ -50,9 +50,12 @@ class JobTable {
 
   // Rows of this layout, whose job is in memory, have come.
   void Include(const Layout& layout, const RowsEntry& rows) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Merges attributes and adds their record to a write.
+  // Merges attributes and adds their record to a write. They are seen once KeepMerged() says that
+  // the write was made; ForgetMerged() says that it was not. All three on the committer's thread.
   absl::Status Merge(JobId job, const Attributes& attributes, rocksdb::WriteBatch* write)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  void KeepMerged() ABSL_LOCKS_EXCLUDED(mutex_);
+  void ForgetMerged() ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds the records of the layouts' jobs, attempts and tasks to a write, each once. The jobs must
   // be in memory.
   void StageExtents(const std::vector<const Layout*>& layouts, rocksdb::WriteBatch* write)
@@ -117,6 +120,9 @@ class JobTable {
   rocksdb::ColumnFamilyHandle* const state_;
   mutable absl::Mutex mutex_;
   mutable absl::flat_hash_map<JobId, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  // Attributes that are about to be written, by job and attempt.
+  std::map<std::pair<JobId, uint32_t>, std::map<std::string, std::string>> merging_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::storage

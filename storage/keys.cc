@@ -98,6 +98,12 @@ std::string AttemptKey(JobId job, uint32_t attempt) {
   return key;
 }
 
+std::string AttributesKey(JobId job, uint32_t attempt) {
+  std::string key = Key('B', job);
+  PutBe32(attempt, &key);
+  return key;
+}
+
 std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view host) {
   std::string key = Key('K', job);
   key.push_back(task ? 1 : 0);

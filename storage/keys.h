@@ -59,9 +59,10 @@ std::string NextIdsKey();                           // 'N'
 
 // --- "state" -------------------------------------------------------------------------------------
 
-std::string SealedKey(JobId job, LayoutId layout);    // 'P' | job be32 | layout be64
-std::string JobSummaryKey(JobId job);                 // 'J' | job be32
-std::string AttemptKey(JobId job, uint32_t attempt);  // 'A' | job be32 | attempt be32
+std::string SealedKey(JobId job, LayoutId layout);  // 'P' | job be32 | layout be64
+std::string JobSummaryKey(JobId job);               // 'J' | job be32
+std::string AttemptKey(JobId job, uint32_t attempt);
+std::string AttributesKey(JobId job, uint32_t attempt);  // 'A' | job be32 | attempt be32
 std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view host);
 // 'K' | job be32 | 0, or 1 and task be32 | host
 std::string OriginKey(absl::string_view agent_id,

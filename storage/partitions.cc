@@ -20,8 +20,8 @@ uint64_t Partition::TableBytes() const {
 Partition::~Partition() { db_->DestroyColumnFamilyHandle(handle_); }
 
 Partitions::Partitions(rocksdb::DB* db, std::function<rocksdb::ColumnFamilyOptions()> options,
-                       AtPoint at_point)
-    : db_(db), options_(std::move(options)), at_point_(std::move(at_point)) {}
+                       AtPoint at_point, DiskWatch* disk)
+    : db_(db), options_(std::move(options)), at_point_(std::move(at_point)), disk_(disk) {}
 
 void Partitions::Add(PartitionPtr partition) {
   absl::MutexLock lock(&mutex_);
@@ -32,10 +32,14 @@ void Partitions::Add(PartitionPtr partition) {
 absl::StatusOr<PartitionPtr> Partitions::FindOrCreate(int64_t day) {
   absl::MutexLock lock(&mutex_);
   if (const auto found = days_.find(day); found != days_.end()) return found->second;
+  if (!disk_->HasSpareRoom()) return absl::UnavailableError("no room for another day");
   Reach(at_point_, crash_point::kPartitionCreate);
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   const rocksdb::Status status = db_->CreateColumnFamily(options_(), PartitionName(day), &handle);
-  if (!status.ok()) return FromRocksDb(status, "create the partition " + PartitionName(day));
+  if (!status.ok()) {
+    disk_->GiveUp(status);
+    return FromRocksDb(status, "create the partition " + PartitionName(day));
+  }
   Reach(at_point_, crash_point::kPartitionCreated);
   return days_[day] = std::make_shared<const Partition>(day, db_, handle);
 }
@@ -53,9 +57,13 @@ absl::StatusOr<size_t> Partitions::DropBefore(int64_t day) {
   absl::MutexLock lock(&mutex_);
   size_t dropped = 0;
   while (!days_.empty() && days_.begin()->first < day) {
+    if (!disk_->HasSpareRoom()) return absl::UnavailableError("no room to drop a day");
     Reach(at_point_, crash_point::kPartitionDrop);
     const rocksdb::Status status = db_->DropColumnFamily(days_.begin()->second->handle());
-    if (!status.ok()) return FromRocksDb(status, "drop a partition");
+    if (!status.ok()) {
+      disk_->GiveUp(status);
+      return FromRocksDb(status, "drop a partition");
+    }
     days_.erase(days_.begin());
     ++dropped;
     Reach(at_point_, crash_point::kPartitionDropped);

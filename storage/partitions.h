@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "storage/crash_point.h"
+#include "storage/disk_watch.h"
 
 namespace rocksdb {
 class ColumnFamilyHandle;
@@ -51,7 +52,7 @@ class Partitions {
  public:
   // `db` is not owned and must outlive this.
   Partitions(rocksdb::DB* db, std::function<rocksdb::ColumnFamilyOptions()> options,
-             AtPoint at_point);
+             AtPoint at_point, DiskWatch* disk);
 
   void Add(PartitionPtr partition) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<PartitionPtr> FindOrCreate(int64_t day) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,6 +68,7 @@ class Partitions {
   rocksdb::DB* const db_;
   const std::function<rocksdb::ColumnFamilyOptions()> options_;
   const AtPoint at_point_;
+  DiskWatch* const disk_;
   mutable absl::Mutex mutex_;
   std::map<int64_t, PartitionPtr> days_ ABSL_GUARDED_BY(mutex_);
 };

@@ -331,6 +331,7 @@ absl::Status DurableStore::Close() {
   committer_.Stop();
   Reach(options_.at_point, crash_point::kCloseStopped);
   if (!sealed.ok()) return sealed;
+  if (database_->disk->blocks_writes()) return database_->disk->trouble();
   absl::Status settled = database_->Settle();
   Reach(options_.at_point, crash_point::kCloseSettled);
   return settled;

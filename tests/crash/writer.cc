@@ -85,7 +85,7 @@ class Writer {
       if (chance % 4 == 3) ::usleep(static_cast<useconds_t>(random_() % 1500));
     }
     env_.SetFull(false);
-    while (refusing_) ::usleep(1000);
+    while (refusing_ || (full_ && IsRefusing())) ::usleep(1000);
     if (random_() % 2 == 0) sender.AwaitAnswers();
     Expect(store_->Close());
     Tell(Report::kClosed, 0, 0, false);
@@ -117,6 +117,11 @@ class Writer {
     options.at_point = [this](absl::string_view point) { At(point); };
     if (retention_) options.now = [this] { return absl::FromUnixNanos(now_ns_); };
     return options;
+  }
+
+  bool IsRefusing() {
+    storage::LayoutDefinition none;
+    return absl::IsUnavailable(store_->RegisterLayout(none).status());
   }
 
   // The clock follows what is sent, so that days can be dropped.
