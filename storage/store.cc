@@ -48,6 +48,9 @@ class DurableStore final : public Store {
   absl::Status Recover();
   absl::Status Close() override;
 
+  absl::StatusOr<LayoutPtr> FindLayout(JobId job, LayoutId layout) const override {
+    return index_.FindLayout(job, layout);
+  }
   absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) override {
     Reach(options_.at_point, crash_point::kRegisterBegin);
     if (absl::Status refusal = committer_.refusal(); !refusal.ok()) return refusal;

@@ -207,6 +207,12 @@ class Store {
   //   UNAVAILABLE       the disk refused.
   virtual absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) = 0;
 
+  // A layout that was registered before, for those who do not hold on to it: what is held keeps its
+  // job in memory.
+  //   NOT_FOUND  it has expired with its job.
+  //   others     as FindSeries().
+  virtual absl::StatusOr<LayoutPtr> FindLayout(JobId job, LayoutId layout) const = 0;
+
   // Queue a message for the next commit. `rows` must fit the layout, which the caller has checked.
   // The arguments are copied before the call returns. If the queue is full, or rows come faster
   // than they are sealed, the call refuses at once, with RESOURCE_EXHAUSTED through `done` on the

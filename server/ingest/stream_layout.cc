@@ -7,7 +7,11 @@ namespace tacho::server {
 StreamLayout StreamLayout::Of(const storage::LayoutDefinition& definition,
                               const storage::Store::Registration& registration) {
   StreamLayout result;
-  result.layout = registration.layout;
+  if (registration.layout != nullptr) {
+    result.id = registration.layout->id;
+    result.job = registration.layout->series.front()->job_id;
+    result.layout = registration.layout;
+  }
   result.width = static_cast<uint32_t>(definition.series.size());
   result.has_steps = definition.has_steps;
   if (!definition.series.empty()) result.first_series = DescribeSeries(definition.series[0]);

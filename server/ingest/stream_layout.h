@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,7 +14,11 @@ namespace tacho::server {
 
 // What the agent sends for a layout that it defined, and what of it is stored.
 struct StreamLayout {
-  storage::LayoutPtr layout;  // nullptr if a limit refused every series.
+  // Of what is stored; 0 if a limit refused every series. A stream may last for months: it must not
+  // keep jobs in memory that ended long ago, so the layout is looked up again when it has left.
+  storage::LayoutId id = 0;
+  storage::JobId job = 0;
+  std::weak_ptr<const storage::Layout> layout;
   uint32_t width = 0;         // Columns as the agent sends them.
   bool has_steps = false;
   std::vector<uint32_t> columns;  // Those stored, ascending; empty if all are.

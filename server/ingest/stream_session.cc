@@ -114,7 +114,7 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
 
 absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
   const auto known = layouts_.find(untrusted.layout());
-  const StreamLayout* layout = known == layouts_.end() ? nullptr : &known->second;
+  StreamLayout* const layout = known == layouts_.end() ? nullptr : &known->second;
   const auto sent = context_.admission->AdmitBatch(untrusted, layout);
   if (!sent.ok()) return sent.status();
 
@@ -122,17 +122,29 @@ absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
   const storage::RowsView& rows = selection_.rows();
   Reject(*layout, sent->times.size());
   origin_.sequence = untrusted.sequence();
-  if (layout->layout == nullptr || rows.times.empty()) {
+  if (layout->id == 0 || rows.times.empty()) {
     // Nothing is left to store but that this sequence is done with.
     context_.store->AppendGap(origin_, {origin_.sequence, origin_.sequence}, sent->times.size(),
                               "every sample was refused",
                               Accept(origin_.sequence, kSmallMessageBytes));
     return absl::OkStatus();
   }
+  const auto stored = FindStored(layout);
+  if (!stored.ok()) return stored.status();
   context_.metrics->BatchAdmitted(rows.times.size(), rows.values.size());
-  context_.store->AppendRows(origin_, layout->layout, rows,
+  context_.store->AppendRows(origin_, *stored, rows,
                              Accept(origin_.sequence, BytesOf(rows)));
   return absl::OkStatus();
+}
+
+absl::StatusOr<storage::LayoutPtr> StreamSession::FindStored(StreamLayout* layout) const {
+  if (storage::LayoutPtr known = layout->layout.lock()) return known;
+  auto found = context_.store->FindLayout(layout->job, layout->id);
+  if (absl::IsNotFound(found.status())) {
+    return absl::FailedPreconditionError("the layout's job has expired: define the layout again");
+  }
+  if (found.ok()) layout->layout = *found;
+  return found;
 }
 
 void StreamSession::Reject(const StreamLayout& layout, uint64_t rows_sent) {

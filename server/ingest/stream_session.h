@@ -54,6 +54,9 @@ class StreamSession {
 
   // Marks what the agent's spool no longer holds, and the store never got, as lost.
   void CloseHoles(const storage::SequenceSet& durable, uint64_t first_sequence);
+  // The layout that is stored.
+  //   FAILED_PRECONDITION  its job has expired.
+  absl::StatusOr<storage::LayoutPtr> FindStored(StreamLayout* layout) const;
   void Reject(const StreamLayout& layout, uint64_t rows_sent);
   void CountRejected(v1::Reject::Reason reason, uint64_t samples, const std::string& example,
                      absl::FunctionRef<std::string()> detail);

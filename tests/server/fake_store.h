@@ -178,6 +178,9 @@ class FakeStore : public storage::Store {
   absl::Status MergeFrames() override { return absl::OkStatus(); }
   absl::Status EnforceRetention() override { return absl::OkStatus(); }
   absl::Status UnloadIdleJobs() override { return absl::OkStatus(); }
+  absl::StatusOr<storage::LayoutPtr> FindLayout(storage::JobId, storage::LayoutId) const override {
+    return absl::UnimplementedError("reading only");
+  }
   absl::StatusOr<Registration> RegisterLayout(const storage::LayoutDefinition&) override {
     return absl::UnimplementedError("reads only");
   }

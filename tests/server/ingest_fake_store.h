@@ -85,10 +85,20 @@ class FakeStore final : public storage::Store {
     }
     if (!stored.empty()) {
       registration.layout = storage::MakeLayout(
-          {.attempt = definition.source.attempt, .has_steps = definition.has_steps},
+          {.id = 1, .attempt = definition.source.attempt, .has_steps = definition.has_steps},
           std::move(stored));
+      absl::MutexLock lock(&mutex_);
+      layouts_.push_back(registration.layout);
     }
     return registration;
+  }
+  absl::StatusOr<storage::LayoutPtr> FindLayout(storage::JobId, storage::LayoutId) const override {
+    return absl::NotFoundError("its job has expired");
+  }
+  // As a job that leaves the index does.
+  void ForgetLayouts() {
+    absl::MutexLock lock(&mutex_);
+    layouts_.clear();
   }
 
   void AppendRows(const storage::Origin& origin, const storage::LayoutPtr& layout,
@@ -191,6 +201,7 @@ class FakeStore final : public storage::Store {
   bool full_ ABSL_GUARDED_BY(mutex_) = false;
   Queue queue_ ABSL_GUARDED_BY(mutex_);
   std::vector<Entry> stored_ ABSL_GUARDED_BY(mutex_);
+  std::vector<storage::LayoutPtr> layouts_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, uint64_t>, storage::SequenceSet> durable_ ABSL_GUARDED_BY(mutex_);
 };
 

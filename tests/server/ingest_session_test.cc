@@ -114,6 +114,17 @@ TEST_F(StreamSessionTest, EveryBitOfAValueReachesTheStore) {
   EXPECT_EQ(store_.stored()[0].steps, (std::vector<int64_t>{0, 1, 2}));
 }
 
+// A stream that held on to its layouts would keep every job in memory that it ever served.
+TEST_F(StreamSessionTest, ALayoutIsNotHeldAndIsMissedOnceItsJobHasExpired) {
+  StreamSession session = NewSession();
+  ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(2)}).ok());
+  store_.ForgetLayouts();
+  EXPECT_EQ(Send(&session, {BatchMessage(1, {1, 2}, 1)}).code(),
+            absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(Send(&session, {LayoutMessage(2), BatchMessage(1, {1, 2}, 1)}).ok());
+  EXPECT_THAT(store_.stored(), SizeIs(1));
+}
+
 TEST_F(StreamSessionTest, LabelsAreSortedAndUnspecifiedTypeIsGauge) {
   StreamSession session = NewSession();
   auto layout = LayoutMessage(1);
