@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <numeric>
 
 #include "storage/scratch.h"
@@ -21,12 +22,20 @@ unsigned Log2(uint64_t value) { return static_cast<unsigned>(std::bit_width(valu
 void SpreadTokens(const TokenTable& table, std::span<uint8_t> token_of) {
   const size_t size = size_t{1} << table.bits;
   const size_t step = size / 2 + size / 8 + 3;
-  size_t at = 0;
+  // First in a row, eight at once: most tokens have no more, so that no branch is to be guessed.
+  std::array<uint8_t, kMaxStates + 8> row;
+  size_t end = 0;
   for (size_t token = table.first; token <= table.last; ++token) {
-    for (uint32_t i = 0; i < table.counts[token]; ++i) {
-      token_of[at] = static_cast<uint8_t>(token);
-      at = (at + step) & (size - 1);
+    const uint64_t eight = token * 0x0101010101010101;
+    for (size_t i = 0; i < table.counts[token]; i += 8) {
+      std::memcpy(row.data() + end + i, &eight, sizeof(eight));
     }
+    end += table.counts[token];
+  }
+  size_t at = 0;
+  for (size_t i = 0; i < size; ++i) {
+    token_of[at] = row[i];
+    at = (at + step) & (size - 1);
   }
 }
 
@@ -155,13 +164,17 @@ bool TokenTable::Read(BitReader* in) {
   uint32_t left = uint32_t{1} << bits;
   int64_t width = 0;
   for (size_t token = first; token <= last; ++token) {
-    const auto change = static_cast<unsigned>(std::countr_one(in->Peek() & LowBits(32)));
+    // The lengths of both numbers come to 34 bits at most if the width is right.
+    uint64_t waiting = in->Peek();
+    const auto change = static_cast<unsigned>(std::countr_one(waiting & LowBits(32)));
+    waiting >>= change + 1;
     in->Skip(change + 1);
     width += UnZigZag(change);
     if (!in->ok() || width < 0 || width > kMaxTableBits + 1) return false;
     if (width == 0) continue;
     const auto below = static_cast<unsigned>(width - 1);
-    counts[token] = static_cast<uint32_t>(in->Read(below)) | uint32_t{1} << below;
+    counts[token] = static_cast<uint32_t>(waiting & FewBits(below)) | uint32_t{1} << below;
+    in->Skip(below);
     if (!in->ok() || counts[token] > left) return false;
     left -= counts[token];
   }

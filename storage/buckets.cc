@@ -213,14 +213,23 @@ TACHO_TARGET_BMI2 void MakeTokensBmi2(std::span<const uint64_t> numbers, uint8_t
 }  // namespace
 
 TokenCounts MakeTokens(std::span<const uint64_t> numbers, uint8_t* tokens) {
-  // Two tables, so that equal neighbours do not wait for each other.
+  // Two tables, so that equal neighbours do not wait for each other; of few numbers the second is
+  // not worth its zeros.
+  constexpr size_t kFew = 128;
   TokenCounts counts = {};
-  TokenCounts odd = {};
-  if (HasBmi2()) {
-    MakeTokensBmi2(numbers, tokens, &counts, &odd);
-  } else {
-    MakeTokensInto(numbers, tokens, &counts, &odd);
+  const auto make = [&](TokenCounts* odd) {
+    if (HasBmi2()) {
+      MakeTokensBmi2(numbers, tokens, &counts, odd);
+    } else {
+      MakeTokensInto(numbers, tokens, &counts, odd);
+    }
+  };
+  if (numbers.size() < kFew) {
+    make(&counts);
+    return counts;
   }
+  TokenCounts odd = {};
+  make(&odd);
   for (size_t token = 0; token < kTokens; ++token) counts[token] += odd[token];
   return counts;
 }

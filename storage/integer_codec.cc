@@ -143,8 +143,8 @@ IntegerPlan IntegerPlan::Of(std::span<const int64_t> sample, size_t run, size_t 
     }
     if (integers.empty()) break;
     const double scale = static_cast<double>(count) / static_cast<double>(integers.size());
-    const auto bits = [&](bool folded, uint64_t base) {
-      if (folded) {
+    const auto bits = [&](bool fold, uint64_t base) {
+      if (fold) {
         for (size_t i = 0; i < integers.size(); ++i) {
           numbers[i] = ZigZag(static_cast<int64_t>(integers[i] - base));
         }
