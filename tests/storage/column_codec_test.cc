@@ -94,6 +94,30 @@ TEST(ValueCodecTest, AFewExceptionsDoNotSpoilADecimalColumn) {
   EXPECT_LT(RoundTrip(values), without + 100);
 }
 
+// 3 * 0.1 is the neighbour of 0.3; below 0 neighbours' bits go the other way.
+TEST(ValueCodecTest, MultiplesOfADecimalAreNearQuotientsOnEitherSideOfZero) {
+  std::mt19937_64 random(8);
+  for (const int64_t least : {0, -500, -1000}) {
+    const auto multiples = Generate(1024, [&](size_t) {
+      return static_cast<double>(static_cast<int64_t>(random() % 1000) + least) * 0.1;
+    });
+    EXPECT_LT(RoundTrip(multiples), 1024 * 2.0);
+  }
+}
+
+// The encoder makes no such integers, but the format has them.
+TEST(ValueCodecTest, QuotientsOfIntegersThatTakeAllBitsOfADoubleAreRead) {
+  const std::vector<int64_t> integers = {(int64_t{1} << 53) + 2, -(int64_t{1} << 52) - 1, INT64_MAX,
+                                         INT64_MIN, 3};
+  std::string bytes = {4, 10};  // Quotients by 10.
+  ColumnCodec::EncodeIntegers(integers, &bytes);
+  Doubles decoded;
+  ASSERT_TRUE(ColumnCodec::DecodeValues(bytes, integers.size(), &decoded).ok());
+  for (size_t i = 0; i < integers.size(); ++i) {
+    EXPECT_EQ(decoded[i], static_cast<double>(integers[i]) / 10);
+  }
+}
+
 TEST(ValueCodecTest, DamagedBytesAreRefusedOrDecodeToTheRightCount) {
   std::mt19937_64 random(3);
   const std::vector<Doubles> columns = {
