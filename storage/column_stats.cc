@@ -57,8 +57,10 @@ std::optional<int64_t> AsDecimal(double value, double power) {
   constexpr double kLargestExact = 9007199254740992.0;           // 2^53
   if (!(std::abs(scaled) < kLargestExact)) return std::nullopt;  // NaN and infinity end here too.
   const double rounded = std::nearbyint(scaled);
-  if (Bits(rounded / power) != Bits(value)) return std::nullopt;  // -0 too.
-  return static_cast<int64_t>(rounded);
+  const auto integer = static_cast<int64_t>(rounded);
+  // An integer has no -0, so it ends here too.
+  if (Bits(static_cast<double>(integer) / power) != Bits(value)) return std::nullopt;
+  return integer;
 }
 
 // What S is measured from: the sum if the values lay evenly between min and max.
