@@ -52,8 +52,9 @@ struct SampleSummary {
 };
 
 // One thread at a time. Samples come in ascending (time, attempt, step); of several writes of the
-// same (time, attempt, step) the latest counts. Memory is bounded by the frames that overlap at one
-// time, one in the usual case, plus the series' open rows.
+// same (time, attempt, step) the latest counts (of two layouts that write the same series in turns
+// before either is sealed, all rows of the one that wrote last). Memory is bounded by the frames
+// that overlap at one time, one in the usual case, plus the series' open rows.
 class SeriesReader {
  public:
   virtual ~SeriesReader() = default;
