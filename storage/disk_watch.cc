@@ -44,6 +44,7 @@ struct DiskWatch::State {
   absl::Mutex mutex;
   absl::Status trouble ABSL_GUARDED_BY(mutex);
   rocksdb::Status::Severity severity ABSL_GUARDED_BY(mutex) = rocksdb::Status::kNoError;
+  bool log_torn ABSL_GUARDED_BY(mutex) = false;  // A write to it was refused.
 
   void Add(const char* doing, const rocksdb::Status& status, rocksdb::Status::Severity how_bad) {
     absl::MutexLock lock(&mutex);
@@ -60,6 +61,9 @@ class DiskWatch::Listener : public rocksdb::EventListener {
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
     if (error->IsShutdownInProgress()) return;
     state_->Add(Reason(reason), *error, error->severity());
+    if (reason != rocksdb::BackgroundErrorReason::kWriteCallback) return;
+    absl::MutexLock lock(&state_->mutex);
+    state_->log_torn = true;
   }
   // RocksDB would poll for room on a thread of its own and go on behind our back: without looking
   // whether there is enough, and while others write to the log that it has not left yet.
@@ -133,11 +137,25 @@ DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
   uint64_t needed = 0;
   db->GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &needed);
   if (!HasRoom(needed + kSpareBytes)) return Outcome::kNotYet;
+  bool log_torn = false;
+  {
+    absl::MutexLock lock(&state_->mutex);
+    log_torn = state_->log_torn;
+  }
+  uint64_t marked = 0;
+  db->GetIntProperty(rocksdb::DB::Properties::kNumEntriesActiveMemTable, &marked);
+  if (log_torn && marked == 0 && !left_log_) {
+    // It would clear its error and go on with the torn log.
+    GiveUp(rocksdb::Status::IOError("nothing is in memory with which the log could be left"));
+    return Outcome::kNever;
+  }
+  left_log_ = true;  // Also if what follows fails: memory has then been put aside with the log.
   const rocksdb::Status status = db->Resume();
   absl::MutexLock lock(&state_->mutex);
   if (status.ok()) {
     state_->trouble = absl::OkStatus();
     state_->severity = rocksdb::Status::kNoError;
+    left_log_ = state_->log_torn = false;
     return Outcome::kResumed;
   }
   if (status.IsBusy() || status.IsNoSpace()) return Outcome::kNotYet;

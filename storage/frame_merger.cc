@@ -313,6 +313,7 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
                      bytes += key.size() + value.size();
                    });
   // Not synced: it is lost with all that was merged, or with nothing.
+  DiskWatch::KeepResumable(database_->db.get());
   const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);
   if (!status.ok()) return FromRocksDb(status, "write merged columns");
   partition.SetMergedInto();

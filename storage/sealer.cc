@@ -175,6 +175,7 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   jobs_->StageExtents(layouts, &write);
   // Not synced: until a later sync covers it, the journal still has the rows, for it is only
   // trimmed by a write behind this one.
+  DiskWatch::KeepResumable(database_->db.get());
   const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);
   if (!status.ok()) return FromRocksDb(status, "write columns");
   if (options_.on_sealed != nullptr) options_.on_sealed(frames);

@@ -67,6 +67,7 @@ struct Totals {
   uint64_t kills_late = 0;     // Of those: a point was armed and not reached.
   uint64_t kills_opening = 0;  // Of those: before the store was open.
   uint64_t closed = 0;
+  uint64_t gave_up = 0;  // It was not, and the process ended.
   uint64_t resumed = 0;  // A full disk that was sat out.
   uint64_t stores = 0;
   uint64_t stored = 0;
@@ -287,6 +288,10 @@ class Campaign {
       case Report::kResumed:
         ++totals_.resumed;
         return model_->DiskResumed();
+      case Report::kGaveUp:
+        ++totals_.gave_up;
+        closed_ = true;
+        return;
       case Report::kEnding:
         ending_ = true;
         return;
@@ -315,10 +320,11 @@ class Campaign {
     std::cout << absl::StrFormat(
         "seed %d: %d lives of %d stores: %d kills at random moments (%d while opening, %d where an "
         "armed point was not reached), %d kills at %d named points, %d closed in order; a full "
-        "disk was sat out %d times\n",
+        "disk was sat out %d times and "
+        "ended the process in order %d times\n",
         flags_.seed, totals_.lives, totals_.stores, totals_.kills_random, totals_.kills_opening,
         totals_.kills_late, at_points, totals_.kills_at.size() - never.size(), totals_.closed,
-        totals_.resumed);
+        totals_.resumed, totals_.gave_up);
     std::cout << absl::StrFormat(
         "%d messages acknowledged; %d unanswered ones were found whole, %d wholly absent; %d "
         "samples checked, bit for bit\n",

@@ -17,6 +17,7 @@ struct Report {
     kEnding = 6,    // The process kills itself now, at point `number` (index into the names).
     kClosed = 7,    // The store was closed in order.
     kFailed = 8,    // `number` bytes of text follow; the process exits.
+    kGaveUp = 11,   // The disk failed for this process: it ends, to be started again.
     kResumed = 10,  // The disk takes writes again.
     kCutoff = 9,    // Days before `number` (ns) may be dropped from now on.
   };

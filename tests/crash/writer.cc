@@ -109,10 +109,13 @@ class Writer {
       options.journal_bytes = 16 << 10;
     }
     options.block_cache_bytes = 1 << 20;
-    options.on_disk = [this](storage::DiskState state, const absl::Status& why) {
+    options.on_disk = [this](storage::DiskState state, const absl::Status&) {
       refusing_ = state == storage::DiskState::kRefusing;
       if (state == storage::DiskState::kWritable) Tell(Report::kResumed, 0, 0, false);
-      if (state == storage::DiskState::kFailed) std::_Exit(Fail("the disk: " + why.ToString()));
+      if (state == storage::DiskState::kFailed) {
+        Tell(Report::kGaveUp, 0, 0, false);
+        std::_Exit(0);
+      }
     };
     options.at_point = [this](absl::string_view point) { At(point); };
     if (retention_) options.now = [this] { return absl::FromUnixNanos(now_ns_); };
