@@ -114,10 +114,16 @@ class FullDiskTest(harness.TestCase):
         expect_acknowledged(self, feeder, self.collector.address)
 
         os.remove(self.ballast)
-        self.collector.stop()  # Whatever it says of the full disk.
-        self.collector.start()
-        expect_acknowledged(self, feeder, self.collector.address)
+        # It goes on by itself: no restart.
+        ready = lambda: harness.http_get(self.collector.url("/readyz"))[0] == 200
+        harness.wait_until(ready, "the collector is ready again")
         self.assertTrue(feeder.session(), feeder.error)
+        self.assertTrue(self.collector.program.alive(), self.collector.program.tail())
+        self.assertIn("the disk takes writes again", self.collector.program.tail())
+        got = stored(self.collector.address, feeder.JOB)
+        self.assertEqual(got, feeder.expected(len(feeder.batches)))
+        self.assertEqual(self.collector.stop(), 0)
+        self.collector.start()
         got = stored(self.collector.address, feeder.JOB)
         self.assertEqual(got, feeder.expected(len(feeder.batches)))
 
