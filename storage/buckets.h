@@ -24,7 +24,7 @@ inline unsigned BucketToken(uint64_t number) {
 // What numbers cost under the best shift for them.
 struct BucketPlan {
   unsigned shift = 0;
-  unsigned top = 0;  // The highest token without a shift.
+  unsigned top = 0;        // The highest token without a shift.
   bool packed = false;     // All of them are below 2^shift and need no tokens.
   double number_bits = 0;  // All numbers together,
   double table_bits = 0;   // and what is written once.

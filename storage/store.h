@@ -247,8 +247,8 @@ class Store {
   // A reader of one series, with a view of its own.
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) const;
 
-  // The newest sample (highest time) of each of the series; nullopt if it has none. Cheaper for many
-  // than one by one, if they come as from FindSeries().
+  // The newest sample (highest time) of each of the series; nullopt if it has none. Cheaper for
+  // many than one by one, if they come as from FindSeries().
   virtual absl::StatusOr<std::vector<std::optional<LatestSample>>> LatestOf(
       const std::vector<SeriesPtr>& series) const = 0;
   // Of one.

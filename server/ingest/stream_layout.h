@@ -19,7 +19,7 @@ struct StreamLayout {
   storage::LayoutId id = 0;
   storage::JobId job = 0;
   std::weak_ptr<const storage::Layout> layout;
-  uint32_t width = 0;         // Columns as the agent sends them.
+  uint32_t width = 0;  // Columns as the agent sends them.
   bool has_steps = false;
   std::vector<uint32_t> columns;  // Those stored, ascending; empty if all are.
   std::string first_series;       // As metric{labels}, to name in an ack.

@@ -132,8 +132,7 @@ absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
   const auto stored = FindStored(layout);
   if (!stored.ok()) return stored.status();
   context_.metrics->BatchAdmitted(rows.times.size(), rows.values.size());
-  context_.store->AppendRows(origin_, *stored, rows,
-                             Accept(origin_.sequence, BytesOf(rows)));
+  context_.store->AppendRows(origin_, *stored, rows, Accept(origin_.sequence, BytesOf(rows)));
   return absl::OkStatus();
 }
 

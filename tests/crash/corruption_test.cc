@@ -9,10 +9,13 @@
 #include <iterator>
 #include <map>
 #include <set>
+#include <system_error>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rocksdb/db.h"
 #include "storage/keys.h"
@@ -81,8 +84,29 @@ class CorruptionTest : public ::testing::Test {
     Send(store->get(), 3, 100, true);
     Send(store->get(), 4, 60, false);
     expected_ = *ReadContents(**store);
-    fs::copy(root_ / "made", root_ / "whole");
+    CopyAtRest(root_ / "made", root_ / "whole");
     store->reset();
+  }
+
+  // RocksDB may still be compacting: the copy is one if nothing changed while it was made.
+  static void CopyAtRest(const fs::path& from, const fs::path& to) {
+    const auto look = [&from] {
+      std::map<std::string, uintmax_t> sizes;
+      std::error_code gone;
+      for (const auto& entry : fs::directory_iterator(from)) {
+        sizes[entry.path().filename()] = entry.file_size(gone);
+      }
+      return sizes;
+    };
+    for (int attempt = 0; attempt < 200; ++attempt) {
+      const auto before = look();
+      std::error_code failed;
+      fs::copy(from, to, failed);
+      if (!failed && look() == before) return;
+      fs::remove_all(to);
+      absl::SleepFor(absl::Milliseconds(20));
+    }
+    FAIL() << from << " does not come to rest";
   }
 
   // What kind of file: of a table, its column family.
