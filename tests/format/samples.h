@@ -60,8 +60,7 @@ class OpenRows {
 // The columns of one day.
 class Day {
  public:
-  Day(int64_t number, const Records* records, Findings* findings)
-      : number_(number), records_(records), findings_(findings) {}
+  Day(int64_t number, const Records* records) : number_(number), records_(records) {}
 
   // 'T' sorts before 'V': in the order of keys every frame is there before its columns.
   void ReadRecord(Bytes key, Bytes value, SamplesOfSeries* samples);
@@ -86,7 +85,6 @@ class Day {
 
   const int64_t number_;
   const Records* const records_;
-  Findings* const findings_;
   std::map<FrameKey, Frame> frames_;
 };
 

@@ -102,7 +102,8 @@ void ReadIndex(Database* database, Contents* contents) {
   database->Visit("index", [contents](Bytes key, Bytes value) {
     ReadIndexRecord(key, value, &contents->records);
   });
-  for (const auto& [job_id, job] : contents->records.jobs) {
+  for (const auto& [job_id, records] : contents->records.jobs) {
+    const auto& job = records;  // clang 14 does not let a lambda capture a structured binding.
     for (const auto& [id, layout] : job.layouts) {
       const bool complete =
           !layout.series.empty() &&
@@ -155,7 +156,7 @@ Contents ReadStore(const std::string& path, rocksdb::Env* env) {
   for (const auto& [name, handle] : database.families()) {
     const std::optional<int64_t> number = DayOf(name);
     if (!number.has_value()) continue;
-    Day day(*number, records, &contents.findings);
+    Day day(*number, records);
     database.Visit(name,
                    [&](Bytes key, Bytes value) { day.ReadRecord(key, value, &contents.samples); });
     contents.findings.met["frames"] += day.frames();
