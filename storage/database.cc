@@ -128,7 +128,7 @@ absl::Status CreateDirectories(const StoreOptions& options) {
 // Why the database could not be opened. RocksDB names the table or manifest that is damaged, but
 // not the log.
 absl::Status Describe(const rocksdb::Status& status, const StoreOptions& options) {
-  const absl::Status plain = FromRocksDb(status, absl::StrCat("open ", options.path));
+  absl::Status plain = FromRocksDb(status, absl::StrCat("open ", options.path));
   if (!status.IsCorruption() || absl::StrContains(status.ToString(), options.path) ||
       absl::StrContains(status.ToString(), "CURRENT")) {
     return plain;

@@ -135,7 +135,7 @@ absl::StatusOr<FramePosition> Inputs::Read(FrameRows* rows, rocksdb::WriteBatch*
   rows->values.assign(rows->size() * layout_.series.size(),
                       std::bit_cast<double>(kStaleMarkerBits));
   for (size_t column = 0; column < layout_.series.size(); ++column) {
-    const auto conflict = ReadColumn(column, rows, write);
+    auto conflict = ReadColumn(column, rows, write);
     if (!conflict.ok() || *conflict != 0) return conflict;
   }
   return FramePosition{0};
