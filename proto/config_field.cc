@@ -54,6 +54,8 @@ absl::StatusOr<Value> ParseString(absl::string_view text, const v1::Key& key) {
   if (text.find('\0') != absl::string_view::npos) {
     return absl::InvalidArgumentError("must not contain a NUL byte");
   }
+  // yaml-cpp makes single bytes of the escapes \N and \_.
+  if (!IsUtf8(text)) return absl::InvalidArgumentError("is not UTF-8");
   if (key.one_of_size() > 0 && !absl::c_linear_search(key.one_of(), text)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", text, "' is not one of ", absl::StrJoin(key.one_of(), ", ")));

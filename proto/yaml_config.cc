@@ -9,7 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "proto/config_field.h"
@@ -41,6 +43,16 @@ std::optional<int> LineOfKey(const YAML::Node& map, absl::string_view name) {
     if (entry.first.IsScalar() && entry.first.Scalar() == name) return LineOf(entry.first);
   }
   return std::nullopt;
+}
+
+// The first byte that YAML allows nowhere in a file (1.2, section 5.1), as far as it is ASCII;
+// yaml-cpp takes some for the end of the text, or for another encoding. npos if there is none.
+size_t FindUnprintable(absl::string_view text) {
+  const auto* const found = std::find_if(text.begin(), text.end(), [](char c) {
+    const bool is_space = c == '\t' || c == '\n' || c == '\r';
+    return absl::ascii_iscntrl(static_cast<unsigned char>(c)) && !is_space;
+  });
+  return found == text.end() ? absl::string_view::npos : found - text.begin();
 }
 
 bool IsQuoted(const YAML::Node& scalar) { return scalar.Tag() != "?"; }
@@ -328,6 +340,15 @@ absl::Status ParseYaml(absl::string_view text, absl::string_view file_name, Mess
   }
   if (!IsUtf8(text)) {
     mistakes.Add(1, "", "is not UTF-8");
+    return mistakes.ToStatus();
+  }
+  if (const size_t at = FindUnprintable(text); at != absl::string_view::npos) {
+    const auto line = std::count(text.begin(), text.begin() + at, '\n') + 1;
+    mistakes.Add(
+        static_cast<int>(line), "",
+        absl::StrFormat("has the control character 0x%02x, which YAML does not allow; in a "
+                        "quoted text write \\x%02x",
+                        text[at], text[at]));
     return mistakes.ToStatus();
   }
   const YAML::Node document = ParseDocument(std::string(text), &mistakes);

@@ -207,6 +207,17 @@ TEST(ParseYamlTest, NamesTheLineWhereTheFileStopsBeingYaml) {
   EXPECT_THAT(MistakesOf<v1::Collector>(std::string((4 << 20) + 1, ' ')), HasSubstr("is larger"));
 }
 
+TEST(ParseYamlTest, RefusesWhatItCouldNotPrintAgain) {
+  // yaml-cpp ends the text at 0x04, and turns \N and \_ into bytes that are no UTF-8.
+  EXPECT_THAT(MistakesOf<v1::Collector>("log: {}\nstorage: {path: \"a\x04\"}\n"),
+              StartsWith("f.yaml:2: the file: has the control character 0x04"));
+  EXPECT_THAT(MistakesOf<v1::Collector>(absl::string_view("\0l\0o\0g", 6)),
+              StartsWith("f.yaml:1: the file: has the control character 0x00"));
+  EXPECT_EQ(MistakesOf<v1::Collector>("storage:\n  path: \"a\\Nb\"\n"),
+            "f.yaml:2: storage.path: is not UTF-8");
+  EXPECT_EQ(MistakesOf<v1::Collector>("storage:\n  path: \"a\\x04b\"\n"), "");
+}
+
 TEST(ParseYamlTest, AliasesCannotMultiplyTheWork) {
   std::string text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
   for (int i = 1; i < 40; ++i) {
