@@ -40,6 +40,11 @@ inline constexpr char kSealWritten[] = "seal.written";  // Columns are written, 
 inline constexpr char kTrimBegin[] = "trim.begin";  // Rows are sealed, the journal has them too.
 inline constexpr char kTrimDone[] = "trim.done";
 
+// Merging two or more frames into one, on the merger's thread.
+inline constexpr char kMergeBegin[] = "merge.begin";      // They are chosen.
+inline constexpr char kMergeEncoded[] = "merge.encoded";  // The new one is encoded, not written.
+inline constexpr char kMergeWritten[] = "merge.written";  // It has replaced them.
+
 // After a full disk, on the committer's thread.
 inline constexpr char kResumed[] = "resume.flushed";   // Memory is in tables, the torn log behind.
 inline constexpr char kResumeKept[] = "resume.ready";  // What was kept is written.
@@ -63,7 +68,7 @@ inline constexpr absl::string_view kAll[] = {
     kResumed,          kResumeKept,  kSealBegin,     kSealEncoded,     kSealWritten,
     kTrimBegin,        kTrimDone,    kPartitionDrop, kPartitionCreate, kPartitionCreated,
     kPartitionDropped, kCloseBegin,  kCloseSealed,   kCloseStopped,    kCloseFlushed,
-    kCloseSettled};
+    kCloseSettled,     kMergeBegin,  kMergeEncoded,  kMergeWritten};
 
 }  // namespace crash_point
 }  // namespace tacho::storage

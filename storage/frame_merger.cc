@@ -181,7 +181,8 @@ void FrameMerger::Run() {
       if (!worked.ok() && options_.log != nullptr) {
         options_.log(absl::StrCat("frames stay unmerged: ", worked.status().ToString()));
       }
-      if (worked.ok() && !*worked) break;
+      const bool disk_refuses = absl::IsUnavailable(worked.status());
+      if (disk_refuses || (worked.ok() && !*worked)) break;
       if (!Rest(kRest * (absl::Now() - begin))) return;
     }
   } while (Rest(kRound));
@@ -277,9 +278,13 @@ absl::StatusOr<bool> FrameMerger::MergeOne() {
     if (absl::IsNotFound(layout.status())) return true;  // The job has expired.
     return layout.status();
   }
+  Reach(options_.at_point, crash_point::kMergeBegin);
   const auto outcome = Merge(**layout, set);
   if (!outcome.ok()) {
-    candidates_.Forget(set.front().day, set.front().layout);
+    // A disk that refuses may have room later; damage stays.
+    if (!absl::IsUnavailable(outcome.status())) {
+      candidates_.Forget(set.front().day, set.front().layout);
+    }
     return outcome.status();
   }
   if (outcome->merged.rows > 0) {
@@ -312,10 +317,12 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
                                rocksdb::Slice(value.data(), value.size()));
                      bytes += key.size() + value.size();
                    });
+  Reach(options_.at_point, crash_point::kMergeEncoded);
   // Not synced: it is lost with all that was merged, or with nothing.
   DiskWatch::KeepResumable(database_->db.get());
   const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);
   if (!status.ok()) return FromRocksDb(status, "write merged columns");
+  Reach(options_.at_point, crash_point::kMergeWritten);
   partition.SetMergedInto();
   ++merges_;
   frames_merged_ += set.size();

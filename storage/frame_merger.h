@@ -49,6 +49,7 @@ class FrameMerger {
     absl::Duration quiet;  // As StoreOptions::merge_quiet.
     std::function<absl::Time()> now;
     std::function<void(absl::string_view)> log;  // May be null.
+    AtPoint at_point;                            // As StoreOptions::at_point.
   };
   // All not owned; they must outlive the merger.
   FrameMerger(const Database* database, SeriesIndex* index, const Head* head, Options options);

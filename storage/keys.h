@@ -13,8 +13,7 @@
 
 namespace tacho::storage {
 
-// --- Partitions: one column family a day
-// ----------------------------------------------------------
+// --- Partitions: one column family a day ---------------------------------------------------------
 
 inline constexpr int64_t kDayNs = int64_t{86'400} * 1'000'000'000;
 
@@ -61,12 +60,14 @@ std::string NextIdsKey();                           // 'N'
 
 std::string SealedKey(JobId job, LayoutId layout);  // 'P' | job be32 | layout be64
 std::string JobSummaryKey(JobId job);               // 'J' | job be32
+// 'A' | job be32 | attempt be32
 std::string AttemptKey(JobId job, uint32_t attempt);
-std::string AttributesKey(JobId job, uint32_t attempt);  // 'A' | job be32 | attempt be32
-std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view host);
+// 'B' | job be32 | attempt be32
+std::string AttributesKey(JobId job, uint32_t attempt);
 // 'K' | job be32 | 0, or 1 and task be32 | host
-std::string OriginKey(absl::string_view agent_id,
-                      uint64_t generation);  // 'O' | agent id | generation be64
+std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view host);
+// 'O' | agent id | generation be64
+std::string OriginKey(absl::string_view agent_id, uint64_t generation);
 
 // --- "events" ------------------------------------------------------------------------------------
 

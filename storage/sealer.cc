@@ -138,7 +138,9 @@ absl::StatusOr<bool> Sealer::SealSome(const Head::SealingNeed& need) {
 
 absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   rocksdb::WriteBatch write;
-  std::vector<PartitionPtr> held;  // A partition that is dropped meanwhile stays writable.
+  // So that the handles stay valid. A write to a day that is dropped meanwhile is refused: its rows
+  // go back, and the next round makes the day anew.
+  std::vector<PartitionPtr> held;
   absl::Status failure;
   std::vector<FrameRef> frames;
   uint64_t rows = 0;

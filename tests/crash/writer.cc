@@ -108,6 +108,8 @@ class Writer {
       options.open_bytes = 16 << 10;
       options.journal_bytes = 16 << 10;
     }
+    // Then what an earlier life has left small is merged at the start of this one.
+    if (random_() % 2 == 0) options.merge_quiet = absl::ZeroDuration();
     options.block_cache_bytes = 1 << 20;
     options.on_disk = [this](storage::DiskState state, const absl::Status&) {
       refusing_ = state == storage::DiskState::kRefusing;

@@ -132,6 +132,21 @@ TEST_F(DiskFaultsTest, ALayoutThatWasRefusedIsWrittenBeforeItsRows) {
   EXPECT_EQ(store_->FindSeries({.job = "other"}, 10)->size(), 2u);
 }
 
+TEST_F(DiskFaultsTest, AMergeThatFoundNoRoomIsTriedAgain) {
+  for (uint64_t sequence = 1; sequence <= 4; ++sequence) {
+    ASSERT_TRUE(AppendOne(sequence).ok());
+    ASSERT_TRUE(store_->Seal().ok());
+  }
+  now_ += absl::Hours(48);
+  faulty_.Set(NoSpace(""));
+  EXPECT_EQ(store_->MergeFrames().code(), absl::StatusCode::kUnavailable);
+  faulty_.Clear();
+  ASSERT_TRUE(AppendPatiently(5).ok());
+  EXPECT_TRUE(store_->MergeFrames().ok());
+  EXPECT_EQ(store_->Stats().frames_merged, 4u);
+  EXPECT_THAT(Stored(), ElementsAre(1, 2, 3, 4, 5));
+}
+
 TEST_F(DiskFaultsTest, RowsThatCouldNotBeSealedStayOpenAndAreSealedLater) {
   ASSERT_TRUE(AppendOne(1).ok());
   ASSERT_TRUE(AppendOne(2).ok());

@@ -1,0 +1,127 @@
+#include <algorithm>
+#include <map>
+
+#include "absl/strings/str_cat.h"
+#include "rocksdb/db.h"
+#include "storage/bytes.h"
+#include "storage/durable_store.h"
+#include "storage/event_record.h"
+#include "storage/keys.h"
+#include "storage/rocksdb_status.h"
+#include "storage/stored_view.h"
+
+namespace tacho::storage {
+
+std::vector<JobSummary> DurableStore::Jobs() const {
+  std::vector<JobSummary> out;
+  for (SeriesIndex::JobInfo& job : index_.Jobs()) {
+    JobSummary summary = jobs_.Summarise(job.id);
+    summary.name = std::move(job.name);
+    summary.series = job.series;
+    out.push_back(std::move(summary));
+  }
+  std::sort(out.begin(), out.end(),
+            [](const JobSummary& a, const JobSummary& b) { return a.name < b.name; });
+  return out;
+}
+
+std::optional<JobDetail> DurableStore::FindJob(absl::string_view job) const {
+  const auto id = index_.FindJob(job);
+  if (!id) return std::nullopt;
+  auto described = jobs_.Describe(*id);
+  auto metrics = index_.Metrics(*id);
+  const auto sources = index_.SourceCounts(*id);
+  for (const absl::Status& status : {described.status(), metrics.status(), sources.status()}) {
+    // What cannot be read is left out; it is named when the store is opened and in the log.
+    if (!status.ok()) Log(absl::StrCat("job ", job, ": ", status.ToString()));
+  }
+  JobDetail detail = described.ok() ? *std::move(described) : JobDetail{jobs_.Summarise(*id)};
+  detail.summary.name = std::string(job);
+  detail.summary.series = index_.SeriesCount(*id);
+  if (metrics.ok()) detail.metrics = *std::move(metrics);
+  if (!sources.ok()) return detail;
+  std::map<std::pair<std::optional<uint32_t>, absl::string_view>, uint64_t> counts;
+  for (const auto& [source, series] : *sources) counts[{source.task, source.host}] = series;
+  for (TaskInfo& task : detail.tasks) task.series = counts[{task.task, task.host}];
+  return detail;
+}
+
+std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {
+  StoredView::OpenRows open_rows;
+  for (const SeriesPtr& one : series) {
+    auto pieces = head_.Capture(*one);
+    if (!pieces.empty()) open_rows[one->id] = std::move(pieces);
+  }
+  return std::make_unique<StoredView>(database_->db.get(),
+                                      database_->partitions->Between(INT64_MIN, INT64_MAX),
+                                      std::move(open_rows));
+}
+
+absl::StatusOr<std::vector<std::optional<LatestSample>>> DurableStore::LatestOf(
+    const std::vector<SeriesPtr>& series) const {
+  std::vector<std::optional<LatestSample>> latest(series.size());
+  std::vector<size_t> unknown;
+  for (size_t i = 0; i < series.size(); ++i) {
+    latest[i] = head_.Latest(series[i]);
+    if (latest[i] && latest[i]->time_ns > head_knows_after_ns_) continue;
+    unknown.push_back(i);
+  }
+  std::vector<SeriesPtr> to_read;
+  for (const size_t i : unknown) to_read.push_back(series[i]);
+  const std::unique_ptr<ReadView> view = OpenView(std::move(to_read));
+  for (const size_t i : unknown) {
+    auto read = ReadLatest(view.get(), series[i]);
+    if (!read.ok()) return read.status();
+    latest[i] = *std::move(read);
+  }
+  return latest;
+}
+
+absl::StatusOr<std::optional<LatestSample>> DurableStore::ReadLatest(
+    ReadView* view, const SeriesPtr& series) const {
+  const auto last = jobs_.LastTime(*series);
+  if (!last.ok()) return last.status();
+  const std::optional<int64_t>& newest = *last;
+  if (!newest) return std::optional<LatestSample>();
+  // Most series have a value near their task's newest row; those that do not are read further back.
+  for (int64_t reach = int64_t{1'000'000'000} * 60;; reach *= 60) {
+    const bool everything = reach > 30 * kDayNs || *newest < INT64_MIN + reach;
+    ReadOptions options;
+    options.begin_ns = everything ? INT64_MIN : *newest - reach;
+    const auto reader = view->Read(series, options);
+    std::optional<LatestSample> latest;
+    SampleBlock block;
+    for (;;) {
+      const auto more = reader->Next(&block);
+      if (!more.ok()) return more.status();
+      if (!*more) break;
+      latest = LatestSample{series, block.times.back(), block.steps.back(), block.attempts.back(),
+                            block.values.back()};
+    }
+    if (latest || everything) return latest;
+  }
+}
+
+absl::StatusOr<std::vector<Event>> DurableStore::Events(absl::string_view job, int64_t begin_ns,
+                                                        int64_t end_ns) const {
+  std::vector<Event> out;
+  const auto id = job.empty() ? std::optional<JobId>(kNoJob) : index_.FindJob(job);
+  if (!id) return out;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_->db->NewIterator(rocksdb::ReadOptions(), database_->events));
+  for (it->Seek(EventKey(*id, begin_ns, 0)); it->Valid(); it->Next()) {
+    ByteReader key(View(it->key()));
+    if (key.Be32() != *id) break;
+    const int64_t time_ns = key.BeTime();
+    if (time_ns >= end_ns && end_ns != INT64_MAX) break;
+    auto event = DecodeEvent(View(it->value()));
+    if (!event) return absl::DataLossError("the event " + it->key().ToString(true) + " is damaged");
+    event->source.job = std::string(job);
+    event->time_ns = time_ns;
+    out.push_back(*std::move(event));
+  }
+  if (absl::Status status = FromRocksDb(it->status(), "read events"); !status.ok()) return status;
+  return out;
+}
+
+}  // namespace tacho::storage
