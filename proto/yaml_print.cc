@@ -65,6 +65,7 @@ std::string HelpOf(const FieldDescriptor& field) {
   if (!key.min().empty()) facts.push_back(absl::StrCat("at least ", key.min()));
   if (!key.max().empty()) facts.push_back(absl::StrCat("at most ", key.max()));
   if (key.one_of_size() > 0) facts.push_back(absl::StrJoin(key.one_of(), " | "));
+  if (key.reloadable()) facts.push_back("reloaded on SIGHUP");
   if (facts.empty()) return key.help();
   return absl::StrCat(key.help(), " (", absl::StrJoin(facts, "; "), ")");
 }

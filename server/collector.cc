@@ -3,11 +3,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "proto/config_diff.h"
 #include "server/http/routes.h"
 
 namespace tacho::server {
@@ -46,7 +48,8 @@ void Configure(const config::v1::Collector::Ingest& limits, grpc::ServerBuilder*
 Collector::Collector(const config::v1::Collector& config, CollectorWorld world)
     : config_(config),
       world_(std::move(world)),
-      registry_(std::make_shared<prometheus::Registry>()) {}
+      registry_(std::make_shared<prometheus::Registry>()),
+      reload_metrics_(registry_.get()) {}
 
 Collector::~Collector() { Drain().IgnoreError(); }
 
@@ -57,6 +60,7 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
   collector->MakeServices();
   if (auto s = collector->StartGrpc(); !s.ok()) return s;
   if (auto s = collector->StartHttp(); !s.ok()) return s;
+  collector->reload_metrics_.Started(collector->world_.now());
   collector->readiness_.SetReady();
   {
     absl::MutexLock lock(&collector->health_mutex_);
@@ -150,6 +154,7 @@ absl::Status Collector::StartGrpc() {
 absl::Status Collector::StartHttp() {
   metrics_page_ = std::make_unique<MetricsPage>(
       MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now});
+  reloadables_.push_back(metrics_page_.get());
   auto http = HttpServer::Start(
       {config_.listen().http(), CollectorRoutes(metrics_page_.get(), &readiness_)});
   if (!http.ok()) {
@@ -157,6 +162,29 @@ absl::Status Collector::StartHttp() {
                         absl::StrCat("listen.http: ", http.status().message()));
   }
   http_ = *std::move(http);
+  return absl::OkStatus();
+}
+
+absl::Status Collector::Reload(const absl::StatusOr<config::v1::Collector>& read) {
+  absl::MutexLock lock(&reload_mutex_);
+  const absl::Status reloaded = read.ok() ? ReloadParts(*read) : read.status();
+  reload_metrics_.Reloaded(reloaded.ok(), world_.now());
+  return reloaded;
+}
+
+absl::Status Collector::ReloadParts(const config::v1::Collector& config) {
+  const std::vector<std::string> fixed = config::KeysThatNeedRestart(config_, config);
+  if (!fixed.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(absl::StrJoin(fixed, ", "), ": changed, which needs a restart"));
+  }
+  std::vector<std::function<void()>> changes;
+  for (Reloadable* const part : reloadables_) {
+    auto change = part->Prepare(config);
+    if (!change.ok()) return change.status();
+    changes.push_back(*std::move(change));
+  }
+  for (const auto& change : changes) change();
   return absl::OkStatus();
 }
 

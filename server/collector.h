@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -21,6 +22,8 @@
 #include "server/http/readiness.h"
 #include "server/ingest/ingest_service.h"
 #include "server/query/query_service.h"
+#include "server/reload_metrics.h"
+#include "server/reloadable.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 
@@ -39,7 +42,7 @@ struct CollectorWorld {
   absl::Duration drain_timeout = absl::Seconds(15);
 };
 
-// Start(), Drain() and destruction are for one thread.
+// Start(), Drain() and destruction are for one thread; Reload() is for any.
 class Collector {
  public:
   // `config` is as ParseYaml() leaves it: complete and within bounds.
@@ -52,6 +55,12 @@ class Collector {
   int grpc_port() const { return grpc_port_; }
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
 
+  // Puts the reloadable keys of a configuration that was read again in force, all of them or none.
+  //   FAILED_PRECONDITION  keys that need a restart differ; the text names them.
+  //   others               why it could not be read, or as the part that could not take its keys.
+  absl::Status Reload(const absl::StatusOr<config::v1::Collector>& read)
+      ABSL_LOCKS_EXCLUDED(reload_mutex_);
+
   // Not ready any more -> no new streams or queries -> each stream ends once what it sent is
   // durable and acknowledged -> gRPC and HTTP stop -> the store seals and closes, whose status is
   // returned.
@@ -61,6 +70,8 @@ class Collector {
   Collector(const config::v1::Collector& config, CollectorWorld world);
 
   absl::Status OpenStore();
+  absl::Status ReloadParts(const config::v1::Collector& config)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   void MakeServices();
   void OnDisk(storage::DiskState state, const absl::Status& why);
   void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
@@ -69,7 +80,7 @@ class Collector {
   void StopGrpc();
   void Log(absl::string_view line) const;
 
-  const config::v1::Collector config_;
+  const config::v1::Collector config_;  // As it was started.
   const CollectorWorld world_;
   const std::shared_ptr<prometheus::Registry> registry_;
   Readiness readiness_;
@@ -85,6 +96,10 @@ class Collector {
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<MetricsPage> metrics_page_;
   std::unique_ptr<HttpServer> http_;
+  // Not owned; those above that can. In the order in which they take a new configuration.
+  std::vector<Reloadable*> reloadables_;
+  ReloadMetrics reload_metrics_;
+  absl::Mutex reload_mutex_;
 };
 
 }  // namespace tacho::server

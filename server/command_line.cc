@@ -30,6 +30,8 @@ Usage: tacho-collector [--config FILE] [options]
 
 Signals: SIGTERM and SIGINT drain (what was received is made durable and
 acknowledged, then everything is closed); a second one ends the process at once.
+SIGHUP reads the configuration again: all that changed is put in force, or nothing
+is, and the log says why.
 
 Exit codes: 0 clean, 1 the collector could not start or close its data cleanly,
 2 wrong usage or configuration.

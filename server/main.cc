@@ -84,13 +84,22 @@ sigset_t SignalSet(std::initializer_list<int> members) {
   return signals;
 }
 
+void Reload(const CommandLine& line, Collector* collector) {
+  config::v1::Collector config;
+  const absl::Status read = MakeConfig(line, &config);
+  const absl::Status reloaded =
+      collector->Reload(read.ok() ? absl::StatusOr<config::v1::Collector>(config) : read);
+  if (reloaded.ok()) return spdlog::info("SIGHUP: the configuration was read again");
+  spdlog::error("SIGHUP: nothing was changed: {}", std::string(reloaded.message()));
+}
+
 // Returns the signal that asks for the end.
-int AwaitEnd(const sigset_t& signals) {
+int AwaitEnd(const sigset_t& signals, const CommandLine& line, Collector* collector) {
   while (true) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) return signal;
-    spdlog::info("SIGHUP ignored: restart the collector to change its configuration");
+    Reload(line, collector);
   }
 }
 
@@ -125,7 +134,7 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
                WithPort(config.listen().http(), (*collector)->http_port()),
                config.storage().path());
 
-  const int signal = AwaitEnd(signals);
+  const int signal = AwaitEnd(signals, line, collector->get());
   const sigset_t ending = SignalSet({SIGTERM, SIGINT});
   pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);  // The next one ends the process at once.
   spdlog::info("{}: draining", disk_failed        ? "the disk failed"

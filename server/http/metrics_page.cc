@@ -32,7 +32,20 @@ prometheus::MetricFamily BuildInfo() {
 
 }  // namespace
 
-MetricsPage::MetricsPage(MetricsPageOptions options) : options_(std::move(options)) {}
+MetricsPage::MetricsPage(MetricsPageOptions options)
+    : options_(std::move(options)), limits_(options_.options) {}
+
+config::v1::Collector::Metrics MetricsPage::limits() const {
+  absl::MutexLock lock(&mutex_);
+  return limits_;
+}
+
+absl::StatusOr<std::function<void()>> MetricsPage::Prepare(const config::v1::Collector& config) {
+  return [this, limits = config.metrics()] {
+    absl::MutexLock lock(&mutex_);
+    limits_ = limits;
+  };
+}
 
 std::string MetricsPage::Render() const {
   const absl::Time began = absl::Now();
@@ -41,9 +54,10 @@ std::string MetricsPage::Render() const {
   Append(StoreFamilies(options_.store->Stats()), &all);
   Append(ProcessFamilies(), &all);
   all.push_back(BuildInfo());
-  const auto jobs = AggregateJobs(*options_.store, options_.now(),
-                                  absl::Nanoseconds(options_.options.staleness()));
-  Append(JobFamilies(jobs, options_.options.max_series()), &all);
+  const config::v1::Collector::Metrics limits = this->limits();
+  const auto jobs =
+      AggregateJobs(*options_.store, options_.now(), absl::Nanoseconds(limits.staleness()));
+  Append(JobFamilies(jobs, limits.max_series()), &all);
   all.push_back(GaugeFamily("tacho_scrape_collect_seconds",
                             "Time it took to compute this page, before it was written as text.",
                             absl::ToDoubleSeconds(absl::Now() - began)));

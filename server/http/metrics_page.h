@@ -8,7 +8,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/reloadable.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 
@@ -21,16 +24,23 @@ struct MetricsPageOptions {
   std::function<absl::Time()> now = absl::Now;     // The clock of StoreOptions::now.
 };
 
-// Thread-safe.
-class MetricsPage {
+// Thread-safe. Reloads `metrics`.
+class MetricsPage final : public Reloadable {
  public:
   explicit MetricsPage(MetricsPageOptions options);
 
   // Prometheus text 0.0.4, computed now. Memory grows with the series that report.
-  std::string Render() const;
+  std::string Render() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  const MetricsPageOptions options_;
+  config::v1::Collector::Metrics limits() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const MetricsPageOptions options_;  // As it was started.
+  mutable absl::Mutex mutex_;
+  config::v1::Collector::Metrics limits_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::server

@@ -121,6 +121,20 @@ TEST_F(MetricsPageTest, CountsWhatMaxSeriesLeavesOut) {
   EXPECT_THAT(page, Not(HasSubstr("tacho_job_loss")));
 }
 
+TEST_F(MetricsPageTest, TakesNewLimitsOnlyOnceTheReloadIsApplied) {
+  AddRows();
+  const MetricsPageOptions options = options_;
+  MetricsPage page(options);
+  config::v1::Collector changed;
+  *changed.mutable_metrics() = options_.options;
+  changed.mutable_metrics()->set_max_series(6);
+  const auto apply = page.Prepare(changed);
+  ASSERT_TRUE(apply.ok());
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_aggregate_series_left_out 0\n"));
+  (*apply)();
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_aggregate_series_left_out 30\n"));
+}
+
 TEST(ProcessStat, ReadsPastANameWithSpacesAndParentheses) {
   std::string stat = "42 (a) b (c)) S";  // Fields 1 to 3; then 4, 5, … as their own numbers.
   for (int field = 4; field <= 52; ++field) stat += " " + std::to_string(field);

@@ -1,0 +1,26 @@
+// What the collector counts about its reloads.
+#pragma once
+
+#include "absl/time/time.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/registry.h"
+
+namespace tacho::server {
+
+// Thread-safe. Refers to the registry, which must outlive it.
+class ReloadMetrics {
+ public:
+  explicit ReloadMetrics(prometheus::Registry* registry);
+
+  void Started(absl::Time now);
+  void Reloaded(bool success, absl::Time now);
+
+ private:
+  prometheus::Gauge& last_successful_;
+  prometheus::Gauge& last_success_seconds_;
+  prometheus::Counter& successes_;
+  prometheus::Counter& failures_;
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,22 @@
+// A part of the collector whose settings can change while it runs.
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "tacho/config/v1/collector.pb.h"
+
+namespace tacho::server {
+
+// A reload is all or nothing: every part prepares, and only if all could, all apply.
+class Reloadable {
+ public:
+  virtual ~Reloadable() = default;
+
+  // Reads and checks whatever may fail (files, expressions) and changes nothing yet. What is
+  // returned puts it in force; it cannot fail, must be called at most once, and soon. An error
+  // names the key that is wrong. One call at a time.
+  virtual absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) = 0;
+};
+
+}  // namespace tacho::server

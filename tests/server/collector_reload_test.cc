@@ -1,0 +1,86 @@
+// A running collector takes a configuration anew, all of it or nothing.
+#include <httplib.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/yaml_config.h"
+#include "rocksdb/env.h"
+#include "server/collector.h"
+
+namespace tacho::server {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class CollectorReloadTest : public testing::Test {
+ protected:
+  CollectorReloadTest() : env_(rocksdb::NewMemEnv(rocksdb::Env::Default())) {
+    CollectorWorld world;
+    world.env = env_.get();
+    world.now = [] { return absl::FromUnixSeconds(1'000'000); };
+    auto collector = Collector::Start(*Read(""), std::move(world));
+    EXPECT_TRUE(collector.ok()) << collector.status();
+    if (!collector.ok()) std::abort();
+    collector_ = *std::move(collector);
+  }
+
+  static absl::StatusOr<config::v1::Collector> Read(absl::string_view more) {
+    config::v1::Collector config;
+    const absl::Status read =
+        config::ParseYaml(absl::StrCat("listen: {grpc: '127.0.0.1:0', http: '127.0.0.1:0'}\n"
+                                       "storage: {path: /data}\n",
+                                       more),
+                          "c.yaml", &config);
+    if (!read.ok()) return read;
+    return config;
+  }
+
+  std::string Metrics() {
+    httplib::Client client("127.0.0.1", collector_->http_port());
+    const auto answer = client.Get("/metrics");
+    return answer ? answer->body : "";
+  }
+
+  std::unique_ptr<rocksdb::Env> env_;
+  std::unique_ptr<Collector> collector_;
+};
+
+TEST_F(CollectorReloadTest, StartCountsAsSuccess) {
+  EXPECT_THAT(Metrics(),
+              AllOf(HasSubstr("\ntacho_config_last_reload_successful 1\n"),
+                    HasSubstr("\ntacho_config_last_reload_success_timestamp_seconds 1000000\n"),
+                    HasSubstr("\ntacho_config_reloads_total{result=\"success\"} 0\n")));
+}
+
+TEST_F(CollectorReloadTest, SuccessIsCounted) {
+  EXPECT_TRUE(collector_->Reload(Read("metrics: {max_series: 1}\n")).ok());
+  EXPECT_THAT(Metrics(), HasSubstr("\ntacho_config_reloads_total{result=\"success\"} 1\n"));
+}
+
+TEST_F(CollectorReloadTest, FileWithAMistakeChangesNothing) {
+  const absl::Status refused = collector_->Reload(Read("metrics: {max_series: 1, stalenes: 1m}\n"));
+  EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("c.yaml:3"), HasSubstr("staleness")));
+  EXPECT_THAT(Metrics(), AllOf(HasSubstr("\ntacho_config_last_reload_successful 0\n"),
+                               HasSubstr("\ntacho_config_reloads_total{result=\"failure\"} 1\n")));
+  EXPECT_TRUE(collector_->Reload(Read("")).ok());
+  EXPECT_THAT(Metrics(), HasSubstr("\ntacho_config_last_reload_successful 1\n"));
+}
+
+TEST_F(CollectorReloadTest, KeysThatNeedARestartAreNamed) {
+  auto changed = Read("metrics: {max_series: 1}\n");
+  changed->mutable_storage()->set_seal_rows(64);
+  changed->mutable_listen()->set_grpc("127.0.0.1:1");
+  const absl::Status fixed = collector_->Reload(changed);
+  EXPECT_EQ(fixed.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(fixed.message()), HasSubstr("listen.grpc, storage.seal_rows"));
+  EXPECT_THAT(Metrics(), HasSubstr("\ntacho_config_last_reload_successful 0\n"));
+}
+
+}  // namespace
+}  // namespace tacho::server
