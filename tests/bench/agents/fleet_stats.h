@@ -1,0 +1,40 @@
+// What a fleet counts, and tells as lines of JSON.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "tests/bench/agents/latencies.h"
+
+namespace tacho::bench {
+
+// Since the last time that they were told.
+struct FleetStats {
+  uint64_t rows_sent = 0;
+  uint64_t rows_acknowledged = 0;
+  uint64_t rows_resent = 0;
+  uint64_t rows_late = 0;  // Sent more than a second after they were due.
+  uint64_t samples_rejected = 0;
+  uint64_t acks = 0;
+  uint64_t connects = 0;
+  std::map<std::string, uint64_t> ends;  // Connections, by why they ended.
+  Latencies acknowledged_after;          // From the last sending of a message.
+  Latencies durable_after;               // From when it was due.
+  double lateness_s = 0;                 // Longest pause of this program's own loop.
+};
+
+// How it stands now.
+struct FleetState {
+  uint32_t connected = 0;
+  uint32_t welcomed = 0;
+  uint64_t rows_outstanding = 0;  // Due, and not yet durable.
+};
+
+// `"name": value, ...` without braces.
+std::string ToJsonMembers(const FleetStats& stats, const FleetState& state);
+
+// As a JSON string, quotes included.
+std::string JsonText(const std::string& text);
+
+}  // namespace tacho::bench
