@@ -14,10 +14,10 @@ declare -A packages=(
     librocksdb-dev libsnappy-dev libzstd-dev zlib1g-dev liblz4-dev libbz2-dev libgflags-dev
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libspdlog-dev libcpp-httplib-dev
     libssl-dev libc-ares-dev"
-  [test]="libgtest-dev libgmock-dev libbenchmark-dev
+  [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev
     python3 python3-grpcio python3-protobuf curl ca-certificates"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
-  [bench]=""
+  [bench]="libnghttp2-dev"
 )
 # Servers are unpacked into build/tools/ instead: installing their packages would start services on
 # the machine of whoever runs our tests.

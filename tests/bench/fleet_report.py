@@ -8,6 +8,15 @@ def per(amount, divisor):
     return amount / divisor if amount is not None and divisor else None
 
 
+def recovered(name, since, events):
+    """How long after `since` that was reached for good; None if nobody was lost, or it never was."""
+    lost = [e["t"] for e in events if e["event"] == "some_lost"]
+    if since is None or not lost:
+        return None
+    reached = [e["t"] for e in events if e["event"] == name and e["t"] > lost[-1]]
+    return max(0.0, reached[-1] - since) if reached else None
+
+
 class Report:
     def __init__(self, options):
         self.options = options
@@ -33,7 +42,7 @@ class Report:
         }
         self.resident_before = before.resident_bytes
 
-    def phase(self, name, began, before, after, mark, events):
+    def phase(self, name, began, could_recover, before, after, mark, events):
         seconds = mark["t"] - began
         rows = mark["rows_acknowledged"]
         samples = rows * self.options.series
@@ -51,19 +60,10 @@ class Report:
             "cpu_s_per_million_samples": per(cpu_s, samples / 1e6),
             "resident_growth_bytes": growth,
             "kib_per_connection": per(growth, 1024 * self.options.agents),
-            "all_welcomed_after_s": self.recovered("all_welcomed", began, events),
-            "up_to_date_after_s": self.recovered("up_to_date", began, events),
+            "all_welcomed_after_s": recovered("all_welcomed", could_recover, events),
+            "up_to_date_after_s": recovered("up_to_date", could_recover, events),
             **{key: value for key, value in mark.items() if key not in ("event", "t", "name")},
         })
-
-    @staticmethod
-    def recovered(name, began, events):
-        """When that was reached for good in the phase; None if it was not, or never lost."""
-        lost = [e["t"] for e in events if e["event"] == "some_lost"]
-        if not lost:
-            return None
-        reached = [e["t"] for e in events if e["event"] == name and e["t"] > lost[-1]]
-        return reached[-1] - began if reached else None
 
     def drained(self, complete):
         if not complete:
@@ -77,6 +77,13 @@ class Report:
         if event["wrong"]:
             self.problems.append(f"{event['wrong']} agents were answered wrongly: "
                                  f"{event['first_wrong']}")
+
+    def stored(self, found):
+        """What fleet_stored.look_up() found."""
+        self.whole["stored"] = found
+        for agent in found["wrong"]:
+            self.problems.append(f"agent {agent['agent']} sent {agent['sent']} rows and the store "
+                                 f"has {agent['stored']}")
 
     def end(self, target):
         self.whole["collector_peak_bytes"] = target.peak()
@@ -138,6 +145,8 @@ class Report:
         if "agents_right" in self.whole:
             parts.append(f"{self.whole['agents_right']} of {self.options.agents} agents: durable = "
                          "sent")
+        if self.whole.get("stored", {}).get("right"):
+            parts.append(f"{self.whole['stored']['right']} looked up: rows stored = rows sent")
         for key, title in (("collector_peak_bytes", "peak"), ("disk_bytes", "disk")):
             if self.whole.get(key) is not None:
                 parts.append(f"{title} {self.whole[key] / 2**20:.0f} MiB")

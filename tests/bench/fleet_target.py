@@ -55,9 +55,6 @@ class OwnCollector(servers.Collector):
         self.peak_bytes = max(self.peak_bytes, self.peak_resident_bytes())
         self.cpu_of_dead_s += super().stop()
 
-    def start_again(self):
-        self.start()
-
     def peak(self):
         return max(self.peak_bytes, self.peak_resident_bytes())
 

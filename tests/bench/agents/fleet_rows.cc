@@ -14,6 +14,8 @@ constexpr double kLateS = 1;
 constexpr double kLookEveryS = 0.02;
 // More would only fill a buffer: the socket does not take it.
 constexpr size_t kMaxOutBytes = 64 << 10;
+// How many agents' messages "verified" names, for them to be looked up in the store.
+constexpr size_t kAgentsTold = 10;
 
 }  // namespace
 
@@ -189,8 +191,14 @@ void Fleet::CheckDurable(Agent* agent, uint64_t durable) {
                                 " messages, of which ", durable, " are durable");
   }
   if (verified_ < agents_.size()) return;
-  emit_("verified", absl::StrFormat("\"right\": %d, \"wrong\": %d, \"first_wrong\": %s",
-                                    verified_ - wrong_, wrong_, JsonText(first_wrong_)));
+  std::string sent;
+  const size_t stride = std::max<size_t>(1, agents_.size() / kAgentsTold);
+  for (size_t i = 0; i < agents_.size(); i += stride) {
+    absl::StrAppend(&sent, sent.empty() ? "" : ", ", "[", i, ", ", agents_[i].ever_sent, "]");
+  }
+  emit_("verified",
+        absl::StrFormat("\"right\": %d, \"wrong\": %d, \"first_wrong\": %s, \"sent\": [%s]",
+                        verified_ - wrong_, wrong_, JsonText(first_wrong_), sent));
 }
 
 FleetState Fleet::Count() const {

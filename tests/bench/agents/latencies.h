@@ -25,7 +25,8 @@ class Latencies {
   double Quantile(double q) const {
     uint64_t left = static_cast<uint64_t>(q * static_cast<double>(count_));
     for (size_t bucket = 0; bucket < kBuckets; ++bucket) {
-      if (buckets_[bucket] > left) return std::min(max_, kMin * std::exp(kStep * (bucket + 1)));
+      if (buckets_[bucket] > left)
+        return std::min(max_, kMin * std::exp(kStep * static_cast<double>(bucket + 1)));
       left -= buckets_[bucket];
     }
     return max_;
