@@ -9,7 +9,7 @@ def per(amount, divisor):
 
 
 def recovered(name, since, events):
-    """How long after `since` that was reached for good; None if nobody was lost, or it never was."""
+    """How long after `since` that was reached for good; None if it never was, or none was lost."""
     lost = [e["t"] for e in events if e["event"] == "some_lost"]
     if since is None or not lost:
         return None
@@ -137,8 +137,8 @@ class Report:
             f"{options.rows} a message")
         memory = connections["kib_per_connection"]
         cost = "" if memory is None else f", {memory:.1f} KiB resident each before the first row"
-        return (f"{options.agents} agents, {what}. All welcomed {connections['welcomed_after_s']:.2f}"
-                f" s after the first connection{cost}.")
+        return (f"{options.agents} agents, {what}. All welcomed "
+                f"{connections['welcomed_after_s']:.2f} s after the first connection{cost}.")
 
     def foot(self):
         parts = []

@@ -6,7 +6,7 @@ import re
 # Name -> (takes a share of the agents, takes a duration, what it does).
 ACTIONS = {
     "cut": (True, False, "close the connections of this share of the agents; they come back"),
-    "abandon": (True, False, "leave them open and dead, as a host that vanished, and open new ones"),
+    "abandon": (True, False, "leave them open and dead, as of a host that vanished; open others"),
     "pause": (True, True, "stop reading for so long"),
     "silence": (True, True, "stop sending for so long; what is due is sent afterwards"),
     "trickle": (True, True, "send 16 bytes every 50 ms for so long"),

@@ -1,6 +1,7 @@
 """The collector under tests/bench/fleet: one that is started for it, or one that runs already."""
 
 import os
+import socket
 import time
 import urllib.request
 
@@ -73,8 +74,14 @@ class RunningCollector:
         self.http = options.http
 
     def start(self):
+        """Fails now rather than after the load."""
+        host, _, port = self.address.rpartition(":")
+        try:
+            socket.create_connection((host.strip("[]"), int(port)), timeout=10).close()
+        except (OSError, ValueError) as error:
+            raise RuntimeError(f"--address {self.address}: no collector there: {error}") from error
         if self.http:
-            self.usage()  # Fails now rather than after the load.
+            self.usage()
 
     def usage(self):
         if not self.http:
