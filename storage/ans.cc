@@ -15,76 +15,74 @@ constexpr size_t kMaxStates = size_t{1} << kMaxTableBits;
 // Columns shorter than this have a single state: each costs a table's bits.
 constexpr size_t kManyTokens = 256;
 
-unsigned Log2(uint64_t value) { return static_cast<unsigned>(std::bit_width(value)) - 1; }
+// Of a number that is not 0.
+unsigned Log2(uint32_t value) { return 31U ^ static_cast<unsigned>(__builtin_clz(value)); }
 
-// The token of every state. A step that is odd, and so prime to the size, spreads each token's
-// states over the table.
-void SpreadTokens(const TokenTable& table, std::span<uint8_t> token_of) {
-  const size_t size = size_t{1} << table.bits;
-  const size_t step = size / 2 + size / 8 + 3;
-  // First in a row, eight at once: most tokens have no more, so that no branch is to be guessed.
-  std::array<uint8_t, kMaxStates + 8> row;
-  size_t end = 0;
-  for (size_t token = table.first; token <= table.last; ++token) {
-    const uint64_t eight = token * 0x0101010101010101;
-    for (size_t i = 0; i < table.counts[token]; i += 8) {
-      std::memcpy(row.data() + end + i, &eight, sizeof(eight));
-    }
-    end += table.counts[token];
+// A step that is odd, and so prime to the size, spreads each token's states over the table.
+constexpr uint32_t Step(uint32_t size) { return size / 2 + size / 8 + 3; }
+
+// The inverse of a step modulo a size. Each turn doubles the bits that are right, three at first.
+constexpr uint32_t Inverse(uint32_t step, uint32_t size) {
+  uint32_t inverse = step;
+  for (int bits = 3; bits < static_cast<int>(kMaxTableBits); bits *= 2) {
+    inverse *= 2 - step * inverse;
   }
-  size_t at = 0;
-  for (size_t i = 0; i < size; ++i) {
-    token_of[at] = row[i];
-    at = (at + step) & (size - 1);
-  }
+  return inverse & (size - 1);
 }
 
-// What a decoder does in each state.
-class DecodeTable {
+// The tokens in a row, as often as each is expected: number i is that of state i * Step().
+class TokenRow {
  public:
-  explicit DecodeTable(const TokenTable& table) {
-    std::array<uint8_t, kMaxStates> token_of;
-    SpreadTokens(table, token_of);
-    std::array<uint16_t, kTokens> next;
+  explicit TokenRow(const TokenTable& table) {
+    // Eight at once: most tokens have no more, so that no branch is to be guessed.
+    size_t end = 0;
     for (size_t token = table.first; token <= table.last; ++token) {
-      next[token] = static_cast<uint16_t>(table.counts[token]);
-    }
-    const uint32_t size = uint32_t{1} << table.bits;
-    for (size_t state = 0; state < size; ++state) {
-      const uint8_t token = token_of[state];
-      const uint32_t x = next[token]++;
-      const uint32_t bits = table.bits - Log2(x);
-      entries_[state] = {static_cast<uint16_t>((x << bits) - size), token,
-                         static_cast<uint8_t>(bits)};
+      const uint64_t eight = token * 0x0101010101010101;
+      for (size_t i = 0; i < table.counts[token]; i += 8) {
+        std::memcpy(row_.data() + end + i, &eight, sizeof(eight));
+      }
+      end += table.counts[token];
     }
   }
-
-  // Leaves state *x, taking bits off *waiting and adding their number to *taken.
-  uint8_t Step(uint64_t* x, uint64_t* waiting, uint64_t* taken) const {
-    const Entry& entry = entries_[*x];
-    const uint64_t bits = entry.bits;
-    *x = entry.base + (*waiting & FewBits(bits));
-    *waiting >>= bits;
-    *taken += bits;
-    return entry.token;
-  }
+  uint8_t operator[](size_t i) const { return row_[i]; }
 
  private:
-  struct Entry {
-    uint16_t base;
-    uint8_t token;
-    uint8_t bits;
-  };
-  std::array<Entry, kMaxStates> entries_;
+  std::array<uint8_t, kMaxStates + 8> row_;
+};
+
+// What a decoder does in each state: the parts lie apart, so that one index finds them all.
+struct DecodeTable {
+  explicit DecodeTable(const TokenTable& table) {
+    const TokenRow row(table);
+    std::array<uint32_t, kTokens> next;
+    for (size_t token = table.first; token <= table.last; ++token) {
+      next[token] = table.counts[token];
+    }
+    const uint32_t size = uint32_t{1} << table.bits;
+    const uint32_t inverse = Inverse(Step(size), size);
+    uint32_t at = 0;
+    for (uint32_t state = 0; state < size; ++state) {
+      const uint8_t token = row[at];
+      at = (at + inverse) & (size - 1);
+      const uint32_t x = next[token]++;
+      const uint32_t count = table.bits - Log2(x);
+      tokens[state] = token;
+      bits[state] = static_cast<uint8_t>(count);
+      bases[state] = static_cast<uint16_t>((x << count) - size);
+    }
+  }
+
+  std::array<uint8_t, kMaxStates> tokens;
+  std::array<uint8_t, kMaxStates> bits;
+  std::array<uint16_t, kMaxStates> bases;
 };
 
 // Where the encoder goes from a state: see EncodeToken().
 struct EncodeTable {
   explicit EncodeTable(const TokenTable& table) {
-    std::array<uint8_t, kMaxStates> token_of;
-    SpreadTokens(table, token_of);
+    const TokenRow row(table);
     const auto size = uint32_t{1} << table.bits;
-    TokenCounts next = {};
+    TokenCounts next;
     uint32_t before = 0;
     for (size_t token = table.first; token <= table.last; ++token) {
       const uint32_t count = table.counts[token];
@@ -96,8 +94,11 @@ struct EncodeTable {
       next[token] = before;
       before += count;
     }
+    const uint32_t inverse = Inverse(Step(size), size);
+    uint32_t at = 0;
     for (uint32_t state = 0; state < size; ++state) {
-      states[next[token_of[state]]++] = static_cast<uint16_t>(size + state);
+      states[next[row[at]]++] = static_cast<uint16_t>(size + state);
+      at = (at + inverse) & (size - 1);
     }
   }
 
@@ -108,28 +109,32 @@ struct EncodeTable {
 
 }  // namespace
 
-TokenTable TokenTable::Of(const TokenCounts& occurrences) {
-  const uint64_t total = std::accumulate(occurrences.begin(), occurrences.end(), uint64_t{0});
-  const auto used = static_cast<uint64_t>(
-      std::count_if(occurrences.begin(), occurrences.end(), [](uint32_t n) { return n > 0; }));
+TokenTable TokenTable::Of(const Occurrences& occurrences) {
+  const auto occurs = std::span(occurrences.counts).first(occurrences.end);
   TokenTable table;
+  const uint64_t total = occurrences.total;
+  uint64_t used = 0;
+  for (const uint32_t n : occurs) used += n > 0 ? 1 : 0;
   const auto enough = static_cast<unsigned>(std::bit_width(used));
   const auto fine = static_cast<unsigned>(std::bit_width(total - 1));
   table.bits = std::clamp(std::max(enough, fine > 2 ? fine - 3 : 0), kMinTableBits, kMaxTableBits);
-  while (occurrences[table.first] == 0) ++table.first;
-  table.last = kTokens - 1;
-  while (occurrences[table.last] == 0) --table.last;
-  const uint64_t size = uint64_t{1} << table.bits;
-  int64_t left = static_cast<int64_t>(size);
-  for (size_t token = 0; token < kTokens; ++token) {
-    if (occurrences[token] == 0) continue;
-    const uint64_t count = std::max<uint64_t>(1, (occurrences[token] * size + total / 2) / total);
-    table.counts[token] = static_cast<uint32_t>(count);
-    left -= static_cast<int64_t>(count);
+  while (occurs[table.first] == 0) ++table.first;
+  table.last = occurs.size() - 1;
+  while (occurs[table.last] == 0) --table.last;
+  const uint32_t size = uint32_t{1} << table.bits;
+  const double scale = static_cast<double>(size) / static_cast<double>(total);
+  int64_t left = size;
+  for (size_t token = table.first; token <= table.last; ++token) {
+    const auto rounded = static_cast<uint32_t>(static_cast<double>(occurs[token]) * scale + 0.5);
+    // At least one of a token that occurs.
+    const uint32_t count = std::max(rounded, std::min(occurs[token], uint32_t{1}));
+    table.counts[token] = count;
+    left -= count;
   }
   // What rounding gave or took, the most frequent tokens bear.
+  const auto counts = std::span(table.counts).subspan(table.first, table.last - table.first + 1);
   while (left != 0) {
-    const auto largest = std::max_element(table.counts.begin(), table.counts.end());
+    const auto largest = std::max_element(counts.begin(), counts.end());
     const int64_t change =
         left > 0 ? left : std::max(left, -static_cast<int64_t>(*largest / 4 + 1));
     *largest = static_cast<uint32_t>(static_cast<int64_t>(*largest) + change);
@@ -155,30 +160,52 @@ void TokenTable::Write(BitWriter* out) const {
   }
 }
 
+namespace {
+
+// False if the counts are none, or not ok.
+TACHO_ALWAYS_INLINE bool ReadCounts(TokenTable* table, BitReader* from) {
+  BitReader in = *from;
+  uint32_t total = 0;
+  uint64_t width = 0;
+  for (size_t token = table->first; token <= table->last;) {
+    // Of what is looked at once, as many as surely are in it: a number of one bits, then a number,
+    // come to kMaxCountBits at most.
+    constexpr uint64_t kMaxCountBits = 2 * (kMaxTableBits + 1) + 1 + kMaxTableBits;
+    uint64_t waiting = in.Peek();
+    uint64_t taken = 0;
+    for (; token <= table->last && taken <= kMaxBitsAtOnce - kMaxCountBits; ++token) {
+      const auto change = static_cast<uint64_t>(std::countr_zero(~waiting | uint64_t{1} << 32));
+      width += static_cast<uint64_t>(UnZigZag(change));
+      if (width > kMaxTableBits + 1) return false;
+      // A width of 0 is a count of 0, without asking for it.
+      const uint64_t below = width - (width > 0 ? 1 : 0);
+      waiting >>= change + 1;
+      const uint64_t count = (uint64_t{1} << width >> 1) | (waiting & FewBits(below));
+      waiting >>= below;
+      taken += change + 1 + below;
+      table->counts[token] = static_cast<uint32_t>(count);
+      total += table->counts[token];
+    }
+    in.Skip(taken);
+    if (!in.ok()) return false;
+  }
+  *from = in;
+  // At most 128 counts of 11 bits: no sum wraps around.
+  return total == uint32_t{1} << table->bits;
+}
+
+TACHO_TARGET_BMI2 bool ReadCountsBmi2(TokenTable* table, BitReader* from) {
+  return ReadCounts(table, from);
+}
+
+}  // namespace
+
 bool TokenTable::Read(BitReader* in) {
-  counts = {};
   bits = static_cast<unsigned>(in->Read(4));
   first = in->Read(7);
   last = in->Read(7);
   if (!in->ok() || bits < kMinTableBits || bits > kMaxTableBits) return false;
-  uint32_t left = uint32_t{1} << bits;
-  int64_t width = 0;
-  for (size_t token = first; token <= last; ++token) {
-    // The lengths of both numbers come to 34 bits at most if the width is right.
-    uint64_t waiting = in->Peek();
-    const auto change = static_cast<unsigned>(std::countr_one(waiting & LowBits(32)));
-    waiting >>= change + 1;
-    in->Skip(change + 1);
-    width += UnZigZag(change);
-    if (!in->ok() || width < 0 || width > kMaxTableBits + 1) return false;
-    if (width == 0) continue;
-    const auto below = static_cast<unsigned>(width - 1);
-    counts[token] = static_cast<uint32_t>(waiting & FewBits(below)) | uint32_t{1} << below;
-    in->Skip(below);
-    if (!in->ok() || counts[token] > left) return false;
-    left -= counts[token];
-  }
-  return left == 0;
+  return HasBmi2() ? ReadCountsBmi2(this, in) : ReadCounts(this, in);
 }
 
 namespace {
@@ -267,80 +294,93 @@ void WriteTokens(std::span<const uint8_t> tokens, const TokenTable& table, BitWr
 
 namespace {
 
-TACHO_ALWAYS_INLINE bool ReadTokensInto(unsigned table_bits, const DecodeTable& decode,
-                                        BitReader* from, std::span<uint8_t> tokens) {
-  // A copy, which the compiler knows that no write to a token changes.
+// Leaves state *x, taking bits off *waiting; returns how many.
+TACHO_ALWAYS_INLINE uint64_t ReadToken(const DecodeTable& decode, uint64_t* x, uint64_t* waiting,
+                                       uint8_t* token) {
+  const uint64_t bits = decode.bits[*x];
+  *token = decode.tokens[*x];
+  *x = decode.bases[*x] + (*waiting & FewBits(bits));
+  *waiting >>= bits;
+  return bits;
+}
+
+// Of machines *a to *d, all of them one or all different, as long as there are four tokens.
+TACHO_ALWAYS_INLINE bool ReadTurns(const DecodeTable& decode, unsigned table_bits,
+                                   std::array<uint64_t, 4>* machines, bool many, BitReader* from,
+                                   std::span<uint8_t> tokens) {
+  // Copies, which the compiler knows that no write to a token changes.
   BitReader in = *from;
-  const size_t states = tokens.size() < kManyTokens ? 1 : 4;
-  uint64_t a = in.Read(table_bits);
-  uint64_t b = states == 4 ? in.Read(table_bits) : 0;
-  uint64_t c = states == 4 ? in.Read(table_bits) : 0;
-  uint64_t d = states == 4 ? in.Read(table_bits) : 0;
-  size_t i = 0;
-  // Each machine in turn, `rounds` times, by bits that are looked at once.
-  const auto turns = [&](size_t rounds) TACHO_ALWAYS_INLINE_LAMBDA {
-    uint64_t waiting = in.Peek();
-    uint64_t taken = 0;
-    for (const size_t end = i + 4 * rounds; i < end; i += 4) {
-      tokens[i] = decode.Step(&a, &waiting, &taken);
-      tokens[i + 1] = decode.Step(&b, &waiting, &taken);
-      tokens[i + 2] = decode.Step(&c, &waiting, &taken);
-      tokens[i + 3] = decode.Step(&d, &waiting, &taken);
-    }
-    in.Skip(taken);
-    return in.ok();
+  uint64_t a = (*machines)[0];
+  uint64_t b = (*machines)[1];
+  uint64_t c = (*machines)[2];
+  uint64_t d = (*machines)[3];
+  uint8_t* to = tokens.data();
+  uint8_t* const end = to + tokens.size() / 4 * 4;
+  const auto turn = [&](uint64_t waiting) TACHO_ALWAYS_INLINE_LAMBDA {
+    uint64_t taken = ReadToken(decode, &a, &waiting, to);
+    taken += ReadToken(decode, many ? &b : &a, &waiting, to + 1);
+    taken += ReadToken(decode, many ? &c : &a, &waiting, to + 2);
+    taken += ReadToken(decode, many ? &d : &a, &waiting, to + 3);
+    to += 4;
+    return taken;
   };
-  if (states == 4) {
-    if (8 * table_bits <= kMaxBitsAtOnce) {
-      while (i + 8 <= tokens.size()) {
-        if (!turns(2)) return false;
-      }
-    }
-    while (i + 4 <= tokens.size()) {
-      if (!turns(1)) return false;
-    }
-  }
-  if (states == 1) {
-    constexpr size_t kAtOnce = kMaxBitsAtOnce / kMaxTableBits;
-    for (; i + kAtOnce <= tokens.size(); i += kAtOnce) {
-      uint64_t waiting = in.Peek();
-      uint64_t taken = 0;
-      for (size_t k = i; k < i + kAtOnce; ++k) {
-        tokens[k] = decode.Step(&a, &waiting, &taken);
-      }
+  if (8 * table_bits <= kMaxBitsAtOnce) {
+    // The bits of a turn are loaded at the beginning of the one before, for which they do as well:
+    // so no turn waits for its bits.
+    uint64_t word = in.Peek();
+    uint64_t used = 0;
+    while (to != end) {
+      const uint64_t next_word = in.Word();
+      const uint64_t next_used = in.BitOfWord();
+      const uint64_t taken = turn(word >> used);
       in.Skip(taken);
+      if (!in.ok()) return false;
+      word = next_word;
+      used = next_used + taken;
+    }
+  } else {
+    while (to != end) {
+      in.Skip(turn(in.Peek()));
       if (!in.ok()) return false;
     }
   }
-  // What is left over: at most three tokens of four machines, a few of one.
-  for (; i < tokens.size(); ++i) {
-    uint64_t waiting = in.Peek();
-    uint64_t taken = 0;
-    tokens[i] = decode.Step(&a, &waiting, &taken);
-    in.Skip(taken);
-    if (!in.ok()) return false;
-    if (states == 4) {
-      std::swap(a, b);
-      std::swap(b, c);
-    }
-  }
   *from = in;
-  return (a | b | c | d) == 0;
+  *machines = {a, b, c, d};
+  return true;
 }
 
 // The table is given, not made here: as far as the compiler knows, writing tokens may change it, so
 // each is written at once. It would put eight together, in twice the time.
-TACHO_TARGET_BMI2 bool ReadTokensBmi2(unsigned table_bits, const DecodeTable& decode,
-                                      BitReader* from, std::span<uint8_t> tokens) {
-  return ReadTokensInto(table_bits, decode, from, tokens);
+TACHO_ALWAYS_INLINE bool ReadTokensInto(const DecodeTable& decode, unsigned table_bits,
+                                        BitReader* in, std::span<uint8_t> tokens) {
+  const bool many = tokens.size() >= kManyTokens;
+  std::array<uint64_t, 4> machines = {};
+  for (size_t i = 0; i < (many ? machines.size() : 1); ++i) machines[i] = in->Read(table_bits);
+  if (!(many ? ReadTurns(decode, table_bits, &machines, true, in, tokens)
+             : ReadTurns(decode, table_bits, &machines, false, in, tokens))) {
+    return false;
+  }
+  // At most three tokens are left over.
+  const size_t left = tokens.size() % 4;
+  for (size_t i = 0; i < left; ++i) {
+    uint64_t waiting = in->Peek();
+    in->Skip(
+        ReadToken(decode, &machines[many ? i : 0], &waiting, &tokens[tokens.size() - left + i]));
+  }
+  return in->ok() && (machines[0] | machines[1] | machines[2] | machines[3]) == 0;
+}
+
+TACHO_TARGET_BMI2 bool ReadTokensBmi2(const DecodeTable& decode, unsigned table_bits, BitReader* in,
+                                      std::span<uint8_t> tokens) {
+  return ReadTokensInto(decode, table_bits, in, tokens);
 }
 
 }  // namespace
 
 bool ReadTokens(const TokenTable& table, BitReader* from, std::span<uint8_t> tokens) {
   const DecodeTable decode(table);
-  return HasBmi2() ? ReadTokensBmi2(table.bits, decode, from, tokens)
-                   : ReadTokensInto(table.bits, decode, from, tokens);
+  return HasBmi2() ? ReadTokensBmi2(decode, table.bits, from, tokens)
+                   : ReadTokensInto(decode, table.bits, from, tokens);
 }
 
 }  // namespace tacho::storage

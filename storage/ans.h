@@ -21,17 +21,25 @@ constexpr unsigned kMaxTableBits = 10;
 
 using TokenCounts = std::array<uint32_t, kTokens>;
 
+// How often tokens occur: those from `end` on do not, and what `counts` holds of them means
+// nothing.
+struct Occurrences {
+  size_t total = 0;
+  size_t end = 0;
+  TokenCounts counts;
+};
+
 // How often each token is expected: counts that add up to 2^bits.
 struct TokenTable {
   unsigned bits = 0;
-  TokenCounts counts = {};
-  // All others have no count.
+  // The tokens that may have a count; what `counts` holds of others means nothing.
   size_t first = 0;
   size_t last = 0;
+  TokenCounts counts;
 
   // For tokens that occur this often in all; at least one must. Every token that occurs gets a
   // count.
-  static TokenTable Of(const TokenCounts& occurrences);
+  static TokenTable Of(const Occurrences& occurrences);
   void Write(BitWriter* out) const;
   // False if there is no such table.
   bool Read(BitReader* in);

@@ -80,11 +80,14 @@ class BitReader {
 
   bool ok() const { return at_ <= end_; }
   // The next kMaxBitsAtOnce bits, and what follows them.
-  uint64_t Peek() const {
+  uint64_t Peek() const { return Word() >> BitOfWord(); }
+  // Eight bytes, of which the next bit is number BitOfWord().
+  uint64_t Word() const {
     uint64_t word = 0;
     std::memcpy(&word, data_ + at_ / 8, sizeof(word));
-    return word >> (at_ % 8);
+    return word;
   }
+  unsigned BitOfWord() const { return static_cast<unsigned>(at_ % 8); }
   void Skip(size_t count) { at_ += count; }
   uint64_t Read(unsigned count) {
     const uint64_t value = Peek() & FewBits(count);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <vector>
 
 #include "storage/scratch.h"
 
@@ -11,40 +10,18 @@ namespace {
 
 constexpr unsigned kShiftBits = 6;
 
-// log2 to about a hundredth: costs are compared, not counted.
-constexpr double QuickLog2(double value) {
-  const auto bits = std::bit_cast<uint64_t>(value);
-  const auto exponent = static_cast<double>(static_cast<int>(bits >> 52) - 1023);
-  const double mantissa =
-      std::bit_cast<double>((bits & LowBits(52)) | std::bit_cast<uint64_t>(1.0)) - 1;
-  return exponent + mantissa * (1.3465 - 0.3465 * mantissa);
-}
-
-// Information is counted in so many parts of a bit.
-constexpr int64_t kParts = 256;
-
-// count * log2(count).
-constexpr int64_t Product(uint32_t count) {
-  return count < 2 ? 0 : static_cast<int64_t>(count * kParts * QuickLog2(count));
-}
-constexpr auto kProducts = [] {
-  std::array<int32_t, 256> products = {};
-  for (uint32_t i = 0; i < products.size(); ++i) products[i] = static_cast<int32_t>(Product(i));
-  return products;
-}();
-int64_t Information(uint32_t count) {
-  return count < kProducts.size() ? kProducts[count] : Product(count);
-}
-
-unsigned Width(unsigned token, unsigned shift) { return token < 2 ? shift : token / 2 - 1 + shift; }
-
+// Of a bucket that nothing is in, as it is too wide for that, any number.
 uint64_t Begin(unsigned token, unsigned shift) {
-  return token < 2 ? uint64_t{token} << shift : uint64_t{2 + token % 2} << Width(token, shift);
+  const uint64_t first = token < 2 ? token : 2 + token % 2;
+  return first << (BucketWidth(token, shift) & 63);
 }
 
 bool AllFit(const TokenTable& table, unsigned shift) {
-  for (unsigned token = 2; token <= table.last; ++token) {
-    if (table.counts[token] > 0 && Width(token, shift) > 62) return false;
+  // The highest token has the widest bucket.
+  if (BucketWidth(static_cast<unsigned>(table.last), shift) <= 62) return true;
+  for (auto token = static_cast<unsigned>(std::max<size_t>(2, table.first)); token <= table.last;
+       ++token) {
+    if (table.counts[token] > 0 && BucketWidth(token, shift) > 62) return false;
   }
   return true;
 }
@@ -60,13 +37,13 @@ uint8_t Shifted(unsigned token, unsigned shift) {
 
 // Where the buckets of a column are. What of them is not written is not read.
 struct Buckets {
-  // Tokens up to `last` occur.
-  Buckets(size_t last, unsigned shift) {
-    for (unsigned token = 0; token <= last; ++token) {
-      begins[token] = Begin(token, shift);
-      widths[token] = static_cast<uint8_t>(Width(token, shift));
+  // Of the tokens of a table.
+  Buckets(const TokenTable& table, unsigned shift) {
+    for (size_t token = table.first; token <= table.last; ++token) {
+      begins[token] = Begin(static_cast<unsigned>(token), shift);
+      widths[token] = static_cast<uint8_t>(BucketWidth(static_cast<unsigned>(token), shift));
     }
-    widest = widths[last];
+    widest = widths[table.last];
   }
 
   std::array<uint64_t, kTokens> begins;
@@ -175,125 +152,97 @@ bool ReadAllOffsets(std::span<const uint8_t> tokens, const Buckets& buckets, Bit
                    : ReadNarrowOffsets(tokens, buckets, from, out);
 }
 
-template <bool kWide>
-bool Unpack(unsigned width, BitReader* from, std::span<uint64_t> numbers) {
+// Reads numbers of so many bits, of which kAtOnce come to kMaxBitsAtOnce at most.
+template <size_t kAtOnce>
+TACHO_ALWAYS_INLINE bool Unpack(unsigned width, BitReader* from, std::span<uint64_t> numbers) {
   BitReader in = *from;
-  for (size_t begin = 0; begin < numbers.size(); begin += 8) {
-    for (uint64_t& number : numbers.subspan(begin, std::min<size_t>(8, numbers.size() - begin))) {
-      number = kWide ? in.ReadWide(width) : in.Read(width);
+  size_t i = 0;
+  for (; i + kAtOnce <= numbers.size(); i += kAtOnce) {
+    uint64_t waiting = in.Peek();
+    for (size_t k = i; k < i + kAtOnce; ++k) {
+      numbers[k] = waiting & FewBits(width);
+      waiting >>= width;
     }
+    in.Skip(kAtOnce * width);
+    if (!in.ok()) return false;
+  }
+  for (; i < numbers.size(); ++i) {
+    numbers[i] = in.ReadWide(width);
     if (!in.ok()) return false;
   }
   *from = in;
   return true;
 }
 
+TACHO_ALWAYS_INLINE bool UnpackNarrow(unsigned width, BitReader* from,
+                                      std::span<uint64_t> numbers) {
+  if (8 * width <= kMaxBitsAtOnce) return Unpack<8>(width, from, numbers);
+  if (4 * width <= kMaxBitsAtOnce) return Unpack<4>(width, from, numbers);
+  return Unpack<1>(width, from, numbers);
+}
+
+TACHO_TARGET_BMI2 bool UnpackBmi2(unsigned width, BitReader* from, std::span<uint64_t> numbers) {
+  return UnpackNarrow(width, from, numbers);
+}
+
+bool UnpackAll(unsigned width, BitReader* from, std::span<uint64_t> numbers) {
+  // None at once: the loop for those that are left over reads them all.
+  if (width > kMaxBitsAtOnce) return Unpack<SIZE_MAX>(width, from, numbers);
+  return HasBmi2() ? UnpackBmi2(width, from, numbers) : UnpackNarrow(width, from, numbers);
+}
+
+// The tokens, and how often each occurs among numbers in even places and in odd ones.
 TACHO_ALWAYS_INLINE void MakeTokensInto(std::span<const uint64_t> numbers, uint8_t* tokens,
-                                        TokenCounts* even, TokenCounts* odd) {
+                                        uint32_t* even, uint32_t* odd) {
   size_t i = 0;
   for (; i + 1 < numbers.size(); i += 2) {
     const unsigned first = BucketToken(numbers[i]);
     const unsigned second = BucketToken(numbers[i + 1]);
     tokens[i] = static_cast<uint8_t>(first);
     tokens[i + 1] = static_cast<uint8_t>(second);
-    ++(*even)[first];
-    ++(*odd)[second];
+    ++even[first];
+    ++odd[second];
   }
   if (i < numbers.size()) {
     tokens[i] = static_cast<uint8_t>(BucketToken(numbers[i]));
-    ++(*even)[tokens[i]];
+    ++even[tokens[i]];
   }
 }
 
 TACHO_TARGET_BMI2 void MakeTokensBmi2(std::span<const uint64_t> numbers, uint8_t* tokens,
-                                      TokenCounts* even, TokenCounts* odd) {
+                                      uint32_t* even, uint32_t* odd) {
   MakeTokensInto(numbers, tokens, even, odd);
 }
 
 }  // namespace
 
-TokenCounts MakeTokens(std::span<const uint64_t> numbers, uint8_t* tokens) {
+Occurrences MakeTokens(std::span<const uint64_t> numbers, uint8_t* tokens) {
+  uint64_t any = 0;
+  for (const uint64_t number : numbers) any |= number;
+  Occurrences occurrences;
+  // The largest number has as many bits as all of them together.
+  occurrences.end = (BucketToken(any) | 1) + 1;
+  occurrences.total = numbers.size();
   // Two tables, so that equal neighbours do not wait for each other; of few numbers the second is
   // not worth its zeros.
   constexpr size_t kFew = 128;
-  TokenCounts counts = {};
-  const auto make = [&](TokenCounts* odd) {
-    if (HasBmi2()) {
-      MakeTokensBmi2(numbers, tokens, &counts, odd);
-    } else {
-      MakeTokensInto(numbers, tokens, &counts, odd);
-    }
-  };
-  if (numbers.size() < kFew) {
-    make(&counts);
-    return counts;
+  TokenCounts second;
+  uint32_t* const even = occurrences.counts.data();
+  uint32_t* const odd = numbers.size() < kFew ? even : second.data();
+  std::fill_n(even, occurrences.end, 0);
+  if (odd != even) std::fill_n(odd, occurrences.end, 0);
+  if (HasBmi2()) {
+    MakeTokensBmi2(numbers, tokens, even, odd);
+  } else {
+    MakeTokensInto(numbers, tokens, even, odd);
   }
-  TokenCounts odd = {};
-  make(&odd);
-  for (size_t token = 0; token < kTokens; ++token) counts[token] += odd[token];
-  return counts;
+  if (odd != even) {
+    for (size_t token = 0; token < occurrences.end; ++token) even[token] += odd[token];
+  }
+  return occurrences;
 }
 
-BucketPlan BucketPlan::Of(const TokenCounts& tokens) {
-  // What a table costs: itself, and each of its counts.
-  constexpr int64_t kTable = 40 * kParts;
-  constexpr int64_t kCount = 11 * kParts / 2;
-  unsigned top = kTokens - 1;
-  while (top > 0 && tokens[top] == 0) --top;
-  uint32_t total = 0;
-  int64_t known = 0;    // total * log2(total) less this is the information in the tokens.
-  int64_t offsets = 0;  // Bits that say where in its bucket each number is.
-  int64_t used = 0;
-  for (unsigned token = 0; token <= top; ++token) {
-    total += tokens[token];
-    known += Information(tokens[token]);
-    offsets += int64_t{tokens[token]} * Width(token, 0);
-    used += tokens[token] > 0 ? 1 : 0;
-  }
-  const int64_t all = Information(total);
-  // All in as many bits as the largest takes, and no tokens.
-  const unsigned most = top < 2 ? top : top / 2 + 1;
-  BucketPlan best = {most, top, true, 0, 0};
-  int64_t best_numbers = int64_t{total} * most * kParts;
-  int64_t best_table = most > 0 ? 8 * kParts : 0;
-  // Tokens below 4 under the shift; all higher ones are as they were.
-  std::array<uint32_t, 4> low = {tokens[0], tokens[1], tokens[2], tokens[3]};
-  for (unsigned shift = 0; shift < most; ++shift) {
-    const int64_t table = kTable + kCount * used;
-    const int64_t numbers = all - known + offsets * kParts;
-    // Wider buckets tell less by tokens: numbers never get cheaper.
-    if (numbers >= best_numbers + best_table) break;
-    if (numbers + table < best_numbers + best_table) {
-      best_numbers = numbers;
-      best_table = table;
-      best.shift = shift;
-      best.packed = false;
-    }
-    const unsigned next = 4 + 2 * shift;
-    const uint32_t above = next < kTokens ? tokens[next] : 0;
-    const uint32_t above_that = next + 1 < kTokens ? tokens[next + 1] : 0;
-    if ((low[0] | low[1] | low[2] | low[3]) != 0) {
-      for (const uint32_t count : low) {
-        known -= Information(count);
-        offsets += count;
-        used -= count > 0 ? 1 : 0;
-      }
-      low[0] += low[1];
-      low[1] = low[2] + low[3];
-      for (const uint32_t count : {low[0], low[1]}) {
-        known += Information(count);
-        used += count > 0 ? 1 : 0;
-      }
-    }
-    low[2] = above;
-    low[3] = above_that;
-  }
-  best.number_bits = static_cast<double>(best_numbers) / kParts;
-  best.table_bits = static_cast<double>(best_table) / kParts;
-  return best;
-}
-
-void WriteBuckets(std::span<const uint64_t> numbers, const TokenCounts& counts,
+void WriteBuckets(std::span<const uint64_t> numbers, const Occurrences& occurrences,
                   const BucketPlan& plan, std::span<uint8_t> tokens, std::string* out) {
   const unsigned shift = plan.shift;
   if (plan.packed) {
@@ -303,19 +252,22 @@ void WriteBuckets(std::span<const uint64_t> numbers, const TokenCounts& counts,
     writer.Finish();
     return;
   }
+  Occurrences shifted = occurrences;
   if (shift > 0) {
-    std::array<uint8_t, kTokens> shifted;
-    for (unsigned token = 0; token < kTokens; ++token) shifted[token] = Shifted(token, shift);
-    for (uint8_t& token : tokens) token = shifted[token];
+    std::array<uint8_t, kTokens> token_of;
+    shifted.end = size_t{Shifted(static_cast<unsigned>(occurrences.end - 1), shift)} + 1;
+    std::fill_n(shifted.counts.data(), shifted.end, 0);
+    for (unsigned token = 0; token < occurrences.end; ++token) {
+      token_of[token] = Shifted(token, shift);
+      shifted.counts[token_of[token]] += occurrences.counts[token];
+    }
+    for (uint8_t& token : tokens) token = token_of[token];
   }
-  TokenCounts shifted = {};
-  for (unsigned token = 0; token < kTokens; ++token)
-    shifted[Shifted(token, shift)] += counts[token];
   const TokenTable table = TokenTable::Of(shifted);
-  const Buckets buckets(table.last, shift);
+  const Buckets buckets(table, shift);
   size_t max_bits = kShiftBits + kMaxTableSize + numbers.size() * kMaxTableBits;
   for (size_t token = table.first; token <= table.last; ++token) {
-    max_bits += size_t{shifted[token]} * buckets.widths[token];
+    max_bits += size_t{shifted.counts[token]} * buckets.widths[token];
   }
   BitWriter writer(max_bits, out);
   writer.Write(shift, kShiftBits);
@@ -330,10 +282,7 @@ bool ReadBuckets(bool packed, ByteReader* in, std::span<uint64_t> numbers) {
     const unsigned width = in->Byte();
     if (!in->ok() || width > 64) return false;
     BitReader bits(in->rest());
-    if (!(width > kMaxBitsAtOnce ? Unpack<true>(width, &bits, numbers)
-                                 : Unpack<false>(width, &bits, numbers))) {
-      return false;
-    }
+    if (!UnpackAll(width, &bits, numbers)) return false;
     in->Bytes(bits.BytesRead());
     return in->ok();
   }
@@ -343,7 +292,7 @@ bool ReadBuckets(bool packed, ByteReader* in, std::span<uint64_t> numbers) {
   if (!table.Read(&bits) || !AllFit(table, shift)) return false;
   Scratch<uint8_t> tokens(numbers.size());
   if (!ReadTokens(table, &bits, tokens.span())) return false;
-  if (!ReadAllOffsets(tokens.span(), Buckets(table.last, shift), &bits, numbers.data())) {
+  if (!ReadAllOffsets(tokens.span(), Buckets(table, shift), &bits, numbers.data())) {
     return false;
   }
   in->Bytes(bits.BytesRead());

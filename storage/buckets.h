@@ -17,27 +17,32 @@
 namespace tacho::storage {
 
 inline unsigned BucketToken(uint64_t number) {
-  const auto e = static_cast<unsigned>(std::bit_width(number | 1)) - 1;
-  return 2 * e + static_cast<unsigned>((2 * number >> e) & 1) + (number == 1 ? 1 : 0);
+  const unsigned below = 62U - static_cast<unsigned>(__builtin_clzll(number | 2));
+  return static_cast<unsigned>(number >> below) + 2 * below;
+}
+
+// Bits of an offset in a token's bucket.
+inline unsigned BucketWidth(unsigned token, unsigned shift) {
+  return token < 2 ? shift : token / 2 - 1 + shift;
 }
 
 // What numbers cost under the best shift for them.
 struct BucketPlan {
   unsigned shift = 0;
-  unsigned top = 0;        // The highest token without a shift.
   bool packed = false;     // All of them are below 2^shift and need no tokens.
   double number_bits = 0;  // All numbers together,
   double table_bits = 0;   // and what is written once.
 
-  // For numbers of which so many have each token without a shift; their total must not be 0.
-  static BucketPlan Of(const TokenCounts& tokens);
+  // For numbers of which so many have each token without a shift, as MakeTokens() counts them;
+  // there must be some.
+  static BucketPlan Of(const Occurrences& tokens);
 };
 
 // The token of each number without a shift, and how many have it.
-TokenCounts MakeTokens(std::span<const uint64_t> numbers, uint8_t* tokens);
+Occurrences MakeTokens(std::span<const uint64_t> numbers, uint8_t* tokens);
 
 // Appends the numbers. Tokens are theirs without a shift, and are changed.
-void WriteBuckets(std::span<const uint64_t> numbers, const TokenCounts& counts,
+void WriteBuckets(std::span<const uint64_t> numbers, const Occurrences& occurrences,
                   const BucketPlan& plan, std::span<uint8_t> tokens, std::string* out);
 // Takes numbers off the front of padded bytes (see bit_stream.h); false if they are damaged.
 bool ReadBuckets(bool packed, ByteReader* in, std::span<uint64_t> numbers);

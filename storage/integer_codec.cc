@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "storage/bit_stream.h"
 #include "storage/buckets.h"
 #include "storage/column_codec.h"
 #include "storage/scratch.h"
@@ -13,6 +14,7 @@ namespace tacho::storage {
 namespace {
 
 constexpr unsigned kMaxOrder = 2;
+constexpr size_t kFewIntegers = 96;
 // Of longer columns a sample decides.
 constexpr size_t kSampleRun = 48;
 constexpr size_t kSampleRuns = 4;
@@ -49,7 +51,7 @@ int64_t Median(int64_t a, int64_t b, int64_t c) {
 // some of them, in which no branch is to be guessed.
 uint64_t Middle(std::span<const uint64_t> integers) {
   std::array<int64_t, 81> some;
-  const size_t looked = integers.size() < 96 ? some.size() / 3 : some.size();
+  const size_t looked = integers.size() < kFewIntegers ? some.size() / 3 : some.size();
   const size_t stride = integers.size() * 65536 / looked;
   size_t at = stride / 2;
   for (size_t i = 0; i < looked; ++i) {
@@ -216,12 +218,12 @@ void AppendIntegers(std::span<const int64_t> integers, const IntegerPlan& plan, 
     for (uint64_t& r : residuals) r -= base;
   }
   Scratch<uint8_t> tokens(residuals.size());
-  const TokenCounts counts = MakeTokens(residuals, tokens.data());
-  const BucketPlan buckets = BucketPlan::Of(counts);
+  const Occurrences occurrences = MakeTokens(residuals, tokens.data());
+  const BucketPlan buckets = BucketPlan::Of(occurrences);
   const unsigned form = buckets.packed ? kPacked : kBuckets;
   (*out)[head] = static_cast<char>(order | (plan.folded ? kFolded : 0U) |
                                    (divisor > 1 ? kHasDivisor : 0U) | form << 4);
-  WriteBuckets(residuals, counts, buckets, tokens.span(), out);
+  WriteBuckets(residuals, occurrences, buckets, tokens.span(), out);
 }
 
 namespace {
@@ -234,32 +236,35 @@ struct Residuals {
   std::array<uint64_t, kMaxOrder> first = {};
 };
 
-// Makes integers of numbers, in place; the first kOrder of them are not read.
-template <unsigned kOrder, bool kFolded>
-void MakeIntegers(const Residuals& residuals, std::span<int64_t> integers) {
-  const uint64_t base = residuals.base;
-  const uint64_t divisor = residuals.divisor;
-  const auto residual = [&](int64_t number) {
+// Makes residuals of numbers, in place.
+template <bool kFolded>
+TACHO_ALWAYS_INLINE void MakeResiduals(uint64_t base, uint64_t divisor,
+                                       std::span<int64_t> numbers) {
+  for (int64_t& number : numbers) {
     const auto n = static_cast<uint64_t>(number);
-    return base + divisor * (kFolded ? static_cast<uint64_t>(UnZigZag(n)) : n);
-  };
-  if constexpr (kOrder == 0) {
-    if (divisor == 1) {
-      // Without the product, several at once.
-      for (int64_t& integer : integers) {
-        const auto n = static_cast<uint64_t>(integer);
-        integer = static_cast<int64_t>(base + (kFolded ? static_cast<uint64_t>(UnZigZag(n)) : n));
-      }
-    } else {
-      for (int64_t& integer : integers) integer = static_cast<int64_t>(residual(integer));
-    }
-    return;
+    number =
+        static_cast<int64_t>(base + divisor * (kFolded ? static_cast<uint64_t>(UnZigZag(n)) : n));
   }
+}
+
+// Makes integers of numbers, in place; the first kOrder of them are not read.
+template <unsigned kOrder>
+void MakeIntegers(const Residuals& residuals, std::span<int64_t> integers) {
+  const auto rest = integers.subspan(kOrder);
+  // Several at once, unless there is a product.
+  if (residuals.divisor == 1) {
+    residuals.folded ? MakeResiduals<true>(residuals.base, 1, rest)
+                     : MakeResiduals<false>(residuals.base, 1, rest);
+  } else {
+    residuals.folded ? MakeResiduals<true>(residuals.base, residuals.divisor, rest)
+                     : MakeResiduals<false>(residuals.base, residuals.divisor, rest);
+  }
+  if constexpr (kOrder == 0) return;
   uint64_t sum = residuals.first[0];
   integers[0] = static_cast<int64_t>(sum);
   if constexpr (kOrder == 1) {
-    for (int64_t& integer : integers.subspan(1)) {
-      sum += residual(integer);
+    for (int64_t& integer : rest) {
+      sum += static_cast<uint64_t>(integer);
       integer = static_cast<int64_t>(sum);
     }
   }
@@ -267,18 +272,12 @@ void MakeIntegers(const Residuals& residuals, std::span<int64_t> integers) {
     uint64_t difference = residuals.first[1];
     sum += difference;
     integers[1] = static_cast<int64_t>(sum);
-    for (int64_t& integer : integers.subspan(2)) {
-      difference += residual(integer);
+    for (int64_t& integer : rest) {
+      difference += static_cast<uint64_t>(integer);
       sum += difference;
       integer = static_cast<int64_t>(sum);
     }
   }
-}
-
-template <unsigned kOrder>
-void MakeIntegers(const Residuals& residuals, std::span<int64_t> integers) {
-  return residuals.folded ? MakeIntegers<kOrder, true>(residuals, integers)
-                          : MakeIntegers<kOrder, false>(residuals, integers);
 }
 
 }  // namespace

@@ -6,6 +6,10 @@
 #include <cmath>
 #include <numeric>
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
 namespace tacho::storage {
 namespace {
 
@@ -40,13 +44,27 @@ int64_t Rounded(double value, double* integer) {
   return static_cast<int64_t>(std::bit_cast<uint64_t>(sum) - std::bit_cast<uint64_t>(kRounder));
 }
 
+// Of a value from 0 to 2^51.
+double Floor(double value) {
+  double integer = 0;
+  Rounded(value, &integer);
+  return integer > value ? integer - 1 : integer;
+}
+
 bool Same(double a, double b) { return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b); }
 
 // How many neighbours value is away from the nearest quotient; nullopt if more than a few.
 std::optional<int64_t> Steps(double value, double divisor, bool floats, int64_t* n) {
   double integer = 0;
-  *n = Rounded(value * divisor, &integer);
-  if (!(std::abs(value * divisor) < static_cast<double>(kMaxQuotient))) return std::nullopt;
+  const double product = value * divisor;
+  *n = Rounded(product, &integer);
+  const double magnitude = std::abs(product);
+  // Further away from the integer than rounding and all steps come to: told without a division.
+  const double tolerance = floats ? 0x1p-22 : 0x1p-46;
+  if (!(magnitude < static_cast<double>(kMaxQuotient)) ||
+      std::abs(product - integer) > magnitude * tolerance) {
+    return std::nullopt;
+  }
   const double quotient = integer / divisor;
   if (floats) {
     if (!Same(static_cast<double>(static_cast<float>(quotient)), value)) return std::nullopt;
@@ -64,19 +82,23 @@ uint64_t Denominator(double value, bool floats) {
   constexpr double kMax = 1 << 16;
   const double precision = floats ? 0x1p-24 : 0x1p-50;
   const double magnitude = std::abs(value);
-  double fraction = magnitude - std::floor(magnitude);
+  // Larger ones have no fraction.
+  if (!(magnitude < 0x1p51)) return 1;
+  double fraction = magnitude - Floor(magnitude);
   const double tolerance = magnitude * precision;
   const double exact = fraction;
   double before = 0;
   double denominator = 1;
   // Continued fractions: each turn adds a term.
   for (int i = 0; i < 12; ++i) {
-    if (std::abs(exact - std::round(exact * denominator) / denominator) <= tolerance) {
+    double numerator = 0;
+    Rounded(exact * denominator, &numerator);
+    if (std::abs(exact - numerator / denominator) <= tolerance) {
       return static_cast<uint64_t>(denominator);
     }
     if (fraction < 1e-9) break;
     const double inverse = 1 / fraction;
-    const double term = std::floor(inverse);
+    const double term = Floor(inverse);
     fraction = inverse - term;
     const double next = term * denominator + before;
     before = denominator;
@@ -152,43 +174,66 @@ std::optional<QuotientForm> FindQuotientForm(std::span<const double> values, boo
 
 namespace {
 
-// The integers of values that all are quotients; false if one is not. Several at once.
-template <typename Quotient>
-bool AllQuotients(std::span<const double> values, double divisor, Quotient quotient,
-                  int64_t* integers) {
-  uint64_t outside = 0;
-  uint64_t different = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const double sum = values[i] * divisor + kRounder;
-    const uint64_t n = std::bit_cast<uint64_t>(sum) - std::bit_cast<uint64_t>(kRounder);
-    outside |= std::bit_cast<uint64_t>(sum) ^ std::bit_cast<uint64_t>(kRounder);
-    different |=
-        std::bit_cast<uint64_t>(quotient(sum - kRounder)) ^ std::bit_cast<uint64_t>(values[i]);
-    integers[i] = static_cast<int64_t>(n);
-  }
-  return (different | outside >> 52) == 0;
-}
+// So many that few are looked at one by one because of one among them.
+constexpr size_t kBlock = 64;
 
+// The integers of up to kBlock values that all are quotients; false if one is not. Several at once.
 bool AllQuotients(std::span<const double> values, const QuotientForm& form, int64_t* integers) {
   const auto divisor = static_cast<double>(form.divisor);
-  if (form.floats) {
-    return AllQuotients(
-        values, divisor,
-        [=](double n) { return static_cast<double>(static_cast<float>(n / divisor)); }, integers);
+  std::array<double, kBlock> room;
+  const std::span<double> quotients = std::span(room).first(values.size());
+  uint64_t outside = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const double sum = values[i] * divisor + kRounder;
+    const uint64_t bits = std::bit_cast<uint64_t>(sum);
+    outside |= bits ^ std::bit_cast<uint64_t>(kRounder);
+    integers[i] = static_cast<int64_t>(bits - std::bit_cast<uint64_t>(kRounder));
+    quotients[i] = sum - kRounder;
   }
-  if (form.divisor == 1) {
-    return AllQuotients(
-        values, divisor, [](double n) { return n; }, integers);
+  if (outside >> 52 != 0) return false;
+  if (form.divisor != 1) {
+    for (double& quotient : quotients) quotient /= divisor;
   }
-  return AllQuotients(
-      values, divisor, [=](double n) { return n / divisor; }, integers);
+  if (form.floats) RoundToFloats(quotients);
+  uint64_t different = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    different |= std::bit_cast<uint64_t>(quotients[i]) ^ std::bit_cast<uint64_t>(values[i]);
+  }
+  return different == 0;
 }
 
 }  // namespace
 
+void RoundToFloats(std::span<double> values) {
+  size_t i = 0;
+#if defined(__SSE2__)
+  // GCC makes this of the loop below by way of memory, in several times the time.
+  for (; i + 2 <= values.size(); i += 2) {
+    double* const two = values.data() + i;
+    _mm_storeu_pd(two, _mm_cvtps_pd(_mm_cvtpd_ps(_mm_loadu_pd(two))));
+  }
+#endif
+  for (; i < values.size(); ++i) values[i] = static_cast<double>(static_cast<float>(values[i]));
+}
+
+bool AllFloats(std::span<const double> values) {
+  std::array<double, kBlock> room;
+  for (size_t begin = 0; begin < values.size(); begin += kBlock) {
+    const auto block = values.subspan(begin, std::min(kBlock, values.size() - begin));
+    const std::span<double> floats = std::span(room).first(block.size());
+    std::copy(block.begin(), block.end(), floats.begin());
+    RoundToFloats(floats);
+    // Rounding quiets signalling NaNs, so those differ.
+    uint64_t different = 0;
+    for (size_t i = 0; i < block.size(); ++i) {
+      different |= std::bit_cast<uint64_t>(floats[i]) ^ std::bit_cast<uint64_t>(block[i]);
+    }
+    if (different != 0) return false;
+  }
+  return true;
+}
+
 bool Quotients::Assign(std::span<const double> values, const QuotientForm& form) {
-  // So many that few are looked at one by one because of one among them.
-  constexpr size_t kBlock = 64;
   exceptions.clear();
   const auto divisor = static_cast<double>(form.divisor);
   int64_t* const to = integers.data();

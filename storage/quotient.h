@@ -31,6 +31,11 @@ inline float FromOrderedFloat(int32_t ordered) {
                               static_cast<int32_t>(static_cast<uint32_t>(ordered >> 31) >> 1));
 }
 
+// Rounds each value to the nearest float.
+void RoundToFloats(std::span<double> values);
+// Whether that would change none, to the bit.
+bool AllFloats(std::span<const double> values);
+
 // Divisors are at most this.
 constexpr uint64_t kMaxQuotientDivisor = 1'000'000'000'000'000;
 // Of an integer that the encoder makes: so many a double holds with a bit to spare.

@@ -38,14 +38,14 @@ bool TakeGaps(ByteReader* in, int depth, std::span<double> values) {
     count += static_cast<size_t>(present_runs[i]);
   }
   if (left != 0) return false;
-  std::vector<double> present(count);
-  if (count > 0 && !TakeColumn(in, depth + 1, present)) return false;
-  auto from = present.begin();
-  auto to = values.begin();
-  for (size_t i = 0; i < runs; ++i) {
-    to = std::copy_n(from, present_runs[i], to);
-    from += present_runs[i];
-    to = std::fill_n(to, gap_runs[i], std::bit_cast<double>(gap));
+  // All together in front, then to where they belong, the last run first.
+  if (count > 0 && !TakeColumn(in, depth + 1, values.first(count))) return false;
+  auto from = values.begin() + static_cast<ptrdiff_t>(count);
+  auto to = values.end();
+  for (size_t i = runs; i-- > 0;) {
+    std::fill(to - gap_runs[i], to, std::bit_cast<double>(gap));
+    to = std::move_backward(from - present_runs[i], from, to - gap_runs[i]);
+    from -= present_runs[i];
   }
   return true;
 }
@@ -94,14 +94,16 @@ bool MakeDoubles(std::span<const int64_t> integers, std::span<double> values, Ma
 void MakeQuotients(std::span<const int64_t> integers, const QuotientForm& form,
                    std::span<double> values) {
   const auto divisor = static_cast<double>(form.divisor);
-  const auto narrow = [](double value) { return static_cast<double>(static_cast<float>(value)); };
   const auto all = [&](auto make) {
     if (MakeDoubles(integers, values, make)) return;
     for (size_t i = 0; i < values.size(); ++i) values[i] = make(static_cast<double>(integers[i]));
   };
-  if (form.floats) return all([=](double n) { return narrow(n / divisor); });
-  if (form.divisor == 1) return all([](double n) { return n; });
-  all([=](double n) { return n / divisor; });
+  if (form.divisor == 1) {
+    all([](double n) { return n; });
+  } else {
+    all([=](double n) { return n / divisor; });
+  }
+  if (form.floats) RoundToFloats(values);
 }
 
 void TakeSteps(std::span<const int64_t> steps, const QuotientForm& form, std::span<double> values) {

@@ -25,15 +25,6 @@ bool AllEqual(std::span<const double> values) {
                      [&](double value) { return Bits(value) == Bits(values[0]); });
 }
 
-bool AllFloats(std::span<const double> values) {
-  // Conversion quiets signalling NaNs, so those fail the comparison.
-  uint64_t lost = 0;
-  for (const double value : values) {
-    lost |= Bits(static_cast<double>(static_cast<float>(value))) ^ Bits(value);
-  }
-  return lost == 0;
-}
-
 // Runs of neighbours from all over the column, or all of it.
 class Sample {
  public:
@@ -168,14 +159,20 @@ std::optional<Choice> ChooseQuotients(const Sample& sample, bool floats) {
   return choice;
 }
 
+// Of 2^count places, the one where a value is looked for first.
+size_t PlaceOf(uint64_t bits, unsigned count) {
+  // The highest bits of a product depend on all.
+  return static_cast<size_t>((bits ^ bits >> 32) * 0x9e3779b97f4a7c15 >> (64 - count));
+}
+
 // What distinct values columns hold, if they are few.
 class DistinctValues {
  public:
   // Of at most `most` distinct values.
   explicit DistinctValues(size_t most)
       : most_(most),
-        shift_(64 - static_cast<unsigned>(std::bit_width(2 * most))),
-        slots_(size_t{1} << (64 - shift_)),
+        place_bits_(static_cast<unsigned>(std::bit_width(2 * most))),
+        slots_(size_t{1} << place_bits_),
         values_(most) {
     std::fill_n(slots_.data(), slots_.size(), 0);
   }
@@ -211,10 +208,7 @@ class DistinctValues {
   size_t Rank(double value) { return Slot(Bits(value)) - 1; }
 
  private:
-  size_t Home(uint64_t bits) const {
-    // The highest bits of a product depend on all.
-    return static_cast<size_t>((bits ^ bits >> 32) * 0x9e3779b97f4a7c15 >> shift_);
-  }
+  size_t Home(uint64_t bits) const { return PlaceOf(bits, place_bits_); }
   // That of the value, or a free one, 0.
   uint32_t& Slot(uint64_t bits) {
     size_t at = Home(bits);
@@ -225,7 +219,7 @@ class DistinctValues {
   }
 
   size_t most_;
-  unsigned shift_;
+  unsigned place_bits_;
   size_t size_ = 0;
   Scratch<uint32_t, 1024> slots_;  // 1 + the number of a value.
   Scratch<uint64_t, 512> values_;
@@ -251,8 +245,18 @@ bool AppendDictionary(std::span<const double> values, const Choice& other, std::
   return true;
 }
 
+// Whether at most about half of the values are distinct: a few that meet in a place count as one,
+// which is told without a branch to be guessed.
 bool Repeats(const Sample& sample) {
-  return DistinctValues(sample.values().size() / 2).Add(sample.values());
+  constexpr unsigned kPlaceBits = 10;
+  std::array<uint8_t, size_t{1} << kPlaceBits> seen = {};
+  size_t distinct = 0;
+  for (const double value : sample.values()) {
+    uint8_t& place = seen[PlaceOf(Bits(value), kPlaceBits)];
+    distinct += 1U - place;
+    place = 1;
+  }
+  return distinct <= sample.values().size() / 2;
 }
 
 // Of values that are not all equal.
@@ -287,9 +291,15 @@ void AppendColumn(std::span<const double> values, std::string* out) {
   }
 }
 
+constexpr uint64_t kSign = uint64_t{1} << 63;
+
 // What is left out of the column; nullopt if nothing is.
 std::optional<uint64_t> FindGap(std::span<const double> values) {
   constexpr uint64_t kExponent = 0x7ff0000000000000;
+  // Mostly there is none, which several at once tell: adding 1 to an exponent of ones overflows it.
+  uint64_t overflow = 0;
+  for (const double value : values) overflow |= (Bits(value) & ~kSign) + (uint64_t{1} << 52);
+  if ((overflow & kSign) == 0) return std::nullopt;
   std::optional<uint64_t> found;
   for (const double value : values) {
     const uint64_t bits = Bits(value);

@@ -262,6 +262,36 @@ TEST(IntegerCodecTest, AnyIntegersRoundTripInEveryForm) {
   EXPECT_EQ(seen, (std::set<int>{0, 1, 2, 10, 11, 20, 21, 30, 31, 32}));
 }
 
+TEST(IntegerCodecTest, NumbersOfEveryWidthRoundTripPacked) {
+  std::mt19937_64 random(9);
+  for (unsigned width = 1; width <= 64; ++width) {
+    for (const size_t count : {9U, 31U, 300U}) {
+      std::vector<int64_t> integers(count);
+      for (int64_t& integer : integers) integer = static_cast<int64_t>(random() >> (64 - width));
+      RoundTripIntegers(integers);
+    }
+  }
+}
+
+// A table has 2^5 to 2^10 states, by how many numbers there are; up to 2^7 are read in another way,
+// and so are fewer than 256 numbers.
+TEST(IntegerCodecTest, NumbersInTablesOfEverySizeRoundTrip) {
+  std::mt19937_64 random(10);
+  const auto counts = {100U, 199U, 255U, 256U, 257U, 258U, 259U, 511U, 1023U, 2047U, 4095U, 9001U};
+  for (const size_t count : counts) {
+    for (const unsigned spread : {5U, 20U, 60U}) {
+      std::vector<int64_t> integers(count);
+      for (int64_t& integer : integers) {
+        integer = static_cast<int64_t>(random() >> (63 - random() % spread));
+      }
+      std::string bytes;
+      ColumnCodec::EncodeIntegers(integers, &bytes);
+      EXPECT_EQ(bytes[0] >> 4, 2) << "not in buckets";
+      RoundTripIntegers(integers);
+    }
+  }
+}
+
 TEST(IntegerCodecTest, ARegularCadenceCostsNextToNothing) {
   std::vector<int64_t> times;
   for (int64_t i = 0; i < 10'000; ++i)
