@@ -263,7 +263,20 @@ void MakeIntegers(const Residuals& residuals, std::span<int64_t> integers) {
   uint64_t sum = residuals.first[0];
   integers[0] = static_cast<int64_t>(sum);
   if constexpr (kOrder == 1) {
-    for (int64_t& integer : rest) {
+    // The sum waits for that before it only once for four of them.
+    size_t i = 0;
+    for (; i + 4 <= rest.size(); i += 4) {
+      const auto first = static_cast<uint64_t>(rest[i]);
+      const uint64_t second = first + static_cast<uint64_t>(rest[i + 1]);
+      const auto next = static_cast<uint64_t>(rest[i + 2]);
+      const uint64_t two = next + static_cast<uint64_t>(rest[i + 3]);
+      rest[i] = static_cast<int64_t>(sum + first);
+      rest[i + 1] = static_cast<int64_t>(sum + second);
+      rest[i + 2] = static_cast<int64_t>(sum + (second + next));
+      sum += second + two;
+      rest[i + 3] = static_cast<int64_t>(sum);
+    }
+    for (int64_t& integer : rest.subspan(i)) {
       sum += static_cast<uint64_t>(integer);
       integer = static_cast<int64_t>(sum);
     }

@@ -107,18 +107,21 @@ void MakeQuotients(std::span<const int64_t> integers, const QuotientForm& form,
 }
 
 void TakeSteps(std::span<const int64_t> steps, const QuotientForm& form, std::span<double> values) {
-  uint64_t signs = 0;
-  for (size_t i = 0; i < values.size(); ++i) {
-    signs |= Bits(values[i]) | (Bits(values[i]) + static_cast<uint64_t>(steps[i]));
+  if (!form.floats) {
+    // Above 0, bits are in the order of values.
+    uint64_t signs = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const uint64_t stepped = Bits(values[i]) + static_cast<uint64_t>(steps[i]);
+      signs |= Bits(values[i]) | stepped;
+      values[i] = std::bit_cast<double>(stepped);
+    }
+    if (signs >> 63 == 0) return;
+    // Some were below: all of them again, from where they were.
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = std::bit_cast<double>(Bits(values[i]) - static_cast<uint64_t>(steps[i]));
+    }
   }
-  if (form.floats || signs >> 63 != 0) {
-    for (size_t i = 0; i < values.size(); ++i) values[i] = form.Near(values[i], steps[i]);
-    return;
-  }
-  // Above 0, bits are in the order of values.
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = std::bit_cast<double>(Bits(values[i]) + static_cast<uint64_t>(steps[i]));
-  }
+  for (size_t i = 0; i < values.size(); ++i) values[i] = form.Near(values[i], steps[i]);
 }
 
 bool TakeQuotients(ByteReader* in, uint8_t flags, int depth, std::span<double> values) {
