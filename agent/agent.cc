@@ -1,24 +1,31 @@
 #include "agent/agent.h"
 
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "agent/collector_addresses.h"
 #include "agent/identity.h"
 #include "agent/sources/make_sources.h"
 
 namespace tacho::agent {
 namespace {
 
-StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& identity) {
+StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& identity,
+                                std::vector<std::string> addresses) {
   const config::v1::Agent::Collector& collector = options.config.collector();
   StreamOptions stream;
-  stream.address = collector.address();
+  stream.addresses = std::move(addresses);
   stream.agent_id = identity.agent_id;
   stream.labels = identity.labels;
   stream.version = options.version;
   stream.backoff_min = absl::Nanoseconds(collector.backoff_min());
   stream.backoff_max = absl::Nanoseconds(collector.backoff_max());
+  stream.return_after = absl::Nanoseconds(collector.return_after());
+  stream.backlog_rows_per_second = collector.backlog_rows_per_second();
+  stream.sync_interval = absl::Nanoseconds(options.config.spool().sync_interval());
   stream.log = options.log;
   stream.broken = options.broken;
   return stream;
@@ -27,6 +34,8 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
+  const auto addresses = CollectorAddresses(options.config.collector());
+  if (!addresses.ok()) return addresses.status();
   const auto identity = ResolveIdentity(options.config.identity());
   if (!identity.ok()) return identity.status();
 
@@ -44,14 +53,14 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   agent->log_ = options.log;
   agent->flush_ = options.flush;
   agent->spool_ = *std::move(spool);
-  agent->sender_ =
-      std::make_unique<Sender>(MakeStreamOptions(options, *identity), agent->spool_.get());
+  agent->sender_ = std::make_unique<Sender>(MakeStreamOptions(options, *identity, *addresses),
+                                            agent->spool_.get());
   agent->sampler_ = std::make_unique<Sampler>(*std::move(sources), agent->spool_.get());
   Say(options.log, LogLevel::kInfo,
       absl::StrCat("tacho-agent ", options.version, ": agent id ", identity->agent_id, ", host ",
                    identity->host, ", spool ", options.config.spool().path(), " with ",
                    agent->spool_->end() - agent->spool_->begin(), " messages, collector ",
-                   options.config.collector().address()));
+                   absl::StrJoin(*addresses, " or ")));
   return agent;
 }
 

@@ -14,7 +14,9 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_split.h"
 #include "agent/agent.h"
+#include "agent/collector_addresses.h"
 #include "proto/yaml_config.h"
 #include "spdlog/sinks/stdout_color_sinks.h"
 #include "spdlog/spdlog.h"
@@ -29,10 +31,11 @@ constexpr int kExitUsage = 2;
 constexpr char kHelp[] =
     R"(tacho-agent: samples this machine and its training jobs, and delivers every row to a collector.
 
-Usage: tacho-agent [--config FILE] [--collector HOST:PORT] [--spool DIR]
+Usage: tacho-agent [--config FILE] [--collector HOST:PORT,...] [--spool DIR]
 
   --config FILE          YAML configuration; without it every key has its default.
-  --collector HOST:PORT  Instead of the configuration's collector.address.
+  --collector HOST:PORT  Instead of the configuration's collector.addresses; further ones, in the
+                         order of preference, after commas.
   --spool DIR            Instead of the configuration's spool.path.
   --check-config         Check the configuration and exit: 0 if it is right, 2 if not.
   --print-config         Print the whole configuration, with what each key means, and exit.
@@ -99,17 +102,28 @@ bool ParseFlags(int argc, char** argv, Flags* flags) {
   return false;
 }
 
-absl::Status LoadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
+absl::Status ReadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
   absl::Status status = flags.config.empty() ? tacho::config::ParseYaml("", "", config)
                                              : tacho::config::LoadYamlFile(flags.config, config);
   if (!status.ok()) return status;
   if (flags.collector.empty() && flags.spool.empty()) return status;
 
-  if (!flags.collector.empty()) config->mutable_collector()->set_address(flags.collector);
+  if (!flags.collector.empty()) {
+    config->mutable_collector()->clear_address();
+    config->mutable_collector()->clear_addresses();
+    for (const absl::string_view address : absl::StrSplit(flags.collector, ',')) {
+      config->mutable_collector()->add_addresses(std::string(address));
+    }
+  }
   if (!flags.spool.empty()) config->mutable_spool()->set_path(flags.spool);
   // Through the reader again, which checks what the flags have set.
   return tacho::config::ParseYaml(tacho::config::PrintYaml(*config), "configuration with the flags",
                                   config);
+}
+
+absl::Status LoadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
+  absl::Status status = ReadConfig(flags, config);
+  return status.ok() ? tacho::agent::CollectorAddresses(config->collector()).status() : status;
 }
 
 spdlog::level::level_enum ToSpdlog(LogLevel level) {

@@ -19,14 +19,22 @@ namespace {
 // What a request weighs in the queue besides its entry.
 constexpr uint64_t kRequestOverhead = 256;
 
-// An agent sends two lanes at most, so its durable sequences have few holes. More would let it make
-// the set, and every write of it, as large as it likes.
+// An agent sends two lanes at most, so its durable sequences have few holes: ours leave 32
+// (agent/stream/lanes.h), and one more for each message that they give up, until its Gap comes.
+// Without a bound an agent could make the set, and every write of it, as large as it likes.
 constexpr size_t kMaxAheadRanges = 1024;
 
 // How often trouble is looked for that RocksDB has in the background, and whether it has passed.
 constexpr absl::Duration kLook = absl::Seconds(1);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
 constexpr absl::Duration kLastRetry = absl::Seconds(5);
+
+// Whether the request would make one more range of a set that has as many as it may.
+bool MakesTooManyRanges(const Committer::Request& request, const SequenceSet& set) {
+  if (set.ahead().size() < kMaxAheadRanges) return false;
+  if (!set.Contains(request.origin.sequence - 1)) return true;
+  return request.lost.first != 0 && !set.Contains(request.lost.first - 1);
+}
 
 uint64_t WeightOf(const Committer::Request& request) {
   return request.entry.size() + kRequestOverhead;
@@ -44,12 +52,13 @@ absl::Status Committer::Recover() {
   const std::unique_ptr<rocksdb::Iterator> it(
       parts_.db->NewIterator(rocksdb::ReadOptions(), parts_.state));
   for (it->Seek("O"); it->Valid() && it->key().starts_with("O"); it->Next()) {
-    auto set = SequenceSet::Decode(View(it->value()));
-    if (!set) {
+    auto record = OriginRecord::Decode(View(it->value()));
+    if (!record) {
       return absl::DataLossError("the durable sequences under " + it->key().ToString(true) +
                                  " are damaged");
     }
-    durable_[it->key().ToString()] = *std::move(set);
+    if (!record->heard_day) record->heard_day = Today();
+    origins_[it->key().ToString()] = *std::move(record);
   }
   return FromRocksDb(it->status(), "read the durable sequences");
 }
@@ -119,15 +128,20 @@ void Committer::Run() {
   }
 }
 
+uint32_t Committer::Today() const {
+  return static_cast<uint32_t>(std::max<int64_t>(0, DayOf(absl::ToUnixNanos(parts_.now()))));
+}
+
 SequenceSet* Committer::FindSet(const std::string& key, Staged* staged) {
   const auto [found, added] = staged->origins.try_emplace(key);
   if (added) {
     absl::MutexLock lock(&mutex_);
-    if (const auto durable = durable_.find(key); durable != durable_.end()) {
-      found->second = durable->second;
+    if (const auto known = origins_.find(key); known != origins_.end()) {
+      found->second = known->second;
     }
+    found->second.heard_day = Today();
   }
-  return &found->second;
+  return &found->second.durable;
 }
 
 absl::Status Committer::UseJob(const Layout& layout) {
@@ -148,14 +162,16 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
     const Request& request = group[i];
     SequenceSet* set = nullptr;
     std::string key;
-    if (request.origin.sequence != 0) {
+    if (request.origin.sequence != 0 || request.lost.first != 0) {
       key = OriginKey(request.origin.agent_id, request.origin.generation);
       set = FindSet(key, &staged);
+    }
+    if (request.origin.sequence != 0) {
       if (set->Contains(request.origin.sequence)) {
         ++staged.repeats;
         continue;
       }
-      if (set->ahead().size() >= kMaxAheadRanges && !set->Contains(request.origin.sequence - 1)) {
+      if (MakesTooManyRanges(request, *set)) {
         staged.results[i] = absl::InvalidArgumentError(
             absl::StrCat("sequence ", request.origin.sequence, ": more than ", kMaxAheadRanges,
                          " holes in this agent's sequences; send them in order within a lane"));
@@ -172,12 +188,12 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
     }
     if (set != nullptr) {
       if (request.lost.first != 0) set->Add(request.lost);
-      set->Add(request.origin.sequence);
+      if (request.origin.sequence != 0) set->Add(request.origin.sequence);
       staged.changed.insert(std::move(key));
     }
   }
-  for (const auto& [key, set] : staged.origins) {
-    if (staged.changed.contains(key)) write->Put(parts_.state, key, set.Encode());
+  for (const auto& [key, origin] : staged.origins) {
+    if (staged.changed.contains(key)) write->Put(parts_.state, key, origin.Encode());
   }
   staged.anything = write->Count() > 0;
   return staged;
@@ -199,7 +215,7 @@ void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
   }
   parts_.after_append();
   absl::MutexLock lock(&mutex_);
-  for (const auto& [key, set] : staged.origins) durable_[key] = set;
+  for (const auto& [key, origin] : staged.origins) origins_[key] = origin;
   stats_.rows_appended += rows;
   stats_.samples_appended += samples;
   stats_.batches_appended += batches;
@@ -306,8 +322,20 @@ void Committer::SitOutTrouble() {
 
 SequenceSet Committer::DurableSequences(absl::string_view agent_id, uint64_t generation) const {
   absl::MutexLock lock(&mutex_);
-  const auto found = durable_.find(OriginKey(agent_id, generation));
-  return found == durable_.end() ? SequenceSet() : found->second;
+  const auto found = origins_.find(OriginKey(agent_id, generation));
+  if (found == origins_.end()) return SequenceSet();
+  found->second.heard_day = Today();
+  return found->second.durable;
+}
+
+void Committer::ForgetAgents(uint32_t before_day, rocksdb::WriteBatch* write) {
+  absl::MutexLock lock(&mutex_);
+  for (auto it = origins_.begin(); it != origins_.end();) {
+    const auto origin = it++;
+    if (origin->second.heard_day >= before_day) continue;
+    write->Delete(parts_.state, origin->first);
+    origins_.erase(origin);
+  }
 }
 
 void Committer::FillStats(StoreStats* stats) const {

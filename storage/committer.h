@@ -19,6 +19,7 @@
 #include "storage/head.h"
 #include "storage/job_table.h"
 #include "storage/journal.h"
+#include "storage/origin_record.h"
 #include "storage/sequence_set.h"
 #include "storage/series_index.h"
 #include "storage/store.h"
@@ -81,12 +82,17 @@ class Committer {
   // OK, or why everything is refused now.
   absl::Status refusal() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Who asks has heard of the agent.
   SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Forgets the agents that were last heard of before that day, and adds the removal of their
+  // records to a write. For a request's `stage`. Should such an agent come again after all, its
+  // rows of that time are older than what is kept.
+  void ForgetAgents(uint32_t before_day, rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(mutex_);
   void FillStats(StoreStats* stats) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  using OriginSets = absl::flat_hash_map<std::string, SequenceSet>;  // By OriginKey().
+  using Origins = absl::flat_hash_map<std::string, OriginRecord>;  // By OriginKey().
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for requests, but not before `earliest` unless the queue is half full; false when
@@ -100,7 +106,7 @@ class Committer {
   void Refuse(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // What the group adds to `write`; `results` has one status a request.
   struct Staged {
-    OriginSets origins;                        // As they will be.
+    Origins origins;                           // As they will be.
     absl::flat_hash_set<std::string> changed;  // Keys of those that differ from before.
     std::vector<uint64_t> positions;           // Journal position a request; 0 if it has none.
     std::vector<absl::Status> results;
@@ -111,6 +117,7 @@ class Committer {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Brings the layout's job into memory: it may have left while the layout was held.
   absl::Status UseJob(const Layout& layout);
+  uint32_t Today() const;
   SequenceSet* FindSet(const std::string& key, Staged* staged) ABSL_LOCKS_EXCLUDED(mutex_);
   void Apply(const std::vector<Request>& group, const Staged& staged) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -124,8 +131,8 @@ class Committer {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // While not OK, everything is refused with it.
   bool failed_ = false;                           // For good. Committer's thread only, as the next.
-  absl::Time next_resume_ = absl::InfinitePast();  // When trouble in the background is looked at.
-  OriginSets durable_ ABSL_GUARDED_BY(mutex_);
+  absl::Time next_resume_ = absl::InfinitePast();    // When trouble in the background is looked at.
+  mutable Origins origins_ ABSL_GUARDED_BY(mutex_);  // Who asks for one has heard of it.
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };

@@ -12,6 +12,9 @@ namespace {
 
 // How often idle jobs are looked for.
 constexpr absl::Duration kIdleRound = absl::Minutes(1);
+// An agent is remembered for as long as rows are kept, and so long at least: it may come back with
+// a spool from before a holiday.
+constexpr absl::Duration kRememberAgents = absl::Hours(24 * 30);
 
 }  // namespace
 
@@ -91,6 +94,12 @@ absl::Status DurableStore::ForgetBefore(int64_t time_ns) {
       // A job of which no row has come yet has only events or attributes: it stays.
       if (extent.first_time_ns > extent.last_time_ns) continue;
       if (extent.last_time_ns < time_ns) RemoveJob(id, &removals);
+    }
+    if (options_.retention > absl::ZeroDuration()) {
+      const absl::Time forget =
+          options_.now() - std::max<absl::Duration>(options_.retention, kRememberAgents);
+      const int64_t before_day = DayOf(absl::ToUnixNanos(forget));
+      if (before_day > 0) committer_.ForgetAgents(static_cast<uint32_t>(before_day), &removals);
     }
     return kept_.Write(std::move(removals), "remove old jobs");
   });

@@ -142,14 +142,12 @@ absl::Status Journal::Recover(const Visit& visit) {
   if (!begin.ok()) return begin.status();
 
   begin_ = end_ = *begin;
-  bytes_ = 0;
-  sizes_.clear();
+  sizes_.Clear();
   return Scan(it.get(), begin_, [&](uint64_t position, const rocksdb::Slice& value) {
     if (value.size() < kChecksumSize) {
       return absl::DataLossError(absl::StrCat("journal: entry ", end_, " has no checksum"));
     }
-    sizes_.push_back(static_cast<uint32_t>(value.size() - kChecksumSize));
-    bytes_ += sizes_.back();
+    sizes_.PushBack(static_cast<uint32_t>(value.size() - kChecksumSize));
     ++end_;
     return visit == nullptr ? absl::OkStatus() : VisitChecked(position, value, visit);
   });
@@ -157,8 +155,7 @@ absl::Status Journal::Recover(const Visit& visit) {
 
 uint64_t Journal::Stage(absl::string_view entry, rocksdb::WriteBatch* write) {
   PutChecked(column_family_, end_, entry, write);
-  sizes_.push_back(static_cast<uint32_t>(entry.size()));
-  bytes_ += entry.size();
+  sizes_.PushBack(static_cast<uint32_t>(entry.size()));
   return end_++;
 }
 
@@ -178,17 +175,13 @@ void Journal::StageTrim(uint64_t position, rocksdb::WriteBatch* write) {
   const auto mark = LittleEndian(position);
   PutChecked(column_family_, kTrimMark, absl::string_view(mark.data(), mark.size()), write);
 
-  for (; begin_ < position; ++begin_) {
-    bytes_ -= sizes_.front();
-    sizes_.pop_front();
-  }
+  for (; begin_ < position; ++begin_) sizes_.PopFront();
 }
 
 void Journal::StageRollback(uint64_t position, rocksdb::WriteBatch* write) {
   for (position = std::max(position, begin_); end_ > position; --end_) {
     write->Delete(column_family_, AsSlice(EncodeKey(end_ - 1)));
-    bytes_ -= sizes_.back();
-    sizes_.pop_back();
+    sizes_.PopBack();
   }
 }
 

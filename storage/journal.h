@@ -16,11 +16,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "storage/entry_sizes.h"
 
 namespace rocksdb {
 class ColumnFamilyHandle;
@@ -52,8 +52,8 @@ class Journal {
   // Positions of the oldest entry kept and of the entry that the next Stage() makes. Equal: empty.
   uint64_t begin() const { return begin_; }
   uint64_t end() const { return end_; }
-  // Bytes of the entries in [begin, end), as written.
-  uint64_t bytes() const { return bytes_; }
+  // Bytes of the entries in [begin, end), as written; of very many, nearly (entry_sizes.h).
+  uint64_t bytes() const { return sizes_.total(); }
 
   // Adds the entry to a write that the caller makes, and returns its position (from 1). Writes must
   // be made in the order in which they were staged.
@@ -75,8 +75,7 @@ class Journal {
   rocksdb::ColumnFamilyHandle* const column_family_;
   uint64_t begin_ = 1;
   uint64_t end_ = 1;
-  uint64_t bytes_ = 0;
-  std::deque<uint32_t> sizes_;  // Of the entries in [begin_, end_), as written.
+  EntrySizes sizes_;  // Of the entries in [begin_, end_), as written.
 };
 
 }  // namespace tacho::storage

@@ -1,4 +1,4 @@
-// What is on its way: sent on this stream and not known to be on the collector's disk.
+// What is on its way of one lane: sent on this stream and not known to be on the collector's disk.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,11 @@ class SendWindow {
   // Small messages cost the collector more than their bytes.
   static constexpr uint64_t kMaxMessages = 2048;
 
-  bool HasRoom() const { return bytes_ < kMaxBytes && messages_ < kMaxMessages; }
+  SendWindow() = default;
+  SendWindow(uint64_t max_bytes, uint64_t max_messages)
+      : max_bytes_(max_bytes), max_messages_(max_messages) {}
+
+  bool HasRoom() const { return bytes_ < max_bytes_ && messages_ < max_messages_; }
   bool empty() const { return messages_ == 0; }
   uint64_t messages() const { return messages_; }
   uint64_t bytes() const { return bytes_; }
@@ -36,6 +40,8 @@ class SendWindow {
   };
   void MarkDurable(Message* message);
 
+  uint64_t max_bytes_ = kMaxBytes;
+  uint64_t max_messages_ = kMaxMessages;
   std::deque<Message> sent_;
   uint64_t messages_ = 0;  // Not durable.
   uint64_t bytes_ = 0;     // Of those.

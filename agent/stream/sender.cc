@@ -14,6 +14,11 @@ namespace {
 
 // A collector that ends a stream politely needs no longer than this.
 constexpr absl::Duration kFarewell = absl::Milliseconds(500);
+// The same when the agent stops for nothing but to try another collector: what is acknowledged on
+// this stream need not be sent to both.
+constexpr absl::Duration kLongFarewell = absl::Seconds(5);
+// A collector is tried for so long while another is known to work.
+constexpr absl::Duration kHurriedWelcome = absl::Seconds(3);
 
 std::function<double()> UsualRandom() {
   auto generator = std::make_shared<absl::BitGen>();
@@ -64,7 +69,7 @@ const char* Advice(grpc::StatusCode code) {
              "stop "
              "the other one";
     case grpc::StatusCode::UNIMPLEMENTED:
-      return "; is collector.address a tacho-collector of this version?";
+      return "; is it a tacho-collector of this version?";
     case grpc::StatusCode::UNAUTHENTICATED:
     case grpc::StatusCode::PERMISSION_DENIED:
       return "; the collector does not let this agent in";
@@ -78,8 +83,16 @@ const char* Advice(grpc::StatusCode code) {
 Sender::Sender(StreamOptions options, Spool* spool)
     : options_(std::move(options)),
       spool_(spool),
-      backoff_(options_.backoff_min, options_.backoff_max,
-               options_.random ? options_.random : UsualRandom()) {}
+      choice_({.collectors = options_.addresses.size(),
+               .backoff_min = options_.backoff_min,
+               .backoff_max = options_.backoff_max,
+               .return_after = options_.return_after,
+               .random = options_.random ? options_.random : UsualRandom()}),
+      memories_(options_.addresses.size()) {
+  for (StreamMemory& memory : memories_) {
+    memory.pace = BacklogPace(options_.backlog_rows_per_second);
+  }
+}
 
 Sender::~Sender() { Stop(absl::ZeroDuration()); }
 
@@ -117,23 +130,49 @@ void Sender::Run() {
 
 void Sender::RunOnce(absl::Time now) {
   if (session_ != nullptr && session_->finished()) OnStreamEnd(now);
-  if (session_ == nullptr && now >= connect_at_ && !broken_) {
-    last_attempt_made_ = stopping_;
-    ++streams_;
-    welcome_by_ = now + options_.welcome_timeout;
-    session_ = std::make_unique<StreamSession>(options_, spool_, &memory_, &queue_);
-  }
+  if (session_ == nullptr && !broken_ && (now >= choice_.begin_at() || stop_at_once_)) Dial(now);
   if (session_ == nullptr) return;
 
-  if (session_->progressed()) backoff_.Reset();
-  if (!session_->welcomed() && now >= welcome_by_) session_->Cancel();
+  NoteWelcome(now);
+  if (session_->progressed()) choice_.Progressed();
+  if (!connected_ && now >= welcome_by_) session_->Cancel();
+  ReturnIfDue(now);
   if (absl::Status status = session_->Pump(); !status.ok()) {
     broken_ = true;
     session_->Cancel();
     if (options_.broken) options_.broken(status);
   }
+  messages_sent_ = 0;
+  for (const StreamMemory& memory : memories_) messages_sent_ += memory.messages_sent;
+}
+
+void Sender::NoteWelcome(absl::Time now) {
+  if (session_->welcomed() && !connected_) choice_.Welcomed(now);
   connected_ = session_->welcomed();
-  messages_sent_ = memory_.messages_sent;
+}
+
+void Sender::Dial(absl::Time now) {
+  last_attempt_made_ = stopping_;
+  stop_at_once_ = false;
+  ++streams_;
+  const absl::Duration patience = choice_.hurried()
+                                      ? std::min(options_.welcome_timeout, kHurriedWelcome)
+                                      : options_.welcome_timeout;
+  welcome_by_ = now + patience;
+  farewell_by_ = absl::InfiniteFuture();
+  session_ = std::make_unique<StreamSession>(options_, address(), spool_, &memory(), &queue_);
+}
+
+void Sender::ReturnIfDue(absl::Time now) {
+  if (farewell_by_ != absl::InfiniteFuture()) {
+    if (now >= farewell_by_) session_->Cancel();
+    return;
+  }
+  if (now < choice_.return_at() || stopping_) return;
+  // What was sent ahead of a backlog is not trimmed yet: another collector would get it too.
+  if (!session_->caught_up()) return choice_.PutReturnOff(now);
+  farewell_by_ = now + kLongFarewell;
+  session_->HalfClose();
 }
 
 bool Sender::MayStop(absl::Time now) {
@@ -148,7 +187,7 @@ bool Sender::MayStop(absl::Time now) {
     if (absl::Status status = spool_->Sync(); !status.ok()) {
       Say(options_.log, LogLevel::kError, absl::StrCat("sync the spool: ", status.message()));
     }
-    connect_at_ = now;  // One more attempt, if there is no stream.
+    stop_at_once_ = true;  // One more attempt, if there is no stream.
   }
   const bool delivered = spool_->begin() == spool_->end();
   const bool out_of_reach = session_ == nullptr && last_attempt_made_;
@@ -160,7 +199,7 @@ void Sender::SyncIfDue(absl::Time now) {
   if (now < last_sync_ + options_.sync_interval && !stopping_) return;
   last_sync_ = now;
   absl::Status status = spool_->Sync();
-  if (!status.ok() && memory_.logged.Allow("sync", now)) {
+  if (!status.ok() && logged_.Allow("sync", now)) {
     Say(options_.log, LogLevel::kError, absl::StrCat("sync the spool: ", status.message()));
   }
 }
@@ -171,8 +210,14 @@ absl::Time Sender::NextWake(absl::Time now) const {
     next = std::max(last_sync_ + options_.sync_interval, now);
   }
   if (stopping_) next = std::min(next, now + kFarewell);  // To look at the deadline.
-  if (session_ == nullptr) return broken_ ? next : std::min(next, connect_at_);
-  if (!session_->welcomed()) next = std::min(next, welcome_by_);
+  if (session_ == nullptr) return broken_ ? next : std::min(next, choice_.begin_at());
+  if (!session_->welcomed()) {
+    next = std::min(next, welcome_by_);
+  } else if (farewell_by_ != absl::InfiniteFuture()) {
+    next = std::min(next, farewell_by_);
+  } else if (!stopping_) {
+    next = std::min(next, choice_.return_at());
+  }
   return std::min(next, session_->next_pump());
 }
 
@@ -199,16 +244,24 @@ void Sender::OnStreamEnd(absl::Time now) {
   if (!session_->done()) return;  // Its last tags come at once.
   const grpc::Status status = session_->status();
   const bool copy = session_->spool_is_a_copy();
-  if (session_->progressed()) backoff_.Reset();
+  const bool returning = farewell_by_ != absl::InfiniteFuture() && status.ok();
+  NoteWelcome(now);
+  if (session_->progressed()) choice_.Progressed();
   if (session_->welcomed()) BlameRefusal(status);
+  const std::string ended = address();
   session_.reset();
   connected_ = false;
 
-  const absl::Duration pause = backoff_.Next(RetryDelay(status));
-  connect_at_ = now + pause;
-  if (!copy) return LogEnd(status, pause, now);
-  connect_at_ = now + std::max(pause, options_.backoff_max);
-  if (memory_.logged.Allow("copy", now)) {
+  if (returning) {
+    choice_.Returned(now);
+    Say(options_.log, LogLevel::kInfo,
+        absl::StrCat("left ", ended, " in good order, to see whether ", address(), " answers"));
+    return;
+  }
+  // An old copy stays one.
+  choice_.Ended(now, copy ? options_.backoff_max : RetryDelay(status));
+  if (!copy) return LogEnd(status, ended, choice_.begin_at() - now, now);
+  if (logged_.Allow("copy", now)) {
     Say(options_.log, LogLevel::kError,
         "the collector has messages of this spool that the spool never had: the directory is an "
         "old "
@@ -219,26 +272,30 @@ void Sender::OnStreamEnd(absl::Time now) {
 
 void Sender::BlameRefusal(const grpc::Status& status) {
   const auto code = status.error_code();
-  const auto newest = session_->newest();
-  if (!newest || (code != grpc::StatusCode::INVALID_ARGUMENT &&
-                  code != grpc::StatusCode::RESOURCE_EXHAUSTED)) {
+  const auto last = session_->last();
+  if (!last || (code != grpc::StatusCode::INVALID_ARGUMENT &&
+                code != grpc::StatusCode::RESOURCE_EXHAUSTED)) {
     return;
   }
-  if (!memory_.suspicion.Refused(*newest, session_->newest_is_alone())) return;
-  backoff_.Reset();  // The cause is out of the way.
+  const bool alone = session_->last_is_alone();
+  if (!memory().suspicion.Refused(*last, alone, session_->tried())) return;
+  choice_.Progressed();  // The cause is out of the way.
   const absl::Status dropped =
-      spool_->Drop(newest->sequence, newest->rows,
+      spool_->Drop(last->sequence, last->rows,
                    absl::StrCat("the collector refused it: ", status.error_message()));
   if (!dropped.ok()) Say(options_.log, LogLevel::kError, std::string(dropped.message()));
 }
 
-void Sender::LogEnd(const grpc::Status& status, absl::Duration pause, absl::Time now) {
+void Sender::LogEnd(const grpc::Status& status, const std::string& ended, absl::Duration pause,
+                    absl::Time now) {
   const char* const code = CodeName(status.error_code());
-  if (!memory_.logged.Allow(code, now)) return;
+  if (!logged_.Allow(absl::StrCat(ended, " ", code), now)) return;
+  const std::string next = address() == ended ? "connecting again" : "connecting to " + address();
   Say(options_.log, LogLevel::kWarning,
-      absl::StrCat("stream to ", options_.address, ": ", code, " ", status.error_message(),
-                   Advice(status.error_code()), "; connecting again in ",
-                   absl::FormatDuration(absl::Trunc(pause, absl::Milliseconds(1)))));
+      absl::StrCat("stream to ", ended, ": ", code, " ", status.error_message(),
+                   Advice(status.error_code()), "; ", next, " in ",
+                   absl::FormatDuration(
+                       absl::Trunc(std::max(pause, absl::ZeroDuration()), absl::Milliseconds(1)))));
 }
 
 void Sender::EndSession() {

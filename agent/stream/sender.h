@@ -1,4 +1,5 @@
-// Delivers the spool to the collector: connects, sends, connects again, for ever.
+// Delivers the spool to a collector: connects, sends, connects again, to the same or another, for
+// ever.
 //
 // One thread does everything: it syncs the spool, drives the stream from gRPC's completion queue,
 // and sleeps while there is nothing to do. Appending to the spool wakes it up.
@@ -8,13 +9,14 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "agent/spool.h"
-#include "agent/stream/backoff.h"
+#include "agent/stream/collector_choice.h"
 #include "agent/stream/stream_options.h"
 #include "agent/stream/stream_session.h"
 #include "agent/stream/wake_up.h"
@@ -46,14 +48,22 @@ class Sender {
  private:
   void Run();
   void RunOnce(absl::Time now);
+  void Dial(absl::Time now);
+  void NoteWelcome(absl::Time now);
+  const std::string& address() const { return options_.addresses[choice_.collector()]; }
+  // Of the collector that the stream is to.
+  StreamMemory& memory() { return memories_[choice_.collector()]; }
   // Whether stopping is over.
   bool MayStop(absl::Time now);
   void SyncIfDue(absl::Time now);
   void Wait(absl::Time until);
   void Handle(void* tag, bool ok);
   void OnStreamEnd(absl::Time now);
+  // Ends a stream that works when an earlier collector is to be tried.
+  void ReturnIfDue(absl::Time now);
   void BlameRefusal(const grpc::Status& status);
-  void LogEnd(const grpc::Status& status, absl::Duration pause, absl::Time now);
+  void LogEnd(const grpc::Status& status, const std::string& ended, absl::Duration pause,
+              absl::Time now);
   absl::Time NextWake(absl::Time now) const;
   void EndSession();
   void DrainQueue();
@@ -69,11 +79,13 @@ class Sender {
   absl::Time stop_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 
   // Of the thread.
-  Backoff backoff_;
-  StreamMemory memory_;
+  CollectorChoice choice_;
+  std::vector<StreamMemory> memories_;  // One a collector.
+  OnceAMinute logged_;
   std::unique_ptr<StreamSession> session_;
-  absl::Time connect_at_ = absl::InfinitePast();
+  bool stop_at_once_ = false;  // The last attempt is made without waiting for its time.
   absl::Time welcome_by_ = absl::InfiniteFuture();
+  absl::Time farewell_by_ = absl::InfiniteFuture();  // Of a stream that is ended to return.
   absl::Time last_sync_ = absl::InfinitePast();
   bool stopping_ = false;
   bool last_attempt_made_ = false;

@@ -4,21 +4,28 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/log.h"
+#include "agent/stream/lanes.h"
 
 namespace tacho::agent {
 
 struct StreamOptions {
-  std::string address;                        // "host:port" of the collector.
+  std::vector<std::string> addresses;         // "host:port" of each collector, the best first.
   std::string agent_id;                       // Unique in the fleet.
   std::map<std::string, std::string> labels;  // Of Hello.
   std::string version;                        // Of Hello.
   absl::Duration backoff_min = absl::Milliseconds(500);
   absl::Duration backoff_max = absl::Seconds(30);
+  // An earlier collector of the list is tried again when a later one has worked for so long, or up
+  // to half as much again.
+  absl::Duration return_after = absl::Minutes(10);
+  uint32_t backlog_rows_per_second = 0;  // 0: no bound.
+  LaneOptions lanes;
   // The spool is synced at most so often. It is what a crash of the machine may take, and how long
   // a row may wait before it is sent.
   absl::Duration sync_interval = absl::Seconds(1);

@@ -10,26 +10,18 @@
 namespace tacho::agent {
 namespace {
 
-// Read ahead from the spool: some batches, so that the disk is not asked for each.
-constexpr uint64_t kReadBytes = 256u << 10;
 // The spool's disk refused to be read.
 constexpr absl::Duration kReadRetry = absl::Seconds(1);
 // A message may be this much longer on the stream than in the spool: its layout has another id.
 constexpr uint64_t kLayoutIdBytes = 8;
 
-bool Contains(const std::vector<v1::SequenceRange>& ranges, uint64_t sequence) {
-  return std::any_of(ranges.begin(), ranges.end(), [sequence](const v1::SequenceRange& range) {
-    return range.first() <= sequence && sequence <= range.last();
-  });
-}
-
 absl::Time FromUnixNanos(int64_t nanos) { return absl::FromUnixNanos(nanos); }
 
 }  // namespace
 
-StreamSession::StreamSession(const StreamOptions& options, Spool* spool, StreamMemory* memory,
-                             grpc::CompletionQueue* queue)
-    : options_(options), spool_(spool), memory_(memory), call_(options.address, queue) {}
+StreamSession::StreamSession(const StreamOptions& options, const std::string& address, Spool* spool,
+                             StreamMemory* memory, grpc::CompletionQueue* queue)
+    : options_(options), address_(address), spool_(spool), memory_(memory), call_(address, queue) {}
 
 void StreamSession::Handle(IngestCall::Tag* tag, bool ok) {
   switch (call_.Handle(tag, ok)) {
@@ -62,6 +54,7 @@ void StreamSession::SayHello() {
     label->set_value(value);
   }
   hello->set_version(options_.version);
+  hello->set_several_collectors(options_.addresses.size() > 1);
   hello_sent_ = options_.now();
   hello->set_clock_unix_ns(absl::ToUnixNanos(hello_sent_));
   call_.Write(message);
@@ -69,7 +62,11 @@ void StreamSession::SayHello() {
 
 void StreamSession::OnWelcome(const v1::Welcome& welcome) {
   if (welcomed()) return;
-  if (welcome.durable_sequence() >= spool_->end()) {
+  uint64_t newest = welcome.durable_sequence();
+  for (const v1::SequenceRange& range : welcome.durable_ahead()) {
+    newest = std::max(newest, range.last());
+  }
+  if (newest >= spool_->end()) {
     // What we spool from now on would be taken for repeats, and dropped.
     spool_is_a_copy_ = true;
     call_.Cancel();
@@ -86,14 +83,14 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
   spool_->LimitBatches(batches);
   layouts_.emplace(limits_->max_layouts() == 0 ? UINT32_MAX : limits_->max_layouts());
 
-  highest_sent_ = welcome.durable_sequence();
-  next_sequence_ = welcome.durable_sequence() + 1;
-  durable_ahead_.assign(welcome.durable_ahead().begin(), welcome.durable_ahead().end());
-  OnDurable(welcome.durable_sequence(), welcome.durable_ahead());
-  const auto clock = memory_->clock.estimate();
+  Trim(welcome.durable_sequence());
+  lanes_.emplace(options_.lanes, spool_, &memory_->pace, welcome);
+  const uint64_t waiting = spool_->end() - spool_->begin();
+  const uint64_t behind = lanes_->backlog_sent() ? 0 : lanes_->split() - spool_->begin();
   Log(LogLevel::kInfo, "connected",
-      absl::StrCat("connected to ", options_.address, " (", welcome.version(), "); ",
-                   spool_->end() - spool_->begin(), " messages are waiting"));
+      absl::StrCat("connected to ", address_, " (", welcome.version(), "); ", waiting,
+                   " messages are waiting, up to ", behind, " of them as a backlog"));
+  const auto clock = memory_->clock.estimate();
   if (clock) {
     Log(LogLevel::kDebug, "clock",
         absl::StrCat("the collector's clock is ahead of ours by ",
@@ -106,26 +103,28 @@ void StreamSession::OnAck(const v1::Ack& ack) {
   if (!welcomed()) return;
   memory_->clock.Heard(options_.now(), FromUnixNanos(ack.clock_unix_ns()));
   LogRejects(ack);
-  if (ack.durable_sequence() > highest_sent_) {
+  const uint64_t on_the_way = lanes_->on_the_way();
+  if (!lanes_->Durable(ack.durable_sequence(), ack.durable_ahead())) {
     // Believing it would trim what nobody else has.
     Log(LogLevel::kError, "ack",
-        absl::StrCat("the collector acknowledges message ", ack.durable_sequence(),
-                     ", and the newest sent is ", highest_sent_, "; ending the stream"));
+        absl::StrCat("the collector acknowledges everything up to message ", ack.durable_sequence(),
+                     ", which was not sent; ending the stream"));
     call_.Cancel();
     return;
   }
-  const uint64_t on_the_way = window_.messages();
-  OnDurable(ack.durable_sequence(), ack.durable_ahead());
-  progressed_ = progressed_ || window_.messages() < on_the_way;
-  all_taken_ = window_.empty() || ack.accepted_sequence() >= highest_sent_;
-  if (newest_ && newest_->sequence <= highest_sent_ && all_taken_) {
-    memory_->suspicion.Passed(*newest_);
+  Trim(ack.durable_sequence());
+  progressed_ = progressed_ || lanes_->on_the_way() < on_the_way;
+  // The second says something only if nothing was sent after the highest.
+  all_taken_ =
+      lanes_->on_the_way() == 0 || (last_is_sent_ && last_->sequence == lanes_->highest_sent() &&
+                                    ack.accepted_sequence() >= last_->sequence);
+  if (last_is_sent_ && all_taken_) {
+    memory_->suspicion.Passed(*last_);
   }
+  if (lanes_->backlog_through()) memory_->suspicion.BacklogPassed();
 }
 
-void StreamSession::OnDurable(uint64_t watermark,
-                              const google::protobuf::RepeatedPtrField<v1::SequenceRange>& ahead) {
-  window_.Durable(watermark, ahead);
+void StreamSession::Trim(uint64_t watermark) {
   // Should the disk refuse, a later acknowledgement trims the same.
   if (absl::Status status = spool_->Trim(watermark + 1); !status.ok()) {
     Log(LogLevel::kWarning, "trim", absl::StrCat("trim the spool: ", status.message()));
@@ -152,7 +151,7 @@ void StreamSession::OnThrottle(const v1::Throttle& throttle) {
 
 bool StreamSession::MaySend() {
   next_pump_ = absl::InfiniteFuture();
-  if (!welcomed() || finished_ || !call_.can_write() || !window_.HasRoom()) return false;
+  if (!welcomed() || finished_ || !call_.can_write()) return false;
   if (memory_->suspicion.OneAtATime() && !all_taken_) return false;
   if (MonotonicNow() < memory_->rate.next()) {
     next_pump_ = memory_->rate.next();
@@ -163,15 +162,8 @@ bool StreamSession::MaySend() {
 
 absl::Status StreamSession::Pump() {
   while (MaySend()) {
-    if (queue_.empty()) {
-      absl::Status status = Refill();
-      if (absl::IsDataLoss(status)) return status;
-      if (!status.ok()) {
-        Log(LogLevel::kWarning, "read", absl::StrCat("read the spool: ", status.message()));
-        next_pump_ = MonotonicNow() + kReadRetry;
-      }
-      if (queue_.empty()) break;
-    }
+    if (absl::Status status = Choose(); !status.ok()) return status;
+    if (lanes_->front() == nullptr) break;
     if (absl::Status status = SendFront(); !status.ok()) {
       Log(LogLevel::kWarning, "drop", absl::StrCat("give a message up: ", status.message()));
       next_pump_ = MonotonicNow() + kReadRetry;
@@ -181,21 +173,18 @@ absl::Status StreamSession::Pump() {
   return absl::OkStatus();
 }
 
-absl::Status StreamSession::Refill() {
-  while (queue_.empty()) {
-    auto entries = spool_->Read(next_sequence_, kReadBytes);
-    if (!entries.ok()) return entries.status();
-    if (entries->empty()) break;
-    next_sequence_ = entries->back().sequence + 1;
-    for (Spool::Entry& entry : *entries) {
-      if (!Contains(durable_ahead_, entry.sequence)) queue_.push_back(std::move(entry));
-    }
-  }
+absl::Status StreamSession::Choose() {
+  const Lane first = memory_->suspicion.Suspects(Lane::kBacklog) ? Lane::kBacklog : Lane::kFresh;
+  absl::Status status = lanes_->Choose(MonotonicNow(), first);
+  next_pump_ = lanes_->next_choice();
+  if (status.ok() || absl::IsDataLoss(status)) return status;
+  Log(LogLevel::kWarning, "read", absl::StrCat("read the spool: ", status.message()));
+  next_pump_ = std::min(next_pump_, MonotonicNow() + kReadRetry);
   return absl::OkStatus();
 }
 
 absl::Status StreamSession::SendFront() {
-  Spool::Entry& front = queue_.front();
+  Spool::Entry& front = *lanes_->front();
   const uint32_t layout = front.message.has_batch() ? front.message.batch().layout() : 0;
   const uint64_t max_bytes = limits_->max_message_bytes();
   if (max_bytes != 0 && front.bytes + kLayoutIdBytes > max_bytes) {
@@ -205,22 +194,20 @@ absl::Status StreamSession::SendFront() {
   if (memory_->suspicion.IsHopeless(layout)) {
     return GiveUpFront("the collector refuses its layout");
   }
-  if (layout != 0 && !front_layout_id_) {
+  if (layout != 0) {
     const StreamLayouts::Use use = layouts_->Find(layout);
     if (use.define) return SendLayout(layout, use.id);
-    front_layout_id_ = use.id;
+    front.message.mutable_batch()->set_layout(use.id);
   }
-  if (layout != 0) front.message.mutable_batch()->set_layout(*front_layout_id_);
   call_.Write(front.message);
 
   NoteTried(front, layout);
+  last_is_sent_ = true;
   all_taken_ = false;
-  highest_sent_ = front.sequence;
-  window_.Sent(front.sequence, front.bytes);
-  memory_->rate.Sent(newest_->rows, MonotonicNow());
+  const absl::Time now = MonotonicNow();
+  memory_->rate.Sent(last_->rows, now);
   ++memory_->messages_sent;
-  queue_.pop_front();
-  front_layout_id_.reset();
+  lanes_->Sent(last_->rows, now);
   return absl::OkStatus();
 }
 
@@ -238,24 +225,29 @@ absl::Status StreamSession::SendLayout(uint32_t layout, uint32_t id) {
   message.mutable_layout()->set_id(id);
   call_.Write(message);
 
-  NoteTried(queue_.front(), layout);
-  front_layout_id_ = id;
+  NoteTried(*lanes_->front(), layout);
+  lanes_->Hold();
   return absl::OkStatus();
 }
 
 // A refused layout is as good as its refused batch.
 void StreamSession::NoteTried(const Spool::Entry& entry, uint32_t layout) {
-  newest_ = {.sequence = entry.sequence, .layout = layout, .rows = RowsOf(entry.message)};
-  newest_is_alone_ = all_taken_;
+  last_ = {.sequence = entry.sequence,
+           .layout = layout,
+           .rows = RowsOf(entry.message),
+           .lane = lanes_->lane()};
+  last_is_alone_ = all_taken_;
+  last_is_sent_ = false;
+  uint64_t& tried = tried_[static_cast<size_t>(last_->lane)];
+  tried = std::max(tried, entry.sequence);
 }
 
 absl::Status StreamSession::GiveUpFront(const std::string& reason) {
-  const Spool::Entry& front = queue_.front();
+  const Spool::Entry& front = *lanes_->front();
   if (front.message.has_batch()) layouts_->Forget(front.message.batch().layout());
   absl::Status status = spool_->Drop(front.sequence, RowsOf(front.message), reason);
   if (!status.ok()) return status;
-  queue_.pop_front();
-  front_layout_id_.reset();
+  lanes_->GaveUp();
   return absl::OkStatus();
 }
 

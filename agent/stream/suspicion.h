@@ -2,13 +2,17 @@
 //
 // A refusal (INVALID_ARGUMENT, RESOURCE_EXHAUSTED) names no sequence, and several messages are on
 // their way. So after the first one, messages are sent one at a time, each once the one before is
-// durable, until all that were on their way have passed. Whatever is alone when the stream is
-// refused again is at fault.
+// durable, until all that were on their way have passed, in either lane. Whatever is alone when the
+// stream is refused again is at fault.
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <unordered_map>
+
+#include "agent/stream/lanes.h"
 
 namespace tacho::agent {
 
@@ -22,37 +26,47 @@ class Suspicion {
     uint64_t sequence = 0;
     uint32_t layout = 0;  // 0 if it is no Batch.
     uint64_t rows = 0;
+    Lane lane = Lane::kFresh;
   };
+  // The newest sequence tried of each lane; 0 if none was.
+  using Tried = std::array<uint64_t, 2>;
 
-  bool OneAtATime() const { return until_ != 0; }
+  bool OneAtATime() const { return until_ != Tried{}; }
+  // Messages of the lane are still to be proven; busy fresh rows must not keep the backlog from it.
+  bool Suspects(Lane lane) const { return until_[static_cast<size_t>(lane)] != 0; }
 
-  // The stream was refused. `newest` is the newest message tried, `alone` that no other was on its
-  // way. True if it is at fault: give it up.
-  bool Refused(const Message& newest, bool alone) {
+  // The stream was refused. `last` is the message tried last, `alone` that no other was on its way.
+  // True if it is at fault: give it up.
+  bool Refused(const Message& last, bool alone, const Tried& tried) {
     if (OneAtATime() && alone) {
-      if (newest.layout != 0) ++refusals_[newest.layout];
-      Done(newest.sequence);
+      if (last.layout != 0) ++refusals_[last.layout];
+      Done(last);
       return true;
     }
-    until_ = std::max(until_, newest.sequence);
+    for (size_t lane = 0; lane < until_.size(); ++lane) {
+      until_[lane] = std::max(until_[lane], tried[lane]);
+    }
     return false;
   }
   // The collector has taken the message.
   void Passed(const Message& message) {
     refusals_.erase(message.layout);
-    Done(message.sequence);
+    Done(message);
   }
+  // The backlog lane is through: what it had to prove has passed, was dropped or is fresh by now.
+  void BacklogPassed() { until_[static_cast<size_t>(Lane::kBacklog)] = 0; }
   bool IsHopeless(uint32_t layout) const {
     const auto found = refusals_.find(layout);
     return found != refusals_.end() && found->second >= kHopelessRefusals;
   }
 
  private:
-  void Done(uint64_t sequence) {
-    if (sequence >= until_) until_ = 0;
+  void Done(const Message& message) {
+    uint64_t& until = until_[static_cast<size_t>(message.lane)];
+    if (message.sequence >= until) until = 0;
   }
 
-  uint64_t until_ = 0;  // Up to here one at a time; 0 is not at all.
+  Tried until_{};  // Up to here one at a time, by lane; 0 is not at all.
   std::unordered_map<uint32_t, int> refusals_;
 };
 

@@ -64,7 +64,7 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   origin_.generation = untrusted.spool_generation();
   acks_->SetAgent(origin_.agent_id, origin_.generation);
   const auto durable = context_.store->DurableSequences(origin_.agent_id, origin_.generation);
-  CloseHoles(durable, untrusted.first_sequence());
+  CloseHoles(durable, untrusted);
 
   const absl::Time now = context_.now();
   if (untrusted.clock_unix_ns() != 0) {
@@ -84,13 +84,18 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   return welcome;
 }
 
-void StreamSession::CloseHoles(const storage::SequenceSet& durable, uint64_t first_sequence) {
+void StreamSession::CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello) {
+  const uint64_t first_sequence = hello.first_sequence();
   uint64_t next = durable.watermark() + 1;
-  const auto close = [this](storage::SequenceRange lost) {
+  const char* const reason = hello.several_collectors()
+                                 ? "no longer in the agent's spool: another collector may have it"
+                                 : "no longer in the agent's spool";
+  const auto close = [&](storage::SequenceRange lost) {
     origin_.sequence = 0;
-    context_.metrics->LossReported(lost.last - lost.first + 1, 0);
-    context_.store->AppendGap(origin_, lost, 0, "no longer in the agent's spool",
-                              Accept(0, kSmallMessageBytes));
+    if (!hello.several_collectors()) {
+      context_.metrics->LossReported(lost.last - lost.first + 1, 0);
+    }
+    context_.store->AppendGap(origin_, lost, 0, reason, Accept(0, kSmallMessageBytes));
   };
   for (const storage::SequenceRange& ahead : durable.ahead()) {
     if (next >= first_sequence) return;

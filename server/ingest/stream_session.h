@@ -52,8 +52,9 @@ class StreamSession {
   absl::Status HandleAttributes(const v1::Attributes& untrusted);
   absl::Status HandleGap(const v1::Gap& untrusted);
 
-  // Marks what the agent's spool no longer holds, and the store never got, as lost.
-  void CloseHoles(const storage::SequenceSet& durable, uint64_t first_sequence);
+  // Marks what the agent's spool no longer holds, and the store never got, as lost, or, should the
+  // agent have other collectors too, as not to come.
+  void CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello);
   // The layout that is stored.
   //   FAILED_PRECONDITION  its job has expired.
   absl::StatusOr<storage::LayoutPtr> FindStored(StreamLayout* layout) const;

@@ -150,11 +150,11 @@ TEST(ClockOffsetTest, MiddleOfTheExchangeIsWhenTheOtherClockWasRead) {
 
 TEST(SuspicionTest, FindsTheMessageThatIsAloneWhenTheStreamIsRefused) {
   Suspicion suspicion;
-  EXPECT_FALSE(suspicion.Refused({.sequence = 20}, false));
+  EXPECT_FALSE(suspicion.Refused({.sequence = 20}, false, {20, 0}));
   EXPECT_TRUE(suspicion.OneAtATime());
   suspicion.Passed({.sequence = 5});
   EXPECT_TRUE(suspicion.OneAtATime());
-  EXPECT_TRUE(suspicion.Refused({.sequence = 6}, true));
+  EXPECT_TRUE(suspicion.Refused({.sequence = 6}, true, {6, 0}));
   EXPECT_TRUE(suspicion.OneAtATime()) << "others may be at fault as well";
   suspicion.Passed({.sequence = 20});
   EXPECT_FALSE(suspicion.OneAtATime());
@@ -164,8 +164,8 @@ TEST(SuspicionTest, LayoutIsHopelessAfterSomeBatchesInARow) {
   Suspicion suspicion;
   for (uint64_t i = 1; i <= 3; ++i) {
     EXPECT_FALSE(suspicion.IsHopeless(7));
-    suspicion.Refused({.sequence = i, .layout = 7}, true);
-    suspicion.Refused({.sequence = i, .layout = 7}, true);
+    suspicion.Refused({.sequence = i, .layout = 7}, true, {i, 0});
+    suspicion.Refused({.sequence = i, .layout = 7}, true, {i, 0});
     if (i == 1) suspicion.Passed({.sequence = i, .layout = 7});
   }
   EXPECT_FALSE(suspicion.IsHopeless(0));

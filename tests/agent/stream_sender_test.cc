@@ -2,161 +2,21 @@
 // acknowledgements delayed; what the collector calls durable is compared with what was spooled.
 #include <algorithm>
 #include <filesystem>
-#include <functional>
-#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "agent/stream/sender.h"
 #include "gmock/gmock.h"
-#include "grpcpp/server.h"
-#include "grpcpp/server_builder.h"
 #include "gtest/gtest.h"
+#include "tests/agent/fake_collector.h"
 
 namespace tacho::agent {
 namespace {
-
-using Stream = grpc::ServerReaderWriter<v1::ServerMessage, v1::ClientMessage>;
-
-uint64_t SequenceOf(const v1::ClientMessage& message) {
-  if (message.has_batch()) return message.batch().sequence();
-  if (message.has_gap()) return message.gap().sequence();
-  if (message.has_event()) return message.event().sequence();
-  return message.attributes().sequence();
-}
-
-// Keeps what is durable over its streams, as a collector does.
-class FakeCollector : public v1::Ingest::Service {
- public:
-  FakeCollector() {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  ~FakeCollector() override { server_->Shutdown(absl::ToChronoTime(absl::Now())); }
-
-  std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
-
-  // Asked for each message with a sequence; a status that is not OK ends the stream there.
-  std::function<grpc::Status(const v1::ClientMessage&)> judge;
-  // Acknowledge once in so many messages, or when told by flush.
-  uint64_t ack_every = 1;
-  v1::Welcome welcome;
-
-  uint64_t durable() {
-    absl::MutexLock lock(&mutex_);
-    return durable_;
-  }
-  bool WaitForDurable(uint64_t sequence) {
-    const absl::Time end = absl::Now() + absl::Seconds(20);
-    while (durable() < sequence && absl::Now() < end) absl::SleepFor(absl::Milliseconds(2));
-    return durable() >= sequence;
-  }
-  // Values by sequence, and the sequences in the order in which they came, stream by stream.
-  std::map<uint64_t, double> values() {
-    absl::MutexLock lock(&mutex_);
-    return values_;
-  }
-  std::vector<std::vector<uint64_t>> streams() {
-    absl::MutexLock lock(&mutex_);
-    return streams_;
-  }
-  std::vector<v1::Gap> gaps() {
-    absl::MutexLock lock(&mutex_);
-    return gaps_;
-  }
-  std::vector<v1::Hello> hellos() {
-    absl::MutexLock lock(&mutex_);
-    return hellos_;
-  }
-  int undefined_layouts() {
-    absl::MutexLock lock(&mutex_);
-    return undefined_layouts_;
-  }
-
-  grpc::Status Stream(grpc::ServerContext*, tacho::agent::Stream* stream) override {
-    v1::ClientMessage message;
-    if (!stream->Read(&message) || !message.has_hello()) return {grpc::StatusCode::INTERNAL, ""};
-    v1::ServerMessage answer;
-    {
-      absl::MutexLock lock(&mutex_);
-      hellos_.push_back(message.hello());
-      streams_.emplace_back();
-      *answer.mutable_welcome() = welcome;
-      answer.mutable_welcome()->set_clock_unix_ns(absl::ToUnixNanos(absl::Now()));
-      answer.mutable_welcome()->set_durable_sequence(
-          std::max(durable_, welcome.durable_sequence()));
-    }
-    stream->Write(answer);
-    return Receive(stream);
-  }
-
- private:
-  grpc::Status Receive(tacho::agent::Stream* stream) {
-    std::set<uint32_t> layouts;
-    v1::ClientMessage message;
-    uint64_t messages = 0;
-    while (stream->Read(&message)) {
-      if (message.has_layout()) {
-        layouts.insert(message.layout().id());
-        continue;
-      }
-      const grpc::Status verdict = judge ? judge(message) : grpc::Status::OK;
-      if (!verdict.ok()) return verdict;
-      Take(message, layouts);
-      if (++messages % ack_every != 0) continue;
-      v1::ServerMessage answer;
-      FillAck(answer.mutable_ack());
-      stream->Write(answer);
-    }
-    return grpc::Status::OK;
-  }
-
-  void FillAck(v1::Ack* ack) {
-    absl::MutexLock lock(&mutex_);
-    ack->set_durable_sequence(durable_);
-    for (auto s = taken_.upper_bound(durable_); s != taken_.end(); ++s) {
-      v1::SequenceRange* range = ack->add_durable_ahead();
-      range->set_first(*s);
-      range->set_last(*s);
-    }
-  }
-
-  void Take(const v1::ClientMessage& message, const std::set<uint32_t>& layouts) {
-    absl::MutexLock lock(&mutex_);
-    const uint64_t sequence = SequenceOf(message);
-    streams_.back().push_back(sequence);
-    taken_.insert(sequence);
-    if (message.has_batch()) {
-      if (!layouts.contains(message.batch().layout())) ++undefined_layouts_;
-      values_[sequence] = message.batch().values(0);
-    }
-    if (message.has_gap()) {
-      gaps_.push_back(message.gap());
-      for (uint64_t s = message.gap().lost().first(); s <= message.gap().lost().last(); ++s) {
-        taken_.insert(s);
-      }
-    }
-    while (taken_.contains(durable_ + 1)) ++durable_;
-  }
-
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-  absl::Mutex mutex_;
-  uint64_t durable_ = 0;
-  std::set<uint64_t> taken_;
-  std::map<uint64_t, double> values_;
-  std::vector<std::vector<uint64_t>> streams_;
-  std::vector<v1::Gap> gaps_;
-  std::vector<v1::Hello> hellos_;
-  int undefined_layouts_ = 0;
-};
 
 class SenderTest : public ::testing::Test {
  protected:
@@ -179,9 +39,13 @@ class SenderTest : public ::testing::Test {
     spool_ = *std::move(spool);
   }
 
-  void StartSender(const std::string& address) {
+  void StartSender(const std::string& address) { StartSender(std::vector{address}); }
+
+  void StartSender(const std::vector<std::string>& addresses) {
     StreamOptions options;
-    options.address = address;
+    options.addresses = addresses;
+    options.return_after = return_after_;
+    options.lanes.short_backlog = short_backlog_;
     options.agent_id = "agent-7";
     options.labels = {{"zone", "z1"}};
     options.version = "test";
@@ -226,6 +90,8 @@ class SenderTest : public ::testing::Test {
   const std::string path_;
   absl::Duration backoff_min_ = absl::Milliseconds(5);
   absl::Duration backoff_max_ = absl::Milliseconds(20);
+  absl::Duration return_after_ = absl::Hours(1);
+  uint64_t short_backlog_ = 1'000'000;  // One lane.
   absl::Mutex log_mutex_;
   std::string log_ ABSL_GUARDED_BY(log_mutex_);
   FakeCollector collector_;
@@ -278,6 +144,97 @@ TEST_F(SenderTest, EverythingArrivesOverManyCutStreams) {
   const auto values = collector_.values();
   ASSERT_EQ(values.size(), 1000u);
   for (const auto& [sequence, value] : values) EXPECT_EQ(value, static_cast<double>(sequence));
+}
+
+// Backlogs begin and end all the time here: the order of lanes changes nothing in what arrives.
+TEST_F(SenderTest, EverythingArrivesInTwoLanesOverManyCutStreams) {
+  absl::BitGen random;
+  absl::Mutex mutex;
+  short_backlog_ = 3;
+  collector_.ack_every = 3;
+  collector_.judge = [&](const v1::ClientMessage&) {
+    absl::MutexLock lock(&mutex);
+    if (absl::Bernoulli(random, 0.04)) {
+      return grpc::Status(grpc::StatusCode::UNAVAILABLE, "cut");
+    }
+    return grpc::Status::OK;
+  };
+  StartSender(collector_.address());
+  for (int i = 0; i < 40; ++i) {
+    Append(i * 25 + 1, i * 25 + 24, absl::StrCat("job-", i % 3));
+    v1::Attributes attributes;
+    (*attributes.mutable_values())["batch"] = absl::StrCat(i);
+    ASSERT_TRUE(spool_->AppendAttributes(attributes, {}).ok());
+    absl::SleepFor(absl::Milliseconds(3));
+  }
+  ASSERT_TRUE(collector_.WaitForDurable(1000)) << log();
+  EXPECT_EQ(collector_.undefined_layouts(), 0);
+  EXPECT_EQ(collector_.values().size(), 40u * 24);
+  EXPECT_EQ(collector_.attributes()["batch"], "39") << "attributes keep their order";
+  EXPECT_LE(collector_.most_ranges(), Lanes::kMaxAhead + int{Lanes::kMaxDeferred});
+  for (const auto& stream : collector_.streams()) {
+    // In at most two rising sequences.
+    uint64_t fresh = 0;
+    uint64_t backlog = 0;
+    for (const uint64_t sequence : stream) {
+      uint64_t& lane = sequence > fresh ? fresh : backlog;
+      EXPECT_GT(sequence, lane);
+      lane = sequence;
+    }
+  }
+}
+
+TEST_F(SenderTest, WhatIsRecordedNowGoesBeforeTheBacklog) {
+  short_backlog_ = 10;
+  Append(1, 500);
+  absl::Notification welcomed;
+  collector_.judge = [&](const v1::ClientMessage&) {
+    if (!welcomed.HasBeenNotified()) welcomed.Notify();
+    return grpc::Status::OK;
+  };
+  ASSERT_TRUE(spool_->Sync().ok());
+  StartSender(collector_.address());
+  ASSERT_TRUE(welcomed.WaitForNotificationWithTimeout(absl::Seconds(20))) << log();
+  Append(501, 502);
+  ASSERT_TRUE(collector_.WaitForDurable(502)) << log();
+  const auto stream = collector_.streams().at(0);
+  const auto fresh = std::find(stream.begin(), stream.end(), 501u) - stream.begin();
+  EXPECT_LT(fresh, 500) << "among the backlog, not behind it";
+  EXPECT_TRUE(WaitForEmptySpool());
+}
+
+TEST_F(SenderTest, NextCollectorTakesOverAndTheFirstOneGetsItsAgentBack) {
+  FakeCollector second;
+  collector_.Stop();
+  return_after_ = absl::Milliseconds(50);
+  Append(1, 20);
+  StartSender(std::vector{collector_.address(), second.address()});
+  ASSERT_TRUE(second.WaitForDurable(20)) << log();
+  ASSERT_TRUE(WaitForEmptySpool());
+  EXPECT_TRUE(second.hellos().at(0).several_collectors());
+
+  collector_.Start();
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (collector_.hellos().empty() && absl::Now() < end) absl::SleepFor(absl::Milliseconds(2));
+  Append(21, 30);
+  ASSERT_TRUE(collector_.WaitForDurable(30)) << log();
+  EXPECT_EQ(collector_.hellos().at(0).first_sequence(), 21u) << "the second has the others";
+  EXPECT_EQ(collector_.values().size(), 10u);
+  EXPECT_EQ(second.values().size(), 20u) << "ended in good order: nothing is sent to both";
+}
+
+TEST_F(SenderTest, CollectorThatWorksIsKeptThoughAnotherIsThere) {
+  FakeCollector second;
+  absl::Mutex mutex;
+  int cuts = 0;
+  collector_.judge = [&](const v1::ClientMessage&) {
+    absl::MutexLock lock(&mutex);
+    return ++cuts % 7 == 0 ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "cut") : grpc::Status::OK;
+  };
+  StartSender(std::vector{collector_.address(), second.address()});
+  Append(1, 60);
+  ASSERT_TRUE(collector_.WaitForDurable(60)) << log();
+  EXPECT_TRUE(second.hellos().empty());
 }
 
 TEST_F(SenderTest, NothingIsTrimmedBeforeItIsDurable) {

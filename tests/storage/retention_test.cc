@@ -67,6 +67,43 @@ TEST_F(RetentionTest, TheOldestDaysGoUntilTheRestFitsAndWithThemTheirJobs) {
   EXPECT_EQ(store_->Stats().partitions_dropped, 2u) << "it fits now";
 }
 
+TEST_F(RetentionTest, AgentsThatWereNotHeardOfForLongAreForgotten) {
+  options_.retention = absl::Hours(24 * 90);
+  Reopen();
+  const auto append = [this](const std::string& agent) {
+    const LayoutPtr layout = Register(Definition("job-" + agent, {"loss"}));
+    EXPECT_TRUE(Append(layout, {absl::ToUnixNanos(now_)}, {1}, {1}, {agent, 1, 1}).ok());
+  };
+  const auto known = [this](const std::string& agent) {
+    return store_->DurableSequences(agent, 1).watermark() == 1;
+  };
+  append("gone");
+  append("asks");
+  now_ += absl::Hours(24 * 60);
+  append("sends");
+  EXPECT_TRUE(known("asks")) << "which is what Hello does";
+  now_ += absl::Hours(24 * 31);
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_TRUE(known("asks"));
+  EXPECT_TRUE(known("sends"));
+  EXPECT_FALSE(known("gone"));
+  Reopen();
+  EXPECT_FALSE(known("gone")) << "on disk too";
+  EXPECT_TRUE(known("sends"));
+}
+
+TEST_F(RetentionTest, AgentsAreRememberedForAMonthAtLeastAndForEverWithTheirRows) {
+  for (const absl::Duration retention : {absl::Hours(24), absl::ZeroDuration()}) {
+    options_.retention = retention;
+    Reopen();
+    const LayoutPtr layout = Register(Definition("job", {"loss"}));
+    ASSERT_TRUE(Append(layout, {absl::ToUnixNanos(now_)}, {1}, {1}, {"agent", 1, 1}).ok());
+    now_ += absl::Hours(24 * (retention == absl::ZeroDuration() ? 4000 : 29));
+    ASSERT_TRUE(store_->EnforceRetention().ok());
+    EXPECT_EQ(store_->DurableSequences("agent", 1).watermark(), 1u) << retention;
+  }
+}
+
 TEST_F(RetentionTest, TheDayThatIsWrittenNowStaysWhateverItsSizeAndThatIsSaid) {
   for (const int64_t age : {1, 0}) FillDay(Today() - age, "job-" + std::to_string(age));
   options_.retention_bytes = 1000;

@@ -5,6 +5,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "storage/origin_record.h"
 
 namespace tacho::storage {
 namespace {
@@ -52,6 +53,22 @@ TEST(SequenceSetTest, RefusesBytesThatAreNoSet) {
   EXPECT_FALSE(SequenceSet::Decode(std::string("\x05\x01\x06\x07", 4))) << "adjacent to the mark";
   EXPECT_FALSE(SequenceSet::Decode(std::string("\x05\x01\x09\x08", 4))) << "backwards";
   EXPECT_FALSE(SequenceSet::Decode(std::string("\x05\x00\x00", 3))) << "too long";
+}
+
+TEST(OriginRecordTest, DayMayBeMissingAndNothingMayFollowIt) {
+  OriginRecord record;
+  record.durable.Add({1, 3});
+  record.durable.Add({7, 9});
+  const auto without = OriginRecord::Decode(record.Encode());
+  ASSERT_TRUE(without.has_value());
+  EXPECT_EQ(without->durable, record.durable);
+  EXPECT_FALSE(without->heard_day.has_value());
+  record.heard_day = 20'778;
+  const auto with = OriginRecord::Decode(record.Encode());
+  ASSERT_TRUE(with.has_value());
+  EXPECT_EQ(with->durable, record.durable);
+  EXPECT_EQ(with->heard_day, record.heard_day);
+  EXPECT_FALSE(OriginRecord::Decode(record.Encode() + "x").has_value());
 }
 
 }  // namespace

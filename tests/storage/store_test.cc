@@ -139,6 +139,30 @@ TEST_F(StoreTest, AGapCountsAsDurableAndIsRecorded) {
   EXPECT_EQ(events->front().fields.at("rows"), "90");
 }
 
+// As the Hello of an agent whose other collector has what is missing here.
+TEST_F(StoreTest, AGapWithoutASequenceClosesTheHoleForGood) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  ASSERT_TRUE(Append(layout, {1}, {1}, {1}, {"agent", 7, 10}).ok());
+  ASSERT_TRUE(Wait([&](AppendDone done) {
+                store_->AppendGap({"agent", 7, 0}, {1, 9}, 0, "elsewhere", std::move(done));
+              }).ok());
+  EXPECT_EQ(store_->DurableSequences("agent", 7).watermark(), 10u);
+  Reopen();
+  EXPECT_EQ(store_->DurableSequences("agent", 7).watermark(), 10u);
+}
+
+TEST_F(StoreTest, AnAgentThatLosesHereAndThereWithoutEndIsRefused) {
+  absl::Status status;
+  for (uint64_t sequence = 1; sequence < 10'000 && status.ok(); ++sequence) {
+    const uint64_t lost = 1'000'000 + 2 * sequence;
+    status = Wait([&](AppendDone done) {
+      store_->AppendGap({"agent", 1, sequence}, {lost, lost}, 0, "", std::move(done));
+    });
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
+  EXPECT_LE(store_->DurableSequences("agent", 1).ahead().size(), 1024u);
+}
+
 TEST_F(StoreTest, AMessageOfWhichNothingIsStoredLeavesNoTraceButItsSequence) {
   ASSERT_TRUE(Wait([&](AppendDone done) {
                 store_->AppendGap({"agent", 7, 1}, {1, 1}, 5, "refused", std::move(done));

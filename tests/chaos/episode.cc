@@ -1,0 +1,308 @@
+#include "tests/chaos/episode.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "tests/chaos/stored.h"
+
+namespace tacho::chaos {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Generous: a busy machine and a debug build. Every wait ends as soon as its condition holds.
+constexpr absl::Duration kPatience = absl::Seconds(90);
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+void Add(const FaultyProxy::Stats& more, FaultyProxy::Stats* sum) {
+  sum->connections += more.connections;
+  sum->cuts += more.cuts;
+  sum->cuts_lingering += more.cuts_lingering;
+  sum->stalls += more.stalls;
+  sum->trickles += more.trickles;
+  sum->refusals += more.refusals;
+  sum->bytes += more.bytes;
+}
+
+}  // namespace
+
+Episode::Episode(EpisodeOptions options, Totals* totals)
+    : options_(std::move(options)), totals_(totals), random_(options_.seed) {
+  fs::remove_all(options_.dir);
+  fs::create_directories(options_.dir);
+  job_ = absl::StrCat("chaos-", options_.seed % 1'000'000);
+  const uint64_t drawn = OneIn(3) ? 2 : 1;
+  collectors_.resize(options_.collectors == 0 ? drawn : options_.collectors);
+  agents_.resize(1 + Below(2));
+  for (size_t i = 0; i < collectors_.size(); ++i) MakeCollector(i);
+  for (size_t i = 0; i < agents_.size(); ++i) MakeAgent(i);
+}
+
+void Episode::MakeCollector(size_t index) {
+  CollectorRun& run = collectors_[index];
+  const std::string base = absl::StrCat(options_.dir, "/collector-", index);
+  std::ofstream(base + ".yaml") << "storage: {seal_rows: 64, seal_age: 1s}\nlog: {level: warn}\n";
+  run.port = FreePort();
+  run.process = std::make_unique<Process>(
+      std::vector<std::string>{options_.collector, "--config", base + ".yaml", "--data",
+                               base + ".data", "--grpc", absl::StrCat("127.0.0.1:", run.port),
+                               "--http", "127.0.0.1:0"},
+      base + ".log");
+}
+
+void Episode::MakeAgent(size_t index) {
+  AgentRun& run = agents_[index];
+  const std::string base = absl::StrCat(options_.dir, "/agent-", index);
+  run.rings = base + ".rings";
+  run.log = base + ".log";
+  fs::create_directories(run.rings);
+  std::vector<std::string> addresses;
+  for (const CollectorRun& collector : collectors_) {
+    run.proxies.push_back(std::make_unique<FaultyProxy>());
+    run.proxies.back()->SetTarget(collector.port);
+    addresses.push_back(absl::StrCat("'127.0.0.1:", run.proxies.back()->port(), "'"));
+  }
+  const uint64_t rates[] = {2'000, 20'000, 0};
+  std::ofstream(base + ".yaml")
+      << "collector: {addresses: [" << absl::StrJoin(addresses, ", ")
+      << "], backoff_min: 4ms, backoff_max: 40ms, return_after: 300ms, backlog_rows_per_second: "
+      << rates[Below(3)] << "}\nidentity: {agent_id: agent-" << index << ", host: host-" << index
+      << "}\nspool: {path: " << base << ".spool, sync_interval: 3ms}\nsources:\n"
+      << "  host: {enabled: false}\n  rings: {directory: " << run.rings
+      << ", poll_interval: 2ms}\n";
+  run.process = std::make_unique<Process>(
+      std::vector<std::string>{options_.agent, "--config", base + ".yaml"}, run.log);
+  for (uint64_t i = 0; i <= Below(2); ++i) {
+    const auto task = static_cast<uint32_t>(index * 2 + i);
+    run.trainers.push_back(std::make_unique<Trainer>(run.rings, job_, task, random_(), &recorded_));
+  }
+}
+
+std::string Episode::Run() {
+  for (CollectorRun& run : collectors_) run.process->Start();
+  for (AgentRun& run : agents_) run.process->Start();
+  for (uint64_t i = 0; i < options_.rounds && failure_.empty(); ++i) {
+    Round();
+    ++totals_->rounds;
+    if (i % 10 == 9) Look();
+  }
+  if (failure_.empty()) Settle();
+  for (const AgentRun& run : agents_) {
+    for (const auto& proxy : run.proxies) Add(proxy->stats(), &totals_->network);
+    for (const absl::string_view line : absl::StrSplit(ReadFile(run.log), '\n')) {
+      const bool backlog =
+          absl::StrContains(line, "as a backlog") && !absl::StrContains(line, "up to 0 of");
+      if (backlog) ++totals_->backlogs;
+    }
+  }
+  for (AgentRun& run : agents_) run.process->Kill();
+  for (CollectorRun& run : collectors_) run.process->Kill();
+  ++totals_->episodes;
+  if (failure_.empty()) fs::remove_all(options_.dir);
+  return failure_;
+}
+
+void Episode::Round() {
+  Train(8);
+  AgentRun& agent = agents_[Below(agents_.size())];
+  FaultyProxy& proxy = *agent.proxies[Below(agent.proxies.size())];
+  const uint64_t chance = Below(100);
+  if (chance < 62) {
+    proxy.Inject(AnyFault());
+  } else if (chance < 72) {
+    Outage();
+  } else if (chance < 82) {
+    Kill(true, false);
+  } else if (chance < 88) {
+    Kill(false, true);
+  } else if (chance < 90) {
+    Kill(true, true);
+  } else if (chance < 93) {
+    Restart();
+  } else {
+    for (const auto& healed : agent.proxies) healed->Heal();
+  }
+  Train(4);
+  absl::SleepFor(absl::Milliseconds(Below(40)));
+  CheckAlive();
+}
+
+void Episode::Train(uint64_t most_rows) {
+  for (AgentRun& run : agents_) {
+    for (const auto& trainer : run.trainers) {
+      trainer->Train(static_cast<int>(Below(most_rows + 1)));
+    }
+  }
+}
+
+Fault Episode::AnyFault() {
+  Fault fault;
+  const uint64_t chance = Below(10);
+  fault.kind = chance < 4   ? Fault::Kind::kCut
+               : chance < 7 ? Fault::Kind::kCutLingering
+               : chance < 9 ? Fault::Kind::kStall
+                            : Fault::Kind::kTrickle;
+  fault.from = OneIn(2) ? Side::kClient : Side::kServer;
+  fault.after_bytes = Below(uint64_t{1} << Below(10));
+  fault.duration = absl::Milliseconds(10 + Below(140));
+  fault.chunk = 1 + Below(200);
+  fault.reset = OneIn(2);
+  return fault;
+}
+
+// Long enough for a backlog, which events make of many messages.
+void Episode::Outage() {
+  AgentRun& agent = agents_[Below(agents_.size())];
+  const absl::Duration length = absl::Milliseconds(50 + Below(150));
+  for (const auto& proxy : agent.proxies) {
+    proxy->Inject({.kind = Fault::Kind::kRefuse, .duration = length});
+  }
+  for (const absl::Time end = absl::Now() + length; absl::Now() < end;) {
+    Train(12);
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  Train(60);
+}
+
+void Episode::Kill(bool agent, bool collector) {
+  Process* const killed_agent = agent ? agents_[Below(agents_.size())].process.get() : nullptr;
+  Process* const killed_collector =
+      collector ? collectors_[Below(collectors_.size())].process.get() : nullptr;
+  if (killed_agent != nullptr) killed_agent->Kill();
+  if (killed_collector != nullptr) killed_collector->Kill();
+  totals_->agent_kills += agent ? 1 : 0;
+  totals_->collector_kills += collector ? 1 : 0;
+  Train(OneIn(3) ? 100 : 6);
+  absl::SleepFor(absl::Milliseconds(Below(60)));
+  if (killed_collector != nullptr) killed_collector->Start();
+  if (killed_agent != nullptr) killed_agent->Start();
+  // Sometimes the next round comes while they still start.
+  if (OneIn(2)) absl::SleepFor(absl::Milliseconds(Below(300)));
+}
+
+void Episode::Restart() {
+  const bool agent = OneIn(2);
+  Process* const process = agent ? agents_[Below(agents_.size())].process.get()
+                                 : collectors_[Below(collectors_.size())].process.get();
+  const int status = process->Stop(kPatience);
+  if (status == 0) ++(agent ? totals_->agent_restarts : totals_->collector_restarts);
+  if (status == Process::kTerminated) ++(agent ? totals_->agent_kills : totals_->collector_kills);
+  if (status != 0 && status != Process::kTerminated) {
+    return Fail(absl::StrCat(agent ? "an agent" : "a collector", " did not end in good order"));
+  }
+  Train(20);
+  process->Start();
+}
+
+void Episode::CheckAlive() {
+  for (AgentRun& run : agents_) {
+    if (!run.process->alive()) Fail("an agent ended by itself");
+  }
+  for (CollectorRun& run : collectors_) {
+    if (!run.process->alive()) Fail("a collector ended by itself");
+  }
+}
+
+bool Episode::ReadAll(std::vector<Record>* found) {
+  found->clear();
+  for (const CollectorRun& run : collectors_) {
+    auto stored = ReadStored(run.port, job_);
+    if (!stored.ok()) return false;
+    found->push_back(*std::move(stored));
+  }
+  return true;
+}
+
+void Episode::Look() {
+  std::vector<Record> found;
+  if (!ReadAll(&found)) return;  // It starts.
+  ++totals_->looks;
+  Compare(found, false);
+}
+
+void Episode::Compare(const std::vector<Record>& found, bool complete) {
+  std::sort(recorded_.events.begin(), recorded_.events.end());
+  for (const Record& record : found) Fail(Aliens(recorded_, record));
+  if (complete) Fail(Missing(recorded_, found));
+  // With two collectors the newest value may be at either.
+  if (complete && found.size() == 1) Fail(AttributeDifferences(recorded_, found[0]));
+}
+
+bool Episode::RingsAreEmpty() const {
+  return std::all_of(agents_.begin(), agents_.end(),
+                     [](const AgentRun& run) { return fs::is_empty(run.rings); });
+}
+
+void Episode::Settle() {
+  for (AgentRun& run : agents_) {
+    for (const auto& trainer : run.trainers) trainer->End();
+    for (const auto& proxy : run.proxies) proxy->Heal();
+  }
+  std::sort(recorded_.events.begin(), recorded_.events.end());
+  std::vector<Record> found;
+  const absl::Time end = absl::Now() + kPatience;
+  for (bool complete = false; !complete && failure_.empty();) {
+    absl::SleepFor(absl::Milliseconds(30));
+    CheckAlive();
+    const bool late = absl::Now() > end;
+    if (!late && (!RingsAreEmpty() || !ReadAll(&found))) continue;
+    const bool attributes_differ =
+        found.size() == 1 && !AttributeDifferences(recorded_, found[0]).empty();
+    complete = late || (!attributes_differ && Missing(recorded_, found).empty());
+    if (late && !RingsAreEmpty()) Fail("rings are left");
+    Compare(found, complete);
+  }
+  if (failure_.empty()) StopAll();
+  if (!failure_.empty()) return;
+
+  // What is on disk is what was told.
+  for (CollectorRun& run : collectors_) run.process->Start();
+  while (!ReadAll(&found) && absl::Now() < end + kPatience) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  Compare(found, true);
+  Count(found);
+}
+
+void Episode::StopAll() {
+  for (AgentRun& run : agents_) {
+    if (run.process->Stop(kPatience) != 0) Fail("an agent did not end in good order");
+    // A collector that has everything has said so: a spool with a rest means a watermark that
+    // stands still.
+    const std::string log = ReadFile(run.log);
+    if (!absl::StrContains(log.substr(log.size() - std::min<size_t>(log.size(), 300)),
+                           "stopped; 0 messages")) {
+      Fail("everything is stored, and the spool is not empty");
+    }
+  }
+  for (CollectorRun& run : collectors_) {
+    if (run.process->Stop(kPatience) != 0) Fail("a collector did not end in good order");
+  }
+}
+
+void Episode::Count(const std::vector<Record>& found) {
+  totals_->samples += recorded_.sample_count();
+  totals_->events += recorded_.events.size();
+  for (const auto& [attempt, values] : recorded_.attributes) totals_->attributes += values.size();
+  if (found.size() < 2) return;
+  totals_->failover_samples += recorded_.sample_count();
+  totals_->shared_samples += CountShared(found[0], found[1]);
+}
+
+void Episode::Fail(const std::string& why) {
+  if (failure_.empty()) failure_ = why;
+}
+
+}  // namespace tacho::chaos

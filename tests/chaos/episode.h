@@ -1,0 +1,100 @@
+// One episode of the chaos campaign: a few agents with trainers, one or two collectors, a proxy on
+// every path between them, and rounds of faults; then everything is healed, and what the trainers
+// recorded is compared with what the collectors answer.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/chaos/faulty_proxy.h"
+#include "tests/chaos/process.h"
+#include "tests/chaos/record.h"
+#include "tests/chaos/trainer.h"
+
+namespace tacho::chaos {
+
+struct Totals {
+  uint64_t episodes = 0;
+  uint64_t rounds = 0;
+  uint64_t agent_kills = 0;
+  uint64_t collector_kills = 0;
+  uint64_t agent_restarts = 0;  // In good order.
+  uint64_t collector_restarts = 0;
+  uint64_t looks = 0;  // At a collector, in the midst of it.
+  uint64_t samples = 0;
+  uint64_t events = 0;
+  uint64_t attributes = 0;
+  uint64_t failover_samples = 0;  // Of episodes with two collectors.
+  uint64_t shared_samples = 0;    // Of those: at both.
+  uint64_t backlogs = 0;          // Streams that began with one, as far as the log tells.
+  FaultyProxy::Stats network;
+};
+
+struct EpisodeOptions {
+  std::string collector;  // Programs.
+  std::string agent;
+  std::string dir;  // Made anew; removed if nothing is wrong.
+  uint64_t seed = 0;
+  uint64_t rounds = 40;
+  uint64_t collectors = 0;  // 0: one or two, as the seed has it.
+};
+
+class Episode {
+ public:
+  Episode(EpisodeOptions options, Totals* totals);
+
+  // What is wrong; empty if nothing.
+  std::string Run();
+
+ private:
+  struct CollectorRun {
+    int port = 0;
+    std::unique_ptr<Process> process;
+  };
+  struct AgentRun {
+    std::string rings;
+    std::string log;
+    std::vector<std::unique_ptr<FaultyProxy>> proxies;  // One a collector.
+    std::unique_ptr<Process> process;
+    std::vector<std::unique_ptr<Trainer>> trainers;
+  };
+
+  uint64_t Below(uint64_t bound) { return random_() % bound; }
+  bool OneIn(uint64_t n) { return Below(n) == 0; }
+
+  void MakeCollector(size_t index);
+  void MakeAgent(size_t index);
+  void Round();
+  void Train(uint64_t most_rows);
+  void Outage();
+  void Kill(bool agent, bool collector);
+  void Restart();
+  Fault AnyFault();
+  // Nobody ends by himself.
+  void CheckAlive();
+  // What is stored at this moment was recorded, once.
+  void Look();
+  // Waits until everything has arrived, and compares.
+  void Settle();
+  bool RingsAreEmpty() const;
+  // Everything there is, at each collector; false if one cannot be asked.
+  bool ReadAll(std::vector<Record>* found);
+  void Compare(const std::vector<Record>& found, bool complete);
+  void StopAll();
+  void Count(const std::vector<Record>& found);
+  void Fail(const std::string& why);
+
+  const EpisodeOptions options_;
+  Totals* const totals_;
+  std::mt19937_64 random_;
+  std::string job_;
+  Record recorded_;
+  std::vector<CollectorRun> collectors_;
+  std::vector<AgentRun> agents_;
+  std::string failure_;
+};
+
+}  // namespace tacho::chaos
