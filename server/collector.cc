@@ -24,13 +24,18 @@ constexpr int kKeepaliveTimeoutMs = 20'000;
 // An agent needs one stream and a person a few queries; a proxy that folds many into one connection
 // opens another.
 constexpr int kMaxStreamsPerConnection = 100;
+// Without a call; a client that comes back later connects again.
+constexpr int kMaxIdleMs = 300'000;
+// Of one call: a token of ours has some hundred bytes.
+constexpr int kMaxHeaderBytes = 8 << 10;
 // Ceiling for gRPC's buffers; past it flow control tightens instead of memory growing. Takes 20,000
 // connections at the 75 KiB that one was measured to cost.
 constexpr size_t kGrpcMemoryBytes = 1536u << 20;
 // After the streams are gone only unary calls and health watchers are left.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(1);
 
-void Configure(const config::v1::Collector::Ingest& limits, grpc::ServerBuilder* builder) {
+void Configure(const config::v1::Collector::Ingest& limits, const config::v1::Quotas& quotas,
+               grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(limits.max_message_bytes()));
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kMinPingIntervalMs);
@@ -38,8 +43,16 @@ void Configure(const config::v1::Collector::Ingest& limits, grpc::ServerBuilder*
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  // Else a second collector would take half of the first one's connections without a word.
-  builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // Nobody of ours compresses, and 1.51 unpacks a message whole before it looks at its size.
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxHeaderBytes);
+  // A connection without TLS or HTTP/2 settings by then is closed.
+  builder->AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      static_cast<int>(absl::ToInt64Milliseconds(absl::Nanoseconds(quotas.hello_timeout()))));
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   builder->SetResourceQuota(grpc::ResourceQuota("tacho-collector").Resize(kGrpcMemoryBytes));
 }
 
@@ -57,6 +70,7 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
                                                             CollectorWorld world) {
   std::unique_ptr<Collector> collector(new Collector(config, std::move(world)));
   if (auto s = collector->OpenStore(); !s.ok()) return s;
+  if (auto s = collector->OpenDoor(); !s.ok()) return s;
   collector->MakeServices();
   if (auto s = collector->StartGrpc(); !s.ok()) return s;
   if (auto s = collector->StartHttp(); !s.ok()) return s;
@@ -97,6 +111,23 @@ absl::Status Collector::OpenStore() {
   return absl::OkStatus();
 }
 
+absl::Status Collector::OpenDoor() {
+  quotas_ = std::make_unique<Quotas>(
+      QuotasOptions{config_.quotas(), config_.storage().journal_queue_bytes(), registry_.get()});
+  if (auto s = quotas_->Prepare(config_); !s.ok()) return s.status();
+  DoorOptions options;
+  options.config = config_;
+  options.registry = registry_.get();
+  options.memory_short = [this] { return quotas_->pressure() == Pressure::kRefuse; };
+  options.log = world_.log;
+  auto door = Door::Open(std::move(options));
+  if (!door.ok()) return door.status();
+  door_ = *std::move(door);
+  reloadables_.push_back(quotas_.get());
+  reloadables_.push_back(door_.get());
+  return absl::OkStatus();
+}
+
 void Collector::OnDisk(storage::DiskState state, const absl::Status& why) {
   readiness_.SetHeldBy(std::string(why.message()));
   TellHealth();
@@ -119,11 +150,12 @@ void Collector::TellHealth() {
 
 void Collector::MakeServices() {
   IngestServiceOptions ingest;
+  ingest.quotas = quotas_.get();
+  ingest.connections = door_->connections();
   ingest.store = store_.get();
   ingest.registry = registry_.get();
   ingest.limits = config_.ingest();
   ingest.retention = absl::Nanoseconds(config_.storage().retention());
-  ingest.queue_bytes = config_.storage().journal_queue_bytes();
   ingest.now = world_.now;
   ingest.version = TACHO_VERSION;
   ingest_ = std::make_unique<IngestService>(std::move(ingest));
@@ -140,15 +172,14 @@ absl::Status Collector::StartGrpc() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  Configure(config_.ingest(), &builder);
-  builder.AddListeningPort(config_.listen().grpc(), grpc::InsecureServerCredentials(), &grpc_port_);
+  Configure(config_.ingest(), config_.quotas(), &builder);
+  door_->Attach(&builder, grpc::InsecureServerCredentials());
   builder.RegisterService(ingest_.get());
   builder.RegisterService(query_.get());
   grpc_ = builder.BuildAndStart();
-  if (grpc_ != nullptr && grpc_port_ != 0) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("listen.grpc: cannot listen on ",
-                                             config_.listen().grpc(),
-                                             "; is another process using the port?"));
+  if (grpc_ == nullptr) return absl::InternalError("gRPC's server does not start");
+  door_->Serve();
+  return absl::OkStatus();
 }
 
 absl::Status Collector::StartHttp() {
@@ -208,6 +239,7 @@ void Collector::StopGrpc() {
     Log("some agents did not take their last acknowledgement in time; their streams are cut off");
   }
   query_->Drain();
+  door_->Stop();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownGrace));
   grpc_->Wait();
 }

@@ -17,11 +17,13 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
 #include "prometheus/registry.h"
+#include "server/door/door.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
 #include "server/ingest/ingest_service.h"
 #include "server/query/query_service.h"
+#include "server/quota/quotas.h"
 #include "server/reload_metrics.h"
 #include "server/reloadable.h"
 #include "storage/store.h"
@@ -52,7 +54,7 @@ class Collector {
                                                           CollectorWorld world = {});
   ~Collector();  // Drains if Drain() was not called, and loses its status.
 
-  int grpc_port() const { return grpc_port_; }
+  int grpc_port() const { return door_->port(); }
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
 
   // Puts the reloadable keys of a configuration that was read again in force, all of them or none.
@@ -70,6 +72,7 @@ class Collector {
   Collector(const config::v1::Collector& config, CollectorWorld world);
 
   absl::Status OpenStore();
+  absl::Status OpenDoor();
   absl::Status ReloadParts(const config::v1::Collector& config)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   void MakeServices();
@@ -87,10 +90,11 @@ class Collector {
   absl::Mutex health_mutex_;
   // Of grpc_ while it serves.
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(health_mutex_) = nullptr;
-  int grpc_port_ = 0;
   bool drained_ = false;
   // In the order in which they are built.
   std::unique_ptr<storage::Store> store_;
+  std::unique_ptr<Quotas> quotas_;
+  std::unique_ptr<Door> door_;
   std::unique_ptr<IngestService> ingest_;
   std::unique_ptr<QueryService> query_;
   std::unique_ptr<grpc::Server> grpc_;

@@ -1,11 +1,12 @@
 #include "server/grpc_status.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "interop/google_rpc.pb.h"
+#include "server/error_table.h"
 
 namespace tacho::server {
 namespace {
@@ -16,8 +17,7 @@ std::string TypeUrl(const google::protobuf::Message& message) {
   return kTypeUrlPrefix + message.GetDescriptor()->full_name();
 }
 
-google::rpc::RetryInfo MakeRetryInfo(absl::Duration retry_after) {
-  const absl::Duration delay = std::max(retry_after, absl::Milliseconds(1));
+google::rpc::RetryInfo MakeRetryInfo(absl::Duration delay) {
   const int64_t seconds = absl::ToInt64Seconds(delay);
   google::rpc::RetryInfo info;
   info.mutable_retry_delay()->set_seconds(seconds);
@@ -38,7 +38,7 @@ absl::Status InvalidFieldError(absl::string_view field, absl::string_view proble
   return status;
 }
 
-grpc::Status ToGrpcStatus(const absl::Status& status, std::optional<absl::Duration> retry_after) {
+grpc::Status ToGrpcStatus(const absl::Status& status, uint64_t spread) {
   if (status.ok()) return grpc::Status::OK;
   google::rpc::Status rich;
   rich.set_code(static_cast<int32_t>(status.code()));
@@ -48,7 +48,9 @@ grpc::Status ToGrpcStatus(const absl::Status& status, std::optional<absl::Durati
     detail->set_type_url(std::string(type_url));
     detail->set_value(std::string(payload));
   });
-  if (retry_after.has_value()) rich.add_details()->PackFrom(MakeRetryInfo(*retry_after));
+  if (const auto delay = RetryAfter(status, spread); delay.has_value()) {
+    rich.add_details()->PackFrom(MakeRetryInfo(*delay));
+  }
   // The canonical codes have the same numbers in Abseil and gRPC.
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), rich.message(),
                       rich.details().empty() ? std::string() : rich.SerializeAsString());

@@ -3,18 +3,17 @@
 //   from                    to the peer           with
 //   any absl code           the same gRPC code    its text
 //   a payload of it         the same              google.rpc.Status.details, same type URL
-//   retry_after             -                     google.rpc.RetryInfo
+//   its row in error_table  where a retry helps   google.rpc.RetryInfo
 //
 // Details travel as a serialized google.rpc.Status in the trailer grpc-status-details-bin; a status
 // without details has no such trailer. proto/tacho/v1 says which codes a service uses, and what its
 // caller does next.
 #pragma once
 
-#include <optional>
+#include <cstdint>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
 #include "grpcpp/support/status.h"
 
 namespace tacho::server {
@@ -23,8 +22,8 @@ namespace tacho::server {
 // is a path of the message as its proto spells it: "batch.times_unix_ns".
 absl::Status InvalidFieldError(absl::string_view field, absl::string_view problem);
 
-// `retry_after` is left out of an OK status. The peer is told to wait at least 1 ms.
-grpc::Status ToGrpcStatus(const absl::Status& status,
-                          std::optional<absl::Duration> retry_after = {});
+// Those who are turned away together should pass different `spread`: a number that counts up will
+// do.
+grpc::Status ToGrpcStatus(const absl::Status& status, uint64_t spread = 0);
 
 }  // namespace tacho::server

@@ -18,6 +18,7 @@
 #include "proto/yaml_config.h"
 #include "server/collector.h"
 #include "server/command_line.h"
+#include "server/door/listener.h"
 #include "server/heap_trimmer.h"
 #include "spdlog/sinks/stdout_sinks.h"
 #include "spdlog/spdlog.h"
@@ -108,6 +109,7 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
   const sigset_t signals = SignalSet({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
+  RaiseFileLimit();
   const HeapTrimmer trimmer({});
   CollectorWorld world;
   world.log = [](absl::string_view text) { spdlog::info("{}", std::string(text)); };

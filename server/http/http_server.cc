@@ -12,7 +12,9 @@
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "server/error_table.h"
 #include "server/http/accept.h"
+#include "server/http/error_response.h"
 #include "server/http/gzip.h"
 
 namespace tacho::server {
@@ -56,6 +58,7 @@ absl::StatusOr<HostPort> SplitAddress(absl::string_view address) {
 // the q. It leaves a body of known length from a provider as it is.
 void SetBody(const httplib::Request& request, HttpResponse response, httplib::Response* out) {
   out->set_header("Vary", "Accept, Accept-Encoding");
+  for (const auto& [name, value] : response.headers) out->set_header(name, value);
   std::string body = std::move(response.body);
   if (body.size() >= kMinGzipBytes && AcceptsGzip(request.get_header_value("Accept-Encoding"))) {
     if (std::optional<std::string> packed = Gzip(body); packed.has_value()) {
@@ -138,8 +141,10 @@ class HttplibServer final : public HttpServer {
       out->status = response.status;
       return SetBody(request, std::move(response), out);
     }
-    out->status = 404;
-    SetBody(request, {.status = 404, .body = "No such page. / lists what there is.\n"}, out);
+    HttpResponse missing =
+        ErrorResponse(ErrorOf(Condition::kNotFound, "No such page. / lists what there is."));
+    out->status = missing.status;
+    SetBody(request, std::move(missing), out);
   }
 
   const std::vector<Route> routes_;

@@ -1,5 +1,8 @@
 #include "server/http/readiness.h"
 
+#include "absl/strings/str_cat.h"
+#include "server/error_table.h"
+
 namespace tacho::server {
 
 void Readiness::SetReady() {
@@ -15,6 +18,15 @@ void Readiness::SetNotReady(absl::string_view reason) {
 void Readiness::SetHeldBy(absl::string_view reason) {
   absl::MutexLock lock(&mutex_);
   held_by_ = std::string(reason);
+}
+
+absl::Status Readiness::Check() const {
+  absl::MutexLock lock(&mutex_);
+  if (!why_not_.empty()) {
+    return ErrorOf(Condition::kDraining, absl::StrCat("not ready: ", why_not_));
+  }
+  if (held_by_.empty()) return absl::OkStatus();
+  return ErrorOf(Condition::kDiskRefuses, absl::StrCat("not ready: ", held_by_));
 }
 
 std::string Readiness::WhyNotReady() const {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
@@ -19,6 +20,8 @@ class Readiness {
   // Not ready while `reason` is not empty, whatever the two above say: the disk.
   void SetHeldBy(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // OK if ready; else DRAINING or DISK_REFUSES of server/error_table.h.
+  absl::Status Check() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Empty if ready.
   std::string WhyNotReady() const ABSL_LOCKS_EXCLUDED(mutex_);
 

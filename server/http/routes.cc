@@ -3,7 +3,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "server/error_table.h"
 #include "server/http/accept.h"
+#include "server/http/error_response.h"
 
 namespace tacho::server {
 namespace {
@@ -19,15 +21,15 @@ constexpr char kIndex[] =
 
 HttpResponse Metrics(const MetricsPage& metrics, const HttpRequest& request) {
   if (!AcceptsPrometheusText(request.accept)) {
-    return {.status = 406, .body = absl::StrCat("There is only ", kPrometheusText, "\n")};
+    return ErrorResponse(
+        ErrorOf(Condition::kNotAcceptable, absl::StrCat("There is only ", kPrometheusText)));
   }
   return {.content_type = kPrometheusText, .body = metrics.Render()};
 }
 
 HttpResponse Ready(const Readiness& readiness) {
-  const std::string why_not = readiness.WhyNotReady();
-  if (why_not.empty()) return {.body = "ready\n"};
-  return {.status = 503, .body = absl::StrCat("not ready: ", why_not, "\n")};
+  const absl::Status status = readiness.Check();
+  return status.ok() ? HttpResponse{.body = "ready\n"} : ErrorResponse(status);
 }
 
 }  // namespace

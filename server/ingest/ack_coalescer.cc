@@ -12,7 +12,7 @@ void AckCoalescer::SetAgent(std::string agent_id, uint64_t generation) {
 }
 
 void AckCoalescer::Accepted(uint64_t sequence, uint64_t bytes) {
-  options_.total_pending->fetch_add(bytes, std::memory_order_relaxed);
+  options_.total_pending->Add(bytes);
   absl::MutexLock lock(&mutex_);
   accepted_sequence_ = std::max(accepted_sequence_, sequence);
   ++pending_messages_;
@@ -20,7 +20,6 @@ void AckCoalescer::Accepted(uint64_t sequence, uint64_t bytes) {
 }
 
 void AckCoalescer::Settled(const absl::Status& status, uint64_t bytes) {
-  options_.total_pending->fetch_sub(bytes, std::memory_order_relaxed);
   bool wake = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -30,6 +29,7 @@ void AckCoalescer::Settled(const absl::Status& status, uint64_t bytes) {
     if (!status.ok() && failure_.ok()) failure_ = status;
     wake = !std::exchange(woken_, true);
   }
+  options_.total_pending->Remove(bytes);
   if (wake) options_.wake();
 }
 

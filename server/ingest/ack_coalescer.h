@@ -2,7 +2,6 @@
 // whether there is anything new to say. Many messages make one Ack; the newest says everything.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,13 +13,11 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/ingest/pending_bytes.h"
 #include "storage/store.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::server {
-
-// Bytes of all streams together that wait for the disk.
-using PendingBytes = std::atomic<uint64_t>;
 
 // Thread-safe. Outlives the stream while the store still has a message of it.
 class AckCoalescer {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/error_table.h"
 #include "server/grpc_status.h"
 #include "server/ingest/text_rules.h"
 
@@ -66,7 +67,8 @@ absl::Status Admission::RefuseEncoding() const {
 
 absl::Status Admission::CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const {
   if (draining_.load(std::memory_order_relaxed)) {
-    return Refuse(Refusal::kDraining, absl::UnavailableError("the collector is shutting down"));
+    return Refuse(Refusal::kDraining,
+                  ErrorOf(Condition::kDraining, "the collector is shutting down"));
   }
   const auto kind = untrusted.message_case();
   if (kind == v1::ClientMessage::MESSAGE_NOT_SET) {

@@ -7,7 +7,9 @@
 #include "google/protobuf/arena.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "server/error_table.h"
 #include "server/grpc_status.h"
+#include "server/quota/monotonic_time.h"
 
 namespace tacho::server {
 namespace {
@@ -15,16 +17,29 @@ namespace {
 // Holds a message of some hundred values, so that parsing it allocates nothing.
 constexpr size_t kArenaBytes = 16 << 10;
 
-// How long agents are asked to stay away: long enough for a restart, and spread by stream so that a
-// fleet does not come back in one moment.
-absl::Duration RetryAfter(uint64_t stream) {
-  constexpr uint64_t kSpreadMs = 2000;
-  return absl::Milliseconds(1000 + static_cast<int64_t>(stream * 977 % kSpreadMs));
+Throttling ThrottlingOf(Quotas::Limit limit) {
+  switch (limit) {
+    case Quotas::Limit::kNone:
+      return Throttling::kFlowControl;
+    case Quotas::Limit::kAgentRate:
+      return Throttling::kAgentRate;
+    case Quotas::Limit::kJobRate:
+      return Throttling::kJobRate;
+    case Quotas::Limit::kMemory:
+      return Throttling::kMemory;
+  }
+  return Throttling::kFlowControl;
 }
 
-grpc::Status ToPeer(const absl::Status& status, uint64_t stream) {
-  if (!absl::IsUnavailable(status)) return ToGrpcStatus(status);
-  return ToGrpcStatus(status, RetryAfter(stream));
+std::string ReasonOf(Quotas::Limit limit) {
+  switch (limit) {
+    case Quotas::Limit::kAgentRate:
+      return "more samples than quotas.agent_samples_per_second";
+    case Quotas::Limit::kJobRate:
+      return "more samples for the job than quotas.job_samples_per_second";
+    default:
+      return "the collector's memory is short (quotas.memory_bytes)";
+  }
 }
 
 bool Parse(grpc::ByteBuffer* bytes, v1::ClientMessage* message) {
@@ -34,11 +49,17 @@ bool Parse(grpc::ByteBuffer* bytes, v1::ClientMessage* message) {
 
 }  // namespace
 
-AgentStream::AgentStream(const StreamContext* context, uint64_t stream)
-    : context_(*context), stream_(stream) {}
+AgentStream::AgentStream(const StreamContext* context, uint64_t stream,
+                         std::shared_ptr<ConnectionUse> connection)
+    : context_(*context),
+      stream_(stream),
+      connection_(std::move(connection)),
+      hello_timeout_(context->session.quotas->hello_timeout()),
+      hello_by_(MonotonicNow() + hello_timeout_) {}
 
-std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, uint64_t stream) {
-  std::shared_ptr<AgentStream> reactor(new AgentStream(context, stream));
+std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, uint64_t stream,
+                                                std::shared_ptr<ConnectionUse> connection) {
+  std::shared_ptr<AgentStream> reactor(new AgentStream(context, stream, std::move(connection)));
   reactor->self_ = reactor;
   const std::weak_ptr<AgentStream> weak = reactor;
   AckCoalescer::Options options;
@@ -51,11 +72,12 @@ std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, ui
   reactor->acks_ = std::make_shared<AckCoalescer>(std::move(options));
   const auto evict = [weak] {
     if (const auto live = weak.lock()) {
-      live->End(absl::UnavailableError("a newer stream of this agent took over"));
+      live->End(ErrorOf(Condition::kSuperseded, "a newer stream of this agent took over"));
     }
   };
   reactor->session_ =
       std::make_unique<StreamSession>(&context->session, reactor->acks_, stream, evict);
+  context->timer->At(reactor->hello_by_, weak);
   reactor->StartRead(&reactor->read_buffer_);
   return reactor;
 }
@@ -81,6 +103,10 @@ bool AgentStream::IsEnding() {
 }
 
 absl::Status AgentStream::Receive() {
+  if (connection_ != nullptr) {
+    connection_->messages.fetch_add(1, std::memory_order_relaxed);
+    connection_->message_bytes.fetch_add(read_buffer_.Length(), std::memory_order_relaxed);
+  }
   alignas(8) char block[kArenaBytes];
   google::protobuf::ArenaOptions options;
   options.initial_block = block;
@@ -97,29 +123,74 @@ absl::Status AgentStream::Receive() {
   {
     absl::MutexLock lock(&mutex_);
     welcome_ = std::move(*welcome);
+    greeted_ = true;
   }
   Advance();
   return absl::OkStatus();
 }
 
 bool AgentStream::MayRead(uint64_t pending_bytes) const {
-  if (pending_bytes == 0) return true;
-  return pending_bytes <= context_.max_stream_pending_bytes &&
-         context_.total_pending->load(std::memory_order_relaxed) <=
-             context_.max_total_pending_bytes;
+  return pending_bytes <= context_.session.quotas->stream_pending_bytes() &&
+         !context_.total_pending->IsFull();
 }
 
 void AgentStream::ReadOn() {
-  if (MayRead(acks_->pending_bytes())) {
+  const Quotas::Wait& wait = session_->wait();
+  if (wait.limit == Quotas::Limit::kNone && MayRead(acks_->pending_bytes())) {
     StartRead(&read_buffer_);
     return;
   }
-  context_.session.metrics->StreamThrottled(Throttling::kFlowControl);
+  HoldBack(wait);
+  Advance();  // The disk may have caught up in between.
+}
+
+void AgentStream::HoldBack(const Quotas::Wait& wait) {
+  const absl::Time now = MonotonicNow();
+  const Throttling why = ThrottlingOf(wait.limit);
+  absl::Time next_look;
   {
     absl::MutexLock lock(&mutex_);
     read_waits_ = true;
+    waits_for_ = why;
+    waits_since_ = now;
+    resume_at_ = now + wait.length;
+    if (wait.limit != Quotas::Limit::kNone) {
+      auto told = pace_.Slowed(wait.length, session_->RowsPerSecond(), ReasonOf(wait.limit), now);
+      if (told.has_value()) throttle_ = std::move(told);
+    }
+    next_look = pace_.next_look();
   }
-  Advance();  // The disk may have caught up in between.
+  context_.session.metrics->StreamThrottled(why);
+  if (wait.limit == Quotas::Limit::kNone) return;
+  context_.timer->At(now + wait.length, weak_from_this());
+  if (next_look != absl::InfiniteFuture()) context_.timer->At(next_look, weak_from_this());
+}
+
+bool AgentStream::MayReadAgain(uint64_t pending_bytes, absl::Time now) {
+  if (now < resume_at_) return false;
+  if (MayRead(pending_bytes)) return true;
+  if (pending_bytes == 0 && !awaits_room_) {
+    awaits_room_ = true;
+    context_.total_pending->AwaitRoom(weak_from_this());
+  }
+  return false;
+}
+
+void AgentStream::OnTick() {
+  {
+    absl::MutexLock lock(&mutex_);
+    awaits_room_ = false;
+    if (!greeted_ || pace_.next_look() != absl::InfiniteFuture()) LookAtClock(MonotonicNow());
+  }
+  Advance();
+}
+
+void AgentStream::LookAtClock(absl::Time now) {
+  if (!greeted_ && !end_.has_value() && now >= hello_by_) {
+    end_ = ErrorOf(Condition::kTooSlow, absl::StrCat("no Hello within quotas.hello_timeout, ",
+                                                     absl::FormatDuration(hello_timeout_)));
+  }
+  if (auto lifted = pace_.Look(now); lifted.has_value()) throttle_ = std::move(lifted);
 }
 
 void AgentStream::Advance() {
@@ -131,9 +202,12 @@ void AgentStream::Advance() {
     if (finished_ || writing_ || starting_read_) return;
     const AckCoalescer::State acks = acks_->Look();
     if (!acks.failure.ok() && !end_.has_value()) end_ = StoreFailure(acks.failure);
-    step = NextStep(acks);
+    step = NextStep(acks, read_waits_ ? MonotonicNow() : absl::InfinitePast());
     if (step == Step::kWelcome) {
       *message.mutable_welcome() = *std::exchange(welcome_, std::nullopt);
+    }
+    if (step == Step::kThrottle) {
+      *message.mutable_throttle() = *std::exchange(throttle_, std::nullopt);
     }
     if (step == Step::kFinish) end = broken_ ? absl::CancelledError("connection lost") : *end_;
   }
@@ -141,6 +215,7 @@ void AgentStream::Advance() {
     case Step::kNone:
       return;
     case Step::kWelcome:
+    case Step::kThrottle:
       return Write(message);
     case Step::kAck:
       *message.mutable_ack() = acks_->TakeAck();
@@ -153,26 +228,33 @@ void AgentStream::Advance() {
   }
 }
 
-AgentStream::Step AgentStream::NextStep(const AckCoalescer::State& acks) {
+AgentStream::Step AgentStream::NextStep(const AckCoalescer::State& acks, absl::Time now) {
   if (end_.has_value() &&
       (broken_ || (acks.pending_messages == 0 && !acks.ack_due && !welcome_.has_value()))) {
     finished_ = true;
     return Step::kFinish;
   }
-  if (!end_.has_value() && read_waits_ && MayRead(acks.pending_bytes)) {
+  if (!end_.has_value() && read_waits_ && MayReadAgain(acks.pending_bytes, now)) {
     read_waits_ = false;
     starting_read_ = true;
+    context_.session.metrics->StreamWaited(waits_for_, now - waits_since_);
     return Step::kRead;
   }
-  if (broken_ || (!welcome_.has_value() && !acks.ack_due)) return Step::kNone;
-  writing_ = true;
-  return welcome_.has_value() ? Step::kWelcome : Step::kAck;
+  if (broken_) return Step::kNone;
+  const Step write = welcome_.has_value()    ? Step::kWelcome
+                     : throttle_.has_value() ? Step::kThrottle
+                     : acks.ack_due          ? Step::kAck
+                                             : Step::kNone;
+  writing_ = write != Step::kNone;
+  return write;
 }
 
 absl::Status AgentStream::StoreFailure(const absl::Status& failure) const {
+  if (absl::IsUnavailable(failure)) return ErrorOf(Condition::kDiskRefuses, failure.message());
   if (!absl::IsResourceExhausted(failure)) return failure;
   context_.session.metrics->StreamThrottled(Throttling::kQueueFull);
-  return absl::UnavailableError(
+  return ErrorOf(
+      Condition::kOverloaded,
       absl::StrCat("the collector takes in more than its disk writes: ", failure.message()));
 }
 
@@ -216,7 +298,7 @@ void AgentStream::OnCancel() {
 void AgentStream::FinishWith(const absl::Status& status) {
   context_.session.agents->Release(stream_);
   context_.session.metrics->StreamEnded(status.code());
-  Finish(ToPeer(status, stream_));
+  Finish(ToGrpcStatus(status, stream_));
 }
 
 void AgentStream::OnDone() {
@@ -227,7 +309,7 @@ void AgentStream::OnDone() {
 }
 
 RefusedStream::RefusedStream(const absl::Status& status, uint64_t stream) {
-  Finish(ToPeer(status, stream));
+  Finish(ToGrpcStatus(status, stream));
 }
 
 }  // namespace tacho::server

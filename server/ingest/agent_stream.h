@@ -1,8 +1,9 @@
 // One stream of one agent: gRPC's reads and writes around a StreamSession.
 //
 // Reading: one read at a time; each message is handled to its end on gRPC's thread before the next
-// read starts. A stream whose messages wait for the disk in too great number is not read from until
-// they are durable; HTTP/2 flow control then holds the agent back.
+// read starts. A stream is not read from while too many bytes wait for the disk, its own or those
+// of all streams, and while it waits for a quota; HTTP/2 flow control then holds the agent back,
+// and a Throttle tells it where that is worth it.
 //
 // Writing: at most one write at a time, of Welcome or of an Ack that covers all that became durable
 // since the last. Started by Advance(), which is called whenever something may have changed.
@@ -23,9 +24,12 @@
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
+#include "server/door/connection_table.h"
 #include "server/ingest/ack_coalescer.h"
 #include "server/ingest/ack_pacer.h"
+#include "server/ingest/stream_pace.h"
 #include "server/ingest/stream_session.h"
+#include "server/ingest/wake_timer.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::server {
@@ -38,10 +42,8 @@ using ByteStreamReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 struct StreamContext {
   SessionContext session;
   AckPacer* pacer = nullptr;
+  WakeTimer* timer = nullptr;
   PendingBytes* total_pending = nullptr;
-  // Reading pauses above either, while the stream itself has something pending.
-  uint64_t max_stream_pending_bytes = 0;
-  uint64_t max_total_pending_bytes = 0;
   // Called when gRPC is done with the stream.
   std::function<void(uint64_t stream)> on_gone;
 };
@@ -53,7 +55,9 @@ class AgentStream final : public ByteStreamReactor,
                           public std::enable_shared_from_this<AgentStream> {
  public:
   // `stream` is unique among live streams.
-  static std::shared_ptr<AgentStream> Start(const StreamContext* context, uint64_t stream);
+  // `connection` is what the stream came on; nullptr if that is not known.
+  static std::shared_ptr<AgentStream> Start(const StreamContext* context, uint64_t stream,
+                                            std::shared_ptr<ConnectionUse> connection);
 
   // Ends the stream; the first status given counts. Thread-safe.
   void End(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -64,23 +68,29 @@ class AgentStream final : public ByteStreamReactor,
   void OnCancel() override;
   void OnDone() override;
   // The pacer's.
-  void OnTick() override { Advance(); }
+  void OnTick() override;
 
  private:
   // What Advance() found to do; at most one.
-  enum class Step { kNone, kWelcome, kAck, kRead, kFinish };
+  enum class Step { kNone, kWelcome, kThrottle, kAck, kRead, kFinish };
 
-  AgentStream(const StreamContext* context, uint64_t stream);
+  AgentStream(const StreamContext* context, uint64_t stream,
+              std::shared_ptr<ConnectionUse> connection);
 
   // Handles the message in read_buffer_.
   absl::Status Receive();
   bool IsEnding() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Starts the next read, or notes that it waits for the disk.
+  // Starts the next read, or notes what it waits for.
   void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
+  void HoldBack(const Quotas::Wait& wait) ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRead(uint64_t pending_bytes) const;
+  bool MayReadAgain(uint64_t pending_bytes, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends a stream without Hello; tells that a limit is lifted.
+  void LookAtClock(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Does what is due: one write, the next read, the end. Thread-safe.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_);
-  Step NextStep(const AckCoalescer::State& acks) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Step NextStep(const AckCoalescer::State& acks, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status StoreFailure(const absl::Status& failure) const;
   void Write(const v1::ServerMessage& message);
   void ReadAgain() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -88,6 +98,7 @@ class AgentStream final : public ByteStreamReactor,
 
   const StreamContext& context_;
   const uint64_t stream_;
+  const std::shared_ptr<ConnectionUse> connection_;
   std::shared_ptr<AgentStream> self_;  // Until OnDone().
   std::shared_ptr<AckCoalescer> acks_;
 
@@ -98,7 +109,17 @@ class AgentStream final : public ByteStreamReactor,
 
   absl::Mutex mutex_;
   std::optional<v1::Welcome> welcome_ ABSL_GUARDED_BY(mutex_);  // To be written.
-  bool read_waits_ ABSL_GUARDED_BY(mutex_) = false;             // For the disk.
+  std::optional<v1::Throttle> throttle_ ABSL_GUARDED_BY(mutex_);
+  bool greeted_ ABSL_GUARDED_BY(mutex_) = false;
+  const absl::Duration hello_timeout_;
+  const absl::Time hello_by_;
+  // Since when, why and until when, for a quota, nothing is read.
+  bool read_waits_ ABSL_GUARDED_BY(mutex_) = false;
+  Throttling waits_for_ ABSL_GUARDED_BY(mutex_) = Throttling::kFlowControl;
+  absl::Time waits_since_ ABSL_GUARDED_BY(mutex_);
+  absl::Time resume_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  bool awaits_room_ ABSL_GUARDED_BY(mutex_) = false;
+  StreamPace pace_ ABSL_GUARDED_BY(mutex_);
   // While either is set no other step begins, so that gRPC's call cannot end under it.
   bool starting_read_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -12,7 +12,8 @@ constexpr const char* kRefusalNames[] = {"encoding", "draining",  "no_hello", "r
                                          "layout",   "shape",     "time"};
 static_assert(std::size(kRefusalNames) == static_cast<size_t>(Refusal::kCount_));
 
-constexpr const char* kThrottlingNames[] = {"flow_control", "queue_full"};
+constexpr const char* kThrottlingNames[] = {"flow_control", "queue_full", "agent_rate", "job_rate",
+                                            "memory"};
 static_assert(std::size(kThrottlingNames) == static_cast<size_t>(Throttling::kCount_));
 
 prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry* registry,
@@ -66,8 +67,11 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
   }
   auto& throttlings = CounterFamily(registry, "tacho_ingest_throttled_total",
                                     "Times that a stream was slowed down, by means.");
+  auto& waits = CounterFamily(registry, "tacho_ingest_throttled_seconds_total",
+                              "Time in which streams were not read from, by means.");
   for (size_t i = 0; i < std::size(kThrottlingNames); ++i) {
     throttlings_[i] = &throttlings.Add({{"how", kThrottlingNames[i]}});
+    waits_[i] = &waits.Add({{"how", kThrottlingNames[i]}});
   }
   auto& rejects = CounterFamily(registry, "tacho_ingest_samples_rejected_total",
                                 "Values refused while their message was accepted, by reason.");

@@ -31,10 +31,13 @@ enum class Refusal {
   kCount_,
 };
 
-// How a stream that sends faster than the disk takes was slowed down.
+// How a stream that sends faster than it may was slowed down.
 enum class Throttling {
   kFlowControl,  // Reading paused until what it sent was durable.
   kQueueFull,    // Ended with UNAVAILABLE, as the store's queue was full.
+  kAgentRate,    // Reading paused for quotas.agent_samples_per_second,
+  kJobRate,      // for quotas.job_samples_per_second,
+  kMemory,       // for quotas.memory_bytes.
   kCount_,
 };
 
@@ -48,6 +51,10 @@ class IngestMetrics {
   void StreamEnded(absl::StatusCode code);
   void MessageRefused(Refusal reason) { refusals_[static_cast<int>(reason)]->Increment(); }
   void StreamThrottled(Throttling how) { throttlings_[static_cast<int>(how)]->Increment(); }
+  // A pause that StreamThrottled() told is over.
+  void StreamWaited(Throttling how, absl::Duration length) {
+    waits_[static_cast<int>(how)]->Increment(absl::ToDoubleSeconds(length));
+  }
   void BatchAdmitted(uint64_t rows, uint64_t samples);
   void SamplesRejected(v1::Reject::Reason reason, uint64_t samples);
   // An agent reported sequences that will never come, and the rows in them if it knew.
@@ -71,6 +78,7 @@ class IngestMetrics {
   // Made ahead, so that counting takes no lock and a dashboard sees zeros.
   prometheus::Counter* refusals_[static_cast<int>(Refusal::kCount_)];
   prometheus::Counter* throttlings_[static_cast<int>(Throttling::kCount_)];
+  prometheus::Counter* waits_[static_cast<int>(Throttling::kCount_)];
   std::map<v1::Reject::Reason, prometheus::Counter*> rejects_;
 };
 

@@ -4,15 +4,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "server/error_table.h"
 
 namespace tacho::server {
 namespace {
 
-// What one stream may have waiting for the disk before it is not read from any more. A commit takes
-// some milliseconds, in which an agent that catches up sends about this much.
-constexpr uint64_t kMaxStreamPendingBytes = 1 << 20;
-
-absl::Status Draining() { return absl::UnavailableError("the collector is shutting down"); }
+absl::Status Draining() { return ErrorOf(Condition::kDraining, "the collector is shutting down"); }
 
 AdmissionOptions MakeAdmissionOptions(const IngestServiceOptions& options, IngestMetrics* metrics) {
   return {options.limits, options.retention, options.now, metrics};
@@ -23,39 +20,49 @@ AdmissionOptions MakeAdmissionOptions(const IngestServiceOptions& options, Inges
 IngestService::IngestService(IngestServiceOptions options)
     : metrics_(options.registry),
       admission_(MakeAdmissionOptions(options, &metrics_)),
+      connections_(options.connections),
       pacer_(options.ack_tick) {
   context_.session = {options.store,
                       &admission_,
                       &agents_,
                       &metrics_,
                       std::move(options.now),
-                      std::move(options.version)};
+                      std::move(options.version),
+                      options.quotas};
   context_.pacer = &pacer_;
+  context_.timer = &timer_;
   context_.total_pending = &total_pending_;
-  context_.max_stream_pending_bytes = kMaxStreamPendingBytes;
-  // Half, so that the messages under way when streams stop reading still find room.
-  context_.max_total_pending_bytes = options.queue_bytes / 2;
+  total_pending_.Configure(
+      {.limit = [quotas = options.quotas] { return quotas->pending_bytes(); }, .pacer = &pacer_});
+  options.quotas->SetPendingSource([this] { return total_pending_.bytes(); });
   context_.on_gone = [this](uint64_t stream) { OnGone(stream); };
 }
 
-IngestService::~IngestService() = default;
+IngestService::~IngestService() { context_.session.quotas->SetPendingSource(nullptr); }
 
-ByteStreamReactor* IngestService::Stream(grpc::CallbackServerContext* /*context*/) {
+ByteStreamReactor* IngestService::Stream(grpc::CallbackServerContext* context) {
+  auto connection = connections_ == nullptr ? nullptr : connections_->Find(context->peer());
   absl::MutexLock lock(&mutex_);
   const uint64_t stream = ++last_stream_;
-  const uint32_t max_streams = admission_.limits().max_streams();
-  if (draining_ || streams_.size() >= max_streams) {
-    metrics_.StreamEnded(absl::StatusCode::kUnavailable);
-    return new RefusedStream(draining_
-                                 ? Draining()
-                                 : absl::UnavailableError(absl::StrCat(
-                                       "ingest.max_streams, ", max_streams, ", are open already")),
-                             stream);
+  if (const absl::Status refusal = CheckNewStream(); !refusal.ok()) {
+    metrics_.StreamEnded(refusal.code());
+    return new RefusedStream(refusal, stream);
   }
-  const std::shared_ptr<AgentStream> reactor = AgentStream::Start(&context_, stream);
+  const std::shared_ptr<AgentStream> reactor =
+      AgentStream::Start(&context_, stream, std::move(connection));
   streams_[stream] = reactor;
   metrics_.StreamStarted();
   return reactor.get();
+}
+
+absl::Status IngestService::CheckNewStream() const {
+  if (draining_) return Draining();
+  const uint32_t max_streams = admission_.limits().max_streams();
+  if (streams_.size() >= max_streams) {
+    return ErrorOf(Condition::kOverloaded,
+                   absl::StrCat("ingest.max_streams, ", max_streams, ", are open already"));
+  }
+  return context_.session.quotas->CheckNewStream();
 }
 
 void IngestService::OnGone(uint64_t stream) {

@@ -27,7 +27,8 @@ struct IngestServiceOptions {
   prometheus::Registry* registry = nullptr;  // Not owned.
   config::v1::Collector::Ingest limits;
   absl::Duration retention = absl::ZeroDuration();  // Older rows are dropped. Zero keeps all.
-  uint64_t queue_bytes = 64u << 20;                 // StoreOptions::queue_bytes.
+  Quotas* quotas = nullptr;                         // Not owned.
+  ConnectionTable* connections = nullptr;           // Not owned; may be null.
   // Acknowledgements of a stream are at least this far apart. Longer saves more of the server's
   // time for a busy stream (half of what a message costs is its Ack), and lets agents hold more
   // unacked.
@@ -50,12 +51,14 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   bool Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  absl::Status CheckNewStream() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnGone(uint64_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
   IngestMetrics metrics_;
   Admission admission_;
   AgentRegistry agents_;
-  PendingBytes total_pending_{0};
+  ConnectionTable* const connections_;
+  PendingBytes total_pending_;
   StreamContext context_;
 
   absl::Mutex mutex_;
@@ -64,7 +67,9 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   // Not owned: a stream owns itself and says when it is gone.
   absl::flat_hash_map<uint64_t, std::weak_ptr<AgentStream>> streams_ ABSL_GUARDED_BY(mutex_);
 
-  AckPacer pacer_;  // Last: its thread uses the others.
+  // Last: their threads use the others.
+  AckPacer pacer_;
+  WakeTimer timer_;
 };
 
 }  // namespace tacho::server

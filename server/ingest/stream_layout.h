@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "server/quota/token_bucket.h"
 #include "storage/rows.h"
 #include "storage/series.h"
 #include "storage/store.h"
@@ -23,6 +24,7 @@ struct StreamLayout {
   bool has_steps = false;
   std::vector<uint32_t> columns;  // Those stored, ascending; empty if all are.
   std::string first_series;       // As metric{labels}, to name in an ack.
+  std::shared_ptr<TokenBucket> job_bucket;
 
   // Series that one limit refused.
   struct Refused {

@@ -1,5 +1,6 @@
 #include "server/ingest/stream_session.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,11 @@ uint64_t BytesOf(const storage::RowsView& rows) {
   return rows.times.size_bytes() + rows.steps.size_bytes() + rows.values.size_bytes();
 }
 
+// What a message without rows is charged as.
+uint64_t SamplesOf(const google::protobuf::Message& message) {
+  return 1 + message.ByteSizeLong() / sizeof(double);
+}
+
 }  // namespace
 
 StreamSession::StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks,
@@ -22,6 +28,7 @@ StreamSession::StreamSession(const SessionContext* context, std::shared_ptr<AckC
 
 absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
     const v1::ClientMessage& untrusted) {
+  wait_ = {};
   if (auto s = context_.admission->CheckStream(untrusted, hello_seen_); !s.ok()) return s;
   absl::Status status;
   switch (untrusted.message_case()) {
@@ -62,6 +69,7 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   hello_seen_ = true;
   origin_.agent_id = untrusted.agent_id();
   origin_.generation = untrusted.spool_generation();
+  agent_bucket_ = context_.quotas->BucketOfAgent(origin_.agent_id);
   acks_->SetAgent(origin_.agent_id, origin_.generation);
   const auto durable = context_.store->DurableSequences(origin_.agent_id, origin_.generation);
   CloseHoles(durable, untrusted);
@@ -113,7 +121,10 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
     const absl::Status& status = registration.status();
     return absl::Status(status.code(), absl::StrCat("layout.series: ", status.message()));
   }
-  layouts_[untrusted.id()] = StreamLayout::Of(*definition, *registration);
+  StreamLayout layout = StreamLayout::Of(*definition, *registration);
+  layout.job_bucket = context_.quotas->BucketOfJob(definition->source.job);
+  Charge(layout.width, nullptr);  // As much work as a row, at least.
+  layouts_[untrusted.id()] = std::move(layout);
   return absl::OkStatus();
 }
 
@@ -123,6 +134,9 @@ absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
   const auto sent = context_.admission->AdmitBatch(untrusted, layout);
   if (!sent.ok()) return sent.status();
 
+  rows_ += sent->times.size();
+  samples_ += sent->values.size();
+  Charge(sent->values.size(), layout->job_bucket.get());
   selection_.Select(*sent, *layout, context_.admission->Window());
   const storage::RowsView& rows = selection_.rows();
   Reject(*layout, sent->times.size());
@@ -164,16 +178,20 @@ void StreamSession::Reject(const StreamLayout& layout, uint64_t rows_sent) {
                   return limit_detail("ingest.max_series_per_job", limits.max_series_per_job());
                 });
   CountRejected(v1::Reject::REASON_FUTURE, selection_.future_rows() * layout.stored_width(),
-                layout.first_series, [&] {
-                  return absl::StrCat("more than ",
-                                      absl::FormatDuration(absl::Nanoseconds(limits.max_future())),
-                                      " ahead of the collector's clock; set the host's clock");
-                });
+                layout.first_series, [&] { return FutureDetail(); });
   CountRejected(v1::Reject::REASON_TOO_OLD, selection_.old_rows() * layout.stored_width(),
-                layout.first_series, [&] {
-                  return absl::StrCat("older than storage.retention, ",
-                                      absl::FormatDuration(context_.admission->retention()));
-                });
+                layout.first_series, [&] { return TooOldDetail(); });
+}
+
+std::string StreamSession::FutureDetail() const {
+  const auto max_future = absl::Nanoseconds(context_.admission->limits().max_future());
+  return absl::StrCat("more than ", absl::FormatDuration(max_future),
+                      " ahead of the collector's clock; set the host's clock");
+}
+
+std::string StreamSession::TooOldDetail() const {
+  return absl::StrCat("older than storage.retention, ",
+                      absl::FormatDuration(context_.admission->retention()));
 }
 
 void StreamSession::CountRejected(v1::Reject::Reason reason, uint64_t samples,
@@ -190,7 +208,18 @@ void StreamSession::CountRejected(v1::Reject::Reason reason, uint64_t samples,
 absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
   const auto event = context_.admission->AdmitEvent(untrusted);
   if (!event.ok()) return event.status();
+  Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
+  const TimeWindow window = context_.admission->Window();
+  if (event->time_ns > window.newest_ns || event->time_ns < window.oldest_ns) {
+    const bool future = event->time_ns > window.newest_ns;
+    CountRejected(future ? v1::Reject::REASON_FUTURE : v1::Reject::REASON_TOO_OLD, 1, event->kind,
+                  [&] { return future ? FutureDetail() : TooOldDetail(); });
+    context_.store->AppendGap(origin_, {origin_.sequence, origin_.sequence}, 0,
+                              "the event was refused",
+                              Accept(origin_.sequence, kSmallMessageBytes));
+    return absl::OkStatus();
+  }
   context_.store->AppendEvent(origin_, *event, Accept(origin_.sequence, kSmallMessageBytes));
   return absl::OkStatus();
 }
@@ -198,6 +227,7 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
 absl::Status StreamSession::HandleAttributes(const v1::Attributes& untrusted) {
   const auto attributes = context_.admission->AdmitAttributes(untrusted);
   if (!attributes.ok()) return attributes.status();
+  Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   context_.store->AppendAttributes(origin_, *attributes,
                                    Accept(origin_.sequence, untrusted.ByteSizeLong()));
@@ -207,11 +237,23 @@ absl::Status StreamSession::HandleAttributes(const v1::Attributes& untrusted) {
 absl::Status StreamSession::HandleGap(const v1::Gap& untrusted) {
   const auto lost = context_.admission->AdmitGap(untrusted);
   if (!lost.ok()) return lost.status();
+  Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   context_.metrics->LossReported(lost->last - lost->first + 1, untrusted.rows());
   context_.store->AppendGap(origin_, *lost, untrusted.rows(), untrusted.reason(),
                             Accept(origin_.sequence, kSmallMessageBytes));
   return absl::OkStatus();
+}
+
+void StreamSession::Charge(uint64_t samples, TokenBucket* job) {
+  wait_ = context_.quotas->Charge(samples, agent_bucket_.get(), job);
+}
+
+uint64_t StreamSession::RowsPerSecond() const {
+  const uint64_t rate = context_.quotas->agent_rate();
+  if (rate == 0 || samples_ == 0) return 0;
+  const double rows_per_sample = static_cast<double>(rows_) / static_cast<double>(samples_);
+  return std::max<uint64_t>(1, static_cast<uint64_t>(static_cast<double>(rate) * rows_per_sample));
 }
 
 storage::AppendDone StreamSession::Accept(uint64_t sequence, uint64_t bytes) {

@@ -18,6 +18,7 @@
 #include "server/ingest/agent_registry.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/stream_layout.h"
+#include "server/quota/quotas.h"
 #include "storage/store.h"
 #include "tacho/v1/ingest.pb.h"
 
@@ -31,6 +32,7 @@ struct SessionContext {
   IngestMetrics* metrics = nullptr;
   std::function<absl::Time()> now = absl::Now;
   std::string version;  // Told in Welcome.
+  Quotas* quotas = nullptr;
 };
 
 // One thread at a time.
@@ -43,6 +45,11 @@ class StreamSession {
   // Handles one message; a Welcome is what must be sent before any Ack. An error ends the stream
   // with that status once what came before has settled: proto/tacho/v1/ingest.proto has the codes.
   absl::StatusOr<std::optional<v1::Welcome>> Handle(const v1::ClientMessage& untrusted);
+
+  // How long to wait before the next message, for what the last one has used up.
+  const Quotas::Wait& wait() const { return wait_; }
+  // What quotas.agent_samples_per_second is in rows such as this stream has sent; 0: no limit.
+  uint64_t RowsPerSecond() const;
 
  private:
   absl::StatusOr<v1::Welcome> HandleHello(const v1::Hello& untrusted);
@@ -61,6 +68,9 @@ class StreamSession {
   void Reject(const StreamLayout& layout, uint64_t rows_sent);
   void CountRejected(v1::Reject::Reason reason, uint64_t samples, const std::string& example,
                      absl::FunctionRef<std::string()> detail);
+  std::string FutureDetail() const;
+  std::string TooOldDetail() const;
+  void Charge(uint64_t samples, TokenBucket* job);
   // Counts a message as accepted, and returns what the store calls when it has settled.
   storage::AppendDone Accept(uint64_t sequence, uint64_t bytes);
 
@@ -73,6 +83,10 @@ class StreamSession {
   storage::Origin origin_;  // Its sequence is that of the message at hand.
   absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.
   RowSelection selection_;
+  std::shared_ptr<TokenBucket> agent_bucket_;
+  uint64_t rows_ = 0;
+  uint64_t samples_ = 0;
+  Quotas::Wait wait_;
 };
 
 }  // namespace tacho::server

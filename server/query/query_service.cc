@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/error_table.h"
 #include "server/grpc_status.h"
 #include "server/query/job_listing.h"
 #include "server/query/listings.h"
@@ -10,14 +11,12 @@
 namespace tacho::server {
 namespace {
 
-// How long a client waits after a refusal: a query mostly takes less than the first, a restart
-// about the second.
-constexpr absl::Duration kRetryAfterBusy = absl::Seconds(1);
-constexpr absl::Duration kRetryAfterDrain = absl::Seconds(5);
-
-grpc::Status ToGrpc(const absl::Status& status, bool draining) {
-  if (!absl::IsUnavailable(status)) return ToGrpcStatus(status);
-  return ToGrpcStatus(status, draining ? kRetryAfterDrain : kRetryAfterBusy);
+absl::Status Refusal(WorkerPool::Admission admission) {
+  if (admission == WorkerPool::Admission::kFull) {
+    return ErrorOf(Condition::kOverloaded,
+                   "as many queries are at work as query.max_concurrent allows: try again");
+  }
+  return ErrorOf(Condition::kDraining, "the collector is draining");
 }
 
 }  // namespace
@@ -46,10 +45,7 @@ absl::Status QueryService::RunOnWorker(const char* method, std::function<absl::S
   };
   const WorkerPool::Admission admission = workers_.Run(run);
   if (admission == WorkerPool::Admission::kAccepted) return absl::OkStatus();
-  absl::Status refusal = absl::UnavailableError(
-      admission == WorkerPool::Admission::kFull
-          ? "as many queries are at work as query.max_concurrent allows: try again"
-          : "the collector is draining");
+  absl::Status refusal = Refusal(admission);
   metrics_.Ended();
   metrics_.Record(method, refusal, options_.now() - began);
   return refusal;
@@ -60,7 +56,7 @@ grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
                                                grpc::CallbackServerContext* context, Work work) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const auto finish = [this, reactor](const absl::Status& status) {
-    reactor->Finish(ToGrpc(status, draining_));
+    reactor->Finish(ToGrpcStatus(status, ++answers_));
   };
   const absl::Status taken = RunOnWorker(method, std::move(work), finish);
   if (!taken.ok()) finish(taken);
@@ -74,7 +70,7 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
   auto* reactor = new StreamReactor<Response>(context, absl::Nanoseconds(options_.limits.timeout()),
                                               options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
-    reactor->Finish(ToGrpc(status, draining_));
+    reactor->Finish(ToGrpcStatus(status, ++answers_));
   };
   const absl::Status taken = RunOnWorker(
       method,

@@ -67,6 +67,7 @@ class QueryService final : public v1::Query::CallbackService {
 
   const QueryServiceOptions options_;
   std::atomic<bool> draining_ = false;
+  std::atomic<uint64_t> answers_ = 0;  // Spreads the delays of those turned away together.
   QueryMetrics metrics_;
   WorkerPool workers_;
 };

@@ -19,33 +19,26 @@ TEST(GrpcStatusTest, EveryCodeKeepsItsMeaning) {
         ToGrpcStatus(absl::Status(static_cast<absl::StatusCode>(code), "why"));
     EXPECT_EQ(static_cast<int>(status.error_code()), code);
     EXPECT_EQ(status.error_message(), "why");
+    if (code == static_cast<int>(absl::StatusCode::kUnavailable)) continue;
     EXPECT_EQ(status.error_details(), "") << "nothing to say beyond the text";
   }
 }
 
-TEST(GrpcStatusTest, OkHasNoDetailsEvenWithARetryDelay) {
-  const grpc::Status status = ToGrpcStatus(absl::OkStatus(), absl::Seconds(1));
+TEST(GrpcStatusTest, OkHasNoDetails) {
+  const grpc::Status status = ToGrpcStatus(absl::OkStatus(), 1);
   EXPECT_TRUE(status.ok());
   EXPECT_EQ(status.error_details(), "");
 }
 
 TEST(GrpcStatusTest, RetryDelayTravelsAsRetryInfo) {
-  const auto rich = Details(ToGrpcStatus(absl::UnavailableError("full"), absl::Milliseconds(2500)));
+  const auto rich = Details(ToGrpcStatus(absl::UnavailableError("full"), 500));
   EXPECT_EQ(rich.code(), 14);
   EXPECT_EQ(rich.message(), "full");
   ASSERT_EQ(rich.details_size(), 1);
   google::rpc::RetryInfo info;
   ASSERT_TRUE(rich.details(0).UnpackTo(&info));
-  EXPECT_EQ(info.retry_delay().seconds(), 2);
-  EXPECT_EQ(info.retry_delay().nanos(), 500'000'000);
-}
-
-TEST(GrpcStatusTest, NegativeRetryDelayBecomesTheShortest) {
-  const auto rich = Details(ToGrpcStatus(absl::UnavailableError("full"), -absl::Hours(1)));
-  google::rpc::RetryInfo info;
-  ASSERT_TRUE(rich.details(0).UnpackTo(&info));
-  EXPECT_EQ(info.retry_delay().seconds(), 0);
-  EXPECT_EQ(info.retry_delay().nanos(), 1'000'000);
+  EXPECT_EQ(info.retry_delay().seconds(), 2) << "half way from 1 s to 3 s";
+  EXPECT_EQ(info.retry_delay().nanos(), 0);
 }
 
 TEST(GrpcStatusTest, InvalidFieldIsNamedInTextAndDetails) {

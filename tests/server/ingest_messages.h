@@ -29,6 +29,14 @@ inline config::v1::Collector::Ingest SmallLimits() {
   return limits;
 }
 
+inline config::v1::Quotas SmallQuotas() {
+  config::v1::Quotas quotas;
+  quotas.set_burst(absl::ToInt64Nanoseconds(absl::Seconds(1)));
+  quotas.set_stream_pending_bytes(1 << 20);
+  quotas.set_hello_timeout(absl::ToInt64Nanoseconds(absl::Minutes(1)));
+  return quotas;
+}
+
 inline v1::ClientMessage HelloMessage(const std::string& agent_id = "agent-1",
                                       uint64_t generation = 7, uint64_t first_sequence = 1) {
   v1::ClientMessage message;

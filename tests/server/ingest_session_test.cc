@@ -60,8 +60,9 @@ class StreamSessionTest : public testing::Test {
   IngestMetrics metrics_{&registry_};
   Admission admission_{{SmallLimits(), absl::Hours(24), now_, &metrics_}};
   AgentRegistry agents_;
-  PendingBytes total_pending_{0};
-  SessionContext context_{&store_, &admission_, &agents_, &metrics_, now_, "9.9"};
+  PendingBytes total_pending_;
+  Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_}};
+  SessionContext context_{&store_, &admission_, &agents_, &metrics_, now_, "9.9", &quotas_};
   std::shared_ptr<AckCoalescer> acks_;
   std::vector<uint64_t> evicted_;
   int wakes_ = 0;
@@ -169,6 +170,91 @@ TEST_F(StreamSessionTest, EdgesOfTheWindowAreInside) {
   ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(), batch}).ok());
   EXPECT_THAT(store_.stored()[0].times, SizeIs(2));
   EXPECT_EQ(acks_->TakeAck().rejects_size(), 0);
+}
+
+// No arithmetic on a time that somebody else chose may overflow.
+TEST_F(StreamSessionTest, ExtremeTimesAreRefusedWithTheirReason) {
+  StreamSession session = NewSession();
+  auto batch = BatchMessage(1, {1, 2, 3, 4, 5, 6}, 3);
+  batch.mutable_batch()->set_times_unix_ns(0, INT64_MAX);
+  batch.mutable_batch()->set_times_unix_ns(1, 0);
+  batch.mutable_batch()->set_times_unix_ns(2, INT64_MAX - 1);
+  ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(), batch}).ok());
+  const v1::Ack ack = acks_->TakeAck();
+  EXPECT_EQ(ack.durable_sequence(), 1u);
+  ASSERT_EQ(ack.rejects_size(), 2);
+  EXPECT_EQ(ack.rejects(0).reason(), v1::Reject::REASON_FUTURE);
+  EXPECT_EQ(ack.rejects(0).samples(), 4u);
+  EXPECT_EQ(ack.rejects(1).reason(), v1::Reject::REASON_TOO_OLD);
+  EXPECT_EQ(ack.rejects(1).samples(), 2u);
+  batch.mutable_batch()->set_sequence(2);
+  batch.mutable_batch()->set_times_unix_ns(0, INT64_MIN);
+  EXPECT_EQ(session.Handle(batch).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(StreamSessionTest, EventOutsideTheWindowIsReportedAndDoesNotComeBack) {
+  StreamSession session = NewSession();
+  auto future = EventMessage(1);
+  future.mutable_event()->set_time_unix_ns(INT64_MAX);
+  auto old = EventMessage(2);
+  old.mutable_event()->set_time_unix_ns(1);
+  ASSERT_TRUE(Send(&session, {HelloMessage(), future, old, EventMessage(3)}).ok());
+  ASSERT_THAT(store_.stored(), SizeIs(3));
+  EXPECT_EQ(store_.stored()[0].kind, "gap");
+  EXPECT_EQ(store_.stored()[1].kind, "gap");
+  EXPECT_EQ(store_.stored()[2].kind, "event");
+  const v1::Ack ack = acks_->TakeAck();
+  EXPECT_EQ(ack.durable_sequence(), 3u);
+  ASSERT_EQ(ack.rejects_size(), 2);
+  EXPECT_EQ(ack.rejects(0).reason(), v1::Reject::REASON_FUTURE);
+  EXPECT_EQ(ack.rejects(0).example(), "checkpoint_saved");
+  EXPECT_EQ(ack.rejects(1).reason(), v1::Reject::REASON_TOO_OLD);
+}
+
+TEST_F(StreamSessionTest, PastTheAgentsRateABatchIsTakenAndPaidForWithTime) {
+  auto config = SmallQuotas();
+  config.set_agent_samples_per_second(10);
+  config::v1::Collector collector;
+  *collector.mutable_quotas() = config;
+  (*quotas_.Prepare(collector))();
+  StreamSession session = NewSession();
+  ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(8)}).ok());
+  EXPECT_EQ(session.wait().limit, Quotas::Limit::kNone) << "the burst";
+  ASSERT_TRUE(Send(&session, {BatchMessage(1, std::vector<double>(80), 10)}).ok());
+  EXPECT_EQ(session.wait().limit, Quotas::Limit::kAgentRate);
+  EXPECT_GT(session.wait().length, absl::Seconds(6));
+  EXPECT_LT(session.wait().length, absl::Seconds(9));
+  EXPECT_EQ(session.RowsPerSecond(), 1u);
+  EXPECT_EQ(acks_->TakeAck().durable_sequence(), 1u);
+  // A new stream of the agent is no way around it; another agent is not held back.
+  agents_.Release(1);
+  StreamSession again = NewSession(2);
+  ASSERT_TRUE(Send(&again, {HelloMessage(), LayoutMessage(1)}).ok());
+  EXPECT_GT(again.wait().length, absl::Seconds(6));
+  StreamSession other = NewSession(3);
+  ASSERT_TRUE(Send(&other, {HelloMessage("other"), LayoutMessage(1)}).ok());
+  EXPECT_EQ(other.wait().limit, Quotas::Limit::kNone);
+}
+
+TEST_F(StreamSessionTest, AJobsRateIsSharedByItsAgents) {
+  auto config = SmallQuotas();
+  config.set_job_samples_per_second(10);
+  config::v1::Collector collector;
+  *collector.mutable_quotas() = config;
+  (*quotas_.Prepare(collector))();
+  StreamSession first = NewSession(1);
+  ASSERT_TRUE(Send(&first, {HelloMessage("a"), LayoutMessage(8),
+                            BatchMessage(1, std::vector<double>(80), 10)})
+                  .ok());
+  EXPECT_EQ(first.wait().limit, Quotas::Limit::kJobRate);
+  StreamSession second = NewSession(2);
+  auto elsewhere = LayoutMessage(1, 2);
+  elsewhere.mutable_layout()->mutable_source()->set_job("speech");
+  ASSERT_TRUE(Send(&second, {HelloMessage("b"), LayoutMessage(1), elsewhere}).ok());
+  ASSERT_TRUE(Send(&second, {BatchMessage(1, {1}, 1, 1)}).ok());
+  EXPECT_GT(second.wait().length, first.wait().length);
+  ASSERT_TRUE(Send(&second, {BatchMessage(2, {1}, 1, 2)}).ok());
+  EXPECT_EQ(second.wait().limit, Quotas::Limit::kNone);
 }
 
 TEST_F(StreamSessionTest, ColumnsPastALimitAreDroppedAndReportedByLimit) {

@@ -1,6 +1,17 @@
 # Ingest service, admission, the collector as a whole.
 tacho_test(grpc_status_test LABEL unit
   SOURCES grpc_status_test.cc DEPS tacho::grpc_status tacho::interop_proto)
+tacho_test(error_table_test LABEL unit
+  SOURCES error_table_test.cc DEPS tacho::error_table tacho::http)
+target_compile_definitions(error_table_test PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+tacho_test(error_rows_test LABEL unit
+  SOURCES error_rows_test.cc ingest_messages.h
+  DEPS tacho::collector tacho::yaml_config tacho::error_table tacho::interop_proto
+       RocksDB::rocksdb-shared)
+tacho_test(door_test LABEL unit
+  SOURCES door_test.cc DEPS tacho::door)
+tacho_test(quota_test LABEL unit
+  SOURCES quota_test.cc DEPS tacho::quota)
 tacho_test(ingest_text_rules_test LABEL unit
   SOURCES ingest_text_rules_test.cc DEPS tacho::ingest)
 tacho_test(ingest_session_test LABEL unit

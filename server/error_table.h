@@ -1,0 +1,69 @@
+// What may go wrong between the collector and whoever talks to it, one row each. The same condition
+// has the same meaning over gRPC and over HTTP, and says whether trying again helps.
+//
+// docs/errors.md shows the table to people; tests/server/error_table_test.cc holds the two
+// together, and tests/server/error_rows_test.cc and tests/integration/test_errors.py see each row
+// from outside.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace tacho::server {
+
+enum class Condition {
+  // Time heals these. The first row of a code stands for statuses that name no condition.
+  kOverloaded,   // More comes in than the disk, the memory or the workers take.
+  kDraining,     // The collector is shutting down.
+  kDiskRefuses,  // The disk is full or has failed.
+  kSuperseded,   // A newer stream of the same agent took over.
+  // The sender has to change something first.
+  kMalformed,
+  kTooLarge,
+  kOutOfOrder,
+  kUnauthenticated,
+  kForbidden,
+  kNameTaken,
+  kNotFound,
+  kUnsupported,    // A method or an encoding that is not served.
+  kNotAcceptable,  // HTTP only: the client takes no format that there is.
+  kTooSlow,
+  kCancelled,
+  // Somebody has to look at the collector.
+  kDamaged,
+  kInternal,
+};
+
+struct ErrorRow {
+  Condition condition;
+  absl::string_view name;  // google.rpc.ErrorInfo.reason: "DRAINING".
+  absl::StatusCode code;
+  int http_status;
+  // How long to stay away: at least this, and up to `retry_spread` more so that those turned away
+  // together come back apart. Zero: trying the same again fails the same.
+  absl::Duration retry_after;
+  absl::Duration retry_spread;
+  absl::string_view what;    // For docs/errors.md: what has happened,
+  absl::string_view remedy;  // and who does what.
+};
+
+// In the order of Condition.
+std::span<const ErrorRow> ErrorTable();
+
+// A status with the row's code, which carries its condition as payload.
+absl::Status ErrorOf(Condition condition, absl::string_view text);
+
+// The row of the condition that the status carries; else the first with its code; kInternal's for
+// codes that are in no row. `status` must not be OK.
+const ErrorRow& RowOf(const absl::Status& status);
+
+// The row's delay; nullopt where a retry does not help. Numbers that follow each other, such as
+// those of streams, spread evenly.
+std::optional<absl::Duration> RetryAfter(const absl::Status& status, uint64_t spread);
+
+}  // namespace tacho::server
