@@ -116,6 +116,9 @@ class Spool : public RowSink {
 
   // Forgets everything before `sequence`: the collector has it on disk.
   absl::Status Trim(uint64_t sequence) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the collector has on disk besides what may be trimmed, ascending: should room be needed,
+  // it goes without being counted as lost. Until the next call.
+  void SetDurableAhead(std::vector<v1::SequenceRange> ranges) ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives one entry up: it is not read again, and a Gap with the reason is spooled.
   absl::Status Drop(uint64_t sequence, uint64_t rows, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -155,6 +158,8 @@ class Spool : public RowSink {
                                        std::span<const double> values)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether dropping the entry loses nothing that was not lost or stored before.
+  bool IsSettled(uint64_t sequence) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TrimLocked(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status DropLocked(uint64_t sequence, uint64_t rows, absl::string_view reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -177,6 +182,7 @@ class Spool : public RowSink {
   bool old_layouts_forgotten_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, std::string, std::less<>> checkpoints_ ABSL_GUARDED_BY(mutex_);
   std::set<uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::SequenceRange> durable_ahead_ ABSL_GUARDED_BY(mutex_);
   uint64_t damaged_entries_ ABSL_GUARDED_BY(mutex_) = 0;
   SpoolStats stats_ ABSL_GUARDED_BY(mutex_);  // Only what is counted.
 };

@@ -16,7 +16,7 @@ uint64_t RowsOf(const v1::ClientMessage& message);
 class SpoolLosses {
  public:
   void Add(uint64_t sequence, const v1::ClientMessage& message);
-  // An entry that cannot be read, or whose rows another Gap has counted.
+  // An entry that cannot be read, or is durable, or whose rows another Gap has counted.
   void AddUncounted(uint64_t sequence);
 
   uint64_t entries() const { return entries_; }

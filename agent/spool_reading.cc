@@ -1,5 +1,6 @@
 // The half of Spool that takes entries out: reading, syncing, trimming, giving up.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/spool.h"
@@ -131,6 +132,19 @@ absl::Status Spool::DropLocked(uint64_t sequence, uint64_t rows, absl::string_vi
   return absl::OkStatus();
 }
 
+void Spool::SetDurableAhead(std::vector<v1::SequenceRange> ranges) {
+  absl::MutexLock lock(&mutex_);
+  durable_ahead_ = std::move(ranges);
+}
+
+bool Spool::IsSettled(uint64_t sequence) const {
+  if (dropped_.contains(sequence)) return true;
+  return std::any_of(durable_ahead_.begin(), durable_ahead_.end(),
+                     [sequence](const v1::SequenceRange& range) {
+                       return range.first() <= sequence && sequence <= range.last();
+                     });
+}
+
 // Drops the oldest entries until the rest is well within the bound. If the disk refuses meanwhile,
 // the next append tries again.
 void Spool::MakeRoom() {
@@ -152,7 +166,7 @@ void Spool::MakeRoom() {
     for (const storage::SpoolJournal::Entry& entry : *entries) {
       if (freed >= surplus || at >= end) break;
       v1::ClientMessage message;
-      if (dropped_.contains(at) || !message.ParseFromString(entry.bytes)) {
+      if (IsSettled(at) || !message.ParseFromString(entry.bytes)) {
         losses.AddUncounted(at);
       } else {
         losses.Add(at, message);

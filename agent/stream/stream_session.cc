@@ -84,6 +84,7 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
   layouts_.emplace(limits_->max_layouts() == 0 ? UINT32_MAX : limits_->max_layouts());
 
   Trim(welcome.durable_sequence());
+  NoteAhead(welcome.durable_ahead());
   lanes_.emplace(options_.lanes, spool_, &memory_->pace, welcome);
   const uint64_t waiting = spool_->end() - spool_->begin();
   const uint64_t behind = lanes_->backlog_sent() ? 0 : lanes_->split() - spool_->begin();
@@ -113,6 +114,7 @@ void StreamSession::OnAck(const v1::Ack& ack) {
     return;
   }
   Trim(ack.durable_sequence());
+  NoteAhead(ack.durable_ahead());
   progressed_ = progressed_ || lanes_->on_the_way() < on_the_way;
   // The second says something only if nothing was sent after the highest.
   all_taken_ =
@@ -129,6 +131,12 @@ void StreamSession::Trim(uint64_t watermark) {
   if (absl::Status status = spool_->Trim(watermark + 1); !status.ok()) {
     Log(LogLevel::kWarning, "trim", absl::StrCat("trim the spool: ", status.message()));
   }
+}
+
+void StreamSession::NoteAhead(const google::protobuf::RepeatedPtrField<v1::SequenceRange>& ahead) {
+  if (ahead.empty() && !ahead_noted_) return;
+  spool_->SetDurableAhead({ahead.begin(), ahead.end()});
+  ahead_noted_ = !ahead.empty();
 }
 
 void StreamSession::LogRejects(const v1::Ack& ack) {

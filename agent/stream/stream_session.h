@@ -72,6 +72,7 @@ class StreamSession {
   void OnThrottle(const v1::Throttle& throttle);
   // Everything up to `watermark` is durable at the collector of this stream.
   void Trim(uint64_t watermark);
+  void NoteAhead(const google::protobuf::RepeatedPtrField<v1::SequenceRange>& ahead);
   void LogRejects(const v1::Ack& ack);
 
   // Whether a message may be sent now; sets next_pump_ if the time will come by itself.
@@ -101,6 +102,7 @@ class StreamSession {
   bool all_taken_ = true;  // The collector has taken everything sent on this stream.
   absl::Time next_pump_ = absl::InfiniteFuture();
   absl::Time hello_sent_;
+  bool ahead_noted_ = true;  // By this stream, or by one before it.
   bool progressed_ = false;
   bool finished_ = false;
   bool spool_is_a_copy_ = false;

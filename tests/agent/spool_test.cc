@@ -235,6 +235,26 @@ TEST_F(SpoolTest, FullSpoolDropsTheOldestAndSaysSoInAGap) {
   EXPECT_EQ(rows_lost, spool_->Stats().dropped_rows);
 }
 
+TEST_F(SpoolTest, WhatIsDurableAheadOfABacklogIsNotCountedAsLost) {
+  max_bytes_ = 1u << 20;
+  Reopen();
+  const uint32_t layout = Define(MakeLayout("job", 100));
+  const std::vector<int64_t> times(1, 1);
+  const std::vector<double> values(100, 1);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(spool_->AppendRows(layout, times, {}, values, {}).ok());
+  }
+  v1::SequenceRange ahead;
+  ahead.set_first(11);
+  ahead.set_last(90);
+  spool_->SetDurableAhead({ahead});
+  while (spool_->begin() <= 100) {
+    ASSERT_TRUE(spool_->AppendRows(layout, times, {}, values, {}).ok());
+  }
+  // Those from 101 on that went in the same turn are lost as well.
+  EXPECT_EQ(spool_->Stats().dropped_rows, 20 + spool_->begin() - 101);
+}
+
 TEST_F(SpoolTest, GivenUpEntryIsReplacedByAGapForGood) {
   const uint32_t layout = Define(MakeLayout("job"));
   for (int i = 1; i <= 3; ++i) ASSERT_TRUE(AppendRow(layout, i).ok());

@@ -335,6 +335,21 @@ TEST_F(StreamSessionTest, HolesBelowTheSpoolsFirstSequenceAreClosed) {
   EXPECT_EQ(ack.durable_ahead(0).first(), 20u);
 }
 
+TEST_F(StreamSessionTest, WhatAnotherCollectorMayHaveIsClosedButNoLoss) {
+  v1::ClientMessage hello = HelloMessage("agent-1", 7, 10);
+  StreamSession alone = NewSession(1);
+  Greet(&alone, hello);
+  EXPECT_EQ(Counter("tacho_ingest_lost_messages_total"), 9);
+  agents_.Release(1);
+
+  hello = HelloMessage("agent-2", 7, 10);
+  hello.mutable_hello()->set_several_collectors(true);
+  StreamSession one_of_two = NewSession(2);
+  Greet(&one_of_two, hello);
+  EXPECT_EQ(Counter("tacho_ingest_lost_messages_total"), 9);
+  EXPECT_EQ(store_.DurableSequences("agent-2", 7).watermark(), 9u);
+}
+
 TEST_F(StreamSessionTest, SameAgentWithAnotherSpoolIsRefusedWhileTheFirstLives) {
   StreamSession first = NewSession(1);
   Greet(&first);
