@@ -26,6 +26,9 @@ constexpr double kForgivenAtOnce = 1 << 20;
 constexpr double kUnfinishedBytes = 64 << 10;
 constexpr int64_t kStartsBurstNs = 1'000'000'000;
 constexpr absl::Duration kSweepAllEvery = absl::Seconds(2);
+// Of the process between two sweeps: a header block that never ends comes as fast as the network
+// is, and gRPC 1.51 keeps all of it.
+constexpr uint64_t kFastGrowth = 8 << 20;
 // A connection is looked at closely while it is young, and while it owes more than this.
 constexpr absl::Duration kYoung = absl::Seconds(3);
 constexpr double kSuspiciousDebt = 64 << 10;
@@ -204,7 +207,7 @@ const char* ConnectionTable::Judge(int fd, Connection* connection, absl::Time no
   const double forgiven = kForgivenPerSecond * absl::ToDoubleSeconds(now - connection->looked);
   connection->looked = now;
   connection->debt = std::max(0.0, connection->debt + waste - connection->waste - forgiven);
-  connection->waste = waste;
+  const double last_waste = std::exchange(connection->waste, waste);
   // A message that is coming in is not explained before it is whole.
   const auto one_message = static_cast<double>(limits_.max_message_bytes);
   if (connection->debt > kForgivenAtOnce + one_message) return "flood";
@@ -212,7 +215,8 @@ const char* ConnectionTable::Judge(int fd, Connection* connection, absl::Time no
   if (messages + calls != connection->messages) {
     connection->messages = messages + calls;
     connection->quiet_since = now;
-    connection->quiet_waste = waste;
+    // Of what came since the last look some may belong to the next message already.
+    connection->quiet_waste = std::min(waste, last_waste);
   }
   const bool unfinished = waste - connection->quiet_waste > kUnfinishedBytes;
   return unfinished && now - connection->quiet_since > limits_.patience ? "unfinished" : nullptr;
@@ -249,13 +253,16 @@ void ConnectionTable::LookAtAll(absl::Time now) {
 }
 
 void ConnectionTable::Sweep(absl::Time now) {
+  const uint64_t resident = options_.resident();
   std::vector<std::pair<PeerAddress, const char*>> closed;
   {
     absl::MutexLock lock(&mutex_);
-    if (now - swept_all_ < kSweepAllEvery) {
-      LookAtSome(now);
-    } else {
+    const bool grows = resident > resident_ + kFastGrowth;
+    resident_ = resident;
+    if (grows || now - swept_all_ >= kSweepAllEvery) {
       LookAtAll(now);
+    } else {
+      LookAtSome(now);
     }
     closed.swap(shut_down_);
   }

@@ -27,6 +27,7 @@
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
 #include "server/door/peer_address.h"
+#include "server/quota/memory_budget.h"
 #include "server/quota/token_bucket.h"
 
 namespace tacho::server {
@@ -57,6 +58,7 @@ class ConnectionTable {
     // Whether memory is too short for another connection.
     std::function<bool()> memory_short = [] { return false; };
     std::function<void(absl::string_view)> log;  // May be null.
+    std::function<uint64_t()> resident = ResidentBytes;
   };
   explicit ConnectionTable(Options options);
 
@@ -70,8 +72,9 @@ class ConnectionTable {
   // A call has begun. A connection that starts too many is shut down.
   void CountStart(absl::string_view peer, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets what has closed, shuts down what misbehaves. To be called about every 100 ms: looks at
-  // new and suspicious connections each time, at all of them every 2 s. An address whose connection
+  // Forgets what has closed, shuts down what misbehaves. To be called about every 50 ms: looks at
+  // new and suspicious connections each time, at all of them every 2 s and whenever the process
+  // grows fast. An address whose connection
   // was shut down for a flood gets no more than a few new ones a second for a while.
   void Sweep(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -133,6 +136,7 @@ class ConnectionTable {
       ABSL_GUARDED_BY(mutex_);  // To be looked at before the next sweep of all.
   absl::Time looked_for_closed_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time swept_all_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  uint64_t resident_ ABSL_GUARDED_BY(mutex_) = 0;  // At the last sweep.
 };
 
 }  // namespace tacho::server

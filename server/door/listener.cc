@@ -26,7 +26,7 @@ namespace {
 constexpr int kBacklog = 4096;
 // Unacknowledged bytes may wait this long before the kernel gives a connection up.
 constexpr unsigned kUserTimeoutMs = 20'000;
-constexpr int kSweepMs = 100;
+constexpr int kSweepMs = 50;
 constexpr uint64_t kLeastReserve = 128;
 
 // To the peer it looks as if nobody listened, and no TIME_WAIT is left behind.

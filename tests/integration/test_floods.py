@@ -146,7 +146,7 @@ class FloodTest(harness.TestCase):
         self.assertGreater(self.flood("rapid_reset_unknown_method")["hung_up"], 0)
 
     def test_continuation(self):
-        self.flood("continuation")
+        self.flood("continuation", peak_mib=600)
 
     def test_empty_continuation(self):
         self.flood("empty_continuation")
@@ -215,7 +215,8 @@ class FloodTest(harness.TestCase):
 
     def test_http_bodies(self):
         answers = self.flood("http_bodies")["answers"]
-        self.assertFalse([a for a in answers if " 200 " in a], answers)
+        # A GET is answered without a look at its body.
+        self.assertFalse([a for a in answers if a.startswith("POST") and " 200 " in a], answers)
 
     def test_http_slow(self):
         self.flood("http_slow")

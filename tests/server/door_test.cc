@@ -88,6 +88,7 @@ class ConnectionTableTest : public testing::Test {
   prometheus::Registry registry_;
   std::vector<std::string> logged_;
   bool memory_short_ = false;
+  uint64_t resident_ = 0;
   ConnectionTable table_{{.limits = {.max_connections = 4,
                                      .max_per_address = 3,
                                      .starts_per_second = 10,
@@ -95,7 +96,8 @@ class ConnectionTableTest : public testing::Test {
                                      .patience = absl::Seconds(20)},
                           .registry = &registry_,
                           .memory_short = [this] { return memory_short_; },
-                          .log = [this](absl::string_view line) { logged_.emplace_back(line); }}};
+                          .log = [this](absl::string_view line) { logged_.emplace_back(line); },
+                          .resident = [this] { return resident_; }}};
   absl::Time now_ = absl::UnixEpoch() + absl::Hours(1);
 };
 
@@ -202,6 +204,26 @@ TEST_F(ConnectionTableTest, AFloodIsShutDownAndAnUnfinishedMessageInTheEnd) {
   Pass(absl::Seconds(21));
   EXPECT_TRUE(unfinished.IsShutDown());
   EXPECT_EQ(Counter("tacho_connections_closed_total", "unfinished"), 1);
+}
+
+TEST_F(ConnectionTableTest, WhileTheProcessGrowsFastAllConnectionsAreLookedAt) {
+  Pair old;
+  ASSERT_TRUE(Admit(old));
+  table_.CountStart(old.grpc_name(), now_);
+  Pass(absl::Seconds(10));
+  Pass(absl::Milliseconds(50));
+  table_.SetLimits({.max_connections = 4, .max_per_address = 4, .max_message_bytes = 0});
+  std::string all(4 << 20, 'x');
+  for (size_t sent = 0; sent < (2u << 20); sent += 100'000) {
+    old.Send(100'000);
+    while (recv(old.fd(), all.data(), all.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+  Pass(absl::Milliseconds(50));
+  EXPECT_FALSE(old.IsShutDown()) << "its turn is in 2 s";
+  resident_ += 20 << 20;
+  Pass(absl::Milliseconds(50));
+  EXPECT_TRUE(old.IsShutDown());
 }
 
 TEST(PeerAddressTest, NamesOfGrpcAreRead) {
