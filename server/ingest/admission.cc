@@ -65,6 +65,15 @@ absl::Status Admission::RefuseEncoding() const {
                      "not a tacho.v1.ClientMessage: damaged, or a string that is not UTF-8");
 }
 
+absl::Status Admission::RefuseParts() const {
+  return Refuse(
+      Refusal::kTooLarge,
+      absl::ResourceExhaustedError(absl::StrCat(
+          "message: more series than a layout may have, ", limits().max_series_per_layout(),
+          ", or more labels and unknown fields than its bytes can hold: "
+          "split the layout")));
+}
+
 absl::Status Admission::CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const {
   if (draining_.load(std::memory_order_relaxed)) {
     return Refuse(Refusal::kDraining,

@@ -68,6 +68,8 @@ class Admission {
 
   // For bytes that are no ClientMessage at all.
   absl::Status RefuseEncoding() const;
+  // For a message that is not even parsed, as HasSaneParts() says.
+  absl::Status RefuseParts() const;
 
   // What may be stored now (step 8).
   TimeWindow Window() const;

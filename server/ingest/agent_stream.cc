@@ -9,6 +9,7 @@
 #include "grpcpp/support/proto_buffer_reader.h"
 #include "server/error_table.h"
 #include "server/grpc_status.h"
+#include "server/ingest/wire_check.h"
 #include "server/quota/monotonic_time.h"
 
 namespace tacho::server {
@@ -102,11 +103,24 @@ bool AgentStream::IsEnding() {
   return end_.has_value() || finished_;
 }
 
+absl::Status AgentStream::CheckParts() {
+  const size_t bytes = read_buffer_.Length();
+  if (bytes <= kWireCheckBytes) return absl::OkStatus();
+  grpc::ProtoBufferReader reader(&read_buffer_);
+  const Admission& admission = *context_.session.admission;
+  if (HasSaneParts(&reader, bytes, admission.limits().max_series_per_layout())) {
+    return absl::OkStatus();
+  }
+  read_buffer_.Clear();
+  return admission.RefuseParts();
+}
+
 absl::Status AgentStream::Receive() {
   if (connection_ != nullptr) {
     connection_->messages.fetch_add(1, std::memory_order_relaxed);
     connection_->message_bytes.fetch_add(read_buffer_.Length(), std::memory_order_relaxed);
   }
+  if (absl::Status status = CheckParts(); !status.ok()) return status;
   alignas(8) char block[kArenaBytes];
   google::protobuf::ArenaOptions options;
   options.initial_block = block;

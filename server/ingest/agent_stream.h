@@ -77,6 +77,8 @@ class AgentStream final : public ByteStreamReactor,
   AgentStream(const StreamContext* context, uint64_t stream,
               std::shared_ptr<ConnectionUse> connection);
 
+  // Before anything is allocated for the message in read_buffer_.
+  absl::Status CheckParts();
   // Handles the message in read_buffer_.
   absl::Status Receive();
   bool IsEnding() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -70,7 +70,7 @@ def quantile(ordered, q):
     return ordered[min(len(ordered) - 1, int(q * len(ordered)))] if ordered else float("nan")
 
 
-class FloodTest(harness.TestCase):
+class FloodCase(harness.TestCase):
     CONFIG = (
         "storage: {retention: 0s}\n"
         "quotas: {hello_timeout: 3s, max_connections: 2000, max_connections_per_address: 1000}\n"
@@ -121,6 +121,8 @@ class FloodTest(harness.TestCase):
                 return float(line.split()[1])
         return None
 
+
+class FloodTest(FloodCase):
     # Lengths and compression.
 
     def test_declared_length(self):
@@ -138,15 +140,12 @@ class FloodTest(harness.TestCase):
     # Frames.
 
     def test_rapid_reset(self):
-        seen = self.flood("rapid_reset")
+        seen = self.flood("rapid_reset", peak_mib=200)
         self.assertGreater(seen["hung_up"], 0)
         self.assertGreater(self.metric('tacho_connections_closed_total{reason="calls"}'), 0)
 
     def test_rapid_reset_unknown_method(self):
-        self.assertGreater(self.flood("rapid_reset_unknown_method")["hung_up"], 0)
-
-    def test_continuation(self):
-        self.flood("continuation", peak_mib=600)
+        self.assertGreater(self.flood("rapid_reset_unknown_method", peak_mib=200)["hung_up"], 0)
 
     def test_empty_continuation(self):
         self.flood("empty_continuation")
@@ -164,7 +163,7 @@ class FloodTest(harness.TestCase):
         self.flood("empty_data")
 
     def test_pings(self):
-        self.assertIn("too_many_pings", self.flood("pings", peak_mib=128).get("goaway", ""))
+        self.assertIn("too_many_pings", self.flood("pings", peak_mib=250).get("goaway", ""))
 
     def test_settings(self):
         self.flood("settings")
@@ -206,7 +205,7 @@ class FloodTest(harness.TestCase):
         self.flood("unknown_fields")
 
     def test_empty_series(self):
-        self.assertGreater(self.flood("empty_series")["statuses"].get("3", 0), 0)
+        self.assertGreater(self.flood("empty_series")["statuses"].get("8", 0), 0)
 
     def test_long_strings(self):
         self.assertGreater(self.flood("long_strings")["statuses"].get("3", 0), 0)
@@ -222,6 +221,16 @@ class FloodTest(harness.TestCase):
         self.flood("http_slow")
         code, _, _ = harness.http_get(self.collector.url("/healthz"), timeout_s=30)
         self.assertEqual(code, 200)
+
+
+class ShortMemoryFloodTest(FloodCase):
+    """gRPC 1.51 keeps a header block that never ends: what bounds it is the budget."""
+
+    CONFIG = FloodCase.CONFIG[:-2] + ", memory_bytes: 256MiB}\n"
+
+    def test_continuation(self):
+        seen = self.flood("continuation", peak_mib=700)
+        self.assertGreater(seen["hung_up"], 0)
 
 
 if __name__ == "__main__":
