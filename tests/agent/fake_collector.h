@@ -56,6 +56,7 @@ class FakeCollector : public v1::Ingest::Service {
   // Acknowledge once in so many messages, or when told by flush.
   uint64_t ack_every = 1;
   v1::Welcome welcome;
+  v1::Throttle throttle;  // Sent after Welcome if it says anything.
 
   uint64_t durable() {
     absl::MutexLock lock(&mutex_);
@@ -113,6 +114,11 @@ class FakeCollector : public v1::Ingest::Service {
       AddAhead(answer.mutable_welcome());
     }
     stream->Write(answer);
+    if (throttle.ByteSizeLong() > 0) {
+      v1::ServerMessage slow_down;
+      *slow_down.mutable_throttle() = throttle;
+      stream->Write(slow_down);
+    }
     return Receive(stream);
   }
 

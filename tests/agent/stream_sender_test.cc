@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/random/random.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -235,6 +236,22 @@ TEST_F(SenderTest, CollectorThatWorksIsKeptThoughAnotherIsThere) {
   Append(1, 60);
   ASSERT_TRUE(collector_.WaitForDurable(60)) << log();
   EXPECT_TRUE(second.hellos().empty());
+}
+
+TEST_F(SenderTest, ThrottleHoldsForTheCollectorThatAskedForIt) {
+  FakeCollector second;
+  collector_.throttle.set_pause_ms(600'000);
+  collector_.throttle.set_reason("busy");
+  StartSender(std::vector{collector_.address(), second.address()});
+  const absl::Time end = absl::Now() + absl::Seconds(20);
+  while (!absl::StrContains(log(), "busy") && absl::Now() < end) {
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  Append(1, 10);
+  EXPECT_TRUE(collector_.values().empty());
+  collector_.Stop();
+  ASSERT_TRUE(second.WaitForDurable(10)) << log();
+  EXPECT_TRUE(collector_.values().empty());
 }
 
 TEST_F(SenderTest, NothingIsTrimmedBeforeItIsDurable) {
