@@ -8,18 +8,22 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "agent/agent.h"
 #include "agent/collector_addresses.h"
+#include "process/log.h"
+#include "process/service_manager.h"
+#include "proto/config_diff.h"
 #include "proto/yaml_config.h"
-#include "spdlog/sinks/stdout_color_sinks.h"
-#include "spdlog/spdlog.h"
 
 namespace {
 
@@ -44,7 +48,8 @@ Usage: tacho-agent [--config FILE] [--collector HOST:PORT,...] [--spool DIR]
 
 Rows wait in the spool until the collector has them on disk: the collector may be away for as long as
 spool.max_bytes lasts. SIGTERM and Ctrl-C stop the agent within seconds; what could not be delivered
-is delivered after the next start. The log goes to standard error.
+is delivered after the next start. SIGHUP reads the configuration again and takes a new log.level.
+The log goes to standard error.
 
 Exit codes: 0 stopped as asked, 1 could not start or go on, 2 wrong flags or configuration.
 
@@ -126,63 +131,81 @@ absl::Status LoadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
   return status.ok() ? tacho::agent::CollectorAddresses(config->collector()).status() : status;
 }
 
-spdlog::level::level_enum ToSpdlog(LogLevel level) {
+tacho::log::Level ToLevel(LogLevel level) {
   switch (level) {
     case LogLevel::kDebug:
-      return spdlog::level::debug;
+      return tacho::log::Level::kDebug;
     case LogLevel::kInfo:
-      return spdlog::level::info;
+      return tacho::log::Level::kInfo;
     case LogLevel::kWarning:
-      return spdlog::level::warn;
+      return tacho::log::Level::kWarn;
     case LogLevel::kError:
-      return spdlog::level::err;
+      return tacho::log::Level::kError;
   }
-  return spdlog::level::err;
+  return tacho::log::Level::kError;
 }
 
-std::shared_ptr<spdlog::logger> MakeLogger(const std::string& level) {
-  auto logger = std::make_shared<spdlog::logger>(
-      "tacho-agent", std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
-  logger->set_level(spdlog::level::from_str(level));
-  return logger;
-}
-
-sigset_t StopSignals() {
+sigset_t Signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   return signals;
 }
 
-int RunAgent(const tacho::config::v1::Agent& config) {
+// All of the file that can be taken while the agent runs, or nothing.
+void Reload(const Flags& flags, const tacho::config::v1::Agent& running,
+            const tacho::log::Log& log) {
+  tacho::config::v1::Agent config;
+  absl::Status read = LoadConfig(flags, &config);
+  if (read.ok()) {
+    const auto fixed = tacho::config::KeysThatNeedRestart(running, config);
+    if (!fixed.empty()) {
+      read = absl::FailedPreconditionError(
+          absl::StrCat(absl::StrJoin(fixed, ", "), ": changed, which needs a restart"));
+    }
+  }
+  if (!read.ok()) {
+    return log.Error("reload refused: nothing was changed", {{"reason", read.message()}});
+  }
+  log.SetLevel(tacho::log::LevelNamed(config.log().level()).value_or(tacho::log::Level::kInfo));
+  log.Info("the configuration was read again");
+}
+
+int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
   // Blocked in every thread, and taken by this one with sigwait(): no handler, nothing
   // asynchronous.
-  const sigset_t signals = StopSignals();
+  const sigset_t signals = Signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const char* const notify = getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
+  const tacho::ServiceManager manager(notify == nullptr ? "" : notify);
 
-  const auto logger = MakeLogger(config.log().level());
+  const auto log = tacho::log::StandardLog(config.log().format(), config.log().level());
   std::atomic<bool> broken = false;
   tacho::agent::AgentOptions options;
   options.config = config;
   options.version = TACHO_VERSION;
-  options.log = [logger](LogLevel level, absl::string_view line) {
-    logger->log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
-  };
-  options.broken = [logger, &broken](const absl::Status& status) {
-    logger->error("{}; stopping, start the agent again", status.ToString());
+  options.log = [log](LogLevel level, absl::string_view line) { log.Write(ToLevel(level), line); };
+  options.broken = [log, &broken](const absl::Status& status) {
+    log.Error("stopping, start the agent again", {{"reason", status.ToString()}});
     broken = true;
     kill(getpid(), SIGTERM);
   };
   auto agent = tacho::agent::Agent::Create(std::move(options));
   if (!agent.ok()) {
-    logger->error("cannot start: {}", std::string(agent.status().message()));
+    log.Error("cannot start", {{"reason", agent.status().message()}});
     return absl::IsInvalidArgument(agent.status()) ? kExitUsage : kExitFailed;
   }
   (*agent)->Start();
-  int signal = 0;
-  sigwait(&signals, &signal);
-  logger->info("stopping: {}", strsignal(signal));
+  if (const absl::Status told = manager.Ready("sampling"); !told.ok()) {
+    log.Warn("the service manager is not told", {{"reason", told.message()}});
+  }
+  int signal = SIGHUP;
+  while (signal == SIGHUP) {
+    sigwait(&signals, &signal);
+    if (signal == SIGHUP) Reload(flags, config, log);
+  }
+  log.Info("stopping", {{"reason", strsignal(signal)}});
+  manager.Stopping("stopping").IgnoreError();
   (*agent)->Stop();
   return broken ? kExitFailed : 0;
 }
@@ -216,5 +239,5 @@ int main(int argc, char** argv) {
     std::cout << (flags.config.empty() ? "defaults" : flags.config) << ": valid\n";
     return 0;
   }
-  return RunAgent(config);
+  return RunAgent(flags, config);
 }

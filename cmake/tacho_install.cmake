@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tacho)
 
 install(TARGETS tacho_client EXPORT tachoClientTargets)
-install(TARGETS tacho_proto EXPORT tachoProtoTargets)
+install(TARGETS tacho_proto tacho_admin_proto EXPORT tachoProtoTargets)
 install(TARGETS tacho-example-train)
 install(EXPORT tachoClientTargets NAMESPACE tacho:: DESTINATION ${package_dir})
 install(EXPORT tachoProtoTargets NAMESPACE tacho:: DESTINATION ${package_dir})

@@ -212,4 +212,12 @@ std::function<void(Level, absl::string_view)> StandardError() {
   };
 }
 
+Log StandardLog(absl::string_view format, absl::string_view level) {
+  LogOptions options;
+  options.format = FormatNamed(format);
+  options.level = LevelNamed(level).value_or(Level::kInfo);
+  options.write = StandardError();
+  return Log(std::move(options));
+}
+
 }  // namespace tacho::log

@@ -47,6 +47,7 @@ class Log {
   void Info(absl::string_view message, Fields fields = {}) const;
   void Warn(absl::string_view message, Fields fields = {}) const;
   void Error(absl::string_view message, Fields fields = {}) const;
+  void Write(Level level, absl::string_view message, Fields fields = {}) const;
 
   // What others can cause as often as they like: of the lines with one `message` at most
   // kLinesPerMinute are written in a minute. The next that is written has the number of those
@@ -72,13 +73,14 @@ class Log {
  private:
   class Core;
 
-  void Write(Level level, absl::string_view message, Fields fields) const;
-
   std::shared_ptr<Core> core_;
 };
 
 // To standard error, one write(2) a line. Where that is systemd's journal, which $JOURNAL_STREAM
 // tells, each line begins with its priority ("<6>"), which the journal takes off.
 std::function<void(Level, absl::string_view)> StandardError();
+
+// There, as the keys log.format and log.level of a configuration say.
+Log StandardLog(absl::string_view format, absl::string_view level);
 
 }  // namespace tacho::log

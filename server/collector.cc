@@ -1,5 +1,7 @@
 #include "server/collector.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -56,12 +58,29 @@ void Configure(const config::v1::Collector::Ingest& limits, const config::v1::Qu
   builder->SetResourceQuota(grpc::ResourceQuota("tacho-collector").Resize(kGrpcMemoryBytes));
 }
 
+void FillStoreStats(const storage::StoreStats& from, v1::GetStatsResponse::StoreStats* to) {
+  to->set_jobs(from.jobs);
+  to->set_series(from.series);
+  to->set_samples_appended(from.samples_appended);
+  to->set_rows_appended(from.rows_appended);
+  to->set_open_rows(from.open_rows);
+  to->set_open_bytes(from.open_bytes);
+  to->set_journal_entries(from.journal_entries);
+  to->set_journal_bytes(from.journal_bytes);
+  to->set_queued_bytes(from.queued_bytes);
+  to->set_partitions(from.partitions);
+  to->set_disk_bytes(from.disk_bytes);
+}
+
 }  // namespace
 
 Collector::Collector(const config::v1::Collector& config, CollectorWorld world)
     : config_(config),
       world_(std::move(world)),
       registry_(std::make_shared<prometheus::Registry>()),
+      started_(world_.now()),
+      log_level_(world_.log),
+      reloadables_{&log_level_},
       reload_metrics_(registry_.get()) {}
 
 Collector::~Collector() { Drain().IgnoreError(); }
@@ -81,6 +100,8 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
     collector->health_ = collector->grpc_->GetHealthCheckService();
   }
   collector->TellHealth();
+  // Last: it may be told at once to drain.
+  if (auto s = collector->StartAdmin(); !s.ok()) return s;
   return collector;
 }
 
@@ -98,7 +119,7 @@ absl::Status Collector::OpenStore() {
   options.max_series_per_job = config_.ingest().max_series_per_job();
   options.now = world_.now;
   options.env = world_.env;
-  options.log = world_.log;
+  options.log = [log = world_.log](absl::string_view line) { log.Info(line, {{"part", "store"}}); };
   options.on_disk = [this](storage::DiskState state, const absl::Status& why) {
     OnDisk(state, why);
   };
@@ -119,7 +140,10 @@ absl::Status Collector::OpenDoor() {
   options.config = config_;
   options.registry = registry_.get();
   options.memory_short = [this] { return quotas_->pressure() == Pressure::kRefuse; };
-  options.log = world_.log;
+  // Whoever connects can cause these.
+  options.log = [log = world_.log](absl::string_view line) {
+    log.Limited(log::Level::kInfo, "connections", {{"text", line}});
+  };
   auto door = Door::Open(std::move(options));
   if (!door.ok()) return door.status();
   door_ = *std::move(door);
@@ -133,12 +157,12 @@ void Collector::OnDisk(storage::DiskState state, const absl::Status& why) {
   TellHealth();
   switch (state) {
     case storage::DiskState::kWritable:
-      return Log("the disk takes writes again: storing goes on");
+      return world_.log.Info("the disk takes writes again: storing goes on");
     case storage::DiskState::kRefusing:
-      return Log(absl::StrCat("nothing is stored until the disk has room, queries are answered: ",
-                              why.message()));
+      return world_.log.Error("nothing is stored until the disk has room, queries are answered",
+                              {{"reason", why.message()}});
     case storage::DiskState::kFailed:
-      Log(absl::StrCat("nothing more is stored by this process: ", why.message()));
+      world_.log.Error("nothing more is stored by this process", {{"reason", why.message()}});
       if (world_.on_disk_failed) world_.on_disk_failed();
   }
 }
@@ -158,6 +182,7 @@ void Collector::MakeServices() {
   ingest.retention = absl::Nanoseconds(config_.storage().retention());
   ingest.now = world_.now;
   ingest.version = TACHO_VERSION;
+  ingest.log = world_.log;
   ingest_ = std::make_unique<IngestService>(std::move(ingest));
 
   QueryServiceOptions query;
@@ -184,7 +209,7 @@ absl::Status Collector::StartGrpc() {
 
 absl::Status Collector::StartHttp() {
   metrics_page_ = std::make_unique<MetricsPage>(
-      MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now});
+      MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now, world_.log});
   reloadables_.push_back(metrics_page_.get());
   auto http = HttpServer::Start(
       {config_.listen().http(), CollectorRoutes(metrics_page_.get(), &readiness_)});
@@ -196,11 +221,65 @@ absl::Status Collector::StartHttp() {
   return absl::OkStatus();
 }
 
-absl::Status Collector::Reload(const absl::StatusOr<config::v1::Collector>& read) {
+absl::Status Collector::StartAdmin() {
+  // A file system that is not the real one has no place for a socket.
+  if (config_.admin().listen() == "off" || world_.env != nullptr) return absl::OkStatus();
+  const auto address = ParseAdminAddress(config_.admin().listen(), config_.storage().path());
+  if (!address.ok()) return address.status();
+  AdminServiceOptions options;
+  options.actions.drain = [this](absl::Duration timeout) { return DrainIngest(timeout); };
+  options.actions.fill_stats = [this](v1::GetStatsResponse* stats) { FillStats(stats); };
+  options.actions.reload = [this] { return Reload("tachoctl"); };
+  options.snapshots = {store_.get(), config_.admin().snapshot_directory(), world_.now};
+  options.log = world_.log;
+  admin_ = std::make_unique<AdminService>(std::move(options));
+  auto listener = AdminListener::Start(*address, admin_.get());
+  if (!listener.ok()) return listener.status();
+  admin_listener_ = *std::move(listener);
+  return absl::OkStatus();
+}
+
+v1::DrainResponse Collector::DrainIngest(absl::Duration timeout) {
+  v1::DrainResponse response;
+  response.set_streams(ingest_->open_streams());
+  draining_ = true;
+  readiness_.SetNotReady("draining");
+  TellHealth();
+  ingest_->Drain(absl::Now() + timeout);
+  response.set_streams_left(ingest_->open_streams());
+  return response;
+}
+
+void Collector::FillStats(v1::GetStatsResponse* stats) {
+  stats->set_version(TACHO_VERSION);
+  stats->set_pid(static_cast<uint32_t>(::getpid()));
+  stats->set_started_unix_ns(absl::ToUnixNanos(started_));
+  stats->set_now_unix_ns(absl::ToUnixNanos(world_.now()));
+  stats->set_not_ready(readiness_.WhyNotReady());
+  stats->set_draining(draining_);
+  stats->set_streams(ingest_->open_streams());
+  {
+    absl::MutexLock lock(&reload_mutex_);
+    reload_metrics_.Fill(stats->mutable_reload());
+    stats->mutable_reload()->set_last_refusal(std::string(last_reload_.message()));
+  }
+  FillStoreStats(store_->Stats(), stats->mutable_store());
+}
+
+absl::Status Collector::Reload(absl::string_view asked_by) {
   absl::MutexLock lock(&reload_mutex_);
-  const absl::Status reloaded = read.ok() ? ReloadParts(*read) : read.status();
-  reload_metrics_.Reloaded(reloaded.ok(), world_.now());
-  return reloaded;
+  const auto read = world_.read_config
+                        ? world_.read_config()
+                        : absl::FailedPreconditionError("there is no configuration to read again");
+  last_reload_ = read.ok() ? ReloadParts(*read) : read.status();
+  reload_metrics_.Reloaded(last_reload_.ok(), world_.now());
+  if (last_reload_.ok()) {
+    world_.log.Info("the configuration was read again", {{"asked_by", asked_by}});
+  } else {
+    world_.log.Error("reload refused: nothing was changed",
+                     {{"asked_by", asked_by}, {"reason", last_reload_.message()}});
+  }
+  return last_reload_;
 }
 
 absl::Status Collector::ReloadParts(const config::v1::Collector& config) {
@@ -222,7 +301,9 @@ absl::Status Collector::ReloadParts(const config::v1::Collector& config) {
 absl::Status Collector::Drain() {
   if (std::exchange(drained_, true)) return absl::OkStatus();
   readiness_.SetNotReady("draining");
+  draining_ = true;
   if (grpc_ != nullptr) StopGrpc();
+  if (admin_listener_ != nullptr) admin_listener_->Stop(kShutdownGrace);
   if (http_ != nullptr) http_->Stop();
   return store_ == nullptr ? absl::OkStatus() : store_->Close();
 }
@@ -236,16 +317,13 @@ void Collector::StopGrpc() {
   const absl::Time deadline = absl::Now() + world_.drain_timeout;
   if (!ingest_->Drain(deadline)) {
     // Nothing is lost: what was not acknowledged stays in the agents' spools.
-    Log("some agents did not take their last acknowledgement in time; their streams are cut off");
+    world_.log.Warn("some agents did not take their last acknowledgement in time: cut off",
+                    {{"streams", ingest_->open_streams()}});
   }
   query_->Drain();
   door_->Stop();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownGrace));
   grpc_->Wait();
-}
-
-void Collector::Log(absl::string_view line) const {
-  if (world_.log) world_.log(line);
 }
 
 }  // namespace tacho::server

@@ -3,6 +3,7 @@
 //   store -> ingest service, query service -> gRPC server -> HTTP server
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -16,12 +17,16 @@
 #include "absl/time/time.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/server.h"
+#include "process/log.h"
 #include "prometheus/registry.h"
+#include "server/admin/admin_listener.h"
+#include "server/admin/admin_service.h"
 #include "server/door/door.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
 #include "server/ingest/ingest_service.h"
+#include "server/log_level_part.h"
 #include "server/query/query_service.h"
 #include "server/quota/quotas.h"
 #include "server/reload_metrics.h"
@@ -34,8 +39,9 @@ namespace tacho::server {
 // What the collector takes from the world around it.
 struct CollectorWorld {
   std::function<absl::Time()> now = absl::Now;
-  // One line of progress or trouble; may be null. Called from any thread.
-  std::function<void(absl::string_view)> log;
+  log::Log log;
+  // Reads the configuration again, for Reload(). Called from any thread, once at a time.
+  std::function<absl::StatusOr<config::v1::Collector>()> read_config;
   rocksdb::Env* env = nullptr;  // Not owned. nullptr is the real file system.
   // The disk has failed: the collector is to be drained and the process to end, for its supervisor
   // to start it again. May be null. Called from any thread: return at once.
@@ -57,11 +63,11 @@ class Collector {
   int grpc_port() const { return door_->port(); }
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
 
-  // Puts the reloadable keys of a configuration that was read again in force, all of them or none.
+  // Reads the configuration again and puts its reloadable keys in force, all of them or none; says
+  // so in the log and in metrics. `asked_by` is for the log.
   //   FAILED_PRECONDITION  keys that need a restart differ; the text names them.
   //   others               why it could not be read, or as the part that could not take its keys.
-  absl::Status Reload(const absl::StatusOr<config::v1::Collector>& read)
-      ABSL_LOCKS_EXCLUDED(reload_mutex_);
+  absl::Status Reload(absl::string_view asked_by) ABSL_LOCKS_EXCLUDED(reload_mutex_);
 
   // Not ready any more -> no new streams or queries -> each stream ends once what it sent is
   // durable and acknowledged -> gRPC and HTTP stop -> the store seals and closes, whose status is
@@ -73,6 +79,10 @@ class Collector {
 
   absl::Status OpenStore();
   absl::Status OpenDoor();
+  absl::Status StartAdmin();
+  // As tacho.v1.Admin says.
+  v1::DrainResponse DrainIngest(absl::Duration timeout);
+  void FillStats(v1::GetStatsResponse* stats) ABSL_LOCKS_EXCLUDED(reload_mutex_);
   absl::Status ReloadParts(const config::v1::Collector& config)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   void MakeServices();
@@ -81,7 +91,6 @@ class Collector {
   absl::Status StartGrpc();
   absl::Status StartHttp();
   void StopGrpc();
-  void Log(absl::string_view line) const;
 
   const config::v1::Collector config_;  // As it was started.
   const CollectorWorld world_;
@@ -91,6 +100,8 @@ class Collector {
   // Of grpc_ while it serves.
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(health_mutex_) = nullptr;
   bool drained_ = false;
+  const absl::Time started_;
+  std::atomic<bool> draining_ = false;
   // In the order in which they are built.
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<Quotas> quotas_;
@@ -100,10 +111,15 @@ class Collector {
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<MetricsPage> metrics_page_;
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<AdminService> admin_;
+  std::unique_ptr<AdminListener> admin_listener_;
+  LogLevelPart log_level_;
   // Not owned; those above that can. In the order in which they take a new configuration.
   std::vector<Reloadable*> reloadables_;
   ReloadMetrics reload_metrics_;
   absl::Mutex reload_mutex_;
+  // Why the last reload was refused; OK if it was not.
+  absl::Status last_reload_ ABSL_GUARDED_BY(reload_mutex_);
 };
 
 }  // namespace tacho::server

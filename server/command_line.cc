@@ -25,6 +25,10 @@ Usage: tacho-collector [--config FILE] [options]
 
   --check-config    Check the configuration, say what is wrong with it, and exit.
   --print-config    Print the whole configuration with every key explained, and exit.
+  --check-store DIRECTORY
+                    Read the whole database there against its checksums, a snapshot
+                    for instance, say what is in it, and exit. No collector may be
+                    using it.
   --version         Print the version and exit.
   --help            Print this and exit.
 
@@ -33,8 +37,8 @@ acknowledged, then everything is closed); a second one ends the process at once.
 SIGHUP reads the configuration again: all that changed is put in force, or nothing
 is, and the log says why.
 
-Exit codes: 0 clean, 1 the collector could not start or close its data cleanly,
-2 wrong usage or configuration.
+Exit codes: 0 clean, 1 the collector could not start or close its data cleanly, or
+--check-store found damage, 2 wrong usage or configuration.
 
 Examples:
   tacho-collector --print-config > collector.yaml
@@ -60,6 +64,7 @@ std::string* ValueOf(absl::string_view name, CommandLine* line) {
   if (name == "grpc") return &line->grpc;
   if (name == "http") return &line->http;
   if (name == "data") return &line->data;
+  if (name == "check-store") return &line->check_store;
   if (name == "port-file") return &line->port_file;
   return nullptr;
 }
@@ -93,6 +98,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(std::span<const char* const> argume
     if (!value.has_value() && i + 1 < arguments.size()) value = arguments[++i];
     if (!value.has_value() || value->empty()) return Wrong(argument, "needs a value");
     *target = *std::move(value);
+    if (target != &line.check_store) continue;
+    if (line.mode != Mode::kRun) return Wrong(argument, "only one of these can be asked for");
+    line.mode = Mode::kCheckStore;
   }
   return line;
 }

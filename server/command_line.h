@@ -9,14 +9,15 @@
 namespace tacho::server {
 
 struct CommandLine {
-  enum class Mode { kRun, kHelp, kVersion, kCheckConfig, kPrintConfig };
+  enum class Mode { kRun, kHelp, kVersion, kCheckConfig, kPrintConfig, kCheckStore };
   Mode mode = Mode::kRun;
   std::string config;  // File; empty: defaults.
   // Each replaces its key of the configuration if not empty.
-  std::string grpc;       // listen.grpc
-  std::string http;       // listen.http
-  std::string data;       // storage.path
-  std::string port_file;  // Where the ports are written after the start; empty: nowhere.
+  std::string grpc;         // listen.grpc
+  std::string http;         // listen.http
+  std::string data;         // storage.path
+  std::string check_store;  // Of kCheckStore: the directory.
+  std::string port_file;    // Where the ports are written after the start; empty: nowhere.
 };
 
 // `arguments` are those after the program's name: "--name VALUE" or "--name=VALUE".

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <initializer_list>
 #include <iostream>
@@ -14,14 +15,15 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "process/log.h"
+#include "process/service_manager.h"
 #include "proto/config_value.h"
 #include "proto/yaml_config.h"
 #include "server/collector.h"
 #include "server/command_line.h"
 #include "server/door/listener.h"
 #include "server/heap_trimmer.h"
-#include "spdlog/sinks/stdout_sinks.h"
-#include "spdlog/spdlog.h"
+#include "storage/check_store.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server {
@@ -55,14 +57,6 @@ absl::Status MakeConfig(const CommandLine& line, config::v1::Collector* config) 
   return absl::OkStatus();
 }
 
-void SetUpLogging(const std::string& level) {
-  auto logger = spdlog::stderr_logger_mt("tacho-collector");
-  logger->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %l %v");
-  logger->set_level(spdlog::level::from_str(level));
-  logger->flush_on(spdlog::level::info);
-  spdlog::set_default_logger(std::move(logger));
-}
-
 // Readers see the whole file or none.
 absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port) {
   const std::string temporary = absl::StrCat(path, ".tmp");
@@ -85,72 +79,95 @@ sigset_t SignalSet(std::initializer_list<int> members) {
   return signals;
 }
 
-void Reload(const CommandLine& line, Collector* collector) {
-  config::v1::Collector config;
-  const absl::Status read = MakeConfig(line, &config);
-  const absl::Status reloaded =
-      collector->Reload(read.ok() ? absl::StatusOr<config::v1::Collector>(config) : read);
-  if (reloaded.ok()) return spdlog::info("SIGHUP: the configuration was read again");
-  spdlog::error("SIGHUP: nothing was changed: {}", std::string(reloaded.message()));
-}
-
 // Returns the signal that asks for the end.
-int AwaitEnd(const sigset_t& signals, const CommandLine& line, Collector* collector) {
+int AwaitEnd(const sigset_t& signals, Collector* collector) {
   while (true) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) return signal;
-    Reload(line, collector);
+    collector->Reload("SIGHUP").IgnoreError();  // Said in the log.
   }
+}
+
+CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log,
+                         std::atomic<bool>* disk_failed) {
+  CollectorWorld world;
+  world.log = log;
+  world.read_config = [line]() -> absl::StatusOr<config::v1::Collector> {
+    config::v1::Collector config;
+    if (absl::Status read = MakeConfig(line, &config); !read.ok()) return read;
+    return config;
+  };
+  world.on_disk_failed = [disk_failed] {
+    *disk_failed = true;
+    ::kill(::getpid(), SIGTERM);
+  };
+  return world;
+}
+
+// Said where people look; where readers of a file wait for it; to the service manager.
+absl::Status TellStarted(const CommandLine& line, const config::v1::Collector& config,
+                         const Collector& collector, const ServiceManager& manager,
+                         const log::Log& log) {
+  if (!line.port_file.empty()) {
+    const absl::Status written =
+        WritePortFile(line.port_file, collector.grpc_port(), collector.http_port());
+    if (!written.ok()) return written;
+  }
+  const std::string grpc = WithPort(config.listen().grpc(), collector.grpc_port());
+  const std::string http = WithPort(config.listen().http(), collector.http_port());
+  log.Info("listening", {{"grpc", grpc}, {"http", http}, {"data", config.storage().path()}});
+  if (const absl::Status told = manager.Ready(absl::StrCat("listening grpc=", grpc)); !told.ok()) {
+    log.Warn("the service manager is not told", {{"reason", told.message()}});
+  }
+  return absl::OkStatus();
 }
 
 int Run(const CommandLine& line, const config::v1::Collector& config) {
   // Before the first thread, so that every thread leaves them to sigwait().
   const sigset_t signals = SignalSet({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  const char* const notify = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
+  const ServiceManager manager(notify == nullptr ? "" : notify);
 
   RaiseFileLimit();
+  const log::Log log = log::StandardLog(config.log().format(), config.log().level());
   const HeapTrimmer trimmer({});
-  CollectorWorld world;
-  world.log = [](absl::string_view text) { spdlog::info("{}", std::string(text)); };
   std::atomic<bool> disk_failed = false;
-  world.on_disk_failed = [&disk_failed] {
-    disk_failed = true;
-    ::kill(::getpid(), SIGTERM);
-  };
-  auto collector = Collector::Start(config, std::move(world));
+  auto collector = Collector::Start(config, MakeWorld(line, log, &disk_failed));
   if (!collector.ok()) {
-    spdlog::error("cannot start: {}", collector.status().ToString());
+    log.Error("cannot start", {{"reason", collector.status().ToString()}});
     return kExitFailure;
   }
-  if (!line.port_file.empty()) {
-    const absl::Status written =
-        WritePortFile(line.port_file, (*collector)->grpc_port(), (*collector)->http_port());
-    if (!written.ok()) {
-      spdlog::error("{}", written.ToString());
-      return kExitFailure;
-    }
+  if (const absl::Status told = TellStarted(line, config, **collector, manager, log); !told.ok()) {
+    log.Error("cannot start", {{"reason", told.message()}});
+    return kExitFailure;
   }
-  spdlog::info("listening grpc={} http={} data={}",
-               WithPort(config.listen().grpc(), (*collector)->grpc_port()),
-               WithPort(config.listen().http(), (*collector)->http_port()),
-               config.storage().path());
 
-  const int signal = AwaitEnd(signals, line, collector->get());
+  const int signal = AwaitEnd(signals, collector->get());
   const sigset_t ending = SignalSet({SIGTERM, SIGINT});
   pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);  // The next one ends the process at once.
-  spdlog::info("{}: draining", disk_failed        ? "the disk failed"
-                               : signal == SIGINT ? "SIGINT"
-                                                  : "SIGTERM");
+  const char* const why = disk_failed ? "the disk failed" : signal == SIGINT ? "SIGINT" : "SIGTERM";
+  log.Info("draining", {{"reason", why}});
+  manager.Stopping("draining").IgnoreError();
   if (const absl::Status drained = (*collector)->Drain(); !drained.ok()) {
-    spdlog::error("not closed cleanly: {}", drained.ToString());
+    log.Error("not closed cleanly", {{"reason", drained.ToString()}});
     return kExitFailure;
   }
   if (disk_failed) {
-    spdlog::error("the disk failed: exiting, to read it anew when started again");
+    log.Error("the disk failed: exiting, to read it anew when started again");
     return kExitFailure;
   }
-  spdlog::info("closed cleanly");
+  log.Info("closed cleanly");
+  return 0;
+}
+
+int CheckStore(const std::string& path) {
+  const auto contents = storage::CheckStore(path);
+  if (!contents.ok()) return Fail(kExitFailure, contents.status());
+  std::cout << path << ": whole; jobs=" << contents->jobs << " series=" << contents->series
+            << " days=" << contents->days << " table_bytes=" << contents->table_bytes
+            << " journal_entries=" << contents->journal_entries << "\n";
   return 0;
 }
 
@@ -165,6 +182,7 @@ int Main(std::span<const char* const> arguments) {
     std::cout << "tacho-collector " TACHO_VERSION "\n";
     return 0;
   }
+  if (line->mode == CommandLine::Mode::kCheckStore) return CheckStore(line->check_store);
   config::v1::Collector config;
   if (auto s = MakeConfig(*line, &config); !s.ok()) return Fail(kExitUsage, s);
   switch (line->mode) {
@@ -175,7 +193,6 @@ int Main(std::span<const char* const> arguments) {
       std::cout << config::PrintYaml(config);
       return 0;
     default:
-      SetUpLogging(config.log().level());
       return Run(*line, config);
   }
 }

@@ -10,7 +10,7 @@ prometheus::Gauge& MakeGauge(prometheus::Registry* registry, const char* name, c
 prometheus::Counter& MakeCounter(prometheus::Registry* registry, const char* result) {
   return prometheus::BuildCounter()
       .Name("tacho_config_reloads_total")
-      .Help("Reloads of the configuration asked for by SIGHUP")
+      .Help("Reloads of the configuration that were asked for")
       .Register(*registry)
       .Add({{"result", result}});
 }
@@ -36,6 +36,13 @@ void ReloadMetrics::Reloaded(bool success, absl::Time now) {
   (success ? successes_ : failures_).Increment();
   if (success) return Started(now);
   last_successful_.Set(0);
+}
+
+void ReloadMetrics::Fill(v1::GetStatsResponse::ReloadStats* stats) const {
+  stats->set_in_force_unix_ns(
+      absl::ToUnixNanos(absl::UnixEpoch() + absl::Seconds(last_success_seconds_.Value())));
+  stats->set_done(static_cast<uint64_t>(successes_.Value()));
+  stats->set_refused(static_cast<uint64_t>(failures_.Value()));
 }
 
 }  // namespace tacho::server

@@ -5,6 +5,7 @@
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
+#include "tacho/v1/admin.pb.h"
 
 namespace tacho::server {
 
@@ -15,6 +16,9 @@ class ReloadMetrics {
 
   void Started(absl::Time now);
   void Reloaded(bool success, absl::Time now);
+
+  // All but why the last one was refused.
+  void Fill(v1::GetStatsResponse::ReloadStats* stats) const;
 
  private:
   prometheus::Gauge& last_successful_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "rocksdb/iterator.h"
 #include "rocksdb/statistics.h"
 #include "rocksdb/table.h"
+#include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
 #include "storage/directory_check.h"
 #include "storage/journal.h"
@@ -263,6 +265,22 @@ absl::Status Database::Settle() {
     if (!settled.ok()) return FromRocksDb(settled, "drop frames that were merged");
   }
   return absl::OkStatus();
+}
+
+absl::Status Database::Checkpoint(const std::string& path) {
+  if (disk->blocks_writes()) return disk->trouble();
+  rocksdb::Checkpoint* made = nullptr;
+  const rocksdb::Status able = rocksdb::Checkpoint::Create(db.get(), &made);
+  const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  if (!able.ok()) return FromRocksDb(able, absl::StrCat("copy to ", path));
+  // Never writes out memory: the log, which holds the same, is copied instead. So a copy to a disk
+  // that is full cannot be what makes the store itself refuse.
+  const rocksdb::Status copied =
+      checkpoint->CreateCheckpoint(path, std::numeric_limits<uint64_t>::max());
+  if (copied.IsNoSpace()) {
+    return absl::ResourceExhaustedError(absl::StrCat("copy to ", path, ": ", copied.ToString()));
+  }
+  return FromRocksDb(copied, absl::StrCat("copy to ", path));
 }
 
 uint64_t Database::TableBytes() const {

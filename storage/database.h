@@ -52,6 +52,9 @@ struct Database {
   // next start has no log to read and the disk holds no more than the data.
   absl::Status Settle();
 
+  // A copy as of one moment in `path`, which must not exist; see Store::Checkpoint().
+  absl::Status Checkpoint(const std::string& path);
+
   std::unique_ptr<DiskWatch> disk;
   AtPoint at_point;
 

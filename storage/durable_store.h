@@ -85,6 +85,7 @@ class DurableStore final : public Store {
   absl::Status MergeFrames() override { return merger_.MergeDue(); }
   absl::Status EnforceRetention() override;
   absl::Status UnloadIdleJobs() override;
+  absl::Status Checkpoint(const std::string& path) override { return database_->Checkpoint(path); }
   StoreStats Stats() const override;
 
  private:

@@ -274,6 +274,15 @@ class Store {
   // Takes jobs out of memory that are idle: see StoreOptions::job_idle.
   virtual absl::Status UnloadIdleJobs() = 0;
 
+  // Copies the whole store, as it is at one moment after the call began, into `path`: a directory
+  // that does not exist and whose parent does. Everything acknowledged before the call is in it,
+  // and it is synced; opened with Open() it is a store of its own. Tables are hard links where the
+  // file system allows, so that the cost is that of the log (at most about 256 MiB). Appending and
+  // reading go on. After an error something may be left in `path` and in `path`.tmp.
+  //   RESOURCE_EXHAUSTED  no room at `path`.
+  //   UNAVAILABLE         a disk refuses, or the store does not take writes: see DiskState.
+  virtual absl::Status Checkpoint(const std::string& path) = 0;
+
   virtual StoreStats Stats() const = 0;
 };
 

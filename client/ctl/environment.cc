@@ -37,6 +37,16 @@ bool LocaleHasUnicode() {
   return true;
 }
 
+// Of the two places that need not be told, the one that there is.
+std::string AdminSocketHere() {
+  const std::string local(kLocalAdminAddress);
+  const std::string path = local.substr(local.find(':') + 1);
+  const std::string packaged(kDefaultAdminAddress);
+  const bool only_local = access(packaged.substr(packaged.find(':') + 1).c_str(), F_OK) != 0 &&
+                          access(path.c_str(), F_OK) == 0;
+  return only_local ? local : packaged;
+}
+
 }  // namespace
 
 Environment RealEnvironment() {
@@ -47,6 +57,8 @@ Environment RealEnvironment() {
   environment.zone = absl::LocalTimeZone();
   const std::string address = Variable("TACHO_ADDRESS");
   if (!address.empty()) environment.address = address;
+  const std::string admin_address = Variable("TACHO_ADMIN_ADDRESS");
+  environment.admin_address = admin_address.empty() ? AdminSocketHere() : admin_address;
   return environment;
 }
 

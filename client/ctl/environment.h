@@ -12,6 +12,10 @@
 namespace tacho::ctl {
 
 inline constexpr absl::string_view kDefaultAddress = "127.0.0.1:7411";
+// Where the collector of deploy/systemd has it.
+inline constexpr absl::string_view kDefaultAdminAddress = "unix:/run/tacho-collector/admin.sock";
+// Where a collector has it that was started with its defaults in the working directory.
+inline constexpr absl::string_view kLocalAdminAddress = "unix:tacho-data/admin.sock";
 
 // What the process exits with: part of the interface, scripts depend on it.
 enum ExitCode : int {
@@ -30,10 +34,12 @@ struct Environment {
   absl::Time now = absl::Now();
   absl::TimeZone zone = absl::UTCTimeZone();  // Of times in tables and of dates that are typed.
   std::string address{kDefaultAddress};       // Where --address is not given.
+  // The same for 'tachoctl admin'.
+  std::string admin_address{kDefaultAdminAddress};
 };
 
 // The real one: stdout and stderr, terminal, clock, TZ, COLUMNS, LC_ALL/LC_CTYPE/LANG,
-// TACHO_ADDRESS.
+// TACHO_ADDRESS, TACHO_ADMIN_ADDRESS.
 Environment RealEnvironment();
 
 }  // namespace tacho::ctl

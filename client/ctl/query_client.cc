@@ -39,16 +39,24 @@ void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
 
 }  // namespace
 
+std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
+  return grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(),
+                                   ChannelArguments(options.address));
+}
+
+bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel) {
+  const bool could_be_the_way = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                                status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  return !could_be_the_way || channel->GetState(false) == GRPC_CHANNEL_READY;
+}
+
 QueryClient::QueryClient(ClientOptions options)
     : options_(std::move(options)),
-      channel_(grpc::CreateCustomChannel(options_.address, grpc::InsecureChannelCredentials(),
-                                         ChannelArguments(options_.address))),
+      channel_(MakeChannel(options_)),
       stub_(v1::Query::NewStub(channel_)) {}
 
 absl::Status QueryClient::FromGrpc(const grpc::Status& status) {
-  const bool could_be_the_way = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-                                status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-  reached_ = !could_be_the_way || channel_->GetState(false) == GRPC_CHANNEL_READY;
+  reached_ = CameFromPeer(status, channel_.get());
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
 }
 

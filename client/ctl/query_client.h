@@ -19,6 +19,11 @@ struct ClientOptions {
   absl::Duration timeout = absl::Seconds(30);
 };
 
+// To the collector; it connects when it is first needed.
+std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options);
+// Whether a call's end came from a collector rather than from the way there.
+bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel);
+
 // Every call returns the collector's status code and text, or
 //   UNAVAILABLE        with reached() false: nobody answers at the address.
 //   DEADLINE_EXCEEDED  no answer within the timeout.

@@ -30,6 +30,22 @@ prometheus::MetricFamily BuildInfo() {
   return info;
 }
 
+Families LogFamilies(const log::LogCounts& counts) {
+  prometheus::MetricFamily lines =
+      CounterFamily("tacho_log_lines_total", "Lines that were logged.", 0);
+  lines.metric.clear();
+  for (const auto level :
+       {log::Level::kDebug, log::Level::kInfo, log::Level::kWarn, log::Level::kError}) {
+    prometheus::ClientMetric& metric = lines.metric.emplace_back();
+    metric.counter.value = static_cast<double>(counts.lines[static_cast<int>(level)]);
+    metric.label.push_back({"level", std::string(log::NameOf(level))});
+  }
+  return {std::move(lines),
+          CounterFamily("tacho_log_lines_left_out_total",
+                        "Lines that were not logged, because too many of their kind were.",
+                        static_cast<double>(counts.left_out))};
+}
+
 }  // namespace
 
 MetricsPage::MetricsPage(MetricsPageOptions options)
@@ -53,6 +69,7 @@ std::string MetricsPage::Render() const {
   if (options_.registry != nullptr) Append(options_.registry->Collect(), &all);
   Append(StoreFamilies(options_.store->Stats()), &all);
   Append(ProcessFamilies(), &all);
+  Append(LogFamilies(options_.log.counts()), &all);
   all.push_back(BuildInfo());
   const config::v1::Collector::Metrics limits = this->limits();
   const auto jobs =

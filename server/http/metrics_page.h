@@ -11,6 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "process/log.h"
 #include "server/reloadable.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
@@ -22,6 +23,7 @@ struct MetricsPageOptions {
   std::shared_ptr<prometheus::Registry> registry;  // Metrics of the collector's other parts.
   config::v1::Collector::Metrics options;          // Durations in ns.
   std::function<absl::Time()> now = absl::Now;     // The clock of StoreOptions::now.
+  log::Log log;                                    // Whose lines are counted.
 };
 
 // Thread-safe. Reloads `metrics`.

@@ -28,7 +28,8 @@ IngestService::IngestService(IngestServiceOptions options)
                       &metrics_,
                       std::move(options.now),
                       std::move(options.version),
-                      options.quotas};
+                      options.quotas,
+                      std::move(options.log)};
   context_.pacer = &pacer_;
   context_.timer = &timer_;
   context_.total_pending = &total_pending_;
@@ -69,6 +70,11 @@ void IngestService::OnGone(uint64_t stream) {
   metrics_.StreamGone();
   absl::MutexLock lock(&mutex_);
   streams_.erase(stream);
+}
+
+uint64_t IngestService::open_streams() const {
+  absl::MutexLock lock(&mutex_);
+  return streams_.size();
 }
 
 bool IngestService::Drain(absl::Time deadline) {

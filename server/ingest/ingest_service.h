@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "process/log.h"
 #include "prometheus/registry.h"
 #include "server/ingest/ack_pacer.h"
 #include "server/ingest/admission.h"
@@ -35,6 +36,7 @@ struct IngestServiceOptions {
   absl::Duration ack_tick = absl::Milliseconds(50);
   std::function<absl::Time()> now = absl::Now;
   std::string version;
+  log::Log log;
 };
 
 // Thread-safe. To be destroyed after the gRPC server has shut down and the store is closed: the
@@ -50,6 +52,8 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   // as what it sent is durable and acknowledged. Returns whether all were gone before `deadline`.
   bool Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  uint64_t open_streams() const ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   absl::Status CheckNewStream() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnGone(uint64_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -61,7 +65,7 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   PendingBytes total_pending_;
   StreamContext context_;
 
-  absl::Mutex mutex_;
+  mutable absl::Mutex mutex_;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t last_stream_ ABSL_GUARDED_BY(mutex_) = 0;
   // Not owned: a stream owns itself and says when it is gone.

@@ -199,6 +199,11 @@ void StreamSession::CountRejected(v1::Reject::Reason reason, uint64_t samples,
                                   absl::FunctionRef<std::string()> detail) {
   if (samples == 0) return;
   context_.metrics->SamplesRejected(reason, samples);
+  context_.log.Limited(log::Level::kWarn, "samples refused",
+                       {{"agent", origin_.agent_id},
+                        {"reason", v1::Reject::Reason_Name(reason)},
+                        {"samples", samples},
+                        {"example", example}});
   acks_->Rejected(reason, samples, [&](v1::Reject* reject) {
     reject->set_example(example);
     reject->set_detail(detail());

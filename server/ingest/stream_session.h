@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "process/log.h"
 #include "server/ingest/ack_coalescer.h"
 #include "server/ingest/admission.h"
 #include "server/ingest/agent_registry.h"
@@ -33,6 +34,7 @@ struct SessionContext {
   std::function<absl::Time()> now = absl::Now;
   std::string version;  // Told in Welcome.
   Quotas* quotas = nullptr;
+  log::Log log;
 };
 
 // One thread at a time.

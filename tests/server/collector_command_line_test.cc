@@ -19,6 +19,16 @@ TEST(CommandLineTest, NothingRunsWithDefaults) {
   EXPECT_EQ(line->config, "");
 }
 
+TEST(CommandLineTest, CheckStoreIsAModeWithItsDirectory) {
+  const auto line = Parse({"--check-store", "/backup/x"});
+  ASSERT_TRUE(line.ok()) << line.status();
+  EXPECT_EQ(line->mode, Mode::kCheckStore);
+  EXPECT_EQ(line->check_store, "/backup/x");
+  EXPECT_FALSE(Parse({"--check-store"}).ok());
+  EXPECT_FALSE(Parse({"--check-store", "x", "--check-config"}).ok());
+  EXPECT_FALSE(Parse({"--version", "--check-store=x"}).ok());
+}
+
 TEST(CommandLineTest, ValuesComeAfterASpaceOrAnEqualsSign) {
   const auto line = Parse({"--config", "a.yaml", "--grpc=127.0.0.1:0", "--http", "[::1]:0",
                            "--data=/x=y", "--port-file", "ports", "--check-config"});

@@ -23,6 +23,10 @@ class CollectorReloadTest : public testing::Test {
     CollectorWorld world;
     world.env = env_.get();
     world.now = [] { return absl::FromUnixSeconds(1'000'000); };
+    world.read_config = [this] { return next_; };
+    log::LogOptions options;
+    options.write = [this](log::Level, absl::string_view line) { absl::StrAppend(&log_, line); };
+    world.log = log::Log(std::move(options));
     auto collector = Collector::Start(*Read(""), std::move(world));
     EXPECT_TRUE(collector.ok()) << collector.status();
     if (!collector.ok()) std::abort();
@@ -33,11 +37,16 @@ class CollectorReloadTest : public testing::Test {
     config::v1::Collector config;
     const absl::Status read =
         config::ParseYaml(absl::StrCat("listen: {grpc: '127.0.0.1:0', http: '127.0.0.1:0'}\n"
-                                       "storage: {path: /data}\n",
+                                       "storage: {path: /data}\nadmin: {listen: 'off'}\n",
                                        more),
                           "c.yaml", &config);
     if (!read.ok()) return read;
     return config;
+  }
+
+  absl::Status Reload(absl::StatusOr<config::v1::Collector> next) {
+    next_ = std::move(next);
+    return collector_->Reload("test");
   }
 
   std::string Metrics() {
@@ -47,6 +56,8 @@ class CollectorReloadTest : public testing::Test {
   }
 
   std::unique_ptr<rocksdb::Env> env_;
+  absl::StatusOr<config::v1::Collector> next_;
+  std::string log_;
   std::unique_ptr<Collector> collector_;
 };
 
@@ -58,17 +69,27 @@ TEST_F(CollectorReloadTest, StartCountsAsSuccess) {
 }
 
 TEST_F(CollectorReloadTest, SuccessIsCounted) {
-  EXPECT_TRUE(collector_->Reload(Read("metrics: {max_series: 1}\n")).ok());
+  EXPECT_TRUE(Reload(Read("metrics: {max_series: 1}\n")).ok());
   EXPECT_THAT(Metrics(), HasSubstr("\ntacho_config_reloads_total{result=\"success\"} 1\n"));
+  EXPECT_THAT(log_, HasSubstr("msg=\"the configuration was read again\" asked_by=test\n"));
+}
+
+TEST_F(CollectorReloadTest, LogLevelIsInForceAtOnce) {
+  ASSERT_TRUE(Reload(Read("log: {level: error}\n")).ok());
+  log_.clear();
+  ASSERT_TRUE(Reload(Read("log: {level: error}\n")).ok());
+  EXPECT_EQ(log_, "") << "that it was read is no error";
+  EXPECT_FALSE(Reload(Read("log: {format: json}\n")).ok()) << "needs a restart";
+  EXPECT_THAT(log_, HasSubstr("log.format: changed, which needs a restart"));
 }
 
 TEST_F(CollectorReloadTest, FileWithAMistakeChangesNothing) {
-  const absl::Status refused = collector_->Reload(Read("metrics: {max_series: 1, stalenes: 1m}\n"));
+  const absl::Status refused = Reload(Read("metrics: {max_series: 1, stalenes: 1m}\n"));
   EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("c.yaml:3"), HasSubstr("staleness")));
+  EXPECT_THAT(std::string(refused.message()), AllOf(HasSubstr("c.yaml:4"), HasSubstr("staleness")));
   EXPECT_THAT(Metrics(), AllOf(HasSubstr("\ntacho_config_last_reload_successful 0\n"),
                                HasSubstr("\ntacho_config_reloads_total{result=\"failure\"} 1\n")));
-  EXPECT_TRUE(collector_->Reload(Read("")).ok());
+  EXPECT_TRUE(Reload(Read("")).ok());
   EXPECT_THAT(Metrics(), HasSubstr("\ntacho_config_last_reload_successful 1\n"));
 }
 
@@ -76,7 +97,7 @@ TEST_F(CollectorReloadTest, KeysThatNeedARestartAreNamed) {
   auto changed = Read("metrics: {max_series: 1}\n");
   changed->mutable_storage()->set_seal_rows(64);
   changed->mutable_listen()->set_grpc("127.0.0.1:1");
-  const absl::Status fixed = collector_->Reload(changed);
+  const absl::Status fixed = Reload(changed);
   EXPECT_EQ(fixed.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(fixed.message()), HasSubstr("listen.grpc, storage.seal_rows"));
   EXPECT_THAT(Metrics(), HasSubstr("\ntacho_config_last_reload_successful 0\n"));

@@ -27,7 +27,8 @@ class CollectorTest : public testing::Test {
  protected:
   CollectorTest() : env_(rocksdb::NewMemEnv(rocksdb::Env::Default())) {
     EXPECT_TRUE(config::ParseYaml("listen: {grpc: '127.0.0.1:0', http: '127.0.0.1:0'}\n"
-                                  "storage: {path: /data, retention: 0s}\n",
+                                  "storage: {path: /data, retention: 0s}\n"
+                                  "admin: {listen: 'off'}\n",
                                   "test", &config_)
                     .ok());
   }

@@ -171,6 +171,7 @@ class FakeStore : public storage::Store {
     }
     return found;
   }
+  absl::Status Checkpoint(const std::string&) override { return absl::OkStatus(); }
   storage::StoreStats Stats() const override { return stats; }
 
   absl::Status Close() override { return absl::OkStatus(); }

@@ -153,6 +153,7 @@ class FakeStore final : public storage::Store {
   absl::Status MergeFrames() override { return absl::OkStatus(); }
   absl::Status EnforceRetention() override { return absl::OkStatus(); }
   absl::Status UnloadIdleJobs() override { return absl::OkStatus(); }
+  absl::Status Checkpoint(const std::string&) override { return absl::OkStatus(); }
   storage::StoreStats Stats() const override { return {}; }
 
  private:

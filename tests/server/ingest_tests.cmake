@@ -23,7 +23,7 @@ tacho_test(ingest_stream_test LABEL unit
   SOURCES ingest_stream_test.cc ingest_fake_store.h ingest_malformed.h ingest_messages.h
   DEPS tacho::ingest tacho::interop_proto)
 tacho_test(collector_test LABEL unit
-  SOURCES collector_reload_test.cc collector_test.cc ingest_messages.h
+  SOURCES collector_admin_test.cc collector_reload_test.cc collector_test.cc ingest_messages.h
   DEPS tacho::collector tacho::yaml_config gRPC::grpc++_reflection RocksDB::rocksdb-shared
        PkgConfig::HTTPLIB)
 tacho_test(collector_command_line_test LABEL unit

@@ -11,6 +11,7 @@ Command MetricsCommand();
 Command SeriesCommand();
 Command QueryCommand();
 Command EventsCommand();
+Command AdminCommand();
 Command CompletionCommand();
 Command HelpCommand();
 Command VersionCommand();

@@ -59,6 +59,8 @@ _tachoctl() {
     COMPREPLY=($(compgen -W '@COMMANDS@' -- "$cur"))
   elif [[ $command == completion ]]; then
     COMPREPLY=($(compgen -W 'bash' -- "$cur"))
+  elif [[ $command == admin ]]; then
+    [[ -z $job ]] && COMPREPLY=($(compgen -W 'drain stats log-level reload snapshot' -- "$cur"))
   elif [[ $command == version || $command == jobs && -n $job ]]; then
     return
   elif [[ -z $job ]]; then

@@ -1,0 +1,110 @@
+#include "storage/check_store.h"
+
+#include <memory>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "rocksdb/db.h"
+#include "storage/database.h"
+#include "storage/directory_check.h"
+#include "storage/journal.h"
+#include "storage/keys.h"
+#include "storage/rocksdb_status.h"
+#include "storage/series_index.h"
+#include "storage/silent_logger.h"
+
+namespace tacho::storage {
+namespace {
+
+// The families by name; closes them and the database.
+struct OpenToRead {
+  ~OpenToRead() {
+    for (auto* handle : handles) db->DestroyColumnFamilyHandle(handle);
+  }
+  rocksdb::ColumnFamilyHandle* Find(const std::string& name) const {
+    for (auto* handle : handles) {
+      if (handle->GetName() == name) return handle;
+    }
+    return nullptr;
+  }
+
+  std::unique_ptr<rocksdb::DB> db;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+};
+
+absl::Status Open(const std::string& path, OpenToRead* open) {
+  rocksdb::DBOptions options;
+  options.info_log = std::make_shared<SilentLogger>();
+  options.paranoid_checks = true;
+  options.track_and_verify_wals_in_manifest = true;
+  options.max_open_files = 512;
+  std::vector<std::string> names;
+  const rocksdb::Status listed = rocksdb::DB::ListColumnFamilies(options, path, &names);
+  if (absl::Status whole = CheckDirectory(nullptr, path, names); !whole.ok()) return whole;
+  if (listed.IsPathNotFound() || listed.IsNotFound() || listed.IsIOError()) {
+    return absl::NotFoundError(absl::StrCat(path, ": no database: ", listed.ToString()));
+  }
+  if (!listed.ok()) return FromRocksDb(listed, absl::StrCat("open ", path));
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.reserve(names.size());
+  for (const std::string& name : names) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
+  rocksdb::DB* db = nullptr;
+  const rocksdb::Status opened =
+      rocksdb::DB::OpenForReadOnly(options, path, families, &open->handles, &db);
+  open->db.reset(db);
+  return FromRocksDb(opened, absl::StrCat("open ", path));
+}
+
+absl::Status CheckFormatVersion(const OpenToRead& open) {
+  std::string text;
+  const rocksdb::Status read = open.db->Get(rocksdb::ReadOptions(), "format", &text);
+  if (!read.ok() && !read.IsNotFound()) return FromRocksDb(read, "read the format version");
+  int version = 0;
+  if (read.ok() && absl::SimpleAtoi(text, &version) && version == kFormatVersion) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(
+      read.IsNotFound() ? "the directory holds a RocksDB database that is not Tachograph's"
+                        : absl::StrCat("the database has format version \"", text,
+                                       "\"; this program reads version ", kFormatVersion, " only"));
+}
+
+// Each entry has a checksum of its own.
+absl::Status ReadJournal(const OpenToRead& open, StoreContents* contents) {
+  Journal journal(open.db.get(), open.Find(Journal::kColumnFamily));
+  return journal.Recover([contents](uint64_t /*position*/, absl::string_view /*entry*/) {
+    ++contents->journal_entries;
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+absl::StatusOr<StoreContents> CheckStore(const std::string& path) {
+  OpenToRead open;
+  if (absl::Status opened = Open(path, &open); !opened.ok()) return opened;
+  if (absl::Status format = CheckFormatVersion(open); !format.ok()) return format;
+  for (const char* name : {Journal::kColumnFamily, "index", "state", "events"}) {
+    if (open.Find(name) != nullptr) continue;
+    return absl::DataLossError(absl::StrCat(path, ": the column family ", name, " is missing"));
+  }
+  if (const rocksdb::Status verified = open.db->VerifyChecksum(); !verified.ok()) {
+    return FromRocksDb(verified, absl::StrCat("read ", path));
+  }
+  StoreContents contents;
+  SeriesIndex index(open.db.get(), open.Find("index"), {});
+  if (absl::Status loaded = index.Load(); !loaded.ok()) return loaded;
+  contents.jobs = index.counts().jobs;
+  contents.series = index.counts().series;
+  if (absl::Status counted = ReadJournal(open, &contents); !counted.ok()) return counted;
+  for (auto* handle : open.handles) {
+    if (ParsePartitionName(handle->GetName())) ++contents.days;
+    uint64_t bytes = 0;
+    open.db->GetIntProperty(handle, rocksdb::DB::Properties::kLiveSstFilesSize, &bytes);
+    contents.table_bytes += bytes;
+  }
+  return contents;
+}
+
+}  // namespace tacho::storage
