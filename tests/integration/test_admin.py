@@ -254,7 +254,18 @@ class DrainTest(AdminCase):
             "  host: {enabled: false}\n"
             f"  rings: {{directory: {self.rings}, poll_interval: 20ms}}\n"
         )
-        self.agent = self.started(harness.Agent(self.directory, self.collector, sources))
+        self.agent = harness.Agent(self.directory, self.collector, sources)
+
+    def start_agent(self, *further):
+        """With the collectors of `further` after the first in its list."""
+        addresses = [c.address for c in (self.collector, *further)]
+        with open(self.agent.config) as file:
+            config = file.read()
+        one = f"address: '{self.collector.address}'"
+        self.assertIn(one, config)
+        with open(self.agent.config, "w") as file:
+            file.write(config.replace(one, f"addresses: {json.dumps(addresses)}"))
+        self.started(self.agent)
 
     def train(self):
         arguments = [
@@ -269,15 +280,34 @@ class DrainTest(AdminCase):
         os.link(ring, kept)
         return trainer, kept
 
-    def steps(self):
-        query = client.Query(self.collector.address)
+    def steps(self, collector=None):
+        query = client.Query((collector or self.collector).address)
         try:
             found = query.range(self.JOB, "loss")
             return [step for samples in found.values() for _, step, _, _ in samples]
         finally:
             query.close()
 
+    def test_agents_go_to_the_next_collector_of_their_list(self):
+        other = os.path.join(self.directory, "other")
+        os.mkdir(other)
+        second = self.started(harness.Collector(other, CONFIG))
+        self.start_agent(second)
+        trainer, kept = self.train()
+        harness.wait_until(lambda: len(self.steps()) > 100, "rows arrive")
+        self.assertEqual(self.admin_json("drain", "--wait", "30s")["streams_left"], 0)
+        at_drain = self.steps()
+        self.assertTrue(trainer.alive(), "drained under load")
+        self.assertEqual(trainer.wait(), 0)
+        harness.wait_until(lambda: not os.listdir(self.rings), "rings delivered and deleted")
+        harness.wait_until(
+            lambda: len(at_drain) + len(self.steps(second)) >= self.STEPS, "all delivered"
+        )
+        self.assertEqual(self.steps(), at_drain, "nothing more is taken")
+        self.assertEqual(sorted(at_drain + self.steps(second)), list(range(self.STEPS)))
+
     def test_agents_wait_and_go_on_after_the_restart(self):
+        self.start_agent()
         trainer, kept = self.train()
         harness.wait_until(lambda: len(self.steps()) > 100, "rows arrive")
         drained = self.admin_json("drain", "--wait", "30s")
@@ -297,16 +327,7 @@ class DrainTest(AdminCase):
         self.assertEqual(expected, list(range(self.STEPS)))
         harness.wait_until(lambda: len(self.steps()) >= self.STEPS, "all delivered")
         self.assertEqual(sorted(self.steps()), expected)
-        self.assertEqual(len(self.restored_steps()), len(at_drain))
-
-    def restored_steps(self):
-        copy = self.restored("drained")
-        query = client.Query(copy.address)
-        try:
-            found = query.range(self.JOB, "loss")
-            return [step for samples in found.values() for _, step, _, _ in samples]
-        finally:
-            query.close()
+        self.assertEqual(self.steps(self.restored("drained")), at_drain)
 
 
 if __name__ == "__main__":
