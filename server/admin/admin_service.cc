@@ -42,11 +42,8 @@ grpc::ServerUnaryReactor* AdminService::Run(const char* method,
     reactor->Finish(ToGrpcStatus(status));
   };
   if (workers_.Run(run) != WorkerPool::Admission::kAccepted) {
-    reactor->Finish(
-        ToGrpcStatus(absl::UnavailableError(absl::StrCat(kThreads,
-                                                         " calls of this service are at work: try "
-                                                         "again when one is done")),
-                     absl::Seconds(1)));
+    reactor->Finish(ToGrpcStatus(absl::UnavailableError(
+        absl::StrCat(kThreads, " calls of this service are at work: try again when one is done"))));
   }
   return reactor;
 }
