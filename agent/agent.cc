@@ -9,6 +9,7 @@
 #include "agent/collector_addresses.h"
 #include "agent/identity.h"
 #include "agent/sources/make_sources.h"
+#include "agent/stream/collector_security.h"
 
 namespace tacho::agent {
 namespace {
@@ -18,6 +19,7 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
   const config::v1::Agent::Collector& collector = options.config.collector();
   StreamOptions stream;
   stream.addresses = std::move(addresses);
+  stream.security = SecurityOf(collector);
   stream.agent_id = identity.agent_id;
   stream.labels = identity.labels;
   stream.version = options.version;
@@ -36,6 +38,7 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   const auto addresses = CollectorAddresses(options.config.collector());
   if (!addresses.ok()) return addresses.status();
+  if (auto s = CheckSecurity(options.config.collector()); !s.ok()) return s;
   const auto identity = ResolveIdentity(options.config.identity());
   if (!identity.ok()) return identity.status();
 

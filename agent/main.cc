@@ -19,7 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "agent/agent.h"
-#include "agent/collector_addresses.h"
+#include "agent/stream/collector_security.h"
 #include "process/log.h"
 #include "process/service_manager.h"
 #include "proto/config_diff.h"
@@ -128,7 +128,7 @@ absl::Status ReadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
 
 absl::Status LoadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
   absl::Status status = ReadConfig(flags, config);
-  return status.ok() ? tacho::agent::CollectorAddresses(config->collector()).status() : status;
+  return status.ok() ? tacho::agent::CheckSecurity(config->collector()) : status;
 }
 
 tacho::log::Level ToLevel(LogLevel level) {

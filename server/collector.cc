@@ -9,10 +9,10 @@
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
-#include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
 #include "proto/config_diff.h"
 #include "server/http/routes.h"
+#include "server/security/grpc_caller.h"
 
 namespace tacho::server {
 namespace {
@@ -88,6 +88,7 @@ Collector::~Collector() { Drain().IgnoreError(); }
 absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Collector& config,
                                                             CollectorWorld world) {
   std::unique_ptr<Collector> collector(new Collector(config, std::move(world)));
+  if (auto s = collector->MakeSecurity(); !s.ok()) return s;
   if (auto s = collector->OpenStore(); !s.ok()) return s;
   if (auto s = collector->OpenDoor(); !s.ok()) return s;
   collector->MakeServices();
@@ -100,9 +101,24 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
     collector->health_ = collector->grpc_->GetHealthCheckService();
   }
   collector->TellHealth();
+  collector->security_->Watch([ingest = collector->ingest_.get()] { ingest->RecheckCallers(); });
   // Last: it may be told at once to drain.
   if (auto s = collector->StartAdmin(); !s.ok()) return s;
   return collector;
+}
+
+absl::Status Collector::MakeSecurity() {
+  SecurityOptions options;
+  options.now = world_.now;
+  options.log = [log = world_.log](absl::string_view line) {
+    log.Info(line, {{"part", "security"}});
+  };
+  options.registry = registry_.get();
+  auto security = Security::Create(config_, std::move(options));
+  if (!security.ok()) return security.status();
+  security_ = *std::move(security);
+  reloadables_ = security_->reloadables();
+  return absl::OkStatus();
 }
 
 absl::Status Collector::OpenStore() {
@@ -183,6 +199,7 @@ void Collector::MakeServices() {
   ingest.now = world_.now;
   ingest.version = TACHO_VERSION;
   ingest.log = world_.log;
+  ingest.access = security_->access();
   ingest_ = std::make_unique<IngestService>(std::move(ingest));
 
   QueryServiceOptions query;
@@ -190,6 +207,7 @@ void Collector::MakeServices() {
   query.limits = config_.query();
   query.now = world_.now;
   query.registry = registry_;
+  query.access = security_->access();
   query_ = std::make_unique<QueryService>(std::move(query));
 }
 
@@ -198,7 +216,7 @@ absl::Status Collector::StartGrpc() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   Configure(config_.ingest(), config_.quotas(), &builder);
-  door_->Attach(&builder, grpc::InsecureServerCredentials());
+  door_->Attach(&builder, security_->grpc_credentials());
   builder.RegisterService(ingest_.get());
   builder.RegisterService(query_.get());
   grpc_ = builder.BuildAndStart();
@@ -211,8 +229,15 @@ absl::Status Collector::StartHttp() {
   metrics_page_ = std::make_unique<MetricsPage>(
       MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now, world_.log});
   reloadables_.push_back(metrics_page_.get());
-  auto http = HttpServer::Start(
-      {config_.listen().http(), CollectorRoutes(metrics_page_.get(), &readiness_)});
+  HttpServerOptions options;
+  options.address = config_.listen().http();
+  if (config_.listen().tls().http()) options.tls = security_->tls();
+  HttpGuard guard;
+  guard.access = security_->access();
+  guard.require_certificate =
+      options.tls != nullptr && options.tls->client_certificates() == ClientCertificates::kRequire;
+  options.routes = CollectorRoutes(metrics_page_.get(), &readiness_, guard);
+  auto http = HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),
                         absl::StrCat("listen.http: ", http.status().message()));
@@ -232,6 +257,12 @@ absl::Status Collector::StartAdmin() {
   options.actions.reload = [this] { return Reload("tachoctl"); };
   options.snapshots = {store_.get(), config_.admin().snapshot_directory(), world_.now};
   options.log = world_.log;
+  // A port of the loopback interface is for everybody on the machine.
+  if (address->socket.empty()) {
+    options.authorize = [access = security_->access()](const grpc::CallbackServerContext& context) {
+      return AdmitCall(access, context, Role::kAdmin).status();
+    };
+  }
   admin_ = std::make_unique<AdminService>(std::move(options));
   auto listener = AdminListener::Start(*address, admin_.get());
   if (!listener.ok()) return listener.status();
@@ -295,6 +326,7 @@ absl::Status Collector::ReloadParts(const config::v1::Collector& config) {
     changes.push_back(*std::move(change));
   }
   for (const auto& change : changes) change();
+  ingest_->RecheckCallers();
   return absl::OkStatus();
 }
 
@@ -302,6 +334,7 @@ absl::Status Collector::Drain() {
   if (std::exchange(drained_, true)) return absl::OkStatus();
   readiness_.SetNotReady("draining");
   draining_ = true;
+  if (security_ != nullptr) security_->StopWatching();
   if (grpc_ != nullptr) StopGrpc();
   if (admin_listener_ != nullptr) admin_listener_->Stop(kShutdownGrace);
   if (http_ != nullptr) http_->Stop();

@@ -1,6 +1,6 @@
 // The collector as a whole: builds its parts in order and drains them in reverse.
 //
-//   store -> ingest service, query service -> gRPC server -> HTTP server
+//   security -> store -> ingest service, query service -> gRPC server -> HTTP server
 #pragma once
 
 #include <atomic>
@@ -31,6 +31,7 @@
 #include "server/quota/quotas.h"
 #include "server/reload_metrics.h"
 #include "server/reloadable.h"
+#include "server/security/security.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 
@@ -55,7 +56,7 @@ class Collector {
  public:
   // `config` is as ParseYaml() leaves it: complete and within bounds.
   //   UNAVAILABLE  an address cannot be listened on, or the disk refused; the text says which.
-  //   others       as storage::Store::Open().
+  //   others       as Security::Create() and storage::Store::Open().
   static absl::StatusOr<std::unique_ptr<Collector>> Start(const config::v1::Collector& config,
                                                           CollectorWorld world = {});
   ~Collector();  // Drains if Drain() was not called, and loses its status.
@@ -77,6 +78,7 @@ class Collector {
  private:
   Collector(const config::v1::Collector& config, CollectorWorld world);
 
+  absl::Status MakeSecurity();
   absl::Status OpenStore();
   absl::Status OpenDoor();
   absl::Status StartAdmin();
@@ -103,6 +105,7 @@ class Collector {
   const absl::Time started_;
   std::atomic<bool> draining_ = false;
   // In the order in which they are built.
+  std::unique_ptr<Security> security_;
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<Quotas> quotas_;
   std::unique_ptr<Door> door_;

@@ -23,12 +23,16 @@ Usage: tacho-collector [--config FILE] [options]
   --data DIRECTORY  Keep the database here instead of in storage.path.
   --port-file FILE  After the start, write {"grpc":PORT,"http":PORT} to FILE.
 
-  --check-config    Check the configuration, say what is wrong with it, and exit.
+  --check-config    Check the configuration and the files of listen.tls and auth that
+                    it names, say what is wrong, and exit.
   --print-config    Print the whole configuration with every key explained, and exit.
   --check-store DIRECTORY
                     Read the whole database there against its checksums, a snapshot
                     for instance, say what is in it, and exit. No collector may be
                     using it.
+  --make-token      Make a new token and exit: the token, shown this once, goes to
+                    standard output, its entry for auth.tokens_file to standard
+                    error.
   --version         Print the version and exit.
   --help            Print this and exit.
 
@@ -44,6 +48,7 @@ Examples:
   tacho-collector --print-config > collector.yaml
   tacho-collector --config collector.yaml --check-config
   tacho-collector --config collector.yaml
+  (umask 077; tacho-collector --make-token > agent.token)
 )";
 
 namespace {
@@ -55,7 +60,8 @@ const std::map<absl::string_view, Mode>& Modes() {
       new std::map<absl::string_view, Mode>{{"help", Mode::kHelp},
                                             {"version", Mode::kVersion},
                                             {"check-config", Mode::kCheckConfig},
-                                            {"print-config", Mode::kPrintConfig}};
+                                            {"print-config", Mode::kPrintConfig},
+                                            {"make-token", Mode::kMakeToken}};
   return *modes;
 }
 

@@ -9,7 +9,7 @@
 namespace tacho::server {
 
 struct CommandLine {
-  enum class Mode { kRun, kHelp, kVersion, kCheckConfig, kPrintConfig, kCheckStore };
+  enum class Mode { kRun, kHelp, kVersion, kCheckConfig, kPrintConfig, kCheckStore, kMakeToken };
   Mode mode = Mode::kRun;
   std::string config;  // File; empty: defaults.
   // Each replaces its key of the configuration if not empty.

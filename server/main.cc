@@ -13,6 +13,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "process/log.h"
@@ -22,7 +23,10 @@
 #include "server/collector.h"
 #include "server/command_line.h"
 #include "server/door/listener.h"
+#include "server/grpc_log.h"
 #include "server/heap_trimmer.h"
+#include "server/security/listen_policy.h"
+#include "server/security/secret.h"
 #include "storage/check_store.h"
 #include "tacho/config/v1/collector.pb.h"
 
@@ -133,6 +137,7 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
   RaiseFileLimit();
   const log::Log log = log::StandardLog(config.log().format(), config.log().level());
   const HeapTrimmer trimmer({});
+  LimitGrpcLog(log);
   std::atomic<bool> disk_failed = false;
   auto collector = Collector::Start(config, MakeWorld(line, log, &disk_failed));
   if (!collector.ok()) {
@@ -171,6 +176,30 @@ int CheckStore(const std::string& path) {
   return 0;
 }
 
+int MakeToken() {
+  const auto token = NewToken();
+  if (!token.ok()) return Fail(kExitFailure, token.status());
+  std::cerr
+      << "The token goes to whoever shall hold it, in a file that others cannot read. It is "
+         "not kept here.\n"
+         "Below 'tokens:' in auth.tokens_file (docs/security.md), with a name, roles and jobs "
+         "of your choice:\n\n"
+         "  - name: NAME\n"
+         "    sha256: "
+      << absl::BytesToHexString(Sha256(*token))
+      << "\n"
+         "    roles: [write]\n"
+         "    jobs: '.*'\n\n";
+  std::cout << *token << std::endl;
+  return std::cout ? 0 : kExitFailure;
+}
+
+int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
+  if (auto s = CheckSecurity(config); !s.ok()) return Fail(kExitUsage, s);
+  std::cout << (line.config.empty() ? "defaults" : line.config) << ": valid\n";
+  return 0;
+}
+
 int Main(std::span<const char* const> arguments) {
   const auto line = ParseCommandLine(arguments);
   if (!line.ok()) return Fail(kExitUsage, line.status());
@@ -183,12 +212,12 @@ int Main(std::span<const char* const> arguments) {
     return 0;
   }
   if (line->mode == CommandLine::Mode::kCheckStore) return CheckStore(line->check_store);
+  if (line->mode == CommandLine::Mode::kMakeToken) return MakeToken();
   config::v1::Collector config;
   if (auto s = MakeConfig(*line, &config); !s.ok()) return Fail(kExitUsage, s);
   switch (line->mode) {
     case CommandLine::Mode::kCheckConfig:
-      std::cout << (line->config.empty() ? "defaults" : line->config) << ": valid\n";
-      return 0;
+      return CheckConfig(*line, config);
     case CommandLine::Mode::kPrintConfig:
       std::cout << config::PrintYaml(config);
       return 0;

@@ -1,7 +1,7 @@
 #include "agent/stream/ingest_call.h"
 
+#include "agent/stream/collector_security.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace tacho::agent {
@@ -12,7 +12,7 @@ constexpr int kConnectTimeoutMs = 10'000;
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
+grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
@@ -23,14 +23,32 @@ std::shared_ptr<grpc::Channel> MakeChannel(const std::string& address) {
   // A service configuration from DNS could bring retries, and the look-up costs a query.
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
+  return arguments;
 }
 
 }  // namespace
 
-IngestCall::IngestCall(const std::string& address, grpc::CompletionQueue* queue)
-    : stub_(v1::Ingest::NewStub(MakeChannel(address))),
-      stream_(stub_->PrepareAsyncStream(&context_, queue)) {
+IngestCall::IngestCall(const std::string& address, const client::ChannelSecurity& security,
+                       grpc::CompletionQueue* queue) {
+  Dial(address, security, queue);
+}
+
+void IngestCall::Dial(const std::string& address, const client::ChannelSecurity& security,
+                      grpc::CompletionQueue* queue) {
+  grpc::ChannelArguments arguments = Arguments();
+  const auto secured = client::SecureChannel(security, address, kSecurityKeys, &arguments);
+  if (!secured.ok()) {
+    status_ = {grpc::StatusCode::FAILED_PRECONDITION, std::string(secured.status().message())};
+    finishing_ = true;
+    finish_.pending = true;
+    not_dialled_.Set(queue, gpr_inf_past(GPR_CLOCK_MONOTONIC), &finish_);
+    return;
+  }
+  if (!secured->authorization.empty()) {
+    context_.AddMetadata("authorization", secured->authorization);
+  }
+  stub_ = v1::Ingest::NewStub(grpc::CreateCustomChannel(address, secured->credentials, arguments));
+  stream_ = stub_->PrepareAsyncStream(&context_, queue);
   start_.pending = true;
   stream_->StartCall(&start_);
 }

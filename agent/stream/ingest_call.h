@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "client/channel/channel_security.h"
+#include "grpcpp/alarm.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/support/async_stream.h"
@@ -28,7 +30,11 @@ class IngestCall {
   //
   // Each call has a channel of its own: a channel that is kept would pause between attempts by
   // rules of its own, beside ours.
-  IngestCall(const std::string& address, grpc::CompletionQueue* queue);
+  //
+  // Files of `security` are read now, so that each connection takes what is new. If they are not
+  // right the call ends at once, with FAILED_PRECONDITION and a text that names the key.
+  IngestCall(const std::string& address, const client::ChannelSecurity& security,
+             grpc::CompletionQueue* queue);
 
   // What a tag of this call means.
   enum class Progress {
@@ -55,6 +61,8 @@ class IngestCall {
   bool done() const;
 
  private:
+  void Dial(const std::string& address, const client::ChannelSecurity& security,
+            grpc::CompletionQueue* queue);
   void Finish();
   Tag MakeTag(Tag::Operation operation) { return {.call = this, .operation = operation}; }
 
@@ -73,6 +81,7 @@ class IngestCall {
   bool half_closed_ = false;
   bool finishing_ = false;
   bool finished_ = false;
+  grpc::Alarm not_dialled_;
 };
 
 }  // namespace tacho::agent

@@ -273,8 +273,11 @@ void Sender::OnStreamEnd(absl::Time now) {
 void Sender::BlameRefusal(const grpc::Status& status) {
   const auto code = status.error_code();
   const auto last = session_->last();
-  if (!last || (code != grpc::StatusCode::INVALID_ARGUMENT &&
-                code != grpc::StatusCode::RESOURCE_EXHAUSTED)) {
+  // PERMISSION_DENIED after Welcome is about a job: a trainer that names one that this agent may
+  // not write must not hold up all others.
+  if (!last ||
+      (code != grpc::StatusCode::INVALID_ARGUMENT && code != grpc::StatusCode::RESOURCE_EXHAUSTED &&
+       code != grpc::StatusCode::PERMISSION_DENIED)) {
     return;
   }
   const bool alone = session_->last_is_alone();

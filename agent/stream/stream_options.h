@@ -11,11 +11,13 @@
 #include "absl/time/time.h"
 #include "agent/log.h"
 #include "agent/stream/lanes.h"
+#include "client/channel/channel_security.h"
 
 namespace tacho::agent {
 
 struct StreamOptions {
   std::vector<std::string> addresses;         // "host:port" of each collector, the best first.
+  client::ChannelSecurity security;           // Of the way to each of them.
   std::string agent_id;                       // Unique in the fleet.
   std::map<std::string, std::string> labels;  // Of Hello.
   std::string version;                        // Of Hello.

@@ -21,7 +21,11 @@ absl::Time FromUnixNanos(int64_t nanos) { return absl::FromUnixNanos(nanos); }
 
 StreamSession::StreamSession(const StreamOptions& options, const std::string& address, Spool* spool,
                              StreamMemory* memory, grpc::CompletionQueue* queue)
-    : options_(options), address_(address), spool_(spool), memory_(memory), call_(address, queue) {}
+    : options_(options),
+      address_(address),
+      spool_(spool),
+      memory_(memory),
+      call_(address, options.security, queue) {}
 
 void StreamSession::Handle(IngestCall::Tag* tag, bool ok) {
   switch (call_.Handle(tag, ok)) {

@@ -11,17 +11,19 @@ namespace tacho::ctl {
 
 AdminClient::AdminClient(ClientOptions options)
     : options_(std::move(options)),
-      channel_(MakeChannel(options_)),
-      stub_(v1::Admin::NewStub(channel_)) {}
+      channel_(options_),
+      stub_(v1::Admin::NewStub(channel_.grpc())) {}
 
 template <typename Response, typename Request, typename Method>
 absl::StatusOr<Response> AdminClient::Call(Method method, const Request& request,
                                            absl::Duration longer) {
+  if (!setup().ok()) return setup();
   grpc::ClientContext context;
+  channel_.Prepare(&context);
   context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout + longer));
   Response response;
   const grpc::Status status = (stub_.get()->*method)(&context, request, &response);
-  reached_ = CameFromPeer(status, channel_.get());
+  reached_ = CameFromPeer(status, channel_.grpc().get());
   if (status.ok()) return response;
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }

@@ -26,6 +26,8 @@ class AdminClient {
   absl::StatusOr<v1::ReloadResponse> Reload();
   absl::StatusOr<v1::SnapshotResponse> Snapshot(const v1::SnapshotRequest& request);
 
+  // Why no call can be made; OK else.
+  const absl::Status& setup() const { return channel_.status(); }
   // Whether the last failure came from a collector rather than from the way there.
   bool reached() const { return reached_; }
   const std::string& address() const { return options_.address; }
@@ -36,7 +38,7 @@ class AdminClient {
   absl::StatusOr<Response> Call(Method method, const Request& request, absl::Duration longer);
 
   const ClientOptions options_;
-  std::shared_ptr<grpc::Channel> channel_;
+  const Channel channel_;
   std::unique_ptr<v1::Admin::Stub> stub_;
   bool reached_ = false;
 };

@@ -22,6 +22,9 @@ std::string Remedy(const QueryClient& client, const absl::Status& status) {
       return absl::StrCat("the collector at ", client.address(),
                           " cannot answer now: ", std::string(status.message()),
                           ". Try again in a moment");
+    case absl::StatusCode::kUnauthenticated:
+      return absl::StrCat("the collector at ", client.address(),
+                          " does not know you: ", std::string(status.message()));
     case absl::StatusCode::kUnimplemented:
       return absl::StrCat("the server at ", client.address(),
                           " does not know this call; it is older than this tachoctl, or no "
@@ -30,6 +33,26 @@ std::string Remedy(const QueryClient& client, const absl::Status& status) {
       return status.message().empty() ? absl::StatusCodeToString(status.code())
                                       : std::string(status.message());
   }
+}
+
+// gRPC's texts, by what they mean mostly.
+const char* WhatToDo(const absl::Status& status) {
+  const std::string text(status.message());
+  if (absl::StrContains(text, "CERTIFICATE_VERIFY_FAILED") ||
+      absl::StrContains(text, "certificate verify failed")) {
+    return "Its certificate is of no authority that you trust, or for another name: see --tls-ca "
+           "and --tls-server-name.\n";
+  }
+  if (absl::StrContains(text, "andshake failed") || absl::StrContains(text, "WRONG_VERSION")) {
+    return "The TLS handshake failed: the collector may not speak TLS, or wants a certificate "
+           "(--tls-cert, --tls-key).\n";
+  }
+  if (absl::StrContains(text, "ocket closed") || absl::StrContains(text, "SETTINGS")) {
+    return "Something is there and hung up: the collector may want TLS (--tls-ca FILE), or no "
+           "collector is at this address.\n";
+  }
+  return "Start one with 'tacho-collector', or say where it is: --address HOST:PORT, or "
+         "TACHO_ADDRESS in the environment.\n";
 }
 
 // The jobs a person could have meant; nothing if the collector cannot say.
@@ -53,14 +76,17 @@ int UsageError(const Environment& env, absl::string_view command, absl::string_v
 
 int CallError(const Invocation& invocation, const QueryClient& client, const absl::Status& status) {
   std::ostream& err = *invocation.env.err;
+  if (!client.setup().ok()) {
+    err << "tachoctl: " << Printable(std::string(status.message())) << "\n";
+    return kUsage;
+  }
   if (client.reached()) {
     err << "tachoctl: " << Printable(Remedy(client, status)) << "\n";
     return kNothing;
   }
   err << "tachoctl: cannot reach a collector at " << Printable(client.address()) << ": "
       << Printable(std::string(status.message())) << "\n"
-      << "Start one with 'tacho-collector', or say where it is: --address HOST:PORT, or "
-         "TACHO_ADDRESS in the environment.\n";
+      << WhatToDo(status);
   return kUnreachable;
 }
 

@@ -19,6 +19,7 @@ struct CommonOptions {
   std::string address;
   Format format = Format::kTable;
   absl::Duration timeout = absl::Seconds(30);
+  client::ChannelSecurity security;
 };
 
 // One use of a command, with its flags checked for form.
@@ -28,7 +29,9 @@ struct Invocation {
   CommonOptions common;
 
   const std::string& Positional(size_t index) const { return args.positionals()[index]; }
-  QueryClient Connect() const { return QueryClient({common.address, common.timeout}); }
+  QueryClient Connect() const {
+    return QueryClient({common.address, common.timeout, common.security});
+  }
 };
 
 struct Command {

@@ -47,6 +47,23 @@ std::string AdminSocketHere() {
   return only_local ? local : packaged;
 }
 
+// Off only if that is said: who sets it wants TLS.
+bool IsOn(const std::string& value) {
+  const std::string lower = absl::AsciiStrToLower(value);
+  return !lower.empty() && lower != "0" && lower != "false" && lower != "no" && lower != "off";
+}
+
+client::ChannelSecurity SecurityVariables() {
+  client::ChannelSecurity security;
+  security.ca = Variable("TACHO_TLS_CA");
+  security.certificate = Variable("TACHO_TLS_CERT");
+  security.key = Variable("TACHO_TLS_KEY");
+  security.server_name = Variable("TACHO_TLS_SERVER_NAME");
+  security.token_file = Variable("TACHO_TOKEN_FILE");
+  security.tls = IsOn(Variable("TACHO_TLS"));
+  return security;
+}
+
 }  // namespace
 
 Environment RealEnvironment() {
@@ -59,6 +76,7 @@ Environment RealEnvironment() {
   if (!address.empty()) environment.address = address;
   const std::string admin_address = Variable("TACHO_ADMIN_ADDRESS");
   environment.admin_address = admin_address.empty() ? AdminSocketHere() : admin_address;
+  environment.security = SecurityVariables();
   return environment;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "client/channel/channel_security.h"
 
 namespace tacho::ctl {
 
@@ -36,10 +37,12 @@ struct Environment {
   std::string address{kDefaultAddress};       // Where --address is not given.
   // The same for 'tachoctl admin'.
   std::string admin_address{kDefaultAdminAddress};
+  client::ChannelSecurity security;  // Where the flags of it are not given.
 };
 
 // The real one: stdout and stderr, terminal, clock, TZ, COLUMNS, LC_ALL/LC_CTYPE/LANG,
-// TACHO_ADDRESS, TACHO_ADMIN_ADDRESS.
+// TACHO_ADDRESS, TACHO_ADMIN_ADDRESS, TACHO_TLS, TACHO_TLS_CA, TACHO_TLS_CERT, TACHO_TLS_KEY,
+// TACHO_TLS_SERVER_NAME, TACHO_TOKEN_FILE.
 Environment RealEnvironment();
 
 }  // namespace tacho::ctl

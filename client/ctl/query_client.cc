@@ -3,46 +3,18 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
-#include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 
 namespace tacho::ctl {
 namespace {
 
-// The collector sends pieces far below this; it bounds what a wrong peer can make us hold.
-constexpr int kMaxMessageBytes = 64 << 20;
-// A host that does not answer at all is given up after this long, well before the timeout.
-constexpr int kConnectTimeoutMs = 5000;
 constexpr uint32_t kJobsPerPage = 1000;
 
-grpc::ChannelArguments ChannelArguments(const std::string& address) {
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
-  const bool is_loopback = absl::StartsWith(address, "127.") ||
-                           absl::StartsWith(address, "localhost") ||
-                           absl::StartsWith(address, "[::1]");
-  // http_proxy is set on many machines, and no proxy can reach our own loopback.
-  if (is_loopback) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return arguments;
-}
-
-void SetDeadline(grpc::ClientContext& context, absl::Duration timeout) {
-  context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
-}
-
 }  // namespace
-
-std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options) {
-  return grpc::CreateCustomChannel(options.address, grpc::InsecureChannelCredentials(),
-                                   ChannelArguments(options.address));
-}
 
 bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel) {
   const bool could_be_the_way = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
@@ -52,11 +24,16 @@ bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel) {
 
 QueryClient::QueryClient(ClientOptions options)
     : options_(std::move(options)),
-      channel_(MakeChannel(options_)),
-      stub_(v1::Query::NewStub(channel_)) {}
+      channel_(options_),
+      stub_(v1::Query::NewStub(channel_.grpc())) {}
+
+void QueryClient::Prepare(grpc::ClientContext* context) const {
+  channel_.Prepare(context);
+  context->set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+}
 
 absl::Status QueryClient::FromGrpc(const grpc::Status& status) {
-  reached_ = CameFromPeer(status, channel_.get());
+  reached_ = CameFromPeer(status, channel_.grpc().get());
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
 }
 
@@ -64,8 +41,10 @@ absl::Status QueryClient::FromGrpc(const grpc::Status& status) {
 // for a while: a long answer may take as long as it likes while it keeps coming.
 template <typename Response, typename Start>
 absl::Status QueryClient::ReadStream(const Start& start, const Handler<Response>& handle) {
+  if (!setup().ok()) return setup();
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
+  channel_.Prepare(&context);
   bool timed_out = false;
   const auto wait = [&] {
     void* tag = nullptr;
@@ -104,12 +83,13 @@ absl::Status QueryClient::ReadStream(const Start& start, const Handler<Response>
 
 absl::StatusOr<std::vector<v1::Job>> QueryClient::ListJobs(v1::ListJobsRequest request,
                                                            size_t at_most) {
+  if (!setup().ok()) return setup();
   std::vector<v1::Job> jobs;
   do {
     const size_t missing = at_most == 0 ? kJobsPerPage : at_most - jobs.size();
     request.set_page_size(static_cast<uint32_t>(std::min<size_t>(missing, kJobsPerPage)));
     grpc::ClientContext context;
-    SetDeadline(context, options_.timeout);
+    Prepare(&context);
     v1::ListJobsResponse response;
     const absl::Status status = FromGrpc(stub_->ListJobs(&context, request, &response));
     if (!status.ok()) return status;
@@ -120,8 +100,9 @@ absl::StatusOr<std::vector<v1::Job>> QueryClient::ListJobs(v1::ListJobsRequest r
 }
 
 absl::StatusOr<v1::GetJobResponse> QueryClient::GetJob(const std::string& job) {
+  if (!setup().ok()) return setup();
   grpc::ClientContext context;
-  SetDeadline(context, options_.timeout);
+  Prepare(&context);
   v1::GetJobRequest request;
   request.set_job(job);
   v1::GetJobResponse response;

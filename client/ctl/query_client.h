@@ -9,24 +9,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "client/ctl/channel.h"
 #include "tacho/v1/query.grpc.pb.h"
 
 namespace tacho::ctl {
 
-struct ClientOptions {
-  std::string address;  // HOST:PORT or what else gRPC resolves.
-  // How long the collector may take to answer, or to go on with a streamed answer.
-  absl::Duration timeout = absl::Seconds(30);
-};
-
-// To the collector; it connects when it is first needed.
-std::shared_ptr<grpc::Channel> MakeChannel(const ClientOptions& options);
 // Whether a call's end came from a collector rather than from the way there.
 bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel);
 
 // Every call returns the collector's status code and text, or
 //   UNAVAILABLE        with reached() false: nobody answers at the address.
 //   DEADLINE_EXCEEDED  no answer within the timeout.
+//   others             as Channel::status(), which must be OK for a call to be made.
 // Not thread-safe.
 class QueryClient {
  public:
@@ -46,18 +40,22 @@ class QueryClient {
   absl::Status ListEvents(const v1::ListEventsRequest& request,
                           const Handler<v1::ListEventsResponse>& handle);
 
+  // Why no call can be made; OK else.
+  const absl::Status& setup() const { return channel_.status(); }
   // Whether the last failure came from a collector rather than from the way there.
   bool reached() const { return reached_; }
   const std::string& address() const { return options_.address; }
   absl::Duration timeout() const { return options_.timeout; }
 
  private:
+  // Of a call without a stream.
+  void Prepare(grpc::ClientContext* context) const;
   absl::Status FromGrpc(const grpc::Status& status);
   template <typename Response, typename Start>
   absl::Status ReadStream(const Start& start, const Handler<Response>& handle);
 
   const ClientOptions options_;
-  std::shared_ptr<grpc::Channel> channel_;
+  const Channel channel_;
   std::unique_ptr<v1::Query::Stub> stub_;
   bool reached_ = false;
 };

@@ -47,6 +47,20 @@ std::string OwnerOfFlag(const std::vector<std::string>& args, const Command& com
   return "";
 }
 
+client::ChannelSecurity Security(const ParsedArgs& args, const Environment& env) {
+  client::ChannelSecurity security = env.security;
+  security.ca = args.Get("tls-ca").value_or(security.ca);
+  security.certificate = args.Get("tls-cert").value_or(security.certificate);
+  security.key = args.Get("tls-key").value_or(security.key);
+  security.server_name = args.Get("tls-server-name").value_or(security.server_name);
+  security.token_file = args.Get("token-file").value_or(security.token_file);
+  security.allow_plaintext_token = args.Has("allow-plaintext-token");
+  // Who names a file of TLS wants TLS.
+  security.tls |= args.Has("tls") || !security.ca.empty() || !security.certificate.empty() ||
+                  !security.key.empty() || !security.server_name.empty();
+  return security;
+}
+
 absl::StatusOr<CommonOptions> ParseCommon(const ParsedArgs& args, const Environment& env) {
   CommonOptions common;
   common.address = args.Get("address").value_or(env.address);
@@ -68,6 +82,10 @@ absl::StatusOr<CommonOptions> ParseCommon(const ParsedArgs& args, const Environm
     }
     common.timeout = *duration;
   }
+  common.security = Security(args, env);
+  const absl::Status usable =
+      client::CheckChannelSecurity(common.security, common.address, kSecurityFlags);
+  if (!usable.ok()) return absl::InvalidArgumentError(usable.message());
   return common;
 }
 
@@ -140,6 +158,24 @@ const std::vector<FlagSpec>& CommonFlags() {
       {.name = "timeout",
        .placeholder = "AGE",
        .help = "How long to wait for an answer, or for more of a long one. Default: 30s."},
+      {.name = "tls", .help = "Speak TLS. Default: if TACHO_TLS=1, or a flag below is given."},
+      {.name = "tls-ca",
+       .placeholder = "FILE",
+       .help = "Who may have signed the collector's certificate. Default: TACHO_TLS_CA, else the "
+               "system's authorities."},
+      {.name = "tls-cert",
+       .placeholder = "FILE",
+       .help = "Your own certificate. Default: TACHO_TLS_CERT."},
+      {.name = "tls-key", .placeholder = "FILE", .help = "Its key. Default: TACHO_TLS_KEY."},
+      {.name = "tls-server-name",
+       .placeholder = "NAME",
+       .help = "What the collector's certificate must be for, if not the address' host. Default: "
+               "TACHO_TLS_SERVER_NAME."},
+      {.name = "token-file",
+       .placeholder = "FILE",
+       .help = "File with your token. Default: TACHO_TOKEN_FILE."},
+      {.name = "allow-plaintext-token",
+       .help = "Send the token to another machine without TLS, where others can read it."},
       {.name = "utc", .help = "Times in UTC instead of local time."},
       {.name = "help", .letter = 'h', .help = "This help."}};
   return *flags;

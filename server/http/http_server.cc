@@ -16,6 +16,8 @@
 #include "server/http/accept.h"
 #include "server/http/error_response.h"
 #include "server/http/gzip.h"
+#include "server/http/http_tls.h"
+#include "server/security/authorization_header.h"
 
 namespace tacho::server {
 namespace {
@@ -75,25 +77,46 @@ void SetBody(const httplib::Request& request, HttpResponse response, httplib::Re
       });
 }
 
+// SSL_CTX is configured by a TlsSource, per connection.
+std::unique_ptr<httplib::Server> MakeServer(const TlsSource* tls) {
+  if (tls == nullptr) return std::make_unique<httplib::Server>();
+  return std::make_unique<httplib::SSLServer>(
+      [tls](SSL_CTX& context) { return ConfigureTls(tls, &context); });
+}
+
+Credentials CredentialsOf(const httplib::Request& request) {
+  Credentials shown;
+  shown.peer = request.remote_addr;
+  if (request.get_header_value_count("Authorization") == 1) {
+    shown.token = TokenOf(request.get_header_value("Authorization"), true);
+  }
+  if (request.ssl != nullptr) shown.certificate = VerifiedPeer(*request.ssl);
+  return shown;
+}
+
 class HttplibServer final : public HttpServer {
  public:
-  explicit HttplibServer(std::vector<Route> routes) : routes_(std::move(routes)) { Configure(); }
+  explicit HttplibServer(HttpServerOptions options)
+      : routes_(std::move(options.routes)), server_(MakeServer(options.tls)) {
+    Configure();
+  }
   ~HttplibServer() override { HttplibServer::Stop(); }
 
   absl::Status Listen(const std::string& address) {
     absl::StatusOr<HostPort> parts = SplitAddress(address);
     if (!parts.ok()) return parts.status();
-    port_ = parts->port == 0                                 ? server_.bind_to_any_port(parts->host)
-            : server_.bind_to_port(parts->host, parts->port) ? parts->port
-                                                             : -1;
+    if (!server_->is_valid()) return absl::UnavailableError("OpenSSL cannot be set up");
+    port_ = parts->port == 0 ? server_->bind_to_any_port(parts->host)
+            : server_->bind_to_port(parts->host, parts->port) ? parts->port
+                                                              : -1;
     if (port_ <= 0) {
       return absl::UnavailableError(
           absl::StrCat("cannot listen on ", address, ": is another process using it?"));
     }
     absl::MutexLock lock(&mutex_);
-    thread_ = std::thread([this] { server_.listen_after_bind(); });
+    thread_ = std::thread([this] { server_->listen_after_bind(); });
     // Before it runs, stop() would do nothing and Stop() wait forever.
-    while (!server_.is_running()) absl::SleepFor(absl::Milliseconds(1));
+    while (!server_->is_running()) absl::SleepFor(absl::Milliseconds(1));
     return absl::OkStatus();
   }
 
@@ -102,34 +125,34 @@ class HttplibServer final : public HttpServer {
   void Stop() override {
     absl::MutexLock lock(&mutex_);
     if (!thread_.joinable()) return;
-    server_.stop();
+    server_->stop();
     thread_.join();
   }
 
  private:
   void Configure() {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_.set_keep_alive_max_count(1);
-    server_.set_read_timeout(kReadTimeoutSeconds);
-    server_.set_write_timeout(kWriteTimeoutSeconds);
-    server_.set_payload_max_length(kMaxRequestBodyBytes);
+    server_->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
+    server_->set_keep_alive_max_count(1);
+    server_->set_read_timeout(kReadTimeoutSeconds);
+    server_->set_write_timeout(kWriteTimeoutSeconds);
+    server_->set_payload_max_length(kMaxRequestBodyBytes);
     // httplib's own would set SO_REUSEPORT, with which a second collector shares the port
     // unnoticed.
-    server_.set_socket_options([](socket_t socket) {
+    server_->set_socket_options([](socket_t socket) {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     });
     // One header could ask for thousands of overlapping copies of a page.
-    server_.set_pre_routing_handler([](const httplib::Request& request, httplib::Response& out) {
+    server_->set_pre_routing_handler([](const httplib::Request& request, httplib::Response& out) {
       if (request.ranges.empty()) return httplib::Server::HandlerResponse::Unhandled;
       out.status = 416;
       return httplib::Server::HandlerResponse::Handled;
     });
-    server_.set_exception_handler([](const httplib::Request&, httplib::Response& out,
-                                     const std::exception_ptr&) { out.status = 500; });
+    server_->set_exception_handler([](const httplib::Request&, httplib::Response& out,
+                                      const std::exception_ptr&) { out.status = 500; });
     // A path is matched exactly, so it must not be read as a regular expression: one handler finds
     // its route.
-    server_.Get(".*", [this](const httplib::Request& request, httplib::Response& out) {
+    server_->Get(".*", [this](const httplib::Request& request, httplib::Response& out) {
       Serve(request, &out);
     });
   }
@@ -137,7 +160,8 @@ class HttplibServer final : public HttpServer {
   void Serve(const httplib::Request& request, httplib::Response* out) const {
     for (const Route& route : routes_) {
       if (route.path != request.path) continue;
-      HttpResponse response = route.handler({request.get_header_value("Accept")});
+      HttpResponse response =
+          route.handler({request.get_header_value("Accept"), CredentialsOf(request)});
       out->status = response.status;
       return SetBody(request, std::move(response), out);
     }
@@ -148,7 +172,7 @@ class HttplibServer final : public HttpServer {
   }
 
   const std::vector<Route> routes_;
-  httplib::Server server_;
+  const std::unique_ptr<httplib::Server> server_;
   int port_ = -1;
   absl::Mutex mutex_;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
@@ -157,8 +181,9 @@ class HttplibServer final : public HttpServer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options) {
-  auto server = std::make_unique<HttplibServer>(std::move(options.routes));
-  if (absl::Status status = server->Listen(options.address); !status.ok()) return status;
+  const std::string address = options.address;
+  auto server = std::make_unique<HttplibServer>(std::move(options));
+  if (absl::Status status = server->Listen(address); !status.ok()) return status;
   return server;
 }
 

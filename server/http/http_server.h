@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/security/access_control.h"
+#include "server/security/tls_source.h"
 
 namespace tacho::server {
 
 struct HttpRequest {
-  std::string accept;  // The header as sent; empty if there is none.
+  std::string accept;       // The header as sent; empty if there is none.
+  Credentials credentials;  // What the request and its connection show.
 };
 
 struct HttpResponse {
@@ -34,6 +37,7 @@ struct HttpServerOptions {
   std::string
       address;  // "127.0.0.1:7412", "[::1]:7412", "localhost:7412"; port 0 takes a free one.
   std::vector<Route> routes;
+  const TlsSource* tls = nullptr;  // Not owned; must outlive the server. Null: no TLS.
 };
 
 // Thread-safe but for destruction. A connection serves one request and is closed, so that an idle

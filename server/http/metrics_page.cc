@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "server/aggregate/job_aggregates.h"
 #include "server/aggregate/job_families.h"
@@ -21,6 +22,23 @@ using Families = std::vector<prometheus::MetricFamily>;
 void Append(Families families, Families* all) {
   all->insert(all->end(), std::make_move_iterator(families.begin()),
               std::make_move_iterator(families.end()));
+}
+
+// Every family that has the label, whoever made it.
+void LeaveOutJobs(const Rights& rights, Families* all) {
+  if (rights.SeesEveryJob()) return;
+  absl::flat_hash_map<std::string, bool> visible;
+  const auto is_hidden = [&](const prometheus::ClientMetric& metric) {
+    for (const auto& label : metric.label) {
+      if (label.name != "job") continue;
+      const auto [seen, is_new] = visible.try_emplace(label.value, false);
+      if (is_new) seen->second = rights.MayTouch(label.value);
+      return !seen->second;
+    }
+    return false;
+  };
+  for (auto& family : *all) std::erase_if(family.metric, is_hidden);
+  std::erase_if(*all, [](const auto& family) { return family.metric.empty(); });
 }
 
 prometheus::MetricFamily BuildInfo() {
@@ -63,7 +81,7 @@ absl::StatusOr<std::function<void()>> MetricsPage::Prepare(const config::v1::Col
   };
 }
 
-std::string MetricsPage::Render() const {
+std::string MetricsPage::Render(const Rights& rights) const {
   const absl::Time began = absl::Now();
   Families all;
   if (options_.registry != nullptr) Append(options_.registry->Collect(), &all);
@@ -78,6 +96,7 @@ std::string MetricsPage::Render() const {
   all.push_back(GaugeFamily("tacho_scrape_collect_seconds",
                             "Time it took to compute this page, before it was written as text.",
                             absl::ToDoubleSeconds(absl::Now() - began)));
+  LeaveOutJobs(rights, &all);
   return prometheus::TextSerializer().Serialize(all);
 }
 

@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "process/log.h"
 #include "server/reloadable.h"
+#include "server/security/rights.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 
@@ -31,8 +32,10 @@ class MetricsPage final : public Reloadable {
  public:
   explicit MetricsPage(MetricsPageOptions options);
 
-  // Prometheus text 0.0.4, computed now. Memory grows with the series that report.
-  std::string Render() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Prometheus text 0.0.4, computed now: without series of jobs that `rights` do not include.
+  // Memory grows with the series that report.
+  std::string Render(const Rights& rights = *Rights::Everything()) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -19,12 +19,12 @@ constexpr char kIndex[] =
     "\n"
     "History is asked for over gRPC: tachoctl jobs\n";
 
-HttpResponse Metrics(const MetricsPage& metrics, const HttpRequest& request) {
+HttpResponse Metrics(const MetricsPage& metrics, const HttpRequest& request, const Rights& rights) {
   if (!AcceptsPrometheusText(request.accept)) {
     return ErrorResponse(
         ErrorOf(Condition::kNotAcceptable, absl::StrCat("There is only ", kPrometheusText)));
   }
-  return {.content_type = kPrometheusText, .body = metrics.Render()};
+  return {.content_type = kPrometheusText, .body = metrics.Render(rights)};
 }
 
 HttpResponse Ready(const Readiness& readiness) {
@@ -34,10 +34,15 @@ HttpResponse Ready(const Readiness& readiness) {
 
 }  // namespace
 
-std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness) {
+std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness,
+                                   const HttpGuard& guard) {
+  const auto page = [metrics, guard](const HttpRequest& request) {
+    return guard.Answer(request, Role::kRead,
+                        [&](const Rights& rights) { return Metrics(*metrics, request, rights); });
+  };
   return {
       {"/", [](const HttpRequest&) { return HttpResponse{.body = kIndex}; }},
-      {"/metrics", [metrics](const HttpRequest& request) { return Metrics(*metrics, request); }},
+      {"/metrics", page},
       {"/healthz", [](const HttpRequest&) { return HttpResponse{.body = "alive\n"}; }},
       {"/readyz", [readiness](const HttpRequest&) { return Ready(*readiness); }},
   };

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "server/http/http_guard.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
@@ -10,10 +11,13 @@
 namespace tacho::server {
 
 // /           what there is, for a person with a browser
-// /metrics    for Prometheus; 406 if the client takes no format that is served
+// /metrics    for Prometheus, for the role read, with the jobs that its holder may touch; 406 if
+// the
+//             client takes no format that is served
 // /healthz    200 while the process lives
 // /readyz     200 while it takes work, else 503 and the reason
 // Neither is owned; both must outlive the server.
-std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness);
+std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness,
+                                   const HttpGuard& guard = {});
 
 }  // namespace tacho::server

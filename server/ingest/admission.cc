@@ -95,6 +95,10 @@ absl::Status Admission::CheckStream(const v1::ClientMessage& untrusted, bool hel
   return absl::OkStatus();
 }
 
+absl::Status Admission::CheckRights(absl::Status checked) const {
+  return checked.ok() ? checked : Refuse(Refusal::kRights, std::move(checked));
+}
+
 absl::Status Admission::CheckSequence(absl::string_view field, uint64_t sequence) const {
   if (sequence >= 1 && sequence <= kMaxSequence) return absl::OkStatus();
   return RefuseField(Refusal::kSequence, field,

@@ -12,11 +12,12 @@
 //   5 texts      names, UTF-8, reserved labels              INVALID_ARGUMENT
 //   6 shape      layout known, times × series == values     FAILED_PRECONDITION, INVALID_ARGUMENT
 //   7 times      before 1970                                INVALID_ARGUMENT
+//   8 rights     agent_id and jobs are the caller's         PERMISSION_DENIED
 //
 // A refusal ends the stream. What is left refuses samples, never messages, and is reported in acks:
 //
-//   8 window     rows ahead of our clock or older than the retention are dropped
-//   9 limits     columns of series that the store refused are dropped
+//   9 window     rows ahead of our clock or older than the retention are dropped
+//  10 limits     columns of series that the store refused are dropped
 //
 // Bytes of a message are bounded before all this, by gRPC.
 #pragma once
@@ -71,7 +72,10 @@ class Admission {
   // For a message that is not even parsed, as HasSaneParts() says.
   absl::Status RefuseParts() const;
 
-  // What may be stored now (step 8).
+  // Step 8: `checked` as Rights gave it, counted.
+  absl::Status CheckRights(absl::Status checked) const;
+
+  // What may be stored now (step 9).
   TimeWindow Window() const;
 
   const config::v1::Collector::Ingest& limits() const { return options_.limits; }

@@ -51,16 +51,19 @@ bool Parse(grpc::ByteBuffer* bytes, v1::ClientMessage* message) {
 }  // namespace
 
 AgentStream::AgentStream(const StreamContext* context, uint64_t stream,
-                         std::shared_ptr<ConnectionUse> connection)
+                         std::shared_ptr<ConnectionUse> connection, Caller caller)
     : context_(*context),
       stream_(stream),
       connection_(std::move(connection)),
+      caller_(std::move(caller)),
       hello_timeout_(context->session.quotas->hello_timeout()),
       hello_by_(MonotonicNow() + hello_timeout_) {}
 
 std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, uint64_t stream,
-                                                std::shared_ptr<ConnectionUse> connection) {
-  std::shared_ptr<AgentStream> reactor(new AgentStream(context, stream, std::move(connection)));
+                                                std::shared_ptr<ConnectionUse> connection,
+                                                Caller caller) {
+  std::shared_ptr<AgentStream> reactor(
+      new AgentStream(context, stream, std::move(connection), std::move(caller)));
   reactor->self_ = reactor;
   const std::weak_ptr<AgentStream> weak = reactor;
   AckCoalescer::Options options;
@@ -76,8 +79,8 @@ std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, ui
       live->End(ErrorOf(Condition::kSuperseded, "a newer stream of this agent took over"));
     }
   };
-  reactor->session_ =
-      std::make_unique<StreamSession>(&context->session, reactor->acks_, stream, evict);
+  reactor->session_ = std::make_unique<StreamSession>(&context->session, reactor->acks_, stream,
+                                                      evict, reactor->caller_.rights_ptr());
   context->timer->At(reactor->hello_by_, weak);
   reactor->StartRead(&reactor->read_buffer_);
   return reactor;

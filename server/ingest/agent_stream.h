@@ -30,6 +30,7 @@
 #include "server/ingest/stream_pace.h"
 #include "server/ingest/stream_session.h"
 #include "server/ingest/wake_timer.h"
+#include "server/security/access_control.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::server {
@@ -54,10 +55,13 @@ class AgentStream final : public ByteStreamReactor,
                           public Paced,
                           public std::enable_shared_from_this<AgentStream> {
  public:
-  // `stream` is unique among live streams.
-  // `connection` is what the stream came on; nullptr if that is not known.
+  // `stream` is unique among live streams; `connection` is what it came on, nullptr if that is not
+  // known; `caller` is who opened it.
   static std::shared_ptr<AgentStream> Start(const StreamContext* context, uint64_t stream,
-                                            std::shared_ptr<ConnectionUse> connection);
+                                            std::shared_ptr<ConnectionUse> connection,
+                                            Caller caller = Caller::Anyone());
+
+  const Caller& caller() const { return caller_; }
 
   // Ends the stream; the first status given counts. Thread-safe.
   void End(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,7 +79,7 @@ class AgentStream final : public ByteStreamReactor,
   enum class Step { kNone, kWelcome, kThrottle, kAck, kRead, kFinish };
 
   AgentStream(const StreamContext* context, uint64_t stream,
-              std::shared_ptr<ConnectionUse> connection);
+              std::shared_ptr<ConnectionUse> connection, Caller caller);
 
   // Before anything is allocated for the message in read_buffer_.
   absl::Status CheckParts();
@@ -101,6 +105,7 @@ class AgentStream final : public ByteStreamReactor,
   const StreamContext& context_;
   const uint64_t stream_;
   const std::shared_ptr<ConnectionUse> connection_;
+  const Caller caller_;
   std::shared_ptr<AgentStream> self_;  // Until OnDone().
   std::shared_ptr<AckCoalescer> acks_;
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr const char* kRefusalNames[] = {"encoding", "draining",  "no_hello", "repeated",
                                          "unknown",  "too_large", "text",     "sequence",
-                                         "layout",   "shape",     "time"};
+                                         "layout",   "shape",     "time",     "rights"};
 static_assert(std::size(kRefusalNames) == static_cast<size_t>(Refusal::kCount_));
 
 constexpr const char* kThrottlingNames[] = {"flow_control", "queue_full", "agent_rate", "job_rate",

@@ -28,6 +28,7 @@ enum class Refusal {
   kLayout,    // A batch names a layout that was not defined.
   kShape,     // Times, steps and values do not fit together.
   kTime,      // A time before 1970.
+  kRights,    // A job or agent_id that the caller may not write.
   kCount_,
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/error_table.h"
+#include "server/security/grpc_caller.h"
 
 namespace tacho::server {
 namespace {
@@ -18,7 +19,8 @@ AdmissionOptions MakeAdmissionOptions(const IngestServiceOptions& options, Inges
 }  // namespace
 
 IngestService::IngestService(IngestServiceOptions options)
-    : metrics_(options.registry),
+    : access_(options.access),
+      metrics_(options.registry),
       admission_(MakeAdmissionOptions(options, &metrics_)),
       connections_(options.connections),
       pacer_(options.ack_tick) {
@@ -42,15 +44,17 @@ IngestService::IngestService(IngestServiceOptions options)
 IngestService::~IngestService() { context_.session.quotas->SetPendingSource(nullptr); }
 
 ByteStreamReactor* IngestService::Stream(grpc::CallbackServerContext* context) {
+  auto caller = AdmitCall(access_, *context, Role::kWrite);
   auto connection = connections_ == nullptr ? nullptr : connections_->Find(context->peer());
   absl::MutexLock lock(&mutex_);
   const uint64_t stream = ++last_stream_;
-  if (const absl::Status refusal = CheckNewStream(); !refusal.ok()) {
+  const absl::Status refusal = caller.ok() ? CheckNewStream() : caller.status();
+  if (!refusal.ok()) {
     metrics_.StreamEnded(refusal.code());
     return new RefusedStream(refusal, stream);
   }
   const std::shared_ptr<AgentStream> reactor =
-      AgentStream::Start(&context_, stream, std::move(connection));
+      AgentStream::Start(&context_, stream, std::move(connection), *std::move(caller));
   streams_[stream] = reactor;
   metrics_.StreamStarted();
   return reactor.get();
@@ -77,15 +81,33 @@ uint64_t IngestService::open_streams() const {
   return streams_.size();
 }
 
+std::vector<std::shared_ptr<AgentStream>> IngestService::LiveStreams() const {
+  std::vector<std::shared_ptr<AgentStream>> live;
+  for (const auto& [stream, weak] : streams_) {
+    if (auto reactor = weak.lock()) live.push_back(std::move(reactor));
+  }
+  return live;
+}
+
+void IngestService::RecheckCallers() {
+  if (access_ == nullptr) return;
+  std::vector<std::shared_ptr<AgentStream>> live;
+  {
+    absl::MutexLock lock(&mutex_);
+    live = LiveStreams();
+  }
+  for (const auto& reactor : live) {
+    if (auto s = access_->Recheck(reactor->caller()); !s.ok()) reactor->End(std::move(s));
+  }
+}
+
 bool IngestService::Drain(absl::Time deadline) {
   admission_.StartDraining();
   std::vector<std::shared_ptr<AgentStream>> live;
   {
     absl::MutexLock lock(&mutex_);
     draining_ = true;
-    for (const auto& [stream, weak] : streams_) {
-      if (auto reactor = weak.lock()) live.push_back(std::move(reactor));
-    }
+    live = LiveStreams();
   }
   for (const auto& reactor : live) reactor->End(Draining());
   live.clear();

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -37,6 +38,7 @@ struct IngestServiceOptions {
   std::function<absl::Time()> now = absl::Now;
   std::string version;
   log::Log log;
+  const AccessControl* access = nullptr;  // Not owned. Null lets everybody write everything.
 };
 
 // Thread-safe. To be destroyed after the gRPC server has shut down and the store is closed: the
@@ -48,6 +50,10 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
 
   ByteStreamReactor* Stream(grpc::CallbackServerContext* context) override;
 
+  // Ends the streams of those whom AccessControl does not let go on. What they sent before is
+  // stored and acknowledged.
+  void RecheckCallers() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Refuses new streams and messages from now on, and finishes each stream with UNAVAILABLE as soon
   // as what it sent is durable and acknowledged. Returns whether all were gone before `deadline`.
   bool Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,7 +63,10 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
  private:
   absl::Status CheckNewStream() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnGone(uint64_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<AgentStream>> LiveStreams() const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const AccessControl* const access_;
   IngestMetrics metrics_;
   Admission admission_;
   AgentRegistry agents_;

@@ -23,8 +23,12 @@ uint64_t SamplesOf(const google::protobuf::Message& message) {
 }  // namespace
 
 StreamSession::StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks,
-                             uint64_t stream, std::function<void()> evict)
-    : context_(*context), acks_(std::move(acks)), stream_(stream), evict_(std::move(evict)) {}
+                             uint64_t stream, std::function<void()> evict, RightsPtr rights)
+    : context_(*context),
+      acks_(std::move(acks)),
+      stream_(stream),
+      evict_(std::move(evict)),
+      rights_(std::move(rights)) {}
 
 absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
     const v1::ClientMessage& untrusted) {
@@ -61,6 +65,10 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
 
 absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untrusted) {
   if (auto s = context_.admission->CheckHello(untrusted); !s.ok()) return s;
+  if (auto s = context_.admission->CheckRights(rights_->CheckAgentId(untrusted.agent_id()));
+      !s.ok()) {
+    return s;
+  }
   if (auto s = context_.agents->Claim(untrusted.agent_id(), untrusted.spool_generation(), stream_,
                                       evict_);
       !s.ok()) {
@@ -113,9 +121,14 @@ void StreamSession::CloseHoles(const storage::SequenceSet& durable, const v1::He
   if (next < first_sequence) close({next, first_sequence - 1});
 }
 
+absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view field) const {
+  return context_.admission->CheckRights(rights_->CheckJob(job, field));
+}
+
 absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   auto definition = context_.admission->AdmitLayout(untrusted);
   if (!definition.ok()) return definition.status();
+  if (auto s = CheckJob(untrusted.source().job(), "layout.source.job"); !s.ok()) return s;
   auto registration = context_.store->RegisterLayout(*definition);
   if (!registration.ok()) {
     const absl::Status& status = registration.status();
@@ -213,6 +226,7 @@ void StreamSession::CountRejected(v1::Reject::Reason reason, uint64_t samples,
 absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
   const auto event = context_.admission->AdmitEvent(untrusted);
   if (!event.ok()) return event.status();
+  if (auto s = CheckJob(untrusted.source().job(), "event.source.job"); !s.ok()) return s;
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   const TimeWindow window = context_.admission->Window();
@@ -232,6 +246,7 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
 absl::Status StreamSession::HandleAttributes(const v1::Attributes& untrusted) {
   const auto attributes = context_.admission->AdmitAttributes(untrusted);
   if (!attributes.ok()) return attributes.status();
+  if (auto s = CheckJob(untrusted.job(), "attributes.job"); !s.ok()) return s;
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   context_.store->AppendAttributes(origin_, *attributes,

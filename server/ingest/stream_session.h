@@ -20,6 +20,7 @@
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/stream_layout.h"
 #include "server/quota/quotas.h"
+#include "server/security/rights.h"
 #include "storage/store.h"
 #include "tacho/v1/ingest.pb.h"
 
@@ -40,9 +41,10 @@ struct SessionContext {
 // One thread at a time.
 class StreamSession {
  public:
-  // `stream` is unique among live streams; `evict` ends this one when a newer takes over.
+  // `stream` is unique among live streams; `evict` ends this one when a newer takes over. `rights`
+  // are those of whoever speaks.
   StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks, uint64_t stream,
-                std::function<void()> evict);
+                std::function<void()> evict, RightsPtr rights = Rights::Everything());
 
   // Handles one message; a Welcome is what must be sent before any Ack. An error ends the stream
   // with that status once what came before has settled: proto/tacho/v1/ingest.proto has the codes.
@@ -61,6 +63,7 @@ class StreamSession {
   absl::Status HandleAttributes(const v1::Attributes& untrusted);
   absl::Status HandleGap(const v1::Gap& untrusted);
 
+  absl::Status CheckJob(const std::string& job, absl::string_view field) const;
   // Marks what the agent's spool no longer holds, and the store never got, as lost, or, should the
   // agent have other collectors too, as not to come.
   void CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello);
@@ -80,6 +83,7 @@ class StreamSession {
   const std::shared_ptr<AckCoalescer> acks_;
   const uint64_t stream_;
   const std::function<void()> evict_;
+  const RightsPtr rights_;
 
   bool hello_seen_ = false;
   storage::Origin origin_;  // Its sequence is that of the message at hand.

@@ -83,8 +83,9 @@ void ToProto(const storage::TaskInfo& task, v1::Task* proto) {
 
 absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store& store,
                                                             const v1::ListJobsRequest& request,
-                                                            absl::Time now) {
+                                                            absl::Time now, const Rights& rights) {
   std::vector<storage::JobSummary> jobs = store.Jobs();
+  std::erase_if(jobs, [&](const auto& job) { return !rights.MayTouch(job.name); });
   if (request.seen_within_ns() < 0) return InvalidFieldError("seen_within_ns", "is negative");
   if (request.seen_within_ns() > 0) {
     const int64_t since = absl::ToUnixNanos(now - absl::Nanoseconds(request.seen_within_ns()));
@@ -118,7 +119,7 @@ class ListingOrder {
 }  // namespace
 
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
-                      absl::Time now, v1::ListJobsResponse* response) {
+                      absl::Time now, v1::ListJobsResponse* response, const Rights& rights) {
   if (request.page_size() > kMaxPageSize) {
     return InvalidFieldError("page_size", absl::StrCat("is at most ", kMaxPageSize));
   }
@@ -128,7 +129,7 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
     if (!position.ok()) return position.status();
     after = *std::move(position);
   }
-  auto jobs = WantedJobs(store, request, now);
+  auto jobs = WantedJobs(store, request, now, rights);
   if (!jobs.ok()) return jobs.status();
 
   const ListingOrder order(after.has_value() ? after->active_since_ns

@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "server/error_table.h"
 #include "server/grpc_status.h"
 #include "server/query/job_listing.h"
 #include "server/query/listings.h"
 #include "server/query/range_query.h"
+#include "server/security/grpc_caller.h"
 
 namespace tacho::server {
 namespace {
@@ -17,6 +19,13 @@ absl::Status Refusal(WorkerPool::Admission admission) {
                    "as many queries are at work as query.max_concurrent allows: try again");
   }
   return ErrorOf(Condition::kDraining, "the collector is draining");
+}
+
+// The names of other jobs that a text suggests are not for those who may not read these jobs.
+absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
+                               const std::string* job) {
+  if (!absl::IsNotFound(status) || job == nullptr || rights.SeesEveryJob()) return status;
+  return absl::NotFoundError(absl::StrCat("no job \"", *job, "\""));
 }
 
 }  // namespace
@@ -51,14 +60,36 @@ absl::Status QueryService::RunOnWorker(const char* method, std::function<absl::S
   return refusal;
 }
 
+absl::StatusOr<RightsPtr> QueryService::Admit(const char* method,
+                                              const grpc::CallbackServerContext& context,
+                                              const Scope& scope) {
+  const auto caller = AdmitCall(options_.access, context, Role::kRead);
+  absl::Status status = caller.status();
+  if (status.ok() && scope.job != nullptr && !scope.job->empty()) {
+    status = caller->rights().CheckJob(*scope.job, scope.field);
+  }
+  if (status.ok()) return caller->rights_ptr();
+  metrics_.Record(method, status, absl::ZeroDuration());
+  return status;
+}
+
 template <typename Work>
 grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
-                                               grpc::CallbackServerContext* context, Work work) {
+                                               grpc::CallbackServerContext* context, Scope scope,
+                                               Work work) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
   const auto finish = [this, reactor](const absl::Status& status) {
     reactor->Finish(ToGrpcStatus(status, ++answers_));
   };
-  const absl::Status taken = RunOnWorker(method, std::move(work), finish);
+  const auto rights = Admit(method, *context, scope);
+  const absl::Status taken =
+      !rights.ok() ? rights.status()
+                   : RunOnWorker(
+                         method,
+                         [rights = *rights, scope, work = std::move(work)] {
+                           return WithoutOtherNames(work(*rights), *rights, scope.job);
+                         },
+                         finish);
   if (!taken.ok()) finish(taken);
   return reactor;
 }
@@ -66,20 +97,24 @@ grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
 template <typename Response, typename Work>
 grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
                                                          grpc::CallbackServerContext* context,
-                                                         Work work) {
+                                                         Scope scope, Work work) {
   auto* reactor = new StreamReactor<Response>(context, absl::Nanoseconds(options_.limits.timeout()),
                                               options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
     reactor->Finish(ToGrpcStatus(status, ++answers_));
   };
-  const absl::Status taken = RunOnWorker(
-      method,
-      [reactor, work = std::move(work)] {
-        const absl::Status status = work(reactor);
-        const absl::Status sent = reactor->Flush();
-        return status.ok() ? sent : status;
-      },
-      finish);
+  const auto rights = Admit(method, *context, scope);
+  const absl::Status taken =
+      !rights.ok()
+          ? rights.status()
+          : RunOnWorker(
+                method,
+                [reactor, rights = *rights, scope, work = std::move(work)] {
+                  const absl::Status status = work(reactor);
+                  const absl::Status sent = reactor->Flush();
+                  return status.ok() ? sent : WithoutOtherNames(status, *rights, scope.job);
+                },
+                finish);
   if (!taken.ok()) finish(taken);
   return reactor;
 }
@@ -87,23 +122,26 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
 grpc::ServerUnaryReactor* QueryService::ListJobs(grpc::CallbackServerContext* context,
                                                  const v1::ListJobsRequest* request,
                                                  v1::ListJobsResponse* response) {
-  return Answer("ListJobs", context, [this, request, response] {
-    return server::ListJobs(*options_.store, *request, options_.now(), response);
+  return Answer("ListJobs", context, {}, [this, request, response](const Rights& rights) {
+    return server::ListJobs(*options_.store, *request, options_.now(), response, rights);
   });
 }
 
 grpc::ServerUnaryReactor* QueryService::GetJob(grpc::CallbackServerContext* context,
                                                const v1::GetJobRequest* request,
                                                v1::GetJobResponse* response) {
-  return Answer("GetJob", context, [this, request, response] {
+  const Scope scope = {&request->job(), "job"};
+  return Answer("GetJob", context, scope, [this, request, response](const Rights&) {
     return server::GetJob(*options_.store, *request, response);
   });
 }
 
 grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::ListSeries(
     grpc::CallbackServerContext* context, const v1::ListSeriesRequest* request) {
+  const Scope scope = {&request->selector().job(), "selector.job"};
   return Stream<v1::ListSeriesResponse>(
-      "ListSeries", context, [this, request](StreamReactor<v1::ListSeriesResponse>* reactor) {
+      "ListSeries", context, scope,
+      [this, request](StreamReactor<v1::ListSeriesResponse>* reactor) {
         return server::ListSeries(*options_.store, *request, options_.limits.max_series(),
                                   reactor->control(),
                                   [&](const auto& piece) { return reactor->Write(piece); });
@@ -112,8 +150,10 @@ grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::ListSeries(
 
 grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
     grpc::CallbackServerContext* context, const v1::RangeRequest* request) {
+  const Scope scope = {&request->selector().job(), "selector.job"};
   return Stream<v1::RangeResponse>(
-      "Range", context, [this, request](StreamReactor<v1::RangeResponse>* reactor) -> absl::Status {
+      "Range", context, scope,
+      [this, request](StreamReactor<v1::RangeResponse>* reactor) -> absl::Status {
         auto query = RangeQuery::Create(
             *options_.store, *request,
             {options_.limits.max_series(), options_.limits.max_samples()}, reactor->control());
@@ -131,8 +171,9 @@ grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
 
 grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Latest(
     grpc::CallbackServerContext* context, const v1::LatestRequest* request) {
+  const Scope scope = {&request->selector().job(), "selector.job"};
   return Stream<v1::LatestResponse>(
-      "Latest", context, [this, request](StreamReactor<v1::LatestResponse>* reactor) {
+      "Latest", context, scope, [this, request](StreamReactor<v1::LatestResponse>* reactor) {
         return server::Latest(*options_.store, *request, options_.limits.max_series(),
                               reactor->control(),
                               [&](const auto& piece) { return reactor->Write(piece); });
@@ -141,8 +182,10 @@ grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Latest(
 
 grpc::ServerWriteReactor<v1::ListEventsResponse>* QueryService::ListEvents(
     grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) {
+  const Scope scope = {&request->job(), "job"};
   return Stream<v1::ListEventsResponse>(
-      "ListEvents", context, [this, request](StreamReactor<v1::ListEventsResponse>* reactor) {
+      "ListEvents", context, scope,
+      [this, request](StreamReactor<v1::ListEventsResponse>* reactor) {
         return server::ListEvents(*options_.store, *request, reactor->control(),
                                   [&](const auto& piece) { return reactor->Write(piece); });
       });

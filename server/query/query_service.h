@@ -13,6 +13,7 @@
 #include "server/query/query_metrics.h"
 #include "server/query/stream_reactor.h"
 #include "server/query/worker_pool.h"
+#include "server/security/access_control.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
@@ -24,6 +25,7 @@ struct QueryServiceOptions {
   config::v1::Collector::Query limits;    // Durations in ns.
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
+  const AccessControl* access = nullptr;  // Not owned. Null lets everybody read everything.
 };
 
 // Thread-safe. Each query at work holds one of limits.max_concurrent threads; one more is refused
@@ -54,13 +56,26 @@ class QueryService final : public v1::Query::CallbackService {
       grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) override;
 
  private:
-  // Run `work` on a worker; it returns what the call ends with.
+  // What a call is about: the one job that it names and in which field, or all that its caller may
+  // read.
+  struct Scope {
+    const std::string* job = nullptr;
+    const char* field = "";
+  };
+
+  // Run `work`, which is given the caller's rights, on a worker if they allow the scope; it returns
+  // what the call ends with.
   template <typename Work>
   grpc::ServerUnaryReactor* Answer(const char* method, grpc::CallbackServerContext* context,
-                                   Work work);
+                                   Scope scope, Work work);
   template <typename Response, typename Work>
   grpc::ServerWriteReactor<Response>* Stream(const char* method,
-                                             grpc::CallbackServerContext* context, Work work);
+                                             grpc::CallbackServerContext* context, Scope scope,
+                                             Work work);
+  // Refused without a look at what is stored, so that the answer is the same whether or not there
+  // is such a job.
+  absl::StatusOr<RightsPtr> Admit(const char* method, const grpc::CallbackServerContext& context,
+                                  const Scope& scope);
   // OK if the work was taken.
   absl::Status RunOnWorker(const char* method, std::function<absl::Status()> work,
                            std::function<void(const absl::Status&)> finish);

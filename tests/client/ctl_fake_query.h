@@ -41,11 +41,13 @@ class FakeQuery : public v1::Query::Service {
   grpc::Status events_status;
 
   // What was asked, read after the command has returned.
+  std::vector<std::string> shown;  // Of each call's metadata "authorization"; empty if none.
   v1::RangeRequest range_request;
   v1::LatestRequest latest_request;
 
-  grpc::Status ListJobs(grpc::ServerContext*, const v1::ListJobsRequest* request,
+  grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
+    Note(*context);
     // Pages of two, so that a client that forgets the token is found out.
     size_t begin = request->page_token().empty() ? 0 : std::stoul(request->page_token());
     for (int i = 0; i < 2 && begin < jobs.size(); ++i) *response->add_jobs() = jobs[begin++];
@@ -53,20 +55,23 @@ class FakeQuery : public v1::Query::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status GetJob(grpc::ServerContext*, const v1::GetJobRequest*,
+  grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest*,
                       v1::GetJobResponse* response) override {
+    Note(*context);
     *response = job;
     return job_status;
   }
 
-  grpc::Status ListSeries(grpc::ServerContext*, const v1::ListSeriesRequest*,
+  grpc::Status ListSeries(grpc::ServerContext* context, const v1::ListSeriesRequest*,
                           grpc::ServerWriter<v1::ListSeriesResponse>* writer) override {
+    Note(*context);
     writer->Write(series);
     return grpc::Status::OK;
   }
 
   grpc::Status Range(grpc::ServerContext* context, const v1::RangeRequest* request,
                      grpc::ServerWriter<v1::RangeResponse>* writer) override {
+    Note(*context);
     range_request = *request;
     for (const v1::RangeResponse& piece : range) {
       if (!writer->Write(piece)) break;
@@ -77,20 +82,29 @@ class FakeQuery : public v1::Query::Service {
     return range_status;
   }
 
-  grpc::Status Latest(grpc::ServerContext*, const v1::LatestRequest* request,
+  grpc::Status Latest(grpc::ServerContext* context, const v1::LatestRequest* request,
                       grpc::ServerWriter<v1::LatestResponse>* writer) override {
+    Note(*context);
     latest_request = *request;
     writer->Write(latest);
     return grpc::Status::OK;
   }
 
-  grpc::Status ListEvents(grpc::ServerContext*, const v1::ListEventsRequest*,
+  grpc::Status ListEvents(grpc::ServerContext* context, const v1::ListEventsRequest*,
                           grpc::ServerWriter<v1::ListEventsResponse>* writer) override {
+    Note(*context);
     if (events_status.ok()) writer->Write(events);
     return events_status;
   }
 
  private:
+  void Note(const grpc::ServerContext& context) {
+    const auto found = context.client_metadata().find("authorization");
+    shown.push_back(found == context.client_metadata().end()
+                        ? ""
+                        : std::string(found->second.data(), found->second.size()));
+  }
+
   std::unique_ptr<grpc::Server> server_;
 };
 

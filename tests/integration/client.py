@@ -21,12 +21,26 @@ def double(pattern):
     return struct.unpack("<d", struct.pack("<Q", pattern))[0]
 
 
+def connect(address, credentials=None):
+    """A channel of its own; with `credentials` over TLS."""
+    if credentials is None:
+        return grpc.insecure_channel(address, options=_OPTIONS)
+    return grpc.secure_channel(address, credentials, options=_OPTIONS)
+
+
+def bearer(token):
+    """Metadata of a call; none for None."""
+    return None if token is None else (("authorization", "Bearer " + token),)
+
+
 class Stream:
     """One ingest stream. Sends in the caller's thread, reads in its own."""
 
-    def __init__(self, address, agent_id, generation, first_sequence):
+    def __init__(
+        self, address, agent_id, generation, first_sequence, credentials=None, token=None
+    ):
         self._out = queue.Queue()
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
+        self._channel = connect(address, credentials)
         self._changed = threading.Condition()
         self.welcome = None
         self.durable = 0
@@ -38,7 +52,9 @@ class Stream:
             agent_id=agent_id, spool_generation=generation, first_sequence=first_sequence
         )
         self.send(ingest_pb2.ClientMessage(hello=hello))
-        self._call = ingest_pb2_grpc.IngestStub(self._channel).Stream(iter(self._next, _END))
+        self._call = ingest_pb2_grpc.IngestStub(self._channel).Stream(
+            iter(self._next, _END), metadata=bearer(token)
+        )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

@@ -1,6 +1,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/ctl/admin_client.h"
@@ -21,6 +22,10 @@ int Wrong(const Invocation& invocation, absl::string_view message) {
 int Failed(const Invocation& invocation, const AdminClient& client, const absl::Status& status) {
   std::ostream& err = *invocation.env.err;
   std::string text(status.message());
+  if (!client.setup().ok()) {
+    err << "tachoctl: " << Printable(text) << "\n";
+    return kUsage;
+  }
   if (!client.reached()) {
     err << "tachoctl: cannot reach a collector's administration at " << Printable(client.address())
         << ": " << Printable(text)
@@ -195,6 +200,10 @@ int Run(const Invocation& invocation) {
     ClientOptions options;
     options.address = invocation.args.Get("address").value_or(invocation.env.admin_address);
     options.timeout = invocation.common.timeout;
+    // On this machine alone, so without TLS; a socket needs no token either.
+    if (!absl::StartsWith(options.address, "unix:")) {
+      options.security.token_file = invocation.common.security.token_file;
+    }
     if (action.run == Snapshot && !invocation.args.Has("timeout")) {
       options.timeout = kSnapshotTimeout;
     }

@@ -1,0 +1,24 @@
+// The security of the way to the collector, as the agent's configuration says it.
+#pragma once
+
+#include "client/channel/channel_security.h"
+#include "tacho/config/v1/agent.pb.h"
+
+namespace tacho::agent {
+
+inline constexpr client::ChannelSecurityNames kSecurityKeys = {
+    .tls = "collector.tls.enabled: true",
+    .ca = "collector.tls.ca",
+    .certificate = "collector.tls.certificate",
+    .key = "collector.tls.key",
+    .server_name = "collector.tls.server_name",
+    .token_file = "collector.token_file",
+    .allow_plaintext_token = "collector.allow_plaintext_token: true"};
+
+client::ChannelSecurity SecurityOf(const config::v1::Agent::Collector& collector);
+
+// INVALID_ARGUMENT  as client::CheckChannelSecurity() for one of the addresses, whatever its code;
+//                   or as CollectorAddresses().
+absl::Status CheckSecurity(const config::v1::Agent::Collector& collector);
+
+}  // namespace tacho::agent

@@ -1,0 +1,19 @@
+// Who makes a gRPC call.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "grpcpp/server_context.h"
+#include "server/security/access_control.h"
+
+namespace tacho::server {
+
+// What the call's metadata and connection show.
+Credentials CredentialsOf(const grpc::CallbackServerContext& context);
+
+// Lets the call in, or says why not; the first thing that a method does. `access` may be null,
+// which lets everybody do everything.
+//   UNAUTHENTICATED, PERMISSION_DENIED  as AccessControl::Admit().
+absl::StatusOr<Caller> AdmitCall(const AccessControl* access,
+                                 const grpc::CallbackServerContext& context, Role role);
+
+}  // namespace tacho::server

@@ -1,0 +1,86 @@
+#include "server/security/rights.h"
+
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/error_table.h"
+
+namespace tacho::server {
+namespace {
+
+re2::StringPiece Piece(absl::string_view text) { return {text.data(), text.size()}; }
+
+absl::string_view PatternOf(const JobPattern& jobs) {
+  return jobs == nullptr ? absl::string_view(".*") : absl::string_view(jobs->pattern());
+}
+
+}  // namespace
+
+absl::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kWrite:
+      return "write";
+    case Role::kRead:
+      return "read";
+    case Role::kAdmin:
+      return "admin";
+  }
+  return "";
+}
+
+RightsPtr Rights::Everything() {
+  return std::make_shared<const Rights>(
+      Options{.name = "everybody", .write = true, .read = true, .admin = true});
+}
+
+bool Rights::Has(Role role) const {
+  switch (role) {
+    case Role::kWrite:
+      return options_.write;
+    case Role::kRead:
+      return options_.read;
+    case Role::kAdmin:
+      return options_.admin;
+  }
+  return false;
+}
+
+absl::Status Rights::CheckRole(Role role) const {
+  if (Has(role)) return absl::OkStatus();
+  std::vector<absl::string_view> held;
+  for (const Role one : {Role::kWrite, Role::kRead, Role::kAdmin}) {
+    if (Has(one)) held.push_back(RoleName(one));
+  }
+  return ErrorOf(Condition::kForbidden,
+                 absl::StrCat("\"", name(), "\" lacks the role ", RoleName(role), "; it has ",
+                              absl::StrJoin(held, ", ")));
+}
+
+bool Rights::MayTouch(absl::string_view job) const {
+  return SeesEveryJob() || RE2::FullMatch(Piece(job), *options_.jobs);
+}
+
+absl::Status Rights::CheckJob(absl::string_view job, absl::string_view field) const {
+  if (MayTouch(job)) return absl::OkStatus();
+  return ErrorOf(Condition::kForbidden,
+                 absl::StrCat(field, ": \"", name(), "\" may not touch the job \"", job,
+                              "\", only those that match ", PatternOf(options_.jobs)));
+}
+
+absl::Status Rights::CheckAgentId(absl::string_view agent_id) const {
+  if (options_.agent_id.empty() || options_.agent_id == agent_id) return absl::OkStatus();
+  return ErrorOf(Condition::kForbidden,
+                 absl::StrCat("hello.agent_id: \"", name(), "\" may not speak for \"", agent_id,
+                              "\", only for \"", options_.agent_id, "\""));
+}
+
+bool Rights::operator==(const Rights& other) const {
+  const Options& a = options_;
+  const Options& b = other.options_;
+  return a.name == b.name && a.write == b.write && a.read == b.read && a.admin == b.admin &&
+         a.agent_id == b.agent_id && a.expires == b.expires &&
+         SeesEveryJob() == other.SeesEveryJob() && PatternOf(a.jobs) == PatternOf(b.jobs);
+}
+
+}  // namespace tacho::server

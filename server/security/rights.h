@@ -1,0 +1,61 @@
+// What one principal - the holder of a token or of a client certificate - may do.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "re2/re2.h"
+
+namespace tacho::server {
+
+enum class Role {
+  kWrite,  // Ingest.
+  kRead,   // Query, /metrics.
+  kAdmin,  // Admin.
+};
+absl::string_view RoleName(Role role);
+
+using JobPattern = std::shared_ptr<const RE2>;
+
+// Immutable, so thread-safe. The statuses are PERMISSION_DENIED, with a text for the one who
+// called: it names the principal, what was not allowed and what would be.
+class Rights {
+ public:
+  struct Options {
+    std::string name;
+    bool write = false;
+    bool read = false;
+    bool admin = false;
+    JobPattern jobs;       // Anchored at both ends. Null: every job.
+    std::string agent_id;  // The only one that may be used; empty: any.
+    absl::Time expires = absl::InfiniteFuture();
+  };
+  explicit Rights(Options options) : options_(std::move(options)) {}
+
+  // Everything, for ever: where there is no authentication.
+  static std::shared_ptr<const Rights> Everything();
+
+  const std::string& name() const { return options_.name; }
+  absl::Time expires() const { return options_.expires; }
+
+  bool Has(Role role) const;
+  absl::Status CheckRole(Role role) const;
+  bool SeesEveryJob() const { return options_.jobs == nullptr; }
+  bool MayTouch(absl::string_view job) const;
+  // `field` is where the caller named the job: "layout.source.job", "selector.job".
+  absl::Status CheckJob(absl::string_view job, absl::string_view field) const;
+  absl::Status CheckAgentId(absl::string_view agent_id) const;
+
+  // Whether both allow the same.
+  bool operator==(const Rights& other) const;
+
+ private:
+  const Options options_;
+};
+
+using RightsPtr = std::shared_ptr<const Rights>;
+
+}  // namespace tacho::server

@@ -1,0 +1,118 @@
+#include "server/security/tls_material.h"
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "proto/checked_file.h"
+#include "server/security/secret.h"
+
+namespace tacho::server {
+namespace {
+
+using Tls = config::v1::Collector::Tls;
+
+constexpr char kCertificateKey[] = "listen.tls.certificate";
+constexpr char kKeyKey[] = "listen.tls.key";
+constexpr char kClientCaKey[] = "listen.tls.client_ca";
+
+absl::Status Wrong(absl::string_view key, absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(key, ": ", problem));
+}
+
+// `status` with the key in front, if it is an error.
+absl::Status Under(const char* key, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(key, ": ", status.message()));
+}
+
+absl::Status LoadClientCa(const Tls& tls, absl::Time now, TlsMaterial* material) {
+  const std::string& path = tls.client_ca();
+  auto pem = config::ReadCheckedFile(path, config::FileTrust::kTrusted);
+  if (!pem.ok()) return pem.status();
+  auto authorities = config::ParseCertificates(path, *pem);
+  if (!authorities.ok()) return authorities.status();
+  material->client_store.reset(X509_STORE_new());
+  for (const auto& authority : *authorities) {
+    if (auto s = config::CheckTimes(path, *authority, now); !s.ok()) return s;
+    X509_STORE_add_cert(material->client_store.get(), authority.get());
+  }
+  material->client_ca_pem = *std::move(pem);
+  material->client_authorities = *std::move(authorities);
+  return absl::OkStatus();
+}
+
+absl::Status LoadCertificate(const Tls& tls, absl::Time now, TlsMaterial* material) {
+  const std::string& path = tls.certificate();
+  auto pem = config::ReadCheckedFile(path, config::FileTrust::kTrusted);
+  if (!pem.ok()) return pem.status();
+  auto chain = config::ParseCertificates(path, *pem);
+  if (!chain.ok()) return chain.status();
+  if (auto s = config::CheckTimes(path, *chain->front(), now); !s.ok()) return s;
+  material->certificate_pem = *std::move(pem);
+  material->certificate = std::move(chain->front());
+  chain->erase(chain->begin());
+  material->chain = *std::move(chain);
+  return absl::OkStatus();
+}
+
+absl::Status LoadKey(const Tls& tls, TlsMaterial* material) {
+  auto pem = config::ReadCheckedFile(tls.key(), config::FileTrust::kSecret);
+  if (!pem.ok()) return pem.status();
+  auto key = config::ParsePrivateKey(tls.key(), *pem);
+  if (!key.ok()) return key.status();
+  material->key_pem = *std::move(pem);
+  material->key = *std::move(key);
+  return config::CheckPair(tls.certificate(), *material->certificate, tls.key(), *material->key);
+}
+
+absl::Status CheckKeys(const Tls& tls) {
+  if (tls.certificate().empty()) return Wrong(kCertificateKey, "is missing beside listen.tls.key");
+  if (tls.key().empty()) return Wrong(kKeyKey, "is missing beside listen.tls.certificate");
+  const bool asks = ClientCertificatesOf(tls) != ClientCertificates::kNone;
+  if (asks && tls.client_ca().empty()) {
+    return Wrong(kClientCaKey,
+                 absl::StrCat("is missing: listen.tls.client_certificates is ",
+                              tls.client_certificates(), ", and somebody must have signed them"));
+  }
+  if (!asks && !tls.client_ca().empty()) {
+    return Wrong("listen.tls.client_certificates",
+                 "is none although there is a client_ca; expected request or require");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+bool TlsIsOn(const Tls& tls) {
+  return !tls.certificate().empty() || !tls.key().empty() || !tls.client_ca().empty() ||
+         ClientCertificatesOf(tls) != ClientCertificates::kNone;
+}
+
+ClientCertificates ClientCertificatesOf(const Tls& tls) {
+  if (tls.client_certificates() == "require") return ClientCertificates::kRequire;
+  if (tls.client_certificates() == "request") return ClientCertificates::kRequest;
+  return ClientCertificates::kNone;
+}
+
+absl::StatusOr<TlsMaterialPtr> LoadTlsMaterial(const Tls& tls, absl::Time now) {
+  if (auto s = CheckKeys(tls); !s.ok()) return s;
+  auto material = std::make_shared<TlsMaterial>();
+  if (auto s = LoadCertificate(tls, now, material.get()); !s.ok()) {
+    return Under(kCertificateKey, s);
+  }
+  if (auto s = LoadKey(tls, material.get()); !s.ok()) return Under(kKeyKey, s);
+  if (!tls.client_ca().empty()) {
+    if (auto s = LoadClientCa(tls, now, material.get()); !s.ok()) return Under(kClientCaKey, s);
+  }
+  material->subject = config::SubjectOf(*material->certificate);
+  material->not_after = config::ToAbslTime(X509_get0_notAfter(material->certificate.get()));
+  material->digest =
+      Sha256(absl::StrCat(Sha256(material->certificate_pem), Sha256(material->key_pem),
+                          Sha256(material->client_ca_pem)));
+  return material;
+}
+
+}  // namespace tacho::server
