@@ -12,6 +12,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/config_diff.h"
 #include "server/http/routes.h"
+#include "server/limits/limit_config.h"
 #include "server/security/grpc_caller.h"
 
 namespace tacho::server {
@@ -131,8 +132,9 @@ absl::Status Collector::OpenStore() {
   options.seal_rows = storage.seal_rows();
   options.queue_bytes = storage.journal_queue_bytes();
   options.block_cache_bytes = storage.block_cache_bytes();
-  options.max_series = config_.ingest().max_series();
-  options.max_series_per_job = config_.ingest().max_series_per_job();
+  auto limits = MakeLimitPolicy(config_.limits());
+  if (!limits.ok()) return limits.status();
+  options.limits = *std::move(limits);
   options.now = world_.now;
   options.env = world_.env;
   options.log = [log = world_.log](absl::string_view line) { log.Info(line, {{"part", "store"}}); };
@@ -189,9 +191,12 @@ void Collector::TellHealth() {
 }
 
 void Collector::MakeServices() {
+  limiting_ = std::make_unique<SeriesLimiting>(store_.get(), registry_.get(), config_.limits());
+  reloadables_.push_back(limiting_.get());
   IngestServiceOptions ingest;
   ingest.quotas = quotas_.get();
   ingest.connections = door_->connections();
+  ingest.limiting = limiting_.get();
   ingest.store = store_.get();
   ingest.registry = registry_.get();
   ingest.limits = config_.ingest();
@@ -204,6 +209,7 @@ void Collector::MakeServices() {
 
   QueryServiceOptions query;
   query.store = store_.get();
+  query.refusals = &limiting_->ledger();
   query.limits = config_.query();
   query.now = world_.now;
   query.registry = registry_;

@@ -26,6 +26,7 @@
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
 #include "server/ingest/ingest_service.h"
+#include "server/limits/series_limiting.h"
 #include "server/log_level_part.h"
 #include "server/query/query_service.h"
 #include "server/quota/quotas.h"
@@ -107,6 +108,7 @@ class Collector {
   // In the order in which they are built.
   std::unique_ptr<Security> security_;
   std::unique_ptr<storage::Store> store_;
+  std::unique_ptr<SeriesLimiting> limiting_;
   std::unique_ptr<Quotas> quotas_;
   std::unique_ptr<Door> door_;
   std::unique_ptr<IngestService> ingest_;

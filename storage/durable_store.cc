@@ -25,8 +25,7 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
       database_(std::move(database)),
       journal_(database_->db.get(), database_->journal),
       index_(database_->db.get(), database_->index,
-             {.max_series = options_.max_series,
-              .max_series_per_job = options_.max_series_per_job,
+             {.limits = options_.limits == nullptr ? LimitPolicy::Default() : options_.limits,
               .now = options_.now}),
       jobs_(database_->db.get(), database_->state),
       kept_(database_->db.get()),
@@ -228,6 +227,7 @@ StoreStats DurableStore::Stats() const {
   stats.jobs_in_memory = counts.jobs_in_memory;
   stats.series_in_memory = counts.series_in_memory;
   stats.layouts = counts.layouts_in_memory;
+  stats.text_bytes_in_memory = counts.text_bytes_in_memory;
   stats.open_rows = head_.total().rows();
   stats.open_bytes = head_.total().bytes();
   stats.open_raw_bytes = head_.total().raw_bytes();

@@ -55,6 +55,14 @@ class DurableStore final : public Store {
     Reach(options_.at_point, crash_point::kRegisterEnd);
     return registration;
   }
+  void SetLimits(std::shared_ptr<const LimitPolicy> limits) override {
+    index_.SetLimits(std::move(limits));
+  }
+  std::shared_ptr<const LimitPolicy> limits() const override { return index_.limits(); }
+  bool HasRoomForJob(absl::string_view job) const override { return index_.HasRoomForJob(job); }
+  absl::StatusOr<CardinalityReport> Cardinality(absl::string_view job, size_t top) const override {
+    return index_.Cardinality(job, top);
+  }
   void AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
                   AppendDone done) override;
   void AppendEvent(const Origin& origin, const Event& event, AppendDone done) override;

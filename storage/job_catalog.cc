@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "storage/series_limits.h"
+
 namespace tacho::storage {
 namespace {
 
@@ -14,11 +16,19 @@ typename std::deque<T>::const_iterator FindById(const std::deque<T>& all, uint64
   return found == all.end() || found->id != id ? all.end() : found;
 }
 
+bool IsOverflow(const LabelSet& labels) { return !labels.Find(kOverflowLabel).empty(); }
+
 }  // namespace
 
 absl::string_view StringPool::Intern(absl::string_view text) {
   if (const auto found = known_.find(text); found != known_.end()) return *found;
+  bytes_ += text.size();
   return *known_.insert(strings_.emplace_back(text)).first;
+}
+
+absl::string_view StringPool::Find(absl::string_view text) const {
+  const auto found = known_.find(text);
+  return found == known_.end() ? absl::string_view() : *found;
 }
 
 const JobCatalog::MetricEntry* JobCatalog::FindMetric(absl::string_view name) const {
@@ -34,6 +44,7 @@ const JobCatalog::MetricEntry* JobCatalog::AddMetric(const Metric& metric) {
   MetricEntry& added = metrics_.emplace_back();
   added.id = static_cast<MetricId>(metrics_.size());
   added.metric = metric;
+  text_bytes_ += metric.name.size() + metric.unit.size() + metric.help.size();
   metrics_by_name_[added.metric.name] = &added;
   return &added;
 }
@@ -51,6 +62,7 @@ const SeriesSource* JobCatalog::InternSource(std::optional<uint32_t> task, absl:
                   .task = task,
                   .host = std::string(host),
                   .number = static_cast<uint32_t>(sources_.size() - 1)};
+  text_bytes_ += name_.size() + host.size();
   sources_by_id_[{task, added.source.host}] = &added;
   return &added.source;
 }
@@ -66,10 +78,25 @@ const LabelSet* JobCatalog::InternLabels(absl::Span<const LabelSet::Label> label
   added.number = static_cast<uint32_t>(label_sets_.size() - 1);
   added.labels.reserve(labels.size());
   for (const auto& [name, value] : labels) {
-    added.labels.emplace_back(strings_.Intern(name), strings_.Intern(value));
+    const absl::string_view key = strings_.Intern(name);
+    const absl::string_view interned = strings_.Intern(value);
+    added.labels.emplace_back(key, interned);
+    if (label_values_.emplace(key.data(), interned.data()).second) ++label_keys_[key];
   }
   label_sets_by_labels_.insert(&added);
   return &added;
+}
+
+uint64_t JobCatalog::CountValues(absl::string_view key) const {
+  const auto found = label_keys_.find(key);
+  return found == label_keys_.end() ? 0 : found->second;
+}
+
+bool JobCatalog::HasValue(absl::string_view key, absl::string_view value) const {
+  const absl::string_view known_key = strings_.Find(key);
+  const absl::string_view known_value = strings_.Find(value);
+  if (known_key.data() == nullptr || known_value.data() == nullptr) return false;
+  return label_values_.contains({known_key.data(), known_value.data()});
 }
 
 const Series* JobCatalog::FindSeries(MetricId metric, const SeriesSource* source,
@@ -99,6 +126,10 @@ const Series* JobCatalog::AddSeries(SeriesId id, MetricId metric, const SeriesSo
     return nullptr;
   }
   of.series.push_back(number);
+  if (IsOverflow(*labels)) {
+    ++of.overflow;
+    ++overflow_;
+  }
   auto& ranges = sources_[source->number].series;
   if (ranges.empty() || ranges.back().second != number) ranges.emplace_back(number, number);
   ++ranges.back().second;

@@ -19,8 +19,12 @@ namespace tacho::storage {
 class StringPool {
  public:
   absl::string_view Intern(absl::string_view text);
+  // Empty, with a null pointer, if the word is not there.
+  absl::string_view Find(absl::string_view text) const;
+  uint64_t bytes() const { return bytes_; }
 
  private:
+  uint64_t bytes_ = 0;
   std::deque<std::string> strings_;
   absl::flat_hash_set<absl::string_view> known_;
 };
@@ -41,6 +45,10 @@ class JobCatalog {
     MetricId id = 0;
     Metric metric;
     std::vector<uint32_t> series;  // Numbers of its series, ascending.
+    uint32_t overflow = 0;         // How many of them others are folded into.
+
+    // As SeriesLimits::series_per_metric counts them.
+    uint64_t counted() const { return series.size() - overflow; }
   };
   const MetricEntry* FindMetric(absl::string_view name) const;
   const MetricEntry* FindMetric(MetricId id) const;
@@ -62,6 +70,12 @@ class JobCatalog {
   const LabelSet* InternLabels(absl::Span<const LabelSet::Label> labels);
   const std::deque<LabelSet>& label_sets() const { return label_sets_; }
 
+  // Label keys, and how many distinct values each has.
+  using LabelKeys = absl::flat_hash_map<absl::string_view, uint64_t>;
+  const LabelKeys& label_keys() const { return label_keys_; }
+  uint64_t CountValues(absl::string_view key) const;
+  bool HasValue(absl::string_view key, absl::string_view value) const;
+
   // Series, numbered from 0 in the order of their ids. The parts must be this catalogue's.
   const Series* FindSeries(MetricId metric, const SeriesSource* source,
                            const LabelSet* labels) const;
@@ -71,6 +85,10 @@ class JobCatalog {
                           const LabelSet* labels);
   const Series& series(uint32_t number) const { return series_[number]; }
   size_t series_count() const { return series_.size(); }
+  // How many of them others are folded into.
+  uint64_t overflow_count() const { return overflow_; }
+  // Bytes of the names, units, helps, hosts and labels that it owns.
+  uint64_t text_bytes() const { return text_bytes_ + strings_.bytes(); }
 
   // Layouts, in the order of their ids.
   const Layout* FindLayout(uint32_t attempt, bool has_steps,
@@ -153,6 +171,11 @@ class JobCatalog {
   const JobId id_;
   const std::string name_;
   StringPool strings_;
+  uint64_t text_bytes_ = 0;  // Of what is not in the pool.
+  uint64_t overflow_ = 0;
+  LabelKeys label_keys_;
+  // Keys with their values: as interned words, so that no text is hashed or stored again.
+  absl::flat_hash_set<std::pair<const char*, const char*>> label_values_;
 
   std::deque<MetricEntry> metrics_;
   absl::flat_hash_map<absl::string_view, MetricEntry*> metrics_by_name_;

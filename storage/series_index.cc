@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
@@ -16,26 +14,14 @@
 #include "storage/series_select.h"
 
 namespace tacho::storage {
-namespace {
-
-using LabelViews = absl::InlinedVector<LabelSet::Label, 8>;
-
-LabelViews ViewsOf(const Labels& labels) { return LabelViews(labels.begin(), labels.end()); }
-
-}  // namespace
-
-struct SeriesIndex::Registering {
-  CatalogPtr catalog;
-  std::vector<const Series*> columns;  // Of the definition; nullptr: no such series.
-  SeriesRecord record;                 // Of the series that are added.
-  SeriesId first_added = 0;
-  rocksdb::WriteBatch write;
-  Store::Registration result;
-};
 
 SeriesIndex::SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                          Options options)
-    : db_(db), kept_(db), column_family_(column_family), options_(std::move(options)) {}
+    : db_(db),
+      kept_(db),
+      column_family_(column_family),
+      options_(std::move(options)),
+      limits_(options_.limits) {}
 
 void SeriesIndex::MarkUsed(Job* job) const {
   job->used_ns.store(absl::ToUnixNanos(options_.now()), std::memory_order_relaxed);
@@ -60,8 +46,16 @@ void SeriesIndex::SetCatalog(Job* job, CatalogPtr catalog) {
   ++jobs_in_memory_;
   series_in_memory_ += catalog->series_count();
   layouts_in_memory_ += catalog->layouts().size();
+  text_bytes_ += catalog->text_bytes();
   job->catalog = std::move(catalog);
   job->left.reset();
+}
+
+void SeriesIndex::CountOut(const JobCatalog& catalog) {
+  --jobs_in_memory_;
+  series_in_memory_ -= catalog.series_count();
+  layouts_in_memory_ -= catalog.layouts().size();
+  text_bytes_ -= catalog.text_bytes();
 }
 
 absl::StatusOr<SeriesIndex::CatalogPtr> SeriesIndex::Acquire(JobId id) {
@@ -99,141 +93,6 @@ absl::StatusOr<SeriesIndex::CatalogPtr> SeriesIndex::Acquire(JobId id) {
 
 absl::Status SeriesIndex::Use(JobId job) { return Acquire(job).status(); }
 
-absl::Status SeriesIndex::ResolveColumns(const LayoutDefinition& definition,
-                                         Registering* registering) const {
-  const JobCatalog& catalog = *registering->catalog;
-  const SeriesSource* const source =
-      catalog.FindSource(definition.source.task, definition.source.host);
-  absl::flat_hash_set<const Series*> known;
-  using Identity = std::pair<absl::string_view, absl::Span<const Labels::value_type>>;
-  absl::flat_hash_set<Identity> fresh;
-  registering->columns.resize(definition.series.size());
-  for (size_t column = 0; column < definition.series.size(); ++column) {
-    const SeriesDefinition& wanted = definition.series[column];
-    const LabelSet* const labels = catalog.FindLabels(ViewsOf(wanted.labels));
-    const JobCatalog::MetricEntry* const metric = catalog.FindMetric(wanted.metric.name);
-    const Series*& found = registering->columns[column];
-    if (source != nullptr && labels != nullptr && metric != nullptr) {
-      found = catalog.FindSeries(metric->id, source, labels);
-    }
-    const bool first = found != nullptr ? known.insert(found).second
-                                        : fresh.emplace(wanted.metric.name, wanted.labels).second;
-    if (!first) {
-      return absl::InvalidArgumentError(absl::StrCat("series ", column, " of the layout, ",
-                                                     wanted.metric.name,
-                                                     ", stands in it twice with the same labels"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-void SeriesIndex::AddColumns(const LayoutDefinition& definition, Registering* registering) {
-  JobCatalog& catalog = *registering->catalog;
-  absl::flat_hash_map<const LabelSet*, uint32_t> written;
-  for (uint32_t column = 0; column < definition.series.size(); ++column) {
-    const Series*& series = registering->columns[column];
-    if (series != nullptr) continue;
-    const bool job_limit = catalog.series_count() >= options_.max_series_per_job;
-    if (job_limit || series_in_memory_ >= options_.max_series) {
-      registering->result.refused.push_back({column, job_limit});
-      continue;
-    }
-    const SeriesDefinition& wanted = definition.series[column];
-    const JobCatalog::MetricEntry* metric = catalog.FindMetric(wanted.metric.name);
-    if (metric == nullptr) {
-      metric = catalog.AddMetric(wanted.metric);
-      registering->write.Put(column_family_, MetricKey(catalog.id(), metric->id),
-                             EncodeMetric(metric->metric));
-    }
-    const LabelSet* const labels = catalog.InternLabels(ViewsOf(wanted.labels));
-    SeriesRecord& record = registering->record;
-    if (record.series.empty()) {
-      record.series_before = catalog.series_count();
-      registering->first_added = next_.series;
-    }
-    series = catalog.AddSeries(next_.series++, metric->id,
-                               catalog.InternSource(definition.source.task, definition.source.host),
-                               labels);
-    ++series_in_memory_;
-    const auto [set, added] =
-        written.try_emplace(labels, static_cast<uint32_t>(record.label_sets.size()));
-    if (added) record.label_sets.push_back(labels->labels);
-    record.series.push_back({metric->id, set->second});
-  }
-  SeriesRecord& record = registering->record;
-  if (record.series.empty()) return;
-  FindById(catalog.id())->series += record.series.size();
-  series_ += record.series.size();
-  record.task = definition.source.task;
-  record.host = definition.source.host;
-  registering->write.Put(column_family_, SeriesKey(catalog.id(), registering->first_added),
-                         EncodeSeriesRecord(record));
-}
-
-void SeriesIndex::FindOrAddLayout(const LayoutDefinition& definition, Registering* registering) {
-  JobCatalog& catalog = *registering->catalog;
-  std::vector<const Series*> series;
-  series.reserve(registering->columns.size());
-  for (uint32_t column = 0; column < registering->columns.size(); ++column) {
-    if (registering->columns[column] == nullptr) continue;
-    registering->result.columns.push_back(column);
-    series.push_back(registering->columns[column]);
-  }
-  if (series.empty()) return;
-  const uint32_t attempt = definition.source.attempt;
-  const Layout* layout = catalog.FindLayout(attempt, definition.has_steps, series);
-  if (layout == nullptr) {
-    LayoutRecord record{.attempt = attempt, .has_steps = definition.has_steps};
-    for (const Series* one : series) record.Add(one->id);
-    layout = catalog.AddLayout({.id = next_.layout++,
-                                .attempt = attempt,
-                                .has_steps = definition.has_steps,
-                                .series = std::move(series)});
-    ++layouts_in_memory_;
-    registering->write.Put(column_family_, LayoutKey(catalog.id(), layout->id),
-                           EncodeLayoutRecord(record));
-  }
-  registering->result.layout = LayoutPtr(registering->catalog, layout);
-}
-
-absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition& definition) {
-  if (definition.series.empty()) {
-    return absl::InvalidArgumentError("a layout needs at least one series");
-  }
-  if (definition.series.size() > kMaxLayoutColumns) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a layout has at most ", kMaxLayoutColumns, " series"));
-  }
-  absl::MutexLock registering_lock(&registering_);
-  Registering registering;
-  for (bool done = false; !done;) {
-    const auto id = FindOrAddJobLocked(definition.source.job);
-    if (!id.ok()) return id.status();
-    auto catalog = Acquire(*id);
-    if (absl::IsNotFound(catalog.status())) continue;  // Removed at this very moment.
-    if (!catalog.ok()) return catalog.status();
-    registering.catalog = *std::move(catalog);
-    absl::MutexLock lock(&mutex_);
-    Job* const job = FindById(*id);
-    if (job == nullptr) continue;
-    if (job->catalog == nullptr) SetCatalog(job, registering.catalog);  // Left at this very moment.
-    if (absl::Status status = ResolveColumns(definition, &registering); !status.ok()) return status;
-    AddColumns(definition, &registering);
-    FindOrAddLayout(definition, &registering);
-    if (registering.write.Count() > 0) {
-      registering.write.Put(column_family_, NextIdsKey(), EncodeNextIds(next_));
-    }
-    done = true;
-  }
-  // If the disk refuses, what was added above is in memory only: no layout is handed out before it
-  // is written, also if it was found in memory.
-  if (absl::Status status = kept_.Write(std::move(registering.write), "register a layout");
-      !status.ok()) {
-    return status;
-  }
-  return std::move(registering.result);
-}
-
 absl::StatusOr<JobId> SeriesIndex::FindOrAddJobLocked(absl::string_view name) {
   rocksdb::WriteBatch write;
   JobId id = 0;
@@ -269,6 +128,12 @@ std::optional<JobId> SeriesIndex::FindJob(absl::string_view job) const {
   const auto found = jobs_by_name_.find(job);
   if (found == jobs_by_name_.end()) return std::nullopt;
   return found->second->id;
+}
+
+bool SeriesIndex::HasRoomForJob(absl::string_view job) const {
+  const uint64_t most = limits()->totals().jobs;
+  absl::ReaderMutexLock lock(&mutex_);
+  return jobs_.size() < most || jobs_by_name_.contains(job);
 }
 
 absl::StatusOr<LayoutPtr> SeriesIndex::FindLayout(JobId job, LayoutId id) {
@@ -376,9 +241,7 @@ void SeriesIndex::Unload(const std::vector<JobId>& jobs, absl::Time unused_since
   for (const JobId id : jobs) {
     Job* const job = FindById(id);
     if (job == nullptr || job->catalog == nullptr || job->used_ns >= before_ns) continue;
-    --jobs_in_memory_;
-    series_in_memory_ -= job->catalog->series_count();
-    layouts_in_memory_ -= job->catalog->layouts().size();
+    CountOut(*job->catalog);
     job->left = job->catalog;
     leaving.push_back(std::move(job->catalog));
   }
@@ -399,11 +262,7 @@ void SeriesIndex::RemoveJob(JobId id, rocksdb::WriteBatch* write) {
   jobs_by_name_.erase(removed->name);
   jobs_.erase(found);
   series_ -= removed->series;
-  if (removed->catalog != nullptr) {
-    --jobs_in_memory_;
-    series_in_memory_ -= removed->catalog->series_count();
-    layouts_in_memory_ -= removed->catalog->layouts().size();
-  }
+  if (removed->catalog != nullptr) CountOut(*removed->catalog);
   write->Delete(column_family_, JobKey(id));
   for (const char kind : {'M', 'S', 'L'}) {
     const std::string prefix = JobPrefix(kind, id);
@@ -417,7 +276,8 @@ SeriesIndex::Counts SeriesIndex::counts() const {
           .series = series_,
           .jobs_in_memory = jobs_in_memory_,
           .series_in_memory = series_in_memory_,
-          .layouts_in_memory = layouts_in_memory_};
+          .layouts_in_memory = layouts_in_memory_,
+          .text_bytes_in_memory = text_bytes_};
 }
 
 absl::Status SeriesIndex::Load() {

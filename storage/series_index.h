@@ -21,11 +21,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "storage/cardinality.h"
 #include "storage/index_records.h"
 #include "storage/job_catalog.h"
 #include "storage/kept_writes.h"
 #include "storage/matcher.h"
+#include "storage/registration.h"
 #include "storage/series.h"
+#include "storage/series_limits.h"
 #include "storage/store.h"
 
 namespace rocksdb {
@@ -42,9 +45,8 @@ namespace tacho::storage {
 class SeriesIndex {
  public:
   struct Options {
-    uint64_t max_series = 0;          // As in StoreOptions.
-    uint64_t max_series_per_job = 0;  // As in StoreOptions.
-    std::function<absl::Time()> now;  // Decides which jobs are in use.
+    std::shared_ptr<const LimitPolicy> limits;  // As in StoreOptions; not nullptr.
+    std::function<absl::Time()> now;            // Decides which jobs are in use.
   };
 
   // Both not owned; they must outlive the index.
@@ -58,6 +60,21 @@ class SeriesIndex {
   // them, for the write-ahead log is one.
   absl::StatusOr<Store::Registration> Register(const LayoutDefinition& definition)
       ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
+
+  // Holds for what is registered from now on.
+  void SetLimits(std::shared_ptr<const LimitPolicy> limits) ABSL_LOCKS_EXCLUDED(limits_mutex_) {
+    absl::MutexLock lock(&limits_mutex_);
+    limits_ = std::move(limits);
+  }
+  std::shared_ptr<const LimitPolicy> limits() const ABSL_LOCKS_EXCLUDED(limits_mutex_) {
+    absl::MutexLock lock(&limits_mutex_);
+    return limits_;
+  }
+  // See Store::HasRoomForJob.
+  bool HasRoomForJob(absl::string_view job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // See Store::Cardinality.
+  absl::StatusOr<CardinalityReport> Cardinality(absl::string_view job, size_t top)
+      ABSL_LOCKS_EXCLUDED(loading_, mutex_);
 
   // The id of a job, made if need be (for events and attributes of a job without series).
   absl::StatusOr<JobId> FindOrAddJob(absl::string_view job)
@@ -114,6 +131,7 @@ class SeriesIndex {
     uint64_t jobs_in_memory = 0;
     uint64_t series_in_memory = 0;
     uint64_t layouts_in_memory = 0;
+    uint64_t text_bytes_in_memory = 0;
   };
   Counts counts() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -130,9 +148,6 @@ class SeriesIndex {
     std::weak_ptr<JobCatalog> left;
     std::atomic<int64_t> used_ns = 0;  // By Options::now.
   };
-  // What a registration changes, and must be written.
-  struct Registering;
-
   void MarkUsed(Job* job) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   Job* FindById(JobId id) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   Job* AddJob(JobId id, absl::string_view name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,19 +157,46 @@ class SeriesIndex {
   absl::StatusOr<JobId> FindOrAddJobLocked(absl::string_view name)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Steps of Register(). ResolveColumns() finds the series that are there and decides which new
-  // ones are taken; AddColumns() adds those.
-  absl::Status ResolveColumns(const LayoutDefinition& definition, Registering* registering) const
-      ABSL_SHARED_LOCKS_REQUIRED(mutex_);
-  void AddColumns(const LayoutDefinition& definition, Registering* registering)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FindOrAddLayout(const LayoutDefinition& definition, Registering* registering)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts what leaves memory with a catalogue.
+  void CountOut(const JobCatalog& catalog) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // Adds the `top` largest metrics and labels of one job.
+  void AddCardinality(const JobCatalog& catalog, const LimitPolicy& policy, size_t top,
+                      CardinalityReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Steps of Register(), in storage/series_registration.cc.
+  IndexUse use() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return {series_in_memory_, series_, text_bytes_};
+  }
+  // The catalogue of a job by its name; nullptr if there is no such job.
+  absl::StatusOr<CatalogPtr> AcquireNamed(absl::string_view job)
+      ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+  void Resolve(Registering* registering) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds what is pending. False if the job was removed meanwhile.
+  bool Add(const CatalogPtr& catalog, Registering* registering)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The layout of what is stored, found or added; nullptr if the job was removed meanwhile. Adds
+  // the records of all that is new to `write`.
+  LayoutPtr FindOrAddLayout(const LayoutDefinition& definition, const CatalogPtr& catalog,
+                            const Registering& registering, rocksdb::WriteBatch* write)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(mutex_);
+  // One try; nullopt if the job was removed at this very moment.
+  absl::StatusOr<std::optional<LayoutPtr>> TryRegister(const LayoutDefinition& definition,
+                                                       const LimitPolicy& limits,
+                                                       Registering* registering)
+      ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
+  absl::StatusOr<std::optional<LayoutPtr>> AddRegistered(const LayoutDefinition& definition,
+                                                         CatalogPtr catalog,
+                                                         Registering* registering)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(loading_, mutex_);
 
   rocksdb::DB* const db_;
   KeptWrites kept_;  // Of what is in memory already.
   rocksdb::ColumnFamilyHandle* const column_family_;
   const Options options_;
+
+  mutable absl::Mutex limits_mutex_;  // Held for nothing else.
+  std::shared_ptr<const LimitPolicy> limits_ ABSL_GUARDED_BY(limits_mutex_);
 
   // One registration at a time, its write included: nobody is told of a layout that is not written.
   absl::Mutex registering_ ABSL_ACQUIRED_BEFORE(loading_);
@@ -167,6 +209,7 @@ class SeriesIndex {
   uint64_t jobs_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t series_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t layouts_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t text_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the catalogues in memory.
 };
 
 }  // namespace tacho::storage

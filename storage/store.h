@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "storage/cardinality.h"
 #include "storage/crash_point.h"
 #include "storage/event.h"
 #include "storage/job.h"
@@ -25,6 +26,7 @@
 #include "storage/rows.h"
 #include "storage/sequence_set.h"
 #include "storage/series.h"
+#include "storage/series_limits.h"
 #include "storage/series_reader.h"
 
 namespace rocksdb {
@@ -63,10 +65,8 @@ struct StoreOptions {
   // refused: bounds disk and restart time.
   uint64_t journal_bytes = 256u << 20;
   uint64_t block_cache_bytes = 64u << 20;
-  // Past it RegisterLayout refuses new series. It bounds memory: series of jobs that have left
-  // memory do not count, and existing series always pass.
-  uint64_t max_series = 10'000'000;
-  uint64_t max_series_per_job = 2'000'000;  // Of all the job has ever had.
+  // What RegisterLayout takes in; nullptr is LimitPolicy::Default(). SetLimits() changes it.
+  std::shared_ptr<const LimitPolicy> limits;
   // A job of which nothing has been recorded or asked for so long, and whose rows are all sealed,
   // leaves memory but for its summary; its latest rows with it. It comes back, with the same ids,
   // when it is needed. Zero: jobs stay until they expire.
@@ -112,8 +112,9 @@ struct StoreStats {
   // Of these, in memory: see StoreOptions::job_idle.
   uint64_t series_in_memory = 0;
   uint64_t jobs_in_memory = 0;
-  uint64_t layouts = 0;    // In memory.
-  uint64_t open_rows = 0;  // In the head.
+  uint64_t layouts = 0;               // In memory.
+  uint64_t text_bytes_in_memory = 0;  // Names and labels of the jobs in memory.
+  uint64_t open_rows = 0;             // In the head.
   uint64_t open_bytes = 0;
   uint64_t open_raw_bytes = 0;  // Of these, not compressed.
   uint64_t journal_entries = 0;
@@ -191,21 +192,29 @@ class Store {
 
   // --- Writing -------------------------------------------------------------------------------
 
-  // What became of a layout. Columns of series that a limit refused have no place in the layout.
+  // What became of a layout.
   struct Registration {
-    LayoutPtr layout;               // nullptr if every series was refused.
-    std::vector<uint32_t> columns;  // Of the definition, those in the layout, ascending.
-    struct Refusal {
-      uint32_t column = 0;
-      bool job_limit = false;  // Else the limit of the whole store.
-    };
-    std::vector<Refusal> refused;
+    // Its series are first those of `columns`, then one for each of `folded`; nullptr if every
+    // column was refused.
+    LayoutPtr layout;
+    std::vector<uint32_t> columns;  // Of the definition, those stored as they are, ascending.
+    // Columns of the definition whose values are to be added up, row by row.
+    std::vector<std::vector<uint32_t>> folded;
+    std::vector<Breach> breaches;               // What was refused, folded or observed.
+    std::shared_ptr<const LimitPolicy> limits;  // That were applied.
   };
   // Finds or makes a layout. What it registers is durable no later than the first row appended to
   // it.
   //   INVALID_ARGUMENT  no series, or the same series twice.
   //   UNAVAILABLE       the disk refused.
   virtual absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) = 0;
+
+  // Holds for what is registered from now on.
+  virtual void SetLimits(std::shared_ptr<const LimitPolicy> limits) = 0;
+  virtual std::shared_ptr<const LimitPolicy> limits() const = 0;
+  // Whether the job exists or may be made: to be asked before an event or attributes are appended
+  // for a job, which makes it. Calls at the same time may make a few jobs too many.
+  virtual bool HasRoomForJob(absl::string_view job) const = 0;
 
   // A layout that was registered before, for those who do not hold on to it: what is held keeps its
   // job in memory.
@@ -261,6 +270,12 @@ class Store {
   // Events of a job in [begin_ns, end_ns), ascending in time.
   virtual absl::StatusOr<std::vector<Event>> Events(absl::string_view job, int64_t begin_ns,
                                                     int64_t end_ns) const = 0;
+
+  // What is used of the limits: the `top` largest jobs, metrics and labels of all jobs in memory,
+  // or of one, which is brought there.
+  //   NOT_FOUND  there is no such job.
+  virtual absl::StatusOr<CardinalityReport> Cardinality(absl::string_view job,
+                                                        size_t top) const = 0;
 
   // --- Upkeep --------------------------------------------------------------------------------
 

@@ -144,12 +144,9 @@ void StreamSession::NoteAhead(const google::protobuf::RepeatedPtrField<v1::Seque
 }
 
 void StreamSession::LogRejects(const v1::Ack& ack) {
-  for (const v1::Reject& reject : ack.rejects()) {
-    const std::string reason = v1::Reject::Reason_Name(reject.reason());
-    Log(LogLevel::kWarning, reason,
-        absl::StrCat("the collector refused ", reject.samples(), " samples: ", reason, ", as of ",
-                     reject.example(), ": ", reject.detail()));
-  }
+  memory_->refusals.Add(ack, options_.now(), [this](const std::string& line) {
+    Say(options_.log, LogLevel::kWarning, line);
+  });
 }
 
 void StreamSession::OnThrottle(const v1::Throttle& throttle) {

@@ -14,6 +14,7 @@
 #include "agent/stream/ingest_call.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/once_a_minute.h"
+#include "agent/stream/refusal_report.h"
 #include "agent/stream/send_rate.h"
 #include "agent/stream/stream_layouts.h"
 #include "agent/stream/stream_options.h"
@@ -28,6 +29,7 @@ struct StreamMemory {
   BacklogPace pace;  // What the configuration allows.
   Suspicion suspicion;
   OnceAMinute logged;
+  RefusalReport refusals;
   uint64_t messages_sent = 0;
 };
 

@@ -111,6 +111,17 @@ absl::StatusOr<v1::GetJobResponse> QueryClient::GetJob(const std::string& job) {
   return response;
 }
 
+absl::StatusOr<v1::CardinalityResponse> QueryClient::Cardinality(
+    const v1::CardinalityRequest& request) {
+  if (!setup().ok()) return setup();
+  grpc::ClientContext context;
+  Prepare(&context);
+  v1::CardinalityResponse response;
+  const absl::Status status = FromGrpc(stub_->Cardinality(&context, request, &response));
+  if (!status.ok()) return status;
+  return response;
+}
+
 absl::Status QueryClient::ListSeries(const v1::ListSeriesRequest& request,
                                      const Handler<v1::ListSeriesResponse>& handle) {
   return ReadStream<v1::ListSeriesResponse>(

@@ -29,6 +29,7 @@ class QueryClient {
   // Pages are fetched until `at_most` jobs are there; 0 is all.
   absl::StatusOr<std::vector<v1::Job>> ListJobs(v1::ListJobsRequest request, size_t at_most = 0);
   absl::StatusOr<v1::GetJobResponse> GetJob(const std::string& job);
+  absl::StatusOr<v1::CardinalityResponse> Cardinality(const v1::CardinalityRequest& request);
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.
   template <typename Response>

@@ -183,8 +183,9 @@ const std::vector<FlagSpec>& CommonFlags() {
 
 const std::vector<Command>& Commands() {
   static const auto* const commands = new std::vector<Command>{
-      JobsCommand(),   StatusCommand(), MetricsCommand(),    SeriesCommand(), QueryCommand(),
-      EventsCommand(), AdminCommand(),  CompletionCommand(), HelpCommand(),   VersionCommand()};
+      JobsCommand(),       StatusCommand(), MetricsCommand(),     SeriesCommand(),
+      QueryCommand(),      EventsCommand(), CardinalityCommand(), AdminCommand(),
+      CompletionCommand(), HelpCommand(),   VersionCommand()};
   return *commands;
 }
 

@@ -52,6 +52,7 @@ constexpr Figure kGauges[] = {
     {"tacho_storage_series_in_memory", "Series of jobs in use.", &Stats::series_in_memory},
     {"tacho_storage_jobs_in_memory", "Jobs in use.", &Stats::jobs_in_memory},
     {"tacho_storage_layouts", "Layouts of jobs in use.", &Stats::layouts},
+    {"tacho_storage_text_bytes", "Names and labels of jobs in use.", &Stats::text_bytes_in_memory},
     {"tacho_storage_open_rows", "Rows in memory that are not yet sealed.", &Stats::open_rows},
     {"tacho_storage_open_bytes", "Memory of the rows that are not yet sealed.", &Stats::open_bytes},
     {"tacho_storage_partitions", "Days on disk.", &Stats::partitions},

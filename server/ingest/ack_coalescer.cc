@@ -33,13 +33,14 @@ void AckCoalescer::Settled(const absl::Status& status, uint64_t bytes) {
   if (wake) options_.wake();
 }
 
-void AckCoalescer::Rejected(v1::Reject::Reason reason, uint64_t samples,
-                            absl::FunctionRef<void(v1::Reject*)> describe) {
+void AckCoalescer::Rejected(const Refused& refused, absl::FunctionRef<void(v1::Reject*)> describe) {
   absl::MutexLock lock(&mutex_);
-  v1::Reject& reject = rejects_[reason];
-  if (reject.samples() == 0) describe(&reject);
-  reject.set_reason(reason);
-  reject.set_samples(reject.samples() + samples);
+  const auto [found, fresh] = rejects_.try_emplace({refused.folded, refused.reason});
+  v1::Reject& reject = found->second;
+  if (fresh) describe(&reject);
+  reject.set_reason(refused.reason);
+  reject.set_samples(reject.samples() + refused.samples);
+  reject.set_series(reject.series() + refused.series);
 }
 
 AckCoalescer::State AckCoalescer::Look() {
@@ -57,7 +58,9 @@ v1::Ack AckCoalescer::TakeAck() {
     // Before the store is asked, so that what becomes durable meanwhile is due again.
     ack_due_ = false;
     ack.set_accepted_sequence(accepted_sequence_);
-    for (auto& [reason, reject] : rejects_) *ack.add_rejects() = std::move(reject);
+    for (auto& [kind, reject] : rejects_) {
+      *(kind.first ? ack.add_folded() : ack.add_rejects()) = std::move(reject);
+    }
     rejects_.clear();
     agent_id = agent_id_;
     generation = generation_;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/functional/function_ref.h"
@@ -40,10 +41,16 @@ class AckCoalescer {
   // ... and this became of it.
   void Settled(const absl::Status& status, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Samples refused. `describe` is called for the first of a reason since the last Ack, to fill in
-  // example and detail.
-  void Rejected(v1::Reject::Reason reason, uint64_t samples,
-                absl::FunctionRef<void(v1::Reject*)> describe) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Samples of messages, or series of layouts, that were refused, or folded. `describe` is called
+  // for the first of a reason since the last Ack, to fill in example and detail.
+  struct Refused {
+    v1::Reject::Reason reason = v1::Reject::REASON_UNSPECIFIED;
+    bool folded = false;
+    uint64_t samples = 0;
+    uint64_t series = 0;
+  };
+  void Rejected(const Refused& refused, absl::FunctionRef<void(v1::Reject*)> describe)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct State {
     bool ack_due = false;
@@ -73,7 +80,8 @@ class AckCoalescer {
   uint64_t pending_messages_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t pending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
-  std::map<v1::Reject::Reason, v1::Reject> rejects_ ABSL_GUARDED_BY(mutex_);
+  // By whether they were folded, and reason.
+  std::map<std::pair<bool, v1::Reject::Reason>, v1::Reject> rejects_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Copies a set of durable sequences into a Welcome or an Ack.

@@ -145,8 +145,7 @@ absl::Status Admission::CheckSource(absl::string_view field, const v1::Source& s
   return CheckText(absl::StrCat(field, ".host"), TextProblem(source.host(), 1, kMaxHostBytes));
 }
 
-absl::StatusOr<storage::LayoutDefinition> Admission::AdmitLayout(
-    const v1::Layout& untrusted) const {
+absl::StatusOr<AdmittedLayout> Admission::AdmitLayout(const v1::Layout& untrusted) const {
   if (untrusted.id() >= options_.limits.max_layouts_per_stream()) {
     return RefuseField(Refusal::kTooLarge, "layout.id",
                        absl::StrCat(untrusted.id(), " is not below Welcome.limits.max_layouts, ",
@@ -161,62 +160,15 @@ absl::StatusOr<storage::LayoutDefinition> Admission::AdmitLayout(
                       options_.limits.max_series_per_layout(), " are allowed: split the layout")));
   }
   if (auto s = CheckSource("layout.source", untrusted.source()); !s.ok()) return s;
-  storage::LayoutDefinition definition;
-  definition.source = ToSource(untrusted.source());
-  definition.has_steps = untrusted.has_steps();
-  definition.series.reserve(series);
-  for (int i = 0; i < untrusted.series_size(); ++i) {
-    auto admitted = AdmitSeries(i, untrusted.series(i));
-    if (!admitted.ok()) return admitted.status();
-    definition.series.push_back(*std::move(admitted));
+  AdmittedLayout admitted;
+  admitted.width = series;
+  admitted.definition.source = ToSource(untrusted.source());
+  admitted.definition.has_steps = untrusted.has_steps();
+  admitted.definition.series.reserve(series);
+  for (uint32_t column = 0; column < series; ++column) {
+    admitted.Add(column, untrusted.series(static_cast<int>(column)));
   }
-  return definition;
-}
-
-absl::StatusOr<storage::SeriesDefinition> Admission::AdmitSeries(
-    int index, const v1::Layout::Series& series) const {
-  const auto field = [index](absl::string_view name) {
-    return Indexed("layout.series", index, name);
-  };
-  const auto labels = static_cast<uint32_t>(series.labels_size());
-  if (labels > options_.limits.max_labels_per_series()) {
-    return RefuseField(Refusal::kTooLarge, field("labels"),
-                       absl::StrCat("has ", labels, "; at most ",
-                                    options_.limits.max_labels_per_series(), " are allowed"));
-  }
-  const v1::Metric& metric = series.metric();
-  if (auto problem = MetricNameProblem(metric.name()); !problem.empty()) {
-    return CheckText(field("metric.name"), problem);
-  }
-  if (auto problem = TextProblem(metric.unit(), 0, kMaxUnitBytes); !problem.empty()) {
-    return CheckText(field("metric.unit"), problem);
-  }
-  if (auto problem = TextProblem(metric.help(), 0, kMaxHelpBytes); !problem.empty()) {
-    return CheckText(field("metric.help"), problem);
-  }
-  if (!v1::MetricType_IsValid(metric.type())) {
-    return CheckText(field("metric.type"), absl::StrCat(metric.type(), " is no metric type"));
-  }
-  storage::SeriesDefinition definition;
-  const auto type = metric.type() == v1::METRIC_TYPE_UNSPECIFIED
-                        ? storage::MetricType::kGauge
-                        : static_cast<storage::MetricType>(metric.type());
-  definition.metric = {metric.name(), type, metric.unit(), metric.help()};
-  for (const v1::Label& label : series.labels()) {
-    if (auto problem = LabelNameProblem(label.name()); !problem.empty()) {
-      return CheckText(field("labels.name"), problem);
-    }
-    if (auto problem = LabelValueProblem(label.value()); !problem.empty()) {
-      return CheckText(field(absl::StrCat("labels.", label.name())), problem);
-    }
-    definition.labels.emplace_back(label.name(), label.value());
-  }
-  std::sort(definition.labels.begin(), definition.labels.end());
-  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
-  const auto twice =
-      std::adjacent_find(definition.labels.begin(), definition.labels.end(), same_name);
-  if (twice == definition.labels.end()) return definition;
-  return CheckText(field("labels"), absl::StrCat("\"", twice->first, "\" is given twice"));
+  return admitted;
 }
 
 absl::StatusOr<storage::RowsView> Admission::AdmitBatch(const v1::Batch& untrusted,

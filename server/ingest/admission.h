@@ -7,17 +7,18 @@
 //   1 draining   the collector is shutting down             UNAVAILABLE
 //   2 stream     Hello first and once; a message we know    FAILED_PRECONDITION, INVALID_ARGUMENT
 //   3 sequence   at least 1; ranges the right way round     INVALID_ARGUMENT
-//   4 sizes      rows, layouts, series, labels, fields      RESOURCE_EXHAUSTED, and where no
+//   4 sizes      rows, layouts, series, fields              RESOURCE_EXHAUSTED, and where no
 //                                                           splitting helps INVALID_ARGUMENT
-//   5 texts      names, UTF-8, reserved labels              INVALID_ARGUMENT
+//   5 texts      names and UTF-8 outside of series          INVALID_ARGUMENT
 //   6 shape      layout known, times × series == values     FAILED_PRECONDITION, INVALID_ARGUMENT
 //   7 times      before 1970                                INVALID_ARGUMENT
 //   8 rights     agent_id and jobs are the caller's         PERMISSION_DENIED
 //
 // A refusal ends the stream. What is left refuses samples, never messages, and is reported in acks:
 //
-//   9 window     rows ahead of our clock or older than the retention are dropped
-//  10 limits     columns of series that the store refused are dropped
+//   9 names      columns of series whose names, labels or texts break a rule are dropped
+//  10 limits     columns of series that the store refused are dropped, or folded into others
+//  11 window     rows ahead of our clock or older than the retention are dropped
 //
 // Bytes of a message are bounded before all this, by gRPC.
 #pragma once
@@ -58,7 +59,7 @@ class Admission {
   absl::Status CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const;
 
   absl::Status CheckHello(const v1::Hello& untrusted) const;
-  absl::StatusOr<storage::LayoutDefinition> AdmitLayout(const v1::Layout& untrusted) const;
+  absl::StatusOr<AdmittedLayout> AdmitLayout(const v1::Layout& untrusted) const;
   // `layout` is what the stream knows under the batch's number, nullptr if nothing. Returns the
   // rows as sent: they point into `untrusted` and have the layout's shape.
   absl::StatusOr<storage::RowsView> AdmitBatch(const v1::Batch& untrusted,
@@ -75,7 +76,7 @@ class Admission {
   // Step 8: `checked` as Rights gave it, counted.
   absl::Status CheckRights(absl::Status checked) const;
 
-  // What may be stored now (step 9).
+  // What may be stored now (step 11).
   TimeWindow Window() const;
 
   const config::v1::Collector::Ingest& limits() const { return options_.limits; }
@@ -92,8 +93,6 @@ class Admission {
   absl::Status CheckEntries(absl::string_view field,
                             const google::protobuf::Map<std::string, std::string>& entries,
                             size_t max_entries, size_t max_value_bytes) const;
-  absl::StatusOr<storage::SeriesDefinition> AdmitSeries(int index,
-                                                        const v1::Layout::Series& series) const;
   absl::Status CheckShape(const v1::Batch& batch, const StreamLayout& layout) const;
 
   const AdmissionOptions options_;

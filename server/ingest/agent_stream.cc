@@ -28,6 +28,8 @@ Throttling ThrottlingOf(Quotas::Limit limit) {
       return Throttling::kJobRate;
     case Quotas::Limit::kMemory:
       return Throttling::kMemory;
+    case Quotas::Limit::kDefinitions:
+      return Throttling::kDefinitions;
   }
   return Throttling::kFlowControl;
 }
@@ -38,6 +40,8 @@ std::string ReasonOf(Quotas::Limit limit) {
       return "more samples than quotas.agent_samples_per_second";
     case Quotas::Limit::kJobRate:
       return "more samples for the job than quotas.job_samples_per_second";
+    case Quotas::Limit::kDefinitions:
+      return "more series defined than limits.definitions_per_second";
     default:
       return "the collector's memory is short (quotas.memory_bytes)";
   }

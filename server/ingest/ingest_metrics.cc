@@ -12,8 +12,8 @@ constexpr const char* kRefusalNames[] = {"encoding", "draining",  "no_hello", "r
                                          "layout",   "shape",     "time",     "rights"};
 static_assert(std::size(kRefusalNames) == static_cast<size_t>(Refusal::kCount_));
 
-constexpr const char* kThrottlingNames[] = {"flow_control", "queue_full", "agent_rate", "job_rate",
-                                            "memory"};
+constexpr const char* kThrottlingNames[] = {"flow_control", "queue_full", "agent_rate",
+                                            "job_rate",     "memory",     "definitions"};
 static_assert(std::size(kThrottlingNames) == static_cast<size_t>(Throttling::kCount_));
 
 prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry* registry,
@@ -46,6 +46,9 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
                          "Rows that passed admission, repeats included.")),
       samples_(PlainCounter(registry, "tacho_ingest_samples_accepted_total",
                             "Values that passed admission, repeats and stale markers included.")),
+      folded_(
+          PlainCounter(registry, "tacho_ingest_samples_folded_total",
+                       "Values that were added up in overflow series, stale markers included.")),
       acks_(PlainCounter(registry, "tacho_ingest_acks_total", "Acknowledgements sent.")),
       lost_messages_(PlainCounter(registry, "tacho_ingest_lost_messages_total",
                                   "Messages that agents reported as lost in their spools.")),

@@ -38,7 +38,8 @@ enum class Throttling {
   kQueueFull,    // Ended with UNAVAILABLE, as the store's queue was full.
   kAgentRate,    // Reading paused for quotas.agent_samples_per_second,
   kJobRate,      // for quotas.job_samples_per_second,
-  kMemory,       // for quotas.memory_bytes.
+  kMemory,       // for quotas.memory_bytes,
+  kDefinitions,  // for limits.definitions_per_second.
   kCount_,
 };
 
@@ -58,6 +59,7 @@ class IngestMetrics {
   }
   void BatchAdmitted(uint64_t rows, uint64_t samples);
   void SamplesRejected(v1::Reject::Reason reason, uint64_t samples);
+  void SamplesFolded(uint64_t samples) { folded_.Increment(static_cast<double>(samples)); }
   // An agent reported sequences that will never come, and the rows in them if it knew.
   void LossReported(uint64_t sequences, uint64_t rows);
   void AckSent() { acks_.Increment(); }
@@ -71,6 +73,7 @@ class IngestMetrics {
   prometheus::Counter& batches_;
   prometheus::Counter& rows_;
   prometheus::Counter& samples_;
+  prometheus::Counter& folded_;
   prometheus::Counter& acks_;
   prometheus::Counter& lost_messages_;
   prometheus::Counter& lost_rows_;

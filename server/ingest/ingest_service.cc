@@ -31,6 +31,7 @@ IngestService::IngestService(IngestServiceOptions options)
                       std::move(options.now),
                       std::move(options.version),
                       options.quotas,
+                      options.limiting,
                       std::move(options.log)};
   context_.pacer = &pacer_;
   context_.timer = &timer_;

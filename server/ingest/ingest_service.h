@@ -31,6 +31,7 @@ struct IngestServiceOptions {
   absl::Duration retention = absl::ZeroDuration();  // Older rows are dropped. Zero keeps all.
   Quotas* quotas = nullptr;                         // Not owned.
   ConnectionTable* connections = nullptr;           // Not owned; may be null.
+  SeriesLimiting* limiting = nullptr;               // Not owned.
   // Acknowledgements of a stream are at least this far apart. Longer saves more of the server's
   // time for a busy stream (half of what a message costs is its Ack), and lets agents hold more
   // unacked.

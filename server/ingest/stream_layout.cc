@@ -1,37 +1,78 @@
 #include "server/ingest/stream_layout.h"
 
-#include "absl/strings/str_cat.h"
+#include <bit>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "server/limits/limit_text.h"
 
 namespace tacho::server {
 
-StreamLayout StreamLayout::Of(const storage::LayoutDefinition& definition,
-                              const storage::Store::Registration& registration) {
+StreamLayout StreamLayout::Of(const AdmittedLayout& admitted,
+                              storage::Store::Registration registration) {
+  const storage::LayoutDefinition& definition = admitted.definition;
   StreamLayout result;
   if (registration.layout != nullptr) {
     result.id = registration.layout->id;
     result.job = registration.layout->series.front()->job_id;
     result.layout = registration.layout;
   }
-  result.width = static_cast<uint32_t>(definition.series.size());
+  result.width = admitted.width;
   result.has_steps = definition.has_steps;
-  if (!definition.series.empty()) result.first_series = DescribeSeries(definition.series[0]);
-  if (!registration.refused.empty()) result.columns = registration.columns;
-  for (const auto& refusal : registration.refused) {
-    Refused& refused = refusal.job_limit ? result.by_job_limit : result.by_store_limit;
-    if (refused.series++ == 0) refused.example = DescribeSeries(definition.series[refusal.column]);
+  if (!definition.series.empty()) {
+    result.first_series = ShortText(DescribeSeries(definition.series[0]));
+  }
+  result.refused = admitted.invalid;
+  if (admitted.invalid > 0) {
+    result.concerned.push_back({.series = admitted.invalid,
+                                .example = admitted.invalid_example,
+                                .detail = admitted.invalid_problem});
+  }
+  for (const storage::Breach& breach : registration.breaches) {
+    if (breach.action == storage::LimitAction::kReject) ++result.refused;
+    result.Concern(admitted, registration, breach);
+  }
+  result.whole = registration.columns.size() == admitted.width;
+  if (result.whole) return result;
+  result.columns = std::move(registration.columns);
+  result.folded = std::move(registration.folded);
+  if (admitted.columns.empty()) return result;
+  for (uint32_t& column : result.columns) column = admitted.columns[column];
+  for (auto& columns : result.folded) {
+    for (uint32_t& column : columns) column = admitted.columns[column];
   }
   return result;
 }
 
-std::string DescribeSeries(const storage::SeriesDefinition& series) {
-  std::string text = series.metric.name;
-  const char* separator = "{";
-  for (const auto& [name, value] : series.labels) {
-    absl::StrAppend(&text, separator, name, "=\"", value, "\"");
-    separator = ",";
+void StreamLayout::Concern(const AdmittedLayout& admitted,
+                           const storage::Store::Registration& registration,
+                           const storage::Breach& breach) {
+  const storage::SeriesDefinition& series = admitted.definition.series[breach.column];
+  absl::string_view label;
+  if (breach.label >= 0) label = series.labels[static_cast<size_t>(breach.label)].first;
+  const absl::string_view name =
+      breach.limit == storage::Limit::kMetricSeries ? series.metric.name : label;
+  // One with a name, as long as there are few; else one for all names of the limit.
+  Concerned* unnamed = nullptr;
+  for (Concerned& known : concerned) {
+    if (known.limit != breach.limit || known.action != breach.action) continue;
+    if (known.name == name) {
+      ++known.series;
+      return;
+    }
+    if (known.name.empty()) unnamed = &known;
   }
-  if (!series.labels.empty()) text += '}';
-  return text;
+  const bool few = concerned.size() < kMaxNamed;
+  if (!few && unnamed != nullptr) {
+    ++unnamed->series;
+    return;
+  }
+  concerned.push_back({.limit = breach.limit,
+                       .action = breach.action,
+                       .name = few ? std::string(name) : "",
+                       .series = 1,
+                       .example = ShortText(DescribeSeries(series)),
+                       .detail = ShortText(DescribeLimit(*registration.limits, breach, label))});
 }
 
 void RowSelection::Select(const storage::RowsView& rows, const StreamLayout& layout,
@@ -42,7 +83,7 @@ void RowSelection::Select(const storage::RowsView& rows, const StreamLayout& lay
     if (time > window.newest_ns) ++future_rows_;
     if (time < window.oldest_ns) ++old_rows_;
   }
-  if (future_rows_ + old_rows_ == 0 && layout.columns.empty()) {
+  if (future_rows_ + old_rows_ == 0 && layout.whole) {
     selected_ = rows;
     return;
   }
@@ -60,11 +101,25 @@ void RowSelection::CopyRow(const storage::RowsView& rows, const StreamLayout& la
   times_.push_back(rows.times[row]);
   if (!rows.steps.empty()) steps_.push_back(rows.steps[row]);
   const auto values = rows.values.subspan(row * layout.width, layout.width);
-  if (layout.columns.empty()) {
+  if (layout.whole) {
     values_.insert(values_.end(), values.begin(), values.end());
     return;
   }
   for (const uint32_t column : layout.columns) values_.push_back(values[column]);
+  for (const auto& columns : layout.folded) values_.push_back(SumOf(values, columns));
+}
+
+double RowSelection::SumOf(std::span<const double> values, const std::vector<uint32_t>& columns) {
+  const auto is_stale = [](double value) {
+    return std::bit_cast<uint64_t>(value) == storage::kStaleMarkerBits;
+  };
+  double sum = std::bit_cast<double>(storage::kStaleMarkerBits);
+  for (const uint32_t column : columns) {
+    if (is_stale(values[column])) continue;
+    // The first as it is: a sum of one is that one, bit for bit.
+    sum = is_stale(sum) ? values[column] : sum + values[column];
+  }
+  return sum;
 }
 
 }  // namespace tacho::server

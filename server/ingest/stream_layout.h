@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "server/ingest/admitted_layout.h"
 #include "server/quota/token_bucket.h"
 #include "storage/rows.h"
 #include "storage/series.h"
@@ -22,26 +24,35 @@ struct StreamLayout {
   std::weak_ptr<const storage::Layout> layout;
   uint32_t width = 0;  // Columns as the agent sends them.
   bool has_steps = false;
-  std::vector<uint32_t> columns;  // Those stored, ascending; empty if all are.
-  std::string first_series;       // As metric{labels}, to name in an ack.
+  bool whole = true;              // Every column is stored as it is, and the two below are empty.
+  std::vector<uint32_t> columns;  // Of those sent, those stored as they are, ascending.
+  std::vector<std::vector<uint32_t>> folded;  // Those added up; each makes a column behind them.
+  std::string first_series;                   // As metric{labels}, to name in an ack.
   std::shared_ptr<TokenBucket> job_bucket;
 
-  // Series that one limit refused.
-  struct Refused {
+  // Series that one limit concerns.
+  struct Concerned {
+    storage::Limit limit = storage::Limit::kNames;
+    storage::LimitAction action = storage::LimitAction::kReject;
+    std::string name;  // Of the metric or label; empty if the limit is about neither.
     uint32_t series = 0;
-    std::string example;
+    std::string example;  // As metric{labels}.
+    std::string detail;   // What the limit is and how to get below it.
   };
-  Refused by_store_limit;
-  Refused by_job_limit;
+  // One for each limit, action and name; past kMaxNamed in all, one for all other names of a limit.
+  std::vector<Concerned> concerned;
+  static constexpr size_t kMaxNamed = 50;
+  uint32_t refused = 0;  // Columns of which nothing is stored.
 
-  uint32_t stored_width() const { return width - by_store_limit.series - by_job_limit.series; }
+  // Columns that are stored, each by itself or in a sum.
+  uint32_t stored_width() const { return width - refused; }
 
-  static StreamLayout Of(const storage::LayoutDefinition& definition,
-                         const storage::Store::Registration& registration);
+  static StreamLayout Of(const AdmittedLayout& admitted, storage::Store::Registration registration);
+
+ private:
+  void Concern(const AdmittedLayout& admitted, const storage::Store::Registration& registration,
+               const storage::Breach& breach);
 };
-
-// "loss{chip="3"}".
-std::string DescribeSeries(const storage::SeriesDefinition& series);
 
 // Times that may be stored, both ends included; ns since the Unix epoch.
 struct TimeWindow {
@@ -62,6 +73,8 @@ class RowSelection {
 
  private:
   void CopyRow(const storage::RowsView& rows, const StreamLayout& layout, size_t row);
+  // The sum of some columns, stale markers left out; the stale marker if nothing else is there.
+  static double SumOf(std::span<const double> values, const std::vector<uint32_t>& columns);
 
   storage::RowsView selected_;
   uint64_t future_rows_ = 0;

@@ -4,12 +4,40 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/limits/limit_text.h"
+#include "server/quota/monotonic_time.h"
 
 namespace tacho::server {
 namespace {
 
 // Stands for what a message without rows keeps busy while it waits for the disk.
 constexpr uint64_t kSmallMessageBytes = 1024;
+
+v1::Reject::Reason ReasonOf(storage::Limit limit) {
+  switch (limit) {
+    case storage::Limit::kJobs:
+      return v1::Reject::REASON_JOBS_LIMIT;
+    case storage::Limit::kLabels:
+    case storage::Limit::kLabelValues:
+      return v1::Reject::REASON_LABEL_LIMIT;
+    case storage::Limit::kMetricNameBytes:
+    case storage::Limit::kLabelNameBytes:
+    case storage::Limit::kLabelValueBytes:
+    case storage::Limit::kAllowedLabels:
+    case storage::Limit::kNames:
+      return v1::Reject::REASON_LABEL_INVALID;
+    case storage::Limit::kMetricSeries:
+      return v1::Reject::REASON_METRIC_LIMIT;
+    case storage::Limit::kJobSeries:
+    case storage::Limit::kOverflowSeries:
+      return v1::Reject::REASON_JOB_LIMIT;
+    case storage::Limit::kTextBytes:
+    case storage::Limit::kSeries:
+    case storage::Limit::kStoredSeries:
+      return v1::Reject::REASON_SERIES_LIMIT;
+  }
+  return v1::Reject::REASON_UNSPECIFIED;
+}
 
 uint64_t BytesOf(const storage::RowsView& rows) {
   return rows.times.size_bytes() + rows.steps.size_bytes() + rows.values.size_bytes();
@@ -126,19 +154,47 @@ absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view f
 }
 
 absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
-  auto definition = context_.admission->AdmitLayout(untrusted);
-  if (!definition.ok()) return definition.status();
+  auto admitted = context_.admission->AdmitLayout(untrusted);
+  if (!admitted.ok()) return admitted.status();
   if (auto s = CheckJob(untrusted.source().job(), "layout.source.job"); !s.ok()) return s;
-  auto registration = context_.store->RegisterLayout(*definition);
-  if (!registration.ok()) {
-    const absl::Status& status = registration.status();
-    return absl::Status(status.code(), absl::StrCat("layout.series: ", status.message()));
+  storage::Store::Registration registration;
+  if (!admitted->definition.series.empty()) {
+    auto registered = context_.store->RegisterLayout(admitted->definition);
+    if (!registered.ok()) {
+      const absl::Status& status = registered.status();
+      return absl::Status(status.code(), absl::StrCat("layout.series: ", status.message()));
+    }
+    registration = *std::move(registered);
   }
-  StreamLayout layout = StreamLayout::Of(*definition, *registration);
-  layout.job_bucket = context_.quotas->BucketOfJob(definition->source.job);
+  const std::string& job = admitted->definition.source.job;
+  StreamLayout layout = StreamLayout::Of(*admitted, std::move(registration));
+  ReportSeries(job, layout);
+  layout.job_bucket = context_.quotas->BucketOfJob(job);
   Charge(layout.width, nullptr);  // As much work as a row, at least.
+  ChargeDefinitions(layout.width);
   layouts_[untrusted.id()] = std::move(layout);
   return absl::OkStatus();
+}
+
+void StreamSession::ReportSeries(const std::string& job, const StreamLayout& layout) {
+  for (const StreamLayout::Concerned& one : layout.concerned) {
+    context_.limiting->Count({.job = job,
+                              .name = one.name,
+                              .limit = one.limit,
+                              .action = one.action,
+                              .series = one.series,
+                              .example = one.example,
+                              .detail = one.detail,
+                              .last = context_.now()});
+    if (one.action == storage::LimitAction::kObserve) continue;
+    acks_->Rejected({.reason = ReasonOf(one.limit),
+                     .folded = one.action == storage::LimitAction::kFold,
+                     .series = one.series},
+                    [&](v1::Reject* reject) {
+                      reject->set_example(one.example);
+                      reject->set_detail(one.detail);
+                    });
+  }
 }
 
 absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
@@ -179,17 +235,27 @@ absl::StatusOr<storage::LayoutPtr> StreamSession::FindStored(StreamLayout* layou
 }
 
 void StreamSession::Reject(const StreamLayout& layout, uint64_t rows_sent) {
-  const auto& limits = context_.admission->limits();
-  const auto limit_detail = [](const char* key, uint64_t limit) {
-    return absl::StrCat(key, " is ", limit, "; drop labels or metrics, or raise it");
-  };
-  CountRejected(v1::Reject::REASON_SERIES_LIMIT, rows_sent * layout.by_store_limit.series,
-                layout.by_store_limit.example,
-                [&] { return limit_detail("ingest.max_series", limits.max_series()); });
-  CountRejected(v1::Reject::REASON_JOB_LIMIT, rows_sent * layout.by_job_limit.series,
-                layout.by_job_limit.example, [&] {
-                  return limit_detail("ingest.max_series_per_job", limits.max_series_per_job());
-                });
+  for (const StreamLayout::Concerned& one : layout.concerned) {
+    if (one.action == storage::LimitAction::kObserve) continue;
+    const bool folded = one.action == storage::LimitAction::kFold;
+    const uint64_t samples = rows_sent * one.series;
+    const v1::Reject::Reason reason = ReasonOf(one.limit);
+    if (folded) {
+      context_.metrics->SamplesFolded(samples);
+    } else {
+      context_.metrics->SamplesRejected(reason, samples);
+    }
+    context_.log.Limited(log::Level::kWarn, folded ? "samples folded" : "samples refused",
+                         {{"agent", origin_.agent_id},
+                          {"reason", v1::Reject::Reason_Name(reason)},
+                          {"samples", samples},
+                          {"example", one.example}});
+    acks_->Rejected({.reason = reason, .folded = folded, .samples = samples},
+                    [&](v1::Reject* reject) {
+                      reject->set_example(one.example);
+                      reject->set_detail(one.detail);
+                    });
+  }
   CountRejected(v1::Reject::REASON_FUTURE, selection_.future_rows() * layout.stored_width(),
                 layout.first_series, [&] { return FutureDetail(); });
   CountRejected(v1::Reject::REASON_TOO_OLD, selection_.old_rows() * layout.stored_width(),
@@ -217,10 +283,33 @@ void StreamSession::CountRejected(v1::Reject::Reason reason, uint64_t samples,
                         {"reason", v1::Reject::Reason_Name(reason)},
                         {"samples", samples},
                         {"example", example}});
-  acks_->Rejected(reason, samples, [&](v1::Reject* reject) {
+  acks_->Rejected({.reason = reason, .samples = samples}, [&](v1::Reject* reject) {
     reject->set_example(example);
     reject->set_detail(detail());
   });
+}
+
+bool StreamSession::AdmitJob(const std::string& job) {
+  if (context_.store->HasRoomForJob(job)) return true;
+  const auto policy = context_.limiting->policy();
+  const bool observed = policy->totals().action == storage::LimitAction::kObserve;
+  const storage::Breach breach{.limit = storage::Limit::kJobs};
+  const std::string detail = DescribeLimit(*policy, breach, "");
+  context_.limiting->Count(
+      {.job = job,
+       .limit = storage::Limit::kJobs,
+       .action = observed ? storage::LimitAction::kObserve : storage::LimitAction::kReject,
+       .series = 1,
+       .example = "an event or attributes",
+       .detail = detail,
+       .last = context_.now()});
+  if (observed) return true;
+  CountRejected(v1::Reject::REASON_JOBS_LIMIT, 1, absl::StrCat("an event or attributes of ", job),
+                [&] { return detail; });
+  context_.store->AppendGap(origin_, {origin_.sequence, origin_.sequence}, 0,
+                            "the collector knows as many jobs as it may",
+                            Accept(origin_.sequence, kSmallMessageBytes));
+  return false;
 }
 
 absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
@@ -239,6 +328,7 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
                               Accept(origin_.sequence, kSmallMessageBytes));
     return absl::OkStatus();
   }
+  if (!AdmitJob(event->source.job)) return absl::OkStatus();
   context_.store->AppendEvent(origin_, *event, Accept(origin_.sequence, kSmallMessageBytes));
   return absl::OkStatus();
 }
@@ -249,6 +339,7 @@ absl::Status StreamSession::HandleAttributes(const v1::Attributes& untrusted) {
   if (auto s = CheckJob(untrusted.job(), "attributes.job"); !s.ok()) return s;
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
+  if (!AdmitJob(attributes->job)) return absl::OkStatus();
   context_.store->AppendAttributes(origin_, *attributes,
                                    Accept(origin_.sequence, untrusted.ByteSizeLong()));
   return absl::OkStatus();
@@ -267,6 +358,14 @@ absl::Status StreamSession::HandleGap(const v1::Gap& untrusted) {
 
 void StreamSession::Charge(uint64_t samples, TokenBucket* job) {
   wait_ = context_.quotas->Charge(samples, agent_bucket_.get(), job);
+}
+
+void StreamSession::ChargeDefinitions(uint64_t series) {
+  const Rate rate{context_.limiting->definitions_per_second(),
+                  context_.limiting->definitions_burst_ns()};
+  const int64_t now_ns = absl::ToUnixNanos(MonotonicNow());
+  const absl::Duration length = absl::Nanoseconds(definitions_.Take(series, rate, now_ns));
+  if (length > wait_.length) wait_ = {length, Quotas::Limit::kDefinitions};
 }
 
 uint64_t StreamSession::RowsPerSecond() const {

@@ -19,6 +19,7 @@
 #include "server/ingest/agent_registry.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/stream_layout.h"
+#include "server/limits/series_limiting.h"
 #include "server/quota/quotas.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
@@ -35,6 +36,7 @@ struct SessionContext {
   std::function<absl::Time()> now = absl::Now;
   std::string version;  // Told in Welcome.
   Quotas* quotas = nullptr;
+  SeriesLimiting* limiting = nullptr;
   log::Log log;
 };
 
@@ -71,11 +73,17 @@ class StreamSession {
   //   FAILED_PRECONDITION  its job has expired.
   absl::StatusOr<storage::LayoutPtr> FindStored(StreamLayout* layout) const;
   void Reject(const StreamLayout& layout, uint64_t rows_sent);
+  // Tells the agent and the ledger what became of the series of a new layout.
+  void ReportSeries(const std::string& job, const StreamLayout& layout);
   void CountRejected(v1::Reject::Reason reason, uint64_t samples, const std::string& example,
                      absl::FunctionRef<std::string()> detail);
+  // Whether an event or attributes of the job may be stored; if not, its message is settled.
+  bool AdmitJob(const std::string& job);
   std::string FutureDetail() const;
   std::string TooOldDetail() const;
   void Charge(uint64_t samples, TokenBucket* job);
+  // So many series were defined.
+  void ChargeDefinitions(uint64_t series);
   // Counts a message as accepted, and returns what the store calls when it has settled.
   storage::AppendDone Accept(uint64_t sequence, uint64_t bytes);
 
@@ -93,6 +101,7 @@ class StreamSession {
   uint64_t rows_ = 0;
   uint64_t samples_ = 0;
   Quotas::Wait wait_;
+  TokenBucket definitions_;
 };
 
 }  // namespace tacho::server

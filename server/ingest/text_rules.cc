@@ -74,7 +74,8 @@ std::string LabelNameProblem(absl::string_view name) {
       absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) {
     return "must match [a-zA-Z_][a-zA-Z0-9_]*";
   }
-  if (name == "job" || name == "task" || name == "host" || absl::StartsWith(name, "__")) {
+  if (name == "job" || name == "task" || name == "host" || name == "overflow" ||
+      absl::StartsWith(name, "__")) {
     return absl::StrCat("\"", name, "\" is reserved");
   }
   return "";

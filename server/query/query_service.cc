@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/error_table.h"
 #include "server/grpc_status.h"
+#include "server/query/cardinality.h"
 #include "server/query/job_listing.h"
 #include "server/query/listings.h"
 #include "server/query/range_query.h"
@@ -133,6 +134,20 @@ grpc::ServerUnaryReactor* QueryService::GetJob(grpc::CallbackServerContext* cont
   const Scope scope = {&request->job(), "job"};
   return Answer("GetJob", context, scope, [this, request, response](const Rights&) {
     return server::GetJob(*options_.store, *request, response);
+  });
+}
+
+grpc::ServerUnaryReactor* QueryService::Cardinality(grpc::CallbackServerContext* context,
+                                                    const v1::CardinalityRequest* request,
+                                                    v1::CardinalityResponse* response) {
+  const Scope scope = {&request->job(), "job"};
+  return Answer("Cardinality", context, scope, [this, request, response](const Rights& rights) {
+    if (request->job().empty() && !rights.SeesEveryJob()) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("job: \"", rights.name(),
+                       "\" may not read every job, as listing all of them needs; name one"));
+    }
+    return server::Cardinality(*options_.store, options_.refusals, *request, response);
   });
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "absl/time/time.h"
+#include "server/limits/refusal_ledger.h"
 #include "server/query/query_metrics.h"
 #include "server/query/stream_reactor.h"
 #include "server/query/worker_pool.h"
@@ -21,8 +22,9 @@
 namespace tacho::server {
 
 struct QueryServiceOptions {
-  const storage::Store* store = nullptr;  // Not owned; must outlive the service.
-  config::v1::Collector::Query limits;    // Durations in ns.
+  const storage::Store* store = nullptr;    // Not owned; must outlive the service.
+  const RefusalLedger* refusals = nullptr;  // Not owned; what Cardinality() tells besides.
+  config::v1::Collector::Query limits;      // Durations in ns.
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
   const AccessControl* access = nullptr;  // Not owned. Null lets everybody read everything.
@@ -46,6 +48,9 @@ class QueryService final : public v1::Query::CallbackService {
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
                                    const v1::GetJobRequest* request,
                                    v1::GetJobResponse* response) override;
+  grpc::ServerUnaryReactor* Cardinality(grpc::CallbackServerContext* context,
+                                        const v1::CardinalityRequest* request,
+                                        v1::CardinalityResponse* response) override;
   grpc::ServerWriteReactor<v1::ListSeriesResponse>* ListSeries(
       grpc::CallbackServerContext* context, const v1::ListSeriesRequest* request) override;
   grpc::ServerWriteReactor<v1::RangeResponse>* Range(grpc::CallbackServerContext* context,

@@ -32,7 +32,7 @@ struct QuotasOptions {
 // Thread-safe.
 class Quotas final : public Reloadable {
  public:
-  enum class Limit { kNone, kAgentRate, kJobRate, kMemory };
+  enum class Limit { kNone, kAgentRate, kJobRate, kMemory, kDefinitions };
   // How long a stream is not to be read from, and why.
   struct Wait {
     absl::Duration length;

@@ -6,6 +6,7 @@
 #include "agent/stream/backoff.h"
 #include "agent/stream/clock_offset.h"
 #include "agent/stream/once_a_minute.h"
+#include "agent/stream/refusal_report.h"
 #include "agent/stream/retry_info.h"
 #include "agent/stream/send_rate.h"
 #include "agent/stream/send_window.h"
@@ -178,6 +179,32 @@ TEST(OnceAMinuteTest, AllowsEachKeyOnceAMinute) {
   EXPECT_FALSE(once.Allow("a", t + absl::Seconds(59)));
   EXPECT_TRUE(once.Allow("b", t + absl::Seconds(59)));
   EXPECT_TRUE(once.Allow("a", t + absl::Seconds(60)));
+}
+
+TEST(RefusalReportTest, SaysOnceAMinuteWhatAddedUpMeanwhile) {
+  RefusalReport report;
+  std::vector<std::string> said;
+  const auto add = [&](uint64_t samples, bool folded, absl::Duration after) {
+    v1::Ack ack;
+    v1::Reject* reject = folded ? ack.add_folded() : ack.add_rejects();
+    reject->set_reason(v1::Reject::REASON_LABEL_LIMIT);
+    reject->set_samples(samples);
+    reject->set_series(1);
+    reject->set_example("loss{id=\"7\"}");
+    reject->set_detail("limits.values_per_label is 5; drop the label");
+    report.Add(ack, absl::UnixEpoch() + after,
+               [&](const std::string& line) { said.push_back(line); });
+  };
+  add(10, false, absl::ZeroDuration());
+  add(20, false, absl::Seconds(30));
+  add(5, true, absl::Seconds(31));
+  add(30, false, absl::Seconds(60));
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(said[0],
+            "the collector refused 10 samples and 1 new series: REASON_LABEL_LIMIT, as of "
+            "loss{id=\"7\"}: limits.values_per_label is 5; drop the label");
+  EXPECT_NE(said[1].find("added up in overflow series 5 samples"), std::string::npos);
+  EXPECT_NE(said[2].find("refused 50 samples and 2 new series"), std::string::npos);
 }
 
 v1::ClientMessage BatchOf(int rows) {

@@ -111,8 +111,12 @@ void FindAll(SeriesIndex* index, const std::string& job) {
 int Run(const std::string& path, uint32_t hosts, uint32_t hosts_a_job) {
   storage::StoreOptions options;
   options.path = path;
-  const SeriesIndex::Options limits = {
-      .max_series = UINT64_MAX, .max_series_per_job = UINT64_MAX, .now = absl::Now};
+  storage::LimitPolicy::Options unlimited;
+  unlimited.totals.series = UINT64_MAX;
+  unlimited.series.series_per_job = UINT64_MAX;
+  unlimited.series.series_per_metric = UINT64_MAX;
+  const SeriesIndex::Options limits = {.limits = *storage::LimitPolicy::Create(unlimited),
+                                       .now = absl::Now};
   const double series = static_cast<double>(hosts) * (kMetrics + kChips * kChipMetrics);
   {
     auto database = storage::Database::Open(options);

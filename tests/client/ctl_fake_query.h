@@ -36,6 +36,7 @@ class FakeQuery : public v1::Query::Service {
   grpc::Status range_status;
   bool range_hangs = false;  // After its last piece, until it is cancelled.
   v1::ListSeriesResponse series;
+  v1::CardinalityResponse cardinality;
   v1::LatestResponse latest;
   v1::ListEventsResponse events;
   grpc::Status events_status;
@@ -44,6 +45,7 @@ class FakeQuery : public v1::Query::Service {
   std::vector<std::string> shown;  // Of each call's metadata "authorization"; empty if none.
   v1::RangeRequest range_request;
   v1::LatestRequest latest_request;
+  v1::CardinalityRequest cardinality_request;
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
@@ -60,6 +62,14 @@ class FakeQuery : public v1::Query::Service {
     Note(*context);
     *response = job;
     return job_status;
+  }
+
+  grpc::Status Cardinality(grpc::ServerContext* context, const v1::CardinalityRequest* request,
+                           v1::CardinalityResponse* response) override {
+    Note(*context);
+    cardinality_request = *request;
+    *response = cardinality;
+    return grpc::Status::OK;
   }
 
   grpc::Status ListSeries(grpc::ServerContext* context, const v1::ListSeriesRequest*,

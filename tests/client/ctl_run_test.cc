@@ -118,6 +118,30 @@ TEST_F(CtlRunTest, NoJobsIsNothingFound) {
   EXPECT_EQ(Out(), "{\n  \"jobs\": []\n}\n") << "a document all the same";
 }
 
+TEST_F(CtlRunTest, CardinalityShowsUseBesideLimitsAndWhatWasRefused) {
+  auto* metric = fake_.cardinality.add_metrics();
+  metric->set_job("bert");
+  metric->set_name("loss");
+  metric->set_used(30);
+  metric->set_limit(40);
+  auto* refusal = fake_.cardinality.add_refusals();
+  refusal->set_job("bert");
+  refusal->set_limit("values_per_label");
+  refusal->set_action("reject");
+  refusal->set_series(7);
+  refusal->set_example("loss{id=\"9\"}");
+  refusal->set_detail("limits.values_per_label is 5; drop the label");
+  ASSERT_EQ(Run({"cardinality", "bert", "--top", "3"}), kOk);
+  EXPECT_EQ(fake_.cardinality_request.job(), "bert");
+  EXPECT_EQ(fake_.cardinality_request.top(), 3u);
+  EXPECT_THAT(Out(), HasSubstr("75"));
+  EXPECT_THAT(Out(), HasSubstr("loss{id=\"9\"}"));
+  EXPECT_THAT(Out(), HasSubstr("bert: limits.values_per_label is 5"));
+  ASSERT_EQ(Run({"cardinality", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("\"broken_limit\": \"values_per_label\""));
+  EXPECT_EQ(Run({"cardinality", "--top", "0"}), kUsage);
+}
+
 TEST_F(CtlRunTest, QueryTableShowsTasksSideBySideByStep) {
   AddPoints("loss", 0, {2.5, 2.25});
   AddPoints("loss", 1, {2.75, std::numeric_limits<double>::quiet_NaN()});

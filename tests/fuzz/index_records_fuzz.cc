@@ -54,7 +54,7 @@ struct Disk {
   std::vector<rocksdb::ColumnFamilyHandle*> families;
 };
 
-const SeriesIndex::Options kOptions = {1000, 1000, absl::Now};
+const SeriesIndex::Options kOptions = {LimitPolicy::Default(), absl::Now};
 
 void Read(const Disk& disk) {
   SeriesIndex index(disk.db.get(), disk.families[0], kOptions);

@@ -93,6 +93,13 @@ TEST_F(CollectorReloadTest, FileWithAMistakeChangesNothing) {
   EXPECT_THAT(Metrics(), HasSubstr("\ntacho_config_last_reload_successful 1\n"));
 }
 
+TEST_F(CollectorReloadTest, LimitsAreReloaded) {
+  EXPECT_THAT(Metrics(), HasSubstr("\ntacho_limit{limit=\"series\"} 10000000\n"));
+  EXPECT_TRUE(Reload(Read("limits: {series: 7, rules: [{job: 'a.*'}]}\n")).ok());
+  EXPECT_THAT(Metrics(), AllOf(HasSubstr("\ntacho_limit{limit=\"series\"} 7\n"),
+                               HasSubstr("\ntacho_limit_headroom_ratio{limit=\"series\"} 1\n")));
+}
+
 TEST_F(CollectorReloadTest, KeysThatNeedARestartAreNamed) {
   auto changed = Read("metrics: {max_series: 1}\n");
   changed->mutable_storage()->set_seal_rows(64);

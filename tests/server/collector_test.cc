@@ -142,7 +142,7 @@ TEST_F(CollectorTest, BatchWithNothingLeftToStoreDoesNotComeBack) {
 }
 
 TEST_F(CollectorTest, SeriesPastTheLimitAreReportedWhileTheOthersAreStored) {
-  config_.mutable_ingest()->set_max_series(1);
+  config_.mutable_limits()->set_series(1);
   const auto collector = StartOrDie();
   const auto last =
       Deliver(*collector, {HelloMessage(), LayoutMessage(2), BatchMessage(1, {1, 2})});
@@ -151,6 +151,50 @@ TEST_F(CollectorTest, SeriesPastTheLimitAreReportedWhileTheOthersAreStored) {
   EXPECT_EQ(last.ack().rejects(0).reason(), v1::Reject::REASON_SERIES_LIMIT);
   EXPECT_THAT(StoredBits(*collector, "loss"), ElementsAre(std::bit_cast<uint64_t>(1.0)));
   EXPECT_THAT(StoredBits(*collector, "metric_1"), ElementsAre());
+}
+
+TEST_F(CollectorTest, WhatIsFoldedAddsUpToWhatWasSent) {
+  auto* rule = config_.mutable_limits()->add_rules();
+  rule->set_job("vis.*");
+  rule->set_metric("loss");
+  for (const auto set : {&config::v1::Limits::Rule::set_series_per_job,
+                         &config::v1::Limits::Rule::set_values_per_label,
+                         &config::v1::Limits::Rule::set_overflow_series_per_job}) {
+    (rule->*set)(-1);
+  }
+  for (const auto set : {&config::v1::Limits::Rule::set_labels_per_series,
+                         &config::v1::Limits::Rule::set_metric_name_bytes,
+                         &config::v1::Limits::Rule::set_label_name_bytes,
+                         &config::v1::Limits::Rule::set_label_value_bytes}) {
+    (rule->*set)(-1);
+  }
+  rule->set_series_per_metric(1);
+  rule->set_action("fold");
+  const auto collector = StartOrDie();
+  auto layout = LayoutMessage(4);
+  for (auto& series : *layout.mutable_layout()->mutable_series()) {
+    series.mutable_metric()->set_name("loss");
+  }
+  const auto last = Deliver(*collector, {HelloMessage(), layout, BatchMessage(1, {1, 2, 3, 4})});
+  ASSERT_EQ(last.ack().folded_size(), 1);
+  EXPECT_EQ(last.ack().folded(0).series(), 3u);
+  EXPECT_EQ(last.ack().folded(0).reason(), v1::Reject::REASON_METRIC_LIMIT);
+  EXPECT_THAT(last.ack().folded(0).detail(), HasSubstr("limits.rules[0].series_per_metric is 1"));
+  EXPECT_THAT(StoredBits(*collector, "loss"),
+              ElementsAre(std::bit_cast<uint64_t>(1.0), std::bit_cast<uint64_t>(9.0)));
+  const auto stub = v1::Query::NewStub(Connect(*collector));
+  grpc::ClientContext context;
+  v1::CardinalityRequest request;
+  request.set_job("vision");
+  v1::CardinalityResponse answer;
+  ASSERT_TRUE(stub->Cardinality(&context, request, &answer).ok());
+  ASSERT_EQ(answer.metrics_size(), 1);
+  EXPECT_EQ(answer.metrics(0).used(), 1u);
+  EXPECT_EQ(answer.metrics(0).limit(), 1u);
+  ASSERT_EQ(answer.refusals_size(), 1);
+  EXPECT_EQ(answer.refusals(0).action(), "fold");
+  EXPECT_EQ(answer.refusals(0).series(), 3u);
+  EXPECT_EQ(answer.refusals(0).example(), "loss{chip=\"1\"}");
 }
 
 TEST_F(CollectorTest, HealthServesAndReflectionIsOn) {

@@ -242,7 +242,7 @@ TEST_F(ErrorRowsTest, Cancelled) {
 
 // No error at all: the stream goes on, nothing is to be sent again.
 TEST_F(ErrorRowsTest, ALimitOfSeriesIsToldInTheAck) {
-  config_.mutable_ingest()->set_max_series(1);
+  config_.mutable_limits()->set_series(1);
   Start();
   Stream* stream = Open(HelloMessage());
   stream->call->Write(LayoutMessage(2));

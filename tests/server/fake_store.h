@@ -173,6 +173,17 @@ class FakeStore : public storage::Store {
   }
   absl::Status Checkpoint(const std::string&) override { return absl::OkStatus(); }
   storage::StoreStats Stats() const override { return stats; }
+  void SetLimits(std::shared_ptr<const storage::LimitPolicy> limits) override {
+    limits_ = std::move(limits);
+  }
+  std::shared_ptr<const storage::LimitPolicy> limits() const override { return limits_; }
+  bool HasRoomForJob(absl::string_view) const override { return true; }
+  storage::CardinalityReport cardinality;  // The answer, for whatever job.
+  absl::StatusOr<storage::CardinalityReport> Cardinality(absl::string_view job,
+                                                         size_t) const override {
+    if (!job.empty() && !FindJob(job).has_value()) return absl::NotFoundError("no such job");
+    return cardinality;
+  }
 
   absl::Status Close() override { return absl::OkStatus(); }
   absl::Status Seal() override { return absl::OkStatus(); }
@@ -240,6 +251,7 @@ class FakeStore : public storage::Store {
   std::vector<std::string> metrics_;
   std::vector<storage::Event> events_;
   std::vector<Row> rows_;
+  std::shared_ptr<const storage::LimitPolicy> limits_ = storage::LimitPolicy::Default();
 };
 
 }  // namespace tacho::server

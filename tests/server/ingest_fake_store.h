@@ -1,6 +1,7 @@
 // A store whose disk the test works by hand: what is appended waits until Commit() or Fail().
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <deque>
@@ -40,7 +41,11 @@ class FakeStore final : public storage::Store {
     absl::MutexLock lock(&mutex_);
     at_once_ = true;
   }
+  // Columns from this on are refused, every second for the job's sake.
   void SetMaxSeriesPerLayout(size_t series) { max_series_per_layout_ = series; }
+  // These columns are stored as one.
+  void SetFolded(std::vector<uint32_t> columns) { folded_ = std::move(columns); }
+  void SetRoomForJobs(bool room) { room_for_jobs_ = room; }
   // Every Append*() is refused at once, as with a full queue.
   void SetQueueFull(bool full) {
     absl::MutexLock lock(&mutex_);
@@ -73,15 +78,29 @@ class FakeStore final : public storage::Store {
   absl::StatusOr<Registration> RegisterLayout(
       const storage::LayoutDefinition& definition) override {
     Registration registration;
+    registration.limits = limits();
     std::vector<storage::SeriesPtr> stored;
     for (uint32_t column = 0; column < definition.series.size(); ++column) {
       if (column >= max_series_per_layout_) {
-        registration.refused.push_back({column, /*job_limit=*/column % 2 == 1});
+        registration.breaches.push_back(
+            {.column = column,
+             .limit = column % 2 == 1 ? storage::Limit::kJobSeries : storage::Limit::kSeries});
+        continue;
+      }
+      if (std::count(folded_.begin(), folded_.end(), column) > 0) {
+        registration.breaches.push_back({.column = column,
+                                         .limit = storage::Limit::kLabelValues,
+                                         .action = storage::LimitAction::kFold,
+                                         .label = 0});
         continue;
       }
       registration.columns.push_back(column);
       const storage::SeriesDefinition& series = definition.series[column];
       stored.push_back(storage::MakeSeries({}, series.metric, {}, series.labels));
+    }
+    if (!folded_.empty()) {
+      registration.folded.push_back(folded_);
+      stored.push_back(storage::MakeSeries({}, definition.series[folded_[0]].metric, {}, {}));
     }
     if (!stored.empty()) {
       registration.layout = storage::MakeLayout(
@@ -91,6 +110,14 @@ class FakeStore final : public storage::Store {
       layouts_.push_back(registration.layout);
     }
     return registration;
+  }
+  void SetLimits(std::shared_ptr<const storage::LimitPolicy> limits) override {
+    limits_ = std::move(limits);
+  }
+  std::shared_ptr<const storage::LimitPolicy> limits() const override { return limits_; }
+  bool HasRoomForJob(absl::string_view) const override { return room_for_jobs_; }
+  absl::StatusOr<storage::CardinalityReport> Cardinality(absl::string_view, size_t) const override {
+    return storage::CardinalityReport();
   }
   absl::StatusOr<storage::LayoutPtr> FindLayout(storage::JobId, storage::LayoutId) const override {
     return absl::NotFoundError("its job has expired");
@@ -197,6 +224,9 @@ class FakeStore final : public storage::Store {
   }
 
   size_t max_series_per_layout_ = SIZE_MAX;
+  std::vector<uint32_t> folded_;
+  bool room_for_jobs_ = true;
+  std::shared_ptr<const storage::LimitPolicy> limits_ = storage::LimitPolicy::Default();
   mutable absl::Mutex mutex_;
   bool at_once_ ABSL_GUARDED_BY(mutex_) = false;
   bool full_ ABSL_GUARDED_BY(mutex_) = false;

@@ -46,12 +46,6 @@ inline std::vector<Malformed> AllMalformed() {
   const auto event = [](auto spoil) {
     return Spoiled(EventMessage(1), [&](M& m) { spoil(*m.mutable_event()); });
   };
-  const auto label = [&layout](const char* name, const std::string& value) {
-    return layout([&](v1::Layout& l) {
-      l.mutable_series(1)->mutable_labels(0)->set_name(name);
-      l.mutable_series(1)->mutable_labels(0)->set_value(value);
-    });
-  };
   return {
       {"Nothing", greeted, M(), invalid, "message"},
       {"NothingFirst", {}, M(), invalid, "message"},
@@ -85,32 +79,6 @@ inline std::vector<Malformed> AllMalformed() {
        "layout.source.job"},
       {"NoHost", greeted, layout([](v1::Layout& l) { l.mutable_source()->clear_host(); }), invalid,
        "layout.source.host"},
-      {"NoMetricName", greeted,
-       layout([](v1::Layout& l) { l.mutable_series(1)->mutable_metric()->clear_name(); }), invalid,
-       "layout.series[1].metric.name"},
-      {"ControlInMetricName", greeted,
-       layout([](v1::Layout& l) { l.mutable_series(0)->mutable_metric()->set_name("a\nb"); }),
-       invalid, "layout.series[0].metric.name"},
-      {"LongUnit", greeted, layout([](v1::Layout& l) {
-         l.mutable_series(0)->mutable_metric()->set_unit(std::string(64, 's'));
-       }),
-       invalid, "metric.unit"},
-      {"UnknownType", greeted, layout([](v1::Layout& l) {
-         l.mutable_series(0)->mutable_metric()->set_type(static_cast<v1::MetricType>(77));
-       }),
-       invalid, "metric.type"},
-      {"ReservedLabel", greeted, label("host", "x"), invalid, "reserved"},
-      {"InternalLabel", greeted, label("__name__", "x"), invalid, "reserved"},
-      {"LabelNameWithDash", greeted, label("a-b", "x"), invalid, "layout.series[1].labels.name"},
-      {"EmptyLabelValue", greeted, label("chip", ""), invalid, "layout.series[1].labels.chip"},
-      {"LongLabelValue", greeted, label("chip", std::string(1025, 'x')), invalid, "labels.chip"},
-      {"LabelTwice", greeted,
-       layout([](v1::Layout& l) { *l.mutable_series(0)->add_labels() = l.series(0).labels(0); }),
-       invalid, "twice"},
-      {"ManyLabels", greeted, layout([](v1::Layout& l) {
-         for (int i = 0; i < 2; ++i) *l.mutable_series(0)->add_labels() = l.series(0).labels(0);
-       }),
-       invalid, "layout.series[0].labels"},
       {"BatchWithoutSequence", defined, BatchMessage(0), invalid, "batch.sequence"},
       {"HugeSequence", defined, BatchMessage(UINT64_MAX), invalid, "batch.sequence"},
       {"UnknownLayout", defined, BatchMessage(1, {1, 2}, 1, 3), precondition, "batch.layout"},
@@ -148,6 +116,57 @@ inline std::vector<Malformed> AllMalformed() {
       {"GapBackwards", greeted, GapMessage(9, 5, 4), invalid, "gap.lost"},
       {"GapFromZero", greeted, GapMessage(9, 0, 4), invalid, "gap.lost.first"},
       {"GapOverItself", greeted, GapMessage(3, 1, 4), invalid, "gap.sequence"},
+  };
+}
+
+// Each way in which one series of a layout can break a rule, while the other keeps them all.
+struct InvalidSeries {
+  const char* name;
+  v1::ClientMessage layout;  // Its second series is the one.
+  const char* text;          // Part of what the agent is told.
+};
+
+inline std::vector<InvalidSeries> AllInvalidSeries() {
+  const auto series = [](auto spoil) {
+    return Spoiled(LayoutMessage(),
+                   [&](v1::ClientMessage& m) { spoil(*m.mutable_layout()->mutable_series(1)); });
+  };
+  const auto label = [&series](const char* name, const std::string& value) {
+    return series([&](v1::Layout::Series& s) {
+      s.mutable_labels(0)->set_name(name);
+      s.mutable_labels(0)->set_value(value);
+    });
+  };
+  using S = v1::Layout::Series;
+  return {
+      {"NoMetricName", series([](S& s) { s.mutable_metric()->clear_name(); }),
+       "layout.series[1].metric.name"},
+      {"ControlInMetricName", series([](S& s) { s.mutable_metric()->set_name("a\nb"); }),
+       "layout.series[1].metric.name"},
+      {"LongMetricName", series([](S& s) { s.mutable_metric()->set_name(std::string(257, 'm')); }),
+       "257 bytes"},
+      {"LongUnit", series([](S& s) { s.mutable_metric()->set_unit(std::string(64, 's')); }),
+       "metric.unit"},
+      {"LongHelp", series([](S& s) { s.mutable_metric()->set_help(std::string(1025, 'h')); }),
+       "metric.help"},
+      {"UnknownType",
+       series([](S& s) { s.mutable_metric()->set_type(static_cast<v1::MetricType>(77)); }),
+       "metric.type"},
+      {"ReservedLabel", label("host", "x"), "reserved"},
+      {"OverflowLabel", label("overflow", "true"), "reserved"},
+      {"InternalLabel", label("__name__", "x"), "reserved"},
+      {"LabelNameWithDash", label("a-b", "x"), "layout.series[1].labels.name"},
+      {"EmptyLabelValue", label("chip", ""), "layout.series[1].labels.chip"},
+      {"LongLabelValue", label("chip", std::string(1025, 'x')), "labels.chip"},
+      {"LabelTwice", series([](S& s) { *s.add_labels() = S(s).labels(0); }), "twice"},
+      {"ManyLabels", series([](S& s) {
+         for (int i = 0; i < 64; ++i) {
+           auto* added = s.add_labels();
+           added->set_name("l" + std::to_string(i));
+           added->set_value("x");
+         }
+       }),
+       "has 65; at most 64"},
   };
 }
 

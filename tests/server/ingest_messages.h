@@ -21,9 +21,6 @@ inline config::v1::Collector::Ingest SmallLimits() {
   limits.set_max_rows_per_batch(100);
   limits.set_max_layouts_per_stream(4);
   limits.set_max_series_per_layout(8);
-  limits.set_max_series(1000);
-  limits.set_max_series_per_job(500);
-  limits.set_max_labels_per_series(2);
   limits.set_max_future(absl::ToInt64Nanoseconds(absl::Minutes(10)));
   limits.set_max_streams(3);
   return limits;

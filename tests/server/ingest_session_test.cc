@@ -1,5 +1,6 @@
 #include <bit>
 #include <limits>
+#include <map>
 #include <memory>
 
 #include "gmock/gmock.h"
@@ -54,6 +55,18 @@ class StreamSessionTest : public testing::Test {
     return -1;
   }
 
+  double LimitCounter(const std::string& limit, const std::string& action) {
+    for (const auto& family : registry_.Collect()) {
+      if (family.name != "tacho_limit_series_total") continue;
+      for (const auto& metric : family.metric) {
+        std::map<std::string, std::string> labels;
+        for (const auto& label : metric.label) labels[label.name] = label.value;
+        if (labels["limit"] == limit && labels["action"] == action) return metric.counter.value;
+      }
+    }
+    return -1;
+  }
+
   const std::function<absl::Time()> now_ = [] { return absl::FromUnixNanos(kNowNs); };
   FakeStore store_;
   prometheus::Registry registry_;
@@ -62,7 +75,15 @@ class StreamSessionTest : public testing::Test {
   AgentRegistry agents_;
   PendingBytes total_pending_;
   Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_}};
-  SessionContext context_{&store_, &admission_, &agents_, &metrics_, now_, "9.9", &quotas_};
+  static config::v1::Limits SmallSeriesLimits() {
+    config::v1::Limits limits;
+    limits.set_definitions_per_second(10);
+    limits.set_definitions_burst(absl::ToInt64Nanoseconds(absl::Seconds(1)));
+    return limits;
+  }
+  SeriesLimiting limiting_{&store_, &registry_, SmallSeriesLimits()};
+  SessionContext context_{&store_, &admission_, &agents_, &metrics_,
+                          now_,    "9.9",       &quotas_, &limiting_};
   std::shared_ptr<AckCoalescer> acks_;
   std::vector<uint64_t> evicted_;
   int wakes_ = 0;
@@ -93,7 +114,7 @@ TEST_F(StreamSessionTest, EveryMalformedMessageIsRefusedWithItsFieldAndLeavesNot
   }
   EXPECT_THAT(store_.stored(), IsEmpty());
   EXPECT_EQ(Counter("tacho_ingest_messages_refused_total", "no_hello"), 1);
-  EXPECT_GT(Counter("tacho_ingest_messages_refused_total", "text"), 10);
+  EXPECT_GT(Counter("tacho_ingest_messages_refused_total", "text"), 5);
 }
 
 TEST_F(StreamSessionTest, DrainingRefusesEverythingWithUnavailable) {
@@ -272,6 +293,103 @@ TEST_F(StreamSessionTest, ColumnsPastALimitAreDroppedAndReportedByLimit) {
   EXPECT_EQ(ack.rejects(0).example(), "metric_2{chip=\"2\"}");
   EXPECT_EQ(ack.rejects(1).reason(), v1::Reject::REASON_JOB_LIMIT);
   EXPECT_EQ(ack.rejects(1).samples(), 2u);
+}
+
+TEST_F(StreamSessionTest, ASeriesThatBreaksARuleIsRefusedByItself) {
+  const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
+  uint64_t sequence = 0;
+  for (const InvalidSeries& invalid : AllInvalidSeries()) {
+    SCOPED_TRACE(invalid.name);
+    StreamSession session = NewSession(1);
+    ++sequence;
+    ASSERT_TRUE(
+        Send(&session, {HelloMessage(), invalid.layout, BatchMessage(sequence, {3, 4})}).ok());
+    EXPECT_THAT(store_.stored().back().value_bits, ElementsAre(bits(3)));
+    const v1::Ack ack = acks_->TakeAck();
+    ASSERT_EQ(ack.rejects_size(), 1);
+    EXPECT_EQ(ack.rejects(0).reason(), v1::Reject::REASON_LABEL_INVALID);
+    EXPECT_EQ(ack.rejects(0).samples(), 1u);
+    EXPECT_EQ(ack.rejects(0).series(), 1u);
+    EXPECT_THAT(ack.rejects(0).detail(), HasSubstr(invalid.text));
+    agents_.Release(1);
+  }
+  EXPECT_EQ(LimitCounter("names", "reject"), static_cast<double>(sequence));
+}
+
+TEST_F(StreamSessionTest, ALayoutOfNothingButInvalidSeriesStoresNothingAndGoesOn) {
+  auto layout = LayoutMessage(1);
+  layout.mutable_layout()->mutable_series(0)->mutable_metric()->clear_name();
+  StreamSession session = NewSession();
+  ASSERT_TRUE(Send(&session, {HelloMessage(), layout, BatchMessage(1, {3})}).ok());
+  EXPECT_EQ(store_.stored()[0].kind, "gap");
+  EXPECT_EQ(acks_->TakeAck().durable_sequence(), 1u);
+}
+
+TEST_F(StreamSessionTest, ColumnsBehindAnInvalidSeriesKeepTheirPlace) {
+  auto layout = LayoutMessage(4);
+  layout.mutable_layout()->mutable_series(1)->mutable_metric()->clear_name();
+  store_.SetMaxSeriesPerLayout(2);  // Of what is left: the last is refused for the store's sake.
+  StreamSession session = NewSession();
+  ASSERT_TRUE(Send(&session, {HelloMessage(), layout, BatchMessage(1, {1, 2, 3, 4})}).ok());
+  const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
+  EXPECT_THAT(store_.stored()[0].value_bits, ElementsAre(bits(1), bits(3)));
+  EXPECT_EQ(acks_->TakeAck().rejects(0).example(), "metric_3{chip=\"3\"}");
+}
+
+TEST_F(StreamSessionTest, FoldedColumnsAreAddedUpRowByRow) {
+  store_.SetFolded({1, 3, 4});
+  StreamSession session = NewSession();
+  const double stale = std::bit_cast<double>(storage::kStaleMarkerBits);
+  const double odd_nan = std::bit_cast<double>(uint64_t{0x7ff8000000abcdef});
+  ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(5),
+                              BatchMessage(1, {1,  10,    2,  20,      30,     //
+                                               -1, stale, -2, 20,      30,     //
+                                               7,  stale, 8,  odd_nan, stale,  //
+                                               9,  stale, 9,  stale,   stale},
+                                           4)})
+                  .ok());
+  const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
+  EXPECT_THAT(store_.stored()[0].value_bits,
+              ElementsAre(bits(1), bits(2), bits(60), bits(-1), bits(-2), bits(50), bits(7),
+                          bits(8), bits(odd_nan), bits(9), bits(9), storage::kStaleMarkerBits));
+  const v1::Ack ack = acks_->TakeAck();
+  EXPECT_EQ(ack.rejects_size(), 0);
+  ASSERT_EQ(ack.folded_size(), 1);
+  EXPECT_EQ(ack.folded(0).reason(), v1::Reject::REASON_LABEL_LIMIT);
+  EXPECT_EQ(ack.folded(0).samples(), 12u);
+  EXPECT_EQ(ack.folded(0).series(), 3u);
+  EXPECT_THAT(ack.folded(0).detail(), HasSubstr("limits.values_per_label is 20000"));
+  EXPECT_EQ(Counter("tacho_ingest_samples_folded_total"), 12);
+  EXPECT_EQ(LimitCounter("values_per_label", "fold"), 3);
+  const auto top = limiting_.ledger().Top("vision", 10);
+  ASSERT_THAT(top, SizeIs(1));
+  EXPECT_EQ(top[0].name, "chip");
+  EXPECT_EQ(top[0].series, 3u);
+}
+
+TEST_F(StreamSessionTest, EventsOfAJobTooManyAreRefusedAndDurable) {
+  store_.SetRoomForJobs(false);
+  StreamSession session = NewSession();
+  ASSERT_TRUE(Send(&session, {HelloMessage(), EventMessage(1), AttributesMessage(2)}).ok());
+  EXPECT_THAT(store_.stored(), SizeIs(2));
+  EXPECT_EQ(store_.stored()[0].kind, "gap");
+  const v1::Ack ack = acks_->TakeAck();
+  EXPECT_EQ(ack.durable_sequence(), 2u);
+  EXPECT_EQ(ack.rejects(0).reason(), v1::Reject::REASON_JOBS_LIMIT);
+  EXPECT_EQ(ack.rejects(0).samples(), 2u);
+  EXPECT_EQ(LimitCounter("jobs", "reject"), 2);
+}
+
+TEST_F(StreamSessionTest, WhoDefinesTooManySeriesASecondHasToWait) {
+  StreamSession session = NewSession();
+  Greet(&session);
+  ASSERT_TRUE(Send(&session, {LayoutMessage(8)}).ok());
+  EXPECT_EQ(session.wait().limit, Quotas::Limit::kNone);
+  ASSERT_TRUE(Send(&session, {LayoutMessage(8), LayoutMessage(8)}).ok());
+  EXPECT_EQ(session.wait().limit, Quotas::Limit::kDefinitions);
+  EXPECT_GT(session.wait().length, absl::Seconds(1));
+  ASSERT_TRUE(Send(&session, {EventMessage(1)}).ok());
+  EXPECT_EQ(session.wait().limit, Quotas::Limit::kNone) << "what follows was not what waits";
 }
 
 // The agent would send it for ever if its sequence never became durable.

@@ -101,6 +101,7 @@ class IngestStreamTest : public testing::Test {
     options.store = &store_;
     options.registry = &registry_;
     options.quotas = &quotas_;
+    options.limiting = &limiting_;
     options.limits = SmallLimits();
     options.retention = absl::Hours(24);
     options.ack_tick = absl::Milliseconds(1);
@@ -148,6 +149,7 @@ class IngestStreamTest : public testing::Test {
   FakeStore store_;
   prometheus::Registry registry_;
   std::atomic<uint64_t> resident_{0};
+  SeriesLimiting limiting_{&store_, &registry_, config::v1::Limits()};
   Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_, .resident = [this] {
                     return resident_.load();
                   }}};

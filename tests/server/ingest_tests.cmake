@@ -14,6 +14,8 @@ tacho_test(quota_test LABEL unit
   SOURCES quota_test.cc DEPS tacho::quota)
 tacho_test(wire_check_test LABEL unit
   SOURCES wire_check_test.cc ingest_messages.h DEPS tacho::ingest)
+tacho_test(series_limiting_test LABEL unit
+  SOURCES refusal_ledger_test.cc DEPS tacho::limits)
 tacho_test(ingest_text_rules_test LABEL unit
   SOURCES ingest_text_rules_test.cc DEPS tacho::ingest)
 tacho_test(ingest_session_test LABEL unit

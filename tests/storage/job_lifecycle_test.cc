@@ -183,20 +183,22 @@ TEST_F(JobLifecycleTest, AfterOpeningOnlyJobsInUseAreInMemory) {
 }
 
 TEST_F(JobLifecycleTest, LimitsCountTheJobAsAWholeAndTheStoreByMemory) {
-  options_.max_series = 3;
-  options_.max_series_per_job = 3;
+  LimitPolicy::Options limits;
+  limits.totals.series = 3;
+  limits.series.series_per_job = 3;
+  options_.limits = *LimitPolicy::Create(limits);
   Reopen();
   Record("old");
   ASSERT_TRUE(store_->Seal().ok());
   PassTime(absl::Hours(2));
-  EXPECT_THAT(store_->RegisterLayout(Definition("new", {"a", "b", "c"}))->refused, SizeIs(0));
+  EXPECT_THAT(store_->RegisterLayout(Definition("new", {"a", "b", "c"}))->breaches, SizeIs(0));
   const auto again = store_->RegisterLayout(Definition("old", {"loss", "lr", "x"}));
   ASSERT_TRUE(again.ok());
   EXPECT_THAT(again->columns, ElementsAre(0, 1)) << "existing series pass";
-  ASSERT_THAT(again->refused, SizeIs(1));
-  EXPECT_FALSE(again->refused[0].job_limit);
+  ASSERT_THAT(again->breaches, SizeIs(1));
+  EXPECT_EQ(again->breaches[0].limit, Limit::kSeries);
   const auto whole = store_->RegisterLayout(Definition("new", {"a", "d"}));
-  EXPECT_TRUE(whole->refused[0].job_limit);
+  EXPECT_EQ(whole->breaches[0].limit, Limit::kJobSeries);
 }
 
 TEST_F(JobLifecycleTest, AnExpiredJobIsForgottenThoughItIsNotInMemory) {

@@ -50,20 +50,22 @@ TEST_F(SeriesIndexTest, MatchersAndMetricsSelect) {
 }
 
 TEST_F(SeriesIndexTest, LimitsRefuseNewSeriesOnlyAndSayWhich) {
-  options_.max_series = 4;
-  options_.max_series_per_job = 3;
+  LimitPolicy::Options limits;
+  limits.totals.series = 4;
+  limits.series.series_per_job = 3;
+  options_.limits = *LimitPolicy::Create(limits);
   Reopen();
   Register(Definition("job", {"a", "b"}));
   const auto over = store_->RegisterLayout(Definition("job", {"b", "c", "d", "e"}));
   ASSERT_TRUE(over.ok());
   EXPECT_THAT(over->columns, ElementsAre(0, 1)) << "b exists, c is the job's third";
-  ASSERT_THAT(over->refused, SizeIs(2));
-  EXPECT_TRUE(over->refused[0].job_limit);
+  ASSERT_THAT(over->breaches, SizeIs(2));
+  EXPECT_EQ(over->breaches[0].limit, Limit::kJobSeries);
   EXPECT_THAT(over->layout->series, SizeIs(2));
   const auto total = store_->RegisterLayout(Definition("other", {"x", "y"}));
   ASSERT_TRUE(total.ok());
   EXPECT_THAT(total->columns, ElementsAre(0));
-  EXPECT_FALSE(total->refused[0].job_limit);
+  EXPECT_EQ(total->breaches[0].limit, Limit::kSeries);
   const auto nothing = store_->RegisterLayout(Definition("third", {"x"}));
   ASSERT_TRUE(nothing.ok());
   EXPECT_EQ(nothing->layout, nullptr);

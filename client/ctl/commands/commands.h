@@ -11,6 +11,7 @@ Command MetricsCommand();
 Command SeriesCommand();
 Command QueryCommand();
 Command EventsCommand();
+Command CardinalityCommand();
 Command AdminCommand();
 Command CompletionCommand();
 Command HelpCommand();

@@ -1,0 +1,53 @@
+// Which jobs, metrics and labels were refused series, and how many: the worst offenders, in memory
+// that does not grow with what is refused.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "storage/series_limits.h"
+
+namespace tacho::server {
+
+struct Refusals {
+  std::string job;
+  std::string name;  // Of the metric or label concerned; empty if the limit is about neither.
+  storage::Limit limit = storage::Limit::kNames;
+  storage::LimitAction action = storage::LimitAction::kReject;
+  uint64_t series = 0;
+  // At most so many of `series` are others', who had the entry before.
+  uint64_t too_many = 0;
+  std::string example;  // The latest, as metric{labels}.
+  std::string detail;
+  absl::Time last;
+};
+
+// Thread-safe. When all entries are taken, the one with the fewest series goes to whoever comes,
+// who goes on from its count ("space saving"): whoever has more than 1/kEntries of all is listed.
+class RefusalLedger {
+ public:
+  static constexpr size_t kEntries = 1000;
+
+  // Texts are cut by ShortText(): entries have to stay small. Adds `refusals.series` to the entry
+  // of its job, name, limit and action, and replaces example, detail and time.
+  void Add(Refusals refusals) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Those with the most series, of all jobs if `job` is empty.
+  std::vector<Refusals> Top(absl::string_view job, size_t top) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Key = std::tuple<std::string, std::string, storage::Limit, storage::LimitAction>;
+
+  mutable absl::Mutex mutex_;
+  absl::flat_hash_map<Key, Refusals> entries_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,51 @@
+// The limits on series in force, and what they did: counted exactly by limit, and in a ledger by
+// offender.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "prometheus/counter.h"
+#include "prometheus/registry.h"
+#include "server/limits/refusal_ledger.h"
+#include "server/reloadable.h"
+#include "storage/store.h"
+#include "tacho/config/v1/limits.pb.h"
+
+namespace tacho::server {
+
+// Thread-safe.
+class SeriesLimiting final : public Reloadable {
+ public:
+  // `store`, which has the limits of `config` already, and `registry` are not owned; both must
+  // outlive this.
+  SeriesLimiting(storage::Store* store, prometheus::Registry* registry,
+                 const config::v1::Limits& config);
+
+  std::shared_ptr<const storage::LimitPolicy> policy() const { return store_->limits(); }
+
+  // How many series a second one stream may define, 0 for any number, and how many at once.
+  uint64_t definitions_per_second() const { return definitions_per_second_; }
+  int64_t definitions_burst_ns() const { return definitions_burst_ns_; }
+
+  // Series met a limit when a layout was defined.
+  void Count(Refusals refusals);
+  const RefusalLedger& ledger() const { return ledger_; }
+
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
+
+ private:
+  static constexpr size_t kActions = 3;
+
+  storage::Store* const store_;
+  std::atomic<uint64_t> definitions_per_second_;
+  std::atomic<int64_t> definitions_burst_ns_;
+  RefusalLedger ledger_;
+  // Made ahead, so that counting takes no lock and a dashboard sees zeros.
+  prometheus::Counter* counters_[storage::kLimits][kActions];
+};
+
+}  // namespace tacho::server

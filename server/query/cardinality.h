@@ -1,0 +1,15 @@
+// Query.Cardinality: how many series there are, and what the limits refused.
+#pragma once
+
+#include "absl/status/status.h"
+#include "server/limits/refusal_ledger.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// `refusals` may be nullptr: none are told then. Statuses as in proto/tacho/v1/query.proto.
+absl::Status Cardinality(const storage::Store& store, const RefusalLedger* refusals,
+                         const v1::CardinalityRequest& request, v1::CardinalityResponse* response);
+
+}  // namespace tacho::server
