@@ -11,6 +11,7 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "proto/config_diff.h"
+#include "server/grpc_transport.h"
 #include "server/http/routes.h"
 #include "server/limits/limit_config.h"
 #include "server/security/grpc_caller.h"
@@ -21,9 +22,6 @@ namespace {
 // Agents ping about every 30 s to keep their connection through idle times and middle boxes; gRPC's
 // default would take more than one ping in 5 minutes for an attack and hang up.
 constexpr int kMinPingIntervalMs = 10'000;
-// A host that vanished without a word is noticed within these two together.
-constexpr int kKeepaliveMs = 60'000;
-constexpr int kKeepaliveTimeoutMs = 20'000;
 // An agent needs one stream and a person a few queries; a proxy that folds many into one connection
 // opens another.
 constexpr int kMaxStreamsPerConnection = 100;
@@ -43,9 +41,8 @@ void Configure(const config::v1::Collector::Ingest& limits, const config::v1::Qu
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kMinPingIntervalMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  TuneTransport(builder);
   // Nobody of ours compresses, and 1.51 unpacks a message whole before it looks at its size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);

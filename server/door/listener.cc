@@ -26,6 +26,10 @@ namespace {
 constexpr int kBacklog = 4096;
 // Unacknowledged bytes may wait this long before the kernel gives a connection up.
 constexpr unsigned kUserTimeoutMs = 20'000;
+// And a peer that is silent for kIdleSeconds is asked whether it is there, until the same time has
+// passed: a host that vanished is noticed after 20 s, and no single packet lost ends a connection.
+constexpr int kIdleSeconds = 10;
+constexpr int kAskAgainSeconds = 5;
 constexpr int kSweepMs = 50;
 constexpr uint64_t kLeastReserve = 128;
 
@@ -77,9 +81,12 @@ absl::Status Listener::BindOne(const addrinfo& address) {
   SetFlag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   // "[::]" is for IPv4 too.
   if (address.ai_family == AF_INET6) SetFlag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  // Both are inherited by what is accepted.
+  // All are inherited by what is accepted.
   SetFlag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SetFlag(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
+  SetFlag(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  SetFlag(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
+  SetFlag(fd, IPPROTO_TCP, TCP_KEEPINTVL, kAskAgainSeconds);
   sockaddr_storage name = {};
   std::memcpy(&name, address.ai_addr, address.ai_addrlen);
   // The first address draws the port, if any may; the others take the same.

@@ -42,6 +42,13 @@ class Report:
         }
         self.resident_before = before.resident_bytes
 
+    def disconnected(self, before, after):
+        """After the load: what goes when every agent goes at once."""
+        if before.resident_bytes is None:
+            return
+        freed = before.resident_bytes - after.resident_bytes
+        self.connections["kib_freed_per_connection"] = freed / 1024 / self.options.agents
+
     def phase(self, name, began, could_recover, before, after, mark, events):
         seconds = mark["t"] - began
         rows = mark["rows_acknowledged"]
@@ -147,6 +154,9 @@ class Report:
                          "sent")
         if self.whole.get("stored", {}).get("right"):
             parts.append(f"{self.whole['stored']['right']} looked up: rows stored = rows sent")
+        freed = self.connections.get("kib_freed_per_connection")
+        if freed is not None:
+            parts.append(f"{freed:.1f} KiB given back for each connection that closed")
         for key, title in (("collector_peak_bytes", "peak"), ("disk_bytes", "disk")):
             if self.whole.get(key) is not None:
                 parts.append(f"{title} {self.whole[key] / 2**20:.0f} MiB")

@@ -219,6 +219,13 @@ void Fleet::OnTimer(const Timer& timer) {
   }
 }
 
+void Fleet::Disconnect() {
+  for (Agent& agent : agents_) {
+    if (agent.fd >= 0) Close(&agent, "disconnected");
+    ++agent.connection;  // So that no timer brings it back.
+  }
+}
+
 std::vector<uint32_t> Fleet::Choose(double share) {
   std::vector<uint32_t> all(agents_.size());
   std::iota(all.begin(), all.end(), 0);

@@ -33,7 +33,7 @@ struct FleetOptionsOfRun {
   bool as_fast_as_acknowledged = false;  // Else `shape.rate`.
   bool idle = false;                     // Connect and say Hello, no more.
   uint32_t window = 16;                  // Messages of an agent, sent and not yet acknowledged.
-  double backlog_rate = 20;              // Rows a second of an agent that has fallen behind.
+  double backlog_rate = 20;              // Rows a second of what an agent owes.
   double connect_rate = 1000;            // Connections a second, the first time.
   double backoff_min_s = 0.5;            // As tacho-agent's.
   double backoff_max_s = 30;
@@ -62,6 +62,8 @@ class Fleet {
   void Start();
   // No more rows fall due. "drained" is emitted when the last is durable.
   void Stop();
+  // Closes every connection; none comes back before Verify().
+  void Disconnect();
   // Closes every connection and asks on a new one what is durable; "verified" tells how many agents
   // were answered rightly.
   void Verify();

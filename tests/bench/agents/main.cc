@@ -2,7 +2,7 @@
 // line, and tells what happens on its standard output, an object of JSON a line. tests/bench/fleet
 // drives it; see there for what the commands mean.
 //
-//   connect | start | stop | verify | quit
+//   connect | start | stop | disconnect | verify | quit
 //   cut SHARE | abandon SHARE
 //   pause SHARE SECONDS | silence SHARE SECONDS | trickle SHARE SECONDS
 //   mark NAME
@@ -106,6 +106,7 @@ bool Obey(const std::string& line, Fleet* fleet) {
   if (command == "connect") return fleet->Connect(), true;
   if (command == "start") return fleet->Start(), true;
   if (command == "stop") return fleet->Stop(), true;
+  if (command == "disconnect") return fleet->Disconnect(), true;
   if (command == "verify") return fleet->Verify(), true;
   if (command == "mark") return fleet->Mark(words.size() > 1 ? words[1] : ""), true;
   if (command == "cut" && has_share) return fleet->Cut(share), true;
