@@ -43,7 +43,8 @@ class Report:
         self.resident_before = before.resident_bytes
 
     def disconnected(self, before, after):
-        """After the load: what goes when every agent goes at once."""
+        """After the load: what goes when every agent goes at once, with what was free before and not
+        returned."""
         if before.resident_bytes is None:
             return
         freed = before.resident_bytes - after.resident_bytes
@@ -156,7 +157,7 @@ class Report:
             parts.append(f"{self.whole['stored']['right']} looked up: rows stored = rows sent")
         freed = self.connections.get("kib_freed_per_connection")
         if freed is not None:
-            parts.append(f"{freed:.1f} KiB given back for each connection that closed")
+            parts.append(f"at most {freed:.1f} KiB freed by each connection that closed")
         for key, title in (("collector_peak_bytes", "peak"), ("disk_bytes", "disk")):
             if self.whole.get(key) is not None:
                 parts.append(f"{title} {self.whole[key] / 2**20:.0f} MiB")

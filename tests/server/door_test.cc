@@ -1,8 +1,10 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <future>
 #include <memory>
 #include <string>
 #include <vector>
@@ -248,6 +250,40 @@ TEST(ListenerTest, TakesAFreePortOnEveryAddressAndRefusesATakenOne) {
   EXPECT_EQ(Listener::Bind("no.such.host.invalid:0").status().code(),
             absl::StatusCode::kUnavailable);
   EXPECT_TRUE(Listener::Bind("localhost:0").ok());
+}
+
+// What gRPC's own pings would do for more: it is told not to send any.
+TEST(ListenerTest, AHostThatVanishesIsNoticedByTheKernel) {
+  auto listener = Listener::Bind("127.0.0.1:0");
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  prometheus::Registry registry;
+  ConnectionTable table({.limits = {.max_connections = 1, .max_per_address = 1},
+                         .registry = &registry,
+                         .memory_short = [] { return false; },
+                         .log = nullptr});
+  std::promise<int> taken;
+  (*listener)->Serve(&table, [&taken](int fd) { taken.set_value(fd); });
+  const int client = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in name = {};
+  name.sin_family = AF_INET;
+  name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  name.sin_port = htons(static_cast<uint16_t>((*listener)->port()));
+  ASSERT_EQ(connect(client, reinterpret_cast<sockaddr*>(&name), sizeof(name)), 0);
+  const int fd = taken.get_future().get();
+  const auto option = [fd](int level, int which) {
+    int value = 0;
+    socklen_t size = sizeof(value);
+    EXPECT_EQ(getsockopt(fd, level, which, &value, &size), 0);
+    return value;
+  };
+  EXPECT_EQ(option(SOL_SOCKET, SO_KEEPALIVE), 1);
+  const int given_up_ms = option(IPPROTO_TCP, TCP_USER_TIMEOUT);
+  EXPECT_EQ(given_up_ms, 20'000);
+  const int asked_twice_s = option(IPPROTO_TCP, TCP_KEEPIDLE) + option(IPPROTO_TCP, TCP_KEEPINTVL);
+  EXPECT_LT(asked_twice_s * 1000, given_up_ms) << "one lost packet would end the connection";
+  (*listener)->Stop();
+  close(client);
+  close(fd);
 }
 
 TEST(ListenerTest, DescriptorsAreLeftForOthers) {
