@@ -41,6 +41,9 @@ class Report:
             "agents_cpu_s": mark["cpu_s"],
         }
         self.resident_before = before.resident_bytes
+        most, memory = self.options.max_kib, self.connections["kib_per_connection"]
+        if most is not None and memory is not None and memory > most:
+            self.problems.append(f"a connection costs {memory:.1f} KiB; --max-kib is {most:g}")
 
     def disconnected(self, before, after):
         """After the load: what goes when every agent goes at once, with what was free before and not
