@@ -21,9 +21,9 @@ void TuneTransport(grpc::ServerBuilder* builder) {
   // that it leaves carry a thousand rows a second over 50 ms, and bound what a peer can make us and
   // the kernel hold.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
-  // A host that vanished is found by TCP (door/listener.cc). gRPC's own pings would set a timer anew
-  // for every read, which costs more with every connection: Debian's build checks each timer against
-  // the others.
+  // A host that vanished is found by TCP (door/listener.cc). gRPC's own pings would set a timer
+  // anew for every read, which costs more with every connection: Debian's build checks each timer
+  // against the others.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX);
 }
 
