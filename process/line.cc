@@ -66,8 +66,10 @@ void AppendEscaped(Format format, const Character& character, char byte, std::st
   } else if (code > 0xffff && json) {
     absl::StrAppendFormat(out, "\\u%04x\\u%04x", 0xd800 + ((code - 0x10000) >> 10),
                           0xdc00 + (code & 0x3ff));
+  } else if (code > 0xffff) {
+    absl::StrAppendFormat(out, "\\U%08x", code);
   } else {
-    absl::StrAppendFormat(out, code > 0xffff ? "\\U%08x" : "\\u%04x", code);
+    absl::StrAppendFormat(out, "\\u%04x", code);
   }
 }
 

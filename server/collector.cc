@@ -115,7 +115,8 @@ absl::Status Collector::MakeSecurity() {
   auto security = Security::Create(config_, std::move(options));
   if (!security.ok()) return security.status();
   security_ = *std::move(security);
-  reloadables_ = security_->reloadables();
+  const auto& parts = security_->reloadables();
+  reloadables_.insert(reloadables_.end(), parts.begin(), parts.end());
   return absl::OkStatus();
 }
 

