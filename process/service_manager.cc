@@ -47,7 +47,7 @@ absl::Status ServiceManager::Send(absl::string_view state, absl::string_view sta
                ' ');  // A line is an assignment.
   const ssize_t sent = ::sendto(descriptor, message.data(), message.size(), MSG_NOSIGNAL,
                                 reinterpret_cast<const sockaddr*>(&address), size);
-  const absl::Status result = sent < 0 ? Failed("send") : absl::OkStatus();
+  absl::Status result = sent < 0 ? Failed("send") : absl::OkStatus();
   ::close(descriptor);
   return result;
 }

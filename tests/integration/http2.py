@@ -72,7 +72,9 @@ class Connection:
             self.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30)))
 
     def send(self, data):
-        """False once the server has hung up."""
+        """False once the server has hung up, or has not read for long."""
+        if self.closed.is_set():
+            return False
         try:
             self.socket.sendall(data)
             self.sent += len(data)
