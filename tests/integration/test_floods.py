@@ -129,7 +129,7 @@ class FloodTest(harness.TestCase):
         self.assertGreater(seen["statuses"].get("4", 0), 0, "DEADLINE_EXCEEDED: no Hello")
 
     def test_oversized(self):
-        self.assertGreater(self.flood("oversized", peak_mib=250)["hung_up"], 0)
+        self.assertGreater(self.flood("oversized", peak_mib=400)["hung_up"], 0)
 
     def test_gzip_bomb(self):
         seen = self.flood("gzip_bomb", seconds=1)
@@ -138,12 +138,12 @@ class FloodTest(harness.TestCase):
     # Frames.
 
     def test_rapid_reset(self):
-        seen = self.flood("rapid_reset", peak_mib=200)
+        seen = self.flood("rapid_reset", peak_mib=400)
         self.assertGreater(seen["hung_up"], 0)
         self.assertGreater(self.metric('tacho_connections_closed_total{reason="calls"}'), 0)
 
     def test_rapid_reset_unknown_method(self):
-        self.assertGreater(self.flood("rapid_reset_unknown_method", peak_mib=200)["hung_up"], 0)
+        self.assertGreater(self.flood("rapid_reset_unknown_method", peak_mib=400)["hung_up"], 0)
 
     def test_continuation(self):
         """gRPC 1.51 keeps what comes until the connection is shut down; no more than that."""
@@ -165,13 +165,13 @@ class FloodTest(harness.TestCase):
         self.flood("hpack_bomb")
 
     def test_tiny_data(self):
-        self.flood("tiny_data", peak_mib=250)
+        self.flood("tiny_data", peak_mib=400)
 
     def test_empty_data(self):
         self.flood("empty_data")
 
     def test_pings(self):
-        self.assertIn("too_many_pings", self.flood("pings", peak_mib=250).get("goaway", ""))
+        self.assertIn("too_many_pings", self.flood("pings", peak_mib=400).get("goaway", ""))
 
     def test_settings(self):
         self.flood("settings")
