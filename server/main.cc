@@ -114,7 +114,7 @@ absl::Status TellStarted(const CommandLine& line, const config::v1::Collector& c
                          const Collector& collector, const ServiceManager& manager,
                          const log::Log& log) {
   if (!line.port_file.empty()) {
-    const absl::Status written =
+    absl::Status written =
         WritePortFile(line.port_file, collector.grpc_port(), collector.http_port());
     if (!written.ok()) return written;
   }

@@ -294,7 +294,7 @@ bool StreamSession::AdmitJob(const std::string& job) {
   const auto policy = context_.limiting->policy();
   const bool observed = policy->totals().action == storage::LimitAction::kObserve;
   const storage::Breach breach{.limit = storage::Limit::kJobs};
-  const std::string detail = DescribeLimit(*policy, breach, "");
+  std::string detail = DescribeLimit(*policy, breach, "");
   context_.limiting->Count(
       {.job = job,
        .limit = storage::Limit::kJobs,
