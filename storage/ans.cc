@@ -125,7 +125,9 @@ TokenTable TokenTable::Of(const Occurrences& occurrences) {
   const double scale = static_cast<double>(size) / static_cast<double>(total);
   int64_t left = size;
   for (size_t token = table.first; token <= table.last; ++token) {
-    const auto rounded = static_cast<uint32_t>(static_cast<double>(occurs[token]) * scale + 0.5);
+    // Cut off, this is the nearest number: a call of lround() costs more, and none is negative.
+    const double half_more = static_cast<double>(occurs[token]) * scale + 0.5;
+    const auto rounded = static_cast<uint32_t>(half_more);
     // At least one of a token that occurs.
     const uint32_t count = std::max(rounded, std::min(occurs[token], uint32_t{1}));
     table.counts[token] = count;
