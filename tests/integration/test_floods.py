@@ -13,7 +13,7 @@ import client
 import harness
 
 _FLOODS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "floods.py")
-SECONDS = float(os.environ.get("TACHO_FLOOD_SECONDS", "1.5"))
+SECONDS = float(os.environ.get("TACHO_FLOOD_SECONDS", "4"))
 MIB = 1 << 20
 
 
@@ -124,12 +124,12 @@ class FloodTest(harness.TestCase):
     # Lengths and compression.
 
     def test_declared_length(self):
-        seen = self.flood("declared_length", max(SECONDS, 4))  # The Hello is due within 3 s.
+        seen = self.flood("declared_length")
         # gRPC 1.51 looks at the length once the message is whole, which it never becomes.
         self.assertGreater(seen["statuses"].get("4", 0), 0, "DEADLINE_EXCEEDED: no Hello")
 
     def test_oversized(self):
-        self.assertGreater(self.flood("oversized", peak_mib=400)["hung_up"], 0)
+        self.assertGreater(self.flood("oversized", peak_mib=250)["hung_up"], 0)
 
     def test_gzip_bomb(self):
         seen = self.flood("gzip_bomb", seconds=1)
@@ -138,12 +138,12 @@ class FloodTest(harness.TestCase):
     # Frames.
 
     def test_rapid_reset(self):
-        seen = self.flood("rapid_reset", peak_mib=400)
+        seen = self.flood("rapid_reset", peak_mib=200)
         self.assertGreater(seen["hung_up"], 0)
         self.assertGreater(self.metric('tacho_connections_closed_total{reason="calls"}'), 0)
 
     def test_rapid_reset_unknown_method(self):
-        self.assertGreater(self.flood("rapid_reset_unknown_method", peak_mib=400)["hung_up"], 0)
+        self.assertGreater(self.flood("rapid_reset_unknown_method", peak_mib=200)["hung_up"], 0)
 
     def test_continuation(self):
         """gRPC 1.51 keeps what comes until the connection is shut down; no more than that."""
@@ -165,13 +165,13 @@ class FloodTest(harness.TestCase):
         self.flood("hpack_bomb")
 
     def test_tiny_data(self):
-        self.flood("tiny_data", peak_mib=400)
+        self.flood("tiny_data", peak_mib=250)
 
     def test_empty_data(self):
         self.flood("empty_data")
 
     def test_pings(self):
-        self.assertIn("too_many_pings", self.flood("pings", peak_mib=400).get("goaway", ""))
+        self.assertIn("too_many_pings", self.flood("pings", peak_mib=250).get("goaway", ""))
 
     def test_settings(self):
         self.flood("settings")
