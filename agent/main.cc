@@ -20,9 +20,9 @@
 #include "absl/strings/str_split.h"
 #include "agent/agent.h"
 #include "agent/stream/collector_security.h"
-#include "process/log.h"
-#include "process/service_manager.h"
 #include "proto/config_diff.h"
+#include "proto/process/log.h"
+#include "proto/process/service_manager.h"
 #include "proto/yaml_config.h"
 
 namespace {

@@ -2,7 +2,7 @@
 // often as it likes.
 #pragma once
 
-#include "process/log.h"
+#include "proto/process/log.h"
 
 namespace tacho::server {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "process/log.h"
+#include "proto/process/log.h"
 #include "server/reloadable.h"
 
 namespace tacho::server {

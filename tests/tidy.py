@@ -18,7 +18,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PARTS = ("agent", "client", "process", "proto", "server", "storage")
+PARTS = ("agent", "client", "proto", "server", "storage")
 # Its counts of warnings in system headers say nothing.
 NOISE = re.compile(r"^\d+ warnings?( and \d+ errors?)? (generated|treated)|^Suppressed|^Use -header")
 

@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "process/log.h"
+#include "proto/process/log.h"
 #include "server/reloadable.h"
 #include "server/security/rights.h"
 #include "storage/store.h"

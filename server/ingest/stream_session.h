@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "process/log.h"
+#include "proto/process/log.h"
 #include "server/ingest/ack_coalescer.h"
 #include "server/ingest/admission.h"
 #include "server/ingest/agent_registry.h"

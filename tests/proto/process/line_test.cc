@@ -1,4 +1,4 @@
-#include "process/line.h"
+#include "proto/process/line.h"
 
 #include <cmath>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "process/log.h"
+#include "proto/process/log.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "process/log.h"
+#include "proto/process/log.h"
 
 #include <string>
 #include <thread>

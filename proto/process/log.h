@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "process/line.h"
+#include "proto/process/line.h"
 
 namespace tacho::log {
 

@@ -1,4 +1,4 @@
-#include "process/service_manager.h"
+#include "proto/process/service_manager.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>
