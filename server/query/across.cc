@@ -15,7 +15,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 bool IsQuantile(v1::AggregateFunction function) {
   return function == v1::AGGREGATE_FUNCTION_P50 || function == v1::AGGREGATE_FUNCTION_P90 ||
-         function == v1::AGGREGATE_FUNCTION_P99;
+         function == v1::AGGREGATE_FUNCTION_P99 || function == v1::AGGREGATE_FUNCTION_QUANTILE;
 }
 
 bool SkipsNan(v1::AggregateFunction function) {
@@ -23,17 +23,32 @@ bool SkipsNan(v1::AggregateFunction function) {
          function == v1::AGGREGATE_FUNCTION_MAX;
 }
 
-double Quantile(v1::AggregateFunction function) {
-  if (function == v1::AGGREGATE_FUNCTION_P50) return 0.5;
-  return function == v1::AGGREGATE_FUNCTION_P90 ? 0.9 : 0.99;
+double Quantile(const FoldOptions& options) {
+  if (options.function == v1::AGGREGATE_FUNCTION_P50) return 0.5;
+  if (options.function == v1::AGGREGATE_FUNCTION_P90) return 0.9;
+  if (options.function == v1::AGGREGATE_FUNCTION_P99) return 0.99;
+  return options.quantile;
 }
 
-// The average with infinities; of both signs it is NaN.
-double AverageWithInfinities(const Bucket& bucket) {
+// The average or the sum with infinities; of both signs it is NaN.
+double MeanOrSum(const Bucket& bucket, bool sum) {
   if (bucket.positive_infinite > 0 && bucket.negative_infinite > 0) return kNan;
   if (bucket.positive_infinite > 0) return kInfinity;
   if (bucket.negative_infinite > 0) return -kInfinity;
-  return bucket.Average();
+  if (!sum || bucket.finite == 0) return bucket.Average();
+  return static_cast<double>(bucket.sum);
+}
+
+double Lowest(const Bucket& bucket) {
+  if (bucket.negative_infinite > 0) return -kInfinity;
+  if (bucket.finite > 0) return bucket.min;
+  return bucket.positive_infinite > 0 ? kInfinity : kNan;
+}
+
+double Highest(const Bucket& bucket) {
+  if (bucket.positive_infinite > 0) return kInfinity;
+  if (bucket.finite > 0) return bucket.max;
+  return bucket.negative_infinite > 0 ? -kInfinity : kNan;
 }
 
 int64_t EarlierStep(int64_t a, int64_t b) {
@@ -56,20 +71,11 @@ absl::Status TooManyValues() {
 
 }  // namespace
 
-double EntryOf(const Bucket& bucket, v1::AggregateFunction function) {
-  switch (function) {
-    case v1::AGGREGATE_FUNCTION_MIN:
-      if (bucket.negative_infinite > 0) return -kInfinity;
-      if (bucket.finite > 0) return bucket.min;
-      return bucket.positive_infinite > 0 ? kInfinity : kNan;
-    case v1::AGGREGATE_FUNCTION_MAX:
-      if (bucket.positive_infinite > 0) return kInfinity;
-      if (bucket.finite > 0) return bucket.max;
-      return bucket.negative_infinite > 0 ? -kInfinity : kNan;
-    default:
-      if (bucket.nan > 0 && !SkipsNan(function)) return kNan;
-      return AverageWithInfinities(bucket);
-  }
+double EntryOf(const Bucket& bucket, const FoldOptions& options) {
+  if (!options.enter_sums && options.function == v1::AGGREGATE_FUNCTION_MIN) return Lowest(bucket);
+  if (!options.enter_sums && options.function == v1::AGGREGATE_FUNCTION_MAX) return Highest(bucket);
+  if (bucket.nan > 0 && !SkipsNan(options.function)) return kNan;
+  return MeanOrSum(bucket, options.enter_sums);
 }
 
 absl::Status Fold::AddAtStep(const Sample& sample) {
@@ -92,7 +98,7 @@ absl::Status Fold::AddBucket(const Bucket& bucket) {
                 .last_step = bucket.last_step,
                 .count = bucket.count,
                 .non_finite = bucket.non_finite},
-               EntryOf(bucket, function_));
+               EntryOf(bucket, options_));
 }
 
 absl::Status Fold::Enter(const FoldedPlace& piece, double value) {
@@ -111,8 +117,8 @@ absl::Status Fold::Enter(const FoldedPlace& piece, double value) {
     folded.count += piece.count;
     folded.non_finite += piece.non_finite;
   }
-  if (std::isnan(value) && SkipsNan(function_)) return absl::OkStatus();
-  if (!IsQuantile(function_)) {
+  if (std::isnan(value) && SkipsNan(options_.function)) return absl::OkStatus();
+  if (!IsQuantile(options_.function)) {
     Update(&places_[it->second], value);
     return absl::OkStatus();
   }
@@ -123,7 +129,7 @@ absl::Status Fold::Enter(const FoldedPlace& piece, double value) {
 
 void Fold::Update(Place* place, double value) const {
   ++place->entered;
-  switch (function_) {
+  switch (options_.function) {
     case v1::AGGREGATE_FUNCTION_MIN:
       place->extreme = place->entered == 1 ? value : std::min(place->extreme, value);
       break;
@@ -143,7 +149,7 @@ void Fold::Update(Place* place, double value) const {
 
 double Fold::Result(const Place& place) const {
   const auto entered = static_cast<long double>(place.entered);
-  switch (function_) {
+  switch (options_.function) {
     case v1::AGGREGATE_FUNCTION_COUNT:
       return static_cast<double>(place.entered);
     case v1::AGGREGATE_FUNCTION_MIN:
@@ -169,14 +175,14 @@ void Fold::SetQuantiles() {
     const uint32_t place = held_[i].place;
     values.clear();
     for (; i < held_.size() && held_[i].place == place; ++i) values.push_back(held_[i].value);
-    places_[place].folded.value = QuantileOfSorted(values, Quantile(function_));
+    places_[place].folded.value = QuantileOfSorted(values, Quantile(options_));
   }
   held_.clear();
 }
 
 std::vector<FoldedPlace> Fold::Take() {
   for (Place& place : places_) place.folded.value = Result(place);
-  if (IsQuantile(function_)) SetQuantiles();
+  if (IsQuantile(options_.function)) SetQuantiles();
   std::vector<FoldedPlace> taken;
   taken.reserve(places_.size());
   for (const Place& place : places_) taken.push_back(place.folded);

@@ -17,10 +17,17 @@ inline constexpr size_t kMaxPlaces = size_t{2} << 20;
 // Values held for a quantile of one aggregate: 128 MiB of them.
 inline constexpr size_t kMaxHeldValues = size_t{8} << 20;
 
+struct FoldOptions {
+  v1::AggregateFunction function = v1::AGGREGATE_FUNCTION_SUM;
+  double quantile = 0;  // Of QUANTILE, 0 to 1.
+  // A series enters a time bucket with the sum of its samples: they are increases.
+  bool enter_sums = false;
+};
+
 // With which value a series enters a time bucket: its average, its minimum for MIN, its maximum for
-// MAX. Infinities take part. NaN makes an average for SUM, AVG and STDDEV NaN, and is skipped for
-// the others; NaN if nothing is left.
-double EntryOf(const Bucket& bucket, v1::AggregateFunction function);
+// MAX; or its sum for all of them. Infinities take part. NaN makes an average or sum for SUM, AVG
+// and STDDEV NaN, and is skipped for the others; NaN if nothing is left.
+double EntryOf(const Bucket& bucket, const FoldOptions& options);
 
 // What became of a place.
 struct FoldedPlace {
@@ -40,11 +47,12 @@ struct FoldedPlace {
 //
 //   SUM, AVG       as IEEE arithmetic has it: a NaN makes the result NaN
 //   STDDEV         of the population, the same way
-//   MIN, MAX, P…   NaN is skipped; NaN if nothing else was there
+//   MIN, MAX, P…, QUANTILE
+//                  NaN is skipped; NaN if nothing else was there
 //   COUNT          series that meet here, whatever their values
 class Fold {
  public:
-  explicit Fold(v1::AggregateFunction function) : function_(function) {}
+  explicit Fold(const FoldOptions& options) : options_(options) {}
 
   // A sample of a series at its step. One series enters a step once.
   //   RESOURCE_EXHAUSTED  kMaxPlaces or kMaxHeldValues; the text says how to narrow.
@@ -74,7 +82,7 @@ class Fold {
   double Result(const Place& place) const;
   void SetQuantiles();
 
-  const v1::AggregateFunction function_;
+  const FoldOptions options_;
   std::vector<Place> places_;
   absl::flat_hash_map<int64_t, uint32_t> by_position_;
   std::vector<Held> held_;

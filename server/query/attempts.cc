@@ -1,21 +1,12 @@
 #include "server/query/attempts.h"
 
+#include <utility>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "server/grpc_status.h"
 
 namespace tacho::server {
-namespace {
-
-bool AllMatch(const std::vector<storage::Matcher>& matchers, uint32_t attempt) {
-  const std::string decimal = absl::StrCat(attempt);
-  for (const storage::Matcher& matcher : matchers) {
-    if (!matcher.MatchesValue(decimal)) return false;
-  }
-  return true;
-}
-
-}  // namespace
 
 absl::Status AttemptCondition::Add(const storage::Matcher& matcher) {
   const bool compares = matcher.op() == storage::Matcher::Op::kEqual ||
@@ -33,20 +24,57 @@ absl::Status AttemptCondition::Add(const storage::Matcher& matcher) {
   return absl::OkStatus();
 }
 
-bool AttemptCondition::Allows(uint32_t attempt) const {
+void AttemptCondition::Require(std::optional<uint32_t> attempt) {
+  none_ = !attempt.has_value();
+  required_ = attempt;
+  if (attempt.has_value()) only_ = attempt;
+  asked_.reset();
+}
+
+void AttemptCondition::LeaveOutSuperseded(std::shared_ptr<const Timeline> timeline) {
+  timeline_ = std::move(timeline);
+  asked_.reset();
+}
+
+bool AttemptCondition::Decide(uint32_t attempt) const {
+  if (none_ || (required_.has_value() && *required_ != attempt)) return false;
   if (matchers_.empty()) return true;
-  if (asked_ != attempt) {
-    allowed_ = AllMatch(matchers_, attempt);
-    asked_ = attempt;
+  const std::string decimal = absl::StrCat(attempt);
+  for (const storage::Matcher& matcher : matchers_) {
+    if (!matcher.MatchesValue(decimal)) return false;
   }
+  return true;
+}
+
+void AttemptCondition::Ask(uint32_t attempt) const {
+  if (asked_ == attempt) return;
+  allowed_ = Decide(attempt);
+  superseded_ = {};
+  if (timeline_ != nullptr) superseded_ = timeline_->SupersededOf(attempt);
+  asked_ = attempt;
+}
+
+bool AttemptCondition::Allows(uint32_t attempt) const {
+  if (any()) return true;
+  Ask(attempt);
   return allowed_;
 }
 
+bool AttemptCondition::AllowsRow(uint32_t attempt, int64_t step) const {
+  if (!Allows(attempt)) return false;
+  return superseded_.empty() || step == storage::kNoStep || !Overlaps(superseded_, step, step);
+}
+
+bool AttemptCondition::AllowsAll(const storage::SampleSummary& summary) const {
+  // A summary knows the steps of its ends only: those between may be higher and lower.
+  return Allows(summary.attempt) && superseded_.empty();
+}
+
 void AttemptCondition::Filter(storage::SampleBlock* block) const {
-  if (matchers_.empty()) return;
+  if (any()) return;
   size_t kept = 0;
   for (size_t i = 0; i < block->size(); ++i) {
-    if (!Allows(block->attempts[i])) continue;
+    if (!AllowsRow(block->attempts[i], block->steps[i])) continue;
     block->times[kept] = block->times[i];
     block->steps[kept] = block->steps[i];
     block->attempts[kept] = block->attempts[i];

@@ -1,19 +1,22 @@
-// Conditions on "attempt". It is no label of a series but a property of each row, so it is taken
-// out of the matchers and applied to what is read.
+// Which attempts' rows a query takes. An attempt is no label of a series but a property of each
+// row, so conditions on it are taken out of the matchers and applied to what is read.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/query/timeline.h"
 #include "storage/matcher.h"
 #include "storage/series_reader.h"
 
 namespace tacho::server {
 
-// Copies may be used by one thread each.
+// Conditions of which all must hold. Copies may be used by one thread each.
 class AttemptCondition {
  public:
   AttemptCondition() = default;  // Every attempt.
@@ -21,21 +24,41 @@ class AttemptCondition {
   // `matcher` is on "attempt".
   //   INVALID_ARGUMENT  an = or != with something that is no decimal number.
   absl::Status Add(const storage::Matcher& matcher);
+  // Only this attempt; nullopt: none at all.
+  void Require(std::optional<uint32_t> attempt);
+  // Nothing that the timeline, which is not null, says is superseded.
+  void LeaveOutSuperseded(std::shared_ptr<const Timeline> timeline);
 
+  // Whether rows of the attempt may be allowed at all, and whether one of this step is. A row
+  // without a step (kNoStep) is never superseded.
   bool Allows(uint32_t attempt) const;
-  bool any() const { return matchers_.empty(); }
+  bool AllowsRow(uint32_t attempt, int64_t step) const;
+  // Whether all rows of a summary are, as far as can be told without them.
+  bool AllowsAll(const storage::SampleSummary& summary) const;
+  // Nothing is left out.
+  bool any() const {
+    return matchers_.empty() && !none_ && !required_.has_value() && timeline_ == nullptr;
+  }
   // The only one that is allowed, if the condition is of that form: storage can filter by it.
   std::optional<uint32_t> only() const { return only_; }
 
-  // Removes the rows of attempts that are not allowed.
+  // Removes the rows that are not allowed.
   void Filter(storage::SampleBlock* block) const;
 
  private:
+  bool Decide(uint32_t attempt) const;
+  // Sets asked_ and what goes with it.
+  void Ask(uint32_t attempt) const;
+
   std::vector<storage::Matcher> matchers_;
+  bool none_ = false;
+  std::optional<uint32_t> required_;
   std::optional<uint32_t> only_;
+  std::shared_ptr<const Timeline> timeline_;  // May be null.
   // Answer for the attempt that was asked last: rows of one attempt follow each other.
   mutable std::optional<uint32_t> asked_;
   mutable bool allowed_ = true;
+  mutable std::span<const StepInterval> superseded_;  // In *timeline_.
 };
 
 }  // namespace tacho::server

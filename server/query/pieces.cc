@@ -43,7 +43,7 @@ void FillBuckets(std::span<const Bucket> buckets, v1::Buckets* proto) {
   proto->mutable_first_times_unix_ns()->Reserve(count);
   proto->mutable_last_times_unix_ns()->Reserve(count);
   for (auto* field : {proto->mutable_min(), proto->mutable_max(), proto->mutable_avg(),
-                      proto->mutable_first(), proto->mutable_last()}) {
+                      proto->mutable_first(), proto->mutable_last(), proto->mutable_sum()}) {
     field->Reserve(count);
   }
   proto->mutable_counts()->Reserve(count);
@@ -60,6 +60,7 @@ void FillBuckets(std::span<const Bucket> buckets, v1::Buckets* proto) {
     proto->add_last(bucket.last);
     proto->add_counts(bucket.count);
     proto->add_non_finite(bucket.non_finite);
+    proto->add_sum(static_cast<double>(bucket.sum));
   }
 }
 

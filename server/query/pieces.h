@@ -13,7 +13,7 @@
 namespace tacho::server {
 
 inline constexpr size_t kSamplesPerPiece = 16'384;  // 28 bytes each: 448 KiB.
-inline constexpr size_t kBucketsPerPiece = 4'096;   // 88 bytes each: 352 KiB.
+inline constexpr size_t kBucketsPerPiece = 4'096;   // 96 bytes each: 384 KiB.
 
 // Samples [begin, end) of the block.
 void FillPoints(const storage::SampleBlock& block, size_t begin, size_t end, v1::Points* points);

@@ -29,12 +29,37 @@ absl::Status SetSteps(const v1::RangeRequest& request, RangePlan* plan) {
   return absl::OkStatus();
 }
 
+absl::Status SetCounter(const v1::RangeRequest& request, RangePlan* plan) {
+  if (!v1::CounterFunction_IsValid(request.counter())) {
+    return InvalidFieldError("counter", "must be COUNTER_FUNCTION_INCREASE or _RATE");
+  }
+  plan->counter = request.counter();
+  if (plan->counter != v1::COUNTER_FUNCTION_UNSPECIFIED && plan->by_step) {
+    return InvalidFieldError("counter", "goes with AXIS_TIME only: counters grow in time");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetQuantile(const v1::Aggregation& aggregation, RangePlan* plan) {
+  const double quantile = aggregation.quantile();
+  if (aggregation.function() != v1::AGGREGATE_FUNCTION_QUANTILE) {
+    if (quantile == 0) return absl::OkStatus();
+    return InvalidFieldError("aggregation.quantile", "goes with AGGREGATE_FUNCTION_QUANTILE only");
+  }
+  if (!(quantile >= 0 && quantile <= 1)) {
+    return InvalidFieldError("aggregation.quantile", "must be from 0 to 1");
+  }
+  plan->quantile = quantile;
+  return absl::OkStatus();
+}
+
 absl::Status SetAggregation(const v1::RangeRequest& request, RangePlan* plan) {
   const v1::Aggregation& aggregation = request.aggregation();
   if (!v1::AggregateFunction_IsValid(aggregation.function())) {
     return InvalidFieldError("aggregation.function", "is not a function that is known here");
   }
   plan->function = aggregation.function();
+  if (absl::Status status = SetQuantile(aggregation, plan); !status.ok()) return status;
   if (!plan->aggregates() && aggregation.by_size() > 0) {
     return InvalidFieldError("aggregation.function", "is required with aggregation.by");
   }
@@ -62,7 +87,7 @@ absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request,
   absl::StatusOr<Selection> selection = MakeSelection(request.selector());
   if (!selection.ok()) return selection.status();
   plan.selection = *std::move(selection);
-  plan.read.attempt = plan.selection.attempts.only();
+  plan.attempts = request.attempts();
   if (request.has_time()) {
     absl::Status status = SetTimeRange(request.time(), &plan.read.begin_ns, &plan.read.end_ns);
     if (!status.ok()) return status;
@@ -76,6 +101,7 @@ absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request,
     return InvalidFieldError("max_points", absl::StrCat("is at most ", kMaxPoints));
   }
   if (absl::Status status = SetSteps(request, &plan); !status.ok()) return status;
+  if (absl::Status status = SetCounter(request, &plan); !status.ok()) return status;
   if (absl::Status status = SetAggregation(request, &plan); !status.ok()) return status;
   plan.max_series = LimitOr(request.max_series(), kDefaultRangeSeries, limits.max_series);
   plan.max_samples = LimitOr(request.max_samples(), kDefaultRangeSamples, limits.max_samples);

@@ -1,4 +1,5 @@
-// A RangeRequest, checked, with every default filled in.
+// A RangeRequest, checked, with every default filled in; what it means of the job's attempts is not
+// looked up yet (ChooseAttempts() in selection.h).
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,10 @@ struct RangePlan {
   storage::ReadOptions read;
   bool by_step = false;     // The axis.
   uint32_t max_points = 0;  // 0: as recorded.
+  v1::Attempts attempts = v1::ATTEMPTS_ALL;
+  v1::CounterFunction counter = v1::COUNTER_FUNCTION_UNSPECIFIED;
   v1::AggregateFunction function = v1::AGGREGATE_FUNCTION_UNSPECIFIED;
+  double quantile = 0;          // Of QUANTILE.
   std::vector<std::string> by;  // Sorted, unique, without "attempt".
   bool by_attempt = false;
   uint64_t max_series = kDefaultRangeSeries;

@@ -1,10 +1,8 @@
 #include "server/query/range_query.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "server/query/across.h"
 #include "server/query/pieces.h"
@@ -13,23 +11,14 @@
 namespace tacho::server {
 namespace {
 
-// Value of a label as aggregation keeps it apart; empty if the series has none.
-std::string LabelOf(const storage::Series& series, absl::string_view name) {
-  if (name == "job") return series.source->job;
-  if (name == "host") return series.source->host;
-  if (name == "task")
-    return series.source->task.has_value() ? absl::StrCat(*series.source->task) : "";
-  for (const auto& [label, value] : *series.labels) {
-    if (label == name) return std::string(value);
+// Attempts of the job that are selected, ascending.
+std::vector<uint32_t> SelectedAttempts(const storage::Store& store, const Selection& selection) {
+  std::vector<uint32_t> attempts;
+  const auto job = store.FindJob(selection.selector.job);
+  for (const auto& info : job ? job->attempts : std::vector<storage::AttemptInfo>()) {
+    if (selection.attempts.Allows(info.attempt)) attempts.push_back(info.attempt);
   }
-  return "";
-}
-
-std::vector<std::string> GroupKey(const storage::Series& series,
-                                  const std::vector<std::string>& by) {
-  std::vector<std::string> key = {series.metric->name};
-  for (const std::string& label : by) key.push_back(LabelOf(series, label));
-  return key;
+  return attempts;
 }
 
 }  // namespace
@@ -40,49 +29,29 @@ absl::StatusOr<std::unique_ptr<RangeQuery>> RangeQuery::Create(const storage::St
                                                                const QueryControl& control) {
   absl::StatusOr<RangePlan> plan = MakeRangePlan(request, limits);
   if (!plan.ok()) return plan.status();
+  if (absl::Status status = ChooseAttempts(store, plan->attempts, &plan->selection); !status.ok()) {
+    return status;
+  }
+  plan->read.attempt = plan->selection.attempts.only();
   auto series = FindSelected(store, plan->selection, plan->max_series);
   if (!series.ok()) return series.status();
+  std::vector<uint32_t> attempts;
+  if (plan->by_attempt) attempts = SelectedAttempts(store, plan->selection);
   std::unique_ptr<RangeQuery> query(
-      new RangeQuery(store, *std::move(plan), control, store.OpenView(*series)));
-  query->Group(*series);
+      new RangeQuery(*std::move(plan), control, store.OpenView(*series)));
+  query->outputs_ = GroupSeries(query->plan_, *series, attempts);
   return query;
 }
 
-RangeQuery::RangeQuery(const storage::Store& store, RangePlan plan, const QueryControl& control,
+RangeQuery::RangeQuery(RangePlan plan, const QueryControl& control,
                        std::unique_ptr<storage::ReadView> view)
-    : store_(store), plan_(std::move(plan)), control_(control), view_(std::move(view)) {}
-
-void RangeQuery::Group(const std::vector<storage::SeriesPtr>& series) {
-  if (!plan_.aggregates()) {
-    for (const storage::SeriesPtr& one : series) outputs_.push_back({{one}, std::nullopt});
-    return;
-  }
-  std::vector<std::optional<uint32_t>> attempts = {std::nullopt};
-  if (plan_.by_attempt) {
-    attempts.clear();
-    const auto detail = store_.FindJob(plan_.selection.selector.job);
-    for (const auto& info : detail ? detail->attempts : std::vector<storage::AttemptInfo>()) {
-      if (plan_.selection.attempts.Allows(info.attempt)) attempts.emplace_back(info.attempt);
-    }
-  }
-  // Groups come in the order of their first series, which is that of the store.
-  absl::flat_hash_map<std::vector<std::string>, size_t> groups;
-  std::vector<std::vector<storage::SeriesPtr>> members;
-  for (const storage::SeriesPtr& one : series) {
-    const auto [it, added] = groups.try_emplace(GroupKey(*one, plan_.by), members.size());
-    if (added) members.emplace_back();
-    members[it->second].push_back(one);
-  }
-  for (const auto& group : members) {
-    for (const auto& attempt : attempts) outputs_.push_back({group, attempt});
-  }
-}
+    : plan_(std::move(plan)), control_(control), view_(std::move(view)) {}
 
 SeriesScan RangeQuery::Scan(const storage::SeriesPtr& series,
                             std::optional<uint32_t> attempt) const {
   storage::ReadOptions read = plan_.read;
   if (attempt.has_value()) read.attempt = attempt;
-  return SeriesScan(view_->Read(series, read), plan_.selection.attempts, control_);
+  return SeriesScan(view_->Read(series, read), plan_.selection.attempts, control_, plan_.counter);
 }
 
 absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
@@ -103,12 +72,12 @@ absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
   }
   if (absl::Status status = CountSamples(*piece); !status.ok()) return status;
   piece->set_series_index(series_index_);
-  if (!started_) FillInfo(outputs_[next_output_], piece->mutable_series());
+  if (!started_) FillInfo(plan_, outputs_[next_output_], piece->mutable_series());
   started_ = true;
   return true;
 }
 
-absl::Status RangeQuery::Begin(const Output& output) {
+absl::Status RangeQuery::Begin(const RangeOutput& output) {
   scan_.reset();
   block_.clear();
   points_.clear();
@@ -135,11 +104,12 @@ absl::Status RangeQuery::Begin(const Output& output) {
   return absl::OkStatus();
 }
 
-absl::Status RangeQuery::BeginFolded(const Output& output) {
+absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
   if (!plan_.by_step) {
     if (absl::Status status = FindTotalExtent(); !status.ok()) return status;
   }
-  Fold fold(plan_.function);
+  const bool increases = plan_.counter == v1::COUNTER_FUNCTION_INCREASE;
+  Fold fold({plan_.function, plan_.quantile, /*enter_sums=*/increases});
   for (const storage::SeriesPtr& series : output.members) {
     absl::Status status;
     if (plan_.by_step) {
@@ -212,7 +182,7 @@ absl::StatusOr<std::vector<Bucket>> RangeQuery::ReduceOne(const storage::SeriesP
 absl::Status RangeQuery::FindTotalExtent() {
   if (total_extent_.has_value()) return absl::OkStatus();
   AxisExtent total;
-  for (const Output& output : outputs_) {
+  for (const RangeOutput& output : outputs_) {
     for (const storage::SeriesPtr& series : output.members) {
       absl::StatusOr<AxisExtent> extent = ExtentOf(series, output.attempt);
       if (!extent.ok()) return extent.status();
@@ -251,30 +221,6 @@ absl::StatusOr<bool> RangeQuery::FillFromScan(v1::Points* points) {
   FillPoints(block_, block_used_, end, points);
   block_used_ = end;
   return true;
-}
-
-void RangeQuery::FillInfo(const Output& output, v1::SeriesInfo* info) const {
-  const storage::Series& series = *output.members.front();
-  if (!plan_.aggregates()) return ToProto(series, info);
-  ToProto(*series.metric, info->mutable_metric());
-  info->set_job(series.source->job);
-  for (const std::string& name : plan_.by) {
-    if (name == "job") continue;  // Always there.
-    if (name == "task") {
-      if (series.source->task.has_value()) info->set_task(*series.source->task);
-    } else if (name == "host") {
-      info->set_host(series.source->host);
-    } else if (std::string value = LabelOf(series, name); !value.empty()) {
-      v1::Label* label = info->add_labels();
-      label->set_name(name);
-      label->set_value(std::move(value));
-    }
-  }
-  if (output.attempt.has_value()) {
-    v1::Label* label = info->add_labels();
-    label->set_name("attempt");
-    label->set_value(absl::StrCat(*output.attempt));
-  }
 }
 
 absl::Status RangeQuery::CountSamples(const v1::RangeResponse& piece) {

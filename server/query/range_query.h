@@ -4,7 +4,8 @@
 //   axis  max_points  aggregation  what is held in memory for one series of the answer
 //   time  -           -            a block of samples
 //   time  N           -            N buckets; read twice, first for the extent; columns that lie in
-//                                  one bucket are not decoded
+//                                  one bucket are not decoded, unless a counter function
+//                                  or a restart needs their samples
 //   step  -           -            its samples, to be sorted (step_order.h)
 //   step  N           -            N buckets; read twice
 //   step  - or N      yes          one place a step; for quantiles every value (across.h)
@@ -18,6 +19,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/query/query_control.h"
+#include "server/query/range_outputs.h"
 #include "server/query/range_plan.h"
 #include "server/query/reduce.h"
 #include "server/query/series_scan.h"
@@ -46,21 +48,13 @@ class RangeQuery {
   uint64_t samples() const { return samples_; }
 
  private:
-  // One series of the answer.
-  struct Output {
-    std::vector<storage::SeriesPtr> members;  // One, unless they are folded.
-    std::optional<uint32_t> attempt;          // Kept apart by Aggregation.by.
-  };
+  RangeQuery(RangePlan plan, const QueryControl& control, std::unique_ptr<storage::ReadView> view);
 
-  RangeQuery(const storage::Store& store, RangePlan plan, const QueryControl& control,
-             std::unique_ptr<storage::ReadView> view);
-
-  void Group(const std::vector<storage::SeriesPtr>& series);
   SeriesScan Scan(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
 
   // Prepares the next output: opens scan_, or fills points_ or buckets_.
-  absl::Status Begin(const Output& output);
-  absl::Status BeginFolded(const Output& output);
+  absl::Status Begin(const RangeOutput& output);
+  absl::Status BeginFolded(const RangeOutput& output);
   absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
                                       std::optional<uint32_t> attempt) const;
   absl::StatusOr<std::vector<Bucket>> ReduceOne(const storage::SeriesPtr& series,
@@ -71,14 +65,12 @@ class RangeQuery {
   // Fills the data of *piece with what is left of the output; false if that is nothing.
   absl::StatusOr<bool> FillData(v1::RangeResponse* piece);
   absl::StatusOr<bool> FillFromScan(v1::Points* points);
-  void FillInfo(const Output& output, v1::SeriesInfo* info) const;
   absl::Status CountSamples(const v1::RangeResponse& piece);
 
-  const storage::Store& store_;
   const RangePlan plan_;
   const QueryControl& control_;
   const std::unique_ptr<storage::ReadView> view_;  // Of all series: every pass sees the same.
-  std::vector<Output> outputs_;
+  std::vector<RangeOutput> outputs_;
   std::optional<AxisExtent> total_extent_;  // Of all series: the buckets in which they meet.
 
   size_t next_output_ = 0;

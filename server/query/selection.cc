@@ -1,5 +1,7 @@
 #include "server/query/selection.h"
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -69,6 +71,26 @@ absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector) {
     }
   }
   return selection;
+}
+
+absl::Status ChooseAttempts(const storage::Store& store, v1::Attempts choice,
+                            Selection* selection) {
+  if (!v1::Attempts_IsValid(choice)) {
+    return InvalidFieldError("attempts",
+                             "must be one of ATTEMPTS_ALL, ATTEMPTS_EFFECTIVE, ATTEMPTS_LATEST");
+  }
+  if (choice == v1::ATTEMPTS_UNSPECIFIED || choice == v1::ATTEMPTS_ALL) return absl::OkStatus();
+  const auto job = store.FindJob(selection->selector.job);
+  if (!job.has_value()) return absl::OkStatus();
+  if (choice == v1::ATTEMPTS_EFFECTIVE) {
+    selection->attempts.LeaveOutSuperseded(
+        std::make_shared<const Timeline>(Timeline::Of(job->attempts)));
+  } else if (job->attempts.empty()) {
+    selection->attempts.Require(std::nullopt);
+  } else {
+    selection->attempts.Require(job->attempts.back().attempt);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SetTimeRange(const v1::TimeRange& range, int64_t* begin_ns, int64_t* end_ns) {

@@ -26,6 +26,11 @@ struct Selection {
 //   INVALID_ARGUMENT  the text names the field.
 absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector);
 
+// Narrows the selection to the attempts that `choice` stands for, as the job's rows are now. Of an
+// unknown job nothing is known, and nothing is done.
+//   INVALID_ARGUMENT  `choice` is none; the text names the field "attempts".
+absl::Status ChooseAttempts(const storage::Store& store, v1::Attempts choice, Selection* selection);
+
 // The condition on time in storage's form.
 //   INVALID_ARGUMENT  the end is not after the beginning.
 absl::Status SetTimeRange(const v1::TimeRange& range, int64_t* begin_ns, int64_t* end_ns);

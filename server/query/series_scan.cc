@@ -5,15 +5,24 @@
 namespace tacho::server {
 
 SeriesScan::SeriesScan(std::unique_ptr<storage::SeriesReader> reader,
-                       const AttemptCondition& attempts, const QueryControl& control)
-    : reader_(std::move(reader)), attempts_(attempts), control_(control) {}
+                       const AttemptCondition& attempts, const QueryControl& control,
+                       v1::CounterFunction counter)
+    : reader_(std::move(reader)), attempts_(attempts), control_(control) {
+  if (counter != v1::COUNTER_FUNCTION_UNSPECIFIED) growth_.emplace(counter);
+}
 
 absl::StatusOr<bool> SeriesScan::Next(storage::SampleBlock* block) {
   for (;;) {
     if (absl::Status status = control_.Check(); !status.ok()) return status;
     absl::StatusOr<bool> more = reader_->Next(block);
-    if (!more.ok() || !*more) return more;
+    if (!more.ok()) return more;
+    if (!*more) {
+      if (!growth_.has_value()) return false;
+      growth_->Finish(block);
+      return block->size() > 0;
+    }
     attempts_.Filter(block);
+    if (growth_.has_value()) growth_->Apply(block);
     if (block->size() > 0) return true;
   }
 }
@@ -21,9 +30,10 @@ absl::StatusOr<bool> SeriesScan::Next(storage::SampleBlock* block) {
 absl::StatusOr<bool> SeriesScan::NextSummary(
     absl::FunctionRef<bool(const storage::SampleSummary&)> fits, storage::SampleSummary* summary) {
   if (absl::Status status = control_.Check(); !status.ok()) return status;
+  if (growth_.has_value()) return false;  // Where a counter was reset is in its samples.
   return reader_->NextSummary(
       [&](const storage::SampleSummary& offered) {
-        return attempts_.Allows(offered.attempt) && fits(offered);
+        return attempts_.AllowsAll(offered) && fits(offered);
       },
       summary);
 }

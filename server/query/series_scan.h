@@ -2,34 +2,30 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/query/attempts.h"
+#include "server/query/counter.h"
 #include "server/query/query_control.h"
+#include "server/query/sample.h"
 #include "storage/store.h"
 
 namespace tacho::server {
 
-// One sample, out of its columns.
-struct Sample {
-  int64_t time_ns = 0;
-  int64_t step = storage::kNoStep;
-  uint32_t attempt = 0;
-  double value = 0;
-};
-
 // One thread at a time. Fails between two blocks with the status of `control`, which must outlive
-// it, as what the reader reads must.
+// it, as what the reader reads must. With a counter function, samples are what it makes of them.
 class SeriesScan {
  public:
   SeriesScan(std::unique_ptr<storage::SeriesReader> reader, const AttemptCondition& attempts,
-             const QueryControl& control);
+             const QueryControl& control,
+             v1::CounterFunction counter = v1::COUNTER_FUNCTION_UNSPECIFIED);
 
   // Replaces *block with the next samples, at least one; false if there are none left.
   absl::StatusOr<bool> Next(storage::SampleBlock* block);
 
-  // As storage::SeriesReader::NextSummary().
+  // As storage::SeriesReader::NextSummary(); a summary is of allowed samples only.
   absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
                                    storage::SampleSummary* summary);
 
@@ -67,13 +63,10 @@ class SeriesScan {
   }
 
  private:
-  static Sample SampleOf(const storage::SampleBlock& block, size_t i) {
-    return {block.times[i], block.steps[i], block.attempts[i], block.values[i]};
-  }
-
   std::unique_ptr<storage::SeriesReader> reader_;
   AttemptCondition attempts_;
   const QueryControl& control_;
+  std::optional<CounterGrowth> growth_;
 };
 
 }  // namespace tacho::server

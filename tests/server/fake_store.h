@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,23 +78,22 @@ class FakeStore : public storage::Store {
   }
   std::optional<storage::JobDetail> FindJob(absl::string_view job) const override {
     storage::JobDetail detail;
-    std::vector<uint32_t> attempts;
+    std::map<uint32_t, storage::Extent> attempts;
     for (const Entry& entry : entries_) {
       if (entry.series->source->job != job) continue;
       ++detail.summary.series;
       for (const FakeSample& sample : entry.samples) {
-        detail.summary.extent.first_time_ns =
-            std::min(detail.summary.extent.first_time_ns, sample.time_ns);
-        detail.summary.extent.last_time_ns =
-            std::max(detail.summary.extent.last_time_ns, sample.time_ns);
-        attempts.push_back(sample.attempt);
+        attempts[sample.attempt].Include(sample.time_ns);
+        attempts[sample.attempt].IncludeStep(sample.step);
       }
     }
     if (detail.summary.series == 0) return std::nullopt;
     detail.summary.name = std::string(job);
-    std::sort(attempts.begin(), attempts.end());
-    attempts.erase(std::unique(attempts.begin(), attempts.end()), attempts.end());
-    for (const uint32_t attempt : attempts) detail.attempts.push_back({attempt, {}, {}});
+    for (const auto& [attempt, extent] : attempts) {
+      detail.summary.extent.Include(extent);
+      detail.attempts.push_back({attempt, extent, {}});
+    }
+    detail.summary.attempts = static_cast<uint32_t>(attempts.size());
     return detail;
   }
   absl::StatusOr<std::vector<storage::SeriesPtr>> FindSeries(const storage::Selector& selector,

@@ -13,7 +13,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 double FoldAtOneStep(v1::AggregateFunction function, const std::vector<double>& values) {
-  Fold fold(function);
+  Fold fold({.function = function});
   for (const double value : values) EXPECT_TRUE(fold.AddAtStep({5, 1, 0, value}).ok());
   const std::vector<FoldedPlace> places = fold.Take();
   EXPECT_EQ(places.size(), 1u);
@@ -56,7 +56,7 @@ TEST(Fold, GivesNanWhereNothingButNanMet) {
 }
 
 TEST(Fold, CountsWhatIsNotFiniteWhateverTheFunction) {
-  Fold fold(v1::AGGREGATE_FUNCTION_MIN);
+  Fold fold({.function = v1::AGGREGATE_FUNCTION_MIN});
   for (const double value : {1.0, kNan, kInf}) ASSERT_TRUE(fold.AddAtStep({1, 7, 0, value}).ok());
   const std::vector<FoldedPlace> places = fold.Take();
   EXPECT_EQ(places[0].non_finite, 2u);
@@ -68,7 +68,7 @@ TEST(Fold, CountsWhatIsNotFiniteWhateverTheFunction) {
 }
 
 TEST(Fold, KeepsStepsApartAndInOrder) {
-  Fold fold(v1::AGGREGATE_FUNCTION_SUM);
+  Fold fold({.function = v1::AGGREGATE_FUNCTION_SUM});
   for (const int64_t step : {3, 1, 2, 3, 1}) {
     ASSERT_TRUE(fold.AddAtStep({100 + step, step, static_cast<uint32_t>(step), 1}).ok());
   }
@@ -90,24 +90,24 @@ Bucket BucketOf(std::vector<double> values) {
 
 TEST(EntryOf, IsTheExtremeForMinAndMaxSoThatNoSpikeIsLost) {
   const Bucket spiky = BucketOf({1, 100, -100, kNan});
-  EXPECT_EQ(EntryOf(spiky, v1::AGGREGATE_FUNCTION_MAX), 100);
-  EXPECT_EQ(EntryOf(spiky, v1::AGGREGATE_FUNCTION_MIN), -100);
-  EXPECT_EQ(EntryOf(BucketOf({1, -kInf}), v1::AGGREGATE_FUNCTION_MIN), -kInf);
-  EXPECT_EQ(EntryOf(BucketOf({1, -kInf}), v1::AGGREGATE_FUNCTION_MAX), 1);
-  EXPECT_EQ(EntryOf(BucketOf({kNan, -kInf}), v1::AGGREGATE_FUNCTION_MAX), -kInf);
-  EXPECT_TRUE(std::isnan(EntryOf(BucketOf({kNan}), v1::AGGREGATE_FUNCTION_MAX)));
+  EXPECT_EQ(EntryOf(spiky, {v1::AGGREGATE_FUNCTION_MAX}), 100);
+  EXPECT_EQ(EntryOf(spiky, {v1::AGGREGATE_FUNCTION_MIN}), -100);
+  EXPECT_EQ(EntryOf(BucketOf({1, -kInf}), {v1::AGGREGATE_FUNCTION_MIN}), -kInf);
+  EXPECT_EQ(EntryOf(BucketOf({1, -kInf}), {v1::AGGREGATE_FUNCTION_MAX}), 1);
+  EXPECT_EQ(EntryOf(BucketOf({kNan, -kInf}), {v1::AGGREGATE_FUNCTION_MAX}), -kInf);
+  EXPECT_TRUE(std::isnan(EntryOf(BucketOf({kNan}), {v1::AGGREGATE_FUNCTION_MAX})));
 }
 
 TEST(EntryOf, IsTheAverageForTheOthers) {
-  EXPECT_EQ(EntryOf(BucketOf({1, 2, 6}), v1::AGGREGATE_FUNCTION_SUM), 3);
-  EXPECT_TRUE(std::isnan(EntryOf(BucketOf({1, kNan}), v1::AGGREGATE_FUNCTION_AVG)));
-  EXPECT_EQ(EntryOf(BucketOf({1, kNan}), v1::AGGREGATE_FUNCTION_P50), 1) << "NaN is skipped";
-  EXPECT_EQ(EntryOf(BucketOf({1, kInf}), v1::AGGREGATE_FUNCTION_AVG), kInf);
-  EXPECT_TRUE(std::isnan(EntryOf(BucketOf({-kInf, kInf}), v1::AGGREGATE_FUNCTION_AVG)));
+  EXPECT_EQ(EntryOf(BucketOf({1, 2, 6}), {v1::AGGREGATE_FUNCTION_SUM}), 3);
+  EXPECT_TRUE(std::isnan(EntryOf(BucketOf({1, kNan}), {v1::AGGREGATE_FUNCTION_AVG})));
+  EXPECT_EQ(EntryOf(BucketOf({1, kNan}), {v1::AGGREGATE_FUNCTION_P50}), 1) << "NaN is skipped";
+  EXPECT_EQ(EntryOf(BucketOf({1, kInf}), {v1::AGGREGATE_FUNCTION_AVG}), kInf);
+  EXPECT_TRUE(std::isnan(EntryOf(BucketOf({-kInf, kInf}), {v1::AGGREGATE_FUNCTION_AVG})));
 }
 
 TEST(Fold, RefusesMorePlacesThanItMayHold) {
-  Fold fold(v1::AGGREGATE_FUNCTION_SUM);
+  Fold fold({.function = v1::AGGREGATE_FUNCTION_SUM});
   absl::Status status;
   int64_t step = 0;
   // No assertion in the loop: two million of them take seconds.
