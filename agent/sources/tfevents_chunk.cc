@@ -10,8 +10,8 @@
 #include <optional>
 #include <system_error>
 
-#include "agent/sources/proto_wire.h"
-#include "agent/sources/tfevents_record.h"
+#include "client/tfevents/proto_wire.h"
+#include "client/tfevents/record.h"
 
 namespace tacho::agent {
 namespace {
@@ -65,7 +65,7 @@ class File {
     const std::string bytes = Read(offset, kCrcBytes);
     absl::string_view view = bytes;
     uint64_t crc = 0;
-    if (!ConsumeFixed(&view, kCrcBytes, &crc)) return std::nullopt;
+    if (!client::ConsumeFixed(&view, kCrcBytes, &crc)) return std::nullopt;
     return static_cast<uint32_t>(crc);
   }
 
@@ -77,16 +77,17 @@ class File {
 
 // The stored checksum of the first record, if it is whole.
 std::optional<uint32_t> FirstCrc(File& file) {
-  const std::string head = file.Read(0, kRecordHeaderBytes);
-  if (head.size() < kRecordHeaderBytes) return std::nullopt;
+  const std::string head = file.Read(0, client::kRecordHeaderBytes);
+  if (head.size() < client::kRecordHeaderBytes) return std::nullopt;
   // With a limit of 0 only the header is looked at, but for an empty record.
-  const RecordView record = ReadRecord(head, 0);
-  if (record.kind == RecordView::Kind::kCorrupt || record.bytes > file.size()) return std::nullopt;
+  const client::RecordView record = client::ReadRecord(head, 0);
+  if (record.kind == client::RecordView::Kind::kCorrupt || record.bytes > file.size())
+    return std::nullopt;
   return file.ReadCrc(record.bytes - kCrcBytes);
 }
 
 // kMore if the file goes on from the position.
-Outcome CompareIdentity(File& file, const TfeventsPosition& position) {
+Outcome CompareIdentity(File& file, const client::TfeventsPosition& position) {
   if (position.offset == 0) return Outcome::kMore;
   if (file.size() >= position.offset) {
     const std::optional<uint32_t> crc = file.ReadCrc(position.offset - kCrcBytes);
@@ -100,7 +101,8 @@ Outcome CompareIdentity(File& file, const TfeventsPosition& position) {
 
 class ChunkReader {
  public:
-  ChunkReader(File& file, const TfeventsPosition& position, const TfeventsChunkLimits& limits,
+  ChunkReader(File& file, const client::TfeventsPosition& position,
+              const TfeventsChunkLimits& limits,
               absl::FunctionRef<const char*(absl::string_view)> visit)
       : file_(file), limits_(limits), visit_(visit), stop_(position.chunk_end) {
     chunk_.end = position.offset;
@@ -131,19 +133,19 @@ class ChunkReader {
   uint64_t Consume(absl::string_view buffer) {
     bool first = true;
     while (true) {
-      const RecordView record = ReadRecord(buffer, limits_.max_payload_bytes);
+      const client::RecordView record = client::ReadRecord(buffer, limits_.max_payload_bytes);
       const bool whole = record.bytes <= file_.size() - chunk_.end;
       switch (record.kind) {
-        case RecordView::Kind::kCorrupt:
+        case client::RecordView::Kind::kCorrupt:
           return Finish(Outcome::kCorrupt, record.defect);
-        case RecordView::Kind::kNeedMore:
+        case client::RecordView::Kind::kNeedMore:
           if (whole && first) return record.bytes;
           return Finish(whole ? Outcome::kMore : Outcome::kAtEnd);
-        case RecordView::Kind::kTooLarge:
+        case client::RecordView::Kind::kTooLarge:
           if (!whole) return Finish(Outcome::kAtEnd);
           // In a chunk of its own, so that a chunk is never much longer than what is read at once.
           return first ? Skip(record.bytes) : Finish(Outcome::kMore);
-        case RecordView::Kind::kRecord:
+        case client::RecordView::Kind::kRecord:
           break;
       }
       if (const char* defect = visit_(record.payload)) return Finish(Outcome::kCorrupt, defect);
@@ -189,7 +191,7 @@ class ChunkReader {
 
 }  // namespace
 
-TfeventsChunk ReadTfeventsChunk(const std::string& path, const TfeventsPosition& position,
+TfeventsChunk ReadTfeventsChunk(const std::string& path, const client::TfeventsPosition& position,
                                 const TfeventsChunkLimits& limits,
                                 absl::FunctionRef<const char*(absl::string_view payload)> visit) {
   TfeventsChunk chunk;

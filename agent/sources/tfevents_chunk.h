@@ -6,7 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
-#include "agent/sources/tfevents_position.h"
+#include "client/tfevents/position.h"
 
 namespace tacho::agent {
 
@@ -39,7 +39,7 @@ struct TfeventsChunk {
 // Reads on from `position`, to its chunk_end if that is not 0. `visit` gets each record's payload
 // and returns what is wrong with it, or nullptr; its damage ends the chunk before that record. A
 // dead position is only compared with the file (kReplaced, kShrunk or kAtEnd).
-TfeventsChunk ReadTfeventsChunk(const std::string& path, const TfeventsPosition& position,
+TfeventsChunk ReadTfeventsChunk(const std::string& path, const client::TfeventsPosition& position,
                                 const TfeventsChunkLimits& limits,
                                 absl::FunctionRef<const char*(absl::string_view payload)> visit);
 

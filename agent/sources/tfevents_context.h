@@ -7,15 +7,15 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/sources/tfevents_chunk.h"
-#include "agent/sources/tfevents_rows.h"
 #include "agent/sources/trouble_log.h"
+#include "client/tfevents/rows.h"
 
 namespace tacho::agent {
 
 // Since the source was made.
 struct TfeventsStats {
   uint64_t scalars = 0;  // Stored.
-  TfeventsSkipped skipped;
+  client::TfeventsSkipped skipped;
   uint64_t refused = 0;  // Scalars that the sink would not take for another reason than room.
   uint64_t skipped_records = 0;  // Too long to be looked at.
   uint64_t dead_files = 0;       // Found damaged.

@@ -33,10 +33,10 @@ TfeventsDelivery::TfeventsDelivery(const v1::Source& source, std::string checkpo
                                    TfeventsContext* context, RowSink* sink)
     : source_(source), key_(std::move(checkpoint_key)), context_(context), sink_(sink) {}
 
-TfeventsDelivery::Result TfeventsDelivery::Deliver(const TfeventsRowBuilder& rows,
-                                                   const TfeventsPosition& end, absl::Time now,
-                                                   absl::Time deadline,
-                                                   TfeventsPosition* position) {
+TfeventsDelivery::Result TfeventsDelivery::Deliver(const client::TfeventsRowBuilder& rows,
+                                                   const client::TfeventsPosition& end,
+                                                   absl::Time now, absl::Time deadline,
+                                                   client::TfeventsPosition* position) {
   now_ = now;
   end_ = &end;
   position_ = position;
@@ -76,7 +76,7 @@ TfeventsDelivery::Result TfeventsDelivery::DeliverGroup(const Group& group, absl
   }
   while (begin < size) {
     const uint64_t count = std::min<uint64_t>(kMaxRowsPerBatch, size - begin);
-    const TfeventsPosition next = After(group, begin + count);
+    const client::TfeventsPosition next = After(group, begin + count);
     const absl::Status status =
         sink_->AppendRows(*layout, Slice(group.rows->times_unix_ns, begin, count),
                           Slice(group.rows->steps, begin, count),
@@ -94,9 +94,9 @@ TfeventsDelivery::Result TfeventsDelivery::DeliverGroup(const Group& group, absl
   return Result::kDone;
 }
 
-TfeventsPosition TfeventsDelivery::After(const Group& group, uint64_t rows) const {
+client::TfeventsPosition TfeventsDelivery::After(const Group& group, uint64_t rows) const {
   if (group.last && rows == group.rows->values.size()) return *end_;
-  TfeventsPosition next = *position_;
+  client::TfeventsPosition next = *position_;
   next.chunk_end = end_->offset;
   next.done_attempt = group.attempt;
   next.done_tag = *group.tag;

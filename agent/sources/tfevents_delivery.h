@@ -7,8 +7,8 @@
 #include "absl/time/time.h"
 #include "agent/source.h"
 #include "agent/sources/tfevents_context.h"
-#include "agent/sources/tfevents_position.h"
-#include "agent/sources/tfevents_rows.h"
+#include "client/tfevents/position.h"
+#include "client/tfevents/rows.h"
 
 namespace tacho::agent {
 
@@ -32,19 +32,19 @@ class TfeventsDelivery {
 
   // Stores what *position says is missing of the rows, keeping *position true, until everything is
   // stored and *position is `end`. At least one batch is stored, whatever the deadline.
-  Result Deliver(const TfeventsRowBuilder& rows, const TfeventsPosition& end, absl::Time now,
-                 absl::Time deadline, TfeventsPosition* position);
+  Result Deliver(const client::TfeventsRowBuilder& rows, const client::TfeventsPosition& end,
+                 absl::Time now, absl::Time deadline, client::TfeventsPosition* position);
 
  private:
   struct Group {
     uint32_t attempt = 0;
     const std::string* tag = nullptr;
-    const TfeventsRows* rows = nullptr;
+    const client::TfeventsRows* rows = nullptr;
     bool last = false;  // Of the chunk.
   };
   Result DeliverGroup(const Group& group, absl::Time deadline);
   // Where the file stands once the first `rows` of the group are stored, which ends at its last.
-  TfeventsPosition After(const Group& group, uint64_t rows) const;
+  client::TfeventsPosition After(const Group& group, uint64_t rows) const;
   void Refuse(const Group& group, uint64_t rows, const absl::Status& status);
 
   const v1::Source& source_;
@@ -52,8 +52,8 @@ class TfeventsDelivery {
   TfeventsContext* const context_;
   RowSink* const sink_;
   absl::Time now_;
-  const TfeventsPosition* end_ = nullptr;
-  TfeventsPosition* position_ = nullptr;
+  const client::TfeventsPosition* end_ = nullptr;
+  client::TfeventsPosition* position_ = nullptr;
   bool progress_ = false;
 };
 

@@ -19,14 +19,14 @@ void Raise(std::optional<int64_t>* highest, const std::optional<int64_t>& step) 
 }
 
 // "<length>:<tag><length>:<tag>…", since a tag may hold any byte.
-std::string EncodeTags(const TfeventsOtherTags& tags) {
+std::string EncodeTags(const client::TfeventsOtherTags& tags) {
   std::string text;
   for (const std::string& tag : tags) absl::StrAppend(&text, tag.size(), ":", tag);
   return text;
 }
 
-TfeventsOtherTags DecodeTags(absl::string_view text) {
-  TfeventsOtherTags tags;
+client::TfeventsOtherTags DecodeTags(absl::string_view text) {
+  client::TfeventsOtherTags tags;
   while (true) {
     const size_t colon = text.find(':');
     uint64_t size = 0;
@@ -74,7 +74,8 @@ void TfeventsRun::SeeFile(const std::string& name, const TfeventsFileStamp& stam
   const std::string checkpoint = sink.ReadCheckpoint(FileKey(name));
   if (checkpoint.empty()) return;
   // What is unreadable is as good as none: values stored again count once.
-  file->second.position = TfeventsPosition::Decode(checkpoint).value_or(TfeventsPosition());
+  file->second.position =
+      client::TfeventsPosition::Decode(checkpoint).value_or(client::TfeventsPosition());
 }
 
 bool TfeventsRun::ForgetUnseen(RowSink* sink) {
@@ -106,8 +107,8 @@ TfeventsRun::Files::iterator TfeventsRun::FindWork() {
                       [](const auto& entry) { return entry.second.HasMore(); });
 }
 
-TfeventsAttemptRule TfeventsRun::RuleFor(const std::string& name) const {
-  TfeventsAttemptRule rule;
+client::TfeventsAttemptRule TfeventsRun::RuleFor(const std::string& name) const {
+  client::TfeventsAttemptRule rule;
   if (fixed_attempt_) rule.fixed = source_.attempt();
   rule.newest = forgotten_attempt_;
   rule.highest = forgotten_highest_;
@@ -132,13 +133,13 @@ TfeventsRun::Turn TfeventsRun::ReadSome(absl::Time now, absl::Time deadline, Row
 
 TfeventsRun::Turn TfeventsRun::ReadChunk(const std::string& name, File* file, absl::Time now,
                                          absl::Time deadline, RowSink* sink) {
-  TfeventsRowBuilder builder(RuleFor(name), file->position, &other_tags_);
+  client::TfeventsRowBuilder builder(RuleFor(name), file->position, &other_tags_);
   const TfeventsChunk chunk =
       ReadTfeventsChunk(PathOf(name), file->position, context_->limits,
                         [&builder](absl::string_view payload) { return builder.Add(payload); });
   const bool newly_dead = chunk.outcome == Outcome::kCorrupt;
   if (chunk.end > file->position.offset || newly_dead) {
-    TfeventsPosition end;
+    client::TfeventsPosition end;
     end.offset = chunk.end;
     end.first_crc = chunk.first_crc;
     end.last_crc = chunk.last_crc;

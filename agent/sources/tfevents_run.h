@@ -14,8 +14,8 @@
 #include "agent/source.h"
 #include "agent/sources/tfevents_chunk.h"
 #include "agent/sources/tfevents_context.h"
-#include "agent/sources/tfevents_position.h"
-#include "agent/sources/tfevents_rows.h"
+#include "client/tfevents/position.h"
+#include "client/tfevents/rows.h"
 
 namespace tacho::agent {
 
@@ -53,7 +53,7 @@ class TfeventsRun {
 
  private:
   struct File {
-    TfeventsPosition position;
+    client::TfeventsPosition position;
     TfeventsFileStamp stamp;  // When it was last seen.
     TfeventsFileStamp read;   // When it was last read to its end.
     bool read_once = false;
@@ -68,7 +68,7 @@ class TfeventsRun {
   using Files = std::map<std::string, File>;
 
   Files::iterator FindWork();
-  TfeventsAttemptRule RuleFor(const std::string& name) const;
+  client::TfeventsAttemptRule RuleFor(const std::string& name) const;
   Turn ReadChunk(const std::string& name, File* file, absl::Time now, absl::Time deadline,
                  RowSink* sink);
   Turn Finish(const std::string& name, const TfeventsChunk& chunk, File* file, absl::Time now);
@@ -86,7 +86,7 @@ class TfeventsRun {
   // Of files that are gone.
   uint32_t forgotten_attempt_ = 0;
   std::optional<int64_t> forgotten_highest_;
-  TfeventsOtherTags other_tags_;
+  client::TfeventsOtherTags other_tags_;
   bool loaded_ = false;
   size_t saved_other_tags_ = 0;
 };

@@ -8,8 +8,8 @@ namespace tacho::agent {
 CollectorChoice::CollectorChoice(Options options)
     : options_(std::move(options)),
       collectors_(std::max<size_t>(options_.collectors, 1),
-                  Collector{.backoff = Backoff(options_.backoff_min, options_.backoff_max,
-                                               options_.random)}) {}
+                  Collector{.backoff = client::Backoff(options_.backoff_min, options_.backoff_max,
+                                                       options_.random)}) {}
 
 void CollectorChoice::Welcomed(absl::Time now) {
   welcomed_ = true;

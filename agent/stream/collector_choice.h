@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "agent/stream/backoff.h"
+#include "client/channel/backoff.h"
 
 namespace tacho::agent {
 
@@ -55,7 +55,7 @@ class CollectorChoice {
 
  private:
   struct Collector {
-    Backoff backoff;
+    client::Backoff backoff;
     absl::Time begin_at = absl::InfinitePast();
     int fruitless = 0;  // Streams in a row that were welcomed and nothing became durable.
   };

@@ -6,7 +6,7 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "agent/stream/monotonic_time.h"
-#include "agent/stream/retry_info.h"
+#include "client/channel/retry_info.h"
 #include "grpc/support/time.h"
 
 namespace tacho::agent {
@@ -259,7 +259,7 @@ void Sender::OnStreamEnd(absl::Time now) {
     return;
   }
   // An old copy stays one.
-  choice_.Ended(now, copy ? options_.backoff_max : RetryDelay(status));
+  choice_.Ended(now, copy ? options_.backoff_max : client::RetryDelay(status));
   if (!copy) return LogEnd(status, ended, choice_.begin_at() - now, now);
   if (logged_.Allow("copy", now)) {
     Say(options_.log, LogLevel::kError,

@@ -1,7 +1,4 @@
 # Tests of agent/sources.
-tacho_test(tfevents_parse_test LABEL unit
-  SOURCES tfevents_event_test.cc tfevents_record_test.cc ../support/tfevents_writer.cc
-  DEPS tacho::agent_sources absl::strings)
 tacho_test(tfevents_source_test LABEL unit TIMEOUT 120
   SOURCES recording_sink.cc recording_sink.h tfevents_source_test.cc ../support/tfevents_writer.cc
   DEPS tacho::agent_sources absl::strings)

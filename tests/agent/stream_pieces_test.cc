@@ -3,20 +3,23 @@
 #include <vector>
 
 #include "agent/spool_losses.h"
-#include "agent/stream/backoff.h"
 #include "agent/stream/clock_offset.h"
 #include "agent/stream/once_a_minute.h"
 #include "agent/stream/refusal_report.h"
-#include "agent/stream/retry_info.h"
 #include "agent/stream/send_rate.h"
 #include "agent/stream/send_window.h"
 #include "agent/stream/stream_layouts.h"
 #include "agent/stream/suspicion.h"
+#include "client/channel/backoff.h"
+#include "client/channel/retry_info.h"
 #include "gtest/gtest.h"
 #include "interop/google_rpc.pb.h"
 
 namespace tacho::agent {
 namespace {
+
+using client::Backoff;
+using client::RetryDelay;
 
 using Ranges = google::protobuf::RepeatedPtrField<v1::SequenceRange>;
 

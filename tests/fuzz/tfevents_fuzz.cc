@@ -4,9 +4,9 @@
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
-#include "agent/sources/tfevents_position.h"
-#include "agent/sources/tfevents_record.h"
-#include "agent/sources/tfevents_rows.h"
+#include "client/tfevents/position.h"
+#include "client/tfevents/record.h"
+#include "client/tfevents/rows.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view bytes(reinterpret_cast<const char*>(data), size);
@@ -14,14 +14,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   // As a file. Few inputs get past the checksums, so also as a payload.
   absl::string_view rest = bytes;
   while (true) {
-    const tacho::agent::RecordView record = tacho::agent::ReadRecord(rest, 1 << 16);
-    if (record.kind != tacho::agent::RecordView::Kind::kRecord) break;
+    const tacho::client::RecordView record = tacho::client::ReadRecord(rest, 1 << 16);
+    if (record.kind != tacho::client::RecordView::Kind::kRecord) break;
     if (record.bytes > rest.size()) std::abort();
     rest.remove_prefix(record.bytes);
   }
 
-  tacho::agent::TfeventsOtherTags other_tags;
-  tacho::agent::TfeventsRowBuilder builder({}, {}, &other_tags);
+  tacho::client::TfeventsOtherTags other_tags;
+  tacho::client::TfeventsRowBuilder builder({}, {}, &other_tags);
   builder.Add(bytes);
   for (const auto& [attempt, tags] : builder.rows()) {
     for (const auto& [tag, rows] : tags) {
@@ -32,9 +32,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
 
-  const auto position = tacho::agent::TfeventsPosition::Decode(bytes);
+  const auto position = tacho::client::TfeventsPosition::Decode(bytes);
   if (position.has_value() &&
-      tacho::agent::TfeventsPosition::Decode(position->Encode()) != position) {
+      tacho::client::TfeventsPosition::Decode(position->Encode()) != position) {
     std::abort();
   }
   return 0;

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "agent/sources/tfevents_record.h"
+#include "client/tfevents/record.h"
 
 namespace tacho::testing {
 namespace {
@@ -60,8 +60,8 @@ std::string DoubleField(uint32_t number, double value) {
 
 std::string Record(absl::string_view payload) {
   const std::string length = Fixed(payload.size(), 8);
-  return length + Fixed(agent::MaskedCrc32c(length), 4) + std::string(payload) +
-         Fixed(agent::MaskedCrc32c(payload), 4);
+  return length + Fixed(client::MaskedCrc32c(length), 4) + std::string(payload) +
+         Fixed(client::MaskedCrc32c(payload), 4);
 }
 
 std::string SummaryEvent(double wall_time, int64_t step, absl::string_view value) {

@@ -1,13 +1,13 @@
-#include "agent/sources/tfevents_event.h"
+#include "client/tfevents/event.h"
 
 #include <cmath>
 #include <cstring>
 
-#include "agent/sources/proto_wire.h"
-#include "agent/sources/tfevents_tensor.h"
-#include "agent/sources/widen.h"
+#include "client/tfevents/proto_wire.h"
+#include "client/tfevents/tensor.h"
+#include "client/tfevents/widen.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 namespace {
 
 using Field = ProtoFields::Field;
@@ -136,4 +136,4 @@ std::optional<int64_t> UnixNsOfWallTime(double wall_time) {
   return static_cast<int64_t>(seconds) * 1'000'000'000 + std::llround((wall_time - seconds) * 1e9);
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

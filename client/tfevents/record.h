@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 
 // The masked form is stored, so that a checksum over bytes that hold checksums stays sound.
 constexpr uint32_t MaskCrc32c(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
@@ -35,4 +35,4 @@ struct RecordView {
 // Looks at the record that begins at the first of `bytes`, which may go on past it or end before.
 RecordView ReadRecord(absl::string_view bytes, uint64_t max_payload_bytes);
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

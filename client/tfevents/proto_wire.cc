@@ -1,8 +1,8 @@
-#include "agent/sources/proto_wire.h"
+#include "client/tfevents/proto_wire.h"
 
 #include <cstddef>
 
-namespace tacho::agent {
+namespace tacho::client {
 
 bool ConsumeVarint(absl::string_view* bytes, uint64_t* value) {
   *value = 0;
@@ -62,4 +62,4 @@ bool ProtoFields::ReadValue(Field* field) {
   return false;
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -1,5 +1,3 @@
-#include "agent/sources/tfevents_event.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,9 +7,10 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "client/tfevents/event.h"
 #include "tests/support/tfevents_writer.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 namespace {
 
 using namespace ::tacho::testing;  // NOLINT: the writer's functions are this test's vocabulary.
@@ -184,4 +183,4 @@ TEST(TfeventsEventTest, WallTimeBecomesNanosecondsBySecondsAndFraction) {
 }
 
 }  // namespace
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -4,11 +4,11 @@
 
 #include <cstdint>
 
-namespace tacho::agent {
+namespace tacho::client {
 
 double DoubleFromBits(uint64_t bits);
 double WidenFloat(uint32_t bits);     // IEEE 754 binary32.
 double WidenBfloat16(uint16_t bits);  // The upper half of a binary32.
 double WidenHalf(uint16_t bits);      // IEEE 754 binary16.
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

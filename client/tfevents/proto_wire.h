@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 
 class ProtoFields {
  public:
@@ -46,4 +46,4 @@ bool ConsumeVarint(absl::string_view* bytes, uint64_t* value);
 // Takes a little-endian number of `size` bytes (at most 8) off the front. False if there are fewer.
 bool ConsumeFixed(absl::string_view* bytes, size_t size, uint64_t* value);
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -1,13 +1,13 @@
-#include "agent/sources/tfevents_tensor.h"
+#include "client/tfevents/tensor.h"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-#include "agent/sources/proto_wire.h"
-#include "agent/sources/widen.h"
+#include "client/tfevents/proto_wire.h"
+#include "client/tfevents/widen.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 namespace {
 
 using Field = ProtoFields::Field;
@@ -152,4 +152,4 @@ bool DecodeTensorNumber(absl::string_view bytes, TensorNumber* number) {
   return true;
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

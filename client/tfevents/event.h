@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 
 struct TfEvent {
   double wall_time = 0;  // Seconds since the Unix epoch. 0 if the event has none.
@@ -42,4 +42,4 @@ bool DecodeTfEvent(absl::string_view payload, TfEvent* event,
 // of 256 ns today.) nullopt if w is not finite or the result is outside [0, INT64_MAX].
 std::optional<int64_t> UnixNsOfWallTime(double wall_time);
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -1,10 +1,10 @@
-#include "agent/sources/tfevents_record.h"
+#include "client/tfevents/record.h"
 
 #include <cstddef>
 
 #include "client/crc32c.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 namespace {
 
 // No file is longer (off_t is signed), so a longer record can never be completed.
@@ -57,4 +57,4 @@ RecordView ReadRecord(absl::string_view bytes, uint64_t max_payload_bytes) {
   return view;
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -6,7 +6,7 @@
 
 #include "absl/time/time.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 
 // One thread. The bound of the pauses doubles from `min` to `max`; each pause is drawn between half
 // of the bound and the bound, so that agents that lost a collector together come back apart.
@@ -30,4 +30,4 @@ class Backoff {
   absl::Duration bound_;
 };
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -1,8 +1,8 @@
-#include "agent/stream/retry_info.h"
+#include "client/channel/retry_info.h"
 
 #include "interop/google_rpc.pb.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 
 std::optional<absl::Duration> RetryDelay(const grpc::Status& status) {
   google::rpc::Status details;
@@ -16,4 +16,4 @@ std::optional<absl::Duration> RetryDelay(const grpc::Status& status) {
   return std::nullopt;
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -10,10 +10,10 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
-#include "agent/sources/tfevents_event.h"
-#include "agent/sources/tfevents_position.h"
+#include "client/tfevents/event.h"
+#include "client/tfevents/position.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 
 // Tags of a run whose metadata has said that they are no scalars. Writers may send metadata with
 // the first value of a tag only, so this is what later values without any are judged by.
@@ -83,4 +83,4 @@ class TfeventsRowBuilder {
   std::vector<TfValue> values_;  // Of the current record.
 };
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -1,9 +1,9 @@
-#include "agent/sources/widen.h"
+#include "client/tfevents/widen.h"
 
 #include <cmath>
 #include <cstring>
 
-namespace tacho::agent {
+namespace tacho::client {
 
 double DoubleFromBits(uint64_t bits) {
   double value;
@@ -36,4 +36,4 @@ double WidenHalf(uint16_t bits) {
   return sign != 0 ? -magnitude : magnitude;
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

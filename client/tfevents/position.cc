@@ -1,4 +1,4 @@
-#include "agent/sources/tfevents_position.h"
+#include "client/tfevents/position.h"
 
 #include <vector>
 
@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 namespace {
 
 // Words in the order below, separated by spaces; the tag is last since it may hold spaces.
@@ -58,4 +58,4 @@ std::optional<TfeventsPosition> TfeventsPosition::Decode(absl::string_view text)
   return position;
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

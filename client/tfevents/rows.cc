@@ -1,4 +1,4 @@
-#include "agent/sources/tfevents_rows.h"
+#include "client/tfevents/rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "client/ring_text.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 namespace {
 
 constexpr size_t kMaxMetricNameBytes = 256;  // tacho.v1.Metric
@@ -113,4 +113,4 @@ void TfeventsRowBuilder::UpdatePosition(TfeventsPosition* position) const {
   position->highest = highest_;
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

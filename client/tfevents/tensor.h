@@ -3,7 +3,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 
 struct TensorNumber {
   // Whether the tensor holds exactly one number of a type that we know: float, double, half,
@@ -17,4 +17,4 @@ struct TensorNumber {
 // lists, and a tensor of one number without either holds zero.
 bool DecodeTensorNumber(absl::string_view bytes, TensorNumber* number);
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 
 struct TfeventsPosition {
   // All records before it are stored, but for what `chunk_end` says.
@@ -38,4 +38,4 @@ struct TfeventsPosition {
   static std::optional<TfeventsPosition> Decode(absl::string_view text);
 };
 
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -1,14 +1,13 @@
-#include "agent/sources/tfevents_record.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
 
 #include "absl/strings/escaping.h"
+#include "client/tfevents/record.h"
 #include "tests/support/tfevents_writer.h"
 
-namespace tacho::agent {
+namespace tacho::client {
 namespace {
 
 using ::tacho::testing::Record;
@@ -86,4 +85,4 @@ TEST(TfeventsRecordTest, LengthBeyondAnyFileIsCorruptThoughItsChecksumIsRight) {
 }
 
 }  // namespace
-}  // namespace tacho::agent
+}  // namespace tacho::client

@@ -1,9 +1,9 @@
-#include "agent/stream/backoff.h"
+#include "client/channel/backoff.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace tacho::agent {
+namespace tacho::client {
 
 Backoff::Backoff(absl::Duration min, absl::Duration max, std::function<double()> random)
     : min_(min), max_(std::max(min, max)), random_(std::move(random)), bound_(min) {}
@@ -19,4 +19,4 @@ absl::Duration Backoff::Next(std::optional<absl::Duration> retry_after) {
   return std::max(pause, asked + asked / 2 * random_());
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho::client
