@@ -213,6 +213,7 @@ void Collector::MakeServices() {
   query.registry = registry_;
   query.access = security_->access();
   query_ = std::make_unique<QueryService>(std::move(query));
+  tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
 }
 
 absl::Status Collector::StartGrpc() {
@@ -223,6 +224,7 @@ absl::Status Collector::StartGrpc() {
   door_->Attach(&builder, security_->grpc_credentials());
   builder.RegisterService(ingest_.get());
   builder.RegisterService(query_.get());
+  builder.RegisterService(tensorboard_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server does not start");
   door_->Serve();

@@ -33,6 +33,7 @@
 #include "server/reload_metrics.h"
 #include "server/reloadable.h"
 #include "server/security/security.h"
+#include "server/tensorboard/tensorboard_service.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 
@@ -113,6 +114,7 @@ class Collector {
   std::unique_ptr<Door> door_;
   std::unique_ptr<IngestService> ingest_;
   std::unique_ptr<QueryService> query_;
+  std::unique_ptr<TensorBoardService> tensorboard_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<MetricsPage> metrics_page_;
   std::unique_ptr<HttpServer> http_;

@@ -60,7 +60,9 @@ class QueryService final : public v1::Query::CallbackService {
   grpc::ServerWriteReactor<v1::ListEventsResponse>* ListEvents(
       grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) override;
 
- private:
+  // For services beside this one whose calls are queries too: they are admitted, counted, bounded
+  // and drained as its own are. `method` is a literal.
+
   // What a call is about: the one job that it names and in which field, or all that its caller may
   // read.
   struct Scope {
@@ -68,6 +70,18 @@ class QueryService final : public v1::Query::CallbackService {
     const char* field = "";
   };
 
+  // Refused without a look at what is stored, so that the answer is the same whether or not there
+  // is such a job.
+  absl::StatusOr<RightsPtr> Admit(const char* method, const grpc::CallbackServerContext& context,
+                                  const Scope& scope);
+  // OK if the work was taken: finish is called once it is done, with what it returned.
+  absl::Status RunOnWorker(const char* method, std::function<absl::Status()> work,
+                           std::function<void(const absl::Status&)> finish);
+  const QueryServiceOptions& options() const { return options_; }
+  const std::atomic<bool>& draining() const { return draining_; }
+  uint64_t NextSpread() { return ++answers_; }  // For ToGrpcStatus().
+
+ private:
   // Run `work`, which is given the caller's rights, on a worker if they allow the scope; it returns
   // what the call ends with.
   template <typename Work>
@@ -77,13 +91,6 @@ class QueryService final : public v1::Query::CallbackService {
   grpc::ServerWriteReactor<Response>* Stream(const char* method,
                                              grpc::CallbackServerContext* context, Scope scope,
                                              Work work);
-  // Refused without a look at what is stored, so that the answer is the same whether or not there
-  // is such a job.
-  absl::StatusOr<RightsPtr> Admit(const char* method, const grpc::CallbackServerContext& context,
-                                  const Scope& scope);
-  // OK if the work was taken.
-  absl::Status RunOnWorker(const char* method, std::function<absl::Status()> work,
-                           std::function<void(const absl::Status&)> finish);
 
   const QueryServiceOptions options_;
   std::atomic<bool> draining_ = false;

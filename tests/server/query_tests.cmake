@@ -15,3 +15,6 @@ tacho_test(http_test LABEL unit
 tacho_test(query_store_test LABEL unit
   SOURCES query_store_test.cc
   DEPS tacho::query tacho::aggregate RocksDB::rocksdb-shared)
+tacho_test(tensorboard_test LABEL unit
+  SOURCES tensorboard_answers_test.cc tensorboard_sampler_test.cc
+  DEPS tacho::tensorboard RocksDB::rocksdb-shared)

@@ -1,0 +1,75 @@
+// What TensorBoard calls experiments and runs, in our words: an experiment is a choice of jobs, a
+// run is one attempt of a job.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "interop/tensorboard_data_provider.pb.h"
+#include "server/security/rights.h"
+#include "storage/store.h"
+
+namespace tacho::server::tb {
+
+// TensorBoard asks for everything at once, and again at every reload: an experiment shows jobs only
+// until they have so many runs or series together. Others are reached by a narrower experiment.
+inline constexpr uint64_t kMaxRuns = 500;
+inline constexpr uint64_t kMaxSeries = 100'000;
+
+// Which names a request is about: all, or those that it lists.
+class NameFilter {
+ public:
+  NameFilter() = default;  // All.
+  static NameFilter Runs(const ::tensorboard::data::RunTagFilter& filter);
+  static NameFilter Tags(const ::tensorboard::data::RunTagFilter& filter);
+
+  bool all() const { return !names_.has_value(); }
+  bool Allows(absl::string_view name) const { return all() || names_->contains(name); }
+  const absl::flat_hash_set<std::string>& names() const { return *names_; }  // Unless all().
+
+ private:
+  std::optional<absl::flat_hash_set<std::string>> names_;
+};
+
+struct Experiment {
+  // Jobs that were seen in the last five minutes by name, then the others, the newest first.
+  std::vector<storage::JobSummary> jobs;
+  // Further jobs that match, beyond kMaxRuns or kMaxSeries; in the same order.
+  std::vector<storage::JobSummary> left_out;
+};
+
+// The jobs of an experiment_id that `rights` include: all of them if it is empty, else the job of
+// that name, else those whose names it matches (RE2, anchored).
+//   PERMISSION_DENIED  nothing matches, and a job of this name would not be included.
+//   NOT_FOUND          nothing matches; the text names the nearest names to those who see every
+//   job. INVALID_ARGUMENT   neither the name of a job nor a regular expression.
+absl::StatusOr<Experiment> FindExperiment(const storage::Store& store,
+                                          absl::string_view experiment_id, const Rights& rights,
+                                          absl::Time now);
+
+struct Run {
+  std::string name;  // "job/attempt"
+  std::string job;
+  bool only_attempt = false;  // The job has no other.
+  storage::AttemptInfo attempt;
+  std::vector<storage::Metric> metrics;  // Of the job, by name.
+
+  int64_t first_time_ns() const;  // 0 if there is no row.
+};
+
+// Runs of the experiment's jobs, of those left out only what `filter` names. Attempts ascend.
+std::vector<Run> FindRuns(const storage::Store& store, const Experiment& experiment,
+                          const NameFilter& filter);
+
+// What TensorBoard's environment page says of it.
+void Describe(const Experiment& experiment, absl::string_view experiment_id,
+              ::tensorboard::data::GetExperimentResponse* response);
+
+}  // namespace tacho::server::tb

@@ -1,0 +1,131 @@
+#include "server/tensorboard/scalar_points.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/query/across.h"
+#include "server/query/series_scan.h"
+#include "server/query/step_order.h"
+
+namespace tacho::server::tb {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr FoldOptions kMean = {.function = v1::AGGREGATE_FUNCTION_AVG};
+
+int64_t FloorTo(int64_t value, int64_t unit) {
+  const int64_t rest = value % unit;
+  return value - (rest < 0 ? rest + unit : rest);
+}
+
+SeriesScan Scan(storage::ReadView* view, const Run& run, const storage::SeriesPtr& series,
+                const QueryControl& control) {
+  storage::ReadOptions read;
+  read.attempt = run.attempt.attempt;
+  return SeriesScan(view->Read(series, read), AttemptCondition(), control);
+}
+
+// Gives every sample of a series a step, in ascending time.
+class Stepper {
+ public:
+  Stepper(const Run& run, bool by_step) : run_(run), by_step_(by_step) {}
+
+  int64_t StepOf(const Sample& sample) {
+    if (!by_step_) return StepOfTime(run_, sample.time_ns);
+    if (sample.step != storage::kNoStep) before_ = sample.step;
+    return before_;
+  }
+
+ private:
+  const Run& run_;
+  const bool by_step_;
+  int64_t before_ = 0;
+};
+
+// A series as it enters a mean by step: its newest sample at each.
+absl::StatusOr<std::vector<Sample>> NewestAtSteps(SeriesScan* scan, Stepper stepper) {
+  std::vector<Sample> samples;
+  const absl::Status status = scan->ForEach([&](const Sample& sample) {
+    if (samples.size() > kMaxSortedSamples) return;
+    samples.push_back(sample);
+    samples.back().step = stepper.StepOf(sample);
+  });
+  if (!status.ok()) return status;
+  if (samples.size() > kMaxSortedSamples) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("one of its series has more than ", kMaxSortedSamples, " samples"));
+  }
+  std::stable_sort(samples.begin(), samples.end(),
+                   [](const Sample& a, const Sample& b) { return a.step < b.step; });
+  KeepNewestOfEachStep(&samples);
+  return samples;
+}
+
+// A series as it enters a mean by time: its mean in each window.
+absl::StatusOr<std::vector<Sample>> MeansOfWindows(SeriesScan* scan, Stepper stepper) {
+  std::vector<Sample> means;
+  Bucket window;  // Of the last of them.
+  const absl::Status status = scan->ForEach([&](const Sample& sample) {
+    const int64_t begin = FloorTo(stepper.StepOf(sample), kMeanWindowSeconds);
+    if (means.empty() || means.back().step != begin) {
+      window = Bucket();
+      means.emplace_back().step = begin;
+    }
+    window.AddValue(sample.value);
+    means.back().time_ns = sample.time_ns;
+    means.back().value = EntryOf(window, kMean);
+  });
+  if (!status.ok()) return status;
+  return means;
+}
+
+absl::Status FillWithMeans(storage::ReadView* view, const Run& run, const ScalarTag& tag,
+                           const QueryControl& control, ScalarSampler* sampler) {
+  Fold fold(kMean);
+  for (const storage::SeriesPtr& series : tag.series) {
+    SeriesScan scan = Scan(view, run, series, control);
+    const Stepper stepper(run, tag.by_step);
+    auto samples = tag.by_step ? NewestAtSteps(&scan, stepper) : MeansOfWindows(&scan, stepper);
+    if (!samples.ok()) return samples.status();
+    for (const Sample& sample : *samples) {
+      if (absl::Status status = fold.AddAtStep(sample); !status.ok()) return status;
+    }
+  }
+  for (const FoldedPlace& place : fold.Take()) {
+    sampler->Add({place.position, place.last_time_ns, place.value});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillWithSamples(storage::ReadView* view, const Run& run, const ScalarTag& tag,
+                             const QueryControl& control, ScalarSampler* sampler) {
+  Stepper stepper(run, tag.by_step);
+  return Scan(view, run, tag.series.front(), control).ForEach([&](const Sample& sample) {
+    sampler->Add({stepper.StepOf(sample), sample.time_ns, sample.value});
+  });
+}
+
+}  // namespace
+
+int64_t StepOfTime(const Run& run, int64_t time_ns) {
+  return FloorTo(time_ns - run.first_time_ns(), kSecondNs) / kSecondNs;
+}
+
+absl::StatusOr<std::vector<ScalarPoint>> ReadScalarPoints(storage::ReadView* view, const Run& run,
+                                                          const ScalarTag& tag, size_t max_points,
+                                                          const QueryControl& control) {
+  if (max_points == 0) return std::vector<ScalarPoint>();
+  ScalarSampler sampler(max_points);
+  const absl::Status status = tag.series.size() == 1
+                                  ? FillWithSamples(view, run, tag, control, &sampler)
+                                  : FillWithMeans(view, run, tag, control, &sampler);
+  if (absl::IsResourceExhausted(status)) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("tag \"", tag.name, "\" of run \"", run.name, "\": ", status.message()));
+  }
+  if (!status.ok()) return status;
+  return sampler.Take();
+}
+
+}  // namespace tacho::server::tb

@@ -1,0 +1,43 @@
+// The points of a scalar tag.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/query/query_control.h"
+#include "server/tensorboard/experiment.h"
+#include "server/tensorboard/sampler.h"
+#include "server/tensorboard/tags.h"
+#include "storage/series_reader.h"
+
+namespace tacho::server::tb {
+
+// TensorBoard knows points by their step. Rows without one get the whole seconds since the run's
+// first row: these stay the same while the run goes on and old days are dropped, and mean the same
+// for all tags of the run, as a count of rows would not.
+int64_t StepOfTime(const Run& run, int64_t time_ns);
+
+// Of a mean without steps: what comes within so long meets, for hosts do not sample at one moment.
+inline constexpr int64_t kMeanWindowSeconds = 60;
+
+// At most max_points points, chosen as sampler.h says.
+//
+//   one series      every sample. Where only some rows have a step, those without have that of the
+//                   row before them in time (0 before the first).
+//   several         at each step the mean of their values, each series with the newest sample that
+//   it
+//                   has there; without steps, of the means of each minute since the run began, at
+//                   its first second. NaN takes part as IEEE arithmetic has it.
+//
+// `view` sees the tag's series.
+//   RESOURCE_EXHAUSTED  a mean of more steps than across.h holds, of a series with more samples
+//   than
+//                       step_order.h sorts; the text names the tag.
+//   others              as QueryControl::Check() and as storage has it.
+absl::StatusOr<std::vector<ScalarPoint>> ReadScalarPoints(storage::ReadView* view, const Run& run,
+                                                          const ScalarTag& tag, size_t max_points,
+                                                          const QueryControl& control);
+
+}  // namespace tacho::server::tb

@@ -1,0 +1,43 @@
+// Which scalar tags a run has, and what series each stands for.
+//
+//   tag                          value at a step
+//   metric                       of the only series without labels; of several (tasks, hosts), the
+//   mean metric{chip=0,kind=x}        the same of the series with these labels …/task3, …/host-7 of
+//   one task, or of a host where there is no task; only beside a mean
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/query/query_control.h"
+#include "server/tensorboard/experiment.h"
+#include "storage/store.h"
+
+namespace tacho::server::tb {
+
+// A mean of more series has no tags for each of them.
+inline constexpr size_t kMaxTagsBesideMean = 64;
+
+struct ScalarTag {
+  std::string name;
+  std::vector<storage::SeriesPtr> series;  // Those with a sample in the run; of one metric.
+  bool by_step = false;  // Whether any row has a step; see StepOfTime() in scalar_points.h else.
+  // Of the newest sample. kNoStep if it has none.
+  int64_t last_step = storage::kNoStep;
+  int64_t last_time_ns = 0;
+};
+
+struct TagsOfRun {
+  std::vector<ScalarTag> tags;                      // In the order of metric, labels, source.
+  std::vector<storage::SeriesPtr> distinct_series;  // Of all tags: what a view is opened for.
+};
+
+//   RESOURCE_EXHAUSTED  more than max_series series would have to be looked at.
+//   others              as QueryControl::Check() and as storage has it.
+absl::StatusOr<TagsOfRun> FindScalarTags(const storage::Store& store, const Run& run,
+                                         const NameFilter& filter, uint64_t max_series,
+                                         const QueryControl& control);
+
+}  // namespace tacho::server::tb
