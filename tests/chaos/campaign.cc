@@ -13,11 +13,11 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "tests/chaos/episode.h"
+#include "tests/support/flags.h"
 
 namespace tacho::chaos {
 namespace {
@@ -33,30 +33,15 @@ struct Flags {
 };
 
 bool Parse(int argc, char** argv, Flags* flags) {
-  for (int i = 1; i + 1 < argc; i += 2) {
-    const absl::string_view flag = argv[i];
-    const absl::string_view value = argv[i + 1];
-    bool good = true;
-    if (flag == "--collector") {
-      flags->collector = std::string(value);
-    } else if (flag == "--agent") {
-      flags->agent = std::string(value);
-    } else if (flag == "--dir") {
-      flags->dir = std::string(value);
-    } else if (flag == "--rounds") {
-      good = absl::SimpleAtoi(value, &flags->rounds);
-    } else if (flag == "--seconds") {
-      good = absl::SimpleAtoi(value, &flags->seconds);
-    } else if (flag == "--seed") {
-      good = absl::SimpleAtoi(value, &flags->seed);
-    } else if (flag == "--collectors") {
-      good = absl::SimpleAtoi(value, &flags->collectors) && flags->collectors <= 2;
-    } else {
-      good = false;
-    }
-    if (!good) return false;
-  }
-  return argc % 2 == 1 && !flags->collector.empty() && !flags->agent.empty();
+  const bool good = testing::ParseFlags(argc, argv,
+                                        {{"collector", &flags->collector},
+                                         {"agent", &flags->agent},
+                                         {"dir", &flags->dir},
+                                         {"rounds", &flags->rounds},
+                                         {"seconds", &flags->seconds},
+                                         {"seed", &flags->seed},
+                                         {"collectors", &flags->collectors}});
+  return good && flags->collectors <= 2 && !flags->collector.empty() && !flags->agent.empty();
 }
 
 void Report(const Flags& flags, const Totals& totals, absl::Duration took) {

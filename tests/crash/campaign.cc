@@ -25,7 +25,6 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -34,6 +33,7 @@
 #include "tests/crash/model.h"
 #include "tests/crash/plan.h"
 #include "tests/crash/wire.h"
+#include "tests/support/flags.h"
 
 namespace tacho::crash {
 namespace {
@@ -363,31 +363,14 @@ class Campaign {
 };
 
 bool Parse(int argc, char** argv, Flags* flags) {
-  for (int i = 1; i < argc; ++i) {
-    const absl::string_view flag = argv[i];
-    if (flag == "--all-points") {
-      flags->all_points = true;
-      continue;
-    }
-    if (++i == argc) return false;
-    const absl::string_view value = argv[i];
-    bool good = true;
-    if (flag == "--writer") {
-      flags->writer = std::string(value);
-    } else if (flag == "--dir") {
-      flags->dir = std::string(value);
-    } else if (flag == "--rounds") {
-      good = absl::SimpleAtoi(value, &flags->rounds);
-    } else if (flag == "--seconds") {
-      good = absl::SimpleAtoi(value, &flags->seconds);
-    } else if (flag == "--seed") {
-      good = absl::SimpleAtoi(value, &flags->seed);
-    } else {
-      good = false;
-    }
-    if (!good) return false;
-  }
-  return !flags->writer.empty();
+  const bool good = testing::ParseFlags(argc, argv,
+                                        {{"writer", &flags->writer},
+                                         {"dir", &flags->dir},
+                                         {"rounds", &flags->rounds},
+                                         {"seconds", &flags->seconds},
+                                         {"seed", &flags->seed},
+                                         {"all-points", &flags->all_points}});
+  return good && !flags->writer.empty();
 }
 
 }  // namespace
