@@ -90,7 +90,7 @@ absl::Status Spool::Load() {
     if (absl::ConsumePrefix(&key, kCheckpointPrefix)) {
       checkpoints_[std::string(key)] = note.value;
     } else if (const auto sequence = NumberOfKey<uint64_t>(key, kDroppedPrefix)) {
-      dropped_.insert(*sequence);
+      left_out_.insert(*sequence);
     } else if (const auto id = NumberOfKey<uint32_t>(key, kLayoutPrefix)) {
       v1::Layout layout;
       if (!layout.ParseFromString(note.value)) {
@@ -110,6 +110,7 @@ absl::Status Spool::Load() {
 void Spool::AddLayout(uint32_t id, std::string content, const v1::Layout& layout) {
   const auto added = layouts_by_content_.emplace(std::move(content), id).first;
   layouts_[id] = {.content = &added->first,
+                  .job = layout.source().job(),
                   .width = static_cast<uint64_t>(layout.series_size()),
                   .has_steps = layout.has_steps()};
   next_layout_ = std::max(next_layout_, id + 1);
@@ -272,6 +273,15 @@ void Spool::SetListener(std::function<void()> appended) {
   auto listener = std::make_shared<const std::function<void()>>(std::move(appended));
   absl::MutexLock lock(&mutex_);
   listener_ = std::move(listener);
+}
+
+std::string Spool::JobOf(const v1::ClientMessage& message) const {
+  if (message.has_event()) return message.event().source().job();
+  if (message.has_attributes()) return message.attributes().job();
+  if (!message.has_batch()) return "";
+  absl::MutexLock lock(&mutex_);
+  const auto found = layouts_.find(message.batch().layout());
+  return found == layouts_.end() ? std::string() : found->second.job;
 }
 
 void Spool::LimitBatches(const BatchLimits& limits) {

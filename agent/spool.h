@@ -6,8 +6,11 @@
 //
 //   layout/<n>        a serialized v1.Layout; what `layout: <n>` of a spooled Batch refers to
 //   checkpoint/<key>  how far a source has read; written together with the rows, all or nothing
-//   dropped/<n>       entry <n> is given up and never sent; a Gap further on says so to the
-//   collector
+//   dropped/<n>       entry <n> is left out; a Gap further on tells the collector
+//
+// An entry that is given up is replaced, in its place, by a Gap of its own sequence: any number of
+// them leaves no hole at the collector. Only one whose Gap is refused too, or cannot be read, is
+// left out.
 //
 // What may be lost: nothing when the process dies; when the machine does, what was spooled after
 // the last Sync() (the sender calls it within a second), checkpoints included, so that sources
@@ -35,6 +38,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/log.h"
+#include "agent/loss_report.h"
 #include "agent/source.h"
 #include "storage/spool_journal.h"
 #include "tacho/v1/ingest.pb.h"
@@ -106,7 +110,8 @@ class Spool : public RowSink {
     v1::ClientMessage message;
   };
   // Synced entries from `sequence` on, at most `max_bytes` of them but at least one if there is
-  // one. Entries given up are left out, and one that is damaged on disk is given up here.
+  // one. In the place of entries given up are their Gaps; one that is damaged on disk is given up
+  // here.
   //   DATA_LOSS    so many are damaged that the spool as a whole is; open it again.
   //   UNAVAILABLE  the disk refused; try again.
   absl::StatusOr<std::vector<Entry>> Read(uint64_t sequence, uint64_t max_bytes)
@@ -119,9 +124,12 @@ class Spool : public RowSink {
   // What the collector has on disk besides what may be trimmed, ascending: should room be needed,
   // it goes without being counted as lost. Until the next call.
   void SetDurableAhead(std::vector<v1::SequenceRange> ranges) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives one entry up: it is not read again, and a Gap with the reason is spooled.
+  // Gives one entry up: from now on a Gap with the reason is read in its place. If it is such a
+  // Gap, it is left out instead, and one with a sequence of its own is spooled.
   absl::Status Drop(uint64_t sequence, uint64_t rows, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // The job that an entry is of; empty if it is of none.
+  std::string JobOf(const v1::ClientMessage& message) const ABSL_LOCKS_EXCLUDED(mutex_);
   // What the collector takes; only lowers what later batches may be.
   void LimitBatches(const BatchLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -130,6 +138,7 @@ class Spool : public RowSink {
  private:
   struct LayoutState {
     const std::string* content = nullptr;  // The key in layouts_by_content_.
+    std::string job;
     uint64_t width = 0;
     bool has_steps = false;
     bool noted = false;    // It is on disk.
@@ -161,8 +170,14 @@ class Spool : public RowSink {
   // Whether dropping the entry loses nothing that was not lost or stored before.
   bool IsSettled(uint64_t sequence) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TrimLocked(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status DropLocked(uint64_t sequence, uint64_t rows, absl::string_view reason)
+  // Puts a Gap in the entry's place, and returns it.
+  absl::StatusOr<v1::ClientMessage> StandIn(uint64_t sequence, uint64_t rows,
+                                            absl::string_view reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // It is not read any more; a Gap at the end of the spool says so.
+  absl::Status LeaveOut(uint64_t sequence, uint64_t rows, absl::string_view reason)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status GiveUpDamaged(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetOldLayouts(std::vector<storage::SpoolJournal::Note>* obsolete)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellListener() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -181,7 +196,8 @@ class Spool : public RowSink {
   uint64_t old_layouts_end_ ABSL_GUARDED_BY(mutex_) = 1;
   bool old_layouts_forgotten_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, std::string, std::less<>> checkpoints_ ABSL_GUARDED_BY(mutex_);
-  std::set<uint64_t> dropped_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> left_out_ ABSL_GUARDED_BY(mutex_);
+  LossReport losses_ ABSL_GUARDED_BY(mutex_);
   std::vector<v1::SequenceRange> durable_ahead_ ABSL_GUARDED_BY(mutex_);
   uint64_t damaged_entries_ ABSL_GUARDED_BY(mutex_) = 0;
   SpoolStats stats_ ABSL_GUARDED_BY(mutex_);  // Only what is counted.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "agent/spool.h"
 #include "agent/spool_losses.h"
@@ -18,6 +19,25 @@ constexpr uint64_t kRoomReadBytes = 1u << 20;
 constexpr uint64_t kSpareFraction = 16;
 // More damaged entries than this are not a flipped bit here and there but a broken database.
 constexpr uint64_t kMaxDamagedEntries = 64;
+// The collector refuses a Gap with a longer reason, which may hold what others have written.
+constexpr size_t kMaxReasonBytes = 512;
+
+v1::ClientMessage GapOver(uint64_t sequence, uint64_t rows, absl::string_view reason) {
+  v1::ClientMessage message;
+  v1::Gap* gap = message.mutable_gap();
+  gap->mutable_lost()->set_first(sequence);
+  gap->mutable_lost()->set_last(sequence);
+  gap->set_rows(rows);
+  for (const char c : reason.substr(0, kMaxReasonBytes)) {
+    gap->mutable_reason()->push_back(absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?');
+  }
+  return message;
+}
+
+// Whether the message is in the place of one that was given up.
+bool IsStandIn(const v1::ClientMessage& message) {
+  return message.has_gap() && message.gap().lost().first() == message.gap().sequence();
+}
 
 }  // namespace
 
@@ -44,23 +64,25 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
     const auto raw = journal_->Read(sequence, max_bytes);
     if (absl::IsDataLoss(raw.status())) {
       if (++damaged_entries_ > kMaxDamagedEntries) return raw.status();
-      absl::Status status = DropLocked(sequence, 0, "the entry is damaged on the agent's disk");
+      absl::Status status = GiveUpDamaged(sequence);
       if (!status.ok()) return status;
-      ++sequence;
+      if (left_out_.contains(sequence)) ++sequence;
       continue;
     }
     if (!raw.ok()) return raw.status();
 
     std::vector<Entry> entries;
     for (const storage::SpoolJournal::Entry& from : *raw) {
-      if (from.position >= synced_end_ || dropped_.contains(from.position)) continue;
+      if (from.position >= synced_end_ || left_out_.contains(from.position)) continue;
       Entry entry{.sequence = from.position, .bytes = from.bytes.size(), .message = {}};
       if (entry.message.ParseFromString(from.bytes)) {
         entries.push_back(std::move(entry));
         continue;
       }
-      absl::Status status = DropLocked(from.position, 0, "the entry is no message");
-      if (!status.ok()) return status;
+      auto gap = StandIn(from.position, 0, "the entry is no message");
+      if (!gap.ok()) return gap.status();
+      entry.message = *std::move(gap);
+      entries.push_back(std::move(entry));
     }
     if (!entries.empty() || raw->empty()) return entries;
     sequence = raw->back().position + 1;  // All of these were given up.
@@ -76,9 +98,9 @@ absl::Status Spool::TrimLocked(uint64_t sequence) {
   if (absl::Status status = journal_->Trim(sequence); !status.ok()) return status;
 
   std::vector<Note> obsolete;
-  while (!dropped_.empty() && *dropped_.begin() < journal_->begin()) {
-    obsolete.push_back({DroppedKey(*dropped_.begin()), ""});
-    dropped_.erase(dropped_.begin());
+  while (!left_out_.empty() && *left_out_.begin() < journal_->begin()) {
+    obsolete.push_back({DroppedKey(*left_out_.begin()), ""});
+    left_out_.erase(left_out_.begin());
   }
   if (!old_layouts_forgotten_ && journal_->begin() >= old_layouts_end_) {
     ForgetOldLayouts(&obsolete);
@@ -105,31 +127,48 @@ void Spool::ForgetOldLayouts(std::vector<Note>* obsolete) {
 absl::Status Spool::Drop(uint64_t sequence, uint64_t rows, absl::string_view reason) {
   {
     absl::MutexLock lock(&mutex_);
-    absl::Status status = DropLocked(sequence, rows, reason);
+    if (sequence < journal_->begin() || left_out_.contains(sequence)) return absl::OkStatus();
+    const auto entries = journal_->Read(sequence, 1);
+    if (!entries.ok() && !absl::IsDataLoss(entries.status())) return entries.status();
+    v1::ClientMessage message;
+    const bool known = entries.ok() && !entries->empty() &&
+                       message.ParseFromString(entries->front().bytes) && IsStandIn(message);
+    absl::Status status = known ? LeaveOut(sequence, message.gap().rows(), message.gap().reason())
+                                : StandIn(sequence, rows, reason).status();
     if (!status.ok()) return status;
   }
   TellListener();
   return absl::OkStatus();
 }
 
-absl::Status Spool::DropLocked(uint64_t sequence, uint64_t rows, absl::string_view reason) {
-  if (sequence < journal_->begin() || dropped_.contains(sequence)) return absl::OkStatus();
-
-  v1::ClientMessage message;
-  v1::Gap* gap = message.mutable_gap();
-  gap->mutable_lost()->set_first(sequence);
-  gap->mutable_lost()->set_last(sequence);
-  gap->set_rows(rows);
-  gap->set_reason(std::string(reason));
-  absl::Status status = Append({&message, 1}, {}, {{DroppedKey(sequence), "1"}});
+absl::StatusOr<v1::ClientMessage> Spool::StandIn(uint64_t sequence, uint64_t rows,
+                                                 absl::string_view reason) {
+  v1::ClientMessage message = GapOver(sequence, rows, reason);
+  message.mutable_gap()->set_sequence(sequence);
+  absl::Status status = journal_->Replace(sequence, message.SerializeAsString());
   if (!status.ok()) return status;
 
-  dropped_.insert(sequence);
   ++stats_.dropped_entries;
   stats_.dropped_rows += rows;
-  Say(options_.log, LogLevel::kWarning,
-      absl::StrCat("gave up spooled message ", sequence, " with ", rows, " rows: ", reason));
-  return absl::OkStatus();
+  if (const auto line = losses_.Add(sequence, rows, reason, options_.now())) {
+    Say(options_.log, LogLevel::kWarning, *line);
+  }
+  return message;
+}
+
+absl::Status Spool::LeaveOut(uint64_t sequence, uint64_t rows, absl::string_view reason) {
+  v1::ClientMessage message = GapOver(sequence, rows, reason);
+  absl::Status status = Append({&message, 1}, {}, {{DroppedKey(sequence), "1"}});
+  if (status.ok()) left_out_.insert(sequence);
+  return status;
+}
+
+absl::Status Spool::GiveUpDamaged(uint64_t sequence) {
+  const absl::string_view reason = "the entry is damaged on the agent's disk";
+  if (auto gap = StandIn(sequence, 0, reason); !gap.ok()) return gap.status();
+  // What is broken may be the block that the entry was in.
+  if (!absl::IsDataLoss(journal_->Read(sequence, 1).status())) return absl::OkStatus();
+  return LeaveOut(sequence, 0, reason);
 }
 
 void Spool::SetDurableAhead(std::vector<v1::SequenceRange> ranges) {
@@ -138,7 +177,7 @@ void Spool::SetDurableAhead(std::vector<v1::SequenceRange> ranges) {
 }
 
 bool Spool::IsSettled(uint64_t sequence) const {
-  if (dropped_.contains(sequence)) return true;
+  if (left_out_.contains(sequence)) return true;
   return std::any_of(durable_ahead_.begin(), durable_ahead_.end(),
                      [sequence](const v1::SequenceRange& range) {
                        return range.first() <= sequence && sequence <= range.last();

@@ -185,11 +185,11 @@ void DurableStore::AppendGap(const Origin& origin, SequenceRange lost, uint64_t 
   event.fields = {{"rows", absl::StrCat(rows)},
                   {"first_sequence", absl::StrCat(lost.first)},
                   {"last_sequence", absl::StrCat(lost.last)}};
-  const bool only_itself = lost == SequenceRange{origin.sequence, origin.sequence};
+  const bool loses = lost.first != 0;
   committer_.Enqueue({.origin = origin,
                       .stage =
-                          [this, event, only_itself](rocksdb::WriteBatch* write) {
-                            if (only_itself) return absl::OkStatus();
+                          [this, event, loses](rocksdb::WriteBatch* write) {
+                            if (!loses) return absl::OkStatus();
                             write->Put(database_->events,
                                        EventKey(kNoJob, event.time_ns, next_event_++),
                                        EncodeEvent(event));

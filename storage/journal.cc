@@ -159,6 +159,10 @@ uint64_t Journal::Stage(absl::string_view entry, rocksdb::WriteBatch* write) {
   return end_++;
 }
 
+void Journal::StageReplace(uint64_t position, absl::string_view entry, rocksdb::WriteBatch* write) {
+  PutChecked(column_family_, position, entry, write);
+}
+
 void Journal::StageTrim(uint64_t position, rocksdb::WriteBatch* write) {
   position = std::min(position, end_);
   if (position <= begin_) return;

@@ -58,6 +58,9 @@ class Journal {
   // Adds the entry to a write that the caller makes, and returns its position (from 1). Writes must
   // be made in the order in which they were staged.
   uint64_t Stage(absl::string_view entry, rocksdb::WriteBatch* write);
+  // Adds to a write that the entry at `position`, of those in [begin, end), becomes another. For
+  // bytes() it keeps its size until the next Recover().
+  void StageReplace(uint64_t position, absl::string_view entry, rocksdb::WriteBatch* write);
   // Adds to a write the removal of all entries before `position` (none past end() exist).
   void StageTrim(uint64_t position, rocksdb::WriteBatch* write);
   // Adds to a write the removal of all entries from `position` on, so that their positions are used

@@ -313,6 +313,18 @@ absl::StatusOr<uint64_t> SpoolJournal::AppendAll(std::span<const std::string> en
   return first;
 }
 
+absl::Status SpoolJournal::Replace(uint64_t position, absl::string_view entry) {
+  absl::MutexLock lock(&mutex_);
+  const auto database = UseLocked();
+  if (!database.ok()) return database.status();
+  if (position < begin_ || position >= end_) {
+    return absl::OutOfRangeError(absl::StrCat("no entry is kept at ", position));
+  }
+  rocksdb::WriteBatch write;
+  (*database)->journal->StageReplace(position, entry, &write);
+  return Write(*database, &write);
+}
+
 absl::Status SpoolJournal::WriteNotes(const std::vector<Note>& notes) {
   absl::MutexLock lock(&mutex_);
   const auto database = UseLocked();

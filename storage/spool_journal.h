@@ -72,6 +72,10 @@ class SpoolJournal {
   // The same for several entries at once; returns the position of the first. Not none.
   absl::StatusOr<uint64_t> AppendAll(std::span<const std::string> entries,
                                      const std::vector<Note>& notes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Puts another entry in the place of one that is kept, also of a damaged one. As after Append(),
+  // a crash of the machine may undo it until the next Sync().
+  //   OUT_OF_RANGE  no entry is kept there.
+  absl::Status Replace(uint64_t position, absl::string_view entry) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status WriteNotes(const std::vector<Note>& notes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes durable what was appended before the call. Appending goes on meanwhile.
   absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);

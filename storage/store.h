@@ -232,8 +232,9 @@ class Store {
   virtual void AppendAttributes(const Origin& origin, const Attributes& attributes,
                                 AppendDone done) = 0;
   // Marks sequences that will never come as durable, and records the loss as an event "data_lost"
-  // of the job without a name. A message of which nothing is to be stored names its own sequence:
-  // that is no loss, and nothing is recorded.
+  // of the job without a name. `lost` may be the origin's own sequence: its message was given up.
+  // With 0 as its first nothing is lost: nothing of the message is to be stored, its sequence
+  // becomes durable, and nothing is recorded.
   virtual void AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows,
                          absl::string_view reason, AppendDone done) = 0;
 

@@ -61,8 +61,25 @@ const char* CodeName(grpc::StatusCode code) {
   }
 }
 
+// What to do about a job that this agent may not write.
+constexpr char kDeniedAdvice[] =
+    "let this agent's token or certificate write the job (jobs of its entry in auth.tokens_file "
+    "or of auth.certificates), or have it recorded under another name";
+
+bool IsAboutMessage(const grpc::Status& status) {
+  const auto code = status.error_code();
+  // PERMISSION_DENIED after Welcome is about a job: a trainer that names one that this agent may
+  // not write must not hold up all others.
+  return code == grpc::StatusCode::INVALID_ARGUMENT ||
+         code == grpc::StatusCode::RESOURCE_EXHAUSTED ||
+         code == grpc::StatusCode::PERMISSION_DENIED;
+}
+
 // What a person can do about it; empty if waiting is all.
-const char* Advice(grpc::StatusCode code) {
+std::string Advice(grpc::StatusCode code, bool about_message) {
+  if (about_message && code == grpc::StatusCode::PERMISSION_DENIED) {
+    return absl::StrCat("; what is of that job is given up, all else goes on: ", kDeniedAdvice);
+  }
   switch (code) {
     case grpc::StatusCode::ALREADY_EXISTS:
       return "; another agent is connected under this identity.agent_id: give each its own, or "
@@ -247,7 +264,12 @@ void Sender::OnStreamEnd(absl::Time now) {
   const bool returning = farewell_by_ != absl::InfiniteFuture() && status.ok();
   NoteWelcome(now);
   if (session_->progressed()) choice_.Progressed();
-  if (session_->welcomed()) BlameRefusal(status);
+  const bool about_message = session_->welcomed() && IsAboutMessage(status);
+  if (about_message) {
+    BlameRefusal(status, now);
+  } else {
+    memory().denied.StreamEnded();
+  }
   const std::string ended = address();
   session_.reset();
   connected_ = false;
@@ -260,7 +282,7 @@ void Sender::OnStreamEnd(absl::Time now) {
   }
   // An old copy stays one.
   choice_.Ended(now, copy ? options_.backoff_max : client::RetryDelay(status));
-  if (!copy) return LogEnd(status, ended, choice_.begin_at() - now, now);
+  if (!copy) return LogEnd(status, about_message, ended, choice_.begin_at() - now, now);
   if (logged_.Allow("copy", now)) {
     Say(options_.log, LogLevel::kError,
         "the collector has messages of this spool that the spool never had: the directory is an "
@@ -270,33 +292,41 @@ void Sender::OnStreamEnd(absl::Time now) {
   }
 }
 
-void Sender::BlameRefusal(const grpc::Status& status) {
-  const auto code = status.error_code();
+void Sender::BlameRefusal(const grpc::Status& status, absl::Time now) {
   const auto last = session_->last();
-  // PERMISSION_DENIED after Welcome is about a job: a trainer that names one that this agent may
-  // not write must not hold up all others.
-  if (!last ||
-      (code != grpc::StatusCode::INVALID_ARGUMENT && code != grpc::StatusCode::RESOURCE_EXHAUSTED &&
-       code != grpc::StatusCode::PERMISSION_DENIED)) {
-    return;
-  }
+  if (!last) return;
   const bool alone = session_->last_is_alone();
   if (!memory().suspicion.Refused(*last, alone, session_->tried())) return;
   choice_.Progressed();  // The cause is out of the way.
-  const absl::Status dropped =
-      spool_->Drop(last->sequence, last->rows,
-                   absl::StrCat("the collector refused it: ", status.error_message()));
+  const bool denied = status.error_code() == grpc::StatusCode::PERMISSION_DENIED;
+  const std::string reason =
+      denied ? NoteDenied(*last, status, now)
+             : absl::StrCat("the collector refused it: ", status.error_message());
+  const absl::Status dropped = spool_->Drop(last->sequence, last->rows, reason);
   if (!dropped.ok()) Say(options_.log, LogLevel::kError, std::string(dropped.message()));
 }
 
-void Sender::LogEnd(const grpc::Status& status, const std::string& ended, absl::Duration pause,
-                    absl::Time now) {
+std::string Sender::NoteDenied(const Suspicion::Message& message, const grpc::Status& status,
+                               absl::Time now) {
+  std::string reason =
+      absl::StrCat("the collector refused it: ", status.error_message(), "; ", kDeniedAdvice);
+  const auto entries = spool_->Read(message.sequence, 1);
+  if (!entries.ok() || entries->empty() || entries->front().sequence != message.sequence) {
+    return reason;
+  }
+  const std::string job = spool_->JobOf(entries->front().message);
+  if (!job.empty()) memory().denied.Deny(job, reason, now);
+  return reason;
+}
+
+void Sender::LogEnd(const grpc::Status& status, bool about_message, const std::string& ended,
+                    absl::Duration pause, absl::Time now) {
   const char* const code = CodeName(status.error_code());
   if (!logged_.Allow(absl::StrCat(ended, " ", code), now)) return;
   const std::string next = address() == ended ? "connecting again" : "connecting to " + address();
   Say(options_.log, LogLevel::kWarning,
       absl::StrCat("stream to ", ended, ": ", code, " ", status.error_message(),
-                   Advice(status.error_code()), "; ", next, " in ",
+                   Advice(status.error_code(), about_message), "; ", next, " in ",
                    absl::FormatDuration(
                        absl::Trunc(std::max(pause, absl::ZeroDuration()), absl::Milliseconds(1)))));
 }

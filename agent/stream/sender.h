@@ -61,9 +61,14 @@ class Sender {
   void OnStreamEnd(absl::Time now);
   // Ends a stream that works when an earlier collector is to be tried.
   void ReturnIfDue(absl::Time now);
-  void BlameRefusal(const grpc::Status& status);
-  void LogEnd(const grpc::Status& status, const std::string& ended, absl::Duration pause,
-              absl::Time now);
+  // Gives up the message that made the collector end the stream, once it is known which.
+  void BlameRefusal(const grpc::Status& status, absl::Time now);
+  // Why the message is given up; notes the job that this agent may not write.
+  std::string NoteDenied(const Suspicion::Message& message, const grpc::Status& status,
+                         absl::Time now);
+  // `about_message`: it was refused for what it sent, not at its beginning.
+  void LogEnd(const grpc::Status& status, bool about_message, const std::string& ended,
+              absl::Duration pause, absl::Time now);
   absl::Time NextWake(absl::Time now) const;
   void EndSession();
   void DrainQueue();

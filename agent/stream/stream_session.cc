@@ -203,6 +203,10 @@ absl::Status StreamSession::SendFront() {
   if (memory_->suspicion.IsHopeless(layout)) {
     return GiveUpFront("the collector refuses its layout");
   }
+  if (!memory_->denied.empty()) {
+    const std::string* why = memory_->denied.Find(spool_->JobOf(front.message), MonotonicNow());
+    if (why != nullptr) return GiveUpFront(*why);
+  }
   if (layout != 0) {
     const StreamLayouts::Use use = layouts_->Find(layout);
     if (use.define) return SendLayout(layout, use.id);
@@ -252,11 +256,17 @@ void StreamSession::NoteTried(const Spool::Entry& entry, uint32_t layout) {
 }
 
 absl::Status StreamSession::GiveUpFront(const std::string& reason) {
-  const Spool::Entry& front = *lanes_->front();
+  Spool::Entry& front = *lanes_->front();
   if (front.message.has_batch()) layouts_->Forget(front.message.batch().layout());
   absl::Status status = spool_->Drop(front.sequence, RowsOf(front.message), reason);
   if (!status.ok()) return status;
-  lanes_->GaveUp();
+  auto entries = spool_->Read(front.sequence, 1);
+  if (!entries.ok()) return entries.status();
+  if (!entries->empty() && entries->front().sequence == front.sequence) {
+    front = std::move(entries->front());
+  } else {
+    lanes_->GaveUp();
+  }
   return absl::OkStatus();
 }
 

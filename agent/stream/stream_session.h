@@ -11,6 +11,7 @@
 #include "agent/spool.h"
 #include "agent/stream/backlog_pace.h"
 #include "agent/stream/clock_offset.h"
+#include "agent/stream/denied_jobs.h"
 #include "agent/stream/ingest_call.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/once_a_minute.h"
@@ -28,6 +29,7 @@ struct StreamMemory {
   SendRate rate;     // What the collector asked for with Throttle.
   BacklogPace pace;  // What the configuration allows.
   Suspicion suspicion;
+  DeniedJobs denied;
   OnceAMinute logged;
   RefusalReport refusals;
   uint64_t messages_sent = 0;
@@ -81,10 +83,12 @@ class StreamSession {
   bool MaySend();
   // Finds the next message in the lanes; if there is none now, sets next_pump_ where time helps.
   absl::Status Choose();
-  // Sends the message at the front of the lanes, or its layout, or gives it up.
+  // Sends the message at the front of the lanes, or its layout; or gives it up, so that the next
+  // call sends its Gap.
   absl::Status SendFront();
   absl::Status SendLayout(uint32_t layout, uint32_t id);
   void NoteTried(const Spool::Entry& entry, uint32_t layout);
+  // Puts a Gap in the place of the message at the front of the lanes.
   absl::Status GiveUpFront(const std::string& reason);
   void Log(LogLevel level, const std::string& key, const std::string& line);
 

@@ -289,8 +289,11 @@ absl::StatusOr<storage::SequenceRange> Admission::AdmitGap(const v1::Gap& untrus
     return RefuseField(Refusal::kSequence, "gap.lost",
                        absl::StrCat("first ", lost.first, " is after last ", lost.last));
   }
-  if (lost.first <= untrusted.sequence() && untrusted.sequence() <= lost.last) {
-    return RefuseField(Refusal::kSequence, "gap.sequence", "must lie outside gap.lost");
+  const uint64_t own = untrusted.sequence();
+  const bool stands_in = lost.first == own && lost.last == own;
+  if (lost.first <= own && own <= lost.last && !stands_in) {
+    return RefuseField(Refusal::kSequence, "gap.sequence",
+                       "must lie outside gap.lost, or be all of it");
   }
   if (auto s = CheckText("gap.reason", TextProblem(untrusted.reason(), 0, kMaxReasonBytes));
       !s.ok()) {

@@ -13,6 +13,9 @@ namespace {
 // Stands for what a message without rows keeps busy while it waits for the disk.
 constexpr uint64_t kSmallMessageBytes = 1024;
 
+// With it a message becomes durable of which nothing is to be stored.
+constexpr storage::SequenceRange kNothingLost = {0, 0};
+
 v1::Reject::Reason ReasonOf(storage::Limit limit) {
   switch (limit) {
     case storage::Limit::kJobs:
@@ -212,8 +215,7 @@ absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
   origin_.sequence = untrusted.sequence();
   if (layout->id == 0 || rows.times.empty()) {
     // Nothing is left to store but that this sequence is done with.
-    context_.store->AppendGap(origin_, {origin_.sequence, origin_.sequence}, sent->times.size(),
-                              "every sample was refused",
+    context_.store->AppendGap(origin_, kNothingLost, sent->times.size(), "every sample was refused",
                               Accept(origin_.sequence, kSmallMessageBytes));
     return absl::OkStatus();
   }
@@ -306,8 +308,7 @@ bool StreamSession::AdmitJob(const std::string& job) {
   if (observed) return true;
   CountRejected(v1::Reject::REASON_JOBS_LIMIT, 1, absl::StrCat("an event or attributes of ", job),
                 [&] { return detail; });
-  context_.store->AppendGap(origin_, {origin_.sequence, origin_.sequence}, 0,
-                            "the collector knows as many jobs as it may",
+  context_.store->AppendGap(origin_, kNothingLost, 0, "the collector knows as many jobs as it may",
                             Accept(origin_.sequence, kSmallMessageBytes));
   return false;
 }
@@ -323,8 +324,7 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
     const bool future = event->time_ns > window.newest_ns;
     CountRejected(future ? v1::Reject::REASON_FUTURE : v1::Reject::REASON_TOO_OLD, 1, event->kind,
                   [&] { return future ? FutureDetail() : TooOldDetail(); });
-    context_.store->AppendGap(origin_, {origin_.sequence, origin_.sequence}, 0,
-                              "the event was refused",
+    context_.store->AppendGap(origin_, kNothingLost, 0, "the event was refused",
                               Accept(origin_.sequence, kSmallMessageBytes));
     return absl::OkStatus();
   }

@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rocksdb/db.h"
+#include "storage/journal.h"
 #include "tests/support/faulty_env.h"
 
 namespace tacho::agent {
@@ -38,12 +40,34 @@ class SpoolTest : public ::testing::Test {
 
   void Reopen() {
     spool_.reset();
-    auto spool = Spool::Open({.path = "/spool",
-                              .max_bytes = max_bytes_,
-                              .env = &env_,
-                              .reopen_interval = absl::ZeroDuration()});
+    auto spool =
+        Spool::Open({.path = "/spool",
+                     .max_bytes = max_bytes_,
+                     .now = [this] { return now_; },
+                     .log = [this](LogLevel, absl::string_view line) { log_.emplace_back(line); },
+                     .env = &env_,
+                     .reopen_interval = absl::ZeroDuration()});
     ASSERT_TRUE(spool.ok()) << spool.status();
     spool_ = *std::move(spool);
+  }
+
+  // As a flipped bit on the disk does.
+  void Damage(char position) {
+    spool_.reset();
+    std::vector<rocksdb::ColumnFamilyDescriptor> families = {
+        {rocksdb::kDefaultColumnFamilyName, {}}, {storage::Journal::kColumnFamily, {}}};
+    rocksdb::Options options;
+    options.env = &env_;
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    rocksdb::DB* db = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open(options, "/spool", families, &handles, &db).ok());
+    const std::string key = std::string(7, '\0') + position;
+    EXPECT_TRUE(db->Put({}, handles[1], key, "damaged").ok());
+    for (rocksdb::ColumnFamilyHandle* handle : handles) {
+      EXPECT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());
+    }
+    delete db;
+    Reopen();
   }
 
   uint32_t Define(const v1::Layout& layout) { return *spool_->DefineLayout(layout); }
@@ -55,9 +79,13 @@ class SpoolTest : public ::testing::Test {
 
   std::vector<Spool::Entry> ReadAll(uint64_t sequence = 1) {
     EXPECT_TRUE(spool_->Sync().ok());
-    auto entries = spool_->Read(sequence, UINT64_MAX);
-    EXPECT_TRUE(entries.ok()) << entries.status();
-    return entries.ok() ? *std::move(entries) : std::vector<Spool::Entry>();
+    std::vector<Spool::Entry> all;
+    for (;;) {  // What lies before a damaged entry is read by itself.
+      auto entries = spool_->Read(all.empty() ? sequence : all.back().sequence + 1, UINT64_MAX);
+      EXPECT_TRUE(entries.ok()) << entries.status();
+      if (!entries.ok() || entries->empty()) return all;
+      for (Spool::Entry& entry : *entries) all.push_back(std::move(entry));
+    }
   }
 
   std::vector<double> FirstValues() {
@@ -70,6 +98,8 @@ class SpoolTest : public ::testing::Test {
 
   tacho::testing::FaultyEnv env_;
   uint64_t max_bytes_ = 1u << 30;
+  absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
+  std::vector<std::string> log_;
   std::unique_ptr<Spool> spool_;
 };
 
@@ -255,21 +285,73 @@ TEST_F(SpoolTest, WhatIsDurableAheadOfABacklogIsNotCountedAsLost) {
   EXPECT_EQ(spool_->Stats().dropped_rows, 20 + spool_->begin() - 101);
 }
 
-TEST_F(SpoolTest, GivenUpEntryIsReplacedByAGapForGood) {
+TEST_F(SpoolTest, GivenUpEntryBecomesAGapInItsPlaceForGood) {
   const uint32_t layout = Define(MakeLayout("job"));
   for (int i = 1; i <= 3; ++i) ASSERT_TRUE(AppendRow(layout, i).ok());
   ASSERT_TRUE(spool_->Drop(2, 1, "poison").ok());
-  ASSERT_TRUE(spool_->Drop(2, 1, "again").ok());
   Reopen();
   EXPECT_THAT(FirstValues(), ElementsAre(1, 3));
+  EXPECT_EQ(spool_->end(), 4u) << "nothing was spooled for it";
   const auto entries = ReadAll();
   ASSERT_EQ(entries.size(), 3u);
-  const v1::Gap& gap = entries.back().message.gap();
+  EXPECT_EQ(entries[1].sequence, 2u);
+  const v1::Gap& gap = entries[1].message.gap();
+  EXPECT_EQ(gap.sequence(), 2u);
+  EXPECT_EQ(gap.lost().first(), 2u);
+  EXPECT_EQ(gap.lost().last(), 2u);
+  EXPECT_EQ(gap.rows(), 1u);
+  EXPECT_EQ(gap.reason(), "poison");
+}
+
+TEST_F(SpoolTest, GapThatIsGivenUpTooIsLeftOutAndToldAtTheEnd) {
+  const uint32_t layout = Define(MakeLayout("job"));
+  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(AppendRow(layout, i).ok());
+  ASSERT_TRUE(spool_->Drop(2, 1, "poison").ok());
+  ASSERT_TRUE(spool_->Drop(2, 0, "the Gap is refused").ok());
+  ASSERT_TRUE(spool_->Drop(2, 0, "again").ok());
+  EXPECT_EQ(spool_->Stats().dropped_entries, 1u);
+  EXPECT_EQ(spool_->Stats().dropped_rows, 1u);
+  Reopen();
+  const auto entries = ReadAll();
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_EQ(entries[1].sequence, 3u);
+  const v1::Gap& gap = entries[2].message.gap();
   EXPECT_EQ(gap.sequence(), 4u);
   EXPECT_EQ(gap.lost().first(), 2u);
   EXPECT_EQ(gap.lost().last(), 2u);
   EXPECT_EQ(gap.rows(), 1u);
   EXPECT_EQ(gap.reason(), "poison");
+}
+
+TEST_F(SpoolTest, ReasonOfAGapIsWhatEveryCollectorTakes) {
+  ASSERT_TRUE(AppendRow(Define(MakeLayout("job")), 1).ok());
+  ASSERT_TRUE(spool_->Drop(1, 1, "\xff\n" + std::string(5000, 'x')).ok());
+  const std::string reason = ReadAll()[0].message.gap().reason();
+  EXPECT_EQ(reason.substr(0, 3), "??x");
+  EXPECT_LE(reason.size(), 1024u);
+}
+
+TEST_F(SpoolTest, DamagedEntryIsGivenUpAndTheOthersAreRead) {
+  const uint32_t layout = Define(MakeLayout("job"));
+  for (int i = 1; i <= 3; ++i) ASSERT_TRUE(AppendRow(layout, i).ok());
+  Damage(2);
+  EXPECT_THAT(FirstValues(), ElementsAre(1, 3));
+  const auto entries = ReadAll();
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_EQ(entries[1].message.gap().lost().first(), 2u);
+  EXPECT_EQ(spool_->Stats().dropped_entries, 1u);
+}
+
+TEST_F(SpoolTest, SaysOnceAMinuteWhatItGaveUp) {
+  const uint32_t layout = Define(MakeLayout("job"));
+  for (int i = 1; i <= 4; ++i) ASSERT_TRUE(AppendRow(layout, i).ok());
+  for (uint64_t sequence : {1, 2, 3}) ASSERT_TRUE(spool_->Drop(sequence, 10, "denied").ok());
+  now_ += absl::Seconds(60);
+  ASSERT_TRUE(spool_->Drop(4, 10, "denied").ok());
+  EXPECT_THAT(log_, ElementsAre("gave up 1 spooled messages with 10 rows, the last of them message "
+                                "1: denied",
+                                "gave up 3 spooled messages with 30 rows, the last of them message "
+                                "4: denied"));
 }
 
 TEST_F(SpoolTest, ListenerHearsEveryAppend) {

@@ -2,8 +2,10 @@
 #include <string>
 #include <vector>
 
+#include "agent/loss_report.h"
 #include "agent/spool_losses.h"
 #include "agent/stream/clock_offset.h"
+#include "agent/stream/denied_jobs.h"
 #include "agent/stream/once_a_minute.h"
 #include "agent/stream/refusal_report.h"
 #include "agent/stream/send_rate.h"
@@ -168,11 +170,59 @@ TEST(SuspicionTest, LayoutIsHopelessAfterSomeBatchesInARow) {
   Suspicion suspicion;
   for (uint64_t i = 1; i <= 3; ++i) {
     EXPECT_FALSE(suspicion.IsHopeless(7));
+    suspicion.Refused({.sequence = i, .layout = 7}, false, {i, 0});
     suspicion.Refused({.sequence = i, .layout = 7}, true, {i, 0});
-    suspicion.Refused({.sequence = i, .layout = 7}, true, {i, 0});
-    if (i == 1) suspicion.Passed({.sequence = i, .layout = 7});
   }
+  EXPECT_TRUE(suspicion.IsHopeless(7));
   EXPECT_FALSE(suspicion.IsHopeless(0));
+  suspicion.Passed({.sequence = 4, .layout = 7});
+  EXPECT_FALSE(suspicion.IsHopeless(7));
+}
+
+TEST(DeniedJobsTest, JobsAreTriedAgainWhenRightsMayHaveChanged) {
+  const absl::Time t = absl::UnixEpoch();
+  DeniedJobs denied;
+  denied.StreamEnded();  // Before anything was refused: says nothing of it.
+  denied.Deny("speech", "not yours", t);
+  ASSERT_NE(denied.Find("speech", t + DeniedJobs::kAfterStream), nullptr);
+  EXPECT_EQ(*denied.Find("speech", t), "not yours");
+  EXPECT_EQ(denied.Find("vision", t), nullptr);
+  denied.StreamEnded();
+  EXPECT_NE(denied.Find("speech", t + absl::Seconds(1)), nullptr) << "not at every cut";
+  EXPECT_EQ(denied.Find("speech", t + DeniedJobs::kAfterStream), nullptr);
+  EXPECT_TRUE(denied.empty());
+}
+
+TEST(DeniedJobsTest, JobsAreTriedAgainNowAndThen) {
+  const absl::Time t = absl::UnixEpoch();
+  DeniedJobs denied;
+  denied.Deny("speech", "not yours", t);
+  EXPECT_NE(denied.Find("speech", t + DeniedJobs::kAnyway - absl::Seconds(1)), nullptr);
+  EXPECT_EQ(denied.Find("speech", t + DeniedJobs::kAnyway), nullptr);
+}
+
+TEST(DeniedJobsTest, WhatTrainersNameTakesBoundedMemory) {
+  DeniedJobs denied;
+  for (int i = 0; i < 5000; ++i) denied.Deny(absl::StrCat(i), "not yours", absl::UnixEpoch());
+  size_t known = 0;
+  for (int i = 0; i < 5000; ++i) {
+    if (denied.Find(absl::StrCat(i), absl::UnixEpoch()) != nullptr) ++known;
+  }
+  EXPECT_GT(known, 0u);
+  EXPECT_LE(known, DeniedJobs::kMaxJobs);
+}
+
+TEST(LossReportTest, AddsUpAndKeepsBoundedReasons) {
+  LossReport report;
+  const absl::Time t = absl::UnixEpoch();
+  int lines = 0;
+  for (int i = 0; i < 1000; ++i) {
+    if (report.Add(1, 1, absl::StrCat("reason ", i), t)) ++lines;
+  }
+  EXPECT_LE(lines, int{LossReport::kMaxReasons} + 1);
+  EXPECT_EQ(report.Add(9, 5, "reason 0", t + absl::Seconds(59)), std::nullopt);
+  EXPECT_EQ(report.Add(10, 5, "reason 0", t + absl::Seconds(60)),
+            "gave up 2 spooled messages with 10 rows, the last of them message 10: reason 0");
 }
 
 TEST(OnceAMinuteTest, AllowsEachKeyOnceAMinute) {

@@ -219,7 +219,7 @@ class FakeStore final : public storage::Store {
     storage::SequenceSet& durable = durable_[{entry.origin.agent_id, entry.origin.generation}];
     if (entry.origin.sequence != 0 && durable.Contains(entry.origin.sequence)) return;
     if (entry.origin.sequence != 0) durable.Add(entry.origin.sequence);
-    if (entry.kind == "gap") durable.Add(entry.lost);
+    if (entry.kind == "gap" && entry.lost.first != 0) durable.Add(entry.lost);
     stored_.push_back(entry);
   }
 

@@ -115,6 +115,7 @@ inline std::vector<Malformed> AllMalformed() {
        invalid, "attributes.values.k"},
       {"GapBackwards", greeted, GapMessage(9, 5, 4), invalid, "gap.lost"},
       {"GapFromZero", greeted, GapMessage(9, 0, 4), invalid, "gap.lost.first"},
+      {"GapToItself", greeted, GapMessage(4, 1, 4), invalid, "gap.sequence"},
       {"GapOverItself", greeted, GapMessage(3, 1, 4), invalid, "gap.sequence"},
   };
 }

@@ -19,7 +19,8 @@ tacho_test(series_limiting_test LABEL unit
 tacho_test(ingest_text_rules_test LABEL unit
   SOURCES ingest_text_rules_test.cc DEPS tacho::ingest)
 tacho_test(ingest_session_test LABEL unit
-  SOURCES ingest_session_test.cc ingest_fake_store.h ingest_malformed.h ingest_messages.h
+  SOURCES ingest_session_test.cc ingest_session_limits_test.cc ingest_session_fixture.h
+          ingest_fake_store.h ingest_malformed.h ingest_messages.h
   DEPS tacho::ingest)
 tacho_test(ingest_stream_test LABEL unit
   SOURCES ingest_stream_test.cc ingest_fake_store.h ingest_malformed.h ingest_messages.h

@@ -81,6 +81,21 @@ TEST_F(SpoolJournalTest, SeveralEntriesAreAppendedTogetherOrNotAtAll) {
   EXPECT_THAT(Notes("read"), ElementsAre(Note{"read", "3"}));
 }
 
+TEST_F(SpoolJournalTest, ReplacedEntryKeepsItsPlaceAndItsNeighbours) {
+  for (const char* entry : {"one", "two", "three"}) ASSERT_TRUE(spool_->Append(entry).ok());
+  ASSERT_TRUE(spool_->Replace(2, "2").ok());
+  EXPECT_THAT(ReadAll(), ElementsAre("1 one", "2 2", "3 three"));
+  EXPECT_EQ(spool_->bytes(), 11u) << "as it was";
+  Reopen();
+  EXPECT_THAT(ReadAll(), ElementsAre("1 one", "2 2", "3 three"));
+  EXPECT_EQ(spool_->bytes(), 9u);
+  ASSERT_TRUE(spool_->Trim(3).ok());
+  EXPECT_EQ(spool_->bytes(), 5u);
+  EXPECT_EQ(spool_->Replace(2, "x").code(), absl::StatusCode::kOutOfRange);
+  EXPECT_EQ(spool_->Replace(4, "x").code(), absl::StatusCode::kOutOfRange);
+  EXPECT_THAT(ReadAll(), ElementsAre("3 three"));
+}
+
 TEST_F(SpoolJournalTest, EmptyNoteRemovesTheKey) {
   ASSERT_TRUE(spool_->WriteNotes({{"key", "value"}}).ok());
   ASSERT_TRUE(spool_->WriteNotes({{"key", ""}}).ok());

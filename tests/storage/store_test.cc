@@ -165,10 +165,24 @@ TEST_F(StoreTest, AnAgentThatLosesHereAndThereWithoutEndIsRefused) {
 
 TEST_F(StoreTest, AMessageOfWhichNothingIsStoredLeavesNoTraceButItsSequence) {
   ASSERT_TRUE(Wait([&](AppendDone done) {
-                store_->AppendGap({"agent", 7, 1}, {1, 1}, 5, "refused", std::move(done));
+                store_->AppendGap({"agent", 7, 1}, {}, 5, "refused", std::move(done));
               }).ok());
   EXPECT_EQ(store_->DurableSequences("agent", 7).watermark(), 1u);
   EXPECT_THAT(*store_->Events("", INT64_MIN, INT64_MAX), IsEmpty());
+}
+
+TEST_F(StoreTest, AGapInThePlaceOfAMessageIsRecordedAndLeavesNoHole) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  for (uint64_t sequence = 1; sequence <= 3000; sequence += 2) {
+    ASSERT_TRUE(Append(layout, {static_cast<int64_t>(sequence)}, {0}, {1}, {"agent", 7, sequence})
+                    .ok());
+    const SequenceRange own{sequence + 1, sequence + 1};
+    ASSERT_TRUE(Wait([&](AppendDone done) {
+                  store_->AppendGap({"agent", 7, own.first}, own, 1, "denied", std::move(done));
+                }).ok());
+  }
+  EXPECT_EQ(store_->DurableSequences("agent", 7).watermark(), 3000u);
+  EXPECT_THAT(*store_->Events("", INT64_MIN, INT64_MAX), SizeIs(1500));
 }
 
 TEST_F(StoreTest, OldEventsLeaveWithTheirDays) {
