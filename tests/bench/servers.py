@@ -69,15 +69,9 @@ class Server:
     def is_ready(self):
         try:
             self.get(self.ready_path)
-            return self.catches_sigterm()
+            return True
         except OSError:
             return False
-
-    def catches_sigterm(self):
-        """VictoriaMetrics answers a moment before it does, and stop() would not end it cleanly."""
-        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-        return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
     def log_tail(self):
         return (self.directory / "log").read_text(errors="replace")[-2000:]
@@ -185,6 +179,15 @@ class VictoriaMetrics(Server):
     def __init__(self, directory, build, binary):
         super().__init__(directory, build)
         self.binary = binary
+
+    def is_ready(self):
+        return super().is_ready() and self.catches_sigterm()
+
+    def catches_sigterm(self):
+        """It answers a moment before it does, and stop() would not end it cleanly."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+        return bool(int(caught.split()[1], 16) >> (signal.SIGTERM - 1) & 1)
 
     def command(self):
         self.http_port = free_port()
