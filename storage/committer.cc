@@ -20,7 +20,8 @@ namespace {
 constexpr uint64_t kRequestOverhead = 256;
 
 // An agent sends two lanes at most, so its durable sequences have few holes: ours leave 32
-// (agent/stream/lanes.h). Without a bound an agent could make the set, and every write of it, as large as it likes.
+// (agent/stream/lanes.h). Without a bound an agent could make the set, and every write of it, as
+// large as it likes.
 constexpr size_t kMaxAheadRanges = 1024;
 
 // How often trouble is looked for that RocksDB has in the background, and whether it has passed.

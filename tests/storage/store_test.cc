@@ -174,8 +174,8 @@ TEST_F(StoreTest, AMessageOfWhichNothingIsStoredLeavesNoTraceButItsSequence) {
 TEST_F(StoreTest, AGapInThePlaceOfAMessageIsRecordedAndLeavesNoHole) {
   const LayoutPtr layout = Register(Definition("job", {"loss"}));
   for (uint64_t sequence = 1; sequence <= 3000; sequence += 2) {
-    ASSERT_TRUE(Append(layout, {static_cast<int64_t>(sequence)}, {0}, {1}, {"agent", 7, sequence})
-                    .ok());
+    ASSERT_TRUE(
+        Append(layout, {static_cast<int64_t>(sequence)}, {0}, {1}, {"agent", 7, sequence}).ok());
     const SequenceRange own{sequence + 1, sequence + 1};
     ASSERT_TRUE(Wait([&](AppendDone done) {
                   store_->AppendGap({"agent", 7, own.first}, own, 1, "denied", std::move(done));
