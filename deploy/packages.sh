@@ -15,7 +15,7 @@ declare -A packages=(
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libcpp-httplib-dev
     libssl-dev libc-ares-dev"
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev
-    python3 python3-grpcio python3-protobuf curl ca-certificates openssl"
+    python3 python3-grpcio python3-protobuf python3-setuptools python3-wheel curl ca-certificates openssl"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
   [bench]="libnghttp2-dev"
 )

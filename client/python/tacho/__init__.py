@@ -1,0 +1,62 @@
+"""Tachograph for Python.
+
+    import tacho
+
+    for series in tacho.query(None, "resnet", ["loss"], by="step"):
+        print(series.name, series.steps[-1], series.values[-1])
+
+The first argument is always the collector's address; None takes TACHO_ADDRESS from the environment,
+else 127.0.0.1:7411. Queries need grpcio and protobuf, which are imported by the first of them and
+not before.
+"""
+import importlib
+import pkgutil
+from typing import TYPE_CHECKING, Any, List
+
+# Modules that others generate from our protos, as tacho/v1/query_pb2.py, stay importable beside us.
+__path__ = pkgutil.extend_path(__path__, __name__)
+
+# Where the names of the package are; none of these modules is imported before it is needed.
+_HOMES = {
+    "tacho.errors": (
+        "TachoError", "ConfigurationError", "MissingDependency", "CallError", "InvalidArgument",
+        "NotFound", "PermissionDenied", "Unauthenticated", "LimitExceeded", "Unavailable",
+        "DataLoss", "Unimplemented", "DeadlineExceeded",
+    ),
+    "tacho.history": (
+        "Client", "query", "jobs", "job", "latest", "events", "compare", "watch",
+    ),
+    "tacho.columns": ("Series", "to_pandas"),
+    "tacho.records": (
+        "Attempt", "ComparedMetric", "Comparison", "Event", "Job", "JobDetail", "Live", "Metric",
+        "Sample", "Samples", "SeriesName", "Subject", "Task",
+    ),
+}  # fmt: skip
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)
+
+if TYPE_CHECKING:
+    from .columns import Series as Series
+    from .columns import to_pandas as to_pandas
+    from .errors import *  # noqa: F403
+    from .history import Client as Client
+    from .history import compare as compare
+    from .history import events as events
+    from .history import job as job
+    from .history import jobs as jobs
+    from .history import latest as latest
+    from .history import query as query
+    from .history import watch as watch
+    from .records import *  # noqa: F403
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tacho' has no attribute {name!r}")
+    return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> List[str]:
+    return sorted(list(globals()) + __all__)
