@@ -21,7 +21,7 @@ import client
 import harness
 from grpc_reflection import ReflectedClient
 from tacho.v1 import ingest_pb2, types_pb2
-from test_security import SecurityCase
+from security_case import SecurityCase
 
 import tacho
 from tacho.columns import NO_STEP

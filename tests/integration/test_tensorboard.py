@@ -11,7 +11,7 @@ import harness  # First: it makes the stubs importable.
 import grpc
 import tensorboard_client
 from tacho.v1 import ingest_pb2, types_pb2
-from test_security import SecurityCase
+from security_case import SecurityCase
 
 STEPS = 50_000
 SPIKE, DIP, NAN = 31_337, 31_338, 44_444
