@@ -61,6 +61,13 @@ class SenderTest : public ::testing::Test {
     sender_->Start();
   }
 
+  bool WaitForLog(const std::string& text) {
+    const auto said = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(log_mutex_) {
+      return absl::StrContains(log_, text);
+    };
+    absl::MutexLock lock(&log_mutex_);
+    return log_mutex_.AwaitWithTimeout(absl::Condition(&said), absl::Seconds(20));
+  }
   std::string log() {
     absl::MutexLock lock(&log_mutex_);
     return log_;
@@ -243,10 +250,7 @@ TEST_F(SenderTest, ThrottleHoldsForTheCollectorThatAskedForIt) {
   collector_.throttle.set_pause_ms(600'000);
   collector_.throttle.set_reason("busy");
   StartSender(std::vector{collector_.address(), second.address()});
-  const absl::Time end = absl::Now() + absl::Seconds(20);
-  while (!absl::StrContains(log(), "busy") && absl::Now() < end) {
-    absl::SleepFor(absl::Milliseconds(2));
-  }
+  ASSERT_TRUE(WaitForLog("busy"));
   Append(1, 10);
   EXPECT_TRUE(collector_.values().empty());
   collector_.Stop();
@@ -271,10 +275,9 @@ TEST_F(SenderTest, AcknowledgementOfWhatWasNeverSentIsNotBelieved) {
   Append(1, 3);
   collector_.welcome.set_durable_sequence(50);
   StartSender(collector_.address());
-  absl::SleepFor(absl::Milliseconds(300));
+  EXPECT_TRUE(WaitForLog("old copy")) << log();
   sender_->Stop(absl::ZeroDuration());
   EXPECT_EQ(spool_->begin(), 1u);
-  EXPECT_THAT(log(), ::testing::HasSubstr("old copy"));
 }
 
 TEST_F(SenderTest, RefusedMessageIsGivenUpWithAGapAndTheRestArrives) {
@@ -395,7 +398,7 @@ TEST_F(SenderTest, StopReturnsSoonIfTheCollectorIsOutOfReach) {
   backoff_min_ = backoff_max_ = absl::Minutes(1);
   StartSender("127.0.0.1:1");
   Append(1, 5);
-  absl::SleepFor(absl::Milliseconds(300));  // By now it waits for the next attempt.
+  ASSERT_TRUE(WaitForLog("connecting again in")) << "now it waits for the next attempt";
   const absl::Time begin = absl::Now();
   sender_->Stop(absl::Seconds(30));
   EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
