@@ -177,26 +177,31 @@ void DurableStore::AppendAttributes(const Origin& origin, const Attributes& attr
 void DurableStore::AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows,
                              absl::string_view reason, AppendDone done) {
   // A gap belongs to no job: it is filed as an event of the job that has no name.
-  Event event;
-  event.source.host = origin.agent_id;
-  event.time_ns = absl::ToUnixNanos(options_.now());
-  event.kind = "data_lost";
-  event.message = std::string(reason);
-  event.fields = {{"rows", absl::StrCat(rows)},
-                  {"first_sequence", absl::StrCat(lost.first)},
-                  {"last_sequence", absl::StrCat(lost.last)}};
-  const bool loses = lost.first != 0;
-  committer_.Enqueue({.origin = origin,
-                      .stage =
-                          [this, event, loses](rocksdb::WriteBatch* write) {
-                            if (!loses) return absl::OkStatus();
-                            write->Put(database_->events,
-                                       EventKey(kNoJob, event.time_ns, next_event_++),
-                                       EncodeEvent(event));
-                            return absl::OkStatus();
-                          },
-                      .lost = lost,
-                      .done = std::move(done)});
+  const int64_t now_ns = absl::ToUnixNanos(options_.now());
+  std::function<absl::Status(rocksdb::WriteBatch*)> stage;
+  if (lost.first == 0) {
+    stage = [](rocksdb::WriteBatch*) { return absl::OkStatus(); };
+  } else if (lost == SequenceRange{origin.sequence, origin.sequence}) {
+    stage = [this, loss = LossRuns::Loss{.agent_id = origin.agent_id,
+                                         .sequence = lost.first,
+                                         .rows = rows,
+                                         .reason = std::string(reason),
+                                         .time_ns = now_ns}](rocksdb::WriteBatch* write) {
+      const LossRuns::Record& record = loss_runs_.Add(loss, next_event_++);
+      write->Put(database_->events, EventKey(kNoJob, record.event.time_ns, record.number),
+                 EncodeEvent(record.event));
+      return absl::OkStatus();
+    };
+  } else {
+    stage = [this, event = LossEvent(origin.agent_id, now_ns, reason, rows, lost.first, lost.last)](
+                rocksdb::WriteBatch* write) {
+      write->Put(database_->events, EventKey(kNoJob, event.time_ns, next_event_++),
+                 EncodeEvent(event));
+      return absl::OkStatus();
+    };
+  }
+  committer_.Enqueue(
+      {.origin = origin, .stage = std::move(stage), .lost = lost, .done = std::move(done)});
 }
 
 absl::Status DurableStore::OnCommitter(std::function<absl::Status(rocksdb::WriteBatch*)> work) {

@@ -27,6 +27,7 @@
 #include "storage/job_table.h"
 #include "storage/journal.h"
 #include "storage/kept_writes.h"
+#include "storage/loss_runs.h"
 #include "storage/sealer.h"
 #include "storage/series_index.h"
 #include "storage/store.h"
@@ -68,6 +69,7 @@ class DurableStore final : public Store {
   void AppendEvent(const Origin& origin, const Event& event, AppendDone done) override;
   void AppendAttributes(const Origin& origin, const Attributes& attributes,
                         AppendDone done) override;
+  // Messages of an agent that were given up one by one are one event a minute.
   void AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows, absl::string_view reason,
                  AppendDone done) override;
   SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const override {
@@ -138,6 +140,7 @@ class DurableStore final : public Store {
   FrameMerger merger_;
   Sealer sealer_;
   std::atomic<uint64_t> next_event_ = 1;
+  LossRuns loss_runs_;  // Committer's thread only.
   std::atomic<uint64_t> partitions_dropped_ = 0;
   // Rows up to this time may have come that the head knows nothing of.
   std::atomic<int64_t> head_knows_after_ns_ = INT64_MIN;

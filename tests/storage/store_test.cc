@@ -182,7 +182,20 @@ TEST_F(StoreTest, AGapInThePlaceOfAMessageIsRecordedAndLeavesNoHole) {
                 }).ok());
   }
   EXPECT_EQ(store_->DurableSequences("agent", 7).watermark(), 3000u);
-  EXPECT_THAT(*store_->Events("", INT64_MIN, INT64_MAX), SizeIs(1500));
+  // An event a minute: a job that may not be written must not fill the store.
+  const auto events = store_->Events("", INT64_MIN, INT64_MAX);
+  ASSERT_TRUE(events.ok());
+  ASSERT_THAT(*events, SizeIs(1));
+  EXPECT_EQ(events->front().message, "denied");
+  EXPECT_EQ(events->front().fields.at("messages"), "1500");
+  EXPECT_EQ(events->front().fields.at("rows"), "1500");
+  EXPECT_EQ(events->front().fields.at("first_sequence"), "2");
+  EXPECT_EQ(events->front().fields.at("last_sequence"), "3000");
+  now_ += absl::Minutes(1);
+  ASSERT_TRUE(Wait([&](AppendDone done) {
+                store_->AppendGap({"agent", 7, 3001}, {3001, 3001}, 2, "denied", std::move(done));
+              }).ok());
+  EXPECT_THAT(*store_->Events("", INT64_MIN, INT64_MAX), SizeIs(2));
 }
 
 TEST_F(StoreTest, OldEventsLeaveWithTheirDays) {
