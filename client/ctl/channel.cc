@@ -26,6 +26,7 @@ Channel::Channel(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
   auto secured =
       client::SecureChannel(options.security, options.address, kSecurityFlags, &arguments);
   status_ = secured.status();

@@ -34,8 +34,12 @@ struct Invocation {
   }
 };
 
+// What the help lists commands under.
+enum class CommandGroup { kNow, kHistory, kCompare, kData, kOperate, kTool };
+
 struct Command {
   std::string name;
+  CommandGroup group = CommandGroup::kTool;
   std::string operands;  // "JOB [METRIC]"
   std::string summary;   // One line.
   std::string details;   // Paragraphs for its help, examples included; ends without a line break.

@@ -26,6 +26,12 @@ size_t TerminalWidth(bool is_terminal) {
   return 0;
 }
 
+TerminalSize SizeNow() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return {size.ws_col, size.ws_row};
+}
+
 // Only a locale that clearly is not UTF-8 turns block characters off: containers often set none.
 bool LocaleHasUnicode() {
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
@@ -70,7 +76,10 @@ Environment RealEnvironment() {
   Environment environment;
   environment.out_is_terminal = isatty(STDOUT_FILENO) == 1;
   environment.width = TerminalWidth(environment.out_is_terminal);
+  environment.terminal_size = SizeNow;
   environment.unicode = LocaleHasUnicode();
+  environment.color =
+      environment.out_is_terminal && Variable("NO_COLOR").empty() && Variable("TERM") != "dumb";
   environment.zone = absl::LocalTimeZone();
   const std::string address = Variable("TACHO_ADDRESS");
   if (!address.empty()) environment.address = address;

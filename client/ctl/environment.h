@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <iostream>
 #include <string>
 
@@ -24,6 +25,12 @@ enum ExitCode : int {
   kNothing = 1,      // Nothing was found, or the collector refused the request.
   kUsage = 2,        // The command line is wrong.
   kUnreachable = 3,  // No collector answered at the address.
+  kThreshold = 4,    // 'report': a threshold is exceeded, or could not be checked.
+};
+
+struct TerminalSize {
+  size_t width = 0;  // 0 is not known.
+  size_t height = 0;
 };
 
 struct Environment {
@@ -31,7 +38,9 @@ struct Environment {
   std::ostream* err = &std::cerr;  // Everything else.
   bool out_is_terminal = false;    // Long tables are shortened only for a person who looks at them.
   size_t width = 0;                // Columns of the terminal; 0 is no limit.
+  std::function<TerminalSize()> terminal_size;  // Now; may be empty.
   bool unicode = true;
+  bool color = false;  // Escape sequences for colour may be written.
   absl::Time now = absl::Now();
   absl::TimeZone zone = absl::UTCTimeZone();  // Of times in tables and of dates that are typed.
   std::string address{kDefaultAddress};       // Where --address is not given.
@@ -40,7 +49,7 @@ struct Environment {
   client::ChannelSecurity security;  // Where the flags of it are not given.
 };
 
-// The real one: stdout and stderr, terminal, clock, TZ, COLUMNS, LC_ALL/LC_CTYPE/LANG,
+// The real one: stdout and stderr, terminal, clock, TZ, COLUMNS, NO_COLOR, LC_ALL/LC_CTYPE/LANG,
 // TACHO_ADDRESS, TACHO_ADMIN_ADDRESS, TACHO_TLS, TACHO_TLS_CA, TACHO_TLS_CERT, TACHO_TLS_KEY,
 // TACHO_TLS_SERVER_NAME, TACHO_TOKEN_FILE.
 Environment RealEnvironment();

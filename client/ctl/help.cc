@@ -47,16 +47,47 @@ void PrintFlags(const Environment& env, const std::vector<FlagSpec>& flags, std:
   }
 }
 
+const char* GroupTitle(CommandGroup group) {
+  switch (group) {
+    case CommandGroup::kNow:
+      return "What runs, and how it does";
+    case CommandGroup::kHistory:
+      return "What was recorded";
+    case CommandGroup::kCompare:
+      return "Runs against each other";
+    case CommandGroup::kData:
+      return "Data in and out";
+    case CommandGroup::kOperate:
+      return "The collector";
+    case CommandGroup::kTool:
+      break;
+  }
+  return "This tool";
+}
+
+void PrintCommands(std::ostream& out) {
+  const Command* before = nullptr;
+  for (const Command& command : Commands()) {
+    if (before == nullptr || before->group != command.group) {
+      out << '\n' << GroupTitle(command.group) << ":\n";
+    }
+    std::string left = absl::StrCat("  ", command.name, " ", command.operands);
+    if (left.size() + 2 > kFlagColumn) {
+      out << left << '\n';
+      left.clear();
+    }
+    left.resize(kFlagColumn, ' ');
+    out << left << command.summary << '\n';
+    before = &command;
+  }
+}
+
 }  // namespace
 
 void PrintOverview(const Environment& env, std::ostream& out) {
   out << "tachoctl asks a Tachograph collector about training jobs.\n\n"
-         "Usage: tachoctl COMMAND [OPERANDS] [FLAGS]\n\nCommands:\n";
-  for (const Command& command : Commands()) {
-    std::string left = absl::StrCat("  ", command.name, " ", command.operands);
-    left.resize(std::max<size_t>(left.size() + 1, kFlagColumn), ' ');
-    out << left << command.summary << '\n';
-  }
+         "Usage: tachoctl COMMAND [OPERANDS] [FLAGS]\n";
+  PrintCommands(out);
   out << R"(
 A first look:
   tachoctl jobs                            which jobs there are
@@ -69,7 +100,7 @@ Flags of every command:
   PrintFlags(env, CommonFlags(), out);
   out << R"(
 Exit codes: 0 done; 1 nothing found, or the collector refused; 2 wrong command line;
-3 no collector at the address.
+3 no collector at the address; 4 (report only) a threshold is exceeded or could not be checked.
 )";
 }
 

@@ -55,10 +55,10 @@ void AssessProgress(JobStatus& status) {
   }
   if (!status.planned_steps || !attempt->has_last_step()) return;
   // Trainers that count from 0 end at the step before the planned number.
-  const bool from_zero = std::any_of(
+  status.from_zero = std::any_of(
       status.job.attempts().begin(), status.job.attempts().end(),
       [](const v1::Attempt& each) { return each.has_first_step() && each.first_step() == 0; });
-  const int64_t done = attempt->last_step() + (from_zero ? 1 : 0);
+  const int64_t done = attempt->last_step() + (status.from_zero ? 1 : 0);
   const int64_t missing = *status.planned_steps - done;
   status.progress = static_cast<double>(done) / static_cast<double>(*status.planned_steps);
   if (status.steps_per_second && missing > 0) {

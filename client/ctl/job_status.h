@@ -29,6 +29,7 @@ struct JobStatus {
   absl::Duration silent_after;              // What was taken for silence.
   std::optional<v1::RecordedEvent> ended;   // Of the newest attempt.
   std::optional<int64_t> planned_steps;     // The attribute of that name.
+  bool from_zero = false;                   // Steps are counted from 0.
   std::optional<double> progress;           // 0 to 1 (more if it ran beyond the plan).
   std::optional<double> steps_per_second;   // Of the newest attempt, over all of its time.
   std::optional<absl::Duration> remaining;  // While it is reporting.

@@ -70,6 +70,17 @@ void AppendEscaped(std::string& json, char c) {
 
 }  // namespace
 
+std::string ValidUtf8(absl::string_view text) {
+  std::string valid;
+  for (size_t at = 0; at < text.size();) {
+    const size_t length = SequenceLength(text, at);
+    absl::StrAppend(&valid,
+                    length == 0 ? absl::string_view("\xEF\xBF\xBD") : text.substr(at, length));
+    at += length == 0 ? 1 : length;
+  }
+  return valid;
+}
+
 std::string JsonString(absl::string_view text) {
   std::string json = "\"";
   for (size_t at = 0; at < text.size();) {

@@ -11,6 +11,9 @@
 
 namespace tacho::ctl {
 
+// Bytes that are not UTF-8 replaced by U+FFFD.
+std::string ValidUtf8(absl::string_view text);
+
 // With its quotes. Bytes that are not UTF-8 become U+FFFD, so that the document always is.
 std::string JsonString(absl::string_view text);
 

@@ -99,27 +99,38 @@ absl::StatusOr<std::vector<v1::Job>> QueryClient::ListJobs(v1::ListJobsRequest r
   return jobs;
 }
 
-absl::StatusOr<v1::GetJobResponse> QueryClient::GetJob(const std::string& job) {
+template <typename Request, typename Response>
+absl::StatusOr<Response> QueryClient::Call(
+    grpc::Status (v1::Query::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+    const Request& request) {
   if (!setup().ok()) return setup();
   grpc::ClientContext context;
   Prepare(&context);
-  v1::GetJobRequest request;
-  request.set_job(job);
-  v1::GetJobResponse response;
-  const absl::Status status = FromGrpc(stub_->GetJob(&context, request, &response));
+  Response response;
+  const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
   if (!status.ok()) return status;
   return response;
 }
 
+absl::StatusOr<v1::GetJobResponse> QueryClient::GetJob(const std::string& job) {
+  v1::GetJobRequest request;
+  request.set_job(job);
+  return Call(&v1::Query::Stub::GetJob, request);
+}
+
+absl::StatusOr<v1::LabelValuesResponse> QueryClient::LabelValues(
+    const v1::LabelValuesRequest& request) {
+  return Call(&v1::Query::Stub::LabelValues, request);
+}
+
+absl::StatusOr<v1::FirstNonFiniteResponse> QueryClient::FirstNonFinite(
+    const v1::FirstNonFiniteRequest& request) {
+  return Call(&v1::Query::Stub::FirstNonFinite, request);
+}
+
 absl::StatusOr<v1::CardinalityResponse> QueryClient::Cardinality(
     const v1::CardinalityRequest& request) {
-  if (!setup().ok()) return setup();
-  grpc::ClientContext context;
-  Prepare(&context);
-  v1::CardinalityResponse response;
-  const absl::Status status = FromGrpc(stub_->Cardinality(&context, request, &response));
-  if (!status.ok()) return status;
-  return response;
+  return Call(&v1::Query::Stub::Cardinality, request);
 }
 
 absl::Status QueryClient::ListSeries(const v1::ListSeriesRequest& request,
@@ -148,6 +159,23 @@ absl::Status QueryClient::Latest(const v1::LatestRequest& request,
       },
       handle);
 }
+
+absl::Status QueryClient::Compare(const v1::CompareRequest& request,
+                                  const Handler<v1::CompareResponse>& handle) {
+  return ReadStream<v1::CompareResponse>(
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub_->AsyncCompare(context, request, queue, nullptr);
+      },
+      handle);
+}
+
+std::unique_ptr<WatchCall> QueryClient::Watch(const v1::WatchRequest& request) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  channel_.Prepare(context.get());
+  return std::make_unique<WatchCall>(*stub_, std::move(context), request);
+}
+
+absl::Status QueryClient::EndOf(const WatchCall& call) { return FromGrpc(call.status()); }
 
 absl::Status QueryClient::ListEvents(const v1::ListEventsRequest& request,
                                      const Handler<v1::ListEventsResponse>& handle) {

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/ctl/channel.h"
+#include "client/ctl/watch_call.h"
 #include "tacho/v1/query.grpc.pb.h"
 
 namespace tacho::ctl {
@@ -29,6 +30,9 @@ class QueryClient {
   // Pages are fetched until `at_most` jobs are there; 0 is all.
   absl::StatusOr<std::vector<v1::Job>> ListJobs(v1::ListJobsRequest request, size_t at_most = 0);
   absl::StatusOr<v1::GetJobResponse> GetJob(const std::string& job);
+  absl::StatusOr<v1::LabelValuesResponse> LabelValues(const v1::LabelValuesRequest& request);
+  absl::StatusOr<v1::FirstNonFiniteResponse> FirstNonFinite(
+      const v1::FirstNonFiniteRequest& request);
   absl::StatusOr<v1::CardinalityResponse> Cardinality(const v1::CardinalityRequest& request);
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.
@@ -38,8 +42,15 @@ class QueryClient {
                           const Handler<v1::ListSeriesResponse>& handle);
   absl::Status Range(const v1::RangeRequest& request, const Handler<v1::RangeResponse>& handle);
   absl::Status Latest(const v1::LatestRequest& request, const Handler<v1::LatestResponse>& handle);
+  absl::Status Compare(const v1::CompareRequest& request,
+                       const Handler<v1::CompareResponse>& handle);
   absl::Status ListEvents(const v1::ListEventsRequest& request,
                           const Handler<v1::ListEventsResponse>& handle);
+
+  // Until it ends or is destroyed, however long that takes; setup() must be OK.
+  std::unique_ptr<WatchCall> Watch(const v1::WatchRequest& request);
+  // How it ended, as the other calls say it.
+  absl::Status EndOf(const WatchCall& call);
 
   // Why no call can be made; OK else.
   const absl::Status& setup() const { return channel_.status(); }
@@ -51,6 +62,10 @@ class QueryClient {
  private:
   // Of a call without a stream.
   void Prepare(grpc::ClientContext* context) const;
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(grpc::Status (v1::Query::Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&, Response*),
+                                const Request& request);
   absl::Status FromGrpc(const grpc::Status& status);
   template <typename Response, typename Start>
   absl::Status ReadStream(const Start& start, const Handler<Response>& handle);

@@ -1,6 +1,7 @@
 #include "client/ctl/query_options.h"
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -19,11 +20,11 @@ constexpr uint32_t kMaxPoints = 100'000;  // The collector's limit, said before 
 const std::vector<std::pair<std::string, v1::AggregateFunction>>& Functions() {
   static const auto* const functions =
       new std::vector<std::pair<std::string, v1::AggregateFunction>>{
-          {"sum", v1::AGGREGATE_FUNCTION_SUM},      {"avg", v1::AGGREGATE_FUNCTION_AVG},
-          {"min", v1::AGGREGATE_FUNCTION_MIN},      {"max", v1::AGGREGATE_FUNCTION_MAX},
-          {"p50", v1::AGGREGATE_FUNCTION_P50},      {"p90", v1::AGGREGATE_FUNCTION_P90},
-          {"p99", v1::AGGREGATE_FUNCTION_P99},      {"count", v1::AGGREGATE_FUNCTION_COUNT},
-          {"stddev", v1::AGGREGATE_FUNCTION_STDDEV}};
+          {"sum", v1::AGGREGATE_FUNCTION_SUM},       {"avg", v1::AGGREGATE_FUNCTION_AVG},
+          {"min", v1::AGGREGATE_FUNCTION_MIN},       {"max", v1::AGGREGATE_FUNCTION_MAX},
+          {"p50", v1::AGGREGATE_FUNCTION_P50},       {"p90", v1::AGGREGATE_FUNCTION_P90},
+          {"p99", v1::AGGREGATE_FUNCTION_P99},       {"count", v1::AGGREGATE_FUNCTION_COUNT},
+          {"stddev", v1::AGGREGATE_FUNCTION_STDDEV}, {"quantile", v1::AGGREGATE_FUNCTION_QUANTILE}};
   return *functions;
 }
 
@@ -37,34 +38,45 @@ absl::Status Prefixed(absl::string_view flag, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", status.message()));
 }
 
-// Leaves `value` alone if the flag is absent.
-template <typename Integer>
-absl::Status ParseCount(const ParsedArgs& args, absl::string_view flag, Integer minimum,
-                        std::optional<Integer>& value) {
-  const std::optional<std::string> text = args.Get(flag);
-  if (!text) return absl::OkStatus();
-  Integer parsed = 0;
-  if (!absl::SimpleAtoi(*text, &parsed) || parsed < minimum) {
+absl::Status ParseAxis(const ParsedArgs& args, v1::RangeRequest& request) {
+  auto steps = ParseStepsFlag(args);
+  if (!steps.ok()) return steps.status();
+  if (*steps) *request.mutable_steps() = **steps;
+  const bool by_step = args.Has("by") ? args.Get("by") == "step" : request.has_steps();
+  request.set_axis(by_step ? v1::AXIS_STEP : v1::AXIS_TIME);
+  const absl::StatusOr<v1::CounterFunction> counter = ParseCounter(args);
+  if (!counter.ok()) return counter.status();
+  request.set_counter(*counter);
+  if (by_step && *counter != v1::COUNTER_FUNCTION_UNSPECIFIED) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--", flag, " '", *text, "': expected a whole number, ", minimum, " or more"));
+        "--rate and --increase are by time; with --steps say --by time as well");
   }
-  value = parsed;
   return absl::OkStatus();
 }
 
-absl::Status ParseSteps(const ParsedArgs& args, v1::RangeRequest& request) {
-  if (const std::optional<std::string> steps = args.Get("steps")) {
-    absl::StatusOr<v1::StepRange> range = ctl::ParseSteps(*steps);
-    if (!range.ok()) return Prefixed("steps", range.status());
-    *request.mutable_steps() = *std::move(range);
+absl::Status ParseQuantile(const ParsedArgs& args, v1::RangeRequest& request) {
+  const std::optional<std::string> text = args.Get("quantile");
+  if (!text) {
+    if (args.Get("across") != "quantile") return absl::OkStatus();
+    return absl::InvalidArgumentError("--across quantile needs --quantile, like --quantile 0.95");
   }
-  const bool by_step = args.Has("by") ? args.Get("by") == "step" : request.has_steps();
-  request.set_axis(by_step ? v1::AXIS_STEP : v1::AXIS_TIME);
+  if (args.Get("across").value_or("quantile") != "quantile") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--quantile and --across ", *args.Get("across"), " contradict; give one"));
+  }
+  double quantile = 0;
+  if (!absl::SimpleAtod(*text, &quantile) || !(quantile >= 0 && quantile <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--quantile '", *text, "': expected a number from 0 to 1, like 0.95"));
+  }
+  request.mutable_aggregation()->set_quantile(quantile);
   return absl::OkStatus();
 }
 
 absl::Status ParseAcross(const ParsedArgs& args, v1::RangeRequest& request) {
-  const std::optional<std::string> across = args.Get("across");
+  std::optional<std::string> across = args.Get("across");
+  if (const absl::Status status = ParseQuantile(args, request); !status.ok()) return status;
+  if (args.Has("quantile")) across = "quantile";
   if (!across) {
     if (!args.Has("group-by")) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -114,9 +126,7 @@ const std::vector<FlagSpec>& QueryFlags() {
     auto* const list = new std::vector<FlagSpec>{MatchFlag()};
     list->insert(list->end(), TimeFlags().begin(), TimeFlags().end());
     const std::vector<FlagSpec> more = {
-        {.name = "steps",
-         .placeholder = "A:B",
-         .help = "Only these training steps, both included; A: and :B are open."},
+        StepsFlag(),
         {.name = "by",
          .placeholder = "AXIS",
          .help = "Order, reduce and aggregate by time or by step. Default: time; step where "
@@ -127,11 +137,16 @@ const std::vector<FlagSpec>& QueryFlags() {
          .placeholder = "N",
          .help = "Reduce each series to at most N points that keep minimum, average and maximum."},
         {.name = "attempt", .placeholder = "N", .help = "Only this start of the job, from 0."},
+        AttemptsFlag("all"),
         {.name = "across",
          .placeholder = "FUNCTION",
-         .help = "One series of many: sum, avg, min, max, p50, p90, p99, count or stddev over "
-                 "the series of a metric. By time it needs --points (60 unless you say so).",
+         .help = "One series of many: sum, avg, min, max, p50, p90, p99, count, stddev or "
+                 "quantile over the series of a metric. By time it needs --points (60 unless you "
+                 "say so).",
          .choices = FunctionNames()},
+        {.name = "quantile",
+         .placeholder = "Q",
+         .help = "The quantile Q, from 0 to 1, across series; says --across quantile by itself."},
         {.name = "group-by",
          .placeholder = "LABELS",
          .help = "With --across: keep these labels apart, like host or task,chip.",
@@ -141,9 +156,73 @@ const std::vector<FlagSpec>& QueryFlags() {
          .help = "Table: rows shown of each, the first and the last (0: all; default 40 on a "
                  "terminal, else all). JSON, CSV: stop after N samples."}};
     list->insert(list->end(), more.begin(), more.end());
+    list->insert(list->end() - 1, CounterFlags().begin(), CounterFlags().end());
     return list;
   }();
   return *flags;
+}
+
+FlagSpec AttemptsFlag(absl::string_view default_value) {
+  return {
+      .name = "attempts",
+      .placeholder = "WHICH",
+      .help = absl::StrCat(
+          "Of a job that was restarted: effective (of each step the latest attempt that reached "
+          "it), all or latest. Default: ",
+          default_value, "."),
+      .choices = {"effective", "all", "latest"}};
+}
+
+v1::Attempts ParseAttempts(const ParsedArgs& args) {
+  const std::optional<std::string> attempts = args.Get("attempts");
+  if (!attempts) return v1::ATTEMPTS_UNSPECIFIED;
+  return *attempts == "effective" ? v1::ATTEMPTS_EFFECTIVE
+         : *attempts == "latest"  ? v1::ATTEMPTS_LATEST
+                                  : v1::ATTEMPTS_ALL;
+}
+
+const std::vector<FlagSpec>& CounterFlags() {
+  static const auto* const flags = new std::vector<FlagSpec>{
+      {.name = "rate", .help = "Of counters: how fast they grow a second. By time only."},
+      {.name = "increase", .help = "Of counters: by how much they grow. By time only."}};
+  return *flags;
+}
+
+absl::StatusOr<v1::CounterFunction> ParseCounter(const ParsedArgs& args) {
+  if (args.Has("rate") && args.Has("increase")) {
+    return absl::InvalidArgumentError("--rate and --increase contradict; give one");
+  }
+  return args.Has("rate")       ? v1::COUNTER_FUNCTION_RATE
+         : args.Has("increase") ? v1::COUNTER_FUNCTION_INCREASE
+                                : v1::COUNTER_FUNCTION_UNSPECIFIED;
+}
+
+FlagSpec StepsFlag() {
+  return {.name = "steps",
+          .placeholder = "A:B",
+          .help = "Only these training steps, both included; A: and :B are open."};
+}
+
+absl::StatusOr<std::optional<v1::StepRange>> ParseStepsFlag(const ParsedArgs& args) {
+  const std::optional<std::string> steps = args.Get("steps");
+  if (!steps) return std::optional<v1::StepRange>();
+  const absl::StatusOr<v1::StepRange> range = ParseSteps(*steps);
+  if (!range.ok()) return Prefixed("steps", range.status());
+  return std::optional<v1::StepRange>(*range);
+}
+
+absl::StatusOr<std::optional<uint64_t>> ParseNumber(const ParsedArgs& args, absl::string_view flag,
+                                                    uint64_t minimum, uint64_t maximum) {
+  const std::optional<std::string> text = args.Get(flag);
+  if (!text) return std::optional<uint64_t>();
+  uint64_t number = 0;
+  if (absl::SimpleAtoi(*text, &number) && number >= minimum && number <= maximum) {
+    return std::optional<uint64_t>(number);
+  }
+  const bool bounded = maximum < std::numeric_limits<uint32_t>::max();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, " '", *text, "': expected a whole number, ", minimum, " or more",
+                   bounded ? absl::StrCat(", at most ", maximum) : ""));
 }
 
 absl::StatusOr<std::optional<v1::TimeRange>> ParseTimeRange(const ParsedArgs& args, absl::Time now,
@@ -197,28 +276,23 @@ absl::StatusOr<QueryOptions> ParseQueryOptions(const ParsedArgs& args, absl::Tim
   if (!matchers.ok()) return matchers.status();
   selector.mutable_matchers()->Assign(matchers->begin(), matchers->end());
 
-  std::optional<uint32_t> attempt;
-  std::optional<uint32_t> points;
-  std::optional<uint64_t> limit;
-  for (const absl::Status& status : {ParseCount<uint32_t>(args, "attempt", 0, attempt),
-                                     ParseCount<uint32_t>(args, "points", 1, points),
-                                     ParseCount<uint64_t>(args, "limit", 0, limit)}) {
+  const auto attempt = ParseNumber(args, "attempt", 0, std::numeric_limits<uint32_t>::max());
+  const auto points = ParseNumber(args, "points", 1, kMaxPoints);
+  const auto limit = ParseNumber(args, "limit", 0, std::numeric_limits<uint64_t>::max());
+  for (const absl::Status& status : {attempt.status(), points.status(), limit.status()}) {
     if (!status.ok()) return status;
   }
-  if (attempt) {
-    *selector.add_matchers() = *ParseMatcher(absl::StrCat("attempt=", *attempt));
+  if (*attempt) {
+    *selector.add_matchers() = *ParseMatcher(absl::StrCat("attempt=", **attempt));
   }
-  if (points && *points > kMaxPoints) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--points ", *points, ": at most ", kMaxPoints, "; leave it out for all"));
-  }
-  request.set_max_points(points.value_or(0));
-  options.limit = limit;
+  request.set_max_points(static_cast<uint32_t>(points->value_or(0)));
+  request.set_attempts(ParseAttempts(args));
+  options.limit = *limit;
 
   auto time = ParseTimeRange(args, now, zone);
   if (!time.ok()) return time.status();
   if (*time) *request.mutable_time() = **time;
-  if (const absl::Status status = ParseSteps(args, request); !status.ok()) return status;
+  if (const absl::Status status = ParseAxis(args, request); !status.ok()) return status;
   if (const absl::Status status = ParseAcross(args, request); !status.ok()) return status;
   return options;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,6 +33,25 @@ const FlagSpec& MatchFlag();
 //   INVALID_ARGUMENT  the text names the flag and what was expected.
 absl::StatusOr<std::optional<v1::TimeRange>> ParseTimeRange(const ParsedArgs& args, absl::Time now,
                                                             absl::TimeZone zone);
+
+// The flag --attempts; nothing given: ATTEMPTS_UNSPECIFIED.
+FlagSpec AttemptsFlag(absl::string_view default_value);
+v1::Attempts ParseAttempts(const ParsedArgs& args);
+
+// --rate and --increase.
+const std::vector<FlagSpec>& CounterFlags();
+//   INVALID_ARGUMENT  both are given.
+absl::StatusOr<v1::CounterFunction> ParseCounter(const ParsedArgs& args);
+
+// The flag --steps, in each command that has it; nothing given: nullopt.
+FlagSpec StepsFlag();
+//   INVALID_ARGUMENT  the text names the flag and what was expected.
+absl::StatusOr<std::optional<v1::StepRange>> ParseStepsFlag(const ParsedArgs& args);
+
+// The number after `flag`, `minimum` or more; nothing given: nullopt.
+//   INVALID_ARGUMENT  the text names the flag and what was expected.
+absl::StatusOr<std::optional<uint64_t>> ParseNumber(const ParsedArgs& args, absl::string_view flag,
+                                                    uint64_t minimum, uint64_t maximum);
 
 //   INVALID_ARGUMENT  the text names the flag and what was expected.
 absl::StatusOr<std::vector<v1::Matcher>> ParseMatchers(const ParsedArgs& args);

@@ -124,6 +124,10 @@ int RunCommand(const Command& command, const std::vector<std::string>& args,
   if (!common.ok()) return UsageError(env, command.name, common.status().message());
   Environment adjusted = env;
   if (parsed->Has("utc")) adjusted.zone = absl::UTCTimeZone();
+  if (parsed->Has("ascii")) adjusted.unicode = false;
+  if (const auto color = parsed->Get("color"); color && *color != "auto") {
+    adjusted.color = *color == "always";
+  }
   return command.run({*parsed, adjusted, *common});
 }
 
@@ -177,15 +181,22 @@ const std::vector<FlagSpec>& CommonFlags() {
       {.name = "allow-plaintext-token",
        .help = "Send the token to another machine without TLS, where others can read it."},
       {.name = "utc", .help = "Times in UTC instead of local time."},
+      {.name = "color",
+       .placeholder = "WHEN",
+       .help = "auto (on a terminal, unless NO_COLOR is set), always or never. Default: auto.",
+       .choices = {"auto", "always", "never"}},
+      {.name = "ascii", .help = "Draw with ASCII characters only."},
       {.name = "help", .letter = 'h', .help = "This help."}};
   return *flags;
 }
 
 const std::vector<Command>& Commands() {
   static const auto* const commands = new std::vector<Command>{
-      JobsCommand(),       StatusCommand(), MetricsCommand(),     SeriesCommand(),
-      QueryCommand(),      EventsCommand(), CardinalityCommand(), AdminCommand(),
-      CompletionCommand(), HelpCommand(),   VersionCommand()};
+      // The order of the help; commands of a group stand together.
+      JobsCommand(),       StatusCommand(),  WatchCommand(),  AttemptsCommand(),    QueryCommand(),
+      PlotCommand(),       MetricsCommand(), SeriesCommand(), LabelsCommand(),      EventsCommand(),
+      NonFiniteCommand(),  CompareCommand(), ReportCommand(), CardinalityCommand(), AdminCommand(),
+      CompletionCommand(), HelpCommand(),    VersionCommand()};
   return *commands;
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/ctl/job_state.h"
 #include "client/ctl/number_format.h"
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
@@ -74,6 +75,17 @@ std::string AttributesText(const v1::Attempt& attempt) {
   return text;
 }
 
+// Steps that a later attempt took over; "" if there are none.
+std::string RunAgainText(const v1::GetJobResponse& job) {
+  std::string text;
+  for (const v1::Attempt& attempt : job.attempts()) {
+    if (attempt.superseded().empty()) continue;
+    absl::StrAppend(&text, text.empty() ? "steps " : "; ", StepRangesText(attempt.superseded()),
+                    " of attempt ", attempt.attempt());
+  }
+  return text;
+}
+
 void PrintHeader(const Environment& env, const JobStatus& status) {
   const v1::Job& job = status.job.job();
   Fields fields(*env.out);
@@ -83,6 +95,7 @@ void PrintHeader(const Environment& env, const JobStatus& status) {
   fields.Line("size", absl::StrCat(Count(job.tasks(), "task"), " on ", Count(job.hosts(), "host"),
                                    ", ", Count(job.attempts(), "attempt"), ", ",
                                    Thousands(job.series()), " series"));
+  fields.Line("run again", RunAgainText(status.job));
   fields.Line("first seen", absl::StrCat(ReadableTime(job.first_seen_unix_ns(), env.zone), " ",
                                          ZoneName(env.now, env.zone), " (",
                                          Age(job.first_seen_unix_ns(), env.now), ")"));

@@ -4,6 +4,7 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -40,16 +41,28 @@ class FakeQuery : public v1::Query::Service {
   v1::LatestResponse latest;
   v1::ListEventsResponse events;
   grpc::Status events_status;
+  v1::LabelValuesResponse labels;
+  v1::FirstNonFiniteResponse non_finite;
+  std::vector<v1::CompareResponse> comparison;
+  // Of each call of Watch in turn; all but the last end with UNAVAILABLE, the last one waits.
+  std::vector<std::vector<v1::WatchResponse>> watches;
 
   // What was asked, read after the command has returned.
   std::vector<std::string> shown;  // Of each call's metadata "authorization"; empty if none.
   v1::RangeRequest range_request;
   v1::LatestRequest latest_request;
+  v1::ListJobsRequest jobs_request;
+  v1::ListEventsRequest events_request;
+  v1::LabelValuesRequest labels_request;
+  v1::FirstNonFiniteRequest non_finite_request;
+  v1::CompareRequest compare_request;
+  std::vector<v1::WatchRequest> watch_requests;
   v1::CardinalityRequest cardinality_request;
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
     Note(*context);
+    jobs_request = *request;
     // Pages of two, so that a client that forgets the token is found out.
     size_t begin = request->page_token().empty() ? 0 : std::stoul(request->page_token());
     for (int i = 0; i < 2 && begin < jobs.size(); ++i) *response->add_jobs() = jobs[begin++];
@@ -100,9 +113,46 @@ class FakeQuery : public v1::Query::Service {
     return grpc::Status::OK;
   }
 
-  grpc::Status ListEvents(grpc::ServerContext* context, const v1::ListEventsRequest*,
+  grpc::Status LabelValues(grpc::ServerContext* context, const v1::LabelValuesRequest* request,
+                           v1::LabelValuesResponse* response) override {
+    Note(*context);
+    labels_request = *request;
+    *response = labels;
+    return job_status;
+  }
+
+  grpc::Status FirstNonFinite(grpc::ServerContext* context,
+                              const v1::FirstNonFiniteRequest* request,
+                              v1::FirstNonFiniteResponse* response) override {
+    Note(*context);
+    non_finite_request = *request;
+    *response = non_finite;
+    return job_status;
+  }
+
+  grpc::Status Compare(grpc::ServerContext* context, const v1::CompareRequest* request,
+                       grpc::ServerWriter<v1::CompareResponse>* writer) override {
+    Note(*context);
+    compare_request = *request;
+    for (const v1::CompareResponse& message : comparison) writer->Write(message);
+    return job_status;
+  }
+
+  grpc::Status Watch(grpc::ServerContext* context, const v1::WatchRequest* request,
+                     grpc::ServerWriter<v1::WatchResponse>* writer) override {
+    Note(*context);
+    const size_t call = std::min(watch_requests.size(), watches.size() - 1);
+    watch_requests.push_back(*request);
+    for (const v1::WatchResponse& message : watches[call]) writer->Write(message);
+    if (call + 1 < watches.size()) return {grpc::StatusCode::UNAVAILABLE, "draining"};
+    while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return grpc::Status::CANCELLED;
+  }
+
+  grpc::Status ListEvents(grpc::ServerContext* context, const v1::ListEventsRequest* request,
                           grpc::ServerWriter<v1::ListEventsResponse>* writer) override {
     Note(*context);
+    events_request = *request;
     if (events_status.ok()) writer->Write(events);
     return events_status;
   }

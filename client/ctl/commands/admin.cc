@@ -219,6 +219,7 @@ int Run(const Invocation& invocation) {
 
 Command AdminCommand() {
   return {.name = "admin",
+          .group = CommandGroup::kOperate,
           .operands = "ACTION [ARGUMENT]",
           .summary = "Run a collector: drain, stats, log-level, reload, snapshot",
           .details = R"(Actions:

@@ -79,6 +79,7 @@ int Run(const Invocation& invocation) {
 Command CardinalityCommand() {
   return {
       .name = "cardinality",
+      .group = CommandGroup::kOperate,
       .operands = "[JOB]",
       .summary = "Show how many series there are, of what, and what limits refused",
       .details =

@@ -7,10 +7,17 @@ namespace tacho::ctl {
 
 Command JobsCommand();
 Command StatusCommand();
+Command WatchCommand();
+Command AttemptsCommand();
 Command MetricsCommand();
 Command SeriesCommand();
+Command LabelsCommand();
 Command QueryCommand();
+Command PlotCommand();
 Command EventsCommand();
+Command NonFiniteCommand();
+Command CompareCommand();
+Command ReportCommand();
 Command CardinalityCommand();
 Command AdminCommand();
 Command CompletionCommand();

@@ -23,6 +23,15 @@ _tachoctl_names() {  # Adds the lines on stdin that begin with $1, quoted for th
   done
 }
 
+_tachoctl_metrics() {  # $1 what is typed, $2 the job as it is typed, $3... where the collector is.
+  # As the shell would read it, without running anything in it.
+  local cur=$1 job
+  job=$(xargs printf '%s' <<< "$2" 2>/dev/null)
+  shift 2
+  _tachoctl_names "$cur" \
+    < <(tachoctl completion metric-names "$@" --timeout 1s -- "$job" 2>/dev/null)
+}
+
 _tachoctl() {
   COMPREPLY=()
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
@@ -43,10 +52,14 @@ _tachoctl() {
       *) if [[ -z $command ]]; then command=$word; elif [[ -z $job ]]; then job=$word; fi ;;
     esac
   done
-  case $prev in
-    -o|--output) COMPREPLY=($(compgen -W 'table json csv' -- "$cur")); return ;;
-    --by) COMPREPLY=($(compgen -W 'time step' -- "$cur")); return ;;
-    --across) COMPREPLY=($(compgen -W '@FUNCTIONS@' -- "$cur")); return ;;
+  case $command:$prev in
+@CHOICE_CASES@
+    *:--metric)
+      _tachoctl_metrics "$cur" "$job" "${where[@]}"
+      return ;;
+    *:--file|*:-f|*:--tls-ca|*:--tls-cert|*:--tls-key|*:--token-file)
+      COMPREPLY=($(compgen -f -- "$cur"))
+      return ;;
   esac
   [[ -n $skip ]] && return
   case $command in
@@ -65,11 +78,15 @@ _tachoctl() {
     return
   elif [[ -z $job ]]; then
     _tachoctl_names "$cur" < <(tachoctl completion job-names "${where[@]}" --timeout 1s 2>/dev/null)
-  elif [[ $command == query || $command == series ]]; then
-    # As the shell would read it, without running anything in it.
-    job=$(xargs printf '%s' <<< "$job" 2>/dev/null)
-    _tachoctl_names "$cur" \
-      < <(tachoctl completion metric-names "${where[@]}" --timeout 1s -- "$job" 2>/dev/null)
+  else
+    case $command in
+      plot|compare|report)
+        _tachoctl_names "$cur" \
+          < <(tachoctl completion job-names "${where[@]}" --timeout 1s 2>/dev/null) ;;
+    esac
+    case $command in
+      query|series|nonfinite|watch|plot) _tachoctl_metrics "$cur" "$job" "${where[@]}" ;;
+    esac
   fi
 }
 complete -F _tachoctl tachoctl
@@ -98,24 +115,33 @@ std::string ValueFlags() {
   return absl::StrJoin(names, "|");
 }
 
+// "    query:--by) … ;;" for every flag that takes one of a few words.
+void AddChoiceCases(const std::string& command, const std::vector<FlagSpec>& flags,
+                    std::string& cases) {
+  for (const FlagSpec& flag : flags) {
+    if (flag.choices.empty()) continue;
+    std::string pattern = absl::StrCat(command, ":--", flag.name);
+    if (flag.letter != 0) absl::StrAppend(&pattern, "|", command, ":-", std::string{flag.letter});
+    absl::StrAppend(&cases, cases.empty() ? "" : "\n", "    ", pattern,
+                    ") COMPREPLY=($(compgen -W '", absl::StrJoin(flag.choices, " "),
+                    "' -- \"$cur\")); return ;;");
+  }
+}
+
 std::string Script() {
   std::string commands;
   std::string cases;
-  std::string functions;
+  std::string choices;
+  AddChoiceCases("*", CommonFlags(), choices);
   const std::string common = FlagNames(CommonFlags());
   for (const Command& command : Commands()) {
     absl::StrAppend(&commands, commands.empty() ? "" : " ", command.name);
     absl::StrAppend(&cases, cases.empty() ? "" : "\n", "    ", command.name, ") flags='",
                     FlagNames(command.flags), command.flags.empty() ? "" : " ", common, "' ;;");
-    for (const FlagSpec& flag : command.flags) {
-      if (flag.name != "across") continue;
-      for (const std::string& choice : flag.choices) {
-        absl::StrAppend(&functions, functions.empty() ? "" : " ", choice);
-      }
-    }
+    AddChoiceCases(command.name, command.flags, choices);
   }
   return absl::StrReplaceAll(kScript, {{"@VALUE_FLAGS@", ValueFlags()},
-                                       {"@FUNCTIONS@", functions},
+                                       {"@CHOICE_CASES@", choices},
                                        {"@FLAG_CASES@", cases},
                                        {"@COMMON_FLAGS@", common},
                                        {"@COMMANDS@", commands}});

@@ -8,6 +8,8 @@ namespace {
 
 using Kind = RecordColumn::Kind;
 
+constexpr uint64_t kMostEvents = 1'000'000;
+
 std::vector<Cell> Row(const v1::RecordedEvent& event) {
   const v1::Source& source = event.source();
   return {UnixNs{event.time_unix_ns()},
@@ -28,7 +30,17 @@ int Run(const Invocation& invocation) {
   v1::ListEventsRequest request;
   request.set_job(invocation.Positional(0));
   if (*time) *request.mutable_time() = **time;
-  request.set_kind(invocation.args.Get("kind").value_or(""));
+  const std::vector<std::string> kinds = invocation.args.GetAll("kind");
+  if (kinds.size() == 1) request.set_kind(kinds[0]);
+  if (kinds.size() > 1) request.mutable_kinds()->Assign(kinds.begin(), kinds.end());
+  const auto steps = ParseStepsFlag(invocation.args);
+  const auto newest = ParseNumber(invocation.args, "newest", 1, kMostEvents);
+  for (const absl::Status& parsed : {steps.status(), newest.status()}) {
+    if (!parsed.ok()) return UsageError(invocation.env, "events", std::string(parsed.message()));
+  }
+  if (*steps) *request.mutable_steps() = **steps;
+  request.set_newest(static_cast<uint32_t>(newest->value_or(0)));
+  request.set_attempts(ParseAttempts(invocation.args));
   const auto writer = MakeRecordWriter(invocation, "events",
                                        {{"time", "TIME", Kind::kTime},
                                         {"kind", "KIND", Kind::kText},
@@ -61,13 +73,20 @@ Command EventsCommand() {
   flags.push_back(
       {.name = "kind",
        .placeholder = "KIND",
-       .help = "Only this kind: attempt_started, checkpoint_saved, preempted, ended, …"});
+       .help = "Only this kind: attempt_started, checkpoint_saved, preempted, ended, … Repeat for "
+               "more kinds.",
+       .repeated = true});
+  flags.push_back(StepsFlag());
+  flags.push_back(AttemptsFlag("all"));
+  flags.push_back({.name = "newest", .placeholder = "N", .help = "At most N, the newest."});
   return {.name = "events",
+          .group = CommandGroup::kHistory,
           .operands = "JOB",
           .summary = "Show what happened to a job: starts, checkpoints, preemptions, its end",
           .details = R"(Examples:
   tachoctl events bert-base --since 1d
   tachoctl events bert-base --kind checkpoint_saved -o json
+  tachoctl events bert-base --kind preempted --kind ended --newest 5
 
 JSON: {"events": [{"time", "time_unix_ns", "kind", "step" or null, "task" or null, "host",
   "attempt", "message", "fields": {}}]})",

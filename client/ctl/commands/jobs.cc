@@ -1,9 +1,11 @@
-#include <algorithm>
+#include <limits>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/job_state.h"
+#include "client/ctl/query_options.h"
 #include "client/ctl/record_writer.h"
+#include "client/ctl/selection_parse.h"
 #include "client/ctl/text.h"
 #include "client/ctl/time_parse.h"
 
@@ -20,27 +22,48 @@ std::vector<Cell> Row(const v1::Job& job) {
           job.series(),
           job.has_last_step() ? Cell(int64_t{job.last_step()}) : Cell(),
           UnixNs{job.first_seen_unix_ns()},
-          UnixNs{job.last_seen_unix_ns()}};
+          UnixNs{job.last_seen_unix_ns()},
+          StateName(job.state())};
 }
 
-int Run(const Invocation& invocation) {
+absl::StatusOr<v1::ListJobsRequest> ParseRequest(const Invocation& invocation) {
+  const ParsedArgs& args = invocation.args;
   v1::ListJobsRequest request;
-  if (!invocation.args.positionals().empty()) request.set_name_pattern(invocation.Positional(0));
-  if (const auto age = invocation.args.Get("seen")) {
+  if (!args.positionals().empty()) request.set_name_pattern(invocation.Positional(0));
+  if (const auto age = args.Get("seen")) {
     const absl::StatusOr<absl::Duration> duration = ParseDuration(*age);
     if (!duration.ok()) {
-      return UsageError(invocation.env, "jobs",
-                        absl::StrCat("--seen ", std::string(duration.status().message())));
+      return absl::InvalidArgumentError(absl::StrCat("--seen ", duration.status().message()));
     }
     request.set_seen_within_ns(absl::ToInt64Nanoseconds(*duration));
   }
-  size_t limit = 0;
-  if (const auto text = invocation.args.Get("limit"); text && !absl::SimpleAtoi(*text, &limit)) {
-    return UsageError(invocation.env, "jobs",
-                      absl::StrCat("--limit '", *text, "': expected a whole number, 0 for all"));
+  const auto time = ParseTimeRange(args, invocation.env.now, invocation.env.zone);
+  if (!time.ok()) return time.status();
+  if (*time) *request.mutable_time() = **time;
+  for (const std::string& state : args.GetAll("state")) request.add_states(StateOf(state));
+  for (const std::string& label : args.GetAll("label")) {
+    const absl::StatusOr<v1::Matcher> matcher = ParseMatcher(label);
+    if (!matcher.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--label ", matcher.status().message()));
+    }
+    *request.add_matchers() = *matcher;
+  }
+  return request;
+}
+
+bool IsConditional(const v1::ListJobsRequest& request) {
+  return !request.name_pattern().empty() || request.seen_within_ns() != 0 || request.has_time() ||
+         !request.states().empty() || !request.matchers().empty();
+}
+
+int Run(const Invocation& invocation) {
+  const absl::StatusOr<v1::ListJobsRequest> request = ParseRequest(invocation);
+  const auto limit = ParseNumber(invocation.args, "limit", 0, std::numeric_limits<uint64_t>::max());
+  for (const absl::Status& parsed : {request.status(), limit.status()}) {
+    if (!parsed.ok()) return UsageError(invocation.env, "jobs", std::string(parsed.message()));
   }
   QueryClient client = invocation.Connect();
-  const auto jobs = client.ListJobs(request, limit);
+  const auto jobs = client.ListJobs(*request, limit->value_or(0));
   if (!jobs.ok()) return CallError(invocation, client, jobs.status());
 
   const auto writer = MakeRecordWriter(invocation, "jobs",
@@ -51,22 +74,44 @@ int Run(const Invocation& invocation) {
                                         {"series", "SERIES", Kind::kNumber},
                                         {"last_step", "LAST STEP", Kind::kNumber},
                                         {"first_seen", "FIRST SEEN", Kind::kTime},
-                                        {"last_seen", "LAST SEEN", Kind::kAge}});
+                                        {"last_seen", "LAST SEEN", Kind::kAge},
+                                        {"state", "STATE", Kind::kText}});
   for (const v1::Job& job : *jobs) writer->Row(Row(job));
   writer->Finish();
   if (!jobs->empty()) return kOk;
   *invocation.env.err << "tachoctl: "
-                      << (request.name_pattern().empty() && request.seen_within_ns() == 0
-                              ? "no jobs yet at "
-                              : "no job matches at ")
+                      << (IsConditional(*request) ? "no job matches at " : "no jobs yet at ")
                       << Printable(client.address()) << "\n";
   return kNothing;
+}
+
+std::vector<FlagSpec> JobsFlags() {
+  std::vector<FlagSpec> flags = {
+      {.name = "state",
+       .placeholder = "STATE",
+       .help = "Only jobs that are running (rows came within five minutes), silent (none did, and "
+               "no end was told) or ended. Repeat for more.",
+       .choices = {"running", "silent", "ended"},
+       .repeated = true},
+      {.name = "label",
+       .letter = 'l',
+       .placeholder = "NAME=VALUE",
+       .help = "Only jobs for which this holds; also !=, =~ and !~. A name is an attribute of the "
+               "latest attempt, or host. Repeat for more: all must hold.",
+       .repeated = true},
+      {.name = "seen",
+       .placeholder = "AGE",
+       .help = "Only jobs that reported within the last 10m, 2d, …"}};
+  flags.insert(flags.end(), TimeFlags().begin(), TimeFlags().end());
+  flags.push_back({.name = "limit", .placeholder = "N", .help = "At most N jobs; 0 for all."});
+  return flags;
 }
 
 }  // namespace
 
 Command JobsCommand() {
   return {.name = "jobs",
+          .group = CommandGroup::kNow,
           .operands = "[PATTERN]",
           .summary = "List jobs: those that report now by name, then the others",
           .details = R"(PATTERN is an RE2 expression that must match the whole name.
@@ -74,14 +119,13 @@ Command JobsCommand() {
 Examples:
   tachoctl jobs
   tachoctl jobs 'bert-.*' --seen 1h
+  tachoctl jobs --state silent --state running
+  tachoctl jobs --label user=ana --label 'host=~web-.*' --since 7d
   tachoctl jobs -o json | jq -r '.jobs[].job'
 
 JSON: {"jobs": [{"job", "tasks", "hosts", "attempts", "series", "last_step" or null,
-  "first_seen", "first_seen_unix_ns", "last_seen", "last_seen_unix_ns"}]})",
-          .flags = {{.name = "seen",
-                     .placeholder = "AGE",
-                     .help = "Only jobs that reported within the last 10m, 2d, …"},
-                    {.name = "limit", .placeholder = "N", .help = "At most N jobs; 0 for all."}},
+  "first_seen", "first_seen_unix_ns", "last_seen", "last_seen_unix_ns", "state"}]})",
+          .flags = JobsFlags(),
           .min_operands = 0,
           .max_operands = 1,
           .run = Run};

@@ -24,6 +24,7 @@ int Run(const Invocation& invocation) {
 
 Command MetricsCommand() {
   return {.name = "metrics",
+          .group = CommandGroup::kHistory,
           .operands = "JOB",
           .summary = "List what a job records: its metrics with unit and meaning",
           .details = R"(Example:

@@ -115,6 +115,7 @@ int Run(const Invocation& invocation) {
 
 Command QueryCommand() {
   return {.name = "query",
+          .group = CommandGroup::kHistory,
           .operands = "JOB METRIC...",
           .summary = "Show samples of a job's metrics, raw or reduced, by time or by step",
           .details = R"(Examples:

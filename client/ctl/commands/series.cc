@@ -64,6 +64,7 @@ int Run(const Invocation& invocation) {
 
 Command SeriesCommand() {
   return {.name = "series",
+          .group = CommandGroup::kHistory,
           .operands = "JOB [METRIC...]",
           .summary = "List the series of a job: each metric with its task, host and labels",
           .details = R"(Examples:

@@ -107,6 +107,7 @@ int Run(const Invocation& invocation) {
 Command StatusCommand() {
   return {
       .name = "status",
+      .group = CommandGroup::kNow,
       .operands = "JOB",
       .summary = "Show how a job is doing: progress, each task, who is behind or silent",
       .details =

@@ -1,0 +1,193 @@
+#include "client/ctl/report.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/csv.h"
+#include "client/ctl/number_format.h"
+#include "client/ctl/query_options.h"
+#include "client/ctl/text.h"
+#include "client/ctl/time_format.h"
+
+namespace tacho::ctl {
+namespace {
+
+constexpr uint64_t kDefaultCurves = 12;
+constexpr uint64_t kMostCurvesDrawn = 1000;
+
+struct ReportRequest {
+  std::vector<SubjectName> subjects;
+  v1::CompareRequest compare;
+  std::vector<Threshold> thresholds;
+  uint64_t curves = kDefaultCurves;
+};
+
+absl::StatusOr<ReportRequest> ParseRequest(const Invocation& invocation) {
+  const ParsedArgs& args = invocation.args;
+  ReportRequest report;
+  for (const std::string& operand : args.positionals()) {
+    report.subjects.push_back(ParseSubject(operand));
+  }
+  for (const std::string& text : args.GetAll("threshold")) {
+    absl::StatusOr<Threshold> threshold = ParseThreshold(text);
+    if (!threshold.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--threshold ", threshold.status().message()));
+    }
+    report.thresholds.push_back(*std::move(threshold));
+  }
+  const auto curves = ParseNumber(args, "curves", 0, kMostCurvesDrawn);
+  if (!curves.ok()) return curves.status();
+  report.curves = curves->value_or(kDefaultCurves);
+  if (args.Has("format") && invocation.common.format != Format::kTable) {
+    return absl::InvalidArgumentError(
+        "--format and --output contradict: a report is Markdown or HTML, or data with -o json");
+  }
+  auto compare = ParseCompareRequest(args, report.subjects);
+  if (!compare.ok()) return compare.status();
+  report.compare = *std::move(compare);
+  // A metric with a threshold must be there, whatever else is asked for.
+  if (!report.compare.metrics().empty()) {
+    for (const Threshold& threshold : report.thresholds) {
+      const auto& metrics = report.compare.metrics();
+      if (std::find(metrics.begin(), metrics.end(), threshold.metric) == metrics.end()) {
+        report.compare.add_metrics(threshold.metric);
+      }
+    }
+  }
+  return report;
+}
+
+void WriteCsv(std::ostream& out, const Report& report) {
+  out << CsvLine({"metric", "threshold", "change", "verdict", "reason"});
+  for (const Verdict& verdict : report.verdicts) {
+    out << CsvLine({verdict.threshold.metric, verdict.threshold.Text(), ExactNumber(verdict.change),
+                    verdict.passed ? "passed" : "failed", verdict.reason});
+  }
+}
+
+std::string Document(const Invocation& invocation, const Report& report) {
+  std::ostringstream text;
+  if (invocation.common.format == Format::kJson) {
+    WriteReportJson(text, report);
+  } else if (invocation.common.format == Format::kCsv) {
+    WriteCsv(text, report);
+  } else if (invocation.args.Get("format") == "html") {
+    WriteHtml(text, report);
+  } else {
+    WriteMarkdown(text, report);
+  }
+  return text.str();
+}
+
+// Says on err what went wrong.
+bool WriteFile(const Environment& env, const std::string& path, const std::string& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file << text;
+  file.close();
+  if (file.good()) return true;
+  *env.err << "tachoctl report: --file " << Printable(path)
+           << ": cannot be written: " << std::generic_category().message(errno == 0 ? EIO : errno)
+           << '\n';
+  return false;
+}
+
+void PrintVerdicts(const Environment& env, const Report& report) {
+  *env.err << "tachoctl report: " << report.VerdictText() << '\n';
+  for (const Verdict& verdict : report.verdicts) {
+    if (verdict.passed) continue;
+    *env.err << "  "
+             << Printable(absl::StrCat(verdict.threshold.metric, ": ", verdict.threshold.Text(),
+                                       ", changed by ", ChangeText(verdict), ": ", verdict.reason))
+             << '\n';
+  }
+}
+
+int Run(const Invocation& invocation) {
+  const Environment& env = invocation.env;
+  const absl::StatusOr<ReportRequest> request = ParseRequest(invocation);
+  if (!request.ok()) return UsageError(env, "report", std::string(request.status().message()));
+  QueryClient client = invocation.Connect();
+  absl::StatusOr<Comparison> comparison =
+      ReadComparison(client, request->compare, request->subjects);
+  if (!comparison.ok()) return CallError(invocation, client, comparison.status());
+  Report report{*std::move(comparison), {}, env.now, env.zone, ZoneName(env.now, env.zone),
+                request->curves};
+  for (const Threshold& threshold : request->thresholds) {
+    report.verdicts.push_back(Judge(threshold, report.comparison));
+  }
+  const std::string document = Document(invocation, report);
+  const std::optional<std::string> path = invocation.args.Get("file");
+  if (!path) {
+    *env.out << document;
+  } else if (!WriteFile(env, *path, document)) {
+    return kNothing;
+  }
+  if (report.passed()) return kOk;
+  PrintVerdicts(env, report);
+  return kThreshold;
+}
+
+std::vector<FlagSpec> ReportFlags() {
+  std::vector<FlagSpec> flags = {
+      {.name = "format",
+       .placeholder = "FORMAT",
+       .help = "markdown or html. Default: markdown.",
+       .choices = {"markdown", "html"}},
+      {.name = "threshold",
+       .letter = 't',
+       .placeholder = "METRIC[:STATISTIC]:LIMIT",
+       .help = "B's metric may be at most so much above (+2%), below (-0.5%) or away from (2%) "
+               "A's; without % in its own unit. STATISTIC is mean (of the differences where both "
+               "have values; the default), last, min or max. Repeat for more.",
+       .repeated = true},
+      {.name = "file",
+       .letter = 'f',
+       .placeholder = "FILE",
+       .help = "Write the report there instead of to the standard output."},
+      {.name = "curves", .placeholder = "N", .help = "HTML: curves of N metrics. Default: 12."}};
+  flags.insert(flags.end(), CompareFlags().begin(), CompareFlags().end());
+  return flags;
+}
+
+}  // namespace
+
+Command ReportCommand() {
+  return {
+      .name = "report",
+      .group = CommandGroup::kCompare,
+      .operands = "A[@ATTEMPT] B[@ATTEMPT]",
+      .summary = "Report how run B differs from run A, with a verdict for CI",
+      .details = absl::StrCat(
+          R"(What changed by how much, attributes that differ, curves (HTML) or sparklines (Markdown), and
+whether each --threshold was kept. A threshold has failed, too, if its metric is missing, if the
+runs share no step, or if B has values that are NaN or infinite and A has none.
+
+Exit codes:
+  0  every threshold was kept, or none was given
+  1  the collector refused or knows no such job, or the file cannot be written: no verdict
+  2  wrong command line: no verdict
+  3  no collector at the address: no verdict
+  4  a threshold failed; the report was written, and standard error says which
+
+Examples:
+  tachoctl report nightly pr-123 --threshold loss:+1% --threshold accuracy:last:-0.5%
+  tachoctl report bert@0 bert@1 --format html -f report.html -t step_time_seconds:+5%
+  tachoctl report nightly pr-123 -t loss:max:0.25 -o json
+
+JSON: {"verdict": "passed"|"failed"|"none", "thresholds": [{"metric", "statistic",
+  "direction": "above"|"below"|"either", "limit", "relative", "change", "passed", "reason"}],
+  )",
+          kComparisonJsonHelp, "}\nCSV: the thresholds."),
+      .flags = ReportFlags(),
+      .min_operands = 2,
+      .max_operands = 2,
+      .run = Run};
+}
+
+}  // namespace tacho::ctl
