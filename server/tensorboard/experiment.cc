@@ -27,11 +27,12 @@ absl::Status NothingMatches(const storage::Store& store, absl::string_view exper
   if (absl::Status status = rights.CheckJob(experiment_id, "experiment_id"); !status.ok()) {
     return status;
   }
-  const std::string what = absl::StrCat("experiment_id: no job is named \"", experiment_id,
-                                        "\" or matches it as a regular expression");
-  if (!rights.SeesEveryJob()) return absl::NotFoundError(what);
-  return absl::NotFoundError(
-      absl::StrCat(what, " (", NoSuchJob(store, experiment_id).message(), ")"));
+  const std::string what =
+      "experiment_id: as a regular expression it matches no name, and there is ";
+  if (!rights.SeesEveryJob()) {
+    return absl::NotFoundError(absl::StrCat(what, "no job \"", experiment_id, "\""));
+  }
+  return absl::NotFoundError(absl::StrCat(what, NoSuchJob(store, experiment_id).message()));
 }
 
 // Keeps the jobs that an experiment_id that is not empty stands for.

@@ -3,7 +3,6 @@ import math
 import random
 import struct
 import time
-import unittest
 
 import certificates
 import client

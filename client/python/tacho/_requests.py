@@ -68,7 +68,7 @@ def set_attempts(request: Any, attempts: Union[str, int, None]) -> None:
     if isinstance(attempts, int) and not isinstance(attempts, bool):
         request.selector.matchers.add(label="attempt", op=_OPERATORS["="], value=str(attempts))
         return
-    request.attempts = enum_value("Attempts", "ATTEMPTS_", attempts, "attempts")
+    request.attempts = enum_value("Attempts", "ATTEMPTS_", str(attempts), "attempts")
 
 
 def set_times(request: Any, begin: Moment, end: Moment) -> None:

@@ -1,5 +1,5 @@
 """Questions to a collector: tacho.v1.Query."""
-from typing import Any, Iterable, Iterator, List, Optional, Tuple, Union
+from typing import Any, Callable, Iterable, Iterator, List, Optional, Tuple, TypeVar, Union
 
 from . import _requests, columns, records
 from ._connection import Connection, Security
@@ -323,7 +323,7 @@ def _compared(message: Any) -> records.ComparedMetric:
     )  # fmt: skip
 
 
-# The same, each with a connection of its own. Arguments beyond the method's are the Client's.
+# The same, each with a connection of its own.
 
 _CLIENT_ARGUMENTS = (
     "timeout", "tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "token_file", "token",
@@ -337,56 +337,68 @@ def _client(address: Optional[str], arguments: Any) -> Client:
     )
 
 
-def query(
-    address: Optional[str], job: str, metrics: Names = None, **arguments: Any
-) -> Any:
-    """Client.query() at an address."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _documented_as(method: Callable[..., Any]) -> Callable[[_Function], _Function]:
+    def document(function: _Function) -> _Function:
+        function.__doc__ = (
+            f"{(method.__doc__ or '').rstrip()}\n\n        Besides, what Client() takes. A connection"
+            " is made for this call alone.\n        "
+        )
+        return function
+
+    return document
+
+
+@_documented_as(Client.query)
+def query(address: Optional[str], job: str, metrics: Names = None, **arguments: Any) -> Any:
     with _client(address, arguments) as client:
         return client.query(job, metrics, **arguments)
 
 
+@_documented_as(Client.jobs)
 def jobs(address: Optional[str] = None, pattern: str = "", **arguments: Any) -> List[records.Job]:
-    """Client.jobs() at an address."""
     with _client(address, arguments) as client:
         return client.jobs(pattern, **arguments)
 
 
+@_documented_as(Client.job)
 def job(address: Optional[str], name: str, **arguments: Any) -> records.JobDetail:
-    """Client.job() at an address."""
     with _client(address, arguments) as client:
         return client.job(name, **arguments)
 
 
+@_documented_as(Client.latest)
 def latest(
     address: Optional[str], job: str, metrics: Names = None, **arguments: Any
 ) -> List[records.Sample]:
-    """Client.latest() at an address."""
     with _client(address, arguments) as client:
         return client.latest(job, metrics, **arguments)
 
 
+@_documented_as(Client.events)
 def events(
     address: Optional[str], job: str, kinds: Names = None, **arguments: Any
 ) -> List[records.Event]:
-    """Client.events() at an address."""
     with _client(address, arguments) as client:
         return client.events(job, kinds, **arguments)
 
 
+@_documented_as(Client.compare)
 def compare(
     address: Optional[str],
     subjects: Iterable[SubjectArgument],
     metrics: Names = None,
     **arguments: Any,
 ) -> records.Comparison:
-    """Client.compare() at an address."""
     with _client(address, arguments) as client:
         return client.compare(subjects, metrics, **arguments)
 
 
+@_documented_as(Client.watch)
 def watch(
     address: Optional[str], job: str, metrics: Names = None, **arguments: Any
 ) -> Iterator[Watched]:
-    """Client.watch() at an address."""
     with _client(address, arguments) as client:
         yield from client.watch(job, metrics, **arguments)

@@ -178,7 +178,7 @@ def make(kind: Type[_Record], message: Any, **given: Any) -> _Record:
     """A record of the message's fields of the same names; times are called …_unix_ns there."""
     fields = message.DESCRIPTOR.fields_by_name
     values = dict(given)
-    for one in dataclasses.fields(kind):  # type: ignore[arg-type]
+    for one in dataclasses.fields(kind):
         if one.name in values:
             continue
         name = one.name
