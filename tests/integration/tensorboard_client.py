@@ -91,10 +91,14 @@ def tls_channel(address, root):
 
 
 class Provider:
-    """The calls of tensorboard/data/grpc_provider.py. Answers are dicts and tuples as there."""
+    """The calls of tensorboard/data/grpc_provider.py. Answers are dicts and tuples as there.
 
-    def __init__(self, channel):
+    TensorBoard itself has no token: one that is given stands for a proxy that adds it.
+    """
+
+    def __init__(self, channel, token=None):
         self._channel = channel
+        self._metadata = None if token is None else (("authorization", "Bearer " + token),)
 
     def close(self):
         self._channel.close()
@@ -105,7 +109,7 @@ class Provider:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=_M[answer].FromString,
         )
-        return call(request, timeout=60)
+        return call(request, timeout=60, metadata=self._metadata)
 
     def experiment(self, experiment_id=""):
         return self._call(
@@ -180,4 +184,5 @@ class Provider:
             request_serializer=lambda message: message.SerializeToString(),
             response_deserializer=_M["BlobPiece"].FromString,
         )
-        return b"".join(piece.data for piece in call(_M["Blob"](blob_key=key), timeout=60))
+        pieces = call(_M["Blob"](blob_key=key), timeout=60, metadata=self._metadata)
+        return b"".join(piece.data for piece in pieces)

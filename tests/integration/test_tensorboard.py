@@ -238,6 +238,34 @@ class AccessTest(SecurityCase):
             self.assertEqual(caught.exception.code(), grpc.StatusCode.PERMISSION_DENIED)
             self.assertIn("docs/tensorboard.md", caught.exception.details())
 
+    def test_a_token_that_a_proxy_adds_shows_the_jobs_that_it_allows(self):
+        self.token("writer", "write")
+        self.token("reader", "read", "mine.*")
+        self.token("other", "write")
+        collector = self.start()
+        recorder = Recorder(
+            collector.address, time.time_ns() - 10**12, token=self.secret("writer")
+        )
+        self.addCleanup(recorder.close)
+        for job in ("mine", "theirs"):
+            recorder.rows(job, "loss", [1.0])
+
+        def provider(token):
+            made = tensorboard_client.Provider(
+                tensorboard_client.local_channel(collector.address), self.secret(token)
+            )
+            self.addCleanup(made.close)
+            return made
+
+        tensorboard = provider("reader")
+        self.assertEqual(list(tensorboard.runs()), ["mine/0"])
+        self.assertEqual(list(tensorboard.runs(".*")), ["mine/0"])
+        self.assertEqual(tensorboard.read_scalars(10, runs=["theirs/0"]), {})
+        for call in (lambda: tensorboard.runs("theirs"), provider("other").runs):
+            with self.assertRaises(grpc.RpcError) as caught:
+                call()
+            self.assertEqual(caught.exception.code(), grpc.StatusCode.PERMISSION_DENIED)
+
     def test_over_tls(self):
         authority = certificates.Authority(self.directory)
         certificate, key = authority.sign("collector")
