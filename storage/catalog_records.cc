@@ -112,6 +112,21 @@ absl::StatusOr<uint64_t> CountColumns(rocksdb::DB* db, rocksdb::ColumnFamilyHand
   return record->columns();
 }
 
+absl::StatusOr<uint64_t> CountMetrics(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index,
+                                      JobId job) {
+  const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions(), index));
+  const std::string prefix = JobPrefix('M', job);
+  it->SeekForPrev(PrefixEnd(prefix));
+  if (it->Valid() && it->key().starts_with(prefix)) {
+    // Ids count from 1, without gaps.
+    return uint64_t{ByteReader(View(it->key()).substr(prefix.size())).Be32()};
+  }
+  if (absl::Status status = FromRocksDb(it->status(), "read the series index"); !status.ok()) {
+    return status;
+  }
+  return 0;
+}
+
 absl::StatusOr<uint64_t> CountSeries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index,
                                      JobId job) {
   const std::unique_ptr<rocksdb::Iterator> it(db->NewIterator(rocksdb::ReadOptions(), index));

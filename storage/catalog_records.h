@@ -24,6 +24,10 @@ absl::Status LoadCatalog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index, Jo
 absl::StatusOr<uint64_t> CountSeries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index,
                                      JobId job);
 
+// How many metrics, the same way.
+absl::StatusOr<uint64_t> CountMetrics(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index,
+                                      JobId job);
+
 // How many columns a layout has. As above; NOT_FOUND if there is no such layout.
 absl::StatusOr<uint64_t> CountColumns(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index,
                                       JobId job, LayoutId layout);

@@ -78,6 +78,10 @@ class DurableStore final : public Store {
 
   std::vector<JobSummary> Jobs() const override;
   std::optional<JobDetail> FindJob(absl::string_view job) const override;
+  absl::StatusOr<std::vector<AttemptInfo>> Attempts(absl::string_view job) const override;
+  absl::StatusOr<JobEntities> Entities(absl::string_view job) const override;
+  absl::StatusOr<std::vector<MetricUse>> Metrics(absl::string_view job) const override;
+  absl::StatusOr<JobOutline> Outline(absl::string_view job, bool hosts) const override;
   absl::StatusOr<std::vector<SeriesPtr>> FindSeries(const Selector& selector,
                                                     size_t limit) const override {
     return index_.Find(selector, limit);
@@ -88,8 +92,8 @@ class DurableStore final : public Store {
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const override {
     head_.VisitLatestRows(visit);
   }
-  absl::StatusOr<std::vector<Event>> Events(absl::string_view job, int64_t begin_ns,
-                                            int64_t end_ns) const override;
+  absl::Status VisitEvents(absl::string_view job, int64_t begin_ns, int64_t end_ns,
+                           EventOrder order, absl::FunctionRef<bool(Event)> visit) const override;
 
   absl::Status Seal() override;
   absl::Status MergeFrames() override { return merger_.MergeDue(); }

@@ -11,6 +11,13 @@
 #include "storage/stored_view.h"
 
 namespace tacho::storage {
+namespace {
+
+absl::Status NoJob(absl::string_view job) {
+  return absl::NotFoundError(absl::StrCat("there is no job \"", job, "\""));
+}
+
+}  // namespace
 
 std::vector<JobSummary> DurableStore::Jobs() const {
   std::vector<JobSummary> out;
@@ -44,6 +51,34 @@ std::optional<JobDetail> DurableStore::FindJob(absl::string_view job) const {
   for (const auto& [source, series] : *sources) counts[{source.task, source.host}] = series;
   for (TaskInfo& task : detail.tasks) task.series = counts[{task.task, task.host}];
   return detail;
+}
+
+absl::StatusOr<std::vector<AttemptInfo>> DurableStore::Attempts(absl::string_view job) const {
+  const auto id = index_.FindJob(job);
+  if (!id) return std::vector<AttemptInfo>();
+  return jobs_.Attempts(*id);
+}
+
+absl::StatusOr<JobEntities> DurableStore::Entities(absl::string_view job) const {
+  const auto id = index_.FindJob(job);
+  if (!id) return NoJob(job);
+  return index_.Entities(*id);
+}
+
+absl::StatusOr<std::vector<MetricUse>> DurableStore::Metrics(absl::string_view job) const {
+  const auto id = index_.FindJob(job);
+  if (!id) return NoJob(job);
+  return index_.MetricUses(*id);
+}
+
+absl::StatusOr<JobOutline> DurableStore::Outline(absl::string_view job, bool hosts) const {
+  const auto id = index_.FindJob(job);
+  if (!id) return NoJob(job);
+  const auto metrics = index_.CountMetrics(*id);
+  if (!metrics.ok()) return metrics.status();
+  auto outline = jobs_.Outline(*id, hosts);
+  if (outline.ok()) outline->metrics = *metrics;
+  return outline;
 }
 
 std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {
@@ -102,26 +137,32 @@ absl::StatusOr<std::optional<LatestSample>> DurableStore::ReadLatest(
   }
 }
 
-absl::StatusOr<std::vector<Event>> DurableStore::Events(absl::string_view job, int64_t begin_ns,
-                                                        int64_t end_ns) const {
-  std::vector<Event> out;
+absl::Status DurableStore::VisitEvents(absl::string_view job, int64_t begin_ns, int64_t end_ns,
+                                       EventOrder order,
+                                       absl::FunctionRef<bool(Event)> visit) const {
   const auto id = job.empty() ? std::optional<JobId>(kNoJob) : index_.FindJob(job);
-  if (!id) return out;
+  if (!id) return absl::OkStatus();
+  const bool newest_first = order == EventOrder::kNewestFirst;
   const std::unique_ptr<rocksdb::Iterator> it(
       database_->db->NewIterator(rocksdb::ReadOptions(), database_->events));
-  for (it->Seek(EventKey(*id, begin_ns, 0)); it->Valid(); it->Next()) {
+  if (!newest_first) {
+    it->Seek(EventKey(*id, begin_ns, 0));
+  } else {
+    // Numbers count from 1: no event has the key of its very end.
+    it->SeekForPrev(EventKey(*id, end_ns, end_ns == INT64_MAX ? UINT64_MAX : 0));
+  }
+  for (; it->Valid(); newest_first ? it->Prev() : it->Next()) {
     ByteReader key(View(it->key()));
     if (key.Be32() != *id) break;
     const int64_t time_ns = key.BeTime();
-    if (time_ns >= end_ns && end_ns != INT64_MAX) break;
+    if (newest_first ? time_ns < begin_ns : time_ns >= end_ns && end_ns != INT64_MAX) break;
     auto event = DecodeEvent(View(it->value()));
     if (!event) return absl::DataLossError("the event " + it->key().ToString(true) + " is damaged");
     event->source.job = std::string(job);
     event->time_ns = time_ns;
-    out.push_back(*std::move(event));
+    if (!visit(*std::move(event))) return absl::OkStatus();
   }
-  if (absl::Status status = FromRocksDb(it->status(), "read events"); !status.ok()) return status;
-  return out;
+  return FromRocksDb(it->status(), "read events");
 }
 
 }  // namespace tacho::storage

@@ -53,4 +53,39 @@ struct JobDetail {
   std::vector<Metric> metrics;        // By name.
 };
 
+// What a job's layouts and labels tell of who recorded it. Attempts, tasks and chips of which
+// series were registered are among them, whether or not rows followed.
+struct JobEntities {
+  // A task of one attempt on one host.
+  struct Incarnation {
+    uint32_t attempt = 0;
+    std::optional<uint32_t> task;
+    std::string host;
+    uint64_t series = 0;
+  };
+  // A value of the label "chip" in series of one task and host.
+  struct Chip {
+    std::optional<uint32_t> task;
+    std::string host;
+    std::string chip;
+    uint64_t series = 0;
+  };
+  std::vector<Incarnation> incarnations;  // By (attempt, task, host).
+  std::vector<Chip> chips;                // By (host, chip, task); chips that are numbers by value.
+};
+
+struct MetricUse {
+  Metric metric;
+  uint64_t series = 0;
+  std::vector<std::string> labels;  // Names of labels that its series have, ascending.
+};
+
+// What a list of jobs shows or selects by, besides the summary.
+struct JobOutline {
+  uint64_t metrics = 0;
+  std::optional<uint32_t> attempt;                // The highest-numbered one.
+  std::map<std::string, std::string> attributes;  // Of it.
+  std::vector<std::string> hosts;                 // Ascending; only if they were asked for.
+};
+
 }  // namespace tacho::storage

@@ -144,20 +144,29 @@ absl::Status JobTable::LoadDetail(absl::string_view key, absl::string_view value
   return absl::OkStatus();
 }
 
+absl::Status JobTable::ForEachRecord(
+    char kind, JobId id,
+    absl::FunctionRef<absl::Status(absl::string_view, absl::string_view)> visit) const {
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
+  const std::string prefix = JobPrefix(kind, id);
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    if (absl::Status status = visit(View(it->key()), View(it->value())); !status.ok()) {
+      return status;
+    }
+  }
+  return FromRocksDb(it->status(), "read a job");
+}
+
 absl::StatusOr<JobTable::Job*> JobTable::Acquire(JobId id) {
   Job& job = jobs_[id];
   if (job.detail != nullptr) return &job;
   job.detail = std::make_unique<Detail>();
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
   absl::Status status;
   for (const char kind : {'A', 'B', 'K'}) {
-    const std::string prefix = JobPrefix(kind, id);
-    for (it->Seek(prefix); status.ok() && it->Valid() && it->key().starts_with(prefix);
-         it->Next()) {
-      status = LoadDetail(View(it->key()), View(it->value()), &job);
-    }
-    // Before the next Seek() forgets it.
-    if (status.ok() && !it->status().ok()) status = FromRocksDb(it->status(), "read a job");
+    if (!status.ok()) break;
+    status = ForEachRecord(kind, id, [&](absl::string_view key, absl::string_view value) {
+      return LoadDetail(key, value, &job);
+    });
   }
   if (!status.ok()) {
     job.detail.reset();
@@ -276,54 +285,6 @@ void JobTable::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
     const std::string prefix = JobPrefix(kind, job);
     write->DeleteRange(state_, prefix, PrefixEnd(prefix));
   }
-}
-
-JobSummary JobTable::Summarise(JobId id) const {
-  JobSummary summary;
-  absl::MutexLock lock(&mutex_);
-  const auto found = jobs_.find(id);
-  if (found == jobs_.end()) return summary;
-  Job& job = found->second;
-  Count(&job);
-  summary.extent = job.extent;
-  summary.attempts = job.attempts;
-  summary.tasks = job.tasks;
-  summary.hosts = job.hosts;
-  return summary;
-}
-
-absl::StatusOr<JobDetail> JobTable::Describe(JobId id) {
-  JobDetail detail;
-  detail.summary = Summarise(id);
-  absl::MutexLock lock(&mutex_);
-  if (!jobs_.contains(id)) return detail;
-  const auto acquired = Acquire(id);
-  if (!acquired.ok()) return acquired.status();
-  const Detail& known = *(*acquired)->detail;
-  for (const auto& [number, attempt] : known.attempts) {
-    detail.attempts.push_back({number, attempt.extent, attempt.attributes});
-  }
-  for (const auto& [task_id, task] : known.tasks) {
-    detail.tasks.push_back({.task = task_id.first,
-                            .host = task_id.second,
-                            .attempt = task.attempt,
-                            .extent = task.extent});
-  }
-  std::sort(detail.tasks.begin(), detail.tasks.end(), [](const TaskInfo& a, const TaskInfo& b) {
-    return std::tie(a.task, a.host) < std::tie(b.task, b.host);
-  });
-  return detail;
-}
-
-absl::StatusOr<std::optional<int64_t>> JobTable::LastTime(const Series& series) {
-  absl::MutexLock lock(&mutex_);
-  if (!jobs_.contains(series.job_id)) return std::optional<int64_t>();
-  const auto job = Acquire(series.job_id);
-  if (!job.ok()) return job.status();
-  const auto& tasks = (*job)->detail->tasks;
-  const auto task = tasks.find(*series.source);
-  if (task == tasks.end()) return std::optional<int64_t>();
-  return std::optional<int64_t>(task->second.extent.last_time_ns);
 }
 
 }  // namespace tacho::storage

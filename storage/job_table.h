@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -65,6 +66,9 @@ class JobTable {
 
   // All but the name and the series counts, which the index knows.
   absl::StatusOr<JobDetail> Describe(JobId job) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<AttemptInfo>> Attempts(JobId job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // See Store::Outline; without the metrics, which the index knows.
+  absl::StatusOr<JobOutline> Outline(JobId job, bool hosts) const ABSL_LOCKS_EXCLUDED(mutex_);
   JobSummary Summarise(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Newest row of one task; nullopt if it has none.
   absl::StatusOr<std::optional<int64_t>> LastTime(const Series& series) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -113,6 +117,16 @@ class JobTable {
   static void Count(Job* job);
   static std::string EncodeJob(const Job& job);
   static absl::Status LoadDetail(absl::string_view key, absl::string_view value, Job* job);
+  static std::vector<AttemptInfo> AttemptsOf(const Detail& detail);
+  static JobOutline OutlineOf(const Detail& detail, bool hosts);
+  // Of a job that is not in memory.
+  absl::StatusOr<JobOutline> ReadOutline(JobId job, bool hosts) const;
+  // The highest attempt with a record of this kind.
+  absl::StatusOr<std::optional<uint32_t>> ReadLastAttempt(char kind, JobId job) const;
+  // Calls `visit` with key and value of each record of a kind, until it fails.
+  absl::Status ForEachRecord(
+      char kind, JobId job,
+      absl::FunctionRef<absl::Status(absl::string_view, absl::string_view)> visit) const;
   // The job, in memory; a new one if there is none.
   absl::StatusOr<Job*> Acquire(JobId job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -9,6 +9,7 @@
 #include "rocksdb/write_batch.h"
 #include "storage/bytes.h"
 #include "storage/catalog_records.h"
+#include "storage/job_entities.h"
 #include "storage/keys.h"
 #include "storage/rocksdb_status.h"
 #include "storage/series_select.h"
@@ -206,6 +207,30 @@ absl::StatusOr<std::vector<std::pair<SeriesSource, uint64_t>>> SeriesIndex::Sour
     out.emplace_back(entry.source, series);
   }
   return out;
+}
+
+absl::StatusOr<JobEntities> SeriesIndex::Entities(JobId job) {
+  const auto catalog = Acquire(job);
+  if (!catalog.ok()) return catalog.status();
+  absl::ReaderMutexLock lock(&mutex_);
+  return JobEntities{IncarnationsOf(**catalog), ChipsOf(**catalog)};
+}
+
+absl::StatusOr<std::vector<MetricUse>> SeriesIndex::MetricUses(JobId job) {
+  const auto catalog = Acquire(job);
+  if (!catalog.ok()) return catalog.status();
+  absl::ReaderMutexLock lock(&mutex_);
+  return MetricUsesOf(**catalog);
+}
+
+absl::StatusOr<uint64_t> SeriesIndex::CountMetrics(JobId id) const {
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    const Job* const job = FindById(id);
+    if (job == nullptr) return absl::NotFoundError("the job has expired");
+    if (job->catalog != nullptr) return job->catalog->metrics().size();
+  }
+  return storage::CountMetrics(db_, column_family_, id);
 }
 
 std::vector<SeriesIndex::JobInfo> SeriesIndex::Jobs() const {

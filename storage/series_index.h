@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "storage/cardinality.h"
 #include "storage/index_records.h"
+#include "storage/job.h"
 #include "storage/job_catalog.h"
 #include "storage/kept_writes.h"
 #include "storage/matcher.h"
@@ -100,6 +101,14 @@ class SeriesIndex {
   // How many series each source of a job has.
   absl::StatusOr<std::vector<std::pair<SeriesSource, uint64_t>>> SourceCounts(JobId job)
       ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+
+  // See Store::Entities and Store::Metrics.
+  absl::StatusOr<JobEntities> Entities(JobId job) ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+  absl::StatusOr<std::vector<MetricUse>> MetricUses(JobId job)
+      ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+  // How many metrics a job has; it stays where it is, and this is no use of it.
+  //   NOT_FOUND, DATA_LOSS, UNAVAILABLE  as above.
+  absl::StatusOr<uint64_t> CountMetrics(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct JobInfo {
     JobId id = 0;

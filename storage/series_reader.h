@@ -21,6 +21,8 @@ struct ReadOptions {
   std::optional<int64_t> last_step;
   // Only this attempt.
   std::optional<uint32_t> attempt;
+  // Summaries are to tell their lowest and highest step; a frame's steps are decoded for that.
+  bool bound_steps = false;
 };
 
 // Some samples of one series, one entry a sample in every column.
@@ -43,6 +45,9 @@ struct SampleSummary {
   int64_t last_time_ns = 0;
   int64_t first_step = kNoStep;
   int64_t last_step = kNoStep;
+  // Of all of them that have a step, only with ReadOptions::bound_steps; kNoStep: none has.
+  int64_t lowest_step = kNoStep;
+  int64_t highest_step = kNoStep;
   double first = 0;
   double last = 0;
   uint64_t count = 0;

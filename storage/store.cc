@@ -35,6 +35,18 @@ std::unique_ptr<SeriesReader> Store::Read(const SeriesPtr& series,
   return std::make_unique<Reader>(OpenView({series}), series, options);
 }
 
+absl::StatusOr<std::vector<Event>> Store::Events(absl::string_view job, int64_t begin_ns,
+                                                 int64_t end_ns) const {
+  std::vector<Event> events;
+  absl::Status status =
+      VisitEvents(job, begin_ns, end_ns, EventOrder::kOldestFirst, [&](Event event) {
+        events.push_back(std::move(event));
+        return true;
+      });
+  if (!status.ok()) return status;
+  return events;
+}
+
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   const absl::Time begun = absl::Now();
   auto database = Database::Open(options);

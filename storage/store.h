@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -245,6 +246,17 @@ class Store {
 
   virtual std::vector<JobSummary> Jobs() const = 0;  // By name.
   virtual std::optional<JobDetail> FindJob(absl::string_view job) const = 0;
+  // Of FindJob() the attempts only, which is cheaper for a job of many tasks. No such job: none.
+  virtual absl::StatusOr<std::vector<AttemptInfo>> Attempts(absl::string_view job) const = 0;
+  // What FindJob() leaves out, at the cost of a look at every series of the job.
+  //   NOT_FOUND  there is no such job.
+  virtual absl::StatusOr<JobEntities> Entities(absl::string_view job) const = 0;
+  // By name; as Entities().
+  virtual absl::StatusOr<std::vector<MetricUse>> Metrics(absl::string_view job) const = 0;
+  // For lists of many jobs: the job stays where it is, in memory or not, and this counts as no use
+  // of it. Hosts of a job that is not in memory cost reading all of its tasks.
+  //   NOT_FOUND  there is no such job.
+  virtual absl::StatusOr<JobOutline> Outline(absl::string_view job, bool hosts) const = 0;
 
   // Series that match, by (metric name, task, host, labels). No such job: an empty list.
   //   RESOURCE_EXHAUSTED  more than `limit` match.
@@ -268,9 +280,15 @@ class Store {
   // during the call. Appending waits meanwhile for the layout visited: be quick.
   virtual void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const = 0;
 
-  // Events of a job in [begin_ns, end_ns), ascending in time.
-  virtual absl::StatusOr<std::vector<Event>> Events(absl::string_view job, int64_t begin_ns,
-                                                    int64_t end_ns) const = 0;
+  enum class EventOrder { kOldestFirst, kNewestFirst };
+  // Calls `visit` for the events of a job in [begin_ns, end_ns), where INT64_MAX is "no end", one
+  // after the other, until it returns false. No such job: not at all.
+  virtual absl::Status VisitEvents(absl::string_view job, int64_t begin_ns, int64_t end_ns,
+                                   EventOrder order,
+                                   absl::FunctionRef<bool(Event)> visit) const = 0;
+  // All of them, ascending in time.
+  absl::StatusOr<std::vector<Event>> Events(absl::string_view job, int64_t begin_ns,
+                                            int64_t end_ns) const;
 
   // What is used of the limits: the `top` largest jobs, metrics and labels of all jobs in memory,
   // or of one, which is brought there.

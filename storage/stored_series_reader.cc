@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rocksdb/iterator.h"
+#include "storage/job.h"
 #include "storage/rocksdb_status.h"
 
 namespace tacho::storage {
@@ -17,6 +18,13 @@ size_t FirstPartition(const std::vector<PartitionPtr>& partitions, int64_t begin
       partitions.begin(), partitions.end(), DayOf(begin_ns),
       [](const PartitionPtr& partition, int64_t day) { return partition->day() < day; });
   return static_cast<size_t>(found - partitions.begin());
+}
+
+void BoundSteps(const std::vector<int64_t>& steps, SampleSummary* summary) {
+  Extent extent;
+  for (const int64_t step : steps) extent.IncludeStep(step);
+  summary->lowest_step = extent.first_step.value_or(kNoStep);
+  summary->highest_step = extent.last_step.value_or(kNoStep);
 }
 
 }  // namespace
@@ -158,6 +166,11 @@ absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::Summarise(
   if (!ends.ok()) return ends.status();
   if (options_.attempt && ends->attempt != *options_.attempt) return std::nullopt;
   SampleSummary summary;
+  if (options_.bound_steps) {
+    const auto times = view_->FindTimeColumn(column.partition, header->layout, key);
+    if (!times.ok()) return times.status();
+    BoundSteps((*times)->steps, &summary);
+  }
   summary.attempt = ends->attempt;
   summary.first_time_ns = key.first_time_ns;
   summary.last_time_ns = column.last_time_ns;

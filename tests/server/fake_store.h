@@ -96,6 +96,26 @@ class FakeStore : public storage::Store {
     detail.summary.attempts = static_cast<uint32_t>(attempts.size());
     return detail;
   }
+  absl::StatusOr<std::vector<storage::AttemptInfo>> Attempts(absl::string_view job) const override {
+    const auto detail = FindJob(job);
+    return detail ? detail->attempts : std::vector<storage::AttemptInfo>();
+  }
+  // Every job has what a test says here.
+  storage::JobEntities entities;
+  std::vector<storage::MetricUse> metrics;
+  storage::JobOutline outline;
+  absl::StatusOr<storage::JobEntities> Entities(absl::string_view) const override {
+    return entities;
+  }
+  absl::StatusOr<std::vector<storage::MetricUse>> Metrics(absl::string_view) const override {
+    return metrics;
+  }
+  absl::StatusOr<storage::JobOutline> Outline(absl::string_view job, bool) const override {
+    storage::JobOutline found = outline;
+    const auto attempts = FindJob(job);
+    if (attempts && !attempts->attempts.empty()) found.attempt = attempts->attempts.back().attempt;
+    return found;
+  }
   absl::StatusOr<std::vector<storage::SeriesPtr>> FindSeries(const storage::Selector& selector,
                                                              size_t limit) const override {
     std::vector<storage::SeriesPtr> found;
@@ -161,15 +181,19 @@ class FakeStore : public storage::Store {
       visit({row.layout, row.time_ns, row.step, row.received, row.values, {}, {}});
     }
   }
-  absl::StatusOr<std::vector<storage::Event>> Events(absl::string_view job, int64_t begin_ns,
-                                                     int64_t end_ns) const override {
+  absl::Status VisitEvents(absl::string_view job, int64_t begin_ns, int64_t end_ns,
+                           EventOrder order,
+                           absl::FunctionRef<bool(storage::Event)> visit) const override {
     std::vector<storage::Event> found;
     for (const storage::Event& event : events_) {
-      if (event.source.job == job && event.time_ns >= begin_ns && event.time_ns < end_ns) {
-        found.push_back(event);
-      }
+      const bool early = event.time_ns < end_ns || end_ns == INT64_MAX;
+      if (event.source.job == job && event.time_ns >= begin_ns && early) found.push_back(event);
     }
-    return found;
+    if (order == EventOrder::kNewestFirst) std::reverse(found.begin(), found.end());
+    for (storage::Event& event : found) {
+      if (!visit(std::move(event))) break;
+    }
+    return absl::OkStatus();
   }
   absl::Status Checkpoint(const std::string&) override { return absl::OkStatus(); }
   storage::StoreStats Stats() const override { return stats; }

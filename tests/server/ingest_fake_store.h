@@ -160,6 +160,18 @@ class FakeStore final : public storage::Store {
 
   std::vector<storage::JobSummary> Jobs() const override { return {}; }
   std::optional<storage::JobDetail> FindJob(absl::string_view) const override { return {}; }
+  absl::StatusOr<std::vector<storage::AttemptInfo>> Attempts(absl::string_view) const override {
+    return std::vector<storage::AttemptInfo>();
+  }
+  absl::StatusOr<storage::JobEntities> Entities(absl::string_view) const override {
+    return storage::JobEntities();
+  }
+  absl::StatusOr<std::vector<storage::MetricUse>> Metrics(absl::string_view) const override {
+    return std::vector<storage::MetricUse>();
+  }
+  absl::StatusOr<storage::JobOutline> Outline(absl::string_view, bool) const override {
+    return storage::JobOutline();
+  }
   absl::StatusOr<std::vector<storage::SeriesPtr>> FindSeries(const storage::Selector&,
                                                              size_t) const override {
     return std::vector<storage::SeriesPtr>();
@@ -172,9 +184,9 @@ class FakeStore final : public storage::Store {
     return std::vector<std::optional<storage::LatestSample>>(series.size());
   }
   void VisitLatestRows(const std::function<void(const storage::LatestRow&)>&) const override {}
-  absl::StatusOr<std::vector<storage::Event>> Events(absl::string_view, int64_t,
-                                                     int64_t) const override {
-    return std::vector<storage::Event>();
+  absl::Status VisitEvents(absl::string_view, int64_t, int64_t, EventOrder,
+                           absl::FunctionRef<bool(storage::Event)>) const override {
+    return absl::OkStatus();
   }
   absl::Status Seal() override { return absl::OkStatus(); }
   absl::Status MergeFrames() override { return absl::OkStatus(); }
