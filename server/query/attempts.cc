@@ -66,8 +66,9 @@ bool AttemptCondition::AllowsRow(uint32_t attempt, int64_t step) const {
 }
 
 bool AttemptCondition::AllowsAll(const storage::SampleSummary& summary) const {
-  // A summary knows the steps of its ends only: those between may be higher and lower.
-  return Allows(summary.attempt) && superseded_.empty();
+  if (!Allows(summary.attempt)) return false;
+  if (superseded_.empty() || summary.lowest_step == storage::kNoStep) return true;
+  return !Overlaps(superseded_, summary.lowest_step, summary.highest_step);
 }
 
 void AttemptCondition::Filter(storage::SampleBlock* block) const {

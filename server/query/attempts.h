@@ -33,12 +33,15 @@ class AttemptCondition {
   // without a step (kNoStep) is never superseded.
   bool Allows(uint32_t attempt) const;
   bool AllowsRow(uint32_t attempt, int64_t step) const;
-  // Whether all rows of a summary are, as far as can be told without them.
+  // Whether all rows of a summary are. It must know its lowest and highest step if
+  // needs_step_bounds().
   bool AllowsAll(const storage::SampleSummary& summary) const;
   // Nothing is left out.
   bool any() const {
     return matchers_.empty() && !none_ && !required_.has_value() && timeline_ == nullptr;
   }
+  // Some steps of some attempt are superseded.
+  bool needs_step_bounds() const { return timeline_ != nullptr && timeline_->supersedes(); }
   // The only one that is allowed, if the condition is of that form: storage can filter by it.
   std::optional<uint32_t> only() const { return only_; }
 

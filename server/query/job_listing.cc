@@ -12,13 +12,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "server/grpc_status.h"
+#include "server/query/job_detail.h"
+#include "server/query/job_state.h"
 #include "server/query/selection.h"
 #include "storage/matcher.h"
 
 namespace tacho::server {
 namespace {
-
-constexpr absl::Duration kActiveFor = absl::Minutes(5);
 
 // Where a page ends. In the token: active_since,seen,name.
 struct Position {
@@ -46,41 +46,7 @@ absl::StatusOr<Position> Decode(absl::string_view token) {
   return InvalidFieldError("page_token", "is not one of a previous answer");
 }
 
-void ToProto(const storage::JobSummary& job, v1::Job* proto) {
-  proto->set_name(job.name);
-  if (job.extent.first_time_ns <= job.extent.last_time_ns) {
-    proto->set_first_seen_unix_ns(job.extent.first_time_ns);
-    proto->set_last_seen_unix_ns(job.extent.last_time_ns);
-  }
-  if (job.extent.last_step.has_value()) proto->set_last_step(*job.extent.last_step);
-  proto->set_attempts(job.attempts);
-  proto->set_tasks(job.tasks);
-  proto->set_hosts(job.hosts);
-  proto->set_series(job.series);
-}
-
-void ToProto(const storage::AttemptInfo& attempt, v1::Attempt* proto) {
-  proto->set_attempt(attempt.attempt);
-  if (attempt.extent.first_time_ns <= attempt.extent.last_time_ns) {
-    proto->set_first_seen_unix_ns(attempt.extent.first_time_ns);
-    proto->set_last_seen_unix_ns(attempt.extent.last_time_ns);
-  }
-  if (attempt.extent.first_step.has_value()) proto->set_first_step(*attempt.extent.first_step);
-  if (attempt.extent.last_step.has_value()) proto->set_last_step(*attempt.extent.last_step);
-  proto->mutable_attributes()->insert(attempt.attributes.begin(), attempt.attributes.end());
-}
-
-void ToProto(const storage::TaskInfo& task, v1::Task* proto) {
-  if (task.task.has_value()) proto->set_task(*task.task);
-  proto->set_host(task.host);
-  proto->set_attempt(task.attempt);
-  if (task.extent.first_time_ns <= task.extent.last_time_ns) {
-    proto->set_last_seen_unix_ns(task.extent.last_time_ns);
-  }
-  if (task.extent.last_step.has_value()) proto->set_last_step(*task.extent.last_step);
-  proto->set_series(task.series);
-}
-
+// Jobs on which the conditions hold that need no look at the disk.
 absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store& store,
                                                             const v1::ListJobsRequest& request,
                                                             absl::Time now, const Rights& rights) {
@@ -91,6 +57,16 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
     const int64_t since = absl::ToUnixNanos(now - absl::Nanoseconds(request.seen_within_ns()));
     std::erase_if(jobs, [&](const auto& job) { return job.extent.last_time_ns < since; });
   }
+  if (request.has_time()) {
+    int64_t begin_ns = INT64_MIN;
+    int64_t end_ns = INT64_MAX;
+    absl::Status status = SetTimeRange(request.time(), &begin_ns, &end_ns);
+    if (!status.ok()) return status;
+    std::erase_if(jobs, [&](const auto& job) {
+      const bool began = job.extent.first_time_ns < end_ns || end_ns == INT64_MAX;
+      return !began || job.extent.last_time_ns < begin_ns;
+    });
+  }
   if (!request.name_pattern().empty()) {
     auto pattern =
         storage::Matcher::Create("job", storage::Matcher::Op::kMatches, request.name_pattern());
@@ -99,6 +75,67 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
   }
   return jobs;
 }
+
+// The conditions that do, and what the answer tells besides the summary.
+class JobConditions {
+ public:
+  static absl::StatusOr<JobConditions> Create(const v1::ListJobsRequest& request) {
+    JobConditions made;
+    if (request.matchers_size() > kMaxSelectorMatchers) {
+      return InvalidFieldError("matchers",
+                               absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
+    }
+    for (const v1::Matcher& proto : request.matchers()) {
+      auto matcher = MakeMatcher(proto, "matchers");
+      if (!matcher.ok()) return matcher.status();
+      (matcher->label() == "host" ? made.hosts_ : made.attributes_).push_back(*std::move(matcher));
+    }
+    for (const int state : request.states()) {
+      if (!v1::JobState_IsValid(state) || state == v1::JOB_STATE_UNSPECIFIED ||
+          state == v1::JOB_STATE_REPLACED) {
+        return InvalidFieldError("states",
+                                 "a job is JOB_STATE_RUNNING, JOB_STATE_SILENT or JOB_STATE_ENDED");
+      }
+      made.states_.push_back(static_cast<v1::JobState>(state));
+    }
+    return made;
+  }
+
+  // Fills *proto; false if a condition does not hold. A job that has expired meanwhile is none.
+  absl::StatusOr<bool> Take(const storage::Store& store, const storage::JobSummary& job,
+                            absl::Time now, v1::Job* proto) const {
+    const auto outline = store.Outline(job.name, !hosts_.empty());
+    if (absl::IsNotFound(outline.status())) return false;
+    if (!outline.ok()) return outline.status();
+    if (!Hold(*outline)) return false;
+    const auto state = StateOfJob(store, job, now);
+    if (!state.ok()) return state.status();
+    if (!states_.empty() && std::find(states_.begin(), states_.end(), *state) == states_.end()) {
+      return false;
+    }
+    ToProto(job, proto);
+    proto->set_metrics(static_cast<uint32_t>(outline->metrics));
+    proto->set_state(*state);
+    return true;
+  }
+
+ private:
+  bool Hold(const storage::JobOutline& outline) const {
+    for (const storage::Matcher& matcher : attributes_) {
+      const auto found = outline.attributes.find(matcher.label());
+      const bool known = found != outline.attributes.end();
+      if (!matcher.MatchesValue(known ? found->second : "")) return false;
+    }
+    return std::all_of(hosts_.begin(), hosts_.end(), [&](const storage::Matcher& matcher) {
+      return std::any_of(outline.hosts.begin(), outline.hosts.end(),
+                         [&](const std::string& host) { return matcher.MatchesValue(host); });
+    });
+  }
+
+  std::vector<storage::Matcher> hosts_;
+  std::vector<storage::Matcher> attributes_;
+  std::vector<v1::JobState> states_;
+};
 
 // Orders jobs as the header says. Later activity than the position's is of no account.
 class ListingOrder {
@@ -119,7 +156,8 @@ class ListingOrder {
 }  // namespace
 
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
-                      absl::Time now, v1::ListJobsResponse* response, const Rights& rights) {
+                      absl::Time now, const QueryControl& control, v1::ListJobsResponse* response,
+                      const Rights& rights) {
   if (request.page_size() > kMaxPageSize) {
     return InvalidFieldError("page_size", absl::StrCat("is at most ", kMaxPageSize));
   }
@@ -129,6 +167,8 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
     if (!position.ok()) return position.status();
     after = *std::move(position);
   }
+  const auto conditions = JobConditions::Create(request);
+  if (!conditions.ok()) return conditions.status();
   auto jobs = WantedJobs(store, request, now, rights);
   if (!jobs.ok()) return jobs.status();
 
@@ -142,24 +182,22 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
   }
   std::sort(listing.begin(), listing.end(),
             [](const auto& a, const auto& b) { return ListingOrder::Before(a.first, b.first); });
-  const size_t page = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
-  if (listing.size() > page) {
-    response->set_next_page_token(Encode(listing[page - 1].first));
-    listing.resize(page);
+  const int page =
+      static_cast<int>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
+  const Position* last = nullptr;  // Of the page.
+  for (const auto& [position, job] : listing) {
+    if (absl::Status status = control.Check(); !status.ok()) return status;
+    v1::Job proto;
+    const auto taken = conditions->Take(store, *job, now, &proto);
+    if (!taken.ok()) return taken.status();
+    if (!*taken) continue;
+    if (response->jobs_size() == page) {
+      response->set_next_page_token(Encode(*last));
+      return absl::OkStatus();
+    }
+    *response->add_jobs() = std::move(proto);
+    last = &position;
   }
-  for (const auto& entry : listing) ToProto(*entry.second, response->add_jobs());
-  return absl::OkStatus();
-}
-
-absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request,
-                    v1::GetJobResponse* response) {
-  if (request.job().empty()) return InvalidFieldError("job", "is required");
-  const std::optional<storage::JobDetail> detail = store.FindJob(request.job());
-  if (!detail.has_value()) return NoSuchJob(store, request.job());
-  ToProto(detail->summary, response->mutable_job());
-  for (const auto& attempt : detail->attempts) ToProto(attempt, response->add_attempts());
-  for (const auto& task : detail->tasks) ToProto(task, response->add_tasks());
-  for (const auto& metric : detail->metrics) ToProto(metric, response->add_metrics());
   return absl::OkStatus();
 }
 

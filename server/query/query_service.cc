@@ -1,14 +1,20 @@
 #include "server/query/query_service.h"
 
+#include <string>
+#include <type_traits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/error_table.h"
 #include "server/grpc_status.h"
 #include "server/query/cardinality.h"
+#include "server/query/event_listing.h"
+#include "server/query/job_detail.h"
 #include "server/query/job_listing.h"
+#include "server/query/label_listing.h"
 #include "server/query/listings.h"
 #include "server/query/range_query.h"
+#include "server/query/unary_reactor.h"
 #include "server/security/grpc_caller.h"
 
 namespace tacho::server {
@@ -78,19 +84,27 @@ template <typename Work>
 grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
                                                grpc::CallbackServerContext* context, Scope scope,
                                                Work work) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  auto* reactor =
+      new UnaryReactor(absl::Nanoseconds(options_.limits.timeout()), options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
     reactor->Finish(ToGrpcStatus(status, ++answers_));
   };
   const auto rights = Admit(method, *context, scope);
   const absl::Status taken =
-      !rights.ok() ? rights.status()
-                   : RunOnWorker(
-                         method,
-                         [rights = *rights, scope, work = std::move(work)] {
-                           return WithoutOtherNames(work(*rights), *rights, scope.job);
-                         },
-                         finish);
+      !rights.ok()
+          ? rights.status()
+          : RunOnWorker(
+                method,
+                [reactor, rights = *rights, scope, work = std::move(work)] {
+                  absl::Status status;
+                  if constexpr (std::is_invocable_v<Work, const Rights&, const QueryControl&>) {
+                    status = work(*rights, reactor->control());
+                  } else {
+                    status = work(*rights);
+                  }
+                  return WithoutOtherNames(status, *rights, scope.job);
+                },
+                finish);
   if (!taken.ok()) finish(taken);
   return reactor;
 }
@@ -123,18 +137,42 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
 grpc::ServerUnaryReactor* QueryService::ListJobs(grpc::CallbackServerContext* context,
                                                  const v1::ListJobsRequest* request,
                                                  v1::ListJobsResponse* response) {
-  return Answer("ListJobs", context, {}, [this, request, response](const Rights& rights) {
-    return server::ListJobs(*options_.store, *request, options_.now(), response, rights);
-  });
+  return Answer("ListJobs", context, {},
+                [this, request, response](const Rights& rights, const QueryControl& control) {
+                  return server::ListJobs(*options_.store, *request, options_.now(), control,
+                                          response, rights);
+                });
 }
 
 grpc::ServerUnaryReactor* QueryService::GetJob(grpc::CallbackServerContext* context,
                                                const v1::GetJobRequest* request,
                                                v1::GetJobResponse* response) {
   const Scope scope = {&request->job(), "job"};
-  return Answer("GetJob", context, scope, [this, request, response](const Rights&) {
-    return server::GetJob(*options_.store, *request, response);
+  return Answer("GetJob", context, scope,
+                [this, request, response](const Rights&, const QueryControl& control) {
+                  return server::GetJob(*options_.store, *request, options_.now(), control,
+                                        response);
+                });
+}
+
+grpc::ServerUnaryReactor* QueryService::ListMetrics(grpc::CallbackServerContext* context,
+                                                    const v1::ListMetricsRequest* request,
+                                                    v1::ListMetricsResponse* response) {
+  const Scope scope = {&request->job(), "job"};
+  return Answer("ListMetrics", context, scope, [this, request, response](const Rights&) {
+    return server::ListMetrics(*options_.store, *request, response);
   });
+}
+
+grpc::ServerUnaryReactor* QueryService::LabelValues(grpc::CallbackServerContext* context,
+                                                    const v1::LabelValuesRequest* request,
+                                                    v1::LabelValuesResponse* response) {
+  const Scope scope = {&request->selector().job(), "selector.job"};
+  return Answer("LabelValues", context, scope,
+                [this, request, response](const Rights&, const QueryControl& control) {
+                  return server::LabelValues(*options_.store, *request,
+                                             options_.limits.max_series(), control, response);
+                });
 }
 
 grpc::ServerUnaryReactor* QueryService::Cardinality(grpc::CallbackServerContext* context,

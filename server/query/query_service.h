@@ -48,6 +48,12 @@ class QueryService final : public v1::Query::CallbackService {
   grpc::ServerUnaryReactor* GetJob(grpc::CallbackServerContext* context,
                                    const v1::GetJobRequest* request,
                                    v1::GetJobResponse* response) override;
+  grpc::ServerUnaryReactor* ListMetrics(grpc::CallbackServerContext* context,
+                                        const v1::ListMetricsRequest* request,
+                                        v1::ListMetricsResponse* response) override;
+  grpc::ServerUnaryReactor* LabelValues(grpc::CallbackServerContext* context,
+                                        const v1::LabelValuesRequest* request,
+                                        v1::LabelValuesResponse* response) override;
   grpc::ServerUnaryReactor* Cardinality(grpc::CallbackServerContext* context,
                                         const v1::CardinalityRequest* request,
                                         v1::CardinalityResponse* response) override;
@@ -82,8 +88,8 @@ class QueryService final : public v1::Query::CallbackService {
   uint64_t NextSpread() { return ++answers_; }  // For ToGrpcStatus().
 
  private:
-  // Run `work`, which is given the caller's rights, on a worker if they allow the scope; it returns
-  // what the call ends with.
+  // Run `work`, which is given the caller's rights and for Answer() may ask for the control, on a
+  // worker if they allow the scope; it returns what the call ends with.
   template <typename Work>
   grpc::ServerUnaryReactor* Answer(const char* method, grpc::CallbackServerContext* context,
                                    Scope scope, Work work);

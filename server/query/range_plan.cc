@@ -5,28 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/grpc_status.h"
+#include "server/query/read_range.h"
 
 namespace tacho::server {
 namespace {
 
 uint64_t LimitOr(uint64_t asked, uint64_t fallback, uint64_t most) {
   return std::min(asked == 0 ? fallback : asked, most);
-}
-
-absl::Status SetSteps(const v1::RangeRequest& request, RangePlan* plan) {
-  if (request.has_steps()) {
-    const v1::StepRange& steps = request.steps();
-    if (steps.has_begin()) plan->read.first_step = steps.begin();
-    if (steps.has_end()) plan->read.last_step = steps.end();
-    if (steps.has_begin() && steps.has_end() && steps.begin() > steps.end()) {
-      return InvalidFieldError("steps.end", "must not be below steps.begin");
-    }
-  }
-  // Rows without a step have no place on the axis of steps nor in a range of them.
-  if ((plan->by_step || request.has_steps()) && !plan->read.first_step.has_value()) {
-    plan->read.first_step = storage::kNoStep + 1;
-  }
-  return absl::OkStatus();
 }
 
 absl::Status SetCounter(const v1::RangeRequest& request, RangePlan* plan) {
@@ -88,10 +73,9 @@ absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request,
   if (!selection.ok()) return selection.status();
   plan.selection = *std::move(selection);
   plan.attempts = request.attempts();
-  if (request.has_time()) {
-    absl::Status status = SetTimeRange(request.time(), &plan.read.begin_ns, &plan.read.end_ns);
-    if (!status.ok()) return status;
-  }
+  absl::StatusOr<storage::ReadOptions> read = ReadOptionsOf(request);
+  if (!read.ok()) return read.status();
+  plan.read = *std::move(read);
   if (!v1::Axis_IsValid(request.axis())) {
     return InvalidFieldError("axis", "must be AXIS_TIME or AXIS_STEP");
   }
@@ -100,7 +84,10 @@ absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request,
   if (plan.max_points > kMaxPoints) {
     return InvalidFieldError("max_points", absl::StrCat("is at most ", kMaxPoints));
   }
-  if (absl::Status status = SetSteps(request, &plan); !status.ok()) return status;
+  // Rows without a step have no place on the axis of steps.
+  if (plan.by_step && !plan.read.first_step.has_value()) {
+    plan.read.first_step = storage::kNoStep + 1;
+  }
   if (absl::Status status = SetCounter(request, &plan); !status.ok()) return status;
   if (absl::Status status = SetAggregation(request, &plan); !status.ok()) return status;
   plan.max_series = LimitOr(request.max_series(), kDefaultRangeSeries, limits.max_series);

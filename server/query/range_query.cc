@@ -12,10 +12,12 @@ namespace tacho::server {
 namespace {
 
 // Attempts of the job that are selected, ascending.
-std::vector<uint32_t> SelectedAttempts(const storage::Store& store, const Selection& selection) {
+absl::StatusOr<std::vector<uint32_t>> SelectedAttempts(const storage::Store& store,
+                                                       const Selection& selection) {
+  const auto known = store.Attempts(selection.selector.job);
+  if (!known.ok()) return known.status();
   std::vector<uint32_t> attempts;
-  const auto job = store.FindJob(selection.selector.job);
-  for (const auto& info : job ? job->attempts : std::vector<storage::AttemptInfo>()) {
+  for (const storage::AttemptInfo& info : *known) {
     if (selection.attempts.Allows(info.attempt)) attempts.push_back(info.attempt);
   }
   return attempts;
@@ -35,11 +37,12 @@ absl::StatusOr<std::unique_ptr<RangeQuery>> RangeQuery::Create(const storage::St
   plan->read.attempt = plan->selection.attempts.only();
   auto series = FindSelected(store, plan->selection, plan->max_series);
   if (!series.ok()) return series.status();
-  std::vector<uint32_t> attempts;
+  absl::StatusOr<std::vector<uint32_t>> attempts = std::vector<uint32_t>();
   if (plan->by_attempt) attempts = SelectedAttempts(store, plan->selection);
+  if (!attempts.ok()) return attempts.status();
   std::unique_ptr<RangeQuery> query(
       new RangeQuery(*std::move(plan), control, store.OpenView(*series)));
-  query->outputs_ = GroupSeries(query->plan_, *series, attempts);
+  query->outputs_ = GroupSeries(query->plan_, *series, *attempts);
   return query;
 }
 
@@ -51,6 +54,7 @@ SeriesScan RangeQuery::Scan(const storage::SeriesPtr& series,
                             std::optional<uint32_t> attempt) const {
   storage::ReadOptions read = plan_.read;
   if (attempt.has_value()) read.attempt = attempt;
+  read.bound_steps = plan_.selection.attempts.needs_step_bounds();
   return SeriesScan(view_->Read(series, read), plan_.selection.attempts, control_, plan_.counter);
 }
 

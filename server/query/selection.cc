@@ -15,8 +15,24 @@ namespace {
 
 constexpr size_t kNamesSuggested = 3;
 
-absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher) {
-  if (matcher.label().empty()) return InvalidFieldError("selector.matchers.label", "is required");
+absl::Status CheckSelector(const v1::Selector& selector) {
+  if (selector.job().empty()) return InvalidFieldError("selector.job", "is required");
+  if (selector.metrics_size() > kMaxSelectorMetrics) {
+    return InvalidFieldError("selector.metrics",
+                             absl::StrCat("at most ", kMaxSelectorMetrics, " names"));
+  }
+  if (selector.matchers_size() > kMaxSelectorMatchers) {
+    return InvalidFieldError("selector.matchers",
+                             absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher, absl::string_view field) {
+  if (matcher.label().empty())
+    return InvalidFieldError(absl::StrCat(field, ".label"), "is required");
   using Op = storage::Matcher::Op;
   Op op;
   switch (matcher.op()) {
@@ -33,28 +49,13 @@ absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher) {
       op = Op::kNotMatches;
       break;
     default:
-      return InvalidFieldError("selector.matchers.op",
+      return InvalidFieldError(absl::StrCat(field, ".op"),
                                "must be one of OP_EQUAL, OP_NOT_EQUAL, OP_MATCHES, OP_NOT_MATCHES");
   }
   auto made = storage::Matcher::Create(matcher.label(), op, matcher.value());
-  if (!made.ok()) return InvalidFieldError("selector.matchers.value", made.status().message());
+  if (!made.ok()) return InvalidFieldError(absl::StrCat(field, ".value"), made.status().message());
   return made;
 }
-
-absl::Status CheckSelector(const v1::Selector& selector) {
-  if (selector.job().empty()) return InvalidFieldError("selector.job", "is required");
-  if (selector.metrics_size() > kMaxSelectorMetrics) {
-    return InvalidFieldError("selector.metrics",
-                             absl::StrCat("at most ", kMaxSelectorMetrics, " names"));
-  }
-  if (selector.matchers_size() > kMaxSelectorMatchers) {
-    return InvalidFieldError("selector.matchers",
-                             absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
 
 absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector) {
   if (absl::Status status = CheckSelector(selector); !status.ok()) return status;
@@ -62,7 +63,7 @@ absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector) {
   selection.selector.job = selector.job();
   selection.selector.metrics.assign(selector.metrics().begin(), selector.metrics().end());
   for (const v1::Matcher& proto : selector.matchers()) {
-    absl::StatusOr<storage::Matcher> matcher = MakeMatcher(proto);
+    absl::StatusOr<storage::Matcher> matcher = MakeMatcher(proto, "selector.matchers");
     if (!matcher.ok()) return matcher.status();
     if (matcher->label() == "attempt") {
       if (absl::Status status = selection.attempts.Add(*matcher); !status.ok()) return status;
@@ -80,15 +81,15 @@ absl::Status ChooseAttempts(const storage::Store& store, v1::Attempts choice,
                              "must be one of ATTEMPTS_ALL, ATTEMPTS_EFFECTIVE, ATTEMPTS_LATEST");
   }
   if (choice == v1::ATTEMPTS_UNSPECIFIED || choice == v1::ATTEMPTS_ALL) return absl::OkStatus();
-  const auto job = store.FindJob(selection->selector.job);
-  if (!job.has_value()) return absl::OkStatus();
+  const auto attempts = store.Attempts(selection->selector.job);
+  if (!attempts.ok()) return attempts.status();
   if (choice == v1::ATTEMPTS_EFFECTIVE) {
     selection->attempts.LeaveOutSuperseded(
-        std::make_shared<const Timeline>(Timeline::Of(job->attempts)));
-  } else if (job->attempts.empty()) {
+        std::make_shared<const Timeline>(Timeline::Of(*attempts)));
+  } else if (attempts->empty()) {
     selection->attempts.Require(std::nullopt);
   } else {
-    selection->attempts.Require(job->attempts.back().attempt);
+    selection->attempts.Require(attempts->back().attempt);
   }
   return absl::OkStatus();
 }

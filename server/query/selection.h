@@ -23,12 +23,17 @@ struct Selection {
   AttemptCondition attempts;
 };
 
+// `field` is where the matcher stands.
+//   INVALID_ARGUMENT  the text names the field.
+absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher, absl::string_view field);
+
 //   INVALID_ARGUMENT  the text names the field.
 absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector);
 
-// Narrows the selection to the attempts that `choice` stands for, as the job's rows are now. Of an
-// unknown job nothing is known, and nothing is done.
+// Narrows the selection to the attempts that `choice` stands for, as the job's rows are now. An
+// unknown job is one without attempts.
 //   INVALID_ARGUMENT  `choice` is none; the text names the field "attempts".
+//   others            as the store has it.
 absl::Status ChooseAttempts(const storage::Store& store, v1::Attempts choice, Selection* selection);
 
 // The condition on time in storage's form.

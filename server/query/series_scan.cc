@@ -38,4 +38,13 @@ absl::StatusOr<bool> SeriesScan::NextSummary(
       summary);
 }
 
+absl::StatusOr<bool> HasSample(const storage::Store& store, const storage::SeriesPtr& series,
+                               const AttemptCondition& attempts, const QueryControl& control) {
+  if (attempts.any()) return true;
+  storage::ReadOptions read;
+  read.attempt = attempts.only();
+  storage::SampleBlock block;
+  return SeriesScan(store.Read(series, read), attempts, control).Next(&block);
+}
+
 }  // namespace tacho::server

@@ -69,4 +69,9 @@ class SeriesScan {
   std::optional<CounterGrowth> growth_;
 };
 
+// Whether a series has a sample that is allowed; without a condition every series counts as having
+// one. Reads it up to there.
+absl::StatusOr<bool> HasSample(const storage::Store& store, const storage::SeriesPtr& series,
+                               const AttemptCondition& attempts, const QueryControl& control);
+
 }  // namespace tacho::server

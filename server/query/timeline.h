@@ -41,6 +41,8 @@ class Timeline {
 
   // Whose each step is: ascending, disjoint. Steps that no attempt encloses are in none.
   const std::vector<AttemptSteps>& spans() const { return spans_; }
+  // Some attempt has superseded steps.
+  bool supersedes() const { return !superseded_.empty(); }
   // The steps of an attempt that a higher-numbered one encloses: ascending, disjoint, with steps
   // between them that are not superseded. Valid as long as the timeline.
   std::span<const StepInterval> SupersededOf(uint32_t attempt) const;

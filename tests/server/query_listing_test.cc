@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "server/query/event_listing.h"
+#include "server/query/job_detail.h"
 #include "server/query/job_listing.h"
 #include "server/query/listings.h"
 #include "tests/server/fake_store.h"
@@ -31,7 +33,7 @@ class QueryListingTest : public testing::Test {
   }
   absl::StatusOr<std::vector<std::string>> Page() {
     v1::ListJobsResponse response;
-    absl::Status status = server::ListJobs(store_, jobs_, kNow, &response);
+    absl::Status status = server::ListJobs(store_, jobs_, kNow, control_, &response);
     if (!status.ok()) return status;
     jobs_.set_page_token(response.next_page_token());
     std::vector<std::string> names;
@@ -111,14 +113,15 @@ TEST_F(QueryListingTest, GetJobNamesTheNearestOfAnUnknownJob) {
   v1::GetJobRequest request;
   v1::GetJobResponse response;
   request.set_job("bert-larg");
-  const absl::Status status = server::GetJob(store_, request, &response);
+  const absl::Status status = server::GetJob(store_, request, kNow, control_, &response);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("bert-large"));
   request.set_job("bert-large");
-  EXPECT_TRUE(server::GetJob(store_, request, &response).ok());
+  EXPECT_TRUE(server::GetJob(store_, request, kNow, control_, &response).ok());
   EXPECT_EQ(response.job().last_seen_unix_ns(), 999'999 * kSecond);
   request.clear_job();
-  EXPECT_EQ(server::GetJob(store_, request, &response).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(server::GetJob(store_, request, kNow, control_, &response).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST_F(QueryListingTest, ListSeriesHonoursTheAttempt) {

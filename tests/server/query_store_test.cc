@@ -12,7 +12,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "server/aggregate/job_aggregates.h"
-#include "server/query/job_listing.h"
+#include "server/query/job_detail.h"
 #include "server/query/listings.h"
 #include "server/query/range_query.h"
 #include "storage/store.h"
@@ -196,7 +196,7 @@ TEST_P(QueryStoreTest, JobsAndLatestAndAggregatesAgree) {
   v1::GetJobRequest get;
   get.set_job("train");
   v1::GetJobResponse job;
-  ASSERT_TRUE(GetJob(*store_, get, &job).ok());
+  ASSERT_TRUE(GetJob(*store_, get, absl::FromUnixNanos(kBase), control_, &job).ok());
   EXPECT_EQ(job.job().tasks(), kTasks);
   EXPECT_EQ(job.job().last_step(), kSteps - 1);
   EXPECT_EQ(job.attempts_size(), 2);
