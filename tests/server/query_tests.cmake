@@ -18,3 +18,6 @@ tacho_test(query_store_test LABEL unit
 tacho_test(tensorboard_test LABEL unit
   SOURCES tensorboard_answers_test.cc tensorboard_sampler_test.cc
   DEPS tacho::tensorboard RocksDB::rocksdb-shared)
+tacho_test(query_random_test LABEL unit
+  SOURCES query_random_test.cc query_reference.cc query_reference.h
+  DEPS tacho::query RocksDB::rocksdb-shared)
