@@ -1,5 +1,6 @@
 #include "client/ctl/comparison.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -110,6 +111,18 @@ absl::StatusOr<Comparison> ReadComparison(QueryClient& client, const v1::Compare
   });
   if (!status.ok()) return status;
   if (const absl::Status checked = Check(comparison); !checked.ok()) return checked;
+  const auto empty = [&](const v1::CompareMetric& metric) {
+    const auto& columns = metric.columns();
+    return std::all_of(columns.begin(), columns.end(), [](const v1::ComparedColumn& column) {
+      return column.summary().count() == 0;
+    });
+  };
+  for (const v1::CompareMetric& metric : comparison.metrics) {
+    if (empty(metric)) comparison.missing.push_back(metric.metric().name());
+  }
+  comparison.metrics.erase(
+      std::remove_if(comparison.metrics.begin(), comparison.metrics.end(), empty),
+      comparison.metrics.end());
   return comparison;
 }
 

@@ -17,7 +17,8 @@ struct Comparison {
   bool by_step = true;             // Else by time since each subject's beginning.
   std::vector<std::string> names;  // Of the subjects, as they were typed.
   v1::CompareSubjects subjects;
-  std::vector<v1::CompareMetric> metrics;  // Each has one column a subject.
+  std::vector<v1::CompareMetric> metrics;  // Each has one column a subject, and samples in one.
+  std::vector<std::string> missing;        // Metrics that were named and have none anywhere.
 };
 
 // Flags that say what is compared and how: --by, --metric, --match, --steps, --attempts, --points.

@@ -67,6 +67,7 @@ std::string Failure(const Threshold& threshold, const v1::CompareMetric* metric,
   if (metric == nullptr) return "the runs do not both have this metric";
   const v1::ComparedSummary& first = metric->columns(0).summary();
   const v1::ComparedSummary& second = metric->columns(1).summary();
+  if (first.count() == 0 || second.count() == 0) return "the runs do not both have this metric";
   if (second.non_finite() > 0 && first.non_finite() == 0) {
     return absl::StrCat(Count(second.non_finite(), "value"), " NaN or infinite");
   }

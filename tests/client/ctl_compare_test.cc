@@ -83,6 +83,18 @@ TEST_F(CtlComparisonTest, WrongUseNamesTheFlagAndTheRemedy) {
   EXPECT_THAT(Err(), HasSubstr("step, elapsed"));
 }
 
+TEST_F(CtlComparisonTest, MistypedMetricIsAnsweredWithTheNearest) {
+  MakeComparison();
+  v1::CompareMetric& metric = *fake_.comparison.emplace_back().mutable_metric();
+  metric.mutable_metric()->set_name("los");
+  metric.add_columns();
+  metric.add_columns();
+  fake_.job.add_metrics()->set_name("loss");
+  EXPECT_EQ(Run({"compare", "bert@0", "bert@1"}), kOk);
+  EXPECT_THAT(Err(), HasSubstr("no metric 'los'; did you mean 'loss'?"));
+  ExpectGolden("compare.txt", Out());
+}
+
 TEST_F(CtlComparisonTest, AnswerThatDoesNotFitIsAnErrorNotACrash) {
   MakeComparison();
   fake_.comparison[1].mutable_metric()->mutable_columns(1)->clear_avg();

@@ -259,6 +259,12 @@ TEST_F(CtlWatchTest, WrongUseAndNoCollectorAreSaidAtOnce) {
   EXPECT_EQ(Out(), "") << "no screen is put up for it";
 }
 
+TEST_F(CtlWatchTest, JobThatIsNotThereYetMayBeMistyped) {
+  fake_.job_status = {grpc::StatusCode::NOT_FOUND, "no job 'brt'; did you mean 'bert'?"};
+  EXPECT_EQ(Run({"watch", "brt", "--for", "100ms"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("no job 'brt' yet; waiting for it; did you mean 'bert'?\n"));
+}
+
 TEST_F(CtlWatchTest, CollectorThatCannotWatchIsAnError) {
   fake_.job = FourTasks();
   fake_.job_status = {grpc::StatusCode::PERMISSION_DENIED, "the role read is missing"};

@@ -5,6 +5,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/comparison.h"
 #include "client/ctl/csv.h"
+#include "client/ctl/metric_check.h"
 #include "client/ctl/number_format.h"
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
@@ -225,7 +226,11 @@ int Run(const Invocation& invocation) {
   const absl::StatusOr<Comparison> comparison = ReadComparison(client, *request, subjects);
   if (!comparison.ok()) return CallError(invocation, client, comparison.status());
   Show(invocation, *comparison);
+  const bool explained =
+      !comparison->missing.empty() &&
+      ReportUnknownMetrics(invocation, client, subjects[0].job, comparison->missing);
   if (!comparison->metrics.empty()) return kOk;
+  if (explained) return kNothing;
   *invocation.env.err
       << "tachoctl: no metric has samples of two of these; wider: another --metric, "
          "--match or --steps\n";

@@ -75,6 +75,13 @@ bool IsPassing(const absl::Status& status, bool was_live) {
   }
 }
 
+// What the collector says may be meant; "" if nothing is near.
+std::string Nearest(const absl::Status& not_found) {
+  const std::string text(not_found.message());
+  const size_t at = text.find("did you mean");
+  return at == std::string::npos ? "" : absl::StrCat("; ", text.substr(at));
+}
+
 class Watcher {
  public:
   Watcher(const Invocation& invocation, WatchOptions options, const Interrupts& interrupts)
@@ -95,7 +102,9 @@ class Watcher {
       return CallError(invocation_, client_, status);
     }
     display_ = MakeWatchDisplay(invocation_);
-    if (!job_) Note(absl::StrCat("no job '", options_.job, "' yet; waiting for it"), false);
+    if (!job_) {
+      Note(absl::StrCat("no job '", options_.job, "' yet; waiting for it", Nearest(status)), false);
+    }
     while (Continues()) {
       status = job_ ? ReadCall() : Refresh();
       if (!Continues()) break;
