@@ -330,9 +330,56 @@ TEST_F(QueryRangeTest, RefusesWhatMakesNoSense) {
   refused("max_points",
           [](auto* r) { r->mutable_aggregation()->set_function(v1::AGGREGATE_FUNCTION_SUM); });
   refused("aggregation.function", [](auto* r) { r->mutable_aggregation()->add_by("task"); });
+  refused("attempts", [](auto* r) { r->set_attempts(static_cast<v1::Attempts>(7)); });
+  refused("counter", [](auto* r) { r->set_counter(static_cast<v1::CounterFunction>(7)); });
+  refused("counter", [](auto* r) {
+    r->set_counter(v1::COUNTER_FUNCTION_RATE);
+    r->set_axis(v1::AXIS_STEP);
+  });
+  for (const double quantile : {-0.1, 1.1, std::nan("")}) {
+    refused("aggregation.quantile", [&](auto* r) {
+      r->mutable_aggregation()->set_function(v1::AGGREGATE_FUNCTION_QUANTILE);
+      r->mutable_aggregation()->set_quantile(quantile);
+    });
+  }
+  refused("aggregation.quantile", [](auto* r) {
+    r->mutable_aggregation()->set_function(v1::AGGREGATE_FUNCTION_P90);
+    r->mutable_aggregation()->set_quantile(0.5);
+  });
   refused("aggregation.function", [](auto* r) {
     r->mutable_aggregation()->set_function(static_cast<v1::AggregateFunction>(77));
   });
+}
+
+TEST_F(QueryRangeTest, CountersGrowAndBeginAgainFromZero) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  Task(0, {{0, 1, 0, 5},
+           {1 * kSecond, 2, 0, 8},
+           {2 * kSecond, 3, 0, 7},
+           {2 * kSecond, 4, 0, 2},  // Of equal times the last, though a block ends between them.
+           {4 * kSecond, 1, 1, 4}});
+  request_.set_counter(v1::COUNTER_FUNCTION_INCREASE);
+  const auto pieces = MustRun();
+  EXPECT_THAT(Values(pieces), ElementsAre(3, 2, 4));
+  ASSERT_EQ(pieces.size(), 3u) << "one is held back at the end of each block";
+  EXPECT_THAT(pieces[1].points().times_unix_ns(), ElementsAre(2 * kSecond));
+  EXPECT_THAT(pieces[1].points().steps(), ElementsAre(4)) << "those of the later sample";
+  request_.set_counter(v1::COUNTER_FUNCTION_RATE);
+  EXPECT_THAT(Values(MustRun()), ElementsAre(3, 2, 2));
+}
+
+TEST_F(QueryRangeTest, AnIncreaseEntersAnAggregateWithItsSum) {
+  Task(0, {{0, 1, 0, 0}, {1, 1, 0, 1}, {2, 1, 0, 3}, {10, 1, 0, 6}});
+  Task(1, {{0, 1, 0, 0}, {3, 1, 0, 10}, {9, 1, 0, 30}});
+  request_.set_counter(v1::COUNTER_FUNCTION_INCREASE);
+  request_.set_max_points(2);
+  request_.mutable_aggregation()->set_function(v1::AGGREGATE_FUNCTION_MAX);
+  auto pieces = MustRun();
+  ASSERT_EQ(pieces.size(), 1u);
+  EXPECT_THAT(pieces[0].buckets().sum(), ElementsAre(10, 20));
+  request_.mutable_aggregation()->set_function(v1::AGGREGATE_FUNCTION_SUM);
+  pieces = MustRun();
+  EXPECT_THAT(pieces[0].buckets().sum(), ElementsAre(13, 23));
 }
 
 TEST_F(QueryRangeTest, TakesAStepRangeWithBothEndsIncluded) {

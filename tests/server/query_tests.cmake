@@ -21,3 +21,6 @@ tacho_test(tensorboard_test LABEL unit
 tacho_test(query_random_test LABEL unit
   SOURCES query_random_test.cc query_reference.cc query_reference.h
   DEPS tacho::query RocksDB::rocksdb-shared)
+tacho_test(query_jobs_test LABEL unit
+  SOURCES query_jobs_test.cc
+  DEPS tacho::query RocksDB::rocksdb-shared)
