@@ -24,6 +24,9 @@ constexpr double kForgivenPerSecond = 64 << 10;
 constexpr double kForgivenAtOnce = 1 << 20;
 // An unfinished message of less is not worth looking for.
 constexpr double kUnfinishedBytes = 64 << 10;
+// Nor is one that comes more slowly: an agent without rows pings every 10 s at most, which with TLS
+// is a tenth of this, for as long as it is idle.
+constexpr double kIdleBytesPerSecond = 64;
 constexpr int64_t kStartsBurstNs = 1'000'000'000;
 constexpr absl::Duration kSweepAllEvery = absl::Seconds(2);
 // Of the process between two sweeps: a header block that never ends comes as fast as the network
@@ -218,8 +221,10 @@ const char* ConnectionTable::Judge(int fd, Connection* connection, absl::Time no
     // Of what came since the last look some may belong to the next message already.
     connection->quiet_waste = std::min(waste, last_waste);
   }
-  const bool unfinished = waste - connection->quiet_waste > kUnfinishedBytes;
-  return unfinished && now - connection->quiet_since > limits_.patience ? "unfinished" : nullptr;
+  const absl::Duration quiet = now - connection->quiet_since;
+  const double idle = kIdleBytesPerSecond * absl::ToDoubleSeconds(quiet);
+  const bool unfinished = waste - connection->quiet_waste > kUnfinishedBytes + idle;
+  return unfinished && quiet > limits_.patience ? "unfinished" : nullptr;
 }
 
 void ConnectionTable::LookAt(Connections::iterator connection, absl::Time now) {

@@ -26,6 +26,7 @@
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
+#include "server/door/gate.h"
 #include "server/door/peer_address.h"
 #include "server/quota/memory_budget.h"
 #include "server/quota/token_bucket.h"
@@ -41,7 +42,7 @@ struct ConnectionUse {
 };
 
 // Thread-safe.
-class ConnectionTable {
+class ConnectionTable final : public Gate {
  public:
   struct Limits {
     uint64_t max_connections = 0;
@@ -64,19 +65,17 @@ class ConnectionTable {
 
   void SetLimits(const Limits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether the connection just accepted may stay; if not, the caller closes it.
-  bool Admit(int fd, const PeerAddress& peer, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Admit(int fd, const PeerAddress& peer, absl::Time now) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The connection of a call, by grpc::ServerContext::peer(); nullptr if it is not known.
   std::shared_ptr<ConnectionUse> Find(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
   // A call has begun. A connection that starts too many is shut down.
   void CountStart(absl::string_view peer, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets what has closed, shuts down what misbehaves. To be called about every 50 ms: looks at
-  // new and suspicious connections each time, at all of them every 2 s and whenever the process
-  // grows fast. An address whose connection
-  // was shut down for a flood gets no more than a few new ones a second for a while.
-  void Sweep(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Forgets what has closed, shuts down what misbehaves. Looks at new and suspicious connections
+  // each time, at all of them every 2 s and whenever the process grows fast. An address whose
+  // connection was shut down for a flood gets no more than a few new ones a second for a while.
+  void Sweep(absl::Time now) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

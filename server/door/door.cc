@@ -79,7 +79,7 @@ void Door::Attach(grpc::ServerBuilder* builder,
 }
 
 void Door::Serve() {
-  listener_->Serve(&connections_, [this](int fd) {
+  listener_->Serve(&connections_, [this](int fd, const PeerAddress&) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
     connection.fd = fd;
     acceptor_->HandleNewConnection(&connection);

@@ -114,8 +114,8 @@ Listener::~Listener() {
   }
 }
 
-void Listener::Serve(ConnectionTable* table, std::function<void(int fd)> take) {
-  table_ = table;
+void Listener::Serve(Gate* gate, std::function<void(int fd, const PeerAddress& peer)> take) {
+  gate_ = gate;
   take_ = std::move(take);
   thread_ = std::thread([this] { Run(); });
 }
@@ -147,7 +147,7 @@ void Listener::Run() {
     const absl::Time now = MonotonicNow();
     if (now < sweep_at) continue;
     sweep_at = now + absl::Milliseconds(kSweepMs);
-    table_->Sweep(now);
+    gate_->Sweep(now);
   }
 }
 
@@ -164,8 +164,8 @@ bool Listener::AcceptOne(int listening) {
     return errno == ECONNABORTED || errno == EINTR;
   }
   const auto peer = PeerOf(reinterpret_cast<sockaddr*>(&name));
-  if (peer.has_value() && table_->Admit(fd, *peer, MonotonicNow())) {
-    take_(fd);
+  if (peer.has_value() && gate_->Admit(fd, *peer, MonotonicNow())) {
+    take_(fd, *peer);
   } else {
     CloseAtOnce(fd);
   }

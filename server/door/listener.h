@@ -1,4 +1,4 @@
-// The gRPC port: accepts connections, asks the table about each, and hands it to gRPC.
+// A port: accepts connections, asks the gate about each, and hands it on.
 //
 // gRPC 1.51's own accepting has no cap, and stops for good when it runs out of descriptors
 // (CVE-2023-4785).
@@ -14,7 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "server/door/connection_table.h"
+#include "server/door/gate.h"
+#include "server/door/peer_address.h"
 
 struct addrinfo;
 
@@ -30,8 +31,8 @@ class Listener {
 
   int port() const { return port_; }
 
-  // Accepts on a thread of its own. `take` owns the descriptor it is given.
-  void Serve(ConnectionTable* table, std::function<void(int fd)> take);
+  // Accepts on a thread of its own. `gate` is not owned; `take` owns the descriptor it is given.
+  void Serve(Gate* gate, std::function<void(int fd, const PeerAddress& peer)> take);
   // Accepts no more; what has been taken lives on.
   void Stop();
 
@@ -45,8 +46,8 @@ class Listener {
   std::vector<int> sockets_;
   int stop_pipe_[2] = {-1, -1};
   int port_ = 0;
-  ConnectionTable* table_ = nullptr;
-  std::function<void(int fd)> take_;
+  Gate* gate_ = nullptr;
+  std::function<void(int fd, const PeerAddress& peer)> take_;
   std::thread thread_;
 };
 

@@ -75,14 +75,20 @@ PeerAddress NetworkOf(const PeerAddress& peer) {
   return network;
 }
 
-std::string ToString(const PeerAddress& peer) {
+std::string HostOf(const PeerAddress& peer) {
   char text[INET6_ADDRSTRLEN] = {};
   if (IsV4(peer)) {
     inet_ntop(AF_INET, peer.address.data() + sizeof(kV4Prefix), text, sizeof(text));
-    return absl::StrCat(text, ":", peer.port);
+  } else {
+    inet_ntop(AF_INET6, peer.address.data(), text, sizeof(text));
   }
-  inet_ntop(AF_INET6, peer.address.data(), text, sizeof(text));
-  return absl::StrCat("[", text, "]:", peer.port);
+  return text;
+}
+
+std::string ToString(const PeerAddress& peer) {
+  const std::string host = HostOf(peer);
+  if (IsV4(peer)) return absl::StrCat(host, ":", peer.port);
+  return absl::StrCat("[", host, "]:", peer.port);
 }
 
 }  // namespace tacho::server

@@ -32,6 +32,8 @@ std::optional<PeerAddress> ParsePeer(absl::string_view peer);
 // What counts as one address: all of an IPv4 address, the first 64 bits of an IPv6 one, as a
 // provider gives a customer at least that many. Its port is 0.
 PeerAddress NetworkOf(const PeerAddress& peer);
+// "127.0.0.1", "::1".
+std::string HostOf(const PeerAddress& peer);
 // "127.0.0.1:4711", "[::1]:4711".
 std::string ToString(const PeerAddress& peer);
 

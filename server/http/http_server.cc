@@ -1,55 +1,44 @@
 #include "server/http/http_server.h"
 
 #include <httplib.h>
-#include <sys/socket.h>
+#include <openssl/ssl.h>
 
-#include <thread>
+#include <atomic>
 #include <utility>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
+#include "server/door/listener.h"
 #include "server/error_table.h"
 #include "server/http/accept.h"
 #include "server/http/error_response.h"
 #include "server/http/gzip.h"
+#include "server/http/http_connection.h"
+#include "server/http/http_front.h"
 #include "server/http/http_tls.h"
 #include "server/security/authorization_header.h"
 
 namespace tacho::server {
 namespace {
 
-// Requests at work at once; more wait in the kernel. A scraper, a probe or two, a person.
-constexpr size_t kThreads = 4;
-// Between two reads, and for a write, of a client.
-constexpr time_t kReadTimeoutSeconds = 5;
-constexpr time_t kWriteTimeoutSeconds = 30;
 // httplib accepts no 0 here. Nothing that is served reads a body.
 constexpr size_t kMaxRequestBodyBytes = 1;
 // Bodies smaller than this are not worth packing.
 constexpr size_t kMinGzipBytes = 1024;
 
-struct HostPort {
-  std::string host;
-  int port = 0;
-};
-
-absl::StatusOr<HostPort> SplitAddress(absl::string_view address) {
+absl::Status CheckAddress(absl::string_view address) {
   const size_t colon = address.rfind(':');
-  HostPort parts;
+  int port = 0;
   if (colon != absl::string_view::npos) {
     absl::string_view host = address.substr(0, colon);
     const bool bracketed = absl::ConsumePrefix(&host, "[");
     const bool closed = absl::ConsumeSuffix(&host, "]");
     const bool plain_colon = !bracketed && host.find(':') != absl::string_view::npos;
-    parts.host = std::string(host);
     if (!host.empty() && bracketed == closed && !plain_colon &&
-        absl::SimpleAtoi(address.substr(colon + 1), &parts.port) && parts.port >= 0 &&
-        parts.port <= 65535) {
-      return parts;
+        absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 && port <= 65535) {
+      return absl::OkStatus();
     }
   }
   return absl::InvalidArgumentError(
@@ -77,12 +66,36 @@ void SetBody(const httplib::Request& request, HttpResponse response, httplib::Re
       });
 }
 
-// SSL_CTX is configured by a TlsSource, per connection.
-std::unique_ptr<httplib::Server> MakeServer(const TlsSource* tls) {
-  if (tls == nullptr) return std::make_unique<httplib::Server>();
-  return std::make_unique<httplib::SSLServer>(
-      [tls](SSL_CTX& context) { return ConfigureTls(tls, &context); });
-}
+// httplib's side of a request that is in memory: its head to be read, its answer to be written.
+class MemoryStream final : public httplib::Stream {
+ public:
+  explicit MemoryStream(const HttpConnection& connection) : connection_(connection) {}
+
+  std::string TakeAnswer() { return std::move(answer_); }
+
+  bool is_readable() const override { return true; }
+  bool is_writable() const override { return true; }
+  ssize_t read(char* bytes, size_t size) override {
+    const size_t copied = connection_.head().copy(bytes, size, read_);
+    read_ += copied;
+    return static_cast<ssize_t>(copied);
+  }
+  ssize_t write(const char* bytes, size_t size) override {
+    answer_.append(bytes, size);
+    return static_cast<ssize_t>(size);
+  }
+  void get_remote_ip_and_port(std::string& address, int& port) const override {
+    address = HostOf(connection_.peer());
+    port = connection_.peer().port;
+  }
+  void get_local_ip_and_port(std::string&, int&) const override {}
+  socket_t socket() const override { return INVALID_SOCKET; }
+
+ private:
+  const HttpConnection& connection_;
+  size_t read_ = 0;
+  std::string answer_;
+};
 
 Credentials CredentialsOf(const httplib::Request& request) {
   Credentials shown;
@@ -94,96 +107,133 @@ Credentials CredentialsOf(const httplib::Request& request) {
   return shown;
 }
 
-class HttplibServer final : public HttpServer {
+// What httplib does: reads a head, finds who handles it, writes an answer. It never listens.
+class Protocol final : public httplib::Server {
  public:
-  explicit HttplibServer(HttpServerOptions options)
-      : routes_(std::move(options.routes)), server_(MakeServer(options.tls)) {
-    Configure();
-  }
-  ~HttplibServer() override { HttplibServer::Stop(); }
+  using Handler = std::function<HttpResponse(const httplib::Request&)>;
 
-  absl::Status Listen(const std::string& address) {
-    absl::StatusOr<HostPort> parts = SplitAddress(address);
-    if (!parts.ok()) return parts.status();
-    if (!server_->is_valid()) return absl::UnavailableError("OpenSSL cannot be set up");
-    port_ = parts->port == 0 ? server_->bind_to_any_port(parts->host)
-            : server_->bind_to_port(parts->host, parts->port) ? parts->port
-                                                              : -1;
-    if (port_ <= 0) {
-      return absl::UnavailableError(
-          absl::StrCat("cannot listen on ", address, ": is another process using it?"));
+  explicit Protocol(const Handler& handler) {
+    svr_sock_ = 0;  // Without one it takes itself for stopped and leaves bodies out.
+    set_payload_max_length(kMaxRequestBodyBytes);
+    // One header could ask for thousands of overlapping copies of a page.
+    set_pre_routing_handler([](const httplib::Request& request, httplib::Response& out) {
+      if (request.ranges.empty()) return HandlerResponse::Unhandled;
+      out.status = 416;
+      return HandlerResponse::Handled;
+    });
+    set_exception_handler([](const httplib::Request&, httplib::Response& out,
+                             const std::exception_ptr&) { out.status = 500; });
+    // A path is matched exactly, so it must not be read as a regular expression: one handler finds
+    // its route.
+    Get(".*", [handler](const httplib::Request& request, httplib::Response& out) {
+      HttpResponse response = handler(request);
+      out.status = response.status;
+      SetBody(request, std::move(response), &out);
+    });
+  }
+
+  std::string Answer(const HttpConnection& connection) {
+    MemoryStream stream(connection);
+    bool closed = true;
+    process_request(stream, true, closed,
+                    [&connection](httplib::Request& request) { request.ssl = connection.tls(); });
+    return stream.TakeAnswer();
+  }
+};
+
+const char* PhraseOf(int status) {
+  switch (status) {
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Payload Too Large";
+    default:
+      return "Service Unavailable";
+  }
+}
+
+// Without httplib, for what the front finds by itself.
+std::string Write(const HttpResponse& response) {
+  std::string text = absl::StrCat("HTTP/1.1 ", response.status, " ", PhraseOf(response.status),
+                                  "\r\nConnection: close\r\nContent-Type: ", response.content_type,
+                                  "\r\nContent-Length: ", response.body.size(), "\r\n");
+  for (const auto& [name, value] : response.headers) {
+    absl::StrAppend(&text, name, ": ", value, "\r\n");
+  }
+  return absl::StrCat(text, "\r\n", response.body);
+}
+
+using TlsContext = std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)>;
+
+// Null if OpenSSL refuses.
+TlsContext MakeTlsContext(const TlsSource* source) {
+  TlsContext context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
+  if (context != nullptr && !ConfigureTls(source, context.get())) context = nullptr;
+  return context;
+}
+
+class FrontedServer final : public HttpServer {
+ public:
+  explicit FrontedServer(HttpServerOptions options)
+      : options_(std::move(options)),
+        tls_(nullptr, SSL_CTX_free),
+        protocol_([this](const httplib::Request& request) { return Serve(request); }) {}
+  ~FrontedServer() override { FrontedServer::Stop(); }
+
+  absl::Status Listen() {
+    if (auto s = CheckAddress(options_.address); !s.ok()) return s;
+    if (options_.tls != nullptr && (tls_ = MakeTlsContext(options_.tls)) == nullptr) {
+      return absl::UnavailableError("OpenSSL cannot be set up");
     }
-    absl::MutexLock lock(&mutex_);
-    thread_ = std::thread([this] { server_->listen_after_bind(); });
-    // Before it runs, stop() would do nothing and Stop() wait forever.
-    while (!server_->is_running()) absl::SleepFor(absl::Milliseconds(1));
+    auto listener = Listener::Bind(options_.address);
+    if (!listener.ok()) {
+      return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.address, ": ",
+                                                 listener.status().message(),
+                                                 "; is another process using it?"));
+    }
+    HttpFront::Options front;
+    front.limits = options_.limits;
+    front.tls = tls_.get();
+    front.registry = options_.registry;
+    front.serve = [this](const HttpConnection& connection) { return protocol_.Answer(connection); };
+    front.refuse = [this](const absl::Status& why) {
+      return Write(ErrorResponse(why, ++refusals_));
+    };
+    auto started = HttpFront::Start(*std::move(listener), std::move(front));
+    if (!started.ok()) return started.status();
+    front_ = *std::move(started);
     return absl::OkStatus();
   }
 
-  int port() const override { return port_; }
+  int port() const override { return front_->port(); }
 
   void Stop() override {
     absl::MutexLock lock(&mutex_);
-    if (!thread_.joinable()) return;
-    server_->stop();
-    thread_.join();
+    if (front_ != nullptr) front_->Stop();
   }
 
  private:
-  void Configure() {
-    server_->new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-    server_->set_keep_alive_max_count(1);
-    server_->set_read_timeout(kReadTimeoutSeconds);
-    server_->set_write_timeout(kWriteTimeoutSeconds);
-    server_->set_payload_max_length(kMaxRequestBodyBytes);
-    // httplib's own would set SO_REUSEPORT, with which a second collector shares the port
-    // unnoticed.
-    server_->set_socket_options([](socket_t socket) {
-      const int yes = 1;
-      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-    });
-    // One header could ask for thousands of overlapping copies of a page.
-    server_->set_pre_routing_handler([](const httplib::Request& request, httplib::Response& out) {
-      if (request.ranges.empty()) return httplib::Server::HandlerResponse::Unhandled;
-      out.status = 416;
-      return httplib::Server::HandlerResponse::Handled;
-    });
-    server_->set_exception_handler([](const httplib::Request&, httplib::Response& out,
-                                      const std::exception_ptr&) { out.status = 500; });
-    // A path is matched exactly, so it must not be read as a regular expression: one handler finds
-    // its route.
-    server_->Get(".*", [this](const httplib::Request& request, httplib::Response& out) {
-      Serve(request, &out);
-    });
-  }
-
-  void Serve(const httplib::Request& request, httplib::Response* out) const {
-    for (const Route& route : routes_) {
+  HttpResponse Serve(const httplib::Request& request) const {
+    for (const Route& route : options_.routes) {
       if (route.path != request.path) continue;
-      HttpResponse response =
-          route.handler({request.get_header_value("Accept"), CredentialsOf(request)});
-      out->status = response.status;
-      return SetBody(request, std::move(response), out);
+      return route.handler({request.get_header_value("Accept"), CredentialsOf(request)});
     }
-    HttpResponse missing =
-        ErrorResponse(ErrorOf(Condition::kNotFound, "No such page. / lists what there is."));
-    out->status = missing.status;
-    SetBody(request, std::move(missing), out);
+    return ErrorResponse(ErrorOf(Condition::kNotFound, "No such page. / lists what there is."));
   }
 
-  const std::vector<Route> routes_;
-  const std::unique_ptr<httplib::Server> server_;
-  int port_ = -1;
-  absl::Mutex mutex_;
-  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+  const HttpServerOptions options_;
+  TlsContext tls_;
+  Protocol protocol_;
+  std::atomic<uint64_t> refusals_ = 0;  // Spreads the delays of those turned away together.
+  absl::Mutex mutex_;                   // Of Stop().
+  std::unique_ptr<HttpFront> front_;    // Last: its threads use the others.
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options) {
-  const std::string address = options.address;
-  auto server = std::make_unique<HttplibServer>(std::move(options));
-  if (absl::Status status = server->Listen(address); !status.ok()) return status;
+  auto server = std::make_unique<FrontedServer>(std::move(options));
+  if (absl::Status status = server->Listen(); !status.ok()) return status;
   return server;
 }
 

@@ -1,5 +1,5 @@
-// The small HTTP side of the collector: a few GET routes, nothing else. Which library serves them
-// is decided in http_server.cc alone (docs/decisions/0001-http-library.md).
+// The small HTTP side of the collector: a few GET routes, nothing else. Which library understands
+// requests is decided in http_server.cc alone (docs/decisions/0001-http-library.md).
 #pragma once
 
 #include <functional>
@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "prometheus/registry.h"
+#include "server/http/http_limits.h"
 #include "server/security/access_control.h"
 #include "server/security/tls_source.h"
 
@@ -38,10 +40,12 @@ struct HttpServerOptions {
       address;  // "127.0.0.1:7412", "[::1]:7412", "localhost:7412"; port 0 takes a free one.
   std::vector<Route> routes;
   const TlsSource* tls = nullptr;  // Not owned; must outlive the server. Null: no TLS.
+  HttpLimits limits;
+  prometheus::Registry* registry = nullptr;  // As `tls`. Null: nothing is counted.
 };
 
-// Thread-safe but for destruction. A connection serves one request and is closed, so that an idle
-// one holds no thread. Bodies of requests are refused, and so are ranges.
+// Thread-safe but for destruction. A connection serves one request and is closed. Bodies of
+// requests are refused, and so are ranges. Clients that are slow hold no thread (http_front.h).
 class HttpServer {
  public:
   // Listens and serves on threads of its own.

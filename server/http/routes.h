@@ -12,8 +12,7 @@ namespace tacho::server {
 
 // /           what there is, for a person with a browser
 // /metrics    for Prometheus, for the role read, with the jobs that its holder may touch; 406 if
-// the
-//             client takes no format that is served
+//             the client takes no format that is served
 // /healthz    200 while the process lives
 // /readyz     200 while it takes work, else 503 and the reason
 // Neither is owned; both must outlive the server.

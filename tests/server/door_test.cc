@@ -208,6 +208,22 @@ TEST_F(ConnectionTableTest, AFloodIsShutDownAndAnUnfinishedMessageInTheEnd) {
   EXPECT_EQ(Counter("tacho_connections_closed_total", "unfinished"), 1);
 }
 
+// Half a day of pings is as much as the beginning of a message.
+TEST_F(ConnectionTableTest, AnIdleConnectionMayPingForAsLongAsItLikes) {
+  Pair idle;
+  ASSERT_TRUE(Admit(idle));
+  table_.CountStart(idle.grpc_name(), now_);
+  std::string all(4 << 20, 'x');
+  for (int quarter = 0; quarter < 48; ++quarter) {
+    idle.Send(15 * 60 * 5);
+    while (recv(idle.fd(), all.data(), all.size(), MSG_DONTWAIT) > 0) {
+    }
+    Pass(absl::Minutes(15));
+  }
+  EXPECT_FALSE(idle.IsShutDown());
+  EXPECT_EQ(table_.size(), 1u);
+}
+
 TEST_F(ConnectionTableTest, WhileTheProcessGrowsFastAllConnectionsAreLookedAt) {
   Pair old;
   ASSERT_TRUE(Admit(old));
@@ -262,7 +278,7 @@ TEST(ListenerTest, AHostThatVanishesIsNoticedByTheKernel) {
                          .memory_short = [] { return false; },
                          .log = nullptr});
   std::promise<int> taken;
-  (*listener)->Serve(&table, [&taken](int fd) { taken.set_value(fd); });
+  (*listener)->Serve(&table, [&taken](int fd, const PeerAddress&) { taken.set_value(fd); });
   const int client = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in name = {};
   name.sin_family = AF_INET;

@@ -25,6 +25,7 @@
 namespace tacho::server {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
@@ -196,6 +197,7 @@ TEST(CollectorRoutes, TellWhetherTheCollectorTakesWork) {
   ASSERT_TRUE(server.ok());
   const int port = (*server)->port();
   EXPECT_THAT(Get(port, "/readyz"), StartsWith("HTTP/1.1 503"));
+  EXPECT_THAT(Get(port, "/readyz"), ContainsRegex("Retry-After: [2-5]\r\n"));
   EXPECT_THAT(Get(port, "/readyz"), HasSubstr("starting"));
   EXPECT_THAT(Get(port, "/healthz"), StartsWith("HTTP/1.1 200"));
   readiness.SetReady();

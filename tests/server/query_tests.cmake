@@ -10,7 +10,8 @@ tacho_test(aggregate_test LABEL unit
   SOURCES aggregate_test.cc exposition_name_test.cc fake_store.h
   DEPS tacho::aggregate tacho::quantile)
 tacho_test(http_test LABEL unit
-  SOURCES http_accept_test.cc http_server_test.cc metrics_page_test.cc fake_store.h
+  SOURCES http_accept_test.cc http_front_test.cc http_server_test.cc metrics_page_test.cc
+          fake_store.h
   DEPS tacho::http PkgConfig::HTTPLIB ZLIB::ZLIB)
 tacho_test(query_store_test LABEL unit
   SOURCES query_store_test.cc

@@ -1,0 +1,19 @@
+// Who decides whether a connection that was just accepted may stay.
+#pragma once
+
+#include "absl/time/time.h"
+#include "server/door/peer_address.h"
+
+namespace tacho::server {
+
+// Called on the thread of a Listener.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  // If not, the caller closes it at once.
+  virtual bool Admit(int fd, const PeerAddress& peer, absl::Time now) = 0;
+  // About every 50 ms.
+  virtual void Sweep(absl::Time now) = 0;
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,70 @@
+// One connection of the HTTP port: the head of one request comes in, one answer goes out.
+#pragma once
+
+#include <openssl/ossl_typ.h>
+
+#include <memory>
+#include <string>
+
+#include "server/door/peer_address.h"
+
+namespace tacho::server {
+
+// Never waits: what could not go on is gone on with when poll() says so. For one thread at a time.
+class HttpConnection {
+ public:
+  enum class State {
+    kReading,  // The handshake of TLS, then the head of the request.
+    kServing,  // The head is here; Answer() is to come.
+    kWriting,
+    kDone,  // The answer is out, or the other side has gone.
+  };
+  // A head of more bytes is not read to its end: the connection then is kServing with IsTooLarge().
+  static constexpr size_t kMaxHeadBytes = 16 << 10;
+
+  // Owns `fd`, which must not block. `tls` is not owned and may be null: no TLS.
+  HttpConnection(int fd, const PeerAddress& peer, SSL_CTX* tls);
+  ~HttpConnection();  // Closes.
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+
+  State state() const { return state_; }
+  int fd() const { return fd_; }
+  // What poll() is to wait for; 0 unless reading or writing.
+  short events() const { return events_; }
+  const PeerAddress& peer() const { return peer_; }
+
+  // Goes on as far as it gets.
+  void Advance();
+
+  // The request up to the empty line, and what may follow.
+  const std::string& head() const { return head_; }
+  bool IsTooLarge() const { return head_.size() > kMaxHeadBytes; }
+  const SSL* tls() const { return tls_.get(); }  // Null: no TLS.
+
+  // From kReading or kServing on: these bytes, and no others, go out.
+  void Answer(std::string bytes);
+  size_t unsent_bytes() const { return answer_.size(); }
+
+ private:
+  enum class Io { kDone, kWaits, kBroken };
+
+  Io Handshake();
+  Io Read();
+  Io Write();
+  // Of OpenSSL's call that returned `result`; notes what to wait for.
+  Io Judge(int result);
+  void Finish();
+
+  const int fd_;
+  const PeerAddress peer_;
+  std::unique_ptr<SSL, void (*)(SSL*)> tls_;
+  State state_ = State::kReading;
+  short events_;
+  bool greeted_;  // The handshake is over, or there is none.
+  std::string head_;
+  std::string answer_;
+  size_t sent_ = 0;
+};
+
+}  // namespace tacho::server

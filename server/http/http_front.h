@@ -1,0 +1,114 @@
+// The sockets of the HTTP port: many connections on one thread, requests on a few others. A client
+// that is slow to ask or to read holds none of them.
+#pragma once
+
+#include <openssl/ossl_typ.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "prometheus/counter.h"
+#include "prometheus/gauge.h"
+#include "prometheus/registry.h"
+#include "server/door/gate.h"
+#include "server/door/listener.h"
+#include "server/http/http_connection.h"
+#include "server/http/http_limits.h"
+
+namespace tacho::server {
+
+// Thread-safe but for Start(), Stop() and destruction, which are for one thread.
+class HttpFront : private Gate {
+ public:
+  // Makes the whole answer, its head included, to a connection that is kServing. Called on threads
+  // of the front, several at once.
+  using Serve = std::function<std::string(const HttpConnection&)>;
+  // The same for a condition of server/error_table.h that the front itself finds; quick.
+  using Refuse = std::function<std::string(const absl::Status&)>;
+
+  struct Options {
+    HttpLimits limits;
+    SSL_CTX* tls = nullptr;                    // Not owned. Null: no TLS.
+    prometheus::Registry* registry = nullptr;  // Not owned. Null: nothing is counted.
+    Serve serve;
+    Refuse refuse;
+  };
+  // `listener` is bound.  UNAVAILABLE  no descriptors are left.
+  static absl::StatusOr<std::unique_ptr<HttpFront>> Start(std::unique_ptr<Listener> listener,
+                                                          Options options);
+  ~HttpFront() override;  // Stops.
+
+  int port() const { return listener_->port(); }
+  // Closes the port; requests that are here are answered, as far as their clients take it within a
+  // second.
+  void Stop();
+
+ private:
+  struct Connection {
+    std::unique_ptr<HttpConnection> http;
+    PeerAddress network;
+    absl::Time deadline;
+  };
+  using Connections = std::map<uint64_t, Connection>;  // By number, the oldest first.
+  enum class Closed { kSlow, kCrowded, kBusy, kTooLarge };
+
+  HttpFront(std::unique_ptr<Listener> listener, Options options);
+  // The gate's: everybody is let in here, and Take() sees who goes for it.
+  bool Admit(int, const PeerAddress&, absl::Time) override { return true; }
+  void Sweep(absl::Time) override {}
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits until something can go on; the connections that can.
+  std::vector<uint64_t> Poll();
+  absl::Time NextDeadline() const;
+  void TakeNew(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Take(int fd, const PeerAddress& peer, absl::Time now);
+  // Closes whoever of `network`, or of the largest one if it is null, has waited longest. False if
+  // nobody waits.
+  bool MakeRoom(const PeerAddress* network);
+  void TakeAnswers(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Answer(Connection* connection, std::string bytes, absl::Time now);
+  void Advance(uint64_t number, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ExpireSlow(absl::Time now);
+  void BoundUnsent();
+  void Close(Connections::iterator connection);
+  void Count(Closed reason) const;
+  void Wake() const;
+  bool IsStopping() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // A worker's thread.
+  void Work() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  prometheus::Gauge* open_ = nullptr;
+  std::vector<prometheus::Counter*> closed_;  // By Closed.
+  int wake_fd_ = -1;
+
+  // For the front's thread.
+  Connections connections_;
+  uint64_t last_number_ = 0;
+
+  mutable absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;  // The front's thread has ended.
+  std::vector<std::pair<int, PeerAddress>> accepted_ ABSL_GUARDED_BY(mutex_);
+  // At most one a connection. What is served stays where it is until its answer has been taken.
+  std::deque<std::pair<uint64_t, const HttpConnection*>> requests_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<uint64_t, std::string>> answers_ ABSL_GUARDED_BY(mutex_);
+
+  std::vector<std::thread> workers_;
+  std::thread thread_;
+  std::unique_ptr<Listener> listener_;  // Last: its thread uses the others.
+};
+
+}  // namespace tacho::server
