@@ -108,9 +108,7 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
 absl::Status Collector::MakeSecurity() {
   SecurityOptions options;
   options.now = world_.now;
-  options.log = [log = world_.log](absl::string_view line) {
-    log.Info(line, {{"part", "security"}});
-  };
+  options.log = world_.log;
   options.registry = registry_.get();
   auto security = Security::Create(config_, std::move(options));
   if (!security.ok()) return security.status();
@@ -204,6 +202,7 @@ void Collector::MakeServices() {
   ingest.log = world_.log;
   ingest.access = security_->access();
   ingest_ = std::make_unique<IngestService>(std::move(ingest));
+  reloadables_.push_back(ingest_.get());
 
   QueryServiceOptions query;
   query.store = store_.get();
@@ -214,6 +213,7 @@ void Collector::MakeServices() {
   query.access = security_->access();
   query_ = std::make_unique<QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
+  reloadables_.push_back(query_.get());
 }
 
 absl::Status Collector::StartGrpc() {
@@ -237,6 +237,7 @@ absl::Status Collector::StartHttp() {
   reloadables_.push_back(metrics_page_.get());
   HttpServerOptions options;
   options.address = config_.listen().http();
+  options.registry = registry_.get();
   if (config_.listen().tls().http()) options.tls = security_->tls();
   HttpGuard guard;
   guard.access = security_->access();

@@ -65,6 +65,8 @@ class Collector {
 
   int grpc_port() const { return door_->port(); }
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
+  // 0 if Admin is not served on a port.
+  int admin_port() const { return admin_listener_ == nullptr ? 0 : admin_listener_->port(); }
 
   // Reads the configuration again and puts its reloadable keys in force, all of them or none; says
   // so in the log and in metrics. `asked_by` is for the log.

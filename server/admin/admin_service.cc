@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/error_table.h"
 #include "server/grpc_status.h"
 
 namespace tacho::server {
@@ -42,7 +43,8 @@ grpc::ServerUnaryReactor* AdminService::Run(const char* method,
     reactor->Finish(ToGrpcStatus(status));
   };
   if (workers_.Run(run) != WorkerPool::Admission::kAccepted) {
-    reactor->Finish(ToGrpcStatus(absl::UnavailableError(
+    reactor->Finish(ToGrpcStatus(ErrorOf(
+        Condition::kOverloaded,
         absl::StrCat(kThreads, " calls of this service are at work: try again when one is done"))));
   }
   return reactor;

@@ -36,6 +36,12 @@ class AckCoalescer {
   // Whose durable sequences acknowledgements tell. Once, before the first Accepted().
   void SetAgent(std::string agent_id, uint64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Empty before SetAgent().
+  std::string agent_id() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return agent_id_;
+  }
+
   // A message goes to the store now...
   void Accepted(uint64_t sequence, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // ... and this became of it.

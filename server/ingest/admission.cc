@@ -65,6 +65,13 @@ absl::Status Admission::RefuseEncoding() const {
                      "not a tacho.v1.ClientMessage: damaged, or a string that is not UTF-8");
 }
 
+absl::Status Admission::RefuseSize(uint64_t bytes) const {
+  return Refuse(Refusal::kTooLarge,
+                absl::ResourceExhaustedError(absl::StrCat(
+                    "message: has ", bytes, " bytes; at most ", limits().max_message_bytes(),
+                    " (ingest.max_message_bytes) are allowed: split it")));
+}
+
 absl::Status Admission::RefuseParts() const {
   return Refuse(
       Refusal::kTooLarge,
@@ -145,19 +152,29 @@ absl::Status Admission::CheckSource(absl::string_view field, const v1::Source& s
   return CheckText(absl::StrCat(field, ".host"), TextProblem(source.host(), 1, kMaxHostBytes));
 }
 
-absl::StatusOr<AdmittedLayout> Admission::AdmitLayout(const v1::Layout& untrusted) const {
-  if (untrusted.id() >= options_.limits.max_layouts_per_stream()) {
+absl::StatusOr<AdmittedLayout> Admission::AdmitLayout(const v1::Layout& untrusted,
+                                                      uint64_t others) const {
+  if (untrusted.id() >= limits().max_layouts_per_stream()) {
     return RefuseField(Refusal::kTooLarge, "layout.id",
                        absl::StrCat(untrusted.id(), " is not below Welcome.limits.max_layouts, ",
-                                    options_.limits.max_layouts_per_stream()));
+                                    limits().max_layouts_per_stream()));
   }
   const auto series = static_cast<uint32_t>(untrusted.series_size());
   if (series == 0) return RefuseField(Refusal::kShape, "layout.series", "must not be empty");
-  if (series > options_.limits.max_series_per_layout()) {
+  if (series > limits().max_series_per_layout()) {
     return Refuse(Refusal::kTooLarge,
                   absl::ResourceExhaustedError(absl::StrCat(
-                      "layout.series: has ", series, "; at most ",
-                      options_.limits.max_series_per_layout(), " are allowed: split the layout")));
+                      "layout.series: has ", series, "; at most ", limits().max_series_per_layout(),
+                      " are allowed: split the layout")));
+  }
+  if (others + series > limits().max_columns_per_stream()) {
+    return Refuse(
+        Refusal::kTooLarge,
+        absl::ResourceExhaustedError(absl::StrCat(
+            "layout.series: has ", series, " beside ", others,
+            " of other layouts of this stream; at most ", limits().max_columns_per_stream(),
+            " (ingest.max_columns_per_stream) are allowed in all: define layouts again under the "
+            "same id, or connect again")));
   }
   if (auto s = CheckSource("layout.source", untrusted.source()); !s.ok()) return s;
   AdmittedLayout admitted;
@@ -175,11 +192,11 @@ absl::StatusOr<storage::RowsView> Admission::AdmitBatch(const v1::Batch& untrust
                                                         const StreamLayout* layout) const {
   if (auto s = CheckSequence("batch.sequence", untrusted.sequence()); !s.ok()) return s;
   const auto rows = static_cast<uint32_t>(untrusted.times_unix_ns_size());
-  if (rows > options_.limits.max_rows_per_batch()) {
+  if (rows > limits().max_rows_per_batch()) {
     return Refuse(Refusal::kTooLarge,
                   absl::ResourceExhaustedError(absl::StrCat(
                       "batch.times_unix_ns: has ", rows, " rows; at most ",
-                      options_.limits.max_rows_per_batch(), " are allowed: split the batch")));
+                      limits().max_rows_per_batch(), " are allowed: split the batch")));
   }
   if (layout == nullptr) {
     return Refuse(Refusal::kLayout,
@@ -306,7 +323,7 @@ TimeWindow Admission::Window() const {
   const absl::Time now = options_.now();
   const bool keeps_all = options_.retention <= absl::ZeroDuration();
   return {.oldest_ns = keeps_all ? 0 : absl::ToUnixNanos(now - options_.retention),
-          .newest_ns = absl::ToUnixNanos(now + absl::Nanoseconds(options_.limits.max_future()))};
+          .newest_ns = absl::ToUnixNanos(now + absl::Nanoseconds(limits().max_future()))};
 }
 
 }  // namespace tacho::server

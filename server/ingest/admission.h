@@ -20,7 +20,8 @@
 //  10 limits     columns of series that the store refused are dropped, or folded into others
 //  11 window     rows ahead of our clock or older than the retention are dropped
 //
-// Bytes of a message are bounded before all this, by gRPC.
+// Bytes of a message are bounded before all this: by gRPC, and by RefuseSize() where a reload has
+// lowered the limit since.
 #pragma once
 
 #include <atomic>
@@ -30,18 +31,18 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/stream_layout.h"
 #include "storage/event.h"
 #include "storage/sequence_set.h"
 #include "storage/series.h"
-#include "tacho/config/v1/collector.pb.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::server {
 
 struct AdmissionOptions {
-  config::v1::Collector::Ingest limits;
+  const IngestLimits* limits = nullptr;             // Not owned; must outlive this.
   absl::Duration retention = absl::ZeroDuration();  // Older rows are dropped. Zero keeps all.
   std::function<absl::Time()> now = absl::Now;
   IngestMetrics* metrics = nullptr;  // Not owned; must outlive this.
@@ -59,7 +60,8 @@ class Admission {
   absl::Status CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const;
 
   absl::Status CheckHello(const v1::Hello& untrusted) const;
-  absl::StatusOr<AdmittedLayout> AdmitLayout(const v1::Layout& untrusted) const;
+  // `others` are the columns of the layouts that stay defined beside it.
+  absl::StatusOr<AdmittedLayout> AdmitLayout(const v1::Layout& untrusted, uint64_t others) const;
   // `layout` is what the stream knows under the batch's number, nullptr if nothing. Returns the
   // rows as sent: they point into `untrusted` and have the layout's shape.
   absl::StatusOr<storage::RowsView> AdmitBatch(const v1::Batch& untrusted,
@@ -70,7 +72,8 @@ class Admission {
 
   // For bytes that are no ClientMessage at all.
   absl::Status RefuseEncoding() const;
-  // For a message that is not even parsed, as HasSaneParts() says.
+  // For messages that are not even parsed: too many bytes, or as HasSaneParts() says.
+  absl::Status RefuseSize(uint64_t bytes) const;
   absl::Status RefuseParts() const;
 
   // Step 8: `checked` as Rights gave it, counted.
@@ -79,7 +82,7 @@ class Admission {
   // What may be stored now (step 11).
   TimeWindow Window() const;
 
-  const config::v1::Collector::Ingest& limits() const { return options_.limits; }
+  const IngestLimits& limits() const { return *options_.limits; }
   absl::Duration retention() const { return options_.retention; }
 
  private:

@@ -19,8 +19,8 @@ class AgentRegistry {
   // the same generation is one whose connection died unnoticed: it is told through its `evict`,
   // which is called with no lock held.
   //   ALREADY_EXISTS  a live stream uses this agent_id with another generation: two agents were
-  //   given
-  //                   one name, or the agent lost its spool and its old stream has not ended yet.
+  //                   given one name, or the agent lost its spool and its old stream has not ended
+  //                   yet.
   absl::Status Claim(const std::string& agent_id, uint64_t generation, uint64_t stream,
                      std::function<void()> evict) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -54,20 +54,16 @@ bool Parse(grpc::ByteBuffer* bytes, v1::ClientMessage* message) {
 
 }  // namespace
 
-AgentStream::AgentStream(const StreamContext* context, uint64_t stream,
-                         std::shared_ptr<ConnectionUse> connection, Caller caller)
+AgentStream::AgentStream(const StreamContext* context, uint64_t stream, Opened opened)
     : context_(*context),
       stream_(stream),
-      connection_(std::move(connection)),
-      caller_(std::move(caller)),
+      opened_(std::move(opened)),
       hello_timeout_(context->session.quotas->hello_timeout()),
       hello_by_(MonotonicNow() + hello_timeout_) {}
 
 std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, uint64_t stream,
-                                                std::shared_ptr<ConnectionUse> connection,
-                                                Caller caller) {
-  std::shared_ptr<AgentStream> reactor(
-      new AgentStream(context, stream, std::move(connection), std::move(caller)));
+                                                Opened opened) {
+  std::shared_ptr<AgentStream> reactor(new AgentStream(context, stream, std::move(opened)));
   reactor->self_ = reactor;
   const std::weak_ptr<AgentStream> weak = reactor;
   AckCoalescer::Options options;
@@ -84,7 +80,7 @@ std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, ui
     }
   };
   reactor->session_ = std::make_unique<StreamSession>(&context->session, reactor->acks_, stream,
-                                                      evict, reactor->caller_.rights_ptr());
+                                                      evict, reactor->caller().rights_ptr());
   context->timer->At(reactor->hello_by_, weak);
   reactor->StartRead(&reactor->read_buffer_);
   return reactor;
@@ -113,8 +109,12 @@ bool AgentStream::IsEnding() {
 absl::Status AgentStream::CheckParts() {
   const size_t bytes = read_buffer_.Length();
   if (bytes <= kWireCheckBytes) return absl::OkStatus();
-  grpc::ProtoBufferReader reader(&read_buffer_);
   const Admission& admission = *context_.session.admission;
+  if (bytes > admission.limits().max_message_bytes()) {
+    read_buffer_.Clear();
+    return admission.RefuseSize(bytes);
+  }
+  grpc::ProtoBufferReader reader(&read_buffer_);
   if (HasSaneParts(&reader, bytes, admission.limits().max_series_per_layout())) {
     return absl::OkStatus();
   }
@@ -123,9 +123,9 @@ absl::Status AgentStream::CheckParts() {
 }
 
 absl::Status AgentStream::Receive() {
-  if (connection_ != nullptr) {
-    connection_->messages.fetch_add(1, std::memory_order_relaxed);
-    connection_->message_bytes.fetch_add(read_buffer_.Length(), std::memory_order_relaxed);
+  if (ConnectionUse* const use = opened_.connection.get(); use != nullptr) {
+    use->messages.fetch_add(1, std::memory_order_relaxed);
+    use->message_bytes.fetch_add(read_buffer_.Length(), std::memory_order_relaxed);
   }
   if (absl::Status status = CheckParts(); !status.ok()) return status;
   alignas(8) char block[kArenaBytes];
@@ -168,7 +168,6 @@ void AgentStream::ReadOn() {
 void AgentStream::HoldBack(const Quotas::Wait& wait) {
   const absl::Time now = MonotonicNow();
   const Throttling why = ThrottlingOf(wait.limit);
-  absl::Time next_look;
   {
     absl::MutexLock lock(&mutex_);
     read_waits_ = true;
@@ -179,12 +178,18 @@ void AgentStream::HoldBack(const Quotas::Wait& wait) {
       auto told = pace_.Slowed(wait.length, session_->RowsPerSecond(), ReasonOf(wait.limit), now);
       if (told.has_value()) throttle_ = std::move(told);
     }
-    next_look = pace_.next_look();
+    AwaitNextLook(now);
   }
   context_.session.metrics->StreamThrottled(why);
   if (wait.limit == Quotas::Limit::kNone) return;
   context_.timer->At(now + wait.length, weak_from_this());
-  if (next_look != absl::InfiniteFuture()) context_.timer->At(next_look, weak_from_this());
+}
+
+void AgentStream::AwaitNextLook(absl::Time now) {
+  const absl::Time next = pace_.next_look();
+  if (next == absl::InfiniteFuture() || now < looks_at_) return;
+  looks_at_ = next;
+  context_.timer->At(next, weak_from_this());
 }
 
 bool AgentStream::MayReadAgain(uint64_t pending_bytes, absl::Time now) {
@@ -212,6 +217,7 @@ void AgentStream::LookAtClock(absl::Time now) {
                                                      absl::FormatDuration(hello_timeout_)));
   }
   if (auto lifted = pace_.Look(now); lifted.has_value()) throttle_ = std::move(lifted);
+  AwaitNextLook(now);  // It may have been put off since the timer was set.
 }
 
 void AgentStream::Advance() {
@@ -319,7 +325,25 @@ void AgentStream::OnCancel() {
 void AgentStream::FinishWith(const absl::Status& status) {
   context_.session.agents->Release(stream_);
   context_.session.metrics->StreamEnded(status.code());
+  LogEnd(status);
   Finish(ToGrpcStatus(status, stream_));
+}
+
+void AgentStream::LogEnd(const absl::Status& status) const {
+  // A restart ends all of them at once: their lines must not use up those of the others.
+  const bool usual = status.ok() || absl::IsCancelled(status);
+  const bool retries = absl::IsUnavailable(status);
+  const log::Level level = usual     ? log::Level::kDebug
+                           : retries ? log::Level::kInfo
+                                     : log::Level::kWarn;
+  const char* const message = usual     ? "stream ended"
+                              : retries ? "stream put off"
+                                        : "stream refused";
+  context_.session.log.Limited(level, message,
+                               {{"peer", opened_.peer},
+                                {"agent", acks_->agent_id()},
+                                {"code", absl::StatusCodeToString(status.code())},
+                                {"reason", status.message()}});
 }
 
 void AgentStream::OnDone() {

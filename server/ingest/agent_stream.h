@@ -55,13 +55,17 @@ class AgentStream final : public ByteStreamReactor,
                           public Paced,
                           public std::enable_shared_from_this<AgentStream> {
  public:
-  // `stream` is unique among live streams; `connection` is what it came on, nullptr if that is not
-  // known; `caller` is who opened it.
+  // Who opened a stream, and how.
+  struct Opened {
+    std::string peer;                           // As grpc::ServerContext::peer().
+    std::shared_ptr<ConnectionUse> connection;  // It came on; nullptr if that is not known.
+    Caller caller = Caller::Anyone();
+  };
+  // `stream` is unique among live streams.
   static std::shared_ptr<AgentStream> Start(const StreamContext* context, uint64_t stream,
-                                            std::shared_ptr<ConnectionUse> connection,
-                                            Caller caller = Caller::Anyone());
+                                            Opened opened);
 
-  const Caller& caller() const { return caller_; }
+  const Caller& caller() const { return opened_.caller; }
 
   // Ends the stream; the first status given counts. Thread-safe.
   void End(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -78,8 +82,7 @@ class AgentStream final : public ByteStreamReactor,
   // What Advance() found to do; at most one.
   enum class Step { kNone, kWelcome, kThrottle, kAck, kRead, kFinish };
 
-  AgentStream(const StreamContext* context, uint64_t stream,
-              std::shared_ptr<ConnectionUse> connection, Caller caller);
+  AgentStream(const StreamContext* context, uint64_t stream, Opened opened);
 
   // Before anything is allocated for the message in read_buffer_.
   absl::Status CheckParts();
@@ -93,6 +96,9 @@ class AgentStream final : public ByteStreamReactor,
   bool MayReadAgain(uint64_t pending_bytes, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a stream without Hello; tells that a limit is lifted.
   void LookAtClock(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the clock looked at when pace_ wants it, with one timer at a time: a stream may be held
+  // back a hundred times a second.
+  void AwaitNextLook(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Does what is due: one write, the next read, the end. Thread-safe.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_);
   Step NextStep(const AckCoalescer::State& acks, absl::Time now)
@@ -101,11 +107,11 @@ class AgentStream final : public ByteStreamReactor,
   void Write(const v1::ServerMessage& message);
   void ReadAgain() ABSL_LOCKS_EXCLUDED(mutex_);
   void FinishWith(const absl::Status& status);
+  void LogEnd(const absl::Status& status) const;
 
   const StreamContext& context_;
   const uint64_t stream_;
-  const std::shared_ptr<ConnectionUse> connection_;
-  const Caller caller_;
+  const Opened opened_;
   std::shared_ptr<AgentStream> self_;  // Until OnDone().
   std::shared_ptr<AckCoalescer> acks_;
 
@@ -127,6 +133,7 @@ class AgentStream final : public ByteStreamReactor,
   absl::Time resume_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool awaits_room_ ABSL_GUARDED_BY(mutex_) = false;
   StreamPace pace_ ABSL_GUARDED_BY(mutex_);
+  absl::Time looks_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // What its timer is set to.
   // While either is set no other step begins, so that gRPC's call cannot end under it.
   bool starting_read_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;

@@ -12,16 +12,13 @@ namespace {
 
 absl::Status Draining() { return ErrorOf(Condition::kDraining, "the collector is shutting down"); }
 
-AdmissionOptions MakeAdmissionOptions(const IngestServiceOptions& options, IngestMetrics* metrics) {
-  return {options.limits, options.retention, options.now, metrics};
-}
-
 }  // namespace
 
 IngestService::IngestService(IngestServiceOptions options)
     : access_(options.access),
       metrics_(options.registry),
-      admission_(MakeAdmissionOptions(options, &metrics_)),
+      limits_(options.limits, options.log),
+      admission_({&limits_, options.retention, options.now, &metrics_}),
       connections_(options.connections),
       pacer_(options.ack_tick) {
   context_.session = {options.store,
@@ -46,24 +43,32 @@ IngestService::~IngestService() { context_.session.quotas->SetPendingSource(null
 
 ByteStreamReactor* IngestService::Stream(grpc::CallbackServerContext* context) {
   auto caller = AdmitCall(access_, *context, Role::kWrite);
-  auto connection = connections_ == nullptr ? nullptr : connections_->Find(context->peer());
+  const std::string peer = context->peer();
+  auto connection = connections_ == nullptr ? nullptr : connections_->Find(peer);
   absl::MutexLock lock(&mutex_);
   const uint64_t stream = ++last_stream_;
   const absl::Status refusal = caller.ok() ? CheckNewStream() : caller.status();
   if (!refusal.ok()) {
     metrics_.StreamEnded(refusal.code());
+    if (caller.ok()) LogTurnedAway(peer, refusal);  // Else AccessControl has said it.
     return new RefusedStream(refusal, stream);
   }
   const std::shared_ptr<AgentStream> reactor =
-      AgentStream::Start(&context_, stream, std::move(connection), *std::move(caller));
+      AgentStream::Start(&context_, stream, {peer, std::move(connection), *std::move(caller)});
   streams_[stream] = reactor;
   metrics_.StreamStarted();
   return reactor.get();
 }
 
+void IngestService::LogTurnedAway(absl::string_view peer, const absl::Status& why) const {
+  context_.session.log.Limited(
+      log::Level::kWarn, "stream turned away",
+      {{"peer", peer}, {"code", absl::StatusCodeToString(why.code())}, {"reason", why.message()}});
+}
+
 absl::Status IngestService::CheckNewStream() const {
   if (draining_) return Draining();
-  const uint32_t max_streams = admission_.limits().max_streams();
+  const uint32_t max_streams = limits_.max_streams();
   if (streams_.size() >= max_streams) {
     return ErrorOf(Condition::kOverloaded,
                    absl::StrCat("ingest.max_streams, ", max_streams, ", are open already"));

@@ -17,7 +17,9 @@
 #include "server/ingest/admission.h"
 #include "server/ingest/agent_registry.h"
 #include "server/ingest/agent_stream.h"
+#include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
+#include "server/reloadable.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 #include "tacho/v1/ingest.grpc.pb.h"
@@ -25,9 +27,9 @@
 namespace tacho::server {
 
 struct IngestServiceOptions {
-  storage::Store* store = nullptr;           // Not owned.
-  prometheus::Registry* registry = nullptr;  // Not owned.
-  config::v1::Collector::Ingest limits;
+  storage::Store* store = nullptr;                  // Not owned.
+  prometheus::Registry* registry = nullptr;         // Not owned.
+  config::v1::Collector::Ingest limits;             // At the start.
   absl::Duration retention = absl::ZeroDuration();  // Older rows are dropped. Zero keeps all.
   Quotas* quotas = nullptr;                         // Not owned.
   ConnectionTable* connections = nullptr;           // Not owned; may be null.
@@ -44,7 +46,9 @@ struct IngestServiceOptions {
 
 // Thread-safe. To be destroyed after the gRPC server has shut down and the store is closed: the
 // store's callbacks reach into it.
-class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::Ingest::Service> {
+// Reloads `ingest`.
+class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::Ingest::Service>,
+                            public Reloadable {
  public:
   explicit IngestService(IngestServiceOptions options);
   ~IngestService() override;
@@ -61,14 +65,20 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
 
   uint64_t open_streams() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override {
+    return limits_.Prepare(config);
+  }
+
  private:
   absl::Status CheckNewStream() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LogTurnedAway(absl::string_view peer, const absl::Status& why) const;
   void OnGone(uint64_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<AgentStream>> LiveStreams() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const AccessControl* const access_;
   IngestMetrics metrics_;
+  IngestLimits limits_;
   Admission admission_;
   AgentRegistry agents_;
   ConnectionTable* const connections_;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/error_table.h"
+#include "server/grpc_status.h"
 #include "server/limits/limit_text.h"
 #include "server/quota/monotonic_time.h"
 
@@ -49,6 +51,13 @@ uint64_t BytesOf(const storage::RowsView& rows) {
 // What a message without rows is charged as.
 uint64_t SamplesOf(const google::protobuf::Message& message) {
   return 1 + message.ByteSizeLong() / sizeof(double);
+}
+
+absl::Status RegistrationFailure(const absl::Status& status) {
+  if (absl::IsInvalidArgument(status)) return InvalidFieldError("layout.series", status.message());
+  const std::string text = absl::StrCat("layout.series: ", status.message());
+  if (absl::IsUnavailable(status)) return ErrorOf(Condition::kDiskRefuses, text);
+  return absl::Status(status.code(), text);
 }
 
 }  // namespace
@@ -157,16 +166,15 @@ absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view f
 }
 
 absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
-  auto admitted = context_.admission->AdmitLayout(untrusted);
+  const auto replaced = layouts_.find(untrusted.id());
+  const uint64_t others = columns_ - (replaced == layouts_.end() ? 0 : replaced->second.width);
+  auto admitted = context_.admission->AdmitLayout(untrusted, others);
   if (!admitted.ok()) return admitted.status();
   if (auto s = CheckJob(untrusted.source().job(), "layout.source.job"); !s.ok()) return s;
   storage::Store::Registration registration;
   if (!admitted->definition.series.empty()) {
     auto registered = context_.store->RegisterLayout(admitted->definition);
-    if (!registered.ok()) {
-      const absl::Status& status = registered.status();
-      return absl::Status(status.code(), absl::StrCat("layout.series: ", status.message()));
-    }
+    if (!registered.ok()) return RegistrationFailure(registered.status());
     registration = *std::move(registered);
   }
   const std::string& job = admitted->definition.source.job;
@@ -175,6 +183,7 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   layout.job_bucket = context_.quotas->BucketOfJob(job);
   Charge(layout.width, nullptr);  // As much work as a row, at least.
   ChargeDefinitions(layout.width);
+  columns_ = others + layout.width;
   layouts_[untrusted.id()] = std::move(layout);
   return absl::OkStatus();
 }

@@ -96,6 +96,7 @@ class StreamSession {
   bool hello_seen_ = false;
   storage::Origin origin_;  // Its sequence is that of the message at hand.
   absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.
+  uint64_t columns_ = 0;                                 // Of all of them.
   RowSelection selection_;
   std::shared_ptr<TokenBucket> agent_bucket_;
   uint64_t rows_ = 0;

@@ -40,9 +40,23 @@ absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
 QueryService::QueryService(QueryServiceOptions options)
     : options_(std::move(options)),
       metrics_(options_.registry),
+      limits_(options_.limits),
       workers_(options_.limits.max_concurrent()) {}
 
 QueryService::~QueryService() { Drain(); }
+
+config::v1::Collector::Query QueryService::limits() const {
+  absl::MutexLock lock(&limits_mutex_);
+  return limits_;
+}
+
+absl::StatusOr<std::function<void()>> QueryService::Prepare(const config::v1::Collector& config) {
+  return [this, limits = config.query()] {
+    workers_.SetMaxThreads(limits.max_concurrent());
+    absl::MutexLock lock(&limits_mutex_);
+    limits_ = limits;
+  };
+}
 
 void QueryService::Drain() {
   draining_ = true;
@@ -84,8 +98,7 @@ template <typename Work>
 grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
                                                grpc::CallbackServerContext* context, Scope scope,
                                                Work work) {
-  auto* reactor =
-      new UnaryReactor(absl::Nanoseconds(options_.limits.timeout()), options_.now, &draining_);
+  auto* reactor = new UnaryReactor(absl::Nanoseconds(limits().timeout()), options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
     reactor->Finish(ToGrpcStatus(status, ++answers_));
   };
@@ -113,7 +126,7 @@ template <typename Response, typename Work>
 grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
                                                          grpc::CallbackServerContext* context,
                                                          Scope scope, Work work) {
-  auto* reactor = new StreamReactor<Response>(context, absl::Nanoseconds(options_.limits.timeout()),
+  auto* reactor = new StreamReactor<Response>(context, absl::Nanoseconds(limits().timeout()),
                                               options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
     reactor->Finish(ToGrpcStatus(status, ++answers_));
@@ -170,8 +183,8 @@ grpc::ServerUnaryReactor* QueryService::LabelValues(grpc::CallbackServerContext*
   const Scope scope = {&request->selector().job(), "selector.job"};
   return Answer("LabelValues", context, scope,
                 [this, request, response](const Rights&, const QueryControl& control) {
-                  return server::LabelValues(*options_.store, *request,
-                                             options_.limits.max_series(), control, response);
+                  return server::LabelValues(*options_.store, *request, limits().max_series(),
+                                             control, response);
                 });
 }
 
@@ -181,7 +194,8 @@ grpc::ServerUnaryReactor* QueryService::Cardinality(grpc::CallbackServerContext*
   const Scope scope = {&request->job(), "job"};
   return Answer("Cardinality", context, scope, [this, request, response](const Rights& rights) {
     if (request->job().empty() && !rights.SeesEveryJob()) {
-      return absl::PermissionDeniedError(
+      return ErrorOf(
+          Condition::kForbidden,
           absl::StrCat("job: \"", rights.name(),
                        "\" may not read every job, as listing all of them needs; name one"));
     }
@@ -195,7 +209,7 @@ grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::ListSeries(
   return Stream<v1::ListSeriesResponse>(
       "ListSeries", context, scope,
       [this, request](StreamReactor<v1::ListSeriesResponse>* reactor) {
-        return server::ListSeries(*options_.store, *request, options_.limits.max_series(),
+        return server::ListSeries(*options_.store, *request, limits().max_series(),
                                   reactor->control(),
                                   [&](const auto& piece) { return reactor->Write(piece); });
       });
@@ -207,9 +221,10 @@ grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
   return Stream<v1::RangeResponse>(
       "Range", context, scope,
       [this, request](StreamReactor<v1::RangeResponse>* reactor) -> absl::Status {
-        auto query = RangeQuery::Create(
-            *options_.store, *request,
-            {options_.limits.max_series(), options_.limits.max_samples()}, reactor->control());
+        const auto limits = this->limits();
+        auto query =
+            RangeQuery::Create(*options_.store, *request,
+                               {limits.max_series(), limits.max_samples()}, reactor->control());
         if (!query.ok()) return query.status();
         v1::RangeResponse piece;
         for (uint64_t counted = 0;;) {
@@ -227,8 +242,7 @@ grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Latest(
   const Scope scope = {&request->selector().job(), "selector.job"};
   return Stream<v1::LatestResponse>(
       "Latest", context, scope, [this, request](StreamReactor<v1::LatestResponse>* reactor) {
-        return server::Latest(*options_.store, *request, options_.limits.max_series(),
-                              reactor->control(),
+        return server::Latest(*options_.store, *request, limits().max_series(), reactor->control(),
                               [&](const auto& piece) { return reactor->Write(piece); });
       });
 }

@@ -9,11 +9,14 @@
 #include <functional>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/limits/refusal_ledger.h"
 #include "server/query/query_metrics.h"
 #include "server/query/stream_reactor.h"
 #include "server/query/worker_pool.h"
+#include "server/reloadable.h"
 #include "server/security/access_control.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
@@ -24,7 +27,7 @@ namespace tacho::server {
 struct QueryServiceOptions {
   const storage::Store* store = nullptr;    // Not owned; must outlive the service.
   const RefusalLedger* refusals = nullptr;  // Not owned; what Cardinality() tells besides.
-  config::v1::Collector::Query limits;      // Durations in ns.
+  config::v1::Collector::Query limits;      // At the start. Durations in ns.
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
   const AccessControl* access = nullptr;  // Not owned. Null lets everybody read everything.
@@ -32,8 +35,8 @@ struct QueryServiceOptions {
 
 // Thread-safe. Each query at work holds one of limits.max_concurrent threads; one more is refused
 // with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until
-// limits.timeout.
-class QueryService final : public v1::Query::CallbackService {
+// limits.timeout. Reloads `query`, for queries that begin from then on.
+class QueryService final : public v1::Query::CallbackService, public Reloadable {
  public:
   explicit QueryService(QueryServiceOptions options);
   ~QueryService() override;
@@ -41,6 +44,9 @@ class QueryService final : public v1::Query::CallbackService {
   // Refuses new queries with UNAVAILABLE, ends those at work with the same between two pieces, and
   // returns when none is left. Call before the server's Shutdown().
   void Drain();
+
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override
+      ABSL_LOCKS_EXCLUDED(limits_mutex_);
 
   grpc::ServerUnaryReactor* ListJobs(grpc::CallbackServerContext* context,
                                      const v1::ListJobsRequest* request,
@@ -68,6 +74,8 @@ class QueryService final : public v1::Query::CallbackService {
 
   // For services beside this one whose calls are queries too: they are admitted, counted, bounded
   // and drained as its own are. `method` is a literal.
+
+  config::v1::Collector::Query limits() const ABSL_LOCKS_EXCLUDED(limits_mutex_);  // In force.
 
   // What a call is about: the one job that it names and in which field, or all that its caller may
   // read.
@@ -102,6 +110,8 @@ class QueryService final : public v1::Query::CallbackService {
   std::atomic<bool> draining_ = false;
   std::atomic<uint64_t> answers_ = 0;  // Spreads the delays of those turned away together.
   QueryMetrics metrics_;
+  mutable absl::Mutex limits_mutex_;
+  config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);
   WorkerPool workers_;
 };
 

@@ -18,6 +18,11 @@ WorkerPool::Admission WorkerPool::Run(std::function<void()> work) {
   return Admission::kAccepted;
 }
 
+void WorkerPool::SetMaxThreads(uint32_t max_threads) {
+  absl::MutexLock lock(&mutex_);
+  max_threads_ = max_threads;
+}
+
 uint32_t WorkerPool::active() const {
   absl::MutexLock lock(&mutex_);
   return active_;

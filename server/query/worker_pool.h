@@ -11,8 +11,8 @@
 
 namespace tacho::server {
 
-// Thread-safe. Threads are made when first needed and kept, at most `max_threads`. Nothing queues:
-// work either has a thread at once or is refused.
+// Thread-safe. Threads are made when first needed and kept, at most `max_threads` at work. Nothing
+// queues: work either has a thread at once or is refused.
 class WorkerPool {
  public:
   explicit WorkerPool(uint32_t max_threads);
@@ -20,6 +20,9 @@ class WorkerPool {
 
   enum class Admission { kAccepted, kFull, kClosed };
   Admission Run(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // For work that comes from now on; what is running goes on.
+  void SetMaxThreads(uint32_t max_threads) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Work that is running or about to.
   uint32_t active() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -34,8 +37,8 @@ class WorkerPool {
     return closed_ || !waiting_.empty();
   }
 
-  const uint32_t max_threads_;
   mutable absl::Mutex mutex_;
+  uint32_t max_threads_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t active_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);  // Fewer than idle threads.

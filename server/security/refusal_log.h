@@ -1,40 +1,27 @@
 // Who was not let in: counted, and said in the log, of which an attacker must not fill a disk.
 #pragma once
 
-#include <functional>
-
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
-#include "absl/time/time.h"
 #include "prometheus/counter.h"
 #include "prometheus/registry.h"
+#include "proto/process/log.h"
 
 namespace tacho::server {
-
-struct RefusalLogOptions {
-  std::function<absl::Time()> now = absl::Now;
-  std::function<void(absl::string_view)> log;  // May be null.
-  prometheus::Registry* registry = nullptr;    // Not owned; null: nothing is counted.
-  absl::Duration pause = absl::Seconds(10);    // Between two lines.
-};
 
 // Thread-safe.
 class RefusalLog {
  public:
-  explicit RefusalLog(RefusalLogOptions options);
+  // `registry` is not owned and must outlive this; null: nothing is counted.
+  RefusalLog(log::Log log, prometheus::Registry* registry);
 
-  void Refused(const absl::Status& why, absl::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `why` has no secret in it, and `peer` is an address.
+  void Refused(const absl::Status& why, absl::string_view peer);
 
  private:
-  const RefusalLogOptions options_;
+  const log::Log log_;
   prometheus::Counter* unauthenticated_ = nullptr;
   prometheus::Counter* not_allowed_ = nullptr;
-  absl::Mutex mutex_;
-  absl::Time next_line_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  uint64_t silent_ ABSL_GUARDED_BY(mutex_) = 0;  // Since the last line.
 };
 
 }  // namespace tacho::server

@@ -10,7 +10,7 @@ namespace tacho::server {
 
 Security::Security(SecurityOptions options)
     : options_(std::move(options)),
-      refusals_({options_.now, options_.log, options_.registry}),
+      refusals_(options_.log, options_.registry),
       metrics_(options_.registry) {}
 
 Security::~Security() { StopWatching(); }
@@ -67,7 +67,7 @@ void Security::Run(const std::function<void()>& recheck) {
     }
     if (tls_ != nullptr) {
       const std::string news = tls_->Poll();
-      if (!news.empty() && options_.log) options_.log(news);
+      if (!news.empty()) options_.log.Info(news, {{"part", "security"}});
       metrics_.Show(*tls_);
     }
     recheck();

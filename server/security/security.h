@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/security/server_credentials.h"
 #include "prometheus/registry.h"
+#include "proto/process/log.h"
 #include "server/reloadable.h"
 #include "server/security/access_control.h"
 #include "server/security/listen_policy.h"
@@ -25,8 +26,8 @@ namespace tacho::server {
 
 struct SecurityOptions {
   std::function<absl::Time()> now = absl::Now;
-  std::function<void(absl::string_view)> log;  // May be null. Called from any thread.
-  prometheus::Registry* registry = nullptr;    // Not owned; must outlive this.
+  log::Log log;
+  prometheus::Registry* registry = nullptr;  // Not owned; must outlive this.
   // How often files and callers are looked at: what has expired ends within it.
   absl::Duration round = absl::Seconds(5);
 };

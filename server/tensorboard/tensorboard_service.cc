@@ -83,15 +83,15 @@ grpc::ServerUnaryReactor* TensorBoardService::Answer(const char* method,
                                                      grpc::CallbackServerContext* context,
                                                      Work work) {
   const QueryServiceOptions& options = queries_->options();
-  auto* call = new tb::UnaryCall(absl::Nanoseconds(options.limits.timeout()), options.now,
+  auto* call = new tb::UnaryCall(absl::Nanoseconds(queries_->limits().timeout()), options.now,
                                  &queries_->draining());
   const auto finish = [this, call](const absl::Status& status) {
     call->Finish(ToGrpcStatus(ForTensorBoard(status), queries_->NextSpread()));
   };
   const auto rights = queries_->Admit(method, *context, {});
-  const auto run = [call, &options, work = std::move(work)](const Rights& allowed) {
+  const auto run = [this, call, &options, work = std::move(work)](const Rights& allowed) {
     const World world = {*options.store, allowed, call->control(), options.now(),
-                         options.limits.max_series()};
+                         queries_->limits().max_series()};
     return work(world);
   };
   const absl::Status taken =

@@ -140,7 +140,7 @@ class TokenTest(SecurityCase):
         self.assertNotIn("speech", vision)
         self.assertIn('tacho_auth_refused_total{code="UNAUTHENTICATED"}', vision)
         log = self.collector.program.tail(1 << 20)
-        self.assertIn("not let in: ", log)
+        self.assertRegex(log, 'msg="not let in" peer=\\S+ code=UNAUTHENTICATED reason=')
         for name, (secret, _) in self.tokens.items():
             self.assertNotIn(secret, log, name)
 

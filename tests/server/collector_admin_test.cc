@@ -1,4 +1,5 @@
 // tacho.v1.Admin of a whole collector in one process, on a real file system.
+#include <httplib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -10,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -17,9 +19,12 @@
 #include "gtest/gtest.h"
 #include "proto/yaml_config.h"
 #include "server/collector.h"
+#include "server/error_table.h"
+#include "server/security/secret.h"
 #include "tacho/v1/admin.grpc.pb.h"
 #include "tacho/v1/ingest.grpc.pb.h"
 #include "tests/server/ingest_messages.h"
+#include "tests/support/certificates.h"
 #include "tests/support/patient_context.h"
 
 namespace tacho::server {
@@ -27,6 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::HasSubstr;
+using testing::Not;
 using testing::UnorderedElementsAre;
 
 class CollectorAdminTest : public testing::Test {
@@ -170,6 +176,51 @@ TEST_F(CollectorAdminTest, AddressesThatOthersReachAreRefused) {
   EXPECT_EQ(Start().code(), absl::StatusCode::kInvalidArgument) << "too long for a socket";
   config_.mutable_admin()->set_listen("127.0.0.1:0");
   EXPECT_TRUE(Start().ok());
+}
+
+TEST_F(CollectorAdminTest, OnAPortTheRoleAdminIsNeeded) {
+  const TestFiles files;
+  std::string tokens = "tokens:\n";
+  for (const std::string name : {"admin", "read", "write"}) {
+    absl::StrAppend(&tokens, "  - {name: ", name, ", roles: [", name,
+                    "], jobs: '.*', sha256: ", absl::BytesToHexString(Sha256(name)), "}\n");
+  }
+  config_.mutable_auth()->set_tokens_file(files.Write("tokens.yaml", tokens));
+  config_.mutable_admin()->set_listen("127.0.0.1:0");
+  ASSERT_TRUE(Start().ok());
+  ASSERT_GT(collector_->admin_port(), 0);
+  const auto stub = v1::Admin::NewStub(grpc::CreateChannel(
+      absl::StrCat("127.0.0.1:", collector_->admin_port()), grpc::InsecureChannelCredentials()));
+  const auto drain = [&stub](const std::string& token) {
+    PatientContext context;
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    v1::DrainResponse response;
+    return stub->Drain(&context, {}, &response).error_code();
+  };
+  EXPECT_EQ(drain(""), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(drain("stranger"), grpc::StatusCode::UNAUTHENTICATED);
+  EXPECT_EQ(drain("read"), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(drain("write"), grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_THAT(log_, HasSubstr("msg=\"admin call refused\" method=Drain peer="));
+  EXPECT_THAT(log_, Not(HasSubstr("msg=draining")));
+  EXPECT_EQ(drain("admin"), grpc::StatusCode::OK);
+}
+
+TEST_F(CollectorAdminTest, WhatDrainsIsNotReadyAndSaysWhenToComeBack) {
+  ASSERT_TRUE(Start().ok());
+  httplib::Client client("127.0.0.1", collector_->http_port());
+  EXPECT_EQ(client.Get("/readyz")->status, 200);
+  PatientContext context;
+  v1::DrainResponse drained;
+  ASSERT_TRUE(Admin()->Drain(&context, {}, &drained).ok());
+  const auto answer = client.Get("/readyz");
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->status, 503);
+  EXPECT_THAT(answer->body, HasSubstr("draining"));
+  const ErrorRow& row = RowOf(ErrorOf(Condition::kDraining, ""));
+  const int seconds = std::stoi(answer->get_header_value("Retry-After"));
+  EXPECT_GE(absl::Seconds(seconds), row.retry_after);
+  EXPECT_LE(absl::Seconds(seconds), row.retry_after + row.retry_spread);
 }
 
 TEST_F(CollectorAdminTest, StatsSayHowItDoes) {

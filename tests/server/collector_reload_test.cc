@@ -16,6 +16,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 class CollectorReloadTest : public testing::Test {
  protected:
@@ -98,6 +99,14 @@ TEST_F(CollectorReloadTest, LimitsAreReloaded) {
   EXPECT_TRUE(Reload(Read("limits: {series: 7, rules: [{job: 'a.*'}]}\n")).ok());
   EXPECT_THAT(Metrics(), AllOf(HasSubstr("\ntacho_limit{limit=\"series\"} 7\n"),
                                HasSubstr("\ntacho_limit_headroom_ratio{limit=\"series\"} 1\n")));
+}
+
+TEST_F(CollectorReloadTest, WhatGrpcFixesAtTheStartIsSaidToNeedARestart) {
+  EXPECT_TRUE(Reload(Read("ingest: {max_message_bytes: 1MiB, max_rows_per_batch: 7}\n")).ok());
+  EXPECT_THAT(log_, Not(HasSubstr("needs a restart")));
+  EXPECT_TRUE(Reload(Read("ingest: {max_message_bytes: 8MiB}\nquery: {timeout: 1s}\n")).ok());
+  EXPECT_THAT(log_, HasSubstr("level=warn msg=\"ingest.max_message_bytes above that of the start "
+                              "needs a restart\" asked=8388608 in_force=4194304\n"));
 }
 
 TEST_F(CollectorReloadTest, KeysThatNeedARestartAreNamed) {

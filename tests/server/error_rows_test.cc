@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -14,11 +16,16 @@
 #include "gtest/gtest.h"
 #include "interop/google_rpc.pb.h"
 #include "proto/yaml_config.h"
+#include "rocksdb/convenience.h"
+#include "rocksdb/db.h"
 #include "server/collector.h"
 #include "server/error_table.h"
+#include "server/security/secret.h"
+#include "storage/keys.h"
 #include "tacho/v1/ingest.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
 #include "tests/server/ingest_messages.h"
+#include "tests/support/certificates.h"
 #include "tests/support/faulty_env.h"
 #include "tests/support/patient_context.h"
 
@@ -113,6 +120,60 @@ class ErrorRowsTest : public ::testing::Test {
     return EndOf(stream.get());
   }
 
+  // Lets in only those of this file, written as its entries are.
+  void LetIn(const std::string& entries) {
+    config_.mutable_auth()->set_tokens_file(files_.Write("tokens.yaml", "tokens:\n" + entries));
+  }
+  static std::string Entry(const std::string& token, const std::string& rest) {
+    return absl::StrCat("  - {name: ", token, ", sha256: ", absl::BytesToHexString(Sha256(token)),
+                        ", ", rest, "}\n");
+  }
+  grpc::Status GetJob(const std::string& job, const std::string& token = "") {
+    PatientContext context;
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    v1::GetJobRequest request;
+    request.set_job(job);
+    v1::GetJobResponse response;
+    return v1::Query::NewStub(channel_)->GetJob(&context, request, &response);
+  }
+  grpc::Status ReadLoss() {
+    PatientContext context;
+    v1::RangeRequest request;
+    request.mutable_selector()->set_job("vision");
+    auto reader = v1::Query::NewStub(channel_)->Range(&context, request);
+    for (v1::RangeResponse piece; reader->Read(&piece);) {
+    }
+    return reader->Finish();
+  }
+
+  // Of the store that nobody has open, one byte in each table of a day. The other tables are read
+  // by the start.
+  int DamageDays() {
+    rocksdb::DBOptions options;
+    options.env = &env_;
+    std::vector<std::string> names;
+    EXPECT_TRUE(rocksdb::DB::ListColumnFamilies(options, "/data", &names).ok());
+    std::vector<rocksdb::ColumnFamilyDescriptor> families;
+    for (const auto& name : names) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
+    std::vector<rocksdb::ColumnFamilyHandle*> handles;
+    rocksdb::DB* db = nullptr;
+    EXPECT_TRUE(rocksdb::DB::OpenForReadOnly(options, "/data", families, &handles, &db).ok());
+    std::vector<rocksdb::LiveFileMetaData> tables;
+    db->GetLiveFilesMetaData(&tables);
+    for (auto* handle : handles) db->DestroyColumnFamilyHandle(handle);
+    delete db;
+    int damaged = 0;
+    for (const auto& table : tables) {
+      if (!storage::ParsePartitionName(table.column_family_name).has_value()) continue;
+      std::string bytes;
+      EXPECT_TRUE(rocksdb::ReadFileToString(&env_, "/data" + table.name, &bytes).ok());
+      bytes[10] = static_cast<char>(~bytes[10]);
+      EXPECT_TRUE(rocksdb::WriteStringToFile(&env_, bytes, "/data" + table.name).ok());
+      ++damaged;
+    }
+    return damaged;
+  }
+
   // What the table says about the condition holds for what the client has got.
   static void Expect(Condition condition, const grpc::Status& status) {
     const ErrorRow& row = RowOf(ErrorOf(condition, ""));
@@ -127,6 +188,7 @@ class ErrorRowsTest : public ::testing::Test {
     EXPECT_EQ(details.reason, row.name);
   }
 
+  TestFiles files_;
   tacho::testing::FaultyEnv env_;
   config::v1::Collector config_;
   std::unique_ptr<Collector> collector_;
@@ -172,8 +234,22 @@ TEST_F(ErrorRowsTest, Malformed) {
   EXPECT_EQ(DetailsOf(status).field, "batch.sequence");
 }
 
+TEST_F(ErrorRowsTest, MalformedByNamingASeriesTwice) {
+  auto layout = LayoutMessage(2);
+  *layout.mutable_layout()->mutable_series(1) = layout.layout().series(0);
+  const grpc::Status status = Send({HelloMessage(), layout});
+  Expect(Condition::kMalformed, status);
+  EXPECT_EQ(DetailsOf(status).field, "layout.series");
+}
+
 TEST_F(ErrorRowsTest, TooLargeByItsParts) {
   Expect(Condition::kTooLarge, Send({HelloMessage(), LayoutMessage(9)}));
+}
+
+TEST_F(ErrorRowsTest, TooLargeBesideTheOtherLayouts) {
+  config_.mutable_ingest()->set_max_columns_per_stream(4);
+  Expect(Condition::kTooLarge,
+         Send({HelloMessage(), LayoutMessage(4, 1), LayoutMessage(4, 1), LayoutMessage(1, 2)}));
 }
 
 TEST_F(ErrorRowsTest, TooLargeInBytes) {
@@ -196,11 +272,61 @@ TEST_F(ErrorRowsTest, TooSlow) {
 
 TEST_F(ErrorRowsTest, NotFound) {
   Start();
-  PatientContext context;
-  v1::GetJobRequest request;
-  request.set_job("nobody");
-  v1::GetJobResponse response;
-  Expect(Condition::kNotFound, v1::Query::NewStub(channel_)->GetJob(&context, request, &response));
+  Expect(Condition::kNotFound, GetJob("nobody"));
+}
+
+TEST_F(ErrorRowsTest, Damaged) {
+  Start();
+  Stream* stream = Open(HelloMessage());
+  stream->call->Write(LayoutMessage());
+  stream->call->Write(BatchMessage(1));
+  v1::ServerMessage answer;
+  ASSERT_TRUE(stream->call->Read(&answer));
+  EXPECT_TRUE(ReadLoss().ok());
+  streams_.clear();
+  ASSERT_TRUE(collector_->Drain().ok());
+  collector_.reset();
+  ASSERT_GT(DamageDays(), 0);
+  Start();
+  Expect(Condition::kDamaged, ReadLoss());
+  EXPECT_TRUE(GetJob("vision").ok()) << "the rest is answered";
+}
+
+TEST_F(ErrorRowsTest, Unauthenticated) {
+  LetIn(Entry("writer", "roles: [write], jobs: 'vis.*'"));
+  Start();
+  for (const auto& status :
+       {GetJob("vision"), GetJob("vision", "stranger"), EndOf(Begin({HelloMessage()}).get())}) {
+    Expect(Condition::kUnauthenticated, status);
+    EXPECT_EQ(DetailsOf(status).reason, "UNAUTHENTICATED");
+  }
+}
+
+TEST_F(ErrorRowsTest, Forbidden) {
+  LetIn(Entry("writer", "roles: [write], jobs: 'vis.*'") +
+        Entry("reader", "roles: [read], jobs: 'vis.*'"));
+  Start();
+  for (const auto& status : {GetJob("vision", "writer"), GetJob("speech", "reader")}) {
+    Expect(Condition::kForbidden, status);
+    EXPECT_EQ(DetailsOf(status).reason, "FORBIDDEN");
+  }
+  EXPECT_EQ(GetJob("vision", "reader").error_code(), StatusCode::NOT_FOUND);
+}
+
+TEST_F(ErrorRowsTest, ForbiddenToListTheSeriesOfEveryJob) {
+  LetIn(Entry("reader", "roles: [read], jobs: 'vis.*'") +
+        Entry("chief", "roles: [read], jobs: '.*'"));
+  Start();
+  const auto cardinality = [this](const std::string& token) {
+    PatientContext context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    v1::CardinalityResponse response;
+    return v1::Query::NewStub(channel_)->Cardinality(&context, {}, &response);
+  };
+  const grpc::Status status = cardinality("reader");
+  Expect(Condition::kForbidden, status);
+  EXPECT_EQ(DetailsOf(status).reason, "FORBIDDEN");
+  EXPECT_TRUE(cardinality("chief").ok());
 }
 
 TEST_F(ErrorRowsTest, UnsupportedMethod) {

@@ -21,6 +21,7 @@ inline config::v1::Collector::Ingest SmallLimits() {
   limits.set_max_rows_per_batch(100);
   limits.set_max_layouts_per_stream(4);
   limits.set_max_series_per_layout(8);
+  limits.set_max_columns_per_stream(24);
   limits.set_max_future(absl::ToInt64Nanoseconds(absl::Minutes(10)));
   limits.set_max_streams(3);
   return limits;

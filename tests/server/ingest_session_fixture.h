@@ -68,7 +68,8 @@ class StreamSessionTest : public testing::Test {
   FakeStore store_;
   prometheus::Registry registry_;
   IngestMetrics metrics_{&registry_};
-  Admission admission_{{SmallLimits(), absl::Hours(24), now_, &metrics_}};
+  IngestLimits limits_{SmallLimits()};
+  Admission admission_{{&limits_, absl::Hours(24), now_, &metrics_}};
   AgentRegistry agents_;
   PendingBytes total_pending_;
   Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_}};

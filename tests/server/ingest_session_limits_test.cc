@@ -77,6 +77,35 @@ TEST_F(StreamSessionTest, ColumnsPastALimitAreDroppedAndReportedByLimit) {
   EXPECT_EQ(ack.rejects(1).samples(), 2u);
 }
 
+// The same series under many numbers would be held as often.
+TEST_F(StreamSessionTest, LayoutsOfAStreamShareItsColumns) {
+  StreamSession session = NewSession();
+  ASSERT_TRUE(Send(&session,
+                   {HelloMessage(), LayoutMessage(8, 1), LayoutMessage(8, 2), LayoutMessage(8, 3)})
+                  .ok());
+  const absl::Status refused = Send(&session, {LayoutMessage(1, 0)});
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("ingest.max_columns_per_stream"));
+  EXPECT_EQ(Counter("tacho_ingest_messages_refused_total", "too_large"), 1);
+  EXPECT_TRUE(Send(&session, {LayoutMessage(7, 1), LayoutMessage(1, 0)}).ok()) << "one is replaced";
+}
+
+TEST_F(StreamSessionTest, ReloadedLimitsHoldForTheNextMessage) {
+  StreamSession session = NewSession();
+  ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(2)}).ok());
+  config::v1::Collector config;
+  *config.mutable_ingest() = SmallLimits();
+  config.mutable_ingest()->set_max_rows_per_batch(1);
+  config.mutable_ingest()->set_max_message_bytes(1 << 20);
+  (*limits_.Prepare(config))();
+  EXPECT_EQ(Send(&session, {BatchMessage(1, {1, 2, 3, 4}, 2)}).code(),
+            absl::StatusCode::kResourceExhausted);
+  StreamSession again = NewSession(2);
+  const v1::Welcome welcome = Greet(&again);
+  EXPECT_EQ(welcome.limits().max_rows_per_batch(), 1u);
+  EXPECT_EQ(welcome.limits().max_message_bytes(), 65536u) << "gRPC still refuses more";
+}
+
 TEST_F(StreamSessionTest, ASeriesThatBreaksARuleIsRefusedByItself) {
   const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
   uint64_t sequence = 0;

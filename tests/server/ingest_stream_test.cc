@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -25,6 +26,7 @@
 namespace tacho::server {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::SizeIs;
 
@@ -106,6 +108,12 @@ class IngestStreamTest : public testing::Test {
     options.retention = absl::Hours(24);
     options.ack_tick = absl::Milliseconds(1);
     options.now = [] { return absl::FromUnixNanos(kNowNs); };
+    log::LogOptions log;
+    log.write = [this](log::Level, absl::string_view line) {
+      absl::MutexLock lock(&log_mutex_);
+      absl::StrAppend(&logged_, line);
+    };
+    options.log = log::Log(std::move(log));
     service_ = std::make_unique<IngestService>(std::move(options));
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
@@ -141,6 +149,10 @@ class IngestStreamTest : public testing::Test {
     ASSERT_TRUE(change.ok()) << change.status();
     (*change)();
   }
+  std::string Logged() {
+    absl::MutexLock lock(&log_mutex_);
+    return logged_;
+  }
   bool AwaitNoStreams() {
     for (int i = 0; i < 2000 && OpenStreams() != 0; ++i) absl::SleepFor(absl::Milliseconds(5));
     return OpenStreams() == 0;
@@ -149,6 +161,8 @@ class IngestStreamTest : public testing::Test {
   FakeStore store_;
   prometheus::Registry registry_;
   std::atomic<uint64_t> resident_{0};
+  absl::Mutex log_mutex_;
+  std::string logged_ ABSL_GUARDED_BY(log_mutex_);
   SeriesLimiting limiting_{&store_, &registry_, config::v1::Limits()};
   Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_, .resident = [this] {
                     return resident_.load();
@@ -308,6 +322,48 @@ TEST_F(IngestStreamTest, AnotherSpoolUnderTheSameNameIsRefused) {
   Client second(port_);
   second.Send(HelloMessage("agent-1", 8));
   EXPECT_EQ(second.End().error_code(), grpc::StatusCode::ALREADY_EXISTS);
+}
+
+TEST_F(IngestStreamTest, AMessageAboveAReloadedLimitIsRefused) {
+  config::v1::Collector config;
+  *config.mutable_ingest() = SmallLimits();
+  config.mutable_ingest()->set_max_message_bytes(32 << 10);
+  (*service_->Prepare(config))();
+  Client client(port_);
+  EXPECT_EQ(client.Greet().limits().max_message_bytes(), 32u << 10);
+  client.Send({LayoutMessage(8), BatchMessage(1, std::vector<double>(800), 100)});
+  client.Send(EventMessage(2));
+  auto large = EventMessage(3);
+  for (int i = 0; i < 32; ++i) {
+    (*large.mutable_event()->mutable_fields())[absl::StrCat(i)] = std::string(1024, 'x');
+  }
+  client.Send(large);
+  store_.CommitAtOnce();
+  store_.Commit();
+  const grpc::Status status = client.End();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(status.error_message(), HasSubstr("ingest.max_message_bytes"));
+  EXPECT_EQ(client.last().ack().durable_sequence(), 2u) << "what came before is stored";
+}
+
+TEST_F(IngestStreamTest, TheLogSaysWhoseStreamEndedAndWhy) {
+  {
+    Client client(port_);
+    client.Greet();
+    client.Send(BatchMessage(1));
+    EXPECT_EQ(client.End().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  }
+  EXPECT_THAT(Logged(),
+              ContainsRegex("level=warn msg=\"stream refused\" peer=ipv4:127.0.0.1:[0-9]+ "
+                            "agent=agent-1 code=FAILED_PRECONDITION reason=\"batch.layout"));
+  Client client(port_);
+  client.Greet();
+  service_->Drain(absl::Now() + absl::Seconds(20));
+  EXPECT_THAT(Logged(), ContainsRegex("level=info msg=\"stream put off\" .* code=UNAVAILABLE"));
+  Client late(port_);
+  late.End();
+  EXPECT_THAT(Logged(), ContainsRegex("msg=\"stream turned away\" peer=ipv4:127.0.0.1:[0-9]+ "
+                                      "code=UNAVAILABLE reason="));
 }
 
 TEST_F(IngestStreamTest, StreamsPastTheLimitAreTurnedAway) {

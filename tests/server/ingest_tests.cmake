@@ -7,7 +7,7 @@ target_compile_definitions(error_table_test PRIVATE TACHO_SOURCE_DIR="${PROJECT_
 tacho_test(error_rows_test LABEL unit
   SOURCES error_rows_test.cc ingest_messages.h
   DEPS tacho::collector tacho::yaml_config tacho::error_table tacho::interop_proto
-       RocksDB::rocksdb-shared)
+       tacho::test_certificates RocksDB::rocksdb-shared)
 tacho_test(door_test LABEL unit
   SOURCES door_test.cc DEPS tacho::door)
 tacho_test(quota_test LABEL unit
@@ -27,7 +27,7 @@ tacho_test(ingest_stream_test LABEL unit
   DEPS tacho::ingest tacho::interop_proto)
 tacho_test(collector_test LABEL unit
   SOURCES collector_admin_test.cc collector_reload_test.cc collector_test.cc ingest_messages.h
-  DEPS tacho::collector tacho::yaml_config gRPC::grpc++_reflection RocksDB::rocksdb-shared
-       PkgConfig::HTTPLIB)
+  DEPS tacho::collector tacho::test_certificates tacho::yaml_config gRPC::grpc++_reflection
+       RocksDB::rocksdb-shared PkgConfig::HTTPLIB)
 tacho_test(collector_command_line_test LABEL unit
   SOURCES collector_command_line_test.cc DEPS tacho::collector)

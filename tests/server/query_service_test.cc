@@ -205,6 +205,24 @@ TEST_F(QueryServiceTest, StopsAQueryThatRunsTooLong) {
   EXPECT_THAT(status.error_message(), HasSubstr("query.timeout"));
 }
 
+TEST_F(QueryServiceTest, LimitsAreReloaded) {
+  AddSeries(3);
+  Start();
+  ASSERT_TRUE(Range().ok());
+  config::v1::Collector config;
+  *config.mutable_query() = options_.limits;
+  config.mutable_query()->set_max_samples(2);
+  (*service_->Prepare(config))();
+  EXPECT_EQ(RangeWhenFree().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  config.mutable_query()->set_max_samples(3);
+  config.mutable_query()->set_max_concurrent(0);
+  (*service_->Prepare(config))();
+  EXPECT_THAT(Range().error_message(), HasSubstr("query.max_concurrent"));
+  config.mutable_query()->set_max_concurrent(1);
+  (*service_->Prepare(config))();
+  EXPECT_TRUE(RangeWhenFree().ok());
+}
+
 TEST_F(QueryServiceTest, DrainEndsWhatRunsAndRefusesMore) {
   AddSeries(1000);
   store_.on_block = [] { absl::SleepFor(absl::Milliseconds(20)); };
