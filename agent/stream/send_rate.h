@@ -14,21 +14,35 @@ class SendRate {
   // A collector cannot silence an agent for longer than this at once.
   static constexpr absl::Duration kMaxPause = absl::Minutes(10);
 
-  // 0 rows a second lifts the limit.
-  void Limit(uint32_t max_rows_per_second) { rows_per_second_ = max_rows_per_second; }
+  // 0 rows a second lifts the limit. What was sent before is paid for at the new rate.
+  void Limit(uint32_t max_rows_per_second, absl::Time now) {
+    if (max_rows_per_second == rows_per_second_) return;
+    if (max_rows_per_second == 0) {
+      paid_at_ = absl::InfinitePast();
+    } else if (paid_at_ > now) {
+      paid_at_ = Bounded(now + (paid_at_ - now) * rows_per_second_ / max_rows_per_second, now);
+    }
+    rows_per_second_ = max_rows_per_second;
+  }
   void PauseFor(absl::Duration pause, absl::Time now) {
-    next_ = std::max(next_, now + std::min(pause, absl::Duration(kMaxPause)));
+    paused_until_ = std::max(paused_until_, Bounded(now + pause, now));
   }
   void Sent(uint64_t rows, absl::Time now) {
     if (rows_per_second_ == 0) return;
-    next_ = std::max(next_, now) + absl::Seconds(1) * static_cast<double>(rows) / rows_per_second_;
+    const absl::Duration price = absl::Seconds(1) * static_cast<double>(rows) / rows_per_second_;
+    paid_at_ = Bounded(std::max(paid_at_, now) + price, now);
   }
   // When the next message may be sent; may be past.
-  absl::Time next() const { return next_; }
+  absl::Time next() const { return std::max(paid_at_, paused_until_); }
 
  private:
+  static absl::Time Bounded(absl::Time until, absl::Time now) {
+    return std::min(until, now + kMaxPause);
+  }
+
   uint32_t rows_per_second_ = 0;
-  absl::Time next_ = absl::InfinitePast();
+  absl::Time paid_at_ = absl::InfinitePast();  // By then as many rows were allowed as were sent.
+  absl::Time paused_until_ = absl::InfinitePast();
 };
 
 }  // namespace tacho::agent

@@ -78,6 +78,7 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
   }
   memory_->clock.Exchanged(hello_sent_, options_.now(), FromUnixNanos(welcome.clock_unix_ns()));
   limits_ = welcome.limits();
+  memory_->rate.Limit(0, MonotonicNow());  // The collector lifts what it asked for on this stream.
   BatchLimits batches;
   if (limits_->max_message_bytes() != 0) {
     batches.max_bytes = limits_->max_message_bytes() -
@@ -150,8 +151,9 @@ void StreamSession::LogRejects(const v1::Ack& ack) {
 }
 
 void StreamSession::OnThrottle(const v1::Throttle& throttle) {
-  memory_->rate.Limit(throttle.max_rows_per_second());
-  memory_->rate.PauseFor(absl::Milliseconds(throttle.pause_ms()), MonotonicNow());
+  const absl::Time now = MonotonicNow();
+  memory_->rate.Limit(throttle.max_rows_per_second(), now);
+  memory_->rate.PauseFor(absl::Milliseconds(throttle.pause_ms()), now);
   Log(LogLevel::kWarning, "throttle",
       absl::StrCat("the collector asks for at most ", throttle.max_rows_per_second(),
                    " rows a second (0: any) after a pause of ", throttle.pause_ms(),

@@ -7,4 +7,5 @@ tacho_test(agent_stream_test LABEL unit
 tacho_test(agent_lanes_test LABEL unit
   SOURCES stream_lanes_test.cc DEPS tacho::agent_core RocksDB::rocksdb-shared)
 tacho_test(agent_sender_test LABEL unit
-  SOURCES fake_collector.h stream_sender_test.cc DEPS tacho::agent_core)
+  SOURCES fake_collector.h sender_fixture.h stream_refusal_test.cc stream_sender_test.cc
+  DEPS tacho::agent_core)

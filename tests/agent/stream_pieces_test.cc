@@ -132,13 +132,26 @@ TEST(SendRateTest, RowsCostTimeWhileALimitHolds) {
   const absl::Time now = absl::UnixEpoch();
   rate.Sent(1000, now);
   EXPECT_LE(rate.next(), now) << "no limit";
-  rate.Limit(100);
+  rate.Limit(100, now);
   rate.Sent(50, now);
   EXPECT_EQ(rate.next(), now + absl::Milliseconds(500));
   rate.Sent(50, now);
   EXPECT_EQ(rate.next(), now + absl::Seconds(1));
   rate.PauseFor(absl::Hours(100), now);
   EXPECT_EQ(rate.next(), now + SendRate::kMaxPause);
+}
+
+TEST(SendRateTest, LiftedOrRaisedLimitHoldsNothingBack) {
+  SendRate rate;
+  const absl::Time now = absl::UnixEpoch();
+  rate.Limit(1, now);
+  rate.Sent(4096, now);
+  EXPECT_EQ(rate.next(), now + SendRate::kMaxPause) << "one message is no hour's silence";
+  rate.Limit(10, now);
+  EXPECT_EQ(rate.next(), now + SendRate::kMaxPause / 10);
+  rate.PauseFor(absl::Seconds(1), now);
+  rate.Limit(0, now);
+  EXPECT_EQ(rate.next(), now + absl::Seconds(1)) << "the pause stays";
 }
 
 TEST(ClockOffsetTest, MiddleOfTheExchangeIsWhenTheOtherClockWasRead) {
