@@ -75,6 +75,7 @@ client::ChannelSecurity SecurityVariables() {
 Environment RealEnvironment() {
   Environment environment;
   environment.out_is_terminal = isatty(STDOUT_FILENO) == 1;
+  environment.err_is_terminal = isatty(STDERR_FILENO) == 1;
   environment.width = TerminalWidth(environment.out_is_terminal);
   environment.terminal_size = SizeNow;
   environment.unicode = LocaleHasUnicode();

@@ -37,6 +37,7 @@ struct Environment {
   std::ostream* out = &std::cout;  // Answers.
   std::ostream* err = &std::cerr;  // Everything else.
   bool out_is_terminal = false;    // Long tables are shortened only for a person who looks at them.
+  bool err_is_terminal = false;    // Progress is drawn only there.
   size_t width = 0;                // Columns of the terminal; 0 is no limit.
   std::function<TerminalSize()> terminal_size;  // Now; may be empty.
   bool unicode = true;

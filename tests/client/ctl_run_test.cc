@@ -372,7 +372,7 @@ TEST_F(CtlRunTest, EveryCommandExplainsItself) {
   EXPECT_EQ(Run({}), kOk);
   EXPECT_THAT(Out(), AllOf(HasSubstr("jobs [PATTERN]"), HasSubstr("Exit codes")));
   for (const char* name : {"jobs", "status", "metrics", "series", "query", "events", "admin",
-                           "completion", "help", "version"}) {
+                           "import", "export", "completion", "help", "version"}) {
     EXPECT_EQ(Run({"help", name}), kOk);
     const std::string help = Out();
     EXPECT_EQ(Run({name, "--help"}), kOk);

@@ -21,7 +21,9 @@ Command ReportCommand();
 Command CardinalityCommand();
 Command AdminCommand();
 Command CompletionCommand();
+Command ExportCommand();
 Command HelpCommand();
+Command ImportCommand();
 Command VersionCommand();
 
 }  // namespace tacho::ctl

@@ -6,6 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/text.h"
+#include "client/import/formats.h"
 
 namespace tacho::ctl {
 namespace {
@@ -70,6 +71,13 @@ _tachoctl() {
     COMPREPLY=($(compgen -W "$flags" -- "$cur"))
   elif [[ -z $command || $command == help ]]; then
     COMPREPLY=($(compgen -W '@COMMANDS@' -- "$cur"))
+  elif [[ $command == import ]]; then
+    if [[ -z $job ]]; then
+      COMPREPLY=($(compgen -W '@IMPORT_FORMATS@' -- "$cur"))
+    else
+      compopt -o filenames
+      COMPREPLY=($(compgen -f -- "$cur"))
+    fi
   elif [[ $command == completion ]]; then
     COMPREPLY=($(compgen -W 'bash' -- "$cur"))
   elif [[ $command == admin ]]; then
@@ -85,7 +93,7 @@ _tachoctl() {
           < <(tachoctl completion job-names "${where[@]}" --timeout 1s 2>/dev/null) ;;
     esac
     case $command in
-      query|series|nonfinite|watch|plot) _tachoctl_metrics "$cur" "$job" "${where[@]}" ;;
+      query|series|nonfinite|watch|plot|export) _tachoctl_metrics "$cur" "$job" "${where[@]}" ;;
     esac
   fi
 }
@@ -128,6 +136,10 @@ void AddChoiceCases(const std::string& command, const std::vector<FlagSpec>& fla
   }
 }
 
+std::string ImportFormats() {
+  return absl::StrCat("auto ", absl::StrJoin(importer::FormatNames(), " "));
+}
+
 std::string Script() {
   std::string commands;
   std::string cases;
@@ -144,6 +156,7 @@ std::string Script() {
                                        {"@CHOICE_CASES@", choices},
                                        {"@FLAG_CASES@", cases},
                                        {"@COMMON_FLAGS@", common},
+                                       {"@IMPORT_FORMATS@", ImportFormats()},
                                        {"@COMMANDS@", commands}});
 }
 

@@ -1,0 +1,195 @@
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/export/export_source.h"
+#include "client/ctl/export/export_writer.h"
+#include "client/ctl/interrupts.h"
+#include "client/ctl/number_format.h"
+#include "client/ctl/progress_line.h"
+#include "client/ctl/query_options.h"
+#include "client/ctl/selection_parse.h"
+#include "client/ctl/text.h"
+
+namespace tacho::ctl {
+namespace {
+
+absl::StatusOr<v1::ExportRequest> ParseRequest(const Invocation& invocation) {
+  const ParsedArgs& args = invocation.args;
+  v1::ExportRequest request;
+  v1::Selector& selector = *request.mutable_selector();
+  selector.set_job(args.positionals()[0]);
+  selector.mutable_metrics()->Assign(args.positionals().begin() + 1, args.positionals().end());
+  auto matchers = ParseMatchers(args);
+  if (!matchers.ok()) return matchers.status();
+  selector.mutable_matchers()->Assign(matchers->begin(), matchers->end());
+  auto time = ParseTimeRange(args, invocation.env.now, invocation.env.zone);
+  if (!time.ok()) return time.status();
+  if (*time) *request.mutable_time() = **time;
+  if (const auto steps = args.Get("steps")) {
+    auto range = ParseSteps(*steps);
+    if (!range.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat("--steps ", range.status().message()));
+    }
+    *request.mutable_steps() = *std::move(range);
+  }
+  const std::string attempts = args.Get("attempts").value_or("all");
+  request.set_attempts(attempts == "effective" ? v1::ATTEMPTS_EFFECTIVE
+                       : attempts == "latest"  ? v1::ATTEMPTS_LATEST
+                                               : v1::ATTEMPTS_ALL);
+  return request;
+}
+
+// The file or the directory, and who writes to it.
+struct Target {
+  std::unique_ptr<OutputFile> file;
+  std::unique_ptr<ExportWriter> writer;
+};
+
+absl::StatusOr<Target> OpenTarget(const Invocation& invocation) {
+  const std::string format = invocation.args.Get("format").value_or("csv");
+  const std::string path = invocation.args.Get("file").value_or("-");
+  Target target;
+  if (format == "tfevents") {
+    if (path == "-") {
+      return absl::InvalidArgumentError("--format tfevents makes a directory: say which, -f DIR");
+    }
+    auto writer = MakeEventFilesExport(path);
+    if (!writer.ok()) return writer.status();
+    target.writer = *std::move(writer);
+    return target;
+  }
+  if (path == "-") {
+    target.file = OutputFile::To(invocation.env.out);
+  } else {
+    auto file = OutputFile::Create(path);
+    if (!file.ok()) return file.status();
+    target.file = *std::move(file);
+  }
+  target.writer = format == "jsonl"        ? MakeJsonLinesExport(target.file.get())
+                  : format == "prometheus" ? MakeOpenMetricsExport(target.file.get())
+                                           : MakeCsvExport(target.file.get());
+  return target;
+}
+
+absl::Status Hand(const v1::ExportResponse& response, ExportWriter* writer) {
+  switch (response.message_case()) {
+    case v1::ExportResponse::kJob:
+      return writer->Job(response.job());
+    case v1::ExportResponse::kEvent:
+      return writer->Event(response.event());
+    case v1::ExportResponse::kSeries:
+      return writer->Series(response.series());
+    case v1::ExportResponse::kSamples:
+      return writer->Samples(response.samples().points());
+    case v1::ExportResponse::kEnd:
+      return writer->Finish(response.end());
+    case v1::ExportResponse::MESSAGE_NOT_SET:
+      break;
+  }
+  return absl::OkStatus();
+}
+
+// On err, as the answer itself may be on out.
+void Report(const Invocation& invocation, const v1::ExportEnd& end, const ExportWriter& writer) {
+  std::ostream& err = *invocation.env.err;
+  const std::string path = invocation.args.Get("file").value_or("-");
+  if (path != "-") {
+    err << "tachoctl: " << Count(end.samples(), "sample") << " of " << Thousands(end.series())
+        << " series and " << Count(end.events(), "event") << " written to " << Printable(path)
+        << "\n";
+  }
+  for (const std::string& loss : writer.Losses()) err << "tachoctl: " << Printable(loss) << "\n";
+}
+
+int Run(const Invocation& invocation) {
+  const Environment& env = invocation.env;
+  const auto request = ParseRequest(invocation);
+  if (!request.ok()) return UsageError(env, "export", std::string(request.status().message()));
+  const bool to_file = invocation.args.Get("file").value_or("-") != "-";
+  // Before any other thread is. A half answer on standard output is for its reader to notice.
+  std::optional<Interrupts> interrupts;
+  if (to_file) interrupts.emplace();
+  auto target = OpenTarget(invocation);
+  if (!target.ok()) return UsageError(env, "export", std::string(target.status().message()));
+  ProgressLine progress({.out = env.err, .is_terminal = env.err_is_terminal, .width = env.width});
+  QueryClient client = invocation.Connect();
+  v1::ExportEnd end;
+  absl::Status of_writer;
+  bool ended = false;
+  uint64_t samples = 0;
+  const absl::Status status = ReadExport(client, *request, [&](const v1::ExportResponse& response) {
+    ended = ended || response.has_end();
+    if (response.has_end()) end = response.end();
+    samples += static_cast<uint64_t>(response.samples().points().values_size());
+    if (env.err_is_terminal && to_file) {
+      progress.Show(absl::StrCat("exporting, ", Thousands(samples), " samples"), 0, 0);
+    }
+    of_writer = interrupts && interrupts->came()
+                    ? absl::AbortedError("it was interrupted; nothing was left behind")
+                    : Hand(response, target->writer.get());
+    return of_writer;
+  });
+  progress.Clear();
+  if (absl::IsCancelled(of_writer)) return kOk;  // 'tachoctl export … | head'.
+  if (!of_writer.ok()) {
+    *env.err << "tachoctl: the export stopped: " << Printable(std::string(of_writer.message()))
+             << "\n";
+    return kNothing;
+  }
+  if (!status.ok()) return JobCallError(invocation, client, request->selector().job(), status);
+  if (!ended) {
+    *env.err << "tachoctl: the collector's answer ended too early: nothing was written\n";
+    return kNothing;
+  }
+  Report(invocation, end, *target->writer);
+  if (end.samples() > 0 || end.events() > 0) return kOk;
+  *env.err << "tachoctl: no samples match; wider: another --since, --steps or --match\n";
+  return kNothing;
+}
+
+}  // namespace
+
+Command ExportCommand() {
+  std::vector<FlagSpec> flags = {
+      {.name = "format",
+       .placeholder = "FORMAT",
+       .help = "csv, jsonl (everything: events and attributes too), tfevents (directories for "
+               "TensorBoard) or prometheus (OpenMetrics for promtool). Default: csv.",
+       .choices = {"csv", "jsonl", "tfevents", "prometheus"}},
+      {.name = "file",
+       .letter = 'f',
+       .placeholder = "PATH",
+       .help = "Where to: a file, for tfevents a directory. Default: standard output."},
+      {.name = "attempts",
+       .placeholder = "WHICH",
+       .help = "all, effective (of each step the latest attempt) or latest. Default: all.",
+       .choices = {"all", "effective", "latest"}},
+      MatchFlag(),
+      {.name = "steps",
+       .placeholder = "A:B",
+       .help = "Only these training steps, both included; A: and :B are open."}};
+  flags.insert(flags.end(), TimeFlags().begin(), TimeFlags().end());
+  return {.name = "export",
+          .operands = "JOB [METRIC...]",
+          .summary = "Write a job's samples as CSV, JSON lines, event files or OpenMetrics",
+          .details = R"(Examples:
+  tachoctl export bert-base -f bert.csv
+  tachoctl export bert-base --format jsonl -f bert.jsonl     a copy: 'tachoctl import' stores it again
+  tachoctl export bert-base --format tfevents -f logs && tensorboard --logdir logs
+  tachoctl export bert-base loss --format prometheus -f bert.om
+  promtool tsdb create-blocks-from openmetrics bert.om DATA
+
+CSV: job, metric, type, unit, task, host, labels (JSON), attempt, time_unix_ns, step, value; CSV and
+JSON lines read back bit for bit. A file is there as a whole or not at all; while it is written it
+is called .NAME.PID.partial. What a format cannot hold is said and counted.)",
+          .flags = std::move(flags),
+          .min_operands = 1,
+          .max_operands = kAnyNumber,
+          .run = Run};
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,103 @@
+#include "client/ctl/export/export_source.h"
+
+#include <utility>
+
+#include "client/ctl/samples.h"
+
+namespace tacho::ctl {
+namespace {
+
+// As many as a collector may allow; it says what its own limit is.
+constexpr uint64_t kMaxSeries = 1'000'000;
+constexpr uint64_t kMaxSamples = 100'000'000;
+
+class Reader {
+ public:
+  Reader(QueryClient& client, const v1::ExportRequest& request,
+         const std::function<absl::Status(const v1::ExportResponse&)>& handle)
+      : client_(client), request_(request), handle_(handle) {}
+
+  absl::Status Read() {
+    auto job = client_.GetJob(request_.selector().job());
+    if (!job.ok()) return job.status();
+    v1::ExportResponse response;
+    *response.mutable_job() = *std::move(job);
+    if (!Hand(response)) return status_;
+    if (absl::Status status = ReadEvents(); !status.ok()) return status;
+    if (absl::Status status = ReadSamples(); !status.ok()) return status;
+    response.Clear();
+    *response.mutable_end() = end_;
+    Hand(response);
+    return status_;
+  }
+
+ private:
+  bool Hand(const v1::ExportResponse& response) {
+    status_ = handle_(response);
+    return status_.ok();
+  }
+
+  absl::Status ReadEvents() {
+    v1::ListEventsRequest request;
+    request.set_job(request_.selector().job());
+    if (request_.has_time()) *request.mutable_time() = request_.time();
+    if (request_.has_steps()) *request.mutable_steps() = request_.steps();
+    request.set_attempts(request_.attempts());
+    const absl::Status status =
+        client_.ListEvents(request, [this](const v1::ListEventsResponse& answer) {
+          v1::ExportResponse response;
+          for (const v1::RecordedEvent& event : answer.events()) {
+            end_.set_events(end_.events() + 1);
+            *response.mutable_event() = event;
+            if (!Hand(response)) return false;
+          }
+          return true;
+        });
+    return status_.ok() ? status : status_;
+  }
+
+  absl::Status ReadSamples() {
+    v1::RangeRequest request;
+    *request.mutable_selector() = request_.selector();
+    if (request_.has_time()) *request.mutable_time() = request_.time();
+    if (request_.has_steps()) *request.mutable_steps() = request_.steps();
+    request.set_attempts(request_.attempts());
+    request.set_max_series(kMaxSeries);
+    request.set_max_samples(kMaxSamples);
+    const absl::Status status = client_.Range(request, [this](const v1::RangeResponse& piece) {
+      status_ = CheckColumns(piece);
+      return status_.ok() && HandPiece(piece);
+    });
+    return status_.ok() ? status : status_;
+  }
+
+  bool HandPiece(const v1::RangeResponse& piece) {
+    v1::ExportResponse response;
+    if (piece.has_series()) {
+      response.mutable_series()->set_index(piece.series_index());
+      *response.mutable_series()->mutable_series() = piece.series();
+      end_.set_series(end_.series() + 1);
+      if (!Hand(response)) return false;
+    }
+    if (!piece.has_points()) return true;
+    response.mutable_samples()->set_index(piece.series_index());
+    *response.mutable_samples()->mutable_points() = piece.points();
+    end_.set_samples(end_.samples() + static_cast<uint64_t>(piece.points().values_size()));
+    return Hand(response);
+  }
+
+  QueryClient& client_;
+  const v1::ExportRequest& request_;
+  const std::function<absl::Status(const v1::ExportResponse&)>& handle_;
+  v1::ExportEnd end_;
+  absl::Status status_;
+};
+
+}  // namespace
+
+absl::Status ReadExport(QueryClient& client, const v1::ExportRequest& request,
+                        const std::function<absl::Status(const v1::ExportResponse&)>& handle) {
+  return Reader(client, request, handle).Read();
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,96 @@
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/export/export_writer.h"
+#include "client/ctl/export/series_text.h"
+#include "client/ctl/json_writer.h"
+#include "client/ctl/series_name.h"
+#include "client/import/values.h"
+
+namespace tacho::ctl {
+namespace {
+
+std::string MapAsJson(const google::protobuf::Map<std::string, std::string>& map) {
+  std::string text = "{";
+  for (const auto& [name, value] : std::map<std::string, std::string>(map.begin(), map.end())) {
+    absl::StrAppend(&text, text.size() > 1 ? "," : "", JsonString(name), ":", JsonString(value));
+  }
+  return text + "}";
+}
+
+std::string NumberAsJson(double value) {
+  const std::string text = importer::NumberText(value);
+  return std::isfinite(value) ? text : JsonString(text);
+}
+
+// Everything of a job, one object a line. The last line says how much it was, so that a file that
+// was cut is noticed.
+class JsonLinesExport : public ExportWriter {
+ public:
+  explicit JsonLinesExport(OutputFile* file) : file_(file) {}
+
+  absl::Status Job(const v1::GetJobResponse& job) override {
+    std::string lines =
+        absl::StrCat("{\"tachograph_export\":1,\"job\":", JsonString(job.job().name()), "}\n");
+    for (const v1::Attempt& attempt : job.attempts()) {
+      if (attempt.attributes().empty()) continue;
+      absl::StrAppend(&lines, "{\"attributes\":", MapAsJson(attempt.attributes()),
+                      ",\"attempt\":", attempt.attempt(), "}\n");
+    }
+    return file_->Write(lines);
+  }
+
+  absl::Status Event(const v1::RecordedEvent& event) override {
+    const v1::Source& source = event.source();
+    return file_->Write(absl::StrCat(
+        "{\"event\":", JsonString(event.kind()), ",\"time_unix_ns\":", event.time_unix_ns(),
+        event.has_step() ? absl::StrCat(",\"step\":", event.step()) : "", ",\"attempt\":",
+        source.attempt(), source.has_task() ? absl::StrCat(",\"task\":", source.task()) : "",
+        ",\"host\":", JsonString(source.host()), ",\"message\":", JsonString(event.message()),
+        ",\"fields\":", MapAsJson(event.fields()), "}\n"));
+  }
+
+  absl::Status Series(const v1::WatchedSeries& watched) override {
+    const v1::SeriesInfo& series = watched.series();
+    series_ =
+        absl::StrCat("{\"metric\":", JsonString(series.metric().name()),
+                     series.has_task() ? absl::StrCat(",\"task\":", series.task()) : "",
+                     ",\"host\":", JsonString(series.host()), ",\"labels\":", LabelsAsJson(series));
+    return file_->Write(absl::StrCat(series_, ",\"type\":\"", TypeName(series.metric().type()),
+                                     "\",\"unit\":", JsonString(series.metric().unit()),
+                                     ",\"help\":", JsonString(series.metric().help()), "}\n"));
+  }
+
+  absl::Status Samples(const v1::Points& points) override {
+    for (int i = 0; i < points.times_unix_ns_size(); ++i) {
+      const ExportedSample sample = SampleAt(points, i);
+      absl::Status status = file_->Write(absl::StrCat(
+          series_, ",\"attempt\":", sample.attempt, ",\"time_unix_ns\":", sample.time_unix_ns,
+          sample.has_step ? absl::StrCat(",\"step\":", sample.step) : "",
+          absl::StrCat(",\"value\":", NumberAsJson(sample.value), "}\n")));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Finish(const v1::ExportEnd& end) override {
+    absl::Status status = file_->Write(absl::StrCat("{\"end\":{\"series\":", end.series(),
+                                                    ",\"samples\":", end.samples(),
+                                                    ",\"events\":", end.events(), "}}\n"));
+    return status.ok() ? file_->Commit() : status;
+  }
+
+ private:
+  OutputFile* const file_;
+  std::string series_;  // What all lines of it begin with.
+};
+
+}  // namespace
+
+std::unique_ptr<ExportWriter> MakeJsonLinesExport(OutputFile* file) {
+  return std::make_unique<JsonLinesExport>(file);
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,85 @@
+#include "client/ctl/export/output_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+
+#include "absl/strings/str_cat.h"
+
+namespace tacho::ctl {
+namespace {
+
+constexpr size_t kBufferBytes = size_t{256} << 10;
+
+absl::Status FromErrno(absl::string_view what, const std::string& path) {
+  return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
+}
+
+}  // namespace
+
+std::string PartialName(const std::string& path) {
+  std::filesystem::path target(path);
+  if (!target.has_filename()) target = target.parent_path();
+  const std::string name = absl::StrCat(".", target.filename().string(), ".", getpid(), ".partial");
+  return (target.parent_path() / name).string();
+}
+
+absl::StatusOr<std::unique_ptr<OutputFile>> OutputFile::Create(const std::string& path) {
+  std::unique_ptr<OutputFile> file(new OutputFile);
+  file->path_ = path;
+  file->partial_ = PartialName(path);
+  file->fd_ = ::open(file->partial_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file->fd_ < 0) return FromErrno("cannot write", path);
+  return file;
+}
+
+std::unique_ptr<OutputFile> OutputFile::To(std::ostream* out) {
+  std::unique_ptr<OutputFile> file(new OutputFile);
+  file->out_ = out;
+  return file;
+}
+
+OutputFile::~OutputFile() {
+  if (fd_ < 0) return;
+  ::close(fd_);
+  ::unlink(partial_.c_str());
+}
+
+absl::Status OutputFile::Write(absl::string_view bytes) {
+  if (out_ != nullptr) {
+    out_->write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    return out_->good() ? absl::OkStatus() : absl::CancelledError("nobody reads the output");
+  }
+  absl::StrAppend(&buffer_, bytes);
+  return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
+}
+
+absl::Status OutputFile::Flush() {
+  absl::string_view rest = buffer_;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FromErrno("cannot write", path_);
+    rest.remove_prefix(static_cast<size_t>(written));
+  }
+  buffer_.clear();
+  return absl::OkStatus();
+}
+
+absl::Status OutputFile::Commit() {
+  if (out_ != nullptr) {
+    out_->flush();
+    return out_->good() ? absl::OkStatus() : absl::CancelledError("nobody reads the output");
+  }
+  if (absl::Status status = Flush(); !status.ok()) return status;
+  if (::fsync(fd_) != 0) return FromErrno("cannot write", path_);
+  if (::rename(partial_.c_str(), path_.c_str()) != 0) return FromErrno("cannot replace", path_);
+  ::close(fd_);
+  fd_ = -1;
+  return absl::OkStatus();
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "client/import/csv_record.h"
+#include "client/import/exported_series.h"
+#include "client/import/readers.h"
+#include "client/import/row_maker.h"
+#include "client/import/values.h"
+
+namespace tacho::importer {
+namespace {
+
+constexpr size_t kMaxColumns = 20'000;
+constexpr size_t kNone = static_cast<size_t>(-1);
+
+using Fields = std::vector<std::string>;
+
+size_t ColumnOf(const Fields& header, absl::string_view name) {
+  const auto found = std::find(header.begin(), header.end(), name);
+  return found == header.end() ? kNone : static_cast<size_t>(found - header.begin());
+}
+
+// The column that is asked for, or the one with the most usual name.
+absl::StatusOr<size_t> RoleColumn(const Fields& header, const std::string& wanted,
+                                  absl::string_view flag, bool (*is)(absl::string_view, size_t*)) {
+  if (!wanted.empty()) {
+    const size_t column = ColumnOf(header, wanted);
+    if (column != kNone) return column;
+    return absl::InvalidArgumentError(absl::StrCat("--", flag, " '", wanted,
+                                                   "': there is no such column; there are ",
+                                                   absl::StrJoin(header, ", ")));
+  }
+  size_t best = kNone;
+  size_t best_rank = kNone;
+  for (size_t column = 0; column < header.size(); ++column) {
+    size_t rank = 0;
+    if (is(header[column], &rank) && rank < best_rank) {
+      best = column;
+      best_rank = rank;
+    }
+  }
+  return best;
+}
+
+// A line for each sample.
+class LongTable {
+ public:
+  static bool Fits(const Fields& header) {
+    return ColumnOf(header, "metric") != kNone && ColumnOf(header, "value") != kNone &&
+           ColumnOf(header, "time_unix_ns") != kNone;
+  }
+
+  LongTable(const Fields& header, const ReadOptions& options, RecordSink* sink)
+      : series_(options), rows_(options, sink), sink_(sink) {
+    for (size_t i = 0; i < std::size(kColumns); ++i) columns_[i] = ColumnOf(header, kColumns[i]);
+  }
+
+  absl::Status Add(const Fields& fields, absl::string_view where) {
+    const std::optional<double> value = ParseNumber(Get(fields, kValue));
+    if (!value) {
+      sink_->AddSkipped(Skip::kNotNumber, 1, where);
+      return absl::OkStatus();
+    }
+    ExportedSeries exported;
+    exported.metric = Get(fields, kMetric);
+    exported.type = Get(fields, kType);
+    exported.unit = Get(fields, kUnit);
+    exported.help = Get(fields, kHelp);
+    exported.task = Get(fields, kTask);
+    exported.host = Get(fields, kHost);
+    exported.attempt = Get(fields, kAttempt);
+    exported.labels = Get(fields, kLabels);
+    const absl::StatusOr<SeriesKey> key = series_.Key(exported);
+    if (!key.ok()) return key.status();
+    std::optional<int64_t> step;
+    if (const std::string& text = Get(fields, kStep); !text.empty()) {
+      step = ParseInteger(text);
+      if (!step) return absl::InvalidArgumentError(absl::StrCat("the step '", text, "' is none"));
+    }
+    if (absl::Status status = rows_.Add(*key, *value, where); !status.ok()) return status;
+    return rows_.Finish(ParseTimeNs(Get(fields, kTime), TimeUnit::kNanos, absl::UTCTimeZone()),
+                        step, where);
+  }
+
+ private:
+  enum Column {
+    kMetric,
+    kType,
+    kUnit,
+    kHelp,
+    kTask,
+    kHost,
+    kLabels,
+    kAttempt,
+    kTime,
+    kStep,
+    kValue,
+    kColumnCount
+  };
+  static constexpr absl::string_view kColumns[] = {"metric",       "type", "unit",   "help",
+                                                   "task",         "host", "labels", "attempt",
+                                                   "time_unix_ns", "step", "value"};
+
+  const std::string& Get(const Fields& fields, Column column) const {
+    static const auto* const kEmpty = new std::string;
+    return columns_[column] == kNone ? *kEmpty : fields[columns_[column]];
+  }
+
+  ExportedSeriesReader series_;
+  RowMaker rows_;
+  RecordSink* const sink_;
+  size_t columns_[kColumnCount];
+};
+
+// A line for each time or step, a column for each metric.
+class WideTable {
+ public:
+  WideTable(Fields header, const ReadOptions& options, RecordSink* sink)
+      : header_(std::move(header)),
+        options_(options),
+        sink_(sink),
+        rows_(options, sink),
+        clock_(options, sink) {}
+
+  absl::Status Begin() {
+    auto step = RoleColumn(header_, options_.step_field, "step-field", IsStepName);
+    if (!step.ok()) return step.status();
+    auto time = RoleColumn(header_, options_.time_field, "time-field", IsTimeName);
+    if (!time.ok()) return time.status();
+    step_ = *step;
+    time_ = *time;
+    if (step_ == kNone && time_ == kNone) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("no column of steps or times is among ", absl::StrJoin(header_, ", "),
+                       "; say which one is: --step-field NAME or --time-field NAME. The first line "
+                       "must have the "
+                       "columns' names"));
+    }
+    if (time_ != kNone) time_field_.emplace(header_[time_], options_, &clock_);
+    return absl::OkStatus();
+  }
+
+  absl::Status Add(const Fields& fields, absl::string_view where) {
+    for (size_t column = 0; column < fields.size(); ++column) {
+      if (column == step_ || column == time_) continue;
+      if (absl::Status status = AddCell(column, fields[column], where); !status.ok()) return status;
+    }
+    std::optional<int64_t> step;
+    if (step_ != kNone) step = ParseInteger(fields[step_]);
+    std::optional<int64_t> time;
+    absl::Status status;
+    if (time_field_) {
+      status = time_field_->Read(fields[time_], &time);
+    } else if (step) {
+      status = clock_.TimeOfStep(*step, &time);
+    }
+    if (!status.ok()) return status;
+    return rows_.Finish(time, step, where);
+  }
+
+ private:
+  absl::Status AddCell(size_t column, const std::string& text, absl::string_view where) {
+    if (text.empty() || !options_.Wants(header_[column])) return absl::OkStatus();
+    if (const auto value = ParseNumber(text)) return rows_.Add(header_[column], *value, where);
+    sink_->AddSkipped(Skip::kNotNumber, 1, absl::StrCat(where, ", column ", header_[column]));
+    return absl::OkStatus();
+  }
+
+  const Fields header_;
+  const ReadOptions& options_;
+  RecordSink* const sink_;
+  RowMaker rows_;
+  StepClock clock_;
+  std::optional<TimeField> time_field_;
+  size_t step_ = kNone;
+  size_t time_ = kNone;
+};
+
+absl::Status CheckHeader(const Fields& header) {
+  if (header.size() > kMaxColumns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("line 1 has ", header.size(), " columns; at most ", kMaxColumns, " are read"));
+  }
+  Fields sorted = header;
+  std::sort(sorted.begin(), sorted.end());
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
+  if (twice == sorted.end()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("line 1 names the column '", *twice, "' twice: give each a name of its own"));
+}
+
+template <typename Table>
+absl::Status ReadTable(CsvRecords& records, size_t columns, const ReadOptions& options,
+                       Table& table, RecordSink* sink) {
+  Fields fields;
+  while (records.Next(&fields)) {
+    const std::string where = LineText(records.line());
+    absl::Status status;
+    if (fields.size() == 1 && fields[0].empty()) continue;
+    if (fields.size() != columns) {
+      status = absl::InvalidArgumentError(
+          absl::StrCat("there are ", fields.size(), " fields where the first line has ", columns));
+    } else {
+      status = table.Add(fields, where);
+    }
+    if (status.ok()) continue;
+    if (!absl::IsInvalidArgument(status) || absl::StrContains(status.message(), "--start")) {
+      return status;
+    }
+    if (!options.skip_damaged) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": ", status.message(), "; to pass over such lines: --skip-damaged"));
+    }
+    sink->AddSkipped(Skip::kDamaged, 1, where);
+  }
+  return records.status();
+}
+
+}  // namespace
+
+absl::Status ReadCsv(OpenSource open, const ReadOptions& options, RecordSink* sink) {
+  auto source = open();
+  if (!source.ok()) return source.status();
+  CsvRecords records(source->get());
+  Fields header;
+  if (!records.Next(&header)) {
+    if (!records.status().ok()) return records.status();
+    return absl::InvalidArgumentError("it is empty: a line with the columns' names is expected");
+  }
+  for (std::string& name : header) name = std::string(absl::StripAsciiWhitespace(name));
+  if (absl::Status status = CheckHeader(header); !status.ok()) return status;
+  const size_t columns = header.size();
+  if (LongTable::Fits(header)) {
+    LongTable table(header, options, sink);
+    return ReadTable(records, columns, options, table, sink);
+  }
+  WideTable table(std::move(header), options, sink);
+  if (absl::Status status = table.Begin(); !status.ok()) return status;
+  return ReadTable(records, columns, options, table, sink);
+}
+
+}  // namespace tacho::importer

@@ -1,0 +1,168 @@
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "client/import/json_reader.h"
+#include "client/import/readers.h"
+#include "client/import/row_maker.h"
+#include "client/import/values.h"
+
+namespace tacho::importer {
+namespace {
+
+// Seconds that a step took, as Megatron measures it.
+constexpr absl::string_view kStepSeconds = "iteration-time";
+
+// One value of one metric.
+using Visit = absl::FunctionRef<absl::Status(const std::string& metric, int64_t step,
+                                             const JsonMember& value, uint64_t line)>;
+
+class GoldenValues {
+ public:
+  GoldenValues(JsonReader* json, Visit visit) : json_(json), visit_(visit) {}
+
+  absl::Status Read() {
+    JsonToken token;
+    if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+    if (token != JsonToken::kBeginObject) return NoGoldenValues();
+    while (true) {
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      if (token != JsonToken::kKey) break;
+      metric_ = json_->text();
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      if (token != JsonToken::kBeginObject) return NoGoldenValues();
+      if (absl::Status status = ReadMetric(); !status.ok()) return status;
+    }
+    return json_->Next(&token);
+  }
+
+ private:
+  absl::Status NoGoldenValues() {
+    return absl::InvalidArgumentError(
+        absl::StrCat("line ", json_->line(),
+                     ": this is no Megatron log; {\"lm loss\": {\"values\": {\"1\": 10.9, …}}, …} "
+                     "is expected"));
+  }
+
+  absl::Status ReadMetric() {
+    start_step_ = 0;
+    step_interval_ = 1;
+    bool seen_values = false;
+    JsonToken token;
+    while (true) {
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      if (token != JsonToken::kKey) break;
+      const std::string name = json_->text();
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      absl::Status status;
+      if (name == "values" && token == JsonToken::kBeginObject) {
+        status = ReadBySteps();
+        seen_values = true;
+      } else if (name == "values" && token == JsonToken::kBeginArray) {
+        status = ReadList();
+        seen_values = true;
+      } else {
+        const auto number = ParseInteger(json_->text());
+        if (token == JsonToken::kNumber && number && name == "start_step") start_step_ = *number;
+        if (token == JsonToken::kNumber && number && name == "step_interval") {
+          step_interval_ = *number;
+        }
+        status = json_->SkipValue(token);
+      }
+      if (!status.ok()) return status;
+    }
+    return seen_values ? absl::OkStatus() : NoGoldenValues();
+  }
+
+  absl::Status ReadBySteps() {
+    JsonToken token;
+    while (true) {
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      if (token != JsonToken::kKey) return absl::OkStatus();
+      const auto step = ParseInteger(json_->text());
+      if (!step) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("line ", json_->line(), ": '", json_->text(), "' is no step"));
+      }
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      if (absl::Status status = VisitValue(*step, token); !status.ok()) return status;
+    }
+  }
+
+  // Older ones have a list, a value every step_interval steps.
+  absl::Status ReadList() {
+    JsonToken token;
+    for (int64_t step = start_step_;; step += step_interval_) {
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      if (token == JsonToken::kEndArray) return absl::OkStatus();
+      if (absl::Status status = VisitValue(step, token); !status.ok()) return status;
+    }
+  }
+
+  absl::Status VisitValue(int64_t step, JsonToken token) {
+    const bool has_text = token == JsonToken::kNumber || token == JsonToken::kString;
+    value_ = {metric_, token, has_text ? json_->text() : std::string()};
+    if (absl::Status status = visit_(metric_, step, value_, json_->line()); !status.ok()) {
+      return status;
+    }
+    return json_->SkipValue(token);
+  }
+
+  JsonReader* const json_;
+  const Visit visit_;
+  std::string metric_;
+  JsonMember value_;
+  int64_t start_step_ = 0;
+  int64_t step_interval_ = 1;
+};
+
+absl::Status VisitFile(OpenSource open, Visit visit) {
+  auto source = open();
+  if (!source.ok()) return source.status();
+  JsonReader json(source->get());
+  return GoldenValues(&json, visit).Read();
+}
+
+// The average of what the file says, if it says it.
+absl::Status StepTimeHint(OpenSource open, std::optional<absl::Duration>* hint) {
+  double sum = 0;
+  int64_t count = 0;
+  absl::Status status =
+      VisitFile(open, [&](const std::string& metric, int64_t, const JsonMember& member, uint64_t) {
+        const auto value = metric == kStepSeconds ? ParseNumber(member.text) : std::nullopt;
+        if (value && std::isfinite(*value) && *value > 0) {
+          sum += *value;
+          ++count;
+        }
+        return absl::OkStatus();
+      });
+  // To the microsecond, so that a person can repeat it.
+  if (count > 0) {
+    *hint = absl::Floor(absl::Seconds(sum / static_cast<double>(count)), absl::Microseconds(1));
+  }
+  return status;
+}
+
+}  // namespace
+
+absl::Status ReadMegatron(OpenSource open, const ReadOptions& options, RecordSink* sink) {
+  std::optional<absl::Duration> hint;
+  if (!options.step_time) {
+    if (absl::Status status = StepTimeHint(open, &hint); !status.ok()) return status;
+  }
+  StepClock clock(options, sink, hint);
+  RowMaker rows(options, sink);
+  return VisitFile(
+      open, [&](const std::string& metric, int64_t step, const JsonMember& value, uint64_t line) {
+        if (!options.Wants(metric)) return absl::OkStatus();
+        const std::string where = absl::StrCat(LineText(line), ", ", metric);
+        if (absl::Status status = rows.Add(value, where); !status.ok()) return status;
+        std::optional<int64_t> time;
+        if (absl::Status status = clock.TimeOfStep(step, &time); !status.ok()) return status;
+        return rows.Finish(time, step, where);
+      });
+}
+
+}  // namespace tacho::importer

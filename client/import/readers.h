@@ -1,0 +1,48 @@
+// The formats that can be imported. A reader is given whole files, reads each once from its
+// beginning and gives what it finds to a sink, in an order that depends on nothing but the files
+// and the options. Files are untrusted.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/import/input_file.h"
+#include "client/import/read_options.h"
+#include "client/import/record_sink.h"
+
+namespace tacho::importer {
+
+// Opens the file anew, so that a reader can read it twice.
+using OpenSource = absl::FunctionRef<absl::StatusOr<std::unique_ptr<ByteSource>>()>;
+
+// Each returns
+//   INVALID_ARGUMENT  the file is not what it should be, or a flag is missing; the text names the
+//                     line or record and what to do, not the file.
+//   others            as the file or the sink.
+// Lines are at most LineReader::kMaxLineBytes long, JSON is as JsonReader bounds it.
+
+// CSV with a line of names first: a column a metric, with one of steps and one of times; or
+// 'tachoctl export --format csv' and 'tachoctl query -o csv', which have a line for each sample.
+absl::Status ReadCsv(OpenSource open, const ReadOptions& options, RecordSink* sink);
+// One JSON object a line: a member a metric; or 'tachoctl export --format jsonl'.
+absl::Status ReadJsonLines(OpenSource open, const ReadOptions& options, RecordSink* sink);
+// MLPerf logs: lines with ":::MLLOG {…}" among others.
+absl::Status ReadMlperfLog(OpenSource open, const ReadOptions& options, RecordSink* sink);
+// Hugging Face's trainer_state.json.
+absl::Status ReadTrainerState(OpenSource open, const ReadOptions& options, RecordSink* sink);
+// Megatron's golden values: {"lm loss": {"values": {"1": 10.9, …}}, …}.
+absl::Status ReadMegatron(OpenSource open, const ReadOptions& options, RecordSink* sink);
+// Lines like "s:12 trl:3.31 lr:0.0018" and "step:12/5000 val_loss:3.31 train_time:340ms".
+absl::Status ReadStepLog(OpenSource open, const ReadOptions& options, RecordSink* sink);
+
+// The event files of one run, in the order of their names. Repeated steps at the beginning of a
+// file are a new attempt, as the agent counts them, unless `fixed_attempt`.
+absl::Status ReadEventFiles(const std::vector<std::string>& paths, bool fixed_attempt,
+                            const ReadOptions& options,
+                            absl::FunctionRef<void(uint64_t bytes)> progress, RecordSink* sink);
+
+}  // namespace tacho::importer

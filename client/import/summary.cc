@@ -1,0 +1,92 @@
+#include "client/import/summary.h"
+
+#include "absl/hash/hash.h"
+
+namespace tacho::importer {
+namespace {
+
+constexpr size_t kMaxNotes = 20;
+
+void Lower(std::optional<int64_t>* bound, const std::optional<int64_t>& value) {
+  if (value && (!*bound || *value < **bound)) *bound = value;
+}
+
+void Raise(std::optional<int64_t>* bound, const std::optional<int64_t>& value) {
+  if (value && (!*bound || *value > **bound)) *bound = value;
+}
+
+}  // namespace
+
+const char* SkipName(Skip reason) {
+  switch (reason) {
+    case Skip::kNotScalar:
+      return "not_scalar";
+    case Skip::kNotNumber:
+      return "not_number";
+    case Skip::kNoTime:
+      return "no_time";
+    case Skip::kBadName:
+      return "bad_name";
+    case Skip::kNoValue:
+      return "no_value";
+    case Skip::kTwice:
+      return "twice";
+    case Skip::kDamaged:
+      return "damaged";
+  }
+  return "";
+}
+
+const char* SkipWords(Skip reason) {
+  switch (reason) {
+    case Skip::kNotScalar:
+      return "no scalar (histogram, image, text, list)";
+    case Skip::kNotNumber:
+      return "no number";
+    case Skip::kNoTime:
+      return "without a time";
+    case Skip::kBadName:
+      return "a name, label or text that is not allowed";
+    case Skip::kNoValue:
+      return "the bits that mean 'no value'";
+    case Skip::kTwice:
+      return "the same name twice in one record";
+    case Skip::kDamaged:
+      return "damaged lines";
+  }
+  return "";
+}
+
+void Summary::Add(const Summary& other) {
+  series += other.series;
+  rows += other.rows;
+  samples += other.samples;
+  events += other.events;
+  attributes += other.attributes;
+  messages += other.messages;
+  repeated += other.repeated;
+  repeated_is_exact = repeated_is_exact && other.repeated_is_exact;
+  Lower(&first_unix_ns, other.first_unix_ns);
+  Raise(&last_unix_ns, other.last_unix_ns);
+  Lower(&first_step, other.first_step);
+  Raise(&last_step, other.last_step);
+  for (size_t i = 0; i < skipped.size(); ++i) {
+    if (skipped[i].samples == 0) skipped[i].where = other.skipped[i].where;
+    skipped[i].samples += other.skipped[i].samples;
+  }
+  for (const std::string& note : other.notes) {
+    if (notes.size() < kMaxNotes && std::find(notes.begin(), notes.end(), note) == notes.end()) {
+      notes.push_back(note);
+    }
+  }
+}
+
+bool RepeatCounter::Repeats(uint64_t series, int64_t time_unix_ns,
+                            const std::optional<int64_t>& step) {
+  const uint64_t hash = absl::HashOf(series, time_unix_ns, step.has_value(), step.value_or(0));
+  if (seen_.size() < kMaxSamples) return !seen_.insert(hash).second;
+  exact_ = false;
+  return seen_.contains(hash);
+}
+
+}  // namespace tacho::importer

@@ -1,0 +1,106 @@
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "client/import/json_reader.h"
+#include "client/import/readers.h"
+#include "client/import/row_maker.h"
+#include "client/import/values.h"
+
+namespace tacho::importer {
+namespace {
+
+class TrainerState {
+ public:
+  TrainerState(const ReadOptions& options, JsonReader* json, RecordSink* sink)
+      : options_(options), json_(json), sink_(sink), rows_(options, sink), clock_(options, sink) {}
+
+  absl::Status Read() {
+    JsonToken token;
+    if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+    if (token != JsonToken::kBeginObject) return NoTrainerState();
+    while (true) {
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      if (token != JsonToken::kKey) break;
+      if (absl::Status status = ReadMember(json_->text()); !status.ok()) return status;
+    }
+    if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+    return seen_history_ ? absl::OkStatus() : NoTrainerState();
+  }
+
+ private:
+  static absl::Status NoTrainerState() {
+    return absl::InvalidArgumentError(
+        "there is no list \"log_history\": this is no trainer_state.json");
+  }
+
+  // Not by reference: the reader's text is that of the next token soon.
+  absl::Status ReadMember(std::string name) {
+    JsonToken token;
+    if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+    if (name == "log_history" && token == JsonToken::kBeginArray) return ReadHistory();
+    const bool is_fact = token == JsonToken::kNumber || token == JsonToken::kString ||
+                         token == JsonToken::kTrue || token == JsonToken::kFalse;
+    if (!is_fact) return json_->SkipValue(token);
+    const std::string value = token == JsonToken::kTrue    ? "true"
+                              : token == JsonToken::kFalse ? "false"
+                                                           : json_->text();
+    absl::Status status = sink_->AddAttributes(options_.attempt, name, value);
+    // Where tachoctl looks for how far the job has to go.
+    if (status.ok() && name == "max_steps" && value[0] != '-') {
+      status = sink_->AddAttributes(options_.attempt, "planned_steps", value);
+    }
+    return status;
+  }
+
+  absl::Status ReadHistory() {
+    seen_history_ = true;
+    JsonToken token;
+    for (uint64_t entry = 1;; ++entry) {
+      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      if (token == JsonToken::kEndArray) return absl::OkStatus();
+      const std::string where = LineText(json_->line());
+      if (token != JsonToken::kBeginObject) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, ": entry ", entry, " of log_history is no object"));
+      }
+      if (absl::Status status = entry_.Read(json_); !status.ok()) return status;
+      if (absl::Status status = AddEntry(where); !status.ok()) return status;
+    }
+  }
+
+  absl::Status AddEntry(const std::string& where) {
+    const JsonMember* step_member = entry_.Find("step");
+    const auto step = step_member == nullptr ? std::nullopt : ParseInteger(step_member->text);
+    if (!step) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(where, ": an entry of log_history has no \"step\""));
+    }
+    for (const JsonMember& member : entry_.members()) {
+      if (member.name == "step" || !options_.Wants(member.name)) continue;
+      if (absl::Status status = rows_.Add(member, where); !status.ok()) return status;
+    }
+    std::optional<int64_t> time;
+    if (absl::Status status = clock_.TimeOfStep(*step, &time); !status.ok()) return status;
+    return rows_.Finish(time, step, where);
+  }
+
+  const ReadOptions& options_;
+  JsonReader* const json_;
+  RecordSink* const sink_;
+  RowMaker rows_;
+  StepClock clock_;
+  FlatObject entry_;
+  bool seen_history_ = false;
+};
+
+}  // namespace
+
+absl::Status ReadTrainerState(OpenSource open, const ReadOptions& options, RecordSink* sink) {
+  auto source = open();
+  if (!source.ok()) return source.status();
+  JsonReader json(source->get());
+  return TrainerState(options, &json, sink).Read();
+}
+
+}  // namespace tacho::importer

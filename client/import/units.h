@@ -1,0 +1,55 @@
+// What an import consists of: files, each with what it stands for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/import/formats.h"
+#include "client/import/read_options.h"
+#include "client/import/record_sink.h"
+
+namespace tacho::importer {
+
+// One file, or the event files of one run directory.
+struct Unit {
+  FileFormat format = FileFormat::kCsv;
+  std::vector<std::string> paths;  // In the order in which they are read.
+  std::string name;                // Short, different for each unit of an import.
+  ReadOptions options;
+  bool fixed_attempt = false;
+  uint64_t bytes = 0;
+};
+
+struct UnitOptions {
+  std::optional<FileFormat> format;  // nullopt: by each file's bytes.
+  ReadOptions read;
+  // What tells several files (or runs) of one job apart.
+  enum class Each {
+    kRun,      // A label "run" with the file's name, or directory's.
+    kTask,     // Tasks 0, 1, … in the order of the files.
+    kAttempt,  // Attempts, likewise.
+    kHost,     // Hosts of the files' names.
+  };
+  Each each = Each::kRun;
+  // RE2 for names of runs, with the groups attempt, task or host; empty: none.
+  std::string run_pattern;
+  bool attempt_given = false;  // By the person: event files do not count their own.
+};
+
+// `paths` are files, and directories in which event files lie at any depth.
+//   NOT_FOUND, …      a path cannot be read; the text names it.
+//   INVALID_ARGUMENT  it is of no known format, empty, or has nothing to import; or the pattern is
+//                     wrong, or matches none of the names.
+absl::StatusOr<std::vector<Unit>> FindUnits(const std::vector<std::string>& paths,
+                                            const UnitOptions& options);
+
+// Reads the unit from its beginning. `progress` gets the bytes read since its last call. Statuses
+// as readers.h has them; the text names the file.
+absl::Status ReadUnit(const Unit& unit, absl::FunctionRef<void(uint64_t bytes)> progress,
+                      RecordSink* sink);
+
+}  // namespace tacho::importer

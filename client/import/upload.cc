@@ -1,0 +1,388 @@
+#include "client/import/upload.h"
+
+#include <algorithm>
+
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "client/channel/retry_info.h"
+#include "grpcpp/create_channel.h"
+#include "grpcpp/support/channel_arguments.h"
+
+namespace tacho::importer {
+namespace {
+
+constexpr absl::Duration kMinBackoff = absl::Milliseconds(200);
+constexpr absl::Duration kMaxBackoff = absl::Seconds(10);
+constexpr absl::Duration kWelcomeTimeout = absl::Seconds(20);
+constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
+constexpr int kConnectTimeoutMs = 5000;
+// A path that is dead without a word is noticed after 40 s, not when TCP gives up.
+constexpr int kKeepaliveMs = 30'000;
+constexpr int kKeepaliveTimeoutMs = 10'000;
+
+grpc::ChannelArguments Arguments() {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
+  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  return arguments;
+}
+
+absl::Status FromGrpc(const grpc::Status& status) {
+  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+}
+
+// Whether another stream may do better.
+bool MayPass(const grpc::Status& status) {
+  switch (status.error_code()) {
+    case grpc::StatusCode::OK:
+    case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::ABORTED:
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+    case grpc::StatusCode::INTERNAL:
+    case grpc::StatusCode::UNKNOWN:
+      return true;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return client::RetryDelay(status).has_value();
+    default:
+      return false;
+  }
+}
+
+bool Holds(const std::vector<std::pair<uint64_t, uint64_t>>& ranges, uint64_t sequence) {
+  return std::any_of(ranges.begin(), ranges.end(), [sequence](const auto& range) {
+    return range.first <= sequence && sequence <= range.second;
+  });
+}
+
+void AddSums(const std::map<v1::Reject::Reason, Refusals::Sum>& from,
+             std::map<v1::Reject::Reason, Refusals::Sum>* to) {
+  for (const auto& [reason, sum] : from) {
+    Refusals::Sum& total = (*to)[reason];
+    total.samples += sum.samples;
+    total.series += sum.series;
+    if (total.example.empty()) total.example = sum.example;
+    if (total.detail.empty()) total.detail = sum.detail;
+  }
+}
+
+void AddRejects(const google::protobuf::RepeatedPtrField<v1::Reject>& rejects,
+                std::map<v1::Reject::Reason, Refusals::Sum>* sums) {
+  for (const v1::Reject& reject : rejects) {
+    Refusals::Sum& sum = (*sums)[reject.reason()];
+    sum.samples += reject.samples();
+    sum.series += reject.series();
+    if (sum.example.empty()) sum.example = reject.example();
+    if (sum.detail.empty()) sum.detail = reject.detail();
+  }
+}
+
+}  // namespace
+
+uint64_t Refusals::refused_samples() const {
+  uint64_t samples = 0;
+  for (const auto& [reason, sum] : refused) samples += sum.samples;
+  return samples;
+}
+
+void Refusals::Add(const Refusals& other) {
+  AddSums(other.refused, &refused);
+  AddSums(other.folded, &folded);
+}
+
+Upload::Upload(UploadOptions options)
+    : options_(std::move(options)),
+      backoff_(kMinBackoff, kMaxBackoff,
+               [] {
+                 absl::BitGen random;
+                 return absl::Uniform(random, 0.0, 1.0);
+               }),
+      progress_(absl::Now()) {}
+
+Upload::~Upload() {
+  if (stream_ == nullptr) return;
+  context_->TryCancel();
+  Hangup();
+}
+
+absl::Status Upload::Connect() {
+  grpc::ChannelArguments arguments = Arguments();
+  auto secured = client::SecureChannel(options_.security, options_.address, options_.security_names,
+                                       &arguments);
+  if (!secured.ok()) {
+    reached_ = true;  // It is for the person here to mend.
+    return secured.status();
+  }
+  authorization_ = secured->authorization;
+  channel_ = grpc::CreateCustomChannel(options_.address, secured->credentials, arguments);
+  stub_ = v1::Ingest::NewStub(channel_);
+  absl::Status status = Dial();
+  // Whoever is there and busy may be waited for; nobody may not.
+  if (!status.ok() && reached_ && absl::IsUnavailable(status)) status = Reconnect(status);
+  if (!status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  durable_at_begin_ = durable_;
+  return absl::OkStatus();
+}
+
+bool Upload::WasDurable(uint64_t sequence) const { return Holds(durable_at_begin_, sequence); }
+
+absl::Status Upload::Dial() {
+  context_ = std::make_unique<grpc::ClientContext>();
+  if (!authorization_.empty()) context_->AddMetadata("authorization", authorization_);
+  {
+    absl::MutexLock lock(&mutex_);
+    welcomed_ = false;
+    ended_ = false;
+  }
+  stream_ = stub_->Stream(context_.get());
+  reader_ = std::thread([this, stream = stream_.get()] { Read(stream); });
+  v1::ClientMessage message;
+  v1::Hello& hello = *message.mutable_hello();
+  hello.set_agent_id(options_.agent_id);
+  hello.set_spool_generation(options_.generation);
+  hello.set_first_sequence(1);
+  hello.set_version(options_.version);
+  hello.set_clock_unix_ns(absl::ToUnixNanos(absl::Now()));
+  stream_->Write(message);
+  bool welcomed = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto answered = [this]()
+                              ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcomed_ || ended_; };
+    mutex_.AwaitWithTimeout(absl::Condition(&answered), kWelcomeTimeout);
+    welcomed = welcomed_;
+  }
+  if (welcomed) {
+    ++connections_;
+    reached_ = true;
+    progress_ = absl::Now();
+    backoff_.Reset();
+    absl::MutexLock lock(&mutex_);
+    max_layouts_ = std::max<uint32_t>(welcome_.limits().max_layouts(), 1);
+    next_layout_ = 0;
+    layouts_.clear();
+    layout_ids_.clear();
+    return absl::OkStatus();
+  }
+  const bool connected = channel_->GetState(false) == GRPC_CHANNEL_READY;
+  context_->TryCancel();
+  const grpc::Status status = Hangup();
+  reached_ = reached_ || connected || !MayPass(status);
+  if (status.error_code() == grpc::StatusCode::CANCELLED || status.ok()) {
+    return absl::UnavailableError("the collector did not answer");
+  }
+  return FromGrpc(status);
+}
+
+grpc::Status Upload::Hangup() {
+  bool ended = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    ended = mutex_.AwaitWithTimeout(absl::Condition(&ended_), kGoodbyeTimeout);
+  }
+  if (!ended) context_->TryCancel();
+  reader_.join();
+  const grpc::Status status = stream_->Finish();
+  stream_.reset();
+  retry_after_ = client::RetryDelay(status);
+  return status;
+}
+
+absl::Status Upload::Reconnect(const absl::Status& why) {
+  absl::Status last = why;
+  while (true) {
+    const absl::Duration pause = backoff_.Next(retry_after_);
+    if (absl::Now() + pause - progress_ > options_.patience) {
+      return absl::UnavailableError(
+          absl::StrCat("given up after ", absl::FormatDuration(options_.patience),
+                       " without progress: ", last.message(),
+                       ". What was acknowledged is stored: the same command goes on from there"));
+    }
+    Say(absl::StrCat("the collector cannot be reached or is busy (", last.message(),
+                     "); trying again in ",
+                     absl::FormatDuration(absl::Ceil(pause, absl::Milliseconds(100)))));
+    absl::SleepFor(pause);
+    last = Dial();
+    if (!last.ok()) {
+      if (!absl::IsUnavailable(last) && !absl::IsInternal(last) && !absl::IsUnknown(last) &&
+          !absl::IsDeadlineExceeded(last)) {
+        return last;
+      }
+      continue;
+    }
+    // Once more, in order, what may not have arrived.
+    DropDurable();
+    bool sent = true;
+    for (Pending& pending : pending_) sent = sent && Write(&pending);
+    if (sent) return absl::OkStatus();
+    const grpc::Status status = Hangup();
+    last = FromGrpc(status);
+    if (!MayPass(status)) return last;
+  }
+}
+
+void Upload::Read(Stream* stream) {
+  v1::ServerMessage message;
+  while (stream->Read(&message)) Take(message);
+  absl::MutexLock lock(&mutex_);
+  ended_ = true;
+}
+
+void Upload::Take(const v1::ServerMessage& message) {
+  absl::MutexLock lock(&mutex_);
+  if (message.has_welcome()) {
+    welcome_ = message.welcome();
+    NoteDurable(welcome_.durable_sequence(), welcome_.durable_ahead());
+    welcomed_ = true;
+  } else if (message.has_ack()) {
+    NoteDurable(message.ack().durable_sequence(), message.ack().durable_ahead());
+    AddRejects(message.ack().rejects(), &refusals_.refused);
+    AddRejects(message.ack().folded(), &refusals_.folded);
+  } else if (message.has_throttle()) {
+    rows_per_second_ = message.throttle().max_rows_per_second();
+    not_before_ = absl::Now() + absl::Milliseconds(message.throttle().pause_ms());
+  }
+}
+
+void Upload::NoteDurable(uint64_t watermark,
+                         const google::protobuf::RepeatedPtrField<v1::SequenceRange>& ahead) {
+  durable_.clear();
+  durable_.emplace_back(0, watermark);
+  for (const v1::SequenceRange& range : ahead) durable_.emplace_back(range.first(), range.last());
+  ++changes_;
+}
+
+bool Upload::IsDurable(uint64_t sequence) const { return Holds(durable_, sequence); }
+
+void Upload::DropDurable() {
+  absl::MutexLock lock(&mutex_);
+  const size_t before = pending_.size();
+  while (!pending_.empty() && IsDurable(pending_.front().sequence)) {
+    pending_bytes_ -= pending_.front().bytes;
+    pending_.pop_front();
+  }
+  if (pending_.size() < before) progress_ = absl::Now();
+}
+
+bool Upload::HasRoom() const {
+  return pending_bytes_ < kWindowBytes && pending_.size() < kWindowMessages;
+}
+
+absl::Status Upload::WaitFor(const std::function<bool()>& enough) {
+  while (true) {
+    DropDurable();
+    if (enough()) return absl::OkStatus();
+    bool ended = false;
+    bool changed = false;
+    {
+      absl::MutexLock lock(&mutex_);
+      const uint64_t seen = changes_;
+      const auto news = [this, seen]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return ended_ || changes_ != seen;
+      };
+      // What has come between DropDurable() and here is in durable_ already.
+      changed = !pending_.empty() && IsDurable(pending_.front().sequence);
+      if (!changed) {
+        changed = mutex_.AwaitWithDeadline(absl::Condition(&news), progress_ + options_.patience);
+      }
+      ended = ended_;
+    }
+    if (!changed) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("nothing was acknowledged for ", absl::FormatDuration(options_.patience)));
+    }
+    if (!ended) continue;
+    DropDurable();
+    if (enough()) return absl::OkStatus();
+    const grpc::Status status = Hangup();
+    if (!MayPass(status)) return FromGrpc(status);
+    if (absl::Status again = Reconnect(FromGrpc(status)); !again.ok()) return again;
+  }
+}
+
+void Upload::ObeyThrottle(uint64_t rows) {
+  absl::Time not_before;
+  {
+    absl::MutexLock lock(&mutex_);
+    not_before = not_before_;
+    if (rows_per_second_ > 0) {
+      not_before_ = std::max(absl::Now(), not_before_) +
+                    absl::Seconds(1) * static_cast<int64_t>(rows) / rows_per_second_;
+    }
+  }
+  const absl::Duration wait = not_before - absl::Now();
+  if (wait <= absl::ZeroDuration()) return;
+  if (wait > absl::Seconds(2)) {
+    Say(absl::StrCat("the collector asks to slow down; going on in ",
+                     absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1)))));
+  }
+  absl::SleepFor(wait);
+}
+
+absl::Status Upload::Send(uint64_t sequence, const v1::Layout* layout, v1::ClientMessage message) {
+  absl::Status room = WaitFor([this] { return HasRoom(); });
+  if (!room.ok()) return room;
+  Pending& pending = pending_.emplace_back();
+  pending.sequence = sequence;
+  pending.bytes = message.ByteSizeLong();
+  pending.rows = static_cast<uint64_t>(message.batch().times_unix_ns_size());
+  pending.layout = layout;
+  pending.message = std::move(message);
+  pending_bytes_ += pending.bytes;
+  ObeyThrottle(pending.rows);
+  if (stream_ != nullptr && Write(&pending)) return absl::OkStatus();
+  const grpc::Status status = stream_ == nullptr ? grpc::Status() : Hangup();
+  if (!MayPass(status)) return FromGrpc(status);
+  return Reconnect(FromGrpc(status));
+}
+
+bool Upload::Write(Pending* pending) {
+  if (pending->layout != nullptr) {
+    const auto [found, added] = layout_ids_.emplace(pending->layout, next_layout_);
+    if (added) {
+      // Numbers are taken in turn: the layout that had this one is defined again when it is needed.
+      if (layouts_.size() == next_layout_) {
+        layouts_.push_back(nullptr);
+      } else {
+        layout_ids_.erase(layouts_[next_layout_]);
+      }
+      layouts_[next_layout_] = pending->layout;
+      v1::ClientMessage definition;
+      *definition.mutable_layout() = *pending->layout;
+      definition.mutable_layout()->set_id(next_layout_);
+      pending->message.mutable_batch()->set_layout(next_layout_);
+      next_layout_ = (next_layout_ + 1) % max_layouts_;
+      if (!stream_->Write(definition)) return false;
+    } else {
+      pending->message.mutable_batch()->set_layout(found->second);
+    }
+  }
+  return stream_->Write(pending->message);
+}
+
+absl::Status Upload::Finish() {
+  absl::Status status = WaitFor([this] { return pending_.empty(); });
+  if (!status.ok() || stream_ == nullptr) return status;
+  stream_->WritesDone();
+  Hangup();  // Everything is durable: how it ends changes nothing.
+  return absl::OkStatus();
+}
+
+Refusals Upload::refusals() const {
+  absl::MutexLock lock(&mutex_);
+  return refusals_;
+}
+
+void Upload::Say(absl::string_view text) const {
+  if (options_.say) options_.say(text);
+}
+
+}  // namespace tacho::importer

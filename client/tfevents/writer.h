@@ -1,0 +1,30 @@
+// Writes event files of scalars, as TensorBoard reads them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace tacho::client {
+
+struct ScalarEvent {
+  double wall_time = 0;  // Seconds since the Unix epoch.
+  int64_t step = 0;
+  absl::string_view tag;
+  uint32_t value_bits = 0;  // Of a float32.
+};
+
+// A file begins with this record: its version.
+std::string FirstRecord(double wall_time);
+// As a simple_value: what every reader of event files takes, old or new.
+void AppendScalar(const ScalarEvent& event, std::string* file);
+
+// The nearest float32; of a NaN the sign and the upper bits of the payload. *exact: widened again
+// it has the same bits.
+uint32_t NarrowToFloat(double value, bool* exact);
+
+// The nearest double. UnixNsOfWallTime() gives the same time back if it came from one.
+double WallTimeOfUnixNs(int64_t unix_ns);
+
+}  // namespace tacho::client
