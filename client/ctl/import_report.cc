@@ -83,7 +83,7 @@ class TextReport {
       Line("repeated",
            absl::StrCat(summary.repeated_is_exact ? "" : "at least ", Thousands(summary.repeated),
                         " of them have the series, attempt, time and step of another: "
-                        "the last one stays"));
+                        "one of them stays"));
     }
     Line("times", absl::StrCat(Times(summary, env_.zone), " ", ZoneName(env_.now, env_.zone)));
     Line("steps", Steps(summary));
@@ -125,7 +125,7 @@ class TextReport {
   }
 
   void PrintOutcome() {
-    Line("stored", absl::StrCat(Thousands(sum_.stored), sum_.exact() ? "" : " or more",
+    Line("stored", absl::StrCat(sum_.exact() ? "" : "at most ", Thousands(sum_.stored),
                                 " samples and events, durable"));
     if (sum_.already_messages > 0) {
       Line("before", absl::StrCat(Thousands(sum_.already),

@@ -160,6 +160,15 @@ absl::Status QueryClient::Latest(const v1::LatestRequest& request,
       handle);
 }
 
+absl::Status QueryClient::Export(const v1::ExportRequest& request,
+                                 const Handler<v1::ExportResponse>& handle) {
+  return ReadStream<v1::ExportResponse>(
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return stub_->AsyncExport(context, request, queue, nullptr);
+      },
+      handle);
+}
+
 absl::Status QueryClient::Compare(const v1::CompareRequest& request,
                                   const Handler<v1::CompareResponse>& handle) {
   return ReadStream<v1::CompareResponse>(

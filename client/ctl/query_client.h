@@ -42,6 +42,7 @@ class QueryClient {
                           const Handler<v1::ListSeriesResponse>& handle);
   absl::Status Range(const v1::RangeRequest& request, const Handler<v1::RangeResponse>& handle);
   absl::Status Latest(const v1::LatestRequest& request, const Handler<v1::LatestResponse>& handle);
+  absl::Status Export(const v1::ExportRequest& request, const Handler<v1::ExportResponse>& handle);
   absl::Status Compare(const v1::CompareRequest& request,
                        const Handler<v1::CompareResponse>& handle);
   absl::Status ListEvents(const v1::ListEventsRequest& request,

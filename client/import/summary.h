@@ -20,8 +20,8 @@ struct Summary {
   uint64_t events = 0;
   uint64_t attributes = 0;
   uint64_t messages = 0;
-  // Samples that come again later in the files with the same series, attempt, time and step: the
-  // collector keeps the last. Counted among `samples`.
+  // Samples that come again in the files with the same series, attempt, time and step: the collector
+  // keeps one of them. Counted among `samples`.
   uint64_t repeated = 0;
   bool repeated_is_exact = true;
   std::optional<int64_t> first_unix_ns, last_unix_ns;
@@ -45,8 +45,8 @@ struct Summary {
 // Counts samples that repeat another, over all files of an import. One thread.
 class RepeatCounter {
  public:
-  // A sample takes about 16 bytes here. Past so many the count is only a lower bound.
-  static constexpr size_t kMaxSamples = 8'000'000;
+  // A sample takes about 20 bytes here. Past so many the count is only a lower bound.
+  static constexpr size_t kMaxSamples = 4'000'000;
 
   // Whether a sample of this series (any number that stands for it), time and step was there
   // before.
@@ -54,7 +54,7 @@ class RepeatCounter {
   bool exact() const { return exact_; }
 
  private:
-  // Of 64-bit hashes: among 8 million samples two different ones meet once in 500,000 imports.
+  // Of 64-bit hashes: among 4 million samples two different ones meet once in two million imports.
   absl::flat_hash_set<uint64_t> seen_;
   bool exact_ = true;
 };

@@ -1,170 +1,23 @@
-"""tachoctl import and export over real data: what is read, stored, exported and imported again is
-the same, bit for bit, and counted right; interruptions lose and double nothing.
-
-What the files hold is read here once more, by code that shares nothing with tachoctl's readers.
-"""
+"""tachoctl import over real data: what is read, stored, exported and imported again is the same, bit
+for bit, and counted right; interruptions lose and double nothing."""
 import collections
 import glob
 import json
 import os
-import re
-import resource
-import signal
 import subprocess
 import time
 
 import client
 import event_files
 import harness
-import mllog
-
-START = "2026-01-31T12:00:00Z"
-START_NS = 1_769_860_800 * 10**9
+import imported
+from imported import START
 
 
-def stored(address, job):
-    """Counter of (metric, task, host, labels, attempt, time, step, bits)."""
-    from tacho.v1 import query_pb2
-
-    query = client.Query(address)
-    found = collections.Counter()
-    try:
-        request = query_pb2.RangeRequest(selector=query_pb2.Selector(job=job))
-        for piece in query.stub.Range(request, timeout=harness.PATIENCE_S):
-            if piece.HasField("series"):
-                info = piece.series
-                key = (
-                    info.metric.name, info.task if info.HasField("task") else None, info.host,
-                    tuple((label.name, label.value) for label in info.labels),
-                )  # fmt: skip
-            for time_ns, step, attempt, bits in client._points(piece.points):
-                step = None if step == -(1 << 63) else step
-                found[key + (attempt, time_ns, step, bits)] += 1
-    finally:
-        query.close()
-    return found
-
-
-def once(samples):
-    """Of samples with the same series, attempt, time and step only the last one stays."""
-    last = {}
-    for sample in samples:
-        last[sample[:-1]] = sample
-    return collections.Counter(last.values())
-
-
-def sample(metric, time_ns, step, value, host="imported", labels=(), attempt=0):
-    return metric, 0, host, tuple(labels), attempt, time_ns, step, client.bits(float(value))
-
-
-def event_file_samples(root):
-    """What all runs below root hold, with the label that tells them apart; and what is skipped."""
-    runs = collections.defaultdict(list)
-    for directory, _, names in os.walk(root):
-        for name in names:
-            if "tfevents" in name:
-                runs[directory].append(os.path.join(directory, name))
-    found, timeless = [], 0
-    for directory, paths in runs.items():
-        label = ("run", os.path.relpath(directory, root))
-        seen, other_tags = None, set()
-        attempt = 0
-        for path in sorted(paths):
-            with open(path, "rb") as file:
-                scalars = event_files.scalars(file.read(), other_tags)
-            timed = [s for s in scalars if s.time_ns is not None]
-            timeless += len(scalars) - len(timed)
-            if timed and seen is not None and timed[0].step <= seen:
-                attempt += 1
-            for s in timed:
-                found.append(
-                    (s.tag, 0, "imported", (label,), attempt, s.time_ns, s.step, s.bits)
-                )
-                seen = s.step if seen is None else max(seen, s.step)
-    return found, timeless
-
-
-def nanogpt_samples(path):
-    found = []
-    for line in open(path):
-        match = re.match(r"s:(\d+) (.*)", line)
-        step = int(match[1])
-        for field in match[2].split():
-            name, value = field.split(":")
-            found.append(sample(name, START_NS + step * 10**9, step, value))
-    return found
-
-
-def trainer_state_samples(path):
-    found = []
-    for entry in json.load(open(path))["log_history"]:
-        step = entry["step"]
-        for name, value in entry.items():
-            if name != "step":
-                found.append(sample(name, START_NS + step * 10**9, step, value))
-    return found
-
-
-def megatron_samples(path):
-    found = []
-    for metric, log in json.load(open(path)).items():
-        for step, value in log["values"].items():
-            found.append(sample(metric, START_NS + int(step) * 10**9, int(step), value))
-    return found
-
-
-def power_samples(paths):
-    found = []
-    for path in paths:
-        host = os.path.splitext(os.path.basename(path))[0]
-        for line in mllog.lines(path):
-            if line.key == "power_reading":
-                time_ns = line.time_ms * 10**6
-                found.append(sample(line.key, time_ns, None, line.value, host=host))
-    return found
-
-
-class Base(harness.TestCase):
-    def setUp(self):
-        super().setUp()
-        self.collector = self.started(
-            harness.Collector(self.directory, "storage: {retention: 0s}\n")
-        )
-
-    def tachoctl(self, *arguments):
-        return harness.tachoctl(self.collector.address, *arguments)
-
-    def run_import(self, *arguments):
-        """The report, of an import that must succeed."""
-        done = self.tachoctl("import", *arguments, "-o", "json")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
-
-    def write_csv(self, rows, name="big.csv", first=0):
-        path = os.path.join(self.directory, name)
-        with open(path, "w") as out:
-            out.write("step,time_unix_ns,a,b,c\n")
-            for i in range(first, first + rows):
-                out.write(f"{i},{START_NS + i * 10**6},{i / 7},{i % 3},{-i}\n")
-        return path
-
-    def csv_samples(self, rows):
-        found = collections.Counter()
-        for i in range(rows):
-            for metric, value in (("a", i / 7), ("b", i % 3), ("c", -i)):
-                found[sample(metric, START_NS + i * 10**6, i, value)] += 1
-        return found
-
-    def expect_stored(self, job, expected):
-        got = stored(self.collector.address, job)
-        self.assertEqual(list((expected - got).items())[:3], [], f"{job}: lost")
-        self.assertEqual(list((got - expected).items())[:3], [], f"{job}: not in the file")
-
-
-class ImportTest(Base):
+class ImportTest(imported.ImportCase):
     def expect_counts(self, report, samples, skipped):
         self.assertEqual(report["samples"], len(samples))
-        self.assertEqual(report["repeated"], len(samples) - sum(once(samples).values()))
+        self.assertEqual(report["repeated"], len(samples) - sum(imported.once(samples).values()))
         self.assertEqual(report["stored"], len(samples) + report["events"])
         self.assertEqual(sum(report["skipped"].values()), skipped)
         self.assertEqual(report["read"], len(samples) + skipped)
@@ -205,18 +58,18 @@ class ImportTest(Base):
         report = self.run_import(*arguments, "--job", job)
         print(f"{job}: {len(samples)} samples, {report['events']} events, {skipped} skipped")
         self.expect_counts(report, samples, skipped)
-        expected = once(samples)
+        expected = imported.once(samples)
         self.expect_stored(job, expected)
         self.expect_same_again(arguments, job, expected)
 
     def test_event_files(self):
         root = harness.shared_data("tfevents")
-        samples, timeless = event_file_samples(root)
+        samples, timeless = imported.event_file_samples(root)
         self.assertGreater(len(samples), 80_000)
         report = self.run_import("tfevents", root, "--job", "tf")
         self.assertEqual(report["samples"], len(samples))
         self.assertEqual(report["skipped"].get("no_time", 0), timeless)
-        expected = once(samples)
+        expected = imported.once(samples)
         self.expect_stored("tf", expected)
         self.expect_same_again(["tfevents", root], "tf", expected)
 
@@ -238,16 +91,16 @@ class ImportTest(Base):
         # And once more through tachoctl.
         self.run_import("tfevents", logs, "--job", "again", "--run-pattern", r"(?P<attempt>\d+)")
         self.assertEqual(
-            stored(self.collector.address, "again"), stored(self.collector.address, "net")
+            imported.stored(self.collector.address, "again"), imported.stored(self.collector.address, "net")
         )
 
     def test_nanogpt(self):
         path = os.path.join(harness.shared_data("modded-nanogpt"), "main.log")
-        self.check("gpt", ["auto", path, "--start", START], nanogpt_samples(path))
+        self.check("gpt", ["auto", path, "--start", START], imported.nanogpt_samples(path))
 
     def test_trainer_states(self):
         for i, path in enumerate(sorted(glob.glob(harness.shared_data("hf") + "/*/*.json"))):
-            self.check(f"hf{i}", ["auto", path, "--start", START], trainer_state_samples(path))
+            self.check(f"hf{i}", ["auto", path, "--start", START], imported.trainer_state_samples(path))
             query = client.Query(self.collector.address)
             self.addCleanup(query.close)
             state = json.load(open(path))
@@ -259,7 +112,7 @@ class ImportTest(Base):
     def test_megatron(self):
         name = "gpt3_15b_8t_release_sm/golden_values_dev_dgx_h100.json"
         path = os.path.join(harness.shared_data("megatron"), name)
-        samples = megatron_samples(path)
+        samples = imported.megatron_samples(path)
         nans = [s for s in samples if s[-1] == 0x7FF8000000000000]
         self.assertGreater(len(nans), 0)
         self.check("mega", ["auto", path, "--start", START, "--step-time", "1s"], samples)
@@ -267,7 +120,7 @@ class ImportTest(Base):
     def test_mlperf_power(self):
         pattern = harness.shared_data("mlperf-power") + "/*/node_*.txt"
         paths = sorted(glob.glob(pattern))
-        self.check("power", ["auto", *paths, "--each", "host"], power_samples(paths))
+        self.check("power", ["auto", *paths, "--each", "host"], imported.power_samples(paths))
 
     def test_dry_run_writes_nothing(self):
         path = self.write_csv(100)
@@ -394,74 +247,6 @@ class ImportTest(Base):
         done = self.tachoctl("import", "csv", path, "--job", "x")
         self.assertEqual(done.returncode, 3, done.stderr)
         self.assertIn("cannot reach a collector", done.stderr)
-
-
-class ExportTest(Base):
-    """What is exported is whole, or not there."""
-
-    def export(self, *arguments, **options):
-        environment = {**os.environ, "TACHO_ADDRESS": self.collector.address, "TZ": "UTC"}
-        return subprocess.run(
-            [os.environ["TACHO_CTL"], "export", *arguments], env=environment, text=True,
-            stdin=subprocess.DEVNULL, capture_output=True, timeout=harness.PATIENCE_S, **options,
-        )  # fmt: skip
-
-    def test_full_disk_leaves_nothing(self):
-        self.run_import("csv", self.write_csv(20_000), "--job", "full")
-
-        def full():
-            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
-
-        for form in ("csv", "jsonl", "prometheus", "tfevents"):
-            target = os.path.join(self.directory, "out-" + form)
-            done = self.export("full", "--format", form, "-f", target, preexec_fn=full)
-            self.assertEqual(done.returncode, 1, done.stderr)
-            self.assertIn("cannot write", done.stderr)
-            left = [n for n in os.listdir(self.directory) if "out-" + form in n]
-            self.assertEqual(left, [], f"{form} left files")
-
-    def test_values_that_are_no_float32_are_counted(self):
-        self.run_import("csv", self.write_csv(70), "--job", "wide")
-        logs = os.path.join(self.directory, "logs")
-        done = self.export("wide", "a", "--format", "tfevents", "-f", logs)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        # i / 7 is exact for multiples of 7 alone.
-        self.assertIn("60 values were rounded to float32", done.stderr)
-
-    def test_promtool_takes_the_export(self):
-        promtool = os.path.join(os.environ["TACHO_TOOLS"], "promtool")
-        if not os.path.exists(promtool):
-            self.skipTest("no promtool in build/tools")
-        self.run_import("csv", self.write_csv(1000), "--job", "prom")
-        path = os.path.join(self.directory, "prom.om")
-        done = self.export("prom", "--format", "prometheus", "-f", path)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        blocks = os.path.join(self.directory, "blocks")
-        made = subprocess.run(
-            [promtool, "tsdb", "create-blocks-from", "openmetrics", path, blocks],
-            capture_output=True, text=True, timeout=harness.PATIENCE_S,
-        )  # fmt: skip
-        self.assertEqual(made.returncode, 0, made.stdout + made.stderr)
-        os.mkdir(os.path.join(blocks, "wal"))  # promtool looks for it.
-        dumped = subprocess.run(
-            [promtool, "tsdb", "dump", blocks],
-            capture_output=True, text=True, timeout=harness.PATIENCE_S,
-        )  # fmt: skip
-        self.assertEqual(len(dumped.stdout.splitlines()), 3000, dumped.stderr[-500:])
-        self.assertIn(f'c", attempt="0", host="imported", job="prom", task="0"}} -999 '
-                      f"{START_NS // 10**6 + 999}", dumped.stdout)
-
-    def test_unknown_job_and_nothing_to_write(self):
-        self.run_import("csv", self.write_csv(10), "--job", "known")
-        target = os.path.join(self.directory, "out.csv")
-        done = self.export("knwon", "-f", target)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn("known", done.stderr)
-        self.assertFalse(os.path.exists(target))
-        done = self.export("known", "--format", "tfevents")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn("-f DIR", done.stderr)
 
 
 if __name__ == "__main__":

@@ -76,6 +76,14 @@ absl::StatusOr<ImportOptions> ParseOptions(const Invocation& invocation) {
   if (options.job.empty()) {
     return absl::InvalidArgumentError("--job NAME is missing: what the job shall be called");
   }
+  constexpr size_t kMaxNameBytes = 256;  // tacho.v1.Source
+  for (const char* flag : {"job", "host"}) {
+    const std::string name = args.Get(flag).value_or("x");
+    if (!name.empty() && name.size() <= kMaxNameBytes && Printable(name) == name) continue;
+    return absl::InvalidArgumentError(absl::StrCat("--", flag, ": expected a name of 1 to ",
+                                                   kMaxNameBytes,
+                                                   " bytes without control characters"));
+  }
   const std::string& format = args.positionals()[0];
   options.units.format = importer::FormatOfName(format);
   if (!options.units.format && format != "auto") {

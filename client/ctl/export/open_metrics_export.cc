@@ -60,8 +60,11 @@ class OpenMetricsExport : public ExportWriter {
       ++renamed_;
       absl::StrAppend(&labels_, ",metric=\"", PrometheusEscaped(series.metric().name()), "\"");
     }
-    const std::string own = LabelsAsMatchers(series);
-    absl::StrAppend(&labels_, own.empty() ? "" : ",", own);
+    for (const v1::Label& label : series.labels()) {
+      const bool taken = label.name() == "attempt" || label.name() == "metric";
+      absl::StrAppend(&labels_, taken ? ",exported_" : ",", label.name(), "=\"",
+                      PrometheusEscaped(label.value()), "\"");
+    }
     return Declare(series.metric());
   }
 
