@@ -10,6 +10,7 @@ import time
 import client
 import event_files
 import harness
+import grpc
 import imported
 from imported import START
 
@@ -177,16 +178,17 @@ class ImportTest(imported.ImportCase):
         self.addCleanup(program.kill)
         return program
 
-    def wait_for_job(self, job):
+    def wait_for_rows(self, job):
+        """Until something of it can be read, which is then durable."""
+
         def there():
+            query = client.Query(self.collector.address)
             try:
-                query = client.Query(self.collector.address)
-                try:
-                    return job in query.jobs()
-                finally:
-                    query.close()
-            except Exception:
+                return query.latest(job)
+            except grpc.RpcError:
                 return False
+            finally:
+                query.close()
 
         harness.wait_until(there, f"first rows of {job}", pause_s=0.01)
 
@@ -197,7 +199,7 @@ class ImportTest(imported.ImportCase):
         for attempt in range(3):
             program = self.begin_import(path, "killed", f"import{attempt}.log")
             if attempt == 0:
-                self.wait_for_job("killed")
+                self.wait_for_rows("killed")
             else:
                 time.sleep(self.random.uniform(0.2, 1.5))
             interrupted += program.alive()
@@ -213,7 +215,7 @@ class ImportTest(imported.ImportCase):
         rows = 60_000
         path = self.write_csv(rows)
         program = self.begin_import(path, "survives", "import.log")
-        self.wait_for_job("survives")
+        self.wait_for_rows("survives")
         self.collector.kill()
         was_running = program.alive()
         self.collector.start()
