@@ -231,8 +231,13 @@ class FloodTest(harness.TestCase):
         going.set()
 
         def scrape():
+            # One that begins while the attack holds its connections must end before they are let go.
             while going.is_set():
-                scrapes.append(harness.http_get(self.collector.url("/metrics"), timeout_s=30)[0])
+                try:
+                    page = harness.http_get(self.collector.url("/metrics"), timeout_s=SECONDS / 2)
+                    scrapes.append(page[0])
+                except OSError as error:
+                    scrapes.append(str(error))
                 time.sleep(0.2)
 
         prometheus = threading.Thread(target=scrape, daemon=True)
@@ -240,8 +245,7 @@ class FloodTest(harness.TestCase):
         self.flood("http_slow")
         going.clear()
         prometheus.join()
-        self.assertGreater(len(scrapes), SECONDS, "scrapes were kept waiting")
-        self.assertEqual(set(scrapes), {200})
+        self.assertEqual(set(scrapes), {200}, "scrapes were kept waiting")
 
 
 if __name__ == "__main__":
