@@ -158,6 +158,7 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
   Staged staged;
   staged.positions.resize(group.size(), 0);
   staged.results.resize(group.size());
+  staged.stored.resize(group.size(), false);
   for (size_t i = 0; i < group.size(); ++i) {
     const Request& request = group[i];
     SequenceSet* set = nullptr;
@@ -186,6 +187,7 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
       staged.results[i] = request.stage(write);
       if (!staged.results[i].ok()) continue;
     }
+    staged.stored[i] = true;
     if (set != nullptr) {
       if (request.lost.first != 0) set->Add(request.lost);
       if (request.origin.sequence != 0) set->Add(request.origin.sequence);
@@ -224,37 +226,61 @@ void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
   stats_.journal_bytes = parts_.journal->bytes();
 }
 
-void Committer::Commit(std::vector<Request>* group) {
-  rocksdb::WriteBatch write;
-  Staged staged = Stage(*group, &write);
+void Committer::Tell(const std::vector<Request>& group, const Staged& staged) {
+  if (!parts_.feed->has_subscribers()) return;
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (!staged.stored[i]) continue;
+    if (group[i].layout != nullptr) parts_.feed->AddRows(group[i].layout, group[i].entry);
+    if (group[i].event != nullptr) parts_.feed->AddEvent(group[i].event);
+  }
+}
+
+absl::Status Committer::Write(rocksdb::WriteBatch* write) {
+  Reach(parts_.at_point, crash_point::kCommitStaged);
+  const absl::Time begin = absl::Now();
+  DiskWatch::KeepResumable(parts_.db);
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  const rocksdb::Status status = parts_.db->Write(synced, write);
+  const absl::Duration took = absl::Now() - begin;
+  if (!status.ok()) {
+    parts_.disk->Note(status);
+    parts_.jobs->ForgetMerged();
+    Refuse(absl::UnavailableError("the disk refused the journal: " + status.ToString()));
+    return refusal();
+  }
+  const auto us = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Microseconds(took)));
+  absl::MutexLock lock(&mutex_);
+  ++stats_.commits;
+  stats_.commit_seconds += absl::ToDoubleSeconds(took);
+  const size_t last = std::size(stats_.commit_latency_us_buckets) - 1;
+  ++stats_.commit_latency_us_buckets[std::min<size_t>(last, std::bit_width(us))];
+  return absl::OkStatus();
+}
+
+absl::Status Committer::WriteAndApply(const std::vector<Request>& group, const Staged& staged,
+                                      rocksdb::WriteBatch* write) {
+  absl::MutexLock lock(&commit_);
   if (staged.anything) {
-    Reach(parts_.at_point, crash_point::kCommitStaged);
-    const absl::Time begin = absl::Now();
-    DiskWatch::KeepResumable(parts_.db);
-    rocksdb::WriteOptions synced;
-    synced.sync = true;
-    const rocksdb::Status status = parts_.db->Write(synced, &write);
-    const absl::Duration took = absl::Now() - begin;
-    if (!status.ok()) {
-      parts_.disk->Note(status);
-      parts_.jobs->ForgetMerged();
-      Refuse(absl::UnavailableError("the disk refused the journal: " + status.ToString()));
-      const absl::Status why = refusal();
-      for (const Request& request : *group) request.done(why);
-      return;
-    }
-    const auto us = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Microseconds(took)));
-    absl::MutexLock lock(&mutex_);
-    ++stats_.commits;
-    stats_.commit_seconds += absl::ToDoubleSeconds(took);
-    const size_t last = std::size(stats_.commit_latency_us_buckets) - 1;
-    ++stats_.commit_latency_us_buckets[std::min<size_t>(last, std::bit_width(us))];
+    if (absl::Status status = Write(write); !status.ok()) return status;
   }
   Reach(parts_.at_point, crash_point::kCommitWritten);
   parts_.jobs->KeepMerged();
-  Apply(*group, staged);
+  Apply(group, staged);
+  Tell(group, staged);
+  return absl::OkStatus();
+}
+
+void Committer::Commit(std::vector<Request>* group) {
+  rocksdb::WriteBatch write;
+  const Staged staged = Stage(*group, &write);
+  if (const absl::Status why = WriteAndApply(*group, staged, &write); !why.ok()) {
+    for (const Request& request : *group) request.done(why);
+    return;
+  }
   Reach(parts_.at_point, crash_point::kCommitApplied);
   for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);
+  parts_.feed->Announce();
 }
 
 absl::Status Committer::refusal() const {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,9 +11,11 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "storage/change_feed.h"
 #include "storage/crash_point.h"
 #include "storage/disk_watch.h"
 #include "storage/event.h"
@@ -46,6 +49,7 @@ class Committer {
     SeriesIndex* index = nullptr;
     Head* head = nullptr;
     JobTable* jobs = nullptr;
+    ChangeFeed* feed = nullptr;
     std::function<absl::Time()> now;
     // Before a commit: may wait for room, as senders then wait for their acknowledgements.
     std::function<void()> before_commit;
@@ -72,12 +76,20 @@ class Committer {
     LayoutPtr layout;  // With `entry`: rows for the journal.
     std::string entry;
     std::function<absl::Status(rocksdb::WriteBatch*)> stage;  // Else: what to write, on the thread.
+    std::shared_ptr<const Event> event;  // That `stage` writes, to be told to who watches its job.
     SequenceRange lost;   // Sequences to count as durable besides the origin's; first 0: none.
     bool upkeep = false;  // The store's own work: a full queue does not refuse it.
     AppendDone done;
   };
   // Queues a request; a full queue calls its `done` with RESOURCE_EXHAUSTED at once.
   void Enqueue(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Calls `look` while no commit is at work: what it finds durable is what it finds in memory.
+  // Commits wait meanwhile, and it may have to wait for one.
+  void BetweenCommits(absl::FunctionRef<void()> look) ABSL_LOCKS_EXCLUDED(commit_, mutex_) {
+    absl::MutexLock lock(&commit_);
+    look();
+  }
 
   // OK, or why everything is refused now.
   absl::Status refusal() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -110,6 +122,7 @@ class Committer {
     absl::flat_hash_set<std::string> changed;  // Keys of those that differ from before.
     std::vector<uint64_t> positions;           // Journal position a request; 0 if it has none.
     std::vector<absl::Status> results;
+    std::vector<bool> stored;  // A request each: it is new and was staged.
     uint64_t repeats = 0;
     bool anything = false;
   };
@@ -119,12 +132,18 @@ class Committer {
   absl::Status UseJob(const Layout& layout);
   uint32_t Today() const;
   SequenceSet* FindSet(const std::string& key, Staged* staged) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes what was staged, then brings it into memory and tells it.
+  absl::Status WriteAndApply(const std::vector<Request>& group, const Staged& staged,
+                             rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(commit_, mutex_);
+  absl::Status Write(rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(mutex_);
   void Apply(const std::vector<Request>& group, const Staged& staged) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Tell(const std::vector<Request>& group, const Staged& staged);
 
   const Parts parts_;
   const uint64_t max_queue_bytes_;
   const absl::Duration spacing_;  // As StoreOptions::commit_spacing.
 
+  absl::Mutex commit_ ABSL_ACQUIRED_BEFORE(mutex_);  // Held from a write until all know of it.
   mutable absl::Mutex mutex_;
   std::vector<Request> queue_ ABSL_GUARDED_BY(mutex_);
   uint64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;

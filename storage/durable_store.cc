@@ -36,6 +36,7 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                   .index = &index_,
                   .head = &head_,
                   .jobs = &jobs_,
+                  .feed = &feed_,
                   .now = options_.now,
                   .before_commit = [this] { AwaitRoom(); },
                   .after_append = [this] { NoteAppended(); },
@@ -157,9 +158,11 @@ absl::Status DurableStore::PutEvent(const Event& event, rocksdb::WriteBatch* wri
 }
 
 void DurableStore::AppendEvent(const Origin& origin, const Event& event, AppendDone done) {
+  auto shared = std::make_shared<const Event>(event);
   committer_.Enqueue(
       {.origin = origin,
-       .stage = [this, event](rocksdb::WriteBatch* write) { return PutEvent(event, write); },
+       .stage = [this, shared](rocksdb::WriteBatch* write) { return PutEvent(*shared, write); },
+       .event = shared,
        .done = std::move(done)});
 }
 

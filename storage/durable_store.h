@@ -3,6 +3,7 @@
 //   durable_store.cc           parts, writing, closing, figures
 //   durable_store_recovery.cc  from what the disk holds to what is in memory
 //   durable_store_reading.cc   jobs, series, latest values, events
+//   durable_store_watching.cc  views of a whole job, subscriptions
 //   durable_store_upkeep.cc    sealing, trimming, retention, idle jobs
 #pragma once
 
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "storage/change_feed.h"
 #include "storage/committer.h"
 #include "storage/database.h"
 #include "storage/frame_merger.h"
@@ -31,6 +33,10 @@
 #include "storage/sealer.h"
 #include "storage/series_index.h"
 #include "storage/store.h"
+
+namespace rocksdb {
+struct ReadOptions;
+}
 
 namespace tacho::storage {
 
@@ -87,6 +93,9 @@ class DurableStore final : public Store {
     return index_.Find(selector, limit);
   }
   std::unique_ptr<ReadView> OpenView(std::vector<SeriesPtr> series) const override;
+  std::unique_ptr<JobView> OpenJobView(absl::string_view job) const override;
+  std::unique_ptr<Subscription> Subscribe(SubscribeOptions options,
+                                          std::unique_ptr<JobView>* view) const override;
   absl::StatusOr<std::vector<std::optional<LatestSample>>> LatestOf(
       const std::vector<SeriesPtr>& series) const override;
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const override {
@@ -103,6 +112,13 @@ class DurableStore final : public Store {
   StoreStats Stats() const override;
 
  private:
+  class StoredJobView;
+  // VisitEvents() of a job with this id and name.
+  absl::Status VisitEventsOf(const rocksdb::ReadOptions& read, JobId id, absl::string_view job,
+                             int64_t begin_ns, int64_t end_ns, EventOrder order,
+                             absl::FunctionRef<bool(Event)> visit) const;
+  // Between commits.
+  std::unique_ptr<JobView> CaptureJob(absl::string_view job) const;
   absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> ReadSealedPositions() const;
   absl::Status ReplayJournal();
   absl::Status PutEvent(const Event& event, rocksdb::WriteBatch* write);
@@ -140,7 +156,8 @@ class DurableStore final : public Store {
   Head head_;
   mutable JobTable jobs_;
   KeptWrites kept_;  // Removals, which memory has forgotten already.
-  Committer committer_;
+  mutable ChangeFeed feed_;
+  mutable Committer committer_;  // Looking between two commits changes nothing.
   FrameMerger merger_;
   Sealer sealer_;
   std::atomic<uint64_t> next_event_ = 1;

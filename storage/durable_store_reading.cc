@@ -82,11 +82,8 @@ absl::StatusOr<JobOutline> DurableStore::Outline(absl::string_view job, bool hos
 }
 
 std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {
-  StoredView::OpenRows open_rows;
-  for (const SeriesPtr& one : series) {
-    auto pieces = head_.Capture(*one);
-    if (!pieces.empty()) open_rows[one->id] = std::move(pieces);
-  }
+  CapturedRows open_rows;
+  for (const SeriesPtr& one : series) open_rows.Add(one->id, head_.Capture(*one));
   return std::make_unique<StoredView>(database_->db.get(),
                                       database_->partitions->Between(INT64_MIN, INT64_MAX),
                                       std::move(open_rows));
@@ -142,18 +139,24 @@ absl::Status DurableStore::VisitEvents(absl::string_view job, int64_t begin_ns, 
                                        absl::FunctionRef<bool(Event)> visit) const {
   const auto id = job.empty() ? std::optional<JobId>(kNoJob) : index_.FindJob(job);
   if (!id) return absl::OkStatus();
+  return VisitEventsOf(rocksdb::ReadOptions(), *id, job, begin_ns, end_ns, order, visit);
+}
+
+absl::Status DurableStore::VisitEventsOf(const rocksdb::ReadOptions& read, JobId id,
+                                         absl::string_view job, int64_t begin_ns, int64_t end_ns,
+                                         EventOrder order,
+                                         absl::FunctionRef<bool(Event)> visit) const {
   const bool newest_first = order == EventOrder::kNewestFirst;
-  const std::unique_ptr<rocksdb::Iterator> it(
-      database_->db->NewIterator(rocksdb::ReadOptions(), database_->events));
+  const std::unique_ptr<rocksdb::Iterator> it(database_->db->NewIterator(read, database_->events));
   if (!newest_first) {
-    it->Seek(EventKey(*id, begin_ns, 0));
+    it->Seek(EventKey(id, begin_ns, 0));
   } else {
     // Numbers count from 1: no event has the key of its very end.
-    it->SeekForPrev(EventKey(*id, end_ns, end_ns == INT64_MAX ? UINT64_MAX : 0));
+    it->SeekForPrev(EventKey(id, end_ns, end_ns == INT64_MAX ? UINT64_MAX : 0));
   }
   for (; it->Valid(); newest_first ? it->Prev() : it->Next()) {
     ByteReader key(View(it->key()));
-    if (key.Be32() != *id) break;
+    if (key.Be32() != id) break;
     const int64_t time_ns = key.BeTime();
     if (newest_first ? time_ns < begin_ns : time_ns >= end_ns && end_ns != INT64_MAX) break;
     auto event = DecodeEvent(View(it->value()));

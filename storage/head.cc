@@ -132,6 +132,18 @@ std::vector<HeadColumn> Head::Capture(const Series& series) const {
   return pieces;
 }
 
+std::vector<CapturedFrame> Head::CaptureJob(JobId job) const {
+  std::vector<CapturedFrame> captured;
+  const auto wanted = [job](const OpenFrame& frame) {
+    return frame.layout()->series.front()->job_id == job && frame.oldest_position() != UINT64_MAX;
+  };
+  for (FramePtr& frame : Frames(wanted)) {
+    OpenFrame::AllRows rows = frame->CaptureAll();
+    captured.push_back({std::move(frame), std::move(rows)});
+  }
+  return captured;
+}
+
 std::optional<LatestSample> Head::Latest(const SeriesPtr& series) const {
   std::optional<LatestSample> latest;
   int64_t newest_ns = INT64_MIN;  // Of the rows of all layouts that have the series.

@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "storage/captured_rows.h"
 #include "storage/head_column.h"
 #include "storage/open_frame.h"
 #include "storage/rows_entry.h"
@@ -62,6 +63,10 @@ class Head {
   // What is held of one series at this moment: one piece a layout and sealing state, ascending in
   // position.
   std::vector<HeadColumn> Capture(const Series& series) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What is held of a whole job. Frames are captured one by one: of one moment only if nothing is
+  // appended meanwhile.
+  std::vector<CapturedFrame> CaptureJob(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The newest sample that rows since Open() have of a series, if that is beyond doubt: a row that
   // came late may have one that is not looked for here. nullopt: read to know.

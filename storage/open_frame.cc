@@ -235,6 +235,26 @@ void OpenFrame::Capture(uint32_t column, std::vector<HeadColumn>* out) const {
   }
 }
 
+OpenFrame::AllRows OpenFrame::CaptureAll() const {
+  absl::MutexLock lock(&mutex_);
+  AllRows all;
+  if (!sealing_.empty()) all.sealing = {sealing_, sealing_last_position_};
+  if (weight_.rows > 0) {
+    all.open = {blocks_, last_position_};
+    if (tail_.rows() > 0) all.open.blocks.push_back(RowBlock::Of(tail_.Copy()));
+  }
+  return all;
+}
+
+void OpenFrame::AddColumn(const AllRows& rows, uint32_t column,
+                          std::vector<HeadColumn>* out) const {
+  for (const AllRows::Piece* piece : {&rows.sealing, &rows.open}) {
+    if (piece->blocks.empty()) continue;
+    out->push_back(CaptureBlocks(piece->blocks, column));
+    out->back().position = piece->position;
+  }
+}
+
 LatestValues::Newest OpenFrame::NewestRow(uint32_t column) const {
   absl::MutexLock lock(&mutex_);
   return latest_.NewestRow(column);

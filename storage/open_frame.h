@@ -86,6 +86,19 @@ class OpenFrame {
   // Adds what is held of a column: one piece for what is being sealed and one for what came later.
   void Capture(uint32_t column, std::vector<HeadColumn>* out) const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The rows of all columns at one moment, for AddColumn(). Costs a copy of the raw tail.
+  struct AllRows {
+    struct Piece {
+      std::vector<RowBlockPtr> blocks;
+      FramePosition position = 0;  // Of the last row.
+    };
+    Piece sealing;  // Empty: none are being sealed.
+    Piece open;
+  };
+  AllRows CaptureAll() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // As Capture(), of what was captured before.
+  void AddColumn(const AllRows& rows, uint32_t column, std::vector<HeadColumn>* out) const;
+
   LatestValues::Newest NewestRow(uint32_t column) const ABSL_LOCKS_EXCLUDED(mutex_);
   void VisitLatest(const std::function<void(const LatestRow&)>& visit) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -29,6 +29,15 @@ void RawRows::Grow(size_t rows) {
   words_ = std::move(words);
 }
 
+RawRows RawRows::Copy() const {
+  RawRows copy(columns_, has_steps_);
+  if (rows_ == 0) return copy;
+  copy.Grow(rows_);
+  std::memcpy(copy.words_.get(), words_.get(), rows_ * row_bytes());
+  copy.rows_ = rows_;
+  return copy;
+}
+
 void RawRows::Append(const RowsEntry& entry) {
   if (!HasRoomFor(entry.rows)) Grow(rows_ + entry.rows);
   const size_t value_bytes = columns_ * sizeof(double);

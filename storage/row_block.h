@@ -19,6 +19,8 @@ class RawRows {
   RawRows(size_t columns, bool has_steps, size_t expected = 0)
       : columns_(columns), has_steps_(has_steps), expected_(expected) {}
 
+  RawRows Copy() const;  // Without room for more.
+
   // Copies the rows of an entry, which fits.
   void Append(const RowsEntry& entry);
 

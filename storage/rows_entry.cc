@@ -39,6 +39,12 @@ std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows) {
 int64_t RowsEntry::Time(size_t row) const { return IntegerAt(times, row); }
 int64_t RowsEntry::Step(size_t row) const { return has_steps ? IntegerAt(steps, row) : kNoStep; }
 
+double RowsEntry::Value(size_t row, size_t column) const {
+  double value = 0;
+  std::memcpy(&value, values.data() + (row * columns + column) * sizeof(value), sizeof(value));
+  return value;
+}
+
 size_t CountValues(const char* values, size_t count) {
   uint64_t present = 0;
   for (size_t i = 0; i < count; ++i) {

@@ -31,6 +31,7 @@ struct RowsEntry {
 
   int64_t Time(size_t row) const;
   int64_t Step(size_t row) const;  // kNoStep without steps.
+  double Value(size_t row, size_t column) const;
 };
 
 // How many of `count` values, which lie as bytes at any address, are not the stale marker.

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "storage/event.h"
 #include "storage/series.h"
 
 namespace tacho::storage {
@@ -88,6 +89,14 @@ class ReadView {
   // Samples of one of the view's series.
   virtual std::unique_ptr<SeriesReader> Read(const SeriesPtr& series,
                                              const ReadOptions& options) = 0;
+};
+
+// A view of a whole job, also of series that are found only after it was made. What it shows is
+// exactly what was durable at one moment: every message whole or not at all.
+class JobView : public ReadView {
+ public:
+  // Events in [begin_ns, end_ns), INT64_MAX being no end; ascending in time.
+  virtual absl::StatusOr<std::vector<Event>> Events(int64_t begin_ns, int64_t end_ns) const = 0;
 };
 
 }  // namespace tacho::storage

@@ -20,6 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "storage/cardinality.h"
+#include "storage/change_feed.h"
 #include "storage/crash_point.h"
 #include "storage/event.h"
 #include "storage/job.h"
@@ -266,6 +267,14 @@ class Store {
   // A view of some series, see series_reader.h; it sees everything that was durable when it was
   // made. It must not outlive the store. Holds some hundred bytes a series and their open rows.
   virtual std::unique_ptr<ReadView> OpenView(std::vector<SeriesPtr> series) const = 0;
+  // A view of a job, see series_reader.h; of none that exists, an empty one. Must not outlive the
+  // store. Commits wait while it is made: for a copy of the job's open rows that are not
+  // compressed, StoreOptions::open_raw_bytes at the very most.
+  virtual std::unique_ptr<JobView> OpenJobView(absl::string_view job) const = 0;
+  // Tells what is committed to a job from now on, see change_feed.h. If `view` is not null it
+  // becomes a view that shows all that was committed before, and nothing else.
+  virtual std::unique_ptr<Subscription> Subscribe(SubscribeOptions options,
+                                                  std::unique_ptr<JobView>* view) const = 0;
   // A reader of one series, with a view of its own.
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) const;
 

@@ -41,9 +41,7 @@ StoredSeriesReader::~StoredSeriesReader() { LeavePartition(); }
 
 void StoredSeriesReader::OpenRuns() {
   if (std::exchange(opened_, true)) return;
-  const auto* pieces = view_->FindOpenRows(series_->id);
-  if (pieces == nullptr) return;
-  for (const HeadColumn& piece : *pieces) {
+  for (const HeadColumn& piece : view_->FindOpenRows(*series_)) {
     SampleRun run(piece.position, piece.Decode(options_.begin_ns, options_.end_ns), options_);
     if (!run.empty()) runs_.push_back(std::move(run));
   }

@@ -15,7 +15,8 @@ constexpr size_t kTimeColumnsKept = 256;
 
 }  // namespace
 
-StoredView::StoredView(rocksdb::DB* db, std::vector<PartitionPtr> partitions, OpenRows open_rows)
+StoredView::StoredView(rocksdb::DB* db, std::vector<PartitionPtr> partitions,
+                       CapturedRows open_rows)
     : db_(db),
       partitions_(std::move(partitions)),
       open_rows_(std::move(open_rows)),
@@ -30,11 +31,6 @@ StoredView::~StoredView() {
 std::unique_ptr<SeriesReader> StoredView::Read(const SeriesPtr& series,
                                                const ReadOptions& options) {
   return std::make_unique<StoredSeriesReader>(this, series, options);
-}
-
-const std::vector<HeadColumn>* StoredView::FindOpenRows(SeriesId series) const {
-  const auto found = open_rows_.find(series);
-  return found == open_rows_.end() ? nullptr : &found->second;
 }
 
 std::unique_ptr<rocksdb::Iterator> StoredView::BorrowIterator(size_t partition) {

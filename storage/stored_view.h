@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "rocksdb/slice.h"
+#include "storage/captured_rows.h"
 #include "storage/frame.h"
 #include "storage/head_column.h"
 #include "storage/partitions.h"
@@ -29,8 +31,7 @@ class StoredView final : public ReadView {
  public:
   // The open rows were captured before this call, so that rows sealed meanwhile are seen twice,
   // which merging undoes, not never. `db` is not owned and must outlive the view.
-  using OpenRows = absl::flat_hash_map<SeriesId, std::vector<HeadColumn>>;
-  StoredView(rocksdb::DB* db, std::vector<PartitionPtr> partitions, OpenRows open_rows);
+  StoredView(rocksdb::DB* db, std::vector<PartitionPtr> partitions, CapturedRows open_rows);
   ~StoredView() override;
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override;
@@ -38,8 +39,11 @@ class StoredView final : public ReadView {
   // --- For the view's readers ------------------------------------------------------------------
 
   const std::vector<PartitionPtr>& partitions() const { return partitions_; }  // Ascending.
-  // Open rows of a series; nullptr if it has none.
-  const std::vector<HeadColumn>* FindOpenRows(SeriesId series) const;
+  // Open rows of a series; valid until the next call.
+  std::span<const HeadColumn> FindOpenRows(const Series& series) {
+    return open_rows_.Find(series);
+  }
+  const rocksdb::Snapshot* snapshot() const { return snapshot_; }
   // An iterator over a partition, to be given back: seeking one again is cheaper than making one.
   std::unique_ptr<rocksdb::Iterator> BorrowIterator(size_t partition);
   void ReturnIterator(size_t partition, std::unique_ptr<rocksdb::Iterator> it);
@@ -58,7 +62,7 @@ class StoredView final : public ReadView {
 
   rocksdb::DB* const db_;
   const std::vector<PartitionPtr> partitions_;
-  const OpenRows open_rows_;
+  CapturedRows open_rows_;
   const rocksdb::Snapshot* const snapshot_;
   std::vector<std::unique_ptr<rocksdb::Iterator>> iterators_;  // One a partition; null: lent, none.
   // The series of a layout follow one another, and their frames share time columns.

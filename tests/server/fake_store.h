@@ -149,6 +149,31 @@ class FakeStore : public storage::Store {
     };
     return std::make_unique<View>(*this);
   }
+  std::unique_ptr<storage::JobView> OpenJobView(absl::string_view job) const override {
+    class View final : public storage::JobView {
+     public:
+      View(const FakeStore& store, absl::string_view job) : store_(store), job_(job) {}
+      std::unique_ptr<storage::SeriesReader> Read(const storage::SeriesPtr& series,
+                                                  const storage::ReadOptions& read) override {
+        return store_.ReaderOf(series, read);
+      }
+      absl::StatusOr<std::vector<storage::Event>> Events(int64_t begin_ns,
+                                                         int64_t end_ns) const override {
+        return store_.Events(job_, begin_ns, end_ns);
+      }
+
+     private:
+      const FakeStore& store_;
+      const std::string job_;
+    };
+    return std::make_unique<View>(*this, job);
+  }
+  std::unique_ptr<storage::Subscription> Subscribe(
+      storage::SubscribeOptions options, std::unique_ptr<storage::JobView>* view) const override {
+    if (view != nullptr) *view = OpenJobView(options.job);
+    return feed.Subscribe(std::move(options));
+  }
+  mutable storage::ChangeFeed feed;  // Tests say what is committed.
   std::unique_ptr<storage::SeriesReader> ReaderOf(const storage::SeriesPtr& series,
                                                   const storage::ReadOptions& read) const {
     std::vector<FakeSample> samples;

@@ -179,6 +179,13 @@ class FakeStore final : public storage::Store {
   std::unique_ptr<storage::ReadView> OpenView(std::vector<storage::SeriesPtr>) const override {
     return nullptr;
   }
+  std::unique_ptr<storage::JobView> OpenJobView(absl::string_view) const override {
+    return nullptr;
+  }
+  std::unique_ptr<storage::Subscription> Subscribe(
+      storage::SubscribeOptions, std::unique_ptr<storage::JobView>*) const override {
+    return nullptr;
+  }
   absl::StatusOr<std::vector<std::optional<storage::LatestSample>>> LatestOf(
       const std::vector<storage::SeriesPtr>& series) const override {
     return std::vector<std::optional<storage::LatestSample>>(series.size());
