@@ -49,7 +49,8 @@ class ChangeFeed::Buffer {
     changes->clear();
     absl::MutexLock lock(&mutex_);
     if (fallen_behind_) {
-      return absl::ResourceExhaustedError("more was committed than the subscription's buffer holds");
+      return absl::ResourceExhaustedError(
+          "more was committed than the subscription's buffer holds");
     }
     changes->swap(changes_);
     bytes_ = 0;

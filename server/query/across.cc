@@ -79,6 +79,7 @@ double EntryOf(const Bucket& bucket, const FoldOptions& options) {
 }
 
 absl::Status Fold::AddAtStep(const Sample& sample) {
+  const bool finite = std::isfinite(sample.value);
   return Enter({.position = sample.step,
                 .first_time_ns = sample.time_ns,
                 .last_time_ns = sample.time_ns,
@@ -86,7 +87,9 @@ absl::Status Fold::AddAtStep(const Sample& sample) {
                 .last_step = sample.step,
                 .attempt = sample.attempt,
                 .count = 1,
-                .non_finite = std::isfinite(sample.value) ? uint64_t{0} : uint64_t{1}},
+                .non_finite = finite ? uint64_t{0} : uint64_t{1},
+                .lowest = finite ? sample.value : kNan,
+                .highest = finite ? sample.value : kNan},
                sample.value);
 }
 
@@ -97,7 +100,9 @@ absl::Status Fold::AddBucket(const Bucket& bucket) {
                 .first_step = bucket.first_step,
                 .last_step = bucket.last_step,
                 .count = bucket.count,
-                .non_finite = bucket.non_finite},
+                .non_finite = bucket.non_finite,
+                .lowest = bucket.min,
+                .highest = bucket.max},
                EntryOf(bucket, options_));
 }
 
@@ -116,6 +121,8 @@ absl::Status Fold::Enter(const FoldedPlace& piece, double value) {
     folded.attempt = std::max(folded.attempt, piece.attempt);
     folded.count += piece.count;
     folded.non_finite += piece.non_finite;
+    folded.lowest = std::fmin(folded.lowest, piece.lowest);  // Skips NaN.
+    folded.highest = std::fmax(folded.highest, piece.highest);
   }
   if (std::isnan(value) && SkipsNan(options_.function)) return absl::OkStatus();
   if (!IsQuantile(options_.function)) {

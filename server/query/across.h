@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -40,6 +41,9 @@ struct FoldedPlace {
   uint32_t attempt = 0;     // The newest.
   uint64_t count = 0;       // Samples that went in.
   uint64_t non_finite = 0;  // Of them, NaN or infinite.
+  // Of the finite ones; NaN if there is none.
+  double lowest = std::numeric_limits<double>::quiet_NaN();
+  double highest = std::numeric_limits<double>::quiet_NaN();
   double value = 0;
 };
 

@@ -31,9 +31,24 @@ QueryMetrics::QueryMetrics(std::shared_ptr<prometheus::Registry> registry)
                   .Add({})),
       samples_(prometheus::BuildCounter()
                    .Name("tacho_query_samples_returned_total")
-                   .Help("Samples and buckets that Range has returned.")
+                   .Help("Samples and buckets that Range and Export have returned.")
                    .Register(*registry_)
-                   .Add({})) {}
+                   .Add({})),
+      watches_(prometheus::BuildGauge()
+                   .Name("tacho_query_watches")
+                   .Help("Watches that are open now.")
+                   .Register(*registry_)
+                   .Add({})),
+      watched_samples_(prometheus::BuildCounter()
+                           .Name("tacho_query_watched_samples_total")
+                           .Help("Samples that watches were sent as they became durable.")
+                           .Register(*registry_)
+                           .Add({})) {}
+
+void QueryMetrics::RecordWatch(const absl::Status& status) {
+  requests_.Add({{"method", "Watch"}, {"code", absl::StatusCodeToString(status.code())}})
+      .Increment();
+}
 
 void QueryMetrics::Record(const std::string& method, const absl::Status& status,
                           absl::Duration took) {

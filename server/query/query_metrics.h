@@ -24,6 +24,13 @@ class QueryMetrics {
   void Ended() { active_.Decrement(); }
   // A query that was answered or refused.
   void Record(const std::string& method, const absl::Status& status, absl::Duration took);
+  // A watch that ended: how long it lasted says nothing about the collector.
+  void RecordWatch(const absl::Status& status);
+  void WatchBegan() { watches_.Increment(); }
+  void WatchEnded() { watches_.Decrement(); }
+  void AddWatchedSamples(uint64_t samples) {
+    watched_samples_.Increment(static_cast<double>(samples));
+  }
   void AddSamples(uint64_t samples) { samples_.Increment(static_cast<double>(samples)); }
 
  private:
@@ -32,6 +39,8 @@ class QueryMetrics {
   prometheus::Family<prometheus::Histogram>& seconds_;
   prometheus::Gauge& active_;
   prometheus::Counter& samples_;
+  prometheus::Gauge& watches_;
+  prometheus::Counter& watched_samples_;
 };
 
 }  // namespace tacho::server

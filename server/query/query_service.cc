@@ -8,13 +8,17 @@
 #include "server/error_table.h"
 #include "server/grpc_status.h"
 #include "server/query/cardinality.h"
+#include "server/query/compare_query.h"
 #include "server/query/event_listing.h"
+#include "server/query/export_query.h"
+#include "server/query/first_non_finite.h"
 #include "server/query/job_detail.h"
 #include "server/query/job_listing.h"
 #include "server/query/label_listing.h"
 #include "server/query/listings.h"
 #include "server/query/range_query.h"
 #include "server/query/unary_reactor.h"
+#include "server/query/watch_plan.h"
 #include "server/security/grpc_caller.h"
 
 namespace tacho::server {
@@ -41,6 +45,10 @@ QueryService::QueryService(QueryServiceOptions options)
     : options_(std::move(options)),
       metrics_(options_.registry),
       limits_(options_.limits),
+      hub_({.store = options_.store,
+            .now = options_.now,
+            .alive_after = options_.watch_alive_after,
+            .on_samples = [this](uint64_t samples) { metrics_.AddWatchedSamples(samples); }}),
       workers_(options_.limits.max_concurrent()) {}
 
 QueryService::~QueryService() { Drain(); }
@@ -60,6 +68,7 @@ absl::StatusOr<std::function<void()>> QueryService::Prepare(const config::v1::Co
 
 void QueryService::Drain() {
   draining_ = true;
+  hub_.Close();
   workers_.Close();
 }
 
@@ -138,7 +147,13 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
           : RunOnWorker(
                 method,
                 [reactor, rights = *rights, scope, work = std::move(work)] {
-                  const absl::Status status = work(reactor);
+                  absl::Status status;
+                  if constexpr (std::is_invocable_v<Work, StreamReactor<Response>*,
+                                                    const Rights&>) {
+                    status = work(reactor, *rights);
+                  } else {
+                    status = work(reactor);
+                  }
                   const absl::Status sent = reactor->Flush();
                   return status.ok() ? sent : WithoutOtherNames(status, *rights, scope.job);
                 },
@@ -245,6 +260,95 @@ grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Latest(
         return server::Latest(*options_.store, *request, limits().max_series(), reactor->control(),
                               [&](const auto& piece) { return reactor->Write(piece); });
       });
+}
+
+grpc::ServerWriteReactor<v1::CompareResponse>* QueryService::Compare(
+    grpc::CallbackServerContext* context, const v1::CompareRequest* request) {
+  return Stream<v1::CompareResponse>(
+      "Compare", context, {},
+      [this, request](StreamReactor<v1::CompareResponse>* reactor, const Rights& rights) {
+        const auto limits = this->limits();
+        return server::Compare(
+            *options_.store, *request, {limits.max_series(), limits.max_samples()}, rights,
+            reactor->control(), [&](const auto& piece) { return reactor->Write(piece); });
+      });
+}
+
+grpc::ServerUnaryReactor* QueryService::FirstNonFinite(grpc::CallbackServerContext* context,
+                                                       const v1::FirstNonFiniteRequest* request,
+                                                       v1::FirstNonFiniteResponse* response) {
+  const Scope scope = {&request->selector().job(), "selector.job"};
+  return Answer("FirstNonFinite", context, scope,
+                [this, request, response](const Rights&, const QueryControl& control) {
+                  return server::FirstNonFinite(*options_.store, *request, limits().max_series(),
+                                                control, response);
+                });
+}
+
+grpc::ServerWriteReactor<v1::ExportResponse>* QueryService::Export(
+    grpc::CallbackServerContext* context, const v1::ExportRequest* request) {
+  const Scope scope = {&request->selector().job(), "selector.job"};
+  return Stream<v1::ExportResponse>(
+      "Export", context, scope, [this, request](StreamReactor<v1::ExportResponse>* reactor) {
+        return server::Export(*options_.store, *request,
+                              {options_.limits.max_series(), options_.limits.max_samples()},
+                              options_.now(), reactor->control(),
+                              [&](const v1::ExportResponse& piece) {
+                                const int samples = piece.samples().points().values_size();
+                                metrics_.AddSamples(static_cast<uint64_t>(samples));
+                                return reactor->Write(piece);
+                              });
+      });
+}
+
+grpc::ServerWriteReactor<v1::WatchResponse>* QueryService::Watch(
+    grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
+  ++watches_;
+  metrics_.WatchBegan();
+  const auto stream = WatchStream::Create(
+      {.context = context,
+       .timeout = absl::Nanoseconds(limits().timeout()),
+       .now = options_.now,
+       .draining = &draining_,
+       .on_event = [bell = hub_.bell()] { bell->Ring(); },
+       .on_end = [this](const absl::Status& status) { metrics_.RecordWatch(status); },
+       .on_done =
+           [this] {
+             --watches_;
+             metrics_.WatchEnded();
+           },
+       .number = ++answers_});
+  const absl::Status begun = BeginWatch(*context, *request, stream);
+  if (!begun.ok()) stream->End(begun);
+  return stream.get();
+}
+
+absl::Status QueryService::BeginWatch(const grpc::CallbackServerContext& context,
+                                      const v1::WatchRequest& request,
+                                      std::shared_ptr<WatchStream> stream) {
+  const auto caller = AdmitCall(options_.access, context, Role::kRead);
+  if (!caller.ok()) return caller.status();
+  const std::string& job = request.selector().job();
+  if (!job.empty()) {
+    absl::Status status = caller->rights().CheckJob(job, "selector.job");
+    if (!status.ok()) return status;
+  }
+  const auto plan = MakeWatchPlan(request, limits().max_series());
+  if (!plan.ok()) return plan.status();
+  if (watches_ > limits().max_watches()) {
+    return ErrorOf(Condition::kOverloaded,
+                   "as many watches are open as query.max_watches allows: try again");
+  }
+  std::function<absl::Status()> recheck;
+  if (options_.access != nullptr) {
+    recheck = [access = options_.access, caller = *caller] { return access->Recheck(caller); };
+  }
+  const WorkerPool::Admission admission = workers_.Run([this, plan = *plan, recheck, stream] {
+    metrics_.Began();
+    hub_.Begin(plan, recheck, stream);
+    metrics_.Ended();
+  });
+  return admission == WorkerPool::Admission::kAccepted ? absl::OkStatus() : Refusal(admission);
 }
 
 grpc::ServerWriteReactor<v1::ListEventsResponse>* QueryService::ListEvents(

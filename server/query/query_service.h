@@ -15,6 +15,7 @@
 #include "server/limits/refusal_ledger.h"
 #include "server/query/query_metrics.h"
 #include "server/query/stream_reactor.h"
+#include "server/query/watch_hub.h"
 #include "server/query/worker_pool.h"
 #include "server/reloadable.h"
 #include "server/security/access_control.h"
@@ -31,11 +32,13 @@ struct QueryServiceOptions {
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
   const AccessControl* access = nullptr;  // Not owned. Null lets everybody read everything.
+  absl::Duration watch_alive_after = absl::Seconds(15);  // As WatchHubOptions::alive_after.
 };
 
 // Thread-safe. Each query at work holds one of limits.max_concurrent threads; one more is refused
 // with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until
-// limits.timeout. Reloads `query`, for queries that begin from then on.
+// limits.timeout. A watch holds one only while it tells what was stored before it began. Reloads
+// `query`, for queries that begin from then on.
 class QueryService final : public v1::Query::CallbackService, public Reloadable {
  public:
   explicit QueryService(QueryServiceOptions options);
@@ -69,6 +72,15 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
                                                      const v1::RangeRequest* request) override;
   grpc::ServerWriteReactor<v1::LatestResponse>* Latest(grpc::CallbackServerContext* context,
                                                        const v1::LatestRequest* request) override;
+  grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context,
+                                                     const v1::WatchRequest* request) override;
+  grpc::ServerWriteReactor<v1::CompareResponse>* Compare(
+      grpc::CallbackServerContext* context, const v1::CompareRequest* request) override;
+  grpc::ServerUnaryReactor* FirstNonFinite(grpc::CallbackServerContext* context,
+                                           const v1::FirstNonFiniteRequest* request,
+                                           v1::FirstNonFiniteResponse* response) override;
+  grpc::ServerWriteReactor<v1::ExportResponse>* Export(grpc::CallbackServerContext* context,
+                                                       const v1::ExportRequest* request) override;
   grpc::ServerWriteReactor<v1::ListEventsResponse>* ListEvents(
       grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) override;
 
@@ -96,8 +108,9 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
   uint64_t NextSpread() { return ++answers_; }  // For ToGrpcStatus().
 
  private:
-  // Run `work`, which is given the caller's rights and for Answer() may ask for the control, on a
-  // worker if they allow the scope; it returns what the call ends with.
+  // Run `work` on a worker if the caller's rights allow the scope; it returns what the call ends
+  // with. Answer() gives it the rights, and the control if it takes two; Stream() the reactor, and
+  // the rights if it takes two.
   template <typename Work>
   grpc::ServerUnaryReactor* Answer(const char* method, grpc::CallbackServerContext* context,
                                    Scope scope, Work work);
@@ -106,12 +119,18 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
                                              grpc::CallbackServerContext* context, Scope scope,
                                              Work work);
 
+  // OK if the watch has begun, or will on a worker.
+  absl::Status BeginWatch(const grpc::CallbackServerContext& context,
+                          const v1::WatchRequest& request, std::shared_ptr<WatchStream> stream);
+
   const QueryServiceOptions options_;
   std::atomic<bool> draining_ = false;
   std::atomic<uint64_t> answers_ = 0;  // Spreads the delays of those turned away together.
+  std::atomic<uint32_t> watches_ = 0;  // That gRPC is not done with.
   QueryMetrics metrics_;
   mutable absl::Mutex limits_mutex_;
   config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);
+  WatchHub hub_;
   WorkerPool workers_;
 };
 

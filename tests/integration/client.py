@@ -157,7 +157,7 @@ class Query:
                     if key in found:
                         raise AssertionError(f"series {key} came twice")
                     samples = found[key] = []
-                samples.extend(_points(piece.points))
+                samples.extend(points_of(piece.points))
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.NOT_FOUND:
                 raise
@@ -172,7 +172,7 @@ class Query:
         return [e for answer in self.stub.ListEvents(request) for e in answer.events]
 
 
-def _points(points):
+def points_of(points):
     count = len(points.times_unix_ns)
     steps = points.steps or [None] * count
     attempts = points.attempts or [0] * count

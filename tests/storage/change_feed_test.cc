@@ -65,8 +65,8 @@ class ChangeFeedTest : public StoreFixture {
         ASSERT_TRUE(more.ok()) << more.status();
         if (!*more) break;
         for (size_t i = 0; i < block.size(); ++i) {
-          storage::Include(*one, block.attempts[i], block.times[i], block.steps[i],
-                           block.values[i], seen);
+          storage::Include(*one, block.attempts[i], block.times[i], block.steps[i], block.values[i],
+                           seen);
         }
       }
     }
@@ -84,8 +84,7 @@ TEST_F(ChangeFeedTest, TellsRowsAndEventsOfItsJobInTheOrderOfCommits) {
   event.source = {"a", 0, 0, "host-0"};
   event.kind = "checkpoint";
   event.time_ns = 3;
-  ASSERT_TRUE(
-      Wait([&](AppendDone done) { store_->AppendEvent({}, event, std::move(done)); }).ok());
+  ASSERT_TRUE(Wait([&](AppendDone done) { store_->AppendEvent({}, event, std::move(done)); }).ok());
   ASSERT_TRUE(Append(mine, {1}, {1}, {0.75, 0.2}).ok());  // Replaces the first.
 
   std::vector<Change> changes;
@@ -186,9 +185,8 @@ TEST_F(ChangeFeedTest, AJobViewStaysAsItIs) {
   ASSERT_EQ(events->size(), 1u);
   EXPECT_EQ(events->front().kind, "before");
   EXPECT_EQ(events->front().source.job, "a");
-  EXPECT_THAT(store_->OpenJobView("none")->Events(INT64_MIN, INT64_MAX), testing::Truly([](auto& e) {
-                return e.ok() && e->empty();
-              }));
+  EXPECT_THAT(store_->OpenJobView("none")->Events(INT64_MIN, INT64_MAX),
+              testing::Truly([](auto& e) { return e.ok() && e->empty(); }));
 }
 
 // Random batches of several tasks and attempts, with rows that come late; new layouts; sealing,
@@ -208,9 +206,8 @@ class ChangeFeedRandomTest : public ChangeFeedTest, public testing::WithParamInt
     std::vector<std::string> metrics = {"loss", "lr", "grad_norm"};
     metrics.resize(1 + static_cast<size_t>(Below(3)));
     if (Below(20) == 0) metrics.push_back("extra_" + std::to_string(Below(5)));
-    const LayoutPtr layout =
-        Register(Definition("job", metrics, static_cast<uint32_t>(Below(3)),
-                            static_cast<uint32_t>(Below(2))));
+    const LayoutPtr layout = Register(Definition("job", metrics, static_cast<uint32_t>(Below(3)),
+                                                 static_cast<uint32_t>(Below(2))));
     const size_t rows = 1 + static_cast<size_t>(Below(6));
     std::vector<int64_t> times, steps;
     std::vector<double> values;
@@ -248,7 +245,7 @@ TEST_P(ChangeFeedRandomTest, HistoryAndChangesHaveEverySampleOnce) {
     bool read = false;
   };
   std::vector<Subscriber> subscribers;
-  for (int i = 0; i < 1500; ++i) {
+  for (int i = 0; i < 700; ++i) {
     AppendSomething();
     if (Below(100) == 0) {
       Subscriber& joined = subscribers.emplace_back();
@@ -279,8 +276,8 @@ TEST_P(ChangeFeedRandomTest, HistoryAndChangesHaveEverySampleOnce) {
   AwaitAll();
   Seen all;
   Include(store_->OpenJobView("job").get(), "job", &all);
-  ASSERT_GT(all.size(), 5000u);
-  ASSERT_GT(subscribers.size(), 5u);
+  ASSERT_GT(all.size(), 2000u);
+  ASSERT_GT(subscribers.size(), 2u);
   for (Subscriber& one : subscribers) {
     std::vector<Change> changes;
     ASSERT_TRUE(one.subscription->Take(&changes).ok());
@@ -290,7 +287,7 @@ TEST_P(ChangeFeedRandomTest, HistoryAndChangesHaveEverySampleOnce) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, ChangeFeedRandomTest, testing::Range(1u, 5u));
+INSTANTIATE_TEST_SUITE_P(Seeds, ChangeFeedRandomTest, testing::Range(1u, 4u));
 
 }  // namespace
 }  // namespace tacho::storage
