@@ -132,6 +132,35 @@ TEST_F(QueryServiceTest, AnswersEveryMethod) {
   EXPECT_TRUE(events_reader->Finish().ok());
 }
 
+TEST_F(QueryServiceTest, ComparesExportsAndFindsWhatIsNotFinite) {
+  AddSeries(3);
+  Start();
+  PatientContext compare_context, export_context, first_context;
+  v1::CompareRequest compare;
+  compare.add_subjects()->set_job("j");
+  v1::CompareResponse compared;
+  auto compare_reader = stub_->Compare(&compare_context, compare);
+  ASSERT_TRUE(compare_reader->Read(&compared));
+  EXPECT_EQ(compared.subjects().subjects(0).last_step(), 2);
+  ASSERT_TRUE(compare_reader->Read(&compared));
+  EXPECT_THAT(compared.metric().columns(0).avg(), testing::ElementsAre(0, 0.5, 1));
+  EXPECT_FALSE(compare_reader->Read(&compared));
+  EXPECT_TRUE(compare_reader->Finish().ok());
+  v1::ExportRequest whole;
+  whole.mutable_selector()->set_job("j");
+  v1::ExportResponse exported;
+  auto export_reader = stub_->Export(&export_context, whole);
+  while (export_reader->Read(&exported)) {
+  }
+  EXPECT_TRUE(export_reader->Finish().ok());
+  EXPECT_EQ(exported.end().samples(), 3u);
+  v1::FirstNonFiniteRequest first;
+  first.mutable_selector()->set_job("j");
+  v1::FirstNonFiniteResponse found;
+  ASSERT_TRUE(stub_->FirstNonFinite(&first_context, first, &found).ok());
+  EXPECT_EQ(found.samples_examined(), 3u);
+}
+
 TEST_F(QueryServiceTest, TellsWhatIsWrongWithARequest) {
   AddSeries(3);
   Start();
