@@ -109,6 +109,7 @@ class QueryWatchTest : public QueryStoreFixture {
       steps.push_back(unique_);
       for (size_t i = 0; i < metrics.size(); ++i) values.push_back(++value_);
     }
+    begun_ = value_;
     Append(Register(job, task, attempt, metrics), times, steps, values);
     return value_;
   }
@@ -136,6 +137,7 @@ class QueryWatchTest : public QueryStoreFixture {
   v1::WatchRequest request_;
   int64_t unique_ = 0;
   double value_ = 0;
+  std::atomic<double> begun_ = 0;  // Values above have not been appended, nor begun to be.
   std::unique_ptr<QueryService> service_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<v1::Query::Stub> stub_;
@@ -353,14 +355,12 @@ TEST_P(QueryWatchRandomTest, EverySampleComesOnce) {
     std::thread thread;
   };
   std::vector<std::unique_ptr<Joined>> joined;
-  std::atomic<double> appended = 0;
   for (int i = 0; i < 400; ++i) {
     std::vector<std::string> metrics = {"loss", "lr"};
     if (Below(10) == 0) metrics.push_back("extra_" + std::to_string(Below(10)));
     const int64_t begin_ns = Below(5) == 0 ? kTestBase - Below(1'000'000) * kTestSecond : kTestBase;
     AppendRows("train", static_cast<uint32_t>(Below(4)), static_cast<uint32_t>(Below(3)), metrics,
                1 + Below(5), begin_ns);
-    appended = value_;
     if (Below(100) == 0) {
       ASSERT_TRUE(store_->Seal().ok());
     }
@@ -369,12 +369,12 @@ TEST_P(QueryWatchRandomTest, EverySampleComesOnce) {
     one->history = Below(2) == 0;
     request_.clear_begin_unix_ns();
     if (one->history) request_.set_begin_unix_ns(0);
-    one->thread = std::thread([this, one, request = request_, &appended] {
+    one->thread = std::thread([this, one, request = request_] {
       do {  // As many as there are workers begin at once.
         one->watcher = std::make_unique<Watcher>(stub_.get(), request);
       } while (!one->watcher->ReadUntilLive() &&
                one->watcher->Finish().error_code() == grpc::StatusCode::UNAVAILABLE);
-      one->live_at = appended.load();
+      one->live_at = begun_.load();
       EXPECT_TRUE(one->watcher->ReadUntil(kEnd)) << one->watcher->Finish().error_message();
     });
   }
