@@ -40,9 +40,7 @@ class StoredView final : public ReadView {
 
   const std::vector<PartitionPtr>& partitions() const { return partitions_; }  // Ascending.
   // Open rows of a series; valid until the next call.
-  std::span<const HeadColumn> FindOpenRows(const Series& series) {
-    return open_rows_.Find(series);
-  }
+  std::span<const HeadColumn> FindOpenRows(const Series& series) { return open_rows_.Find(series); }
   const rocksdb::Snapshot* snapshot() const { return snapshot_; }
   // An iterator over a partition, to be given back: seeking one again is cheaper than making one.
   std::unique_ptr<rocksdb::Iterator> BorrowIterator(size_t partition);
