@@ -140,6 +140,7 @@ class DurableStore final : public Store {
   void RemoveJob(JobId job, rocksdb::WriteBatch* write);
   // The first day that retention_bytes lets stay; INT64_MIN: all do.
   int64_t FirstDayWithinBytes();
+  absl::StatusOr<std::vector<JobId>> JobsWithEventsBefore(int64_t time_ns) const;
   // Forgets the events before a time, and the jobs whose rows all are.
   absl::Status ForgetBefore(int64_t time_ns);
   void UnloadIdleJobsWhenDue();

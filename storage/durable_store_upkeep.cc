@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
@@ -6,6 +7,7 @@
 #include "storage/bytes.h"
 #include "storage/durable_store.h"
 #include "storage/keys.h"
+#include "storage/rocksdb_status.h"
 
 namespace tacho::storage {
 namespace {
@@ -82,14 +84,31 @@ absl::Status DurableStore::EnforceRetention() {
   return ForgetBefore(first_kept * kDayNs);
 }
 
+absl::StatusOr<std::vector<JobId>> DurableStore::JobsWithEventsBefore(int64_t time_ns) const {
+  std::vector<JobId> jobs;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database_->db->NewIterator(rocksdb::ReadOptions(), database_->events));
+  for (it->SeekToFirst(); it->Valid();) {
+    ByteReader key(View(it->key()));
+    const JobId id = key.Be32();
+    if (key.BeTime() < time_ns) jobs.push_back(id);
+    if (id == std::numeric_limits<JobId>::max()) break;
+    it->Seek(EventKey(id + 1, INT64_MIN, 0));
+  }
+  if (absl::Status status = FromRocksDb(it->status(), "read events"); !status.ok()) return status;
+  return jobs;
+}
+
 absl::Status DurableStore::ForgetBefore(int64_t time_ns) {
-  return OnCommitter([this, time_ns](rocksdb::WriteBatch*) {
+  return OnCommitter([this, time_ns](rocksdb::WriteBatch*) -> absl::Status {
     rocksdb::WriteBatch removals;
-    auto jobs = index_.Jobs();
-    jobs.push_back({.id = kNoJob});
-    for (const auto& [id, name, series] : jobs) {
+    // Removing a range of every job would be simpler, but who reads events passes all such ranges.
+    const auto with_events = JobsWithEventsBefore(time_ns);
+    if (!with_events.ok()) return with_events.status();
+    for (const JobId id : *with_events) {
       removals.DeleteRange(database_->events, EventKey(id, INT64_MIN, 0), EventKey(id, time_ns, 0));
-      if (id == kNoJob) continue;
+    }
+    for (const auto& [id, name, series] : index_.Jobs()) {
       const Extent extent = jobs_.Summarise(id).extent;
       // A job of which no row has come yet has only events or attributes: it stays.
       if (extent.first_time_ns > extent.last_time_ns) continue;
