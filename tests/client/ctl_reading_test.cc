@@ -81,7 +81,9 @@ TEST_F(CtlReadingTest, LabelsAndTheirValues) {
   EXPECT_THAT(fake_.labels_request.selector().metrics(), ElementsAre("power"));
   fake_.labels.clear_values();
   EXPECT_EQ(Run({"labels", "bert", "chp"}), kNothing);
-  EXPECT_THAT(Err(), HasSubstr("tachoctl labels bert"));
+  EXPECT_THAT(Err(), HasSubstr("a label 'chp'; what there is: tachoctl labels bert"));
+  EXPECT_EQ(Run({"labels", "bert"}), kNothing);
+  EXPECT_THAT(Err(), HasSubstr("tachoctl labels bert task"));
 }
 
 v1::GetJobResponse RestartedJob() {

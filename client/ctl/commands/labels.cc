@@ -23,6 +23,17 @@ absl::StatusOr<v1::LabelValuesRequest> ParseRequest(const Invocation& invocation
   return request;
 }
 
+std::string WhyNone(const std::string& job, const std::string& label) {
+  if (label.empty()) {
+    return absl::StrCat(
+        "no series that matches has labels of its own; task, host, attempt and "
+        "metric are there always: tachoctl labels ",
+        job, " task");
+  }
+  return absl::StrCat("no series that matches has a label '", label,
+                      "'; what there is: tachoctl labels ", job);
+}
+
 int Run(const Invocation& invocation) {
   const absl::StatusOr<v1::LabelValuesRequest> request = ParseRequest(invocation);
   if (!request.ok()) {
@@ -39,39 +50,35 @@ int Run(const Invocation& invocation) {
   for (const v1::LabelValue& value : answer->values()) writer->Row({value.value(), value.series()});
   writer->Finish();
   if (!answer->values().empty()) return kOk;
-  *invocation.env.err << "tachoctl: "
-                      << Printable(names ? "no series matches"
-                                         : absl::StrCat("no series that matches has a label '",
-                                                        request->label(),
-                                                        "'; what there is: "
-                                                        "tachoctl labels ",
-                                                        job))
-                      << "\n";
+  *invocation.env.err << "tachoctl: " << Printable(WhyNone(job, request->label())) << "\n";
   return kNothing;
 }
 
 }  // namespace
 
 Command LabelsCommand() {
-  return {.name = "labels",
-          .group = CommandGroup::kHistory,
-          .operands = "JOB [LABEL]",
-          .summary = "List the labels of a job's series, or the values of one",
-          .details = R"(LABEL is a label of the series, or task, host, attempt or metric.
+  return {
+      .name = "labels",
+      .group = CommandGroup::kHistory,
+      .operands = "JOB [LABEL]",
+      .summary = "List the labels of a job's series, or the values of one",
+      .details =
+          R"(LABEL is a label of the series, or task, host, attempt or metric; these four, which are always
+there, are not listed.
 
 Examples:
   tachoctl labels bert-base
   tachoctl labels bert-base chip --metric chip_power_watts -m host=web-3
 
 JSON: {"labels": [{"label", "series"}]}; with LABEL {"values": [{"value", "series"}]})",
-          .flags = {MatchFlag(),
-                    {.name = "metric",
-                     .placeholder = "NAME",
-                     .help = "Only series of this metric. Repeat for more.",
-                     .repeated = true}},
-          .min_operands = 1,
-          .max_operands = 2,
-          .run = Run};
+      .flags = {MatchFlag(),
+                {.name = "metric",
+                 .placeholder = "NAME",
+                 .help = "Only series of this metric. Repeat for more.",
+                 .repeated = true}},
+      .min_operands = 1,
+      .max_operands = 2,
+      .run = Run};
 }
 
 }  // namespace tacho::ctl
