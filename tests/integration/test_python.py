@@ -188,21 +188,13 @@ class QueryTest(Case):
         self.assertEqual(list(series.values), [float(row) for row in range(count)])
 
 
-class LaterServersTest(Case):
-    """Of a collector that serves them."""
-
-    def call(self, function, *arguments, **more):
-        try:
-            return function(*arguments, **more)
-        except tacho.Unimplemented as error:
-            self.skipTest(str(error))
-
+class LiveAndComparedTest(Case):
     def test_watch_joins_history_and_what_is_new(self):
         self.record("j", ["loss"], [[1.0], [2.0]], steps=[1, 2])
         watch = tacho.watch(self.address, "j", "loss", begin=self.begin_ns)
         self.addCleanup(watch.close)
         seen = []
-        update = self.call(next, watch)
+        update = next(watch)
         while not isinstance(update, tacho.Live):
             seen.extend(zip(update.steps, update.values))
             update = next(watch)
@@ -214,7 +206,7 @@ class LaterServersTest(Case):
     def test_compare_measures_against_the_first(self):
         self.record("a", ["loss"], [[1.0], [2.0]], steps=[1, 2])
         self.record("b", ["loss"], [[1.5], [4.0]], steps=[1, 2])
-        comparison = self.call(tacho.compare, self.address, ["a", ("b", 0)], "loss")
+        comparison = tacho.compare(self.address, ["a", ("b", 0)], "loss")
         self.assertEqual([subject.job for subject in comparison.subjects], ["a", "b"])
         (loss,) = comparison.metrics
         self.assertEqual(loss.positions, [1, 2])
