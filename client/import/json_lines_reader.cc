@@ -40,7 +40,7 @@ class ExportedLines {
   static bool Fits(const FlatObject& first) { return first.Find("tachograph_export") != nullptr; }
 
   ExportedLines(const ReadOptions& options, RecordSink* sink)
-      : options_(options), series_(options), rows_(options, sink), sink_(sink) {}
+      : series_(options), rows_(options, sink), sink_(sink) {}
 
   absl::Status Add(const FlatObject& object, absl::string_view where) {
     if (ended_) return absl::InvalidArgumentError("something follows the line with \"end\"");
@@ -162,7 +162,6 @@ class ExportedLines {
     return sink_->AddEvent(std::move(event));
   }
 
-  const ReadOptions& options_;
   ExportedSeriesReader series_;
   RowMaker rows_;
   RecordSink* const sink_;

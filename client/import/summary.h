@@ -20,8 +20,8 @@ struct Summary {
   uint64_t events = 0;
   uint64_t attributes = 0;
   uint64_t messages = 0;
-  // Samples that come again in the files with the same series, attempt, time and step: the collector
-  // keeps one of them. Counted among `samples`.
+  // Samples that come again in the files with the same series, attempt, time and step: the
+  // collector keeps one of them. Counted among `samples`.
   uint64_t repeated = 0;
   bool repeated_is_exact = true;
   std::optional<int64_t> first_unix_ns, last_unix_ns;

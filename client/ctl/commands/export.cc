@@ -178,7 +178,7 @@ Command ExportCommand() {
           .summary = "Write a job's samples as CSV, JSON lines, event files or OpenMetrics",
           .details = R"(Examples:
   tachoctl export bert-base -f bert.csv
-  tachoctl export bert-base --format jsonl -f bert.jsonl     a copy: 'tachoctl import' stores it again
+  tachoctl export bert-base --format jsonl -f bert.jsonl    a copy that can be imported
   tachoctl export bert-base --format tfevents -f logs && tensorboard --logdir logs
   tachoctl export bert-base loss --format prometheus -f bert.om
   promtool tsdb create-blocks-from openmetrics bert.om DATA

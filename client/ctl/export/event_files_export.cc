@@ -23,7 +23,6 @@ namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
 constexpr size_t kMaxBuffered = size_t{32} << 20;  // Of all files together.
-constexpr int64_t kNsPerSecond = 1'000'000'000;
 
 // A name that is one component of a path and no surprise in a shell.
 std::string SafeComponent(const std::string& name) {
