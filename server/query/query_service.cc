@@ -118,9 +118,10 @@ grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
           : RunOnWorker(
                 method,
                 [reactor, rights = *rights, scope, work = std::move(work)] {
+                  [[maybe_unused]] const QueryControl& control = reactor->control();
                   absl::Status status;
                   if constexpr (std::is_invocable_v<Work, const Rights&, const QueryControl&>) {
-                    status = work(*rights, reactor->control());
+                    status = work(*rights, control);
                   } else {
                     status = work(*rights);
                   }
