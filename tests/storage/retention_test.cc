@@ -67,6 +67,35 @@ TEST_F(RetentionTest, TheOldestDaysGoUntilTheRestFitsAndWithThemTheirJobs) {
   EXPECT_EQ(store_->Stats().partitions_dropped, 2u) << "it fits now";
 }
 
+TEST_F(RetentionTest, OldEventsOfEveryJobGoAndYoungOnesStay) {
+  options_.retention = absl::Hours(24 * 10);
+  Reopen();
+  const auto record = [this](const std::string& job, int64_t age_days) {
+    Event event;
+    event.source.job = job;
+    event.time_ns = (Today() - age_days) * kDayNs;
+    event.kind = std::to_string(age_days);
+    ASSERT_TRUE(
+        Wait([&](AppendDone done) { store_->AppendEvent({}, event, std::move(done)); }).ok());
+  };
+  const auto kinds = [this](const std::string& job) {
+    std::vector<std::string> found;
+    const auto events = store_->Events(job, INT64_MIN, INT64_MAX);
+    EXPECT_TRUE(events.ok()) << events.status();
+    for (const Event& event : *events) found.push_back(event.kind);
+    return found;
+  };
+  for (const int64_t age : {30, 20, 5}) record("both", age);
+  record("young", 1);
+  record("old", 40);
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(kinds("both"), ElementsAre("5"));
+  EXPECT_THAT(kinds("young"), ElementsAre("1"));
+  EXPECT_THAT(kinds("old"), IsEmpty());
+  ASSERT_TRUE(store_->EnforceRetention().ok());
+  EXPECT_THAT(kinds("both"), ElementsAre("5"));
+}
+
 TEST_F(RetentionTest, AgentsThatWereNotHeardOfForLongAreForgotten) {
   options_.retention = absl::Hours(24 * 90);
   Reopen();
