@@ -149,6 +149,7 @@ const Layout* JobCatalog::FindLayout(LayoutId id) const {
 
 const Layout* JobCatalog::AddLayout(Layout layout) {
   const Layout& added = layouts_.emplace_back(std::move(layout));
+  layout_columns_ += added.series.size();
   layouts_by_key_.insert(static_cast<uint32_t>(layouts_.size() - 1));
   return &added;
 }

@@ -97,6 +97,7 @@ class JobCatalog {
   // `layout.id` must be higher than any before.
   const Layout* AddLayout(Layout layout);
   const std::deque<Layout>& layouts() const { return layouts_; }
+  uint64_t layout_columns() const { return layout_columns_; }  // Of all of them.
 
  private:
   // Sets of numbers, looked up by what the numbers stand for: nothing is stored twice.
@@ -188,6 +189,7 @@ class JobCatalog {
   absl::flat_hash_set<uint32_t, SeriesKeyOf, SeriesKeyOf> series_by_key_{0, SeriesKeyOf{&series_},
                                                                          SeriesKeyOf{&series_}};
   std::deque<Layout> layouts_;
+  uint64_t layout_columns_ = 0;
   absl::flat_hash_set<uint32_t, LayoutKeyOf, LayoutKeyOf> layouts_by_key_{0, LayoutKeyOf{&layouts_},
                                                                           LayoutKeyOf{&layouts_}};
 };

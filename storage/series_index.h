@@ -194,7 +194,12 @@ class SeriesIndex {
                                                        const LimitPolicy& limits,
                                                        Registering* registering)
       ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
+  // Whether the definition would make a layout that the job has no room for.
+  bool IsOverLayoutColumns(const LayoutDefinition& definition, const LimitPolicy& limits,
+                           const JobCatalog& catalog, const Registering& registering) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::optional<LayoutPtr>> AddRegistered(const LayoutDefinition& definition,
+                                                         const LimitPolicy& limits,
                                                          CatalogPtr catalog,
                                                          Registering* registering)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(loading_, mutex_);

@@ -25,6 +25,7 @@ constexpr absl::string_view kKeys[] = {"jobs",
                                        "text_bytes",
                                        "series",
                                        "stored_series",
+                                       "layout_columns_per_job",
                                        "names"};
 static_assert(std::size(kKeys) == kLimits);
 

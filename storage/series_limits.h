@@ -40,6 +40,7 @@ enum class Limit : uint8_t {
   kTextBytes,       // Names and labels in memory.
   kSeries,          // Series in memory.
   kStoredSeries,    // Series that exist.
+  kLayoutColumns,   // Columns of all layouts of the job, in memory.
   // Rules on names and texts, which whoever makes a definition looks at first.
   kNames,
 };
@@ -77,6 +78,9 @@ struct TotalLimits {
   uint64_t series = 10'000'000;          // In memory: of jobs in use.
   uint64_t stored_series = 100'000'000;  // That exist, until their job expires.
   uint64_t text_bytes = 1 << 30;         // Of names and labels of jobs in memory.
+  // Of the layouts of one job in memory. Series that exist can be put together in any number of
+  // ways, and each is a layout: past this a new one is refused as a whole.
+  uint64_t layout_columns_per_job = 100'000'000;
   // kFold folds into overflow series that exist: there is no room for others.
   LimitAction action = LimitAction::kReject;
 };

@@ -104,11 +104,24 @@ absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::TryRegister(
     Resolve(registering);
     if (over_jobs) registering->NoteAll(Limit::kJobs, LimitAction::kObserve);
   }
-  return AddRegistered(definition, *std::move(catalog), registering);
+  return AddRegistered(definition, limits, *std::move(catalog), registering);
+}
+
+bool SeriesIndex::IsOverLayoutColumns(const LayoutDefinition& definition, const LimitPolicy& limits,
+                                      const JobCatalog& catalog,
+                                      const Registering& registering) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const uint64_t with_it = catalog.layout_columns() + registering.columns();
+  if (with_it <= limits.totals().layout_columns_per_job) return false;
+  // One with a series that is new is new itself.
+  return registering.anything_pending() ||
+         catalog.FindLayout(definition.source.attempt, definition.has_steps,
+                            registering.LayoutSeries()) == nullptr;
 }
 
 absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::AddRegistered(
-    const LayoutDefinition& definition, CatalogPtr catalog, Registering* registering) {
+    const LayoutDefinition& definition, const LimitPolicy& limits, CatalogPtr catalog,
+    Registering* registering) {
   bool changed = false;
   {
     absl::ReaderMutexLock lock(&mutex_);
@@ -117,6 +130,14 @@ absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::AddRegistered(
   if (changed) {
     registering->Start(catalog.get());
     Resolve(registering);
+  }
+  if (IsOverLayoutColumns(definition, limits, *catalog, *registering)) {
+    if (limits.totals().action != LimitAction::kObserve) {
+      registering->Start(catalog.get());  // Nothing of what was found is stored.
+      registering->NoteAll(Limit::kLayoutColumns, LimitAction::kReject);
+      return std::optional<LayoutPtr>(nullptr);
+    }
+    registering->NoteAll(Limit::kLayoutColumns, LimitAction::kObserve);
   }
   if (registering->anything_pending() && !Add(catalog, registering)) {
     return std::optional<LayoutPtr>();

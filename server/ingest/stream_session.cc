@@ -35,6 +35,7 @@ v1::Reject::Reason ReasonOf(storage::Limit limit) {
       return v1::Reject::REASON_METRIC_LIMIT;
     case storage::Limit::kJobSeries:
     case storage::Limit::kOverflowSeries:
+    case storage::Limit::kLayoutColumns:
       return v1::Reject::REASON_JOB_LIMIT;
     case storage::Limit::kTextBytes:
     case storage::Limit::kSeries:

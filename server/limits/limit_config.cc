@@ -63,6 +63,7 @@ absl::StatusOr<std::shared_ptr<const storage::LimitPolicy>> MakeLimitPolicy(
                     .series = config.series(),
                     .stored_series = config.stored_series(),
                     .text_bytes = config.text_bytes(),
+                    .layout_columns_per_job = config.layout_columns_per_job(),
                     .action = ActionOf(config.total_action())};
   options.series = OutsideOfRules(config);
   for (const auto& rule : config.rules()) options.rules.push_back(RuleOf(rule, options.series));

@@ -28,6 +28,8 @@ const char* RemedyOf(Limit limit) {
     case Limit::kSeries:
     case Limit::kStoredSeries:
       return "drop labels or metrics, or raise it";
+    case Limit::kLayoutColumns:
+      return "put the same series together in fewer ways, or raise it";
     case Limit::kNames:
       return "mend the name or text";
   }
@@ -85,6 +87,8 @@ uint64_t BoundOf(const storage::LimitPolicy& policy, Limit limit, int rule) {
       return totals.series;
     case Limit::kStoredSeries:
       return totals.stored_series;
+    case Limit::kLayoutColumns:
+      return totals.layout_columns_per_job;
     case Limit::kNames:
       return 0;
   }

@@ -160,6 +160,40 @@ TEST_F(SeriesLimitsTest, BudgetsOfAJobThatLeftMemoryAreStillItsOwn) {
   EXPECT_EQ(Offer(Labelled({{{"chip", "v9"}}}, "old")).breaches[0].limit, Limit::kLabelValues);
 }
 
+// Each order of the same series is a layout of its own, in memory and on disk.
+TEST_F(SeriesLimitsTest, SeriesThatExistArePutTogetherInSoManyWaysAndNoMore) {
+  limits_.totals.layout_columns_per_job = 7;
+  SetLimits();
+  auto sets = Values("chip", 0, 3);
+  const auto first = Offer(Labelled(sets));
+  std::reverse(sets.begin(), sets.end());
+  const auto second = Offer(Labelled(sets));
+  ASSERT_NE(second.layout, nullptr);
+  std::swap(sets[0], sets[1]);
+  const auto refused = Offer(Labelled(sets));
+  EXPECT_EQ(refused.layout, nullptr);
+  EXPECT_THAT(refused.columns, IsEmpty());
+  ASSERT_THAT(refused.breaches, SizeIs(3));
+  EXPECT_EQ(refused.breaches[2].column, 2u);
+  EXPECT_EQ(refused.breaches[2].limit, Limit::kLayoutColumns);
+  EXPECT_EQ(refused.breaches[2].action, LimitAction::kReject);
+  EXPECT_EQ(store_->Stats().layouts, 2u);
+  EXPECT_EQ(Offer(Labelled(Values("chip", 0, 3))).layout->id, first.layout->id)
+      << "one that exists";
+  EXPECT_THAT(Offer(Labelled(Values("axis", 0, 2))).breaches, SizeIs(2)) << "of new series too";
+  EXPECT_EQ(store_->Stats().series, 3u);
+  EXPECT_THAT(Offer(Labelled(Values("axis", 0, 1))).breaches, IsEmpty()) << "there is room for one";
+  EXPECT_THAT(Offer(Labelled(sets, "other")).breaches, IsEmpty());
+  Reopen();
+  SetLimits();
+  EXPECT_EQ(Offer(Labelled(sets)).layout, nullptr) << "and after a restart";
+  limits_.totals.action = LimitAction::kObserve;
+  SetLimits();
+  const auto observed = Offer(Labelled(sets));
+  EXPECT_NE(observed.layout, nullptr);
+  EXPECT_EQ(observed.breaches[0].action, LimitAction::kObserve);
+}
+
 TEST_F(SeriesLimitsTest, AnExpiredJobGivesItsBudgetsBack) {
   limits_.totals = {.jobs = 1, .stored_series = 2};
   options_.limits = *LimitPolicy::Create(limits_);
