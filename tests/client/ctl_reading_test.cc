@@ -177,7 +177,9 @@ TEST_F(CtlReadingTest, AllFiniteIsAnAnswerAndNoSeriesIsNone) {
 TEST_F(CtlReadingTest, HelpGroupsCommands) {
   ASSERT_EQ(Run({"help"}), kOk);
   EXPECT_THAT(Out(), AllOf(HasSubstr("What runs, and how it does:\n  jobs"),
-                           HasSubstr("What was recorded:\n  query"), HasSubstr("--color")));
+                           HasSubstr("What was recorded:\n  query"),
+                           HasSubstr("Data in and out:\n  import"), HasSubstr("--color")));
+  EXPECT_EQ(Out().find("This tool:"), Out().rfind("This tool:")) << "groups stand together";
   for (const char* name : {"attempts", "labels", "nonfinite", "plot", "compare"}) {
     EXPECT_EQ(Run({name, "--help"}), kOk);
     EXPECT_THAT(Out(), AllOf(HasSubstr("Examples:"), HasSubstr("JSON:"))) << name;

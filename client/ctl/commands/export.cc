@@ -174,6 +174,7 @@ Command ExportCommand() {
        .help = "Only these training steps, both included; A: and :B are open."}};
   flags.insert(flags.end(), TimeFlags().begin(), TimeFlags().end());
   return {.name = "export",
+          .group = CommandGroup::kData,
           .operands = "JOB [METRIC...]",
           .summary = "Write a job's samples as CSV, JSON lines, event files or OpenMetrics",
           .details = R"(Examples:

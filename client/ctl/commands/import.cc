@@ -205,6 +205,7 @@ std::vector<FlagSpec> Flags() {
 
 Command ImportCommand() {
   return {.name = "import",
+          .group = CommandGroup::kData,
           .operands = "FORMAT|auto PATH...",
           .summary = "Store logs of other tools: event files, CSV, JSON lines, MLPerf, …",
           .details =
