@@ -29,7 +29,7 @@ def stored(address, job):
                     info.metric.name, info.task if info.HasField("task") else None, info.host,
                     tuple((label.name, label.value) for label in info.labels),
                 )  # fmt: skip
-            for time_ns, step, attempt, bits in client._points(piece.points):
+            for time_ns, step, attempt, bits in client.points_of(piece.points):
                 step = None if step == -(1 << 63) else step
                 found[key + (attempt, time_ns, step, bits)] += 1
     finally:
