@@ -34,7 +34,9 @@ void ToProto(const storage::TaskInfo& task, v1::Task* proto) {
   proto->set_series(task.series);
 }
 
-void SetEnd(const storage::Event& event, v1::Attempt* proto) {
+// Of an attempt or a task.
+template <typename Proto>
+void SetEnd(const storage::Event& event, Proto* proto) {
   proto->set_ended_unix_ns(event.time_ns);
   proto->set_end_message(event.message);
   proto->mutable_end_fields()->insert(event.fields.begin(), event.fields.end());
@@ -44,8 +46,8 @@ void SetEnd(const storage::Event& event, v1::Attempt* proto) {
 struct Parts {
   storage::JobDetail detail;
   storage::JobEntities entities;
-  std::map<uint32_t, storage::Event> ends;  // By attempt.
-  size_t most = 0;                          // Entities of a kind.
+  Ends ends;
+  size_t most = 0;  // Entities of a kind.
 };
 
 void AddAttempts(const Parts& parts, absl::Time now, v1::GetJobResponse* response) {
@@ -63,9 +65,9 @@ void AddAttempts(const Parts& parts, absl::Time now, v1::GetJobResponse* respons
     if (info.extent.first_step.has_value()) proto->set_first_step(*info.extent.first_step);
     if (info.extent.last_step.has_value()) proto->set_last_step(*info.extent.last_step);
     proto->mutable_attributes()->insert(info.attributes.begin(), info.attributes.end());
-    const auto end = parts.ends.find(info.attempt);
+    const auto end = parts.ends.attempts.find(info.attempt);
     std::optional<int64_t> ended_ns;
-    if (end != parts.ends.end()) {
+    if (end != parts.ends.attempts.end()) {
       ended_ns = end->second.time_ns;
       SetEnd(end->second, proto);
     }
@@ -98,20 +100,24 @@ std::vector<v1::Chip> ChipsOf(const Parts& parts) {
   TaskByHost tasks;
   for (const auto& task : parts.detail.tasks) tasks[{task.task, task.host}] = &task;
   std::vector<v1::Chip> chips;
+  storage::Extent seen;  // Of the last of them.
   int64_t task_seen_ns = INT64_MIN;
   for (const auto& info : parts.entities.chips) {
     if (chips.empty() || chips.back().host() != info.host || chips.back().chip() != info.chip) {
       v1::Chip& added = chips.emplace_back();
       added.set_host(info.host);
       added.set_chip(info.chip);
+      seen = storage::Extent();
       task_seen_ns = INT64_MIN;
     }
     v1::Chip& chip = chips.back();
     chip.set_series(chip.series() + info.series);
     const auto task = tasks.find({info.task, info.host});
     if (task == tasks.end()) continue;
-    const int64_t seen_ns = task->second->extent.last_time_ns;
-    chip.set_last_seen_unix_ns(std::max<int64_t>(chip.last_seen_unix_ns(), seen_ns));
+    const storage::Extent& extent = task->second->extent;
+    const int64_t seen_ns = extent.last_time_ns;
+    seen.Include(extent);
+    SetSeen(seen, &chip);
     if (info.task.has_value() && seen_ns >= task_seen_ns) {
       chip.set_task(*info.task);
       task_seen_ns = seen_ns;
@@ -147,11 +153,19 @@ void AddHosts(const Parts& parts, const std::vector<v1::Chip>& chips,
   }
 }
 
-void AddEntities(const Parts& parts, v1::GetJobResponse* response) {
+void AddTasks(const Parts& parts, absl::Time now, v1::GetJobResponse* response) {
   for (const storage::TaskInfo& task : parts.detail.tasks) {
     if (static_cast<size_t>(response->tasks_size()) == parts.most) break;
-    ToProto(task, response->add_tasks());
+    v1::Task* proto = response->add_tasks();
+    ToProto(task, proto);
+    const auto end = parts.ends.tasks.find({task.task, task.host});
+    if (end != parts.ends.tasks.end()) SetEnd(end->second, proto);
+    proto->set_state(end != parts.ends.tasks.end() ? v1::JOB_STATE_ENDED
+                                                   : StateOf(task.extent, std::nullopt, now));
   }
+}
+
+void AddEntities(const Parts& parts, v1::GetJobResponse* response) {
   std::vector<v1::Chip> chips = ChipsOf(parts);
   AddHosts(parts, chips, response);
   response->set_chips_total(chips.size());
@@ -190,7 +204,7 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
   if (!detail.has_value()) return NoSuchJob(store, request.job());
   auto entities = store.Entities(request.job());
   if (!entities.ok()) return entities.status();
-  auto ends = EndsOf(store, request.job(), detail->attempts, control);
+  auto ends = EndsOf(store, *detail, control);
   if (!ends.ok()) return ends.status();
   const auto state = StateOfJob(store, detail->summary, now);
   if (!state.ok()) return state.status();
@@ -201,6 +215,7 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
   job->set_metrics(static_cast<uint32_t>(parts.detail.metrics.size()));
   job->set_state(*state);
   AddAttempts(parts, now, response);
+  AddTasks(parts, now, response);
   AddEntities(parts, response);
   for (const auto& metric : parts.detail.metrics) ToProto(metric, response->add_metrics());
   return absl::OkStatus();

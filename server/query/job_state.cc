@@ -1,6 +1,7 @@
 #include "server/query/job_state.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace tacho::server {
@@ -11,6 +12,46 @@ int64_t EarliestEnd(const storage::Extent& extent) {
   const int64_t slack = absl::ToInt64Nanoseconds(kRowsAfterEnd);
   return extent.last_time_ns < INT64_MIN + slack ? INT64_MIN : extent.last_time_ns - slack;
 }
+
+// Is shown events from the newest on.
+class EndFinder {
+ public:
+  explicit EndFinder(const storage::JobDetail& job) {
+    for (const auto& info : job.attempts) attempts_.insert(info.attempt);
+    for (const storage::TaskInfo& task : job.tasks) {
+      tasks_[{task.task, task.host}] = &task;
+      earliest_task_end_ns_ = std::min(earliest_task_end_ns_, EarliestEnd(task.extent));
+    }
+  }
+
+  // Returns whether an older event may matter.
+  bool Look(storage::Event event) {
+    const int64_t time_ns = event.time_ns;
+    if (event.kind == kEndedKind) {
+      AddToTask(event);
+      const uint32_t attempt = event.source.attempt;
+      if (attempts_.contains(attempt)) ends_.attempts.try_emplace(attempt, std::move(event));
+    }
+    return ends_.attempts.size() < attempts_.size() ||
+           (time_ns >= earliest_task_end_ns_ && ends_.tasks.size() < tasks_.size());
+  }
+
+  Ends Take() { return std::move(ends_); }
+
+ private:
+  void AddToTask(const storage::Event& event) {
+    Ends::TaskId id = {event.source.task, event.source.host};
+    const auto task = tasks_.find(id);
+    if (task == tasks_.end() || task->second->attempt != event.source.attempt) return;
+    if (event.time_ns < EarliestEnd(task->second->extent)) return;
+    ends_.tasks.try_emplace(std::move(id), event);
+  }
+
+  std::set<uint32_t> attempts_;
+  std::map<Ends::TaskId, const storage::TaskInfo*> tasks_;
+  int64_t earliest_task_end_ns_ = INT64_MAX;  // No older event is the end of a task.
+  Ends ends_;
+};
 
 }  // namespace
 
@@ -42,27 +83,19 @@ absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const stora
   return StateOf(job.extent, found->second, now);
 }
 
-absl::StatusOr<std::map<uint32_t, storage::Event>> EndsOf(
-    const storage::Store& store, absl::string_view job,
-    const std::vector<storage::AttemptInfo>& attempts, const QueryControl& control) {
-  std::map<uint32_t, storage::Event> ends;
+absl::StatusOr<Ends> EndsOf(const storage::Store& store, const storage::JobDetail& job,
+                            const QueryControl& control) {
+  EndFinder finder(job);
   absl::Status stopped;
-  const auto known = [&](uint32_t attempt) {
-    return std::any_of(attempts.begin(), attempts.end(),
-                       [&](const auto& info) { return info.attempt == attempt; });
-  };
   absl::Status status =
-      store.VisitEvents(job, INT64_MIN, INT64_MAX, storage::Store::EventOrder::kNewestFirst,
-                        [&](storage::Event event) {
+      store.VisitEvents(job.summary.name, INT64_MIN, INT64_MAX,
+                        storage::Store::EventOrder::kNewestFirst, [&](storage::Event event) {
                           stopped = control.Check();
-                          const uint32_t attempt = event.source.attempt;
-                          if (event.kind == kEndedKind && known(attempt))
-                            ends.try_emplace(attempt, std::move(event));
-                          return stopped.ok() && ends.size() < attempts.size();
+                          return stopped.ok() && finder.Look(std::move(event));
                         });
   if (!stopped.ok()) return stopped;
   if (!status.ok()) return status;
-  return ends;
+  return finder.Take();
 }
 
 }  // namespace tacho::server

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <vector>
+#include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -32,10 +33,17 @@ v1::JobState StateOf(const storage::Extent& extent, std::optional<int64_t> ended
 absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const storage::JobSummary& job,
                                         absl::Time now);
 
-// The newest event "ended" of each of the attempts, where it has one. Reads the job's events from
-// the newest on until all are found.
-absl::StatusOr<std::map<uint32_t, storage::Event>> EndsOf(
-    const storage::Store& store, absl::string_view job,
-    const std::vector<storage::AttemptInfo>& attempts, const QueryControl& control);
+// The newest event "ended" of each attempt that has one, and of each task that has ended.
+struct Ends {
+  using TaskId = std::pair<std::optional<uint32_t>, std::string>;  // Task and host.
+
+  std::map<uint32_t, storage::Event> attempts;
+  std::map<TaskId, storage::Event> tasks;  // Of the attempt of their newest row.
+};
+
+// Reads the job's events from the newest on, until every attempt has one and none that is left can
+// be a task's end.
+absl::StatusOr<Ends> EndsOf(const storage::Store& store, const storage::JobDetail& job,
+                            const QueryControl& control);
 
 }  // namespace tacho::server

@@ -42,9 +42,10 @@ class QueryJobsTest : public storage::StoreFixture {
     ASSERT_TRUE(Append(Register(definition), {Ago(seconds_ago)}, {step}, {1, 1}).ok());
   }
   void Event(const std::string& job, int64_t seconds_ago, const std::string& kind,
-             uint32_t attempt = 0, std::optional<int64_t> step = std::nullopt) {
+             uint32_t attempt = 0, std::optional<int64_t> step = std::nullopt, uint32_t task = 0) {
     storage::Event event;
-    event.source = {job, 0, attempt, "host-0"};
+    event.source = {job, task, attempt, absl::StrCat("host-", task)};
+    event.message = absl::StrCat(kind, " ", seconds_ago);
     event.time_ns = Ago(seconds_ago);
     event.kind = kind;
     event.step = step;
@@ -135,6 +136,29 @@ TEST_F(QueryJobsTest, TheEndOfAnOldAttemptIsNotTheEndOfTheJob) {
   EXPECT_FALSE(job.attempts(1).has_ended_unix_ns());
   Event("j", 189, "ended", 1);
   EXPECT_EQ(StateInList("j"), v1::JOB_STATE_ENDED);
+}
+
+TEST_F(QueryJobsTest, TasksEndOneByOne) {
+  for (const uint32_t task : {0, 1, 2, 3}) Row("j", 400, 0, task);
+  Row("j", 100, 1, 0);
+  Row("j", 100, 1, 1);
+  Row("j", 100, 1, 2);
+  Event("j", 399, "ended", 0, std::nullopt, 0);  // Of an attempt before.
+  Event("j", 161, "ended", 1, std::nullopt, 1);  // Rows came more than a minute later.
+  Event("j", 160, "ended", 1, std::nullopt, 2);
+  Event("j", 101, "ended", 1, std::nullopt, 2);
+  const v1::GetJobResponse job = Get("j");
+  ASSERT_EQ(job.tasks_size(), 4);
+  EXPECT_EQ(job.tasks(0).state(), v1::JOB_STATE_RUNNING);
+  EXPECT_FALSE(job.tasks(0).has_ended_unix_ns());
+  EXPECT_EQ(job.tasks(1).state(), v1::JOB_STATE_RUNNING);
+  EXPECT_EQ(job.tasks(2).state(), v1::JOB_STATE_ENDED);
+  EXPECT_EQ(job.tasks(2).ended_unix_ns(), Ago(101));
+  EXPECT_EQ(job.tasks(2).end_message(), "ended 101");
+  EXPECT_EQ(job.tasks(3).state(), v1::JOB_STATE_SILENT);
+  ASSERT_EQ(job.chips_size(), 4);
+  EXPECT_EQ(job.chips(1).first_seen_unix_ns(), Ago(400));
+  EXPECT_EQ(job.chips(1).last_seen_unix_ns(), Ago(100));
 }
 
 TEST_F(QueryJobsTest, AnAttemptThatDidNotEndIsReplacedByTheNext) {
