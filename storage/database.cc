@@ -18,6 +18,7 @@
 #include "rocksdb/table.h"
 #include "rocksdb/utilities/checkpoint.h"
 #include "rocksdb/utilities/table_properties_collectors.h"
+#include "rocksdb/write_batch.h"
 #include "storage/directory_check.h"
 #include "storage/journal.h"
 #include "storage/keys.h"
@@ -267,12 +268,32 @@ absl::Status Database::Settle() {
   return absl::OkStatus();
 }
 
+namespace {
+
+// A log without a record, as after opening, is not copied, and a copy without a log is taken for
+// one that lost it. A comment is a record, and of no consequence.
+absl::Status FillEmptyLog(rocksdb::DB* db, DiskWatch* disk) {
+  rocksdb::VectorLogPtr logs;  // Without empty ones.
+  rocksdb::Status status = db->GetSortedWalFiles(logs);
+  if (!status.ok()) return FromRocksDb(status, "list the log");
+  if (!logs.empty()) return absl::OkStatus();
+  rocksdb::WriteBatch comment;
+  status = comment.PutLogData("copied from here");
+  if (status.ok()) status = db->Write(rocksdb::WriteOptions(), &comment);
+  if (status.ok()) return absl::OkStatus();
+  disk->Note(status);
+  return FromRocksDb(status, "write to the log");
+}
+
+}  // namespace
+
 absl::Status Database::Checkpoint(const std::string& path) {
   if (disk->blocks_writes()) return disk->trouble();
   rocksdb::Checkpoint* made = nullptr;
   const rocksdb::Status able = rocksdb::Checkpoint::Create(db.get(), &made);
   const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
   if (!able.ok()) return FromRocksDb(able, absl::StrCat("copy to ", path));
+  if (absl::Status status = FillEmptyLog(db.get(), disk.get()); !status.ok()) return status;
   // Never writes out memory: the log, which holds the same, is copied instead. So a copy to a disk
   // that is full cannot be what makes the store itself refuse.
   const rocksdb::Status copied =

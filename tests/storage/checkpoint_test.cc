@@ -121,6 +121,19 @@ TEST_F(CheckpointTest, HoldsWhatWasAcknowledgedBeforeItWhileRowsKeepComing) {
   }
 }
 
+// Its log is empty, and an empty one RocksDB does not copy.
+TEST_F(CheckpointTest, OfAStoreThatHasJustBeenOpened) {
+  for (int64_t row = 0; row < 40; ++row) ASSERT_TRUE(Append(row).ok());
+  for (const char* copy : {"/copy1", "/copy2"}) {
+    layout_ = nullptr;
+    store_.reset();
+    store_ = Open(root_ + "/store");
+    const absl::Status copied = store_->Checkpoint(root_ + copy);
+    ASSERT_TRUE(copied.ok()) << copied;
+    EXPECT_EQ(StepsIn(*Open(root_ + copy)).size(), 40u);
+  }
+}
+
 TEST_F(CheckpointTest, IsAStoreOfItsOwn) {
   for (int64_t row = 0; row < 40; ++row) ASSERT_TRUE(Append(row).ok());
   ASSERT_TRUE(store_->Checkpoint(root_ + "/copy").ok());
