@@ -29,16 +29,20 @@ constexpr double kUnfinishedBytes = 64 << 10;
 constexpr double kIdleBytesPerSecond = 64;
 constexpr int64_t kStartsBurstNs = 1'000'000'000;
 constexpr absl::Duration kSweepAllEvery = absl::Seconds(2);
-// Of the process between two sweeps: a header block that never ends comes as fast as the network
+// Of the process over so long: a header block that never ends comes as fast as the network
 // is, and gRPC 1.51 keeps all of it.
 constexpr uint64_t kFastGrowth = 8 << 20;
+constexpr absl::Duration kGrowthOver = absl::Milliseconds(50);
 // A connection is looked at closely while it is young, and while it owes more than this.
 constexpr absl::Duration kYoung = absl::Seconds(3);
 constexpr double kSuspiciousDebt = 64 << 10;
-constexpr size_t kSuspectsAtOnce = 256;
+constexpr size_t kSuspectsAtOnce = 64;
 // Enough for the agents behind one address to come back in turn, too little for a flood.
 constexpr absl::Duration kPenalty = absl::Seconds(10);
 constexpr Rate kPenaltyRate = {.per_second = 5, .burst_ns = 1'000'000'000};
+// Of connections from one address that end without a call, as those do that gRPC itself closes for
+// their frames, or that fail at TLS. Load balancers look whether a port is open less often.
+constexpr Rate kVainRate = {.per_second = 5, .burst_ns = 2'000'000'000};
 // At its limit the table looks for connections that have closed, no more often than this.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
 
@@ -105,7 +109,7 @@ bool ConnectionTable::Admit(int fd, const PeerAddress& peer, absl::Time now) {
   if (reason == nullptr) {
     absl::MutexLock lock(&mutex_);
     // The number can only come again once its last owner has closed.
-    if (const auto old = connections_.find(fd); old != connections_.end()) Forget(old);
+    if (const auto old = connections_.find(fd); old != connections_.end()) ForgetEnded(old, now);
     reason = Refusal(network, now);
     if (reason == nullptr) {
       Connection connection;
@@ -133,7 +137,7 @@ const char* ConnectionTable::Refusal(const PeerAddress& network, absl::Time now)
   const char* reason = full();
   if (reason != nullptr && now - looked_for_closed_ >= kLookEvery) {
     looked_for_closed_ = now;
-    ForgetClosed();
+    ForgetClosed(now);
     reason = full();
   }
   if (reason != nullptr) return reason;
@@ -143,22 +147,35 @@ const char* ConnectionTable::Refusal(const PeerAddress& network, absl::Time now)
   return waits ? "penalty" : nullptr;
 }
 
-void ConnectionTable::Forget(Connections::iterator connection) {
+bool ConnectionTable::Network::IsForgettable(absl::Time now) const {
+  return connections == 0 && now >= penalty_until && vain.IsFull(kVainRate, absl::ToUnixNanos(now));
+}
+
+void ConnectionTable::Forget(Connections::iterator connection, absl::Time now) {
   const PeerAddress peer = connection->second.peer;
   const auto by_peer = by_peer_.find(peer);
   if (by_peer != by_peer_.end() && by_peer->second == connection->first) by_peer_.erase(by_peer);
   const auto network = by_network_.find(NetworkOf(peer));
-  if (--network->second.connections == 0 && looked_for_closed_ >= network->second.penalty_until) {
-    by_network_.erase(network);
-  }
+  --network->second.connections;
+  if (network->second.IsForgettable(now)) by_network_.erase(network);
   connections_.erase(connection);
   used_.Set(static_cast<double>(connections_.size()));
 }
 
-void ConnectionTable::ForgetClosed() {
+void ConnectionTable::ForgetEnded(Connections::iterator connection, absl::Time now) {
+  if (connection->second.use->calls.load(std::memory_order_relaxed) == 0) {
+    Network& network = by_network_[NetworkOf(connection->second.peer)];
+    if (network.vain.Take(1, kVainRate, absl::ToUnixNanos(now)) > 0) {
+      network.penalty_until = now + kPenalty;
+    }
+  }
+  Forget(connection, now);
+}
+
+void ConnectionTable::ForgetClosed(absl::Time now) {
   for (auto it = connections_.begin(); it != connections_.end();) {
     const auto connection = it++;
-    if (InodeOf(connection->first) != connection->second.inode) Forget(connection);
+    if (InodeOf(connection->first) != connection->second.inode) ForgetEnded(connection, now);
   }
 }
 
@@ -191,7 +208,7 @@ void ConnectionTable::ShutDown(Connections::iterator connection, const char* rea
     shutdown(connection->first, SHUT_RDWR);  // gRPC finds it broken, and closes it.
   }
   if (reason != kSilent) by_network_[NetworkOf(peer)].penalty_until = now + kPenalty;
-  Forget(connection);
+  Forget(connection, now);
   shut_down_.emplace_back(peer, reason);
 }
 
@@ -229,7 +246,7 @@ const char* ConnectionTable::Judge(int fd, Connection* connection, absl::Time no
 
 void ConnectionTable::LookAt(Connections::iterator connection, absl::Time now) {
   const int fd = connection->first;
-  if (InodeOf(fd) != connection->second.inode) return Forget(connection);
+  if (InodeOf(fd) != connection->second.inode) return ForgetEnded(connection, now);
   if (const char* reason = Judge(fd, &connection->second, now); reason != nullptr) {
     return ShutDown(connection, reason, now);
   }
@@ -252,24 +269,27 @@ void ConnectionTable::LookAtAll(absl::Time now) {
     const auto connection = it++;
     LookAt(connection, now);
   }
-  absl::erase_if(by_network_, [now](const auto& entry) {
-    return entry.second.connections == 0 && now >= entry.second.penalty_until;
-  });
+  absl::erase_if(by_network_, [now](const auto& entry) { return entry.second.IsForgettable(now); });
 }
 
-void ConnectionTable::Sweep(absl::Time now) {
+bool ConnectionTable::Sweep(absl::Time now) {
   const uint64_t resident = options_.resident();
   std::vector<std::pair<PeerAddress, const char*>> closed;
+  bool suspects_left = false;
   {
     absl::MutexLock lock(&mutex_);
     const bool grows = resident > resident_ + kFastGrowth;
-    resident_ = resident;
+    if (grows || now - resident_at_ >= kGrowthOver) {
+      resident_ = resident;
+      resident_at_ = now;
+    }
     if (grows || now - swept_all_ >= kSweepAllEvery) {
       LookAtAll(now);
     } else {
       LookAtSome(now);
     }
     closed.swap(shut_down_);
+    suspects_left = !suspects_.empty();
   }
   for (const auto& [peer, reason] : closed) {
     closed_.Add({{"reason", reason}}).Increment();
@@ -277,6 +297,7 @@ void ConnectionTable::Sweep(absl::Time now) {
       options_.log(absl::StrCat("connection of ", ToString(peer), " shut down: ", reason));
     }
   }
+  return suspects_left;
 }
 
 }  // namespace tacho::server

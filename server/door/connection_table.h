@@ -74,8 +74,9 @@ class ConnectionTable final : public Gate {
 
   // Forgets what has closed, shuts down what misbehaves. Looks at new and suspicious connections
   // each time, at all of them every 2 s and whenever the process grows fast. An address whose
-  // connection was shut down for a flood gets no more than a few new ones a second for a while.
-  void Sweep(absl::Time now) override ABSL_LOCKS_EXCLUDED(mutex_);
+  // connection was shut down for a flood, or of which many end without a call, gets no more than a
+  // few new ones a second for a while. Whether new or suspicious ones are left.
+  bool Sweep(absl::Time now) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -102,6 +103,10 @@ class ConnectionTable final : public Gate {
     uint64_t connections = 0;
     absl::Time penalty_until = absl::InfinitePast();
     TokenBucket admitted;  // While there is a penalty.
+    TokenBucket vain;      // Connections that ended without a call.
+
+    // As good as new.
+    bool IsForgettable(absl::Time now) const;
   };
 
   // Why there is no room for another; nullptr if there is.
@@ -113,8 +118,12 @@ class ConnectionTable final : public Gate {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDown(Connections::iterator connection, const char* reason, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Forget(Connections::iterator connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetClosed(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // One that has closed by itself, or was closed by gRPC.
+  void ForgetEnded(Connections::iterator connection, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Forget(Connections::iterator connection, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Why the connection is to be shut down; nullptr if it is not.
   const char* Judge(int fd, Connection* connection, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -135,7 +144,8 @@ class ConnectionTable final : public Gate {
       ABSL_GUARDED_BY(mutex_);  // To be looked at before the next sweep of all.
   absl::Time looked_for_closed_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time swept_all_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  uint64_t resident_ ABSL_GUARDED_BY(mutex_) = 0;  // At the last sweep.
+  uint64_t resident_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time resident_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 }  // namespace tacho::server

@@ -6,14 +6,14 @@
 
 namespace tacho::server {
 
-// Called on the thread of a Listener.
+// Called on two threads of a Listener: Admit() on one, Sweep() on the other.
 class Gate {
  public:
   virtual ~Gate() = default;
   // If not, the caller closes it at once.
   virtual bool Admit(int fd, const PeerAddress& peer, absl::Time now) = 0;
-  // About every 50 ms.
-  virtual void Sweep(absl::Time now) = 0;
+  // About every 50 ms, or every 5 ms while it returns true and after something was admitted.
+  virtual bool Sweep(absl::Time now) = 0;
 };
 
 }  // namespace tacho::server

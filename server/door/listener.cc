@@ -30,7 +30,8 @@ constexpr unsigned kUserTimeoutMs = 20'000;
 // passed: a host that vanished is noticed after 20 s, and no single packet lost ends a connection.
 constexpr int kIdleSeconds = 10;
 constexpr int kAskAgainSeconds = 5;
-constexpr int kSweepMs = 50;
+constexpr absl::Duration kSweepEvery = absl::Milliseconds(50);
+constexpr absl::Duration kSweepSoon = absl::Milliseconds(5);
 constexpr uint64_t kLeastReserve = 128;
 
 // To the peer it looks as if nobody listened, and no TIME_WAIT is left behind.
@@ -117,7 +118,8 @@ Listener::~Listener() {
 void Listener::Serve(Gate* gate, std::function<void(int fd, const PeerAddress& peer)> take) {
   gate_ = gate;
   take_ = std::move(take);
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] { Accept(); });
+  sweeper_ = std::thread([this] { Sweep(); });
 }
 
 void Listener::Stop() {
@@ -128,26 +130,45 @@ void Listener::Stop() {
   thread_.join();
   for (const int fd : sockets_) close(fd);
   sockets_.clear();
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  sweeper_.join();
 }
 
-void Listener::Run() {
+void Listener::Accept() {
   pthread_setname_np(pthread_self(), "listener");
   std::vector<pollfd> polled;
   for (const int fd : sockets_) polled.push_back({fd, POLLIN, 0});
   polled.push_back({stop_pipe_[0], POLLIN, 0});
-  absl::Time sweep_at = MonotonicNow();
   for (;;) {
-    poll(polled.data(), polled.size(), kSweepMs);
+    poll(polled.data(), polled.size(), -1);
     if (polled.back().revents != 0) return;
     for (size_t i = 0; i + 1 < polled.size(); ++i) {
-      // In turns, so that Stop() and Sweep() are not kept waiting.
+      // In turns, so that Stop() is not kept waiting.
       for (int n = 0; n < 64 && polled[i].revents != 0 && AcceptOne(polled[i].fd); ++n) {
       }
     }
-    const absl::Time now = MonotonicNow();
-    if (now < sweep_at) continue;
-    sweep_at = now + absl::Milliseconds(kSweepMs);
-    gate_->Sweep(now);
+  }
+}
+
+void Listener::Sweep() {
+  pthread_setname_np(pthread_self(), "sweeper");
+  for (absl::Duration pause = kSweepEvery;;) {
+    {
+      const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return stopping_ || accepted_;
+      };
+      absl::MutexLock lock(&mutex_);
+      const absl::Time soon = absl::Now() + std::min(pause, kSweepSoon);
+      mutex_.AwaitWithTimeout(absl::Condition(&wanted), pause);
+      // Not once for each of many.
+      mutex_.AwaitWithDeadline(absl::Condition(&stopping_), soon);
+      if (stopping_) return;
+      accepted_ = false;
+    }
+    pause = gate_->Sweep(MonotonicNow()) ? kSweepSoon : kSweepEvery;
   }
 }
 
@@ -165,6 +186,10 @@ bool Listener::AcceptOne(int listening) {
   }
   const auto peer = PeerOf(reinterpret_cast<sockaddr*>(&name));
   if (peer.has_value() && gate_->Admit(fd, *peer, MonotonicNow())) {
+    {
+      absl::MutexLock lock(&mutex_);
+      accepted_ = true;
+    }
     take_(fd, *peer);
   } else {
     CloseAtOnce(fd);

@@ -31,7 +31,9 @@ class Listener {
 
   int port() const { return port_; }
 
-  // Accepts on a thread of its own. `gate` is not owned; `take` owns the descriptor it is given.
+  // Accepts on a thread of its own, and lets the gate sweep on another: gRPC may read from a
+  // connection for as long as bytes come on the thread that hands it over. `gate` is not owned;
+  // `take` owns the descriptor it is given.
   void Serve(Gate* gate, std::function<void(int fd, const PeerAddress& peer)> take);
   // Accepts no more; what has been taken lives on.
   void Stop();
@@ -39,7 +41,8 @@ class Listener {
  private:
   Listener() = default;
   absl::Status BindOne(const addrinfo& address);
-  void Run();
+  void Accept() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
   // False when there is nothing more to accept now.
   bool AcceptOne(int listening);
 
@@ -49,6 +52,11 @@ class Listener {
   Gate* gate_ = nullptr;
   std::function<void(int fd, const PeerAddress& peer)> take_;
   std::thread thread_;
+
+  absl::Mutex mutex_;
+  bool accepted_ ABSL_GUARDED_BY(mutex_) = false;  // Since the last sweep.
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread sweeper_;
 };
 
 // Of open files, as it is in force.

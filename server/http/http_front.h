@@ -66,7 +66,7 @@ class HttpFront : private Gate {
   HttpFront(std::unique_ptr<Listener> listener, Options options);
   // The gate's: everybody is let in here, and Take() sees who goes for it.
   bool Admit(int, const PeerAddress&, absl::Time) override { return true; }
-  void Sweep(absl::Time) override {}
+  bool Sweep(absl::Time) override { return false; }
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until something can go on; the connections that can.

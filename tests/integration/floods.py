@@ -243,10 +243,12 @@ class Attack:
     def many_connections(self):
         """As many as there can be."""
         held = []
-        while self.going() and len(held) < 3000:
-            held.append(self.connect())
-        time.sleep(1)
-        self.seen["held"] = sum(not c.closed.is_set() for c in held)
+        try:
+            while self.going() and len(held) < 3000:
+                held.append(self.connect())
+        finally:  # Also when no more are let in.
+            time.sleep(1)
+            self.seen["held"] = sum(not c.closed.is_set() for c in held)
 
     def half_messages(self):
         """40 connections with a message of 4 MiB of which the last bytes never come."""

@@ -73,7 +73,7 @@ def quantile(ordered, q):
 class FloodTest(harness.TestCase):
     CONFIG = (
         "storage: {retention: 0s}\n"
-        "quotas: {hello_timeout: 3s, max_connections: 2000, max_connections_per_address: 1000}\n"
+        "quotas: {hello_timeout: 3s, max_connections: 2000, max_connections_per_address: 200}\n"
     )
 
     def setUp(self):
@@ -193,7 +193,7 @@ class FloodTest(harness.TestCase):
 
     def test_many_connections(self):
         seen = self.flood("many_connections", seconds=6, peak_mib=160)
-        self.assertLess(seen["held"], 1000)
+        self.assertLess(seen["held"], 200)
         refused = self.metric('tacho_connections_refused_total{reason="address"}')
         self.assertGreater(refused, 0)
 

@@ -209,6 +209,42 @@ TEST_F(ConnectionTableTest, AFloodIsShutDownAndAnUnfinishedMessageInTheEnd) {
 }
 
 // Half a day of pings is as much as the beginning of a message.
+TEST_F(ConnectionTableTest, AnAddressWhoseConnectionsEndWithoutACallGetsFewer) {
+  for (int n = 0; n < 10; ++n) {
+    Pair pair;
+    ASSERT_TRUE(Admit(pair)) << n;
+    EXPECT_TRUE(table_.Sweep(now_)) << "a new one is looked at soon";
+    pair.CloseServer();
+    Pass(absl::Milliseconds(20));
+  }
+  Pair last;
+  ASSERT_TRUE(Admit(last));
+  last.CloseServer();
+  Pass(absl::Milliseconds(20));
+  int admitted = 0;
+  for (int n = 0; n < 100; ++n) {
+    Pair pair;
+    if (Admit(pair)) ++admitted;
+    pair.CloseServer();
+    Pass(absl::Milliseconds(1));
+  }
+  EXPECT_LE(admitted, 6) << "five a second";
+  EXPECT_GT(Counter("tacho_connections_refused_total", "penalty"), 90);
+  Pass(absl::Seconds(60));
+  Pair later;
+  EXPECT_TRUE(Admit(later)) << "it is forgiven";
+}
+
+TEST_F(ConnectionTableTest, ConnectionsWithACallMayEndAsOftenAsTheyLike) {
+  for (int n = 0; n < 100; ++n) {
+    Pair pair;
+    ASSERT_TRUE(Admit(pair)) << n;
+    table_.CountStart(pair.grpc_name(), now_);
+    pair.CloseServer();
+    Pass(absl::Milliseconds(20));
+  }
+}
+
 TEST_F(ConnectionTableTest, AnIdleConnectionMayPingForAsLongAsItLikes) {
   Pair idle;
   ASSERT_TRUE(Admit(idle));
