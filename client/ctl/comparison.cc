@@ -104,13 +104,13 @@ absl::StatusOr<Comparison> ReadComparison(QueryClient& client, const v1::Compare
   Comparison comparison;
   comparison.by_step = request.alignment() != v1::ALIGNMENT_ELAPSED;
   for (const SubjectName& subject : subjects) comparison.names.push_back(subject.Text());
-  const absl::Status status = client.Compare(request, [&](const v1::CompareResponse& response) {
+  absl::Status status = client.Compare(request, [&](const v1::CompareResponse& response) {
     if (response.has_subjects()) comparison.subjects = response.subjects();
     if (response.has_metric()) comparison.metrics.push_back(response.metric());
     return true;
   });
   if (!status.ok()) return status;
-  if (const absl::Status checked = Check(comparison); !checked.ok()) return checked;
+  if (absl::Status checked = Check(comparison); !checked.ok()) return checked;
   const auto empty = [&](const v1::CompareMetric& metric) {
     const auto& columns = metric.columns();
     return std::all_of(columns.begin(), columns.end(), [](const v1::ComparedColumn& column) {

@@ -31,7 +31,7 @@ std::string CurveFolder::GroupOf(const v1::SeriesInfo& series) const {
 }
 
 absl::Status CurveFolder::Add(const v1::RangeResponse& response) {
-  if (const absl::Status status = CheckColumns(response); !status.ok()) return status;
+  if (absl::Status status = CheckColumns(response); !status.ok()) return status;
   if (response.has_series()) {
     const v1::SeriesInfo& series = response.series();
     const std::string group = GroupOf(series);

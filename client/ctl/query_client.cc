@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<v1::Job>> QueryClient::ListJobs(v1::ListJobsRequest r
     grpc::ClientContext context;
     Prepare(&context);
     v1::ListJobsResponse response;
-    const absl::Status status = FromGrpc(stub_->ListJobs(&context, request, &response));
+    absl::Status status = FromGrpc(stub_->ListJobs(&context, request, &response));
     if (!status.ok()) return status;
     jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end());
     request.set_page_token(response.next_page_token());
@@ -107,7 +107,7 @@ absl::StatusOr<Response> QueryClient::Call(
   grpc::ClientContext context;
   Prepare(&context);
   Response response;
-  const absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
+  absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
   if (!status.ok()) return status;
   return response;
 }

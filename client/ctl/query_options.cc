@@ -75,7 +75,7 @@ absl::Status ParseQuantile(const ParsedArgs& args, v1::RangeRequest& request) {
 
 absl::Status ParseAcross(const ParsedArgs& args, v1::RangeRequest& request) {
   std::optional<std::string> across = args.Get("across");
-  if (const absl::Status status = ParseQuantile(args, request); !status.ok()) return status;
+  if (absl::Status status = ParseQuantile(args, request); !status.ok()) return status;
   if (args.Has("quantile")) across = "quantile";
   if (!across) {
     if (!args.Has("group-by")) return absl::OkStatus();
@@ -292,8 +292,8 @@ absl::StatusOr<QueryOptions> ParseQueryOptions(const ParsedArgs& args, absl::Tim
   auto time = ParseTimeRange(args, now, zone);
   if (!time.ok()) return time.status();
   if (*time) *request.mutable_time() = **time;
-  if (const absl::Status status = ParseAxis(args, request); !status.ok()) return status;
-  if (const absl::Status status = ParseAcross(args, request); !status.ok()) return status;
+  if (absl::Status status = ParseAxis(args, request); !status.ok()) return status;
+  if (absl::Status status = ParseAcross(args, request); !status.ok()) return status;
   return options;
 }
 

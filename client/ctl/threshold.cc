@@ -104,7 +104,7 @@ std::string Threshold::Text() const {
 }
 
 absl::StatusOr<Threshold> ParseThreshold(absl::string_view text) {
-  const absl::Status bad = absl::InvalidArgumentError(
+  absl::Status bad = absl::InvalidArgumentError(
       absl::StrCat("'", text,
                    "': expected METRIC[:mean|last|min|max]:LIMIT, like loss:+2%, "
                    "accuracy:last:-0.5% or learning_rate:0"));

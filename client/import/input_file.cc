@@ -35,7 +35,7 @@ absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(const std::string& pa
   if (fd < 0) return FromErrno(errno, path);
   struct stat info = {};
   if (::fstat(fd, &info) != 0) {
-    const absl::Status status = FromErrno(errno, path);
+    absl::Status status = FromErrno(errno, path);
     ::close(fd);
     return status;
   }

@@ -132,7 +132,7 @@ std::optional<double> ParseNumber(absl::string_view text) {
     if (decimal && absl::SimpleAtod(text, &value)) return value;
     return std::nullopt;
   }
-  if (const auto bits = ParseNanBits(text)) return bits;
+  if (auto bits = ParseNanBits(text)) return bits;
   const bool negative = text[0] == '-';
   if (negative || text[0] == '+') text.remove_prefix(1);
   if (absl::EqualsIgnoreCase(text, "nan")) return FromBits(kUsualNan | uint64_t{negative} << 63);
@@ -167,8 +167,8 @@ std::optional<int64_t> ParseInteger(absl::string_view text) {
 std::optional<int64_t> ParseTimeNs(absl::string_view text, TimeUnit unit, absl::TimeZone zone) {
   text = absl::StripAsciiWhitespace(text);
   if (text.empty() || text.size() > 64) return std::nullopt;
-  if (const auto ns = ParseDecimalTime(text, unit)) return ns;
-  if (const auto ns = ParseCalendar(text, zone)) return ns;
+  if (auto ns = ParseDecimalTime(text, unit)) return ns;
+  if (auto ns = ParseCalendar(text, zone)) return ns;
   return absl::ascii_isdigit(static_cast<unsigned char>(text[0])) ? ParseFloatTime(text, unit)
                                                                   : std::nullopt;
 }

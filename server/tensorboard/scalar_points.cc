@@ -46,7 +46,7 @@ class Stepper {
 // A series as it enters a mean by step: its newest sample at each.
 absl::StatusOr<std::vector<Sample>> NewestAtSteps(SeriesScan* scan, Stepper stepper) {
   std::vector<Sample> samples;
-  const absl::Status status = scan->ForEach([&](const Sample& sample) {
+  absl::Status status = scan->ForEach([&](const Sample& sample) {
     if (samples.size() > kMaxSortedSamples) return;
     samples.push_back(sample);
     samples.back().step = stepper.StepOf(sample);
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<Sample>> NewestAtSteps(SeriesScan* scan, Stepper step
 absl::StatusOr<std::vector<Sample>> MeansOfWindows(SeriesScan* scan, Stepper stepper) {
   std::vector<Sample> means;
   Bucket window;  // Of the last of them.
-  const absl::Status status = scan->ForEach([&](const Sample& sample) {
+  absl::Status status = scan->ForEach([&](const Sample& sample) {
     const int64_t begin = FloorTo(stepper.StepOf(sample), kMeanWindowSeconds);
     if (means.empty() || means.back().step != begin) {
       window = Bucket();
@@ -117,9 +117,8 @@ absl::StatusOr<std::vector<ScalarPoint>> ReadScalarPoints(storage::ReadView* vie
                                                           const QueryControl& control) {
   if (max_points == 0) return std::vector<ScalarPoint>();
   ScalarSampler sampler(max_points);
-  const absl::Status status = tag.series.size() == 1
-                                  ? FillWithSamples(view, run, tag, control, &sampler)
-                                  : FillWithMeans(view, run, tag, control, &sampler);
+  absl::Status status = tag.series.size() == 1 ? FillWithSamples(view, run, tag, control, &sampler)
+                                               : FillWithMeans(view, run, tag, control, &sampler);
   if (absl::IsResourceExhausted(status)) {
     return absl::ResourceExhaustedError(
         absl::StrCat("tag \"", tag.name, "\" of run \"", run.name, "\": ", status.message()));

@@ -36,7 +36,7 @@ class CollectorReloadTest : public testing::Test {
 
   static absl::StatusOr<config::v1::Collector> Read(absl::string_view more) {
     config::v1::Collector config;
-    const absl::Status read =
+    absl::Status read =
         config::ParseYaml(absl::StrCat("listen: {grpc: '127.0.0.1:0', http: '127.0.0.1:0'}\n"
                                        "storage: {path: /data}\nadmin: {listen: 'off'}\n",
                                        more),

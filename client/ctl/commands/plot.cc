@@ -78,7 +78,7 @@ absl::StatusOr<PlotRequest> ParseRequest(const Invocation& invocation) {
   if (!height.ok()) return height.status();
   plot.height = height->value_or(PlotOptions().height);
   plot.log_scale = invocation.args.Has("log");
-  if (const absl::Status status = ParseAxisFlags(invocation, plot); !status.ok()) return status;
+  if (absl::Status status = ParseAxisFlags(invocation, plot); !status.ok()) return status;
   plot.range.mutable_selector()->mutable_metrics()->Assign(plot.metrics.begin(),
                                                            plot.metrics.end());
   return plot;

@@ -167,7 +167,7 @@ class Watcher {
           break;
         case WatchCall::Result::kMessage:
           heard = absl::Now();
-          if (const absl::Status added = Take(message); !added.ok()) return added;
+          if (absl::Status added = Take(message); !added.ok()) return added;
           break;
       }
       Tick();
@@ -178,7 +178,7 @@ class Watcher {
 
   absl::Status Take(const v1::WatchResponse& message) {
     const size_t before = model_.told_events();
-    if (const absl::Status status = model_.Add(message); !status.ok()) return status;
+    if (absl::Status status = model_.Add(message); !status.ok()) return status;
     if (model_.told_events() > before) {
       display_->Event(message.event());
       refreshed_ = absl::InfinitePast();
