@@ -190,7 +190,7 @@ grpc::Status Upload::Hangup() {
   }
   if (!ended) context_->TryCancel();
   reader_.join();
-  const grpc::Status status = stream_->Finish();
+  grpc::Status status = stream_->Finish();
   stream_.reset();
   retry_after_ = client::RetryDelay(status);
   return status;
