@@ -1,5 +1,6 @@
 #include "client/tfevents/writer.h"
 
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -91,8 +92,7 @@ uint32_t NarrowToFloat(double value, bool* exact) {
     const auto rounded = static_cast<float>(value);
     std::memcpy(&narrow, &rounded, sizeof(narrow));
   }
-  const double again = WidenFloat(narrow);
-  *exact = std::memcmp(&again, &value, sizeof(value)) == 0;
+  *exact = std::bit_cast<uint64_t>(WidenFloat(narrow)) == std::bit_cast<uint64_t>(value);
   return narrow;
 }
 
