@@ -125,7 +125,9 @@ std::optional<double> ParseNumber(absl::string_view text) {
   text = absl::StripAsciiWhitespace(text);
   if (text.empty() || text.size() > 400) return std::nullopt;
   double value = 0;
-  const auto first = static_cast<unsigned char>(text[text[0] == '-' || text[0] == '+' ? 1 : 0]);
+  const size_t sign = text[0] == '-' || text[0] == '+' ? 1 : 0;
+  if (text.size() == sign) return std::nullopt;
+  const auto first = static_cast<unsigned char>(text[sign]);
   if (absl::ascii_isdigit(first) || first == '.') {
     // Abseil reads hexadecimal numbers too, which no log means.
     const bool decimal = text.find_first_not_of("0123456789.eE+-") == absl::string_view::npos;
@@ -134,7 +136,7 @@ std::optional<double> ParseNumber(absl::string_view text) {
   }
   if (auto bits = ParseNanBits(text)) return bits;
   const bool negative = text[0] == '-';
-  if (negative || text[0] == '+') text.remove_prefix(1);
+  text.remove_prefix(sign);
   if (absl::EqualsIgnoreCase(text, "nan")) return FromBits(kUsualNan | uint64_t{negative} << 63);
   if (absl::EqualsIgnoreCase(text, "inf") || absl::EqualsIgnoreCase(text, "infinity")) {
     return negative ? -HUGE_VAL : HUGE_VAL;

@@ -48,7 +48,7 @@ TEST(ImportValuesTest, EveryNumberReadsBackToItsBits) {
 }
 
 TEST(ImportValuesTest, TextsThatAreNoNumbersAreNone) {
-  for (const char* text : {"", " ", "x", "1.2.3", "0x10", "nano", "infinite", "--1", "1e",
+  for (const char* text : {"", " ", "+", "-", "x", "1.2.3", "0x10", "nano", "infinite", "--1", "1e",
                            "NaN(0x1)", "NaN(0x3ff0000000000000)", "12 apples"}) {
     EXPECT_FALSE(ParseNumber(text).has_value()) << text;
   }
