@@ -64,12 +64,13 @@ class Connection:
         self._changed = threading.Condition()
         self._initial = 65535
         self._grown, self._used = {}, {}
-        self._reader = threading.Thread(target=self._read, daemon=True)
-        self._reader.start()
         if preface:
             self.send(PREFACE + frame(SETTINGS, 0, 0, settings))
             # Otherwise the server's answers stop after 64 KiB of them.
             self.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", 1 << 30)))
+        # It answers the server's settings, which nothing may do before the preface.
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def send(self, data):
         """False once the server has hung up, or has not read for long."""

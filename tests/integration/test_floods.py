@@ -73,7 +73,7 @@ def quantile(ordered, q):
 class FloodTest(harness.TestCase):
     CONFIG = (
         "storage: {retention: 0s}\n"
-        "quotas: {hello_timeout: 3s, max_connections: 2000, max_connections_per_address: 60}\n"
+        "quotas: {hello_timeout: 3s, max_connections: 2000, max_connections_per_address: 200}\n"
     )
 
     def setUp(self):
@@ -193,14 +193,9 @@ class FloodTest(harness.TestCase):
 
     def test_many_connections(self):
         seen = self.flood("many_connections", seconds=6, peak_mib=160)
-        self.assertLess(seen["held"], 60)
-        # Once some have been closed for their silence the address may be under a penalty besides.
-        reasons = ("address", "penalty")
-        refused = [
-            self.metric(f'tacho_connections_refused_total{{reason="{reason}"}}')
-            for reason in reasons
-        ]
-        self.assertGreater(sum(refused), 0)
+        self.assertLess(seen["held"], 200)
+        refused = self.metric('tacho_connections_refused_total{reason="address"}')
+        self.assertGreater(refused, 0)
 
     def test_half_messages(self):
         seen = self.flood("half_messages", seconds=30, peak_mib=600)
