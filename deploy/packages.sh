@@ -15,13 +15,13 @@ declare -A packages=(
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libcpp-httplib-dev
     libssl-dev libc-ares-dev"
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev
-    python3 python3-grpcio python3-protobuf python3-setuptools python3-wheel curl ca-certificates openssl"
+    python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel curl ca-certificates openssl"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
   [bench]="libnghttp2-dev"
 )
 # Servers are unpacked into build/tools/ instead: installing their packages would start services on
 # the machine of whoever runs our tests.
-declare -A tools=([test]="prometheus" [bench]="prometheus victoria-metrics")
+declare -A tools=([test]="prometheus prometheus-alertmanager" [bench]="prometheus victoria-metrics")
 
 say() { echo "packages: $*" >&2; }
 

@@ -233,7 +233,8 @@ absl::Status Collector::StartGrpc() {
 
 absl::Status Collector::StartHttp() {
   metrics_page_ = std::make_unique<MetricsPage>(
-      MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now, world_.log});
+      MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now, world_.log,
+                         &readiness_, config_.storage().path()});
   reloadables_.push_back(metrics_page_.get());
   HttpServerOptions options;
   options.address = config_.listen().http();

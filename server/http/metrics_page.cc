@@ -11,6 +11,7 @@
 #include "server/aggregate/job_aggregates.h"
 #include "server/aggregate/job_families.h"
 #include "server/http/families.h"
+#include "server/http/health_metrics.h"
 #include "server/http/limit_metrics.h"
 #include "server/http/process_metrics.h"
 #include "server/http/store_metrics.h"
@@ -88,6 +89,7 @@ std::string MetricsPage::Render(const Rights& rights) const {
   if (options_.registry != nullptr) Append(options_.registry->Collect(), &all);
   Append(StoreFamilies(options_.store->Stats()), &all);
   Append(LimitFamilies(*options_.store), &all);
+  Append(HealthFamilies(options_.readiness, options_.storage_path), &all);
   Append(ProcessFamilies(), &all);
   Append(LogFamilies(options_.log.counts()), &all);
   all.push_back(BuildInfo());

@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/process/log.h"
+#include "server/http/readiness.h"
 #include "server/reloadable.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
@@ -25,6 +26,8 @@ struct MetricsPageOptions {
   config::v1::Collector::Metrics options;          // Durations in ns.
   std::function<absl::Time()> now = absl::Now;     // The clock of StoreOptions::now.
   log::Log log;                                    // Whose lines are counted.
+  const Readiness* readiness = nullptr;            // Not owned; shown if it is given.
+  std::string storage_path;                        // Whose free room is shown, unless empty.
 };
 
 // Thread-safe. Reloads `metrics`.

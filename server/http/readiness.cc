@@ -29,6 +29,11 @@ absl::Status Readiness::Check() const {
   return ErrorOf(Condition::kDiskRefuses, absl::StrCat("not ready: ", held_by_));
 }
 
+bool Readiness::IsHeld() const {
+  absl::MutexLock lock(&mutex_);
+  return !held_by_.empty();
+}
+
 std::string Readiness::WhyNotReady() const {
   absl::MutexLock lock(&mutex_);
   return why_not_.empty() ? held_by_ : why_not_;

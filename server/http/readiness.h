@@ -22,6 +22,8 @@ class Readiness {
 
   // OK if ready; else DRAINING or DISK_REFUSES of server/error_table.h.
   absl::Status Check() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether SetHeldBy() holds it.
+  bool IsHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Empty if ready.
   std::string WhyNotReady() const ABSL_LOCKS_EXCLUDED(mutex_);
 

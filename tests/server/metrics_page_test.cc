@@ -60,6 +60,21 @@ TEST_F(MetricsPageTest, ShowsTheAggregatesThatADashboardAsksFor) {
   EXPECT_THAT(page, HasSubstr("stat=\"max\"} 42\n"));
 }
 
+TEST_F(MetricsPageTest, TellsWhetherItIsReadyAndWhetherTheDiskRefuses) {
+  Readiness readiness;
+  options_.readiness = &readiness;
+  options_.storage_path = "/";
+  const MetricsPage page(options_);
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_ready 0\n")) << "starting";
+  readiness.SetReady();
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_ready 1\n"));
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_storage_refusing 0\n"));
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_storage_available_bytes "));
+  readiness.SetHeldBy("no space left");
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_ready 0\n"));
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_storage_refusing 1\n"));
+}
+
 TEST_F(MetricsPageTest, ShowsWhatTheRegistryAndTheStoreHold) {
   prometheus::BuildCounter()
       .Name("x_total")
