@@ -1,0 +1,178 @@
+// Windows of a training job that never ran: a fleet with phases, noise, checkpoints, evaluations
+// and a loss curve, and faults planted at known times, so that delay and false alarms of detectors
+// can be measured. The same options and faults give the same windows, whatever is asked in which
+// order.
+//
+// A synchronous step: each task waits for its input, computes, and waits in the collective until
+// the last one has come; all of them leave it together. So step times are equal on all tasks, and a
+// slow task is seen by what it does before the barrier, or by waiting least in it.
+//
+//   SyntheticFleet fleet({.tasks = 64}, {{.kind = FaultKind::kSlowHost, .host = 7,
+//                                         .at_seconds = 900, .amount = 0.3}});
+//   for (double t = 0; t < 1800; t += 10) DetectStraggling(fleet.At(t), {});
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "server/conditions/signal.h"
+#include "server/conditions/window.h"
+
+namespace tacho::testing {
+
+enum class FaultKind : uint8_t {
+  // Progress. The target is a host, or all of them.
+  kSlowHost,       // Computes `amount` longer: 0.3 is 30 %.
+  kSlowInput,      // Its input takes `amount` seconds longer.
+  kHang,           // Stops; the rest wait in the collective. Goes on at `until_seconds`.
+                   // With amount > 0 its row of the last whole step is missing, too.
+  kDataStall,      // Input of all hosts stops, until `until_seconds`.
+  kInputBound,     // Waiting for input is `amount` of each step's time, on all hosts.
+  kLowUse,         // Chips' duty cycle and matrix units are `amount` of what they were.
+  kIdleChip,       // One chip of the host is not used.
+  kSlowdown,       // Computing takes `amount` longer on all hosts.
+  kMissingTask,    // Stops sending rows, its chips idle; the others go on. The agent stays.
+  kNeverStarted,   // Was never there.
+  kSilentTrainer,  // Stops sending rows, nothing else.
+  kSilentAgent,    // Nothing comes from the host, and it is disconnected.
+  kClockSkew,      // The host's clock is `amount` seconds ahead.
+  kDataLoss,       // The agent tells of `amount` rows lost, once, at `at_seconds`.
+  // Hardware. The target is a host, and its first chip.
+  kHbmLeak,       // `amount` bytes a second.
+  kHostLeak,      // `amount` bytes a second of the host's memory.
+  kThrottle,      // The clock is `amount` lower, hot, with its reason; computing is as much slower.
+  kEcc,           // `amount` uncorrected errors a minute.
+  kXid,           // `amount` a minute.
+  kLinkErrors,    // `amount` a minute.
+  kRemappedRows,  // `amount` a minute.
+  // Curves. The target is the job, but for those that name a task.
+  kNan,             // Loss and gradient norm of the target from there on; all others 2 steps later.
+  kLossSpike,       // Loss is `amount` higher (1 = twice) for 5 steps.
+  kDiverge,         // Loss grows by e every `amount` steps.
+  kPlateau,         // Loss stays where it is.
+  kOscillate,       // Loss goes up and down by `amount` of itself, every step.
+  kGradExplode,     // Gradient norm grows by e every `amount` steps.
+  kGradVanish,      // Gradient norm falls by e every `amount` steps.
+  kFrozen,          // Updates are 0, the norm of the weights stays.
+  kOverfit,         // Evaluation loss rises by `amount` each 100 steps, training loss falls on.
+  kReplicaDiffers,  // The target's replica scalar is off by `amount`.
+};
+
+inline constexpr uint32_t kAllHosts = UINT32_MAX;
+
+struct Fault {
+  FaultKind kind = FaultKind::kSlowHost;
+  uint32_t host = kAllHosts;
+  std::optional<uint32_t> task;  // Only this task of its host; `host` is not read then.
+  double at_seconds = 0;         // Since the attempt started.
+  double until_seconds = std::numeric_limits<double>::infinity();
+  double amount = 0;
+};
+
+struct FleetOptions {
+  std::string job = "synthetic";
+  uint32_t attempt = 0;
+  uint64_t seed = 1;
+  uint32_t tasks = 16;
+  uint32_t tasks_per_host = 1;
+  uint32_t chips_per_host = 4;
+  bool synchronous = true;  // If not, no task waits for another, and step times differ.
+
+  // Seconds.
+  double compute = 0.8;
+  double data_wait = 0.02;
+  double comm = 0.1;           // Of the collective itself, once all are there.
+  double noise = 0.01;         // Standard deviation of a task's step, relative.
+  double host_spread = 0.005;  // Of hosts among each other, lasting, relative.
+  double row_delay = 0.02;     // A row comes up to this long after its step.
+
+  double init_seconds = 20;
+  double compile_seconds = 40;  // The first step comes this much later.
+  uint32_t first_step = 0;      // A restored attempt begins elsewhere.
+  uint32_t checkpoint_every = 200;
+  double checkpoint_seconds = 6;
+  uint32_t eval_every = 500;
+  double eval_seconds = 15;
+  uint32_t log_every = 1;
+  std::optional<uint32_t> steps;  // Ends well after so many.
+  bool events = true;             // Of initialising, compiling, checkpoints and evaluations.
+
+  double sample_seconds = 10;    // Of chips and hosts.
+  double window_seconds = 1800;  // How far back a window reaches,
+  size_t max_points = 1000;      // and how many points a track has at most: the newest.
+  double tokens_per_step = 4096;
+
+  std::set<server::Signal> omit;                  // That nobody records.
+  std::map<std::string, std::string> attributes;  // Besides `tasks` and `config_fingerprint`.
+  std::vector<server::Baseline> baselines;
+  std::map<std::string, uint32_t> straggles_elsewhere;
+};
+
+// "host0007"
+std::string SyntheticHost(uint32_t host);
+
+// Immutable once made; may be shared between threads.
+class SyntheticFleet {
+ public:
+  // The fleet is laid out until `until_seconds`; later windows show it without further steps.
+  SyntheticFleet(FleetOptions options, std::vector<Fault> faults, double until_seconds = 3600);
+
+  // As seen `seconds` after the attempt started.
+  server::JobWindow At(double seconds) const;
+
+  // The step in flight at a time; nullopt before the first and after the last.
+  std::optional<uint32_t> StepAt(double seconds) const;
+  // When a step was left by all: its rows have that time, and up to row_delay.
+  std::optional<double> EndOf(uint32_t step) const;
+  // Since the epoch.
+  static int64_t Time(double seconds);
+
+  const FleetOptions& options() const { return options_; }
+
+ private:
+  // Of one step of all tasks, or of one task's if they are not synchronous. Seconds since the
+  // start.
+  struct Step {
+    double start = 0;
+    double barrier = 0;  // When the last one came to it.
+    double end = 0;
+    double checkpoint = 0;
+    double eval = 0;
+    double stall = 0;  // Of a hang that has passed.
+    bool done = true;  // If not, it hangs since `start` and never ends.
+  };
+  using Steps = std::vector<Step>;
+
+  void LayOut(Steps& steps, uint32_t first_task, uint32_t last_task, double until) const;
+  const Steps& StepsOf(uint32_t task) const;
+  uint32_t HostOf(uint32_t task) const { return task / options_.tasks_per_host; }
+  bool Hits(const Fault& fault, uint32_t task) const;
+  // The sum of what such faults do to a task at a time; 0 if there are none.
+  double Amount(FaultKind kind, uint32_t task, double seconds) const;
+  const Fault* Find(FaultKind kind, uint32_t task, double seconds) const;
+  double DataWait(uint32_t task, size_t index, double start) const;
+  double Compute(uint32_t task, size_t index, double start) const;
+  // No rows of it come from then on.
+  double SilentFrom(uint32_t task) const;
+
+  void FillTask(uint32_t task, double now, server::JobWindow* window) const;
+  void FillStep(uint32_t task, size_t index, int64_t time_ns, server::Tracks* tracks) const;
+  void FillCurves(uint32_t task, size_t index, int64_t time_ns, server::Tracks* tracks) const;
+  void FillHost(uint32_t host, double now, server::JobWindow* window) const;
+  void FillChips(uint32_t host, double now, server::JobWindow* window) const;
+  void FillEvents(double now, server::JobWindow* window) const;
+  // Of the chips of a task's host, at a time: 0..1.
+  double BusyAt(uint32_t task, double seconds) const;
+  void Add(server::Signal signal, server::Point point, server::Tracks* tracks) const;
+
+  const FleetOptions options_;
+  const std::vector<Fault> faults_;
+  std::vector<Steps> steps_;  // One if synchronous, else one a task.
+};
+
+}  // namespace tacho::testing
