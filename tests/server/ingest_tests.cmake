@@ -23,7 +23,8 @@ tacho_test(ingest_session_test LABEL unit
           ingest_fake_store.h ingest_malformed.h ingest_messages.h
   DEPS tacho::ingest)
 tacho_test(ingest_stream_test LABEL unit
-  SOURCES ingest_stream_test.cc ingest_fake_store.h ingest_malformed.h ingest_messages.h
+  SOURCES ingest_stream_test.cc ingest_stream_flow_test.cc ingest_stream_fixture.h
+          ingest_fake_store.h ingest_malformed.h ingest_messages.h
   DEPS tacho::ingest tacho::interop_proto)
 tacho_test(collector_test LABEL unit
   SOURCES collector_admin_test.cc collector_reload_test.cc collector_test.cc ingest_messages.h
