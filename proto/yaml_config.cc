@@ -138,19 +138,57 @@ class Reader {
   // `node` may be null (the file does not mention the message): defaults only. `line` is where
   // mistakes about what is missing are reported.
   void ReadMessage(const YAML::Node& node, int line, const std::string& path, Message* message) {
-    ApplyDefaults(line, path, message);
+    if (!inheriting_) ApplyDefaults(line, path, message);
     std::set<const FieldDescriptor*> seen;
+    std::vector<InheritingList> lists;
     if (node.IsMap()) {
-      ReadKeys(node, path, message, &seen);
+      ReadKeys(node, path, message, &seen, &lists);
     } else if (!node.IsNull()) {
       mistakes_.Add(line, path, absl::StrCat("is ", KindOf(node), "; expected a mapping of keys"));
       return;
     }
-    ReadUnnamedMessages(line, path, seen, message);
+    if (!inheriting_) ReadUnnamedMessages(line, path, seen, message);
+    for (const InheritingList& list : lists) ReadInheritingList(list, message);
     CheckRequired(node, line, path, *message);
   }
 
  private:
+  // A list whose elements begin as copies of what stands beside it, wherever that is in the file.
+  struct InheritingList {
+    YAML::Node node;
+    int line = 0;
+    std::string path;
+    const FieldDescriptor* field = nullptr;
+  };
+
+  void ReadInheritingList(const InheritingList& list, Message* message) {
+    const google::protobuf::Reflection& reflection = *message->GetReflection();
+    if (!list.node.IsSequence() && !list.node.IsNull()) {
+      return WrongType(list.node, list.line, list.path, *list.field);
+    }
+    int index = 0;
+    for (const YAML::Node& element : list.node) {
+      Message* const added = reflection.AddMessage(message, list.field);
+      CopyFieldsOfSameName(*message, added);
+      inheriting_ = true;
+      ReadMessage(element, LineOf(element), absl::StrCat(list.path, "[", index++, "]"), added);
+      inheriting_ = false;
+    }
+  }
+
+  static void CopyFieldsOfSameName(const Message& from, Message* to) {
+    const Descriptor& type = *to->GetDescriptor();
+    for (int i = 0; i < type.field_count(); ++i) {
+      const FieldDescriptor& field = *type.field(i);
+      const FieldDescriptor* source = from.GetDescriptor()->FindFieldByName(field.name());
+      if (source == nullptr || field.message_type() == nullptr || field.is_repeated()) continue;
+      if (source->message_type() != field.message_type() || source->is_repeated()) continue;
+      to->GetReflection()
+          ->MutableMessage(to, &field)
+          ->CopyFrom(from.GetReflection()->GetMessage(from, source));
+    }
+  }
+
   void ApplyDefaults(int line, const std::string& path, Message* message) {
     const Descriptor& type = *message->GetDescriptor();
     for (int i = 0; i < type.field_count(); ++i) {
@@ -167,7 +205,7 @@ class Reader {
   }
 
   void ReadKeys(const YAML::Node& map, const std::string& path, Message* message,
-                std::set<const FieldDescriptor*>* seen) {
+                std::set<const FieldDescriptor*>* seen, std::vector<InheritingList>* lists) {
     const Descriptor& type = *message->GetDescriptor();
     for (const auto& entry : map) {
       const YAML::Node& key = entry.first;
@@ -183,6 +221,8 @@ class Reader {
                       absl::StrCat("unknown key; ", Suggestion(key.Scalar(), type)));
       } else if (!seen->insert(field).second) {
         mistakes_.Add(line, key_path, "is given twice; expected once");
+      } else if (KeyOf(*field).inherits()) {
+        lists->push_back({entry.second, line, key_path, field});
       } else {
         ReadField(entry.second, line, key_path, *field, message);
       }
@@ -279,6 +319,7 @@ class Reader {
   }
 
   Mistakes& mistakes_;
+  bool inheriting_ = false;  // What is read has its values already, but for those the file names.
 };
 
 // Hears where documents start, and nothing else.

@@ -39,6 +39,42 @@ TEST(ParseYamlTest, EmptyFileIsAllDefaultsAtEveryDepth) {
   }
 }
 
+TEST(ParseYamlTest, AnInheritingListBeginsWithWhatStandsBesideItWhereverThatIs) {
+  v1::Collector config;
+  const absl::Status read = ParseYaml(R"(
+conditions:
+  jobs:
+    - {pattern: "eval-.*", progress: {stalled: {enabled: false, for: 0s}}}
+    - {pattern: ".*"}
+  progress:
+    stalled: {for: 7m, severity: info}
+)",
+                                      "f.yaml", &config);
+  ASSERT_TRUE(read.ok()) << read;
+  ASSERT_EQ(config.conditions().jobs_size(), 2);
+  const auto& eval = config.conditions().jobs(0).progress().stalled();
+  EXPECT_FALSE(eval.enabled());
+  EXPECT_EQ(eval.for_(), 0);
+  EXPECT_EQ(eval.severity(), "info");
+  const auto& other = config.conditions().jobs(1);
+  EXPECT_TRUE(MessageDifferencer::Equals(other.progress(), config.conditions().progress()));
+  EXPECT_TRUE(MessageDifferencer::Equals(other.curves(), config.conditions().curves()));
+  EXPECT_EQ(other.progress().stalled().for_(), 7 * 60 * kSecond);
+
+  v1::Collector again;
+  EXPECT_TRUE(ParseYaml(PrintYaml(config), "f.yaml", &again).ok());
+  EXPECT_TRUE(MessageDifferencer::Equals(config, again)) << PrintYaml(config);
+}
+
+TEST(ParseYamlTest, MistakesInAnInheritingListNameTheLine) {
+  EXPECT_EQ(
+      MistakesOf<v1::Collector>("conditions:\n  jobs:\n    - progress: {stalled: {fro: 1s}}\n"),
+      "f.yaml:3: conditions.jobs[0].progress.stalled.fro: unknown key; did you mean for?\n"
+      "f.yaml:3: conditions.jobs[0].pattern: is required and empty; expected a regular expression");
+  EXPECT_THAT(MistakesOf<v1::Collector>("conditions: {jobs: 1}"),
+              HasSubstr("f.yaml:1: conditions.jobs: is '1'; expected a list"));
+}
+
 TEST(ParseYamlTest, ForgetsWhatTheMessageHeldBefore) {
   v1::Collector config;
   config.mutable_listen()->set_grpc("other:1");
