@@ -153,7 +153,7 @@ class Collector:
 class Agent:
     """tacho-agent; its spool outlives it."""
 
-    def __init__(self, directory, collector, sources, agent_id="agent-1"):
+    def __init__(self, directory, collector, sources, agent_id="agent-1", host="host-1"):
         self.log = os.path.join(directory, agent_id + ".log")
         self.config = os.path.join(directory, agent_id + ".yaml")
         self.program = None
@@ -161,7 +161,7 @@ class Agent:
             file.write(
                 f"collector: {{address: '{collector.address}', backoff_min: 50ms,"
                 " backoff_max: 500ms}\n"
-                f"identity: {{agent_id: {agent_id}, host: host-1}}\n"
+                f"identity: {{agent_id: {agent_id}, host: {host}}}\n"
                 f"spool: {{path: {os.path.join(directory, agent_id + '.spool')}}}\n"
                 f"sources:\n{sources}"
             )
