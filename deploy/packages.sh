@@ -15,7 +15,8 @@ declare -A packages=(
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libcpp-httplib-dev
     libssl-dev libc-ares-dev"
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev
-    python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel curl ca-certificates openssl"
+    python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel curl ca-certificates openssl
+    nodejs npm"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
   [bench]="libnghttp2-dev"
 )
@@ -45,7 +46,12 @@ update_once() {
   fi
 }
 
+# Node has packages of others too, with which Debian's npm cannot be installed.
 is_installed() {
+  case $1 in
+    nodejs) if command -v node >/dev/null; then return; fi ;;
+    npm) if command -v npm >/dev/null; then return; fi ;;
+  esac
   [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 

@@ -1,0 +1,329 @@
+// The collector itself: does it take what it is sent, does it keep it, does it answer.
+import * as units from '@grafana/grafana-foundation-sdk/units';
+import type { Board } from './board';
+import { graphs, numbers, type Section } from './grid';
+import { graph, type GraphSpec, kNone, kPlain, limits, number, type PanelBuilder, type Spec }
+  from './panel';
+import { type Query, quantile, rate } from './query';
+
+const kHere = 'instance=~"$instance"';
+
+type Figure = Pick<Spec, 'title' | 'description' | 'unit'> & Partial<Spec> & {
+  readonly expr: string; readonly text?: boolean; readonly legend?: string;
+};
+
+function figure(spec: Figure): PanelBuilder {
+  const queries = [{ expr: spec.expr, legend: spec.legend ?? '{{instance}}' }];
+  return number({ thresholds: kPlain, queries, ...spec });
+}
+
+type Lines = Pick<Spec, 'title' | 'description' | 'unit' | 'queries'> & Partial<GraphSpec>;
+
+function lines(spec: Lines): PanelBuilder {
+  return graph({ thresholds: kPlain, min: 0, ...spec });
+}
+
+function per(counter: string, label: string): Query {
+  return { expr: `sum by (${label}) (${rate(counter, kHere)})`, legend: `{{${label}}}` };
+}
+
+function each(metric: string, legend: string): Query {
+  return { expr: `sum(${metric}{${kHere}})`, legend };
+}
+
+function speed(counter: string, legend: string): Query {
+  return { expr: `sum(${rate(counter, kHere)})`, legend };
+}
+
+const kState = [
+  figure({
+    title: 'Up',
+    description: 'Whether Prometheus reaches the collector.',
+    expr: 'min by (instance) (up{instance=~"$instance"})',
+    unit: units.NoUnit,
+    thresholds: [{ value: null, color: 'red' }, { value: 1, color: 'green' }],
+    decimals: 0,
+  }),
+  figure({
+    title: 'Version',
+    description: 'The version that runs.',
+    expr: `max by (instance, version) (tacho_build_info{${kHere}})`,
+    legend: '{{version}}',
+    unit: units.NoUnit,
+    text: true,
+  }),
+  figure({
+    title: 'Running for',
+    description: 'Time since the process started.',
+    expr: `time() - max by (instance) (process_start_time_seconds{${kHere}})`,
+    unit: units.Seconds,
+    decimals: 1,
+  }),
+  figure({
+    title: 'Configuration in force',
+    description: '1: the newest that was asked for. 0: the last reload was refused; the log has ' +
+      'the reason.',
+    expr: `min by (instance) (tacho_config_last_reload_successful{${kHere}})`,
+    unit: units.NoUnit,
+    thresholds: [{ value: null, color: 'red' }, { value: 1, color: 'green' }],
+    decimals: 0,
+  }),
+];
+
+const kIngest: Section = {
+  title: 'Ingest',
+  lines: [
+    graphs(
+      lines({
+        title: 'Samples a second',
+        description: 'Values that passed admission, and those made durable.',
+        unit: units.CountsPerSecond,
+        queries: [
+          speed('tacho_ingest_samples_accepted_total', 'accepted'),
+          speed('tacho_storage_samples_appended_total', 'durable'),
+        ],
+      }),
+      lines({
+        title: 'Agents',
+        description: 'Streams of agents that are open.',
+        unit: units.Short,
+        queries: [{
+          expr: `max by (instance) (tacho_ingest_streams{${kHere}})`, legend: '{{instance}}',
+        }],
+        decimals: 0,
+      }),
+    ),
+    graphs(
+      lines({
+        title: 'Samples refused',
+        description: 'By reason; docs/operations.md says what to do about each.',
+        unit: units.CountsPerSecond,
+        thresholds: kNone,
+        queries: [per('tacho_ingest_samples_rejected_total', 'reason')],
+      }),
+      lines({
+        title: 'Rows lost by agents',
+        description: 'Rows that agents reported as lost because their spools were full or torn.',
+        unit: units.CountsPerSecond,
+        thresholds: kNone,
+        queries: [speed('tacho_ingest_lost_rows_total', 'rows lost')],
+      }),
+      lines({
+        title: 'Agents slowed down',
+        description: 'Time in which streams were not read from, by what held them up.',
+        unit: units.Seconds,
+        queries: [per('tacho_ingest_throttled_seconds_total', 'how')],
+      }),
+    ),
+    graphs(
+      lines({
+        title: 'Room under the limits',
+        description: 'What is left under each limit, where it is used most. Below 0: it was ' +
+          'lowered under what there is.',
+        unit: units.PercentUnit,
+        thresholds: limits(0.2, 0.05),
+        queries: [{
+          expr: `min by (limit) (tacho_limit_headroom_ratio{${kHere}})`, legend: '{{limit}}',
+        }],
+        max: 1,
+      }),
+      lines({
+        title: 'Clocks of agents',
+        description: 'How far agents\' clocks are ahead when they connect: median and p99.',
+        unit: units.Seconds,
+        queries: [
+          { expr: quantile(0.5, 'tacho_ingest_clock_offset_seconds', kHere), legend: 'p50' },
+          { expr: quantile(0.99, 'tacho_ingest_clock_offset_seconds', kHere), legend: 'p99' },
+        ],
+      }),
+    ),
+  ],
+};
+
+const kStorage: Section = {
+  title: 'Storage',
+  lines: [
+    graphs(
+      lines({
+        title: 'Disk',
+        description: 'Tables and write-ahead log, and of it the journal.',
+        unit: units.BytesIEC,
+        queries: [
+          each('tacho_storage_disk_bytes', 'on disk'), each('tacho_journal_bytes', 'journal'),
+        ],
+      }),
+      lines({
+        title: 'Series and jobs',
+        description: 'What the index holds, and what of it is in memory; jobs on the right.',
+        unit: units.Short,
+        queries: [
+          each('tacho_storage_series', 'series'),
+          each('tacho_storage_series_in_memory', 'series in memory'),
+          each('tacho_storage_jobs', 'jobs'),
+        ],
+        right: [{ pattern: 'jobs', unit: units.Short, label: 'jobs' }],
+      }),
+    ),
+    graphs(
+      lines({
+        title: 'Sync of the journal',
+        description: 'Time of one journal write with its sync: the least time an ' +
+          'acknowledgement takes.',
+        unit: units.Seconds,
+        thresholds: limits(0.05, 0.5),
+        queries: [
+          { expr: quantile(0.5, 'tacho_journal_sync_duration_seconds', kHere), legend: 'p50' },
+          { expr: quantile(0.99, 'tacho_journal_sync_duration_seconds', kHere), legend: 'p99' },
+        ],
+      }),
+      lines({
+        title: 'Waiting in memory',
+        description: 'Batches that wait for the disk, and rows that are not sealed yet. Past ' +
+          '160 MiB of open rows agents are refused.',
+        unit: units.BytesIEC,
+        thresholds: limits(80 << 20, 160 << 20),
+        queries: [
+          each('tacho_storage_queue_bytes', 'for the disk'),
+          each('tacho_storage_open_bytes', 'open rows'),
+        ],
+      }),
+      lines({
+        title: 'Bytes written',
+        description: 'By RocksDB: its log, tables out of memory, compactions.',
+        unit: units.BytesPerSecondSI,
+        queries: [
+          speed('tacho_rocksdb_log_bytes_written_total', 'log'),
+          speed('tacho_rocksdb_flush_bytes_written_total', 'flush'),
+          speed('tacho_rocksdb_compaction_bytes_written_total', 'compaction'),
+        ],
+      }),
+    ),
+  ],
+};
+
+const kAnswers: Section = {
+  title: 'Queries, conditions and scrapes',
+  lines: [
+    graphs(
+      lines({
+        title: 'Queries a second',
+        description: 'That ended, by method and gRPC status code.',
+        unit: units.RequestsPerSecond,
+        queries: [{
+          expr: `sum by (method, code) (${rate('tacho_query_requests_total', kHere)})`,
+          legend: '{{method}} {{code}}',
+        }],
+      }),
+      lines({
+        title: 'Time of queries',
+        description: '99 % of them took at most so long, waiting for their client included.',
+        unit: units.Seconds,
+        queries: [{
+          expr: quantile(0.99, 'tacho_query_duration_seconds', kHere, ['method']),
+          legend: '{{method}}',
+        }],
+      }),
+    ),
+    graphs(
+      lines({
+        title: 'Judging all jobs',
+        description: 'Time to evaluate the conditions of all jobs once: median and p99.',
+        unit: units.Seconds,
+        queries: [
+          { expr: quantile(0.5, 'tacho_conditions_evaluation_seconds', kHere), legend: 'p50' },
+          { expr: quantile(0.99, 'tacho_conditions_evaluation_seconds', kHere), legend: 'p99' },
+        ],
+      }),
+      lines({
+        title: 'Scrape',
+        description: 'Time to compute the metrics page, and that Prometheus took for all of it.',
+        unit: units.Seconds,
+        thresholds: limits(0.1, 5),
+        queries: [
+          { expr: `max(tacho_scrape_collect_seconds{${kHere}})`, legend: 'computing' },
+          { expr: `max(scrape_duration_seconds{${kHere}})`, legend: 'scrape' },
+        ],
+      }),
+      lines({
+        title: 'Lines of the metrics page',
+        description: 'Series that Prometheus got from one scrape, and lines left out because of ' +
+          'metrics.max_series.',
+        unit: units.Short,
+        queries: [
+          { expr: `max(scrape_samples_scraped{${kHere}})`, legend: 'series' },
+          { expr: `max(tacho_aggregate_series_left_out{${kHere}})`, legend: 'left out' },
+        ],
+        decimals: 0,
+      }),
+    ),
+  ],
+};
+
+const kProcess: Section = {
+  title: 'Process',
+  lines: [
+    graphs(
+      lines({
+        title: 'CPU',
+        description: 'Processors that the collector keeps busy.',
+        unit: units.Short,
+        queries: [{
+          expr: `sum by (instance) (${rate('process_cpu_seconds_total', kHere)})`,
+          legend: '{{instance}}',
+        }],
+      }),
+      lines({
+        title: 'Memory',
+        description: 'Resident memory of the process.',
+        unit: units.BytesIEC,
+        queries: [{
+          expr: `max by (instance) (process_resident_memory_bytes{${kHere}})`,
+          legend: '{{instance}}',
+        }],
+      }),
+      lines({
+        title: 'Log lines a second',
+        description: 'By level. Errors are worth reading.',
+        unit: units.CountsPerSecond,
+        queries: [per('tacho_log_lines_total', 'level')],
+      }),
+    ),
+    graphs(
+      lines({
+        title: 'Quotas in use',
+        description: 'Share of each quota that has a limit.',
+        unit: units.PercentUnit,
+        thresholds: limits(0.8, 0.95),
+        showThresholds: true,
+        queries: [{
+          expr: `max by (quota) (tacho_quota_used{${kHere}} / (tacho_quota_limit{${kHere}} > 0))`,
+          legend: '{{quota}}',
+        }],
+        max: 1,
+      }),
+      lines({
+        title: 'Connections',
+        description: 'Open connections to the HTTP port, open files of the process.',
+        unit: units.Short,
+        queries: [
+          each('tacho_http_connections', 'HTTP connections'), each('process_open_fds', 'files'),
+        ],
+        decimals: 0,
+      }),
+    ),
+  ],
+};
+
+export const kCollector: Board = {
+  name: 'collector',
+  description: 'The collector: ingest, limits, storage, queries, process.',
+  variables: [{
+    name: 'instance',
+    label: 'Collector',
+    description: 'Collectors to look at, by the address that Prometheus scrapes.',
+    query: 'label_values(tacho_build_info, instance)',
+    many: true,
+  }],
+  sections: [{ title: 'State', lines: [numbers(...kState)] }, kIngest, kStorage, kAnswers,
+    kProcess],
+};

@@ -1,0 +1,78 @@
+// PromQL that the dashboards share, and how a query becomes a target of a panel.
+import { DataqueryBuilder, PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
+import type { DataSourceRef } from '@grafana/grafana-foundation-sdk/common';
+
+// Every panel asks the data source that the variable of this name chooses.
+export const kDatasource: DataSourceRef = { type: 'prometheus', uid: '${datasource}' };
+
+// The job under which agents file what belongs to a host or a chip and to no training job.
+export const kHostsJob = 'hosts';
+
+export interface Query {
+  readonly expr: string;
+  readonly legend?: string; // As Grafana's legendFormat: {{label}} is a label's value.
+}
+
+export type Kind = 'range' | 'instant' | 'table';
+
+// A, B, C, …: Grafana's names for the queries of one panel; overrides and tables refer to them.
+export function refId(index: number): string {
+  if (index < 0 || index > 25) throw new Error(`a panel has 26 queries at most, not ${index + 1}`);
+  return String.fromCharCode('A'.charCodeAt(0) + index);
+}
+
+export function target(query: Query, index: number, kind: Kind): DataqueryBuilder {
+  const builder = new DataqueryBuilder()
+    .refId(refId(index))
+    .datasource(kDatasource)
+    .expr(query.expr)
+    .legendFormat(query.legend ?? '__auto');
+  switch (kind) {
+    case 'range':
+      return builder.range();
+    case 'instant':
+      return builder.instant();
+    case 'table':
+      return builder.instant().format(PromQueryFormat.Table);
+  }
+}
+
+export type Stat = 'sum' | 'avg' | 'min' | 'max' | 'count' | 'p50' | 'p90' | 'p99' | 'non_finite';
+
+// One statistic of a metric over the tasks of the chosen job. The labels of the target that was
+// scraped are dropped, so that a collector that moved to another address is no second line.
+export function ofJob(metric: string, stat: Stat): string {
+  return ofAttempt(`max by (job) (tacho_job_${metric}{job="$job",stat="${stat}"})`);
+}
+
+// `expr`, which has the label job, only while one of the chosen attempts was the newest.
+// "All" is `.*` and matches a job of which nothing but tacho_job_attempt is known.
+export function ofAttempt(expr: string): string {
+  const attempts = '{__name__=~"tacho_job_attempt|tacho_job_info",job="$job",attempt=~"$attempt"}';
+  return `${expr} and on (job) ${attempts}`;
+}
+
+// One statistic of a metric of chips or hosts, a line for each of the chosen hosts.
+export function byHost(metric: string, stat: Stat): string {
+  return `max by (host) (tacho_job_${metric}{host=~"$host",stat="${stat}"})`;
+}
+
+// The same over all chosen hosts. Of a counter its growth within `window`.
+export function ofHosts(over: 'sum' | 'min' | 'max', metric: string, stat: Stat, window?: string)
+  : string {
+  const selector = `tacho_job_${metric}{host=~"$host",stat="${stat}"}`;
+  const value = window === undefined ? selector : `increase(${selector}[${window}])`;
+  return `${over}(max by (host) (${value}))`;
+}
+
+export function rate(counter: string, matchers = ''): string {
+  return `rate(${counter}${matchers && `{${matchers}}`}[$__rate_interval])`;
+}
+
+// A quantile of one of the collector's own histograms.
+export function quantile(q: number, histogram: string, matchers: string, by: string[] = [])
+  : string {
+  const labels = ['le', ...by].join(', ');
+  const buckets = rate(`${histogram}_bucket`, matchers);
+  return `histogram_quantile(${q}, sum by (${labels}) (${buckets}))`;
+}
