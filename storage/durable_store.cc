@@ -236,6 +236,7 @@ StoreStats DurableStore::Stats() const {
   stats.series_in_memory = counts.series_in_memory;
   stats.layouts = counts.layouts_in_memory;
   stats.text_bytes_in_memory = counts.text_bytes_in_memory;
+  stats.next_series_id = counts.next_series_id;
   stats.open_rows = head_.total().rows();
   stats.open_bytes = head_.total().bytes();
   stats.open_raw_bytes = head_.total().raw_bytes();

@@ -302,7 +302,8 @@ SeriesIndex::Counts SeriesIndex::counts() const {
           .jobs_in_memory = jobs_in_memory_,
           .series_in_memory = series_in_memory_,
           .layouts_in_memory = layouts_in_memory_,
-          .text_bytes_in_memory = text_bytes_};
+          .text_bytes_in_memory = text_bytes_,
+          .next_series_id = next_.series};
 }
 
 absl::Status SeriesIndex::Load() {

@@ -141,6 +141,7 @@ class SeriesIndex {
     uint64_t series_in_memory = 0;
     uint64_t layouts_in_memory = 0;
     uint64_t text_bytes_in_memory = 0;
+    SeriesId next_series_id = 1;
   };
   Counts counts() const ABSL_LOCKS_EXCLUDED(mutex_);
 

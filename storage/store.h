@@ -116,6 +116,7 @@ struct StoreStats {
   uint64_t jobs_in_memory = 0;
   uint64_t layouts = 0;               // In memory.
   uint64_t text_bytes_in_memory = 0;  // Names and labels of the jobs in memory.
+  SeriesId next_series_id = 1;        // Every series that there is has a lower one.
   uint64_t open_rows = 0;             // In the head.
   uint64_t open_bytes = 0;
   uint64_t open_raw_bytes = 0;  // Of these, not compressed.

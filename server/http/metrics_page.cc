@@ -15,6 +15,7 @@
 #include "server/http/limit_metrics.h"
 #include "server/http/process_metrics.h"
 #include "server/http/store_metrics.h"
+#include "server/metric_list.h"
 
 namespace tacho::server {
 namespace {
@@ -43,6 +44,22 @@ void LeaveOutJobs(const Rights& rights, Families* all) {
   std::erase_if(*all, [](const auto& family) { return family.metric.empty(); });
 }
 
+// Whoever made a family, what it says of itself stands in the list.
+void Describe(const absl::flat_hash_map<absl::string_view, std::string>& helps, Families* all) {
+  for (auto& family : *all) {
+    const auto help = helps.find(family.name);
+    if (help != helps.end()) family.help = help->second;
+  }
+}
+
+absl::flat_hash_map<absl::string_view, std::string> Helps() {
+  absl::flat_hash_map<absl::string_view, std::string> helps;
+  for (const MetricTable& table : AllMetricTables()) {
+    for (const MetricInfo& info : table.metrics) helps.emplace(info.name, HelpText(info));
+  }
+  return helps;
+}
+
 prometheus::MetricFamily BuildInfo() {
   prometheus::MetricFamily info =
       GaugeFamily("tacho_build_info", "Always 1; the version is in its label.", 1);
@@ -69,7 +86,7 @@ Families LogFamilies(const log::LogCounts& counts) {
 }  // namespace
 
 MetricsPage::MetricsPage(MetricsPageOptions options)
-    : options_(std::move(options)), limits_(options_.options) {}
+    : options_(std::move(options)), helps_(Helps()), limits_(options_.options) {}
 
 config::v1::Collector::Metrics MetricsPage::limits() const {
   absl::MutexLock lock(&mutex_);
@@ -101,6 +118,7 @@ std::string MetricsPage::Render(const Rights& rights) const {
                             "Time it took to compute this page, before it was written as text.",
                             absl::ToDoubleSeconds(absl::Now() - began)));
   LeaveOutJobs(rights, &all);
+  Describe(helps_, &all);
   return prometheus::TextSerializer().Serialize(all);
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/process/log.h"
@@ -46,7 +48,8 @@ class MetricsPage final : public Reloadable {
  private:
   config::v1::Collector::Metrics limits() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const MetricsPageOptions options_;  // As it was started.
+  const MetricsPageOptions options_;                                 // As it was started.
+  const absl::flat_hash_map<absl::string_view, std::string> helps_;  // By family.
   mutable absl::Mutex mutex_;
   config::v1::Collector::Metrics limits_ ABSL_GUARDED_BY(mutex_);
 };

@@ -9,6 +9,8 @@ tacho_test(query_service_test LABEL unit
 tacho_test(aggregate_test LABEL unit
   SOURCES aggregate_test.cc exposition_name_test.cc fake_store.h
   DEPS tacho::aggregate tacho::quantile)
+tacho_test(metric_list_test LABEL unit SOURCES metric_list_test.cc DEPS tacho::metric_list)
+target_compile_definitions(metric_list_test PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tacho_test(http_test LABEL unit
   SOURCES http_accept_test.cc http_front_test.cc http_server_test.cc metrics_page_test.cc
           fake_store.h

@@ -1,0 +1,59 @@
+#include "server/metric_list.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+#include "server/aggregate/metric_table.h"
+#include "server/door/metric_table.h"
+#include "server/http/metric_table.h"
+#include "server/ingest/metric_table.h"
+#include "server/query/metric_table.h"
+#include "server/reload_metric_table.h"
+
+namespace tacho::server {
+namespace {
+
+constexpr MetricTable kTables[] = {
+    {"Aggregates of jobs", kJobMetrics},
+    {"Ingest", kIngestMetrics},
+    {"Quotas and connections", kConnectionMetrics},
+    {"Storage", kStorageMetrics},
+    {"Queries", kQueryMetrics},
+    {"The HTTP port", kHttpMetrics},
+    {"Reloads", kReloadMetrics},
+    {"The log", kLogMetrics},
+    {"The process", kProcessMetrics},
+};
+
+std::string Code(absl::string_view text) { return absl::StrCat("`", text, "`"); }
+
+}  // namespace
+
+std::span<const MetricTable> AllMetricTables() { return kTables; }
+
+std::string HelpText(const MetricInfo& info) {
+  std::string text = absl::StrReplaceAll(info.help, {{"`", ""}});
+  if (!info.when.empty()) absl::StrAppend(&text, ". ", info.when);
+  return absl::StrCat(text, ".");
+}
+
+std::string MarkdownTable(const MetricTable& table) {
+  std::string text = "| Name | Type | Unit | Labels | Meaning |\n|---|---|---|---|---|\n";
+  for (const MetricInfo& info : table.metrics) {
+    std::string labels;
+    if (!info.labels.empty()) {
+      const std::vector<absl::string_view> names = absl::StrSplit(info.labels, ", ");
+      labels = absl::StrJoin(names, ", ", [](std::string* out, absl::string_view name) {
+        absl::StrAppend(out, Code(name));
+      });
+    }
+    absl::StrAppend(&text, "| ", Code(info.name), " | ", info.type, " | ", info.unit, " | ", labels,
+                    " | ", info.help);
+    if (!info.when.empty()) absl::StrAppend(&text, ". ", info.when);
+    absl::StrAppend(&text, " |\n");
+  }
+  return text;
+}
+
+}  // namespace tacho::server
