@@ -34,6 +34,15 @@ def shared_data(folder):
     return path
 
 
+def tool(name):
+    """The path of a program of Prometheus or Alertmanager; skips the test without it."""
+    path = os.environ["PATH"] + os.pathsep + os.environ.get("TACHO_TOOLS", "")
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise unittest.SkipTest(f"no {name}: deploy/packages.sh test provides it")
+    return found
+
+
 def wait_until(condition, what, timeout_s=PATIENCE_S, pause_s=0.05):
     """Returns the first true value of condition(); fails after timeout_s."""
     deadline = time.monotonic() + timeout_s

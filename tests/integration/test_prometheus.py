@@ -3,7 +3,6 @@ import gzip
 import json
 import math
 import os
-import shutil
 import subprocess
 import time
 import unittest
@@ -11,6 +10,7 @@ import urllib.parse
 
 import client
 import harness
+from harness import tool
 
 JOB = "resnet-50"
 METRICS = [("loss", "nats"), ("tpu.hbm.used", "By")]
@@ -30,14 +30,6 @@ ACCEPT_3 = (
 EXAMPLE = os.path.join(
     os.path.dirname(os.path.abspath(__file__)), "../../deploy/prometheus/prometheus.yml"
 )
-
-
-def tool(name):
-    path = os.environ["PATH"] + os.pathsep + os.environ.get("TACHO_TOOLS", "")
-    found = shutil.which(name, path=path)
-    if found is None:
-        raise unittest.SkipTest(f"no {name}: deploy/packages.sh test provides it")
-    return found
 
 
 def quantile(q, values):
@@ -87,6 +79,7 @@ class PrometheusTest(harness.TestCase):
         config = example.replace("127.0.0.1:7412", f"127.0.0.1:{self.collector.http}")
         config = config.replace("scrape_interval: 15s", "scrape_interval: 1s")
         config = config.replace("scrape_timeout: 10s", "scrape_timeout: 1s")
+        config = config.replace("rules/*.yml", os.path.dirname(EXAMPLE) + "/rules/*.yml")
         self.assertNotEqual(config, example)
         path = os.path.join(self.directory, "prometheus.yml")
         with open(path, "w") as file:
