@@ -1,0 +1,33 @@
+// Settings of the detectors of curves, out of the configuration, in which every key is set.
+#pragma once
+
+#include "server/conditions/diverged.h"
+#include "server/conditions/gradient_exploding.h"
+#include "server/conditions/gradient_vanished.h"
+#include "server/conditions/loss_spike.h"
+#include "server/conditions/oscillating.h"
+#include "server/conditions/overfitting.h"
+#include "server/conditions/plateau.h"
+#include "server/conditions/replica_disagreement.h"
+#include "server/conditions/weights_frozen.h"
+#include "tacho/config/v1/conditions_curves.pb.h"
+
+namespace tacho::server {
+
+DivergedSettings MakeDivergedSettings(const config::v1::ConditionsCurves::Diverged& config);
+LossSpikeSettings MakeLossSpikeSettings(const config::v1::ConditionsCurves::LossSpike& config);
+PlateauSettings MakePlateauSettings(const config::v1::ConditionsCurves::Plateau& config);
+OscillatingSettings MakeOscillatingSettings(
+    const config::v1::ConditionsCurves::Oscillating& config);
+GradientExplodingSettings MakeGradientExplodingSettings(
+    const config::v1::ConditionsCurves::GradientExploding& config);
+GradientVanishedSettings MakeGradientVanishedSettings(
+    const config::v1::ConditionsCurves::GradientVanished& config);
+WeightsFrozenSettings MakeWeightsFrozenSettings(
+    const config::v1::ConditionsCurves::WeightsFrozen& config);
+OverfittingSettings MakeOverfittingSettings(
+    const config::v1::ConditionsCurves::Overfitting& config);
+ReplicaDisagreementSettings MakeReplicaDisagreementSettings(
+    const config::v1::ConditionsCurves::ReplicaDisagreement& config);
+
+}  // namespace tacho::server
