@@ -17,10 +17,12 @@ function figure(spec: Figure): PanelBuilder {
   return number({ thresholds: kPlain, queries, ...spec });
 }
 
-type Lines = Pick<Spec, 'title' | 'description' | 'unit' | 'queries'> & Partial<GraphSpec>;
+type Lines = Pick<Spec, 'title' | 'description' | 'unit' | 'queries'> & Partial<GraphSpec> & {
+  readonly signed?: boolean; // Values may be below 0.
+};
 
-function lines(spec: Lines): PanelBuilder {
-  return graph({ thresholds: kPlain, min: 0, ...spec });
+function lines({ signed, ...spec }: Lines): PanelBuilder {
+  return graph({ thresholds: kPlain, ...(signed ? {} : { min: 0 }), ...spec });
 }
 
 function per(counter: string, label: string): Query {
@@ -126,15 +128,19 @@ const kIngest: Section = {
           expr: `min by (limit) (tacho_limit_headroom_ratio{${kHere}})`, legend: '{{limit}}',
         }],
         max: 1,
+        signed: true,
       }),
       lines({
         title: 'Clocks of agents',
-        description: 'How far agents\' clocks are ahead when they connect: median and p99.',
+        description: 'How far agents\' clocks were ahead when they connected, since the ' +
+          'collector started: lowest percent, median and highest.',
         unit: units.Seconds,
-        queries: [
-          { expr: quantile(0.5, 'tacho_ingest_clock_offset_seconds', kHere), legend: 'p50' },
-          { expr: quantile(0.99, 'tacho_ingest_clock_offset_seconds', kHere), legend: 'p99' },
-        ],
+        queries: [0.01, 0.5, 0.99].map((q) => ({
+          expr: `histogram_quantile(${q}, sum by (le) ` +
+            `(tacho_ingest_clock_offset_seconds_bucket{${kHere}}))`,
+          legend: `p${q * 100}`,
+        })),
+        signed: true,
       }),
     ),
   ],

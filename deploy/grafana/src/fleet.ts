@@ -38,8 +38,7 @@ const kSummary = [
   ofFleet(
     'Jobs with a critical condition',
     `Jobs of which a condition of severity critical holds. ${kConditionsText}`,
-    'count(max by (job) (' +
-      `tacho_job_condition{job=~"$job",severity="critical"}) == 1) or vector(0)`,
+    'sum(max by (job) (tacho_job_condition{job=~"$job",severity="critical"}))',
     { thresholds: kNone },
   ),
   ofFleet(
@@ -183,7 +182,8 @@ const kChips = heatMap({
   unit: units.PercentUnit,
   thresholds: limits(0.5, 0.2),
   queries: [{
-    expr: 'max by (host) (tacho_job_chip_duty_cycle_ratio{host!="",stat="avg"})',
+    expr: 'max by (host) (tacho_job_chip_duty_cycle_ratio' +
+      `{job="${kHostsJob}",host!="",stat="avg"})`,
     legend: '{{host}}',
   }],
   min: 0,
@@ -196,7 +196,8 @@ const kPower = graph({
   unit: units.Watt,
   thresholds: kPlain,
   queries: [{
-    expr: 'sum(max by (host) (tacho_job_chip_power_watts{host!="",stat="sum"}))', legend: 'power',
+    expr: `sum(tacho_job_chip_power_watts{job="${kHostsJob}",host="",stat="sum"})`,
+    legend: 'power',
   }],
   min: 0,
 });

@@ -19,7 +19,7 @@ const kNow = [
   figure({
     title: 'CPU in use',
     description: 'Share of the time of all processors, of the busiest host chosen.',
-    expr: ofHosts('max', 'host_cpu_utilization_ratio', 'max'),
+    expr: `max(${byHost('host_cpu_utilization_ratio', 'max')})`,
     unit: units.PercentUnit,
     thresholds: limits(0.8, 0.95),
     min: 0,
@@ -38,7 +38,7 @@ const kNow = [
   figure({
     title: 'Duty cycle of the chips',
     description: 'Mean over the chips, of the idlest host chosen.',
-    expr: ofHosts('min', 'chip_duty_cycle_ratio', 'avg'),
+    expr: `min(${byHost('chip_duty_cycle_ratio', 'avg')})`,
     unit: units.PercentUnit,
     thresholds: limits(0.5, 0.2),
     min: 0,
@@ -47,7 +47,7 @@ const kNow = [
   figure({
     title: 'Up for',
     description: 'Time since the machine started, of the youngest host chosen.',
-    expr: ofHosts('min', 'host_uptime_seconds', 'min'),
+    expr: `min(${byHost('host_uptime_seconds', 'min')})`,
     unit: units.Seconds,
     decimals: 1,
   }),
@@ -66,9 +66,13 @@ function each(metric: string, stat: 'max' | 'avg' | 'sum' | 'min', what: string)
 
 function growth(metric: string, what: string) {
   return {
-    expr: `max by (host) (rate(tacho_job_${metric}{host=~"$host",stat="sum"}[$__rate_interval]))`,
+    expr: `max by (host) (rate(${ofHosts(metric, 'sum')}[$__rate_interval]))`,
     legend: `{{host}} ${what}`,
   };
+}
+
+function errors(counter: string): string {
+  return `sum(max by (host) (increase(${ofHosts(counter, 'sum')}[5m])))`;
 }
 
 const kConditions = rows({
@@ -156,10 +160,9 @@ const kChips: Section = {
         [each('chip_clock_hertz', 'min', 'slowest')]),
       lines('Hardware errors', 'Errors in five minutes, over the chips of the hosts chosen.',
         units.Short, [
-          { expr: ofHosts('sum', 'chip_ecc_uncorrected_total', 'sum', '5m'),
-            legend: 'ECC, uncorrected' },
-          { expr: ofHosts('sum', 'chip_xid_errors_total', 'sum', '5m'), legend: 'XID' },
-          { expr: ofHosts('sum', 'chip_link_errors_total', 'sum', '5m'), legend: 'links' },
+          { expr: errors('chip_ecc_uncorrected_total'), legend: 'ECC, uncorrected' },
+          { expr: errors('chip_xid_errors_total'), legend: 'XID' },
+          { expr: errors('chip_link_errors_total'), legend: 'links' },
         ], { thresholds: kNone, showThresholds: true, decimals: 0 }),
     ),
   ],
@@ -172,7 +175,7 @@ export const kHost: Board = {
     name: 'host',
     label: 'Host',
     description: 'Machines to look at.',
-    query: 'label_values(tacho_job_host_load1{host!=""}, host)',
+    query: 'label_values(tacho_job_host_memory_total_bytes{host!=""}, host)',
     many: true,
   }],
   sections: [kMachine, kChips],

@@ -223,7 +223,7 @@ export const kJob: Board = {
       name: 'host',
       label: 'Host',
       description: 'Hosts of the job whose chips are shown.',
-      query: 'label_values(tacho_job_chip_duty_cycle_ratio{host!=""}, host)',
+      query: 'label_values(tacho_job_chip_duty_cycle_ratio{job="hosts",host!=""}, host)',
       many: true,
     },
   ],

@@ -2,7 +2,7 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { graphs, type Section } from './grid';
 import { graph, heatMap, kNone, kPlain, limits } from './panel';
-import { byHost, ofAttempt, ofHosts } from './query';
+import { byHost, ofAttempt, ofJob } from './query';
 
 const kDuty = heatMap({
   title: 'Duty cycle by host',
@@ -18,12 +18,16 @@ const kDuty = heatMap({
 
 const kHbm = graph({
   title: 'HBM',
-  description: 'Memory of the chips: of the fullest chip of each host, and what a chip has.',
+  description:
+    'Memory of the chips: the fullest one, the mean and the emptiest one, and what a chip has. A ' +
+    'line that climbs to the limit ends in running out of memory.',
   unit: units.BytesIEC,
   thresholds: kPlain,
   queries: [
-    { expr: byHost('chip_hbm_used_bytes', 'max'), legend: '{{host}}' },
-    { expr: ofHosts('min', 'chip_hbm_total_bytes', 'min'), legend: 'limit' },
+    { expr: ofJob('chip_hbm_used_bytes', 'max'), legend: 'fullest' },
+    { expr: ofJob('chip_hbm_used_bytes', 'avg'), legend: 'mean' },
+    { expr: ofJob('chip_hbm_used_bytes', 'min'), legend: 'emptiest' },
+    { expr: ofJob('chip_hbm_total_bytes', 'min'), legend: 'limit' },
   ],
   min: 0,
 });
@@ -49,8 +53,8 @@ const kPower = graph({
   unit: units.Watt,
   thresholds: kPlain,
   queries: [
-    { expr: ofHosts('sum', 'chip_power_watts', 'sum'), legend: 'power' },
-    { expr: ofHosts('max', 'chip_temperature_celsius', 'max'), legend: 'hottest chip' },
+    { expr: ofJob('chip_power_watts', 'sum'), legend: 'power' },
+    { expr: ofJob('chip_temperature_celsius', 'max'), legend: 'hottest chip' },
     {
       expr: ofAttempt('max by (job) (tacho_job_step_time_seconds{job="$job",quantile="0.5"})'),
       legend: 'step time',
@@ -68,7 +72,10 @@ const kClock = graph({
   description: 'A host whose clock is below the others\' is throttled, or set up differently.',
   unit: units.Hertz,
   thresholds: kPlain,
-  queries: [{ expr: byHost('chip_clock_hertz', 'min'), legend: '{{host}}' }],
+  queries: [
+    { expr: byHost('chip_clock_hertz', 'min'), legend: '{{host}}' },
+    { expr: ofJob('chip_clock_max_hertz', 'min'), legend: 'limit' },
+  ],
 });
 
 const kTemperature = heatMap({
@@ -81,6 +88,10 @@ const kTemperature = heatMap({
   max: 95,
 });
 
+function errors(counter: string): string {
+  return `max by (job) (increase(tacho_job_${counter}{job="$job",host="",stat="sum"}[5m]))`;
+}
+
 const kErrors = graph({
   title: 'Hardware errors',
   description: 'Errors in five minutes, by kind. Uncorrected ECC and XID errors mean a bad chip.',
@@ -90,10 +101,10 @@ const kErrors = graph({
   decimals: 0,
   min: 0,
   queries: [
-    { expr: ofHosts('sum', 'chip_ecc_uncorrected_total', 'sum', '5m'), legend: 'ECC, uncorrected' },
-    { expr: ofHosts('sum', 'chip_ecc_corrected_total', 'sum', '5m'), legend: 'ECC, corrected' },
-    { expr: ofHosts('sum', 'chip_xid_errors_total', 'sum', '5m'), legend: 'XID' },
-    { expr: ofHosts('sum', 'chip_link_errors_total', 'sum', '5m'), legend: 'links' },
+    { expr: errors('chip_ecc_uncorrected_total'), legend: 'ECC, uncorrected' },
+    { expr: errors('chip_ecc_corrected_total'), legend: 'ECC, corrected' },
+    { expr: errors('chip_xid_errors_total'), legend: 'XID' },
+    { expr: errors('chip_link_errors_total'), legend: 'links' },
   ],
 });
 

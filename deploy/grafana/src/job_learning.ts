@@ -59,6 +59,8 @@ const kNorms = graph({
   ],
 });
 
+const kNonFiniteValues = '{__name__=~"tacho_job_.+",job="$job",stat="non_finite",host=""}';
+
 const kNonFinite = graph({
   title: 'Values that are NaN or infinite',
   description: 'Tasks whose newest value is NaN or infinite, by metric. Anything above 0 is bad.',
@@ -67,12 +69,14 @@ const kNonFinite = graph({
   showThresholds: true,
   decimals: 0,
   min: 0,
-  queries: [{
-    expr: 'max by (metric) (label_replace({__name__=~"tacho_job_.+",job="$job",' +
-      'stat="non_finite"}, "metric", "$1", "__name__", "tacho_job_(.+)")) > 0 or ' +
-      'label_replace(max(tacho_job_tasks{job="$job"}) * 0, "metric", "all others", "", "")',
-    legend: '{{metric}}',
-  }],
+  queries: [
+    { expr: `sum(${kNonFiniteValues})`, legend: 'all metrics' },
+    {
+      expr: `max by (metric) (label_replace(${kNonFiniteValues}, ` +
+        '"metric", "$1", "__name__", "tacho_job_(.+)")) > 0',
+      legend: '{{metric}}',
+    },
+  ],
 });
 
 export const kLearning: Section = {

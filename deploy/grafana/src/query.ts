@@ -39,10 +39,11 @@ export function target(query: Query, index: number, kind: Kind): DataqueryBuilde
 
 export type Stat = 'sum' | 'avg' | 'min' | 'max' | 'count' | 'p50' | 'p90' | 'p99' | 'non_finite';
 
-// One statistic of a metric over the tasks of the chosen job. The labels of the target that was
-// scraped are dropped, so that a collector that moved to another address is no second line.
+// One statistic of a metric over the tasks or chips of the chosen job, all of them: host="" leaves
+// out what a rule has grouped by host. The labels of the target that was scraped are dropped, so
+// that a collector that moved to another address is no second line.
 export function ofJob(metric: string, stat: Stat): string {
-  return ofAttempt(`max by (job) (tacho_job_${metric}{job="$job",stat="${stat}"})`);
+  return ofAttempt(`max by (job) (tacho_job_${metric}{job="$job",host="",stat="${stat}"})`);
 }
 
 // `expr`, which has the label job, only while one of the chosen attempts was the newest.
@@ -52,17 +53,14 @@ export function ofAttempt(expr: string): string {
   return `${expr} and on (job) ${attempts}`;
 }
 
-// One statistic of a metric of chips or hosts, a line for each of the chosen hosts.
-export function byHost(metric: string, stat: Stat): string {
-  return `max by (host) (tacho_job_${metric}{host=~"$host",stat="${stat}"})`;
+// One statistic of a metric of hosts or their chips, for each of the chosen hosts.
+export function ofHosts(metric: string, stat: Stat): string {
+  return `tacho_job_${metric}{job="${kHostsJob}",host!="",host=~"$host",stat="${stat}"}`;
 }
 
-// The same over all chosen hosts. Of a counter its growth within `window`.
-export function ofHosts(over: 'sum' | 'min' | 'max', metric: string, stat: Stat, window?: string)
-  : string {
-  const selector = `tacho_job_${metric}{host=~"$host",stat="${stat}"}`;
-  const value = window === undefined ? selector : `increase(${selector}[${window}])`;
-  return `${over}(max by (host) (${value}))`;
+// The same as a line for each host.
+export function byHost(metric: string, stat: Stat): string {
+  return `max by (host) (${ofHosts(metric, stat)})`;
 }
 
 export function rate(counter: string, matchers = ''): string {

@@ -20,7 +20,7 @@ export type Signal = keyof typeof kSignals;
 // One statistic of a signal over the tasks of the chosen job; a line for each name it has there.
 export function ofSignal(signal: Signal, stat: Stat): string {
   const names = `tacho_job_(${kSignals[signal].join('|')})`;
-  const selector = `{__name__=~"${names}",job="$job",stat="${stat}"}`;
+  const selector = `{__name__=~"${names}",job="$job",host="",stat="${stat}"}`;
   // Prometheus drops the name on the way; the label keeps it.
   const named = `label_replace(${selector}, "metric", "$1", "__name__", "tacho_job_(.+)")`;
   return ofAttempt(`max by (job, metric) (${named})`);
