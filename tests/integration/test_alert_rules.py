@@ -1,4 +1,4 @@
-"""deploy/prometheus: what promtool says of it, and that rules, tests and runbooks belong together."""
+"""deploy/prometheus: what promtool says of it; rules, tests and runbooks belong together."""
 import glob
 import os
 import re
@@ -20,7 +20,9 @@ GradientVanished WeightsFrozen Overfitting InputBound LowUtilization SlowerThanB
 ThroughputDropped MemoryLeak MemoryPressure Throttled HardwareErrors ReplicaDisagreement TaskMissing
 AgentSilent TrainerSilent ClockSkewed DataLoss""".split()
 # Written by Prometheus itself, or by recording rules of whoever expects jobs.
-FOREIGN = {"up", "scrape_duration_seconds", "scrape_samples_scraped", "ALERTS", "tacho:expected_job"}
+FOREIGN = set(
+    "up scrape_duration_seconds scrape_samples_scraped ALERTS tacho:expected_job".split()
+)
 # Of the collector's conditions and goodput.
 CONTRACT = set(
     """tacho_job_conditions_evaluated_total tacho_conditions_evaluation_seconds_sum
@@ -132,7 +134,8 @@ class RulesTest(unittest.TestCase):
         index = runbook("README")
         for _, rule in rules("alert"):
             name = rule["alert"]
-            self.assertTrue(rule["annotations"]["runbook_url"].endswith(f"/docs/runbooks/{name}.md"))
+            url = rule["annotations"]["runbook_url"]
+            self.assertTrue(url.endswith(f"/docs/runbooks/{name}.md"), url)
             page = runbook(name)
             self.assertTrue(page.startswith(f"# {name}\n"), name)
             self.assertEqual(re.findall(r"^## (.+)$", page, re.MULTILINE), SECTIONS, name)
@@ -162,10 +165,12 @@ class RulesTest(unittest.TestCase):
             self.promtool("check", "rules", checked.name)
 
     def test_every_metric_of_rules_and_runbooks_exists(self):
-        documented = set(re.findall(r"`([a-z0-9_]+)[`{]", read(os.path.join(ROOT, "docs/metrics.md"))))
+        page = read(os.path.join(ROOT, "docs/metrics.md"))
+        documented = set(re.findall(r"`([a-z0-9_]+)[`{]", page))
         endings = {"_bucket", "_sum", "_count"}
         documented |= {name + ending for name in documented for ending in endings}
-        known = documented | CONTRACT | FOREIGN | RECORDED | {rule["record"] for _, rule in rules("record")}
+        recorded = {rule["record"] for _, rule in rules("record")}
+        known = documented | CONTRACT | FOREIGN | RECORDED | recorded
         for where, expression in self.expressions():
             unknown = metrics_in(expression) - known
             self.assertEqual(unknown, set(), f"{where}: in no table of docs/metrics.md")
