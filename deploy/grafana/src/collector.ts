@@ -7,6 +7,7 @@ import { graph, type GraphSpec, kNone, kPlain, limits, number, type PanelBuilder
 import { type Query, quantile, rate } from './query';
 
 const kHere = 'instance=~"$instance"';
+const kGiB = 2 ** 30;
 
 type Figure = Pick<Spec, 'title' | 'description' | 'unit'> & Partial<Spec> & {
   readonly expr: string; readonly text?: boolean; readonly legend?: string;
@@ -68,6 +69,37 @@ const kState = [
     expr: `min by (instance) (tacho_config_last_reload_successful{${kHere}})`,
     unit: units.NoUnit,
     thresholds: [{ value: null, color: 'red' }, { value: 1, color: 'green' }],
+    decimals: 0,
+  }),
+  figure({
+    title: 'Ready',
+    description: '1: it takes connections and rows. 0: it starts, drains, or its disk refuses.',
+    expr: `min by (instance) (tacho_ready{${kHere}})`,
+    unit: units.NoUnit,
+    thresholds: [{ value: null, color: 'red' }, { value: 1, color: 'green' }],
+    decimals: 0,
+  }),
+  figure({
+    title: 'Disk refuses',
+    description: '1: nothing is stored until the disk has room or is well again.',
+    expr: `max by (instance) (tacho_storage_refusing{${kHere}})`,
+    unit: units.NoUnit,
+    thresholds: kNone,
+    decimals: 0,
+  }),
+  figure({
+    title: 'Room on the disk',
+    description: 'What is left on the file system of storage.path.',
+    expr: `min by (instance) (tacho_storage_available_bytes{${kHere}})`,
+    unit: units.BytesIEC,
+    thresholds: limits(10 * kGiB, kGiB),
+  }),
+  figure({
+    title: 'Lines left out of the scrape',
+    description: 'Lines about jobs that metrics.max_series kept off the page.',
+    expr: `max by (instance) (tacho_aggregate_series_left_out{${kHere}})`,
+    unit: units.Short,
+    thresholds: kNone,
     decimals: 0,
   }),
 ];
@@ -330,6 +362,8 @@ export const kCollector: Board = {
     query: 'label_values(tacho_build_info, instance)',
     many: true,
   }],
-  sections: [{ title: 'State', lines: [numbers(...kState)] }, kIngest, kStorage, kAnswers,
-    kProcess],
+  sections: [
+    { title: 'State', lines: [numbers(...kState.slice(0, 4)), numbers(...kState.slice(4))] },
+    kIngest, kStorage, kAnswers, kProcess,
+  ],
 };
