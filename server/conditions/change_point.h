@@ -1,0 +1,18 @@
+// Where a series changed its level for the worse.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace tacho::server {
+
+struct ChangePoint {
+  size_t index = 0;  // Of the first value after it.
+  double p = 1;      // That chance makes as great a rise, of independent values.
+};
+
+// Pettitt's test for a rise, for changes with at least `margin` values on either side. Ties have
+// the mean of their ranks. O(n log n). p is 1 if there are too few values.
+ChangePoint FindRise(const std::vector<double>& values, size_t margin);
+
+}  // namespace tacho::server
