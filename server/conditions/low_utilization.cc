@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kMinSteps = 20;
 constexpr double kMinSeconds = 20;
+constexpr int64_t kUnusedPart = 5;
 constexpr double kUnused = 0.02;
 constexpr double kUsed = 0.3;
 
@@ -73,6 +74,24 @@ Finding Low(const char* reason, const char* what, double value, double bound) {
   return finding;
 }
 
+// `chips` are the least busy first.
+Finding IdleChips(const std::vector<ChipMean>& chips) {
+  Finding finding{.judged = true, .present = true, .severity = Severity::kWarning};
+  const auto unused = static_cast<size_t>(std::count_if(
+      chips.begin(), chips.end(), [](const ChipMean& chip) { return chip.value < kUnused; }));
+  finding.reason = "IdleChips";
+  finding.message = absl::StrFormat(
+      "%d of %d chips do nothing while the others are %.0f%% busy; the first is "
+      "chip %s of %s",
+      unused, chips.size(), 100 * MedianOf(chips), chips.front().chip->chip,
+      chips.front().chip->host);
+  finding.figures = {{"idle_chips", static_cast<double>(unused), "1"},
+                     {"chips", static_cast<double>(chips.size()), "1"},
+                     {"chip_busy_median", MedianOf(chips), "1"}};
+  NameChips(chips, kUnused, &finding);
+  return finding;
+}
+
 }  // namespace
 
 Finding DetectLowUtilization(const JobWindow& window, const LowUtilizationSettings& settings) {
@@ -92,24 +111,14 @@ Finding DetectLowUtilization(const JobWindow& window, const LowUtilizationSettin
       LeastFirst(ChipMeans(window, Signal::kChipTensorBusy, from_ns, to_ns));
   const std::vector<ChipMean> busy =
       LeastFirst(ChipMeans(window, Signal::kChipBusy, from_ns, to_ns));
+  const std::vector<ChipMean> lately = LeastFirst(ChipMeans(
+      window, Signal::kChipBusy, std::max(from_ns, to_ns - span_ns / kUnusedPart), to_ns));
   const std::optional<double> mfu = Mfu(window, step_seconds);
   if (!mfu.has_value() && tensor.empty() && busy.empty()) return NotJudged();
 
   Finding finding = NotPresent();
-  if (!busy.empty() && busy.front().value < kUnused && MedianOf(busy) > kUsed) {
-    const auto unused = static_cast<size_t>(std::count_if(
-        busy.begin(), busy.end(), [](const ChipMean& chip) { return chip.value < kUnused; }));
-    finding = {.judged = true, .present = true, .severity = Severity::kWarning};
-    finding.reason = "IdleChips";
-    finding.message = absl::StrFormat(
-        "%d of %d chips do nothing while the others are %.0f%% busy; the first is "
-        "chip %s of %s",
-        unused, busy.size(), 100 * MedianOf(busy), busy.front().chip->chip,
-        busy.front().chip->host);
-    finding.figures = {{"idle_chips", static_cast<double>(unused), "1"},
-                       {"chips", static_cast<double>(busy.size()), "1"},
-                       {"chip_busy_median", MedianOf(busy), "1"}};
-    NameChips(busy, kUnused, &finding);
+  if (!lately.empty() && lately.front().value < kUnused && MedianOf(lately) > kUsed) {
+    finding = IdleChips(lately);
   } else if (mfu.has_value() && *mfu < settings.min_mfu) {
     finding = Low("LowMfu", "The model FLOPs utilization", *mfu, settings.min_mfu);
     NameChips(busy, settings.min_busy, &finding);

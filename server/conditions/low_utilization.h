@@ -5,8 +5,9 @@
 //                attempt's attributes                                            < min_mfu
 //   matrix units the mean of chip_tensor_busy over the job's chips               < min_tensor
 //   duty cycle   the mean of chip_busy over them                                 < min_busy
-// Or some chips do nothing at all: their mean of chip_busy is below 0.02 while the median chip's is
-// above 0.3 (reason IdleChips, with them as culprits; score: 1 - busy, higher is worse).
+// Or some chips do nothing at all: over the last fifth of `span` their mean of chip_busy is below
+// 0.02 while the median chip's is above 0.3 (reason IdleChips, with them as culprits; score: 1 -
+// busy, higher is worse).
 //
 // Reasons: LowMfu, LowTensorActivity, LowDutyCycle, IdleChips. Culprits of the others: the chips
 // that do least.

@@ -20,7 +20,7 @@ struct StepTime {
 };
 
 // Tasks that are looked at, spread evenly: those of a synchronous job all tell the same.
-inline constexpr size_t kStepTimeTasks = 16;
+inline constexpr size_t kStepTimeTasks = 5;
 
 // One a step, the median of the tasks looked at, ascending by step. Without the first row of the
 // attempt's window (compiling), and without what checkpoints and evaluations took: as they recorded

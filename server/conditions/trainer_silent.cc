@@ -48,7 +48,8 @@ Finding DetectTrainerSilent(const JobWindow& window, const TrainerSilentSettings
     ++known;
     const int64_t last_ns = hosts.Corrected(task.host, task.last_time_ns);
     const double seconds = static_cast<double>(window.now_ns - last_ns) / 1e9;
-    const bool in_phase = phase_ns > 0 && phase_ns >= last_ns - slack_ns;
+    const bool in_phase =
+        !task.last_step.has_value() || (phase_ns > 0 && phase_ns >= last_ns - slack_ns);
     const double allowed =
         in_phase ? std::max(limit, absl::ToDoubleSeconds(settings.phase_limit)) : limit;
     if (seconds > allowed) silent.push_back({.task = &task, .seconds = seconds});
