@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "server/conditions/statistics.h"
+#include "server/conditions/robust.h"
 
 namespace tacho::server {
 namespace {

@@ -5,8 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "server/conditions/robust.h"
 #include "server/conditions/signal.h"
-#include "server/conditions/statistics.h"
 #include "server/conditions/step_times.h"
 
 namespace tacho::server {
@@ -154,7 +154,7 @@ double StepMatrix::Over(size_t task, size_t begin, size_t end) const {
   for (size_t step = begin; step < end; ++step) {
     if (std::isfinite(at(task, step))) told.push_back(at(task, step));
   }
-  if (told.size() * 2 < end - begin) return kNaN;
+  if (told.empty() || told.size() * 2 < end - begin) return kNaN;
   return Median(std::move(told));
 }
 

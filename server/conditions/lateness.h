@@ -21,7 +21,7 @@ class StepMatrix {
   size_t tasks() const { return tasks_; }
   size_t steps() const { return steps_; }
 
-  // Takes the median over tasks from each value of a step. Returns the median of those medians; NaN
+  // Takes the median over tasks from each value of a step. Returns the median of those medians; 0
   // if there was nothing.
   double Center();
   // The median of a task over steps from `begin` until `end`; NaN if less than half of them are

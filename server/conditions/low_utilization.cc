@@ -10,8 +10,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "server/conditions/chip_use.h"
+#include "server/conditions/robust.h"
 #include "server/conditions/signal.h"
-#include "server/conditions/statistics.h"
 #include "server/conditions/step_times.h"
 
 namespace tacho::server {

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "server/conditions/statistics.h"
+#include "server/conditions/robust.h"
 #include "server/conditions/step_times.h"
 
 namespace tacho::server {
 namespace {
 
-// The median over baselines of this job, or of others; NaN if there are none.
+// The median over baselines of this job, or of others; 0 if there are none.
 double Reference(const JobWindow& window, bool own, uint64_t min_steps) {
   std::vector<double> medians;
   for (const Baseline& baseline : window.baselines) {
@@ -33,16 +33,15 @@ Finding DetectSlowerThanBaseline(const JobWindow& window,
   if (window.ended) return NotPresent();
   const double earlier = Reference(window, true, settings.min_baseline_steps);
   const double others = Reference(window, false, settings.min_baseline_steps);
-  if (std::isnan(earlier) && std::isnan(others)) return NotJudged();
+  if (earlier <= 0 && others <= 0) return NotJudged();
   std::vector<StepTime> steps = NetStepTimes(window);
   if (steps.size() * 2 < settings.steps || steps.empty()) return NotJudged();
   if (steps.size() > settings.steps) {
     steps.erase(steps.begin(), steps.end() - static_cast<std::ptrdiff_t>(settings.steps));
   }
   const double median = MedianSeconds(steps);
-  // Comparisons with NaN are false.
-  const bool by_earlier = median > settings.min_ratio * earlier;
-  const bool by_others = median > settings.min_ratio * others;
+  const bool by_earlier = earlier > 0 && median > settings.min_ratio * earlier;
+  const bool by_others = others > 0 && median > settings.min_ratio * others;
   if (!by_earlier && !by_others) return NotPresent();
 
   const bool tell_earlier = by_earlier && (!by_others || earlier <= others);

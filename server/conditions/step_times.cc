@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "server/conditions/phases.h"
+#include "server/conditions/robust.h"
 #include "server/conditions/signal.h"
-#include "server/conditions/statistics.h"
 
 namespace tacho::server {
 namespace {
@@ -152,7 +152,7 @@ double ProgressInterval(const JobWindow& window) {
   }
   const size_t tasks = std::min(kStepTimeTasks, std::max<size_t>(1, window.tasks.size()));
   if (intervals.size() < 3 * tasks) intervals.push_back(first);
-  return NearestRank(std::move(intervals), 0.99);
+  return Quantile(std::move(intervals), 0.99);
 }
 
 }  // namespace tacho::server

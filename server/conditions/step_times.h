@@ -31,7 +31,7 @@ std::vector<StepTime> NetStepTimes(const JobWindow& window);
 std::vector<StepTime> NewestOf(const std::vector<StepTime>& steps, int64_t now_ns, int64_t span_ns,
                                size_t min_steps);
 
-// Their medians. NaN if there are none.
+// Their median; 0 if there are none.
 double MedianSeconds(const std::vector<StepTime>& steps);
 
 // How long it is between rows that tell of progress: the 0.99-quantile over the newest rows, in

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "server/conditions/lateness.h"
-#include "server/conditions/statistics.h"
+#include "server/conditions/robust.h"
 
 namespace tacho::server {
 namespace {
@@ -86,8 +86,7 @@ std::vector<Straggler> FindStragglers(const Lateness& lateness,
     }
     if (known.size() < kMinTasks) break;
     const double center = Median(known);
-    const double sigma = std::max(kSigmaOfMad * MedianDeviation(std::move(known), center),
-                                  kMinSigma * lateness.typical);
+    const double sigma = std::max(ScaledMad(known, center), kMinSigma * lateness.typical);
     for (size_t task = 0; task < tasks; ++task) {
       const double excess = over[task] - center;
       going[task] = going[task] && excess > settings.k * sigma &&

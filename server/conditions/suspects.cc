@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "server/conditions/statistics.h"
+#include "server/conditions/robust.h"
 
 namespace tacho::server {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_format.h"
 #include "server/conditions/change_point.h"
+#include "server/conditions/robust.h"
 #include "server/conditions/signal.h"
-#include "server/conditions/statistics.h"
 #include "server/conditions/step_times.h"
 
 namespace tacho::server {
@@ -71,7 +71,7 @@ Finding DetectThroughputDropped(const JobWindow& window,
   const double before = Median(early);
   const double after = Median(Part(cost, change.index, cost.size()));
   const double newest = Median(Part(cost, cost.size() - settings.min_after / 2, cost.size()));
-  const double noise = kSigmaOfMad * MedianDeviation(early, before);
+  const double noise = ScaledMad(early, before);
   if (after <= settings.min_ratio * before || newest <= settings.min_ratio * before ||
       after - before <= kDeviations * noise) {
     return NotPresent();
