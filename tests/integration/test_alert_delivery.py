@@ -1,7 +1,7 @@
 """From a page of metrics over the rules and routes of deploy/ to receivers, with real servers.
 
-The page is written here: the collector makes its conditions by itself, and when it does so is tested
-elsewhere. What is tested here is what becomes of them.
+The page is written here: the collector makes its conditions by itself, and when it does so is
+tested elsewhere. What is tested here is what becomes of them.
 """
 import glob
 import http.server
@@ -102,6 +102,15 @@ class Prometheus:
              f"--web.listen-address=127.0.0.1:{self.port}"], self.log)  # fmt: skip
         return self
 
+    def targets(self):
+        """{instance: scrape URL} once Prometheus has found its targets; {} before."""
+        try:
+            _, _, body = harness.http_get(f"http://127.0.0.1:{self.port}/api/v1/targets")
+            found = json.loads(body)["data"]["activeTargets"]
+        except (OSError, ValueError, KeyError):
+            return {}
+        return {one["labels"]["instance"]: one["scrapeUrl"] for one in found}
+
     def firing(self):
         """Alerts that fire; none while it starts."""
         try:
@@ -140,6 +149,37 @@ class AlertDeliveryTest(harness.TestCase):
             self.assertIn('job "a"', said["summary"])
             for text in said.values():
                 self.assertNotRegex(text, "<no value>|<error|{{", labels["alertname"])
+
+    def test_annotations_of_pods_become_targets(self):
+        pod = lambda name, ip, container_port="7412", **annotations: {  # noqa: E731
+            "targets": [f"{ip}:{container_port}"],
+            "labels": {
+                "__meta_kubernetes_namespace": "monitoring",
+                "__meta_kubernetes_pod_name": name,
+                "__meta_kubernetes_pod_ip": ip,
+                "__meta_kubernetes_pod_container_port_number": container_port,
+                **{f"__meta_kubernetes_pod_annotation_prometheus_io_{key}": value
+                   for key, value in annotations.items()},
+            },
+        }  # fmt: skip
+        with open(os.path.join(PROMETHEUS, "scrape/kubernetes.yml")) as file:
+            scrape = yaml.safe_load(file)["scrape_configs"][0]
+        # Debian's Prometheus has no Kubernetes discovery: what it would find is written here.
+        del scrape["kubernetes_sd_configs"], scrape["tls_config"], scrape["authorization"]
+        scrape["static_configs"] = [
+            pod("plain", "127.0.0.2", scrape="true", port="7412"),
+            pod("tls", "127.0.0.3", scrape="true", port="7412", scheme="https"),
+            pod("six", "::1", scrape="true", port="7412"),
+            pod("grpc-port", "127.0.0.4", "7411", scrape="true", port="7412"),
+            pod("not-annotated", "127.0.0.5"),
+        ]
+        prometheus = Prometheus(self.directory, self.exporter.address)
+        with open(prometheus.config, "w") as file:
+            yaml.safe_dump({"scrape_configs": [scrape]}, file)
+        self.started(prometheus)
+        self.assertEqual(harness.wait_until(prometheus.targets, "targets found"), {
+            "plain": "http://127.0.0.2:7412/metrics", "tls": "https://127.0.0.3:7412/metrics",
+            "six": "http://[::1]:7412/metrics"})  # fmt: skip
 
     def test_a_diverged_job_is_ended_and_a_dead_collector_resolves_nothing(self):
         api = KubernetesApi(KUBERNETES_TOKEN)

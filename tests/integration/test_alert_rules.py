@@ -27,7 +27,8 @@ FOREIGN = set(
 CONTRACT = set(
     """tacho_conditions_lines_left_out tacho_conditions_jobs_left_out_total
     tacho_conditions_fallen_behind_total tacho_conditions_jobs tacho_conditions_window_bytes
-    tacho_conditions_series_left_out_total tacho_job_conditions_evaluated_total tacho_conditions_evaluation_seconds_sum
+    tacho_conditions_series_left_out_total tacho_job_conditions_evaluated_total
+    tacho_conditions_evaluation_seconds_sum
     tacho_conditions_evaluation_seconds_count tacho_job_condition tacho_job_condition_info
     tacho_job_goodput_seconds_total tacho_job_wall_seconds_total tacho_job_mfu_ratio
     tacho_job_tokens_per_second""".split()

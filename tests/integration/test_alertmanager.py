@@ -160,6 +160,53 @@ class AlertmanagerTest(harness.TestCase):
             "TachoDiskAlmostFull tacho-collector", "TachoNothingArrives tacho-collector",
             "TachoJobTrainerSilent a"})  # fmt: skip
 
+    def test_each_cause_quiets_what_follows_from_it(self):
+        follows = [
+            condition("ThroughputDropped", "s"), condition("LowUtilization", "i"),
+            condition("MemoryLeak", "m", host="h1"), condition("TrainerSilent", "w", instance=WEST),
+            system("TachoAgentsDropped", "warning"),
+            system("TachoCertificateExpiring", "warning"),
+            system("TachoDiskFillsUp", "warning"),
+            system("TachoCardinalityHeadroomLow", "warning", limit="series"),
+            system("TachoNothingArrives"), system("TachoNoAgents"),
+        ]  # fmt: skip
+        causes = [
+            condition("Straggling", "s"), condition("InputBound", "i"),
+            condition("MemoryPressure", "m", host="h1"),
+            system("TachoStorageRefusing", instance=WEST), system("TachoCollectorNotReady"), system("TachoCertificateExpiresSoon"),
+            system("TachoDiskAlmostFull"),
+            system("TachoCardinalityLimitHit", "warning", limit="series", action="reject"),
+        ]  # fmt: skip
+        others = [system("TachoScrapeSlow", "warning"), condition("MemoryLeak", "n", host="h1")]
+        inhibited = self.settled(follows + causes + others)
+        self.assertEqual(inhibited, {f"{one['alertname']} {one['job']}" for one in follows})
+
+    def test_without_agents_a_part_of_them_is_not_missed_as_well(self):
+        inhibited = self.settled([
+            system("TachoNoAgents"), system("TachoAgentsDropped", "warning"),
+            system("TachoJournalSyncSlow", "warning"),
+        ])  # fmt: skip
+        self.assertEqual(inhibited, {"TachoAgentsDropped tacho-collector"})
+
+    def test_a_disk_that_refuses_explains_what_waits_for_it(self):
+        inhibited = self.settled([
+            system("TachoStorageRefusing"), system("TachoPendingBytesHigh", "warning"),
+            system("TachoIngestThrottled", "warning", how="flow_control"),
+            system("TachoQueryErrors", "warning"),
+        ])  # fmt: skip
+        follows = {"TachoPendingBytesHigh", "TachoIngestThrottled"}
+        self.assertEqual(inhibited, {name + " tacho-collector" for name in follows})
+
+    def test_without_any_collector_no_job_is_told_of(self):
+        missing = system("TachoCollectorMissing")
+        del missing["instance"]
+        inhibited = self.settled([
+            missing, condition("Diverged"),
+            {"alertname": "TachoConditionWidespread", "severity": "critical"},
+            {"alertname": "TachoWatchdog", "severity": "none"},
+        ])  # fmt: skip
+        self.assertEqual(inhibited, {"TachoJobDiverged a", "TachoConditionWidespread "})
+
     def test_one_message_has_all_that_is_wrong_with_a_job(self):
         self.alertmanager.post([condition("MemoryPressure", "a"), condition("DataLoss", "a"),
                                 condition("DataLoss", "b")])  # fmt: skip

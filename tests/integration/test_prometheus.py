@@ -121,6 +121,9 @@ class PrometheusTest(harness.TestCase):
         one = {"tacho_job_tasks": 5, "tacho_job_hosts": 3, 'tacho_job_last_step{stat="max"}': 104}
         for expression, value in one.items():
             self.assertEqual([v for _, v in self.ask(expression)], [value], expression)
+        for expression, value in {"tacho_ready": 1, "tacho_storage_refusing": 0}.items():
+            self.assertEqual([v for _, v in self.ask(expression)], [value], expression)
+        self.assertGreater(self.ask("tacho_storage_available_bytes")[0][1], 0)
         accepted = self.ask("tacho_ingest_samples_accepted_total")
         self.assertEqual([value for _, value in accepted], [len(ROWS) * len(METRICS)])
 
