@@ -2,8 +2,9 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Board } from './board';
 import { graphs, numbers, type Section } from './grid';
-import { graph, type GraphSpec, kNone, kPlain, limits, number, type PanelBuilder, type Spec }
-  from './panel';
+import {
+  atLeast, graph, type GraphSpec, kNone, kPlain, limits, number, type PanelBuilder, type Spec,
+} from './panel';
 import { type Query, quantile, rate } from './query';
 
 const kHere = 'instance=~"$instance"';
@@ -44,7 +45,7 @@ const kState = [
     description: 'Whether Prometheus reaches the collector.',
     expr: 'min by (instance) (up{instance=~"$instance"})',
     unit: units.NoUnit,
-    thresholds: [{ value: null, color: 'red' }, { value: 1, color: 'green' }],
+    thresholds: atLeast(1),
     decimals: 0,
   }),
   figure({
@@ -68,7 +69,7 @@ const kState = [
       'the reason.',
     expr: `min by (instance) (tacho_config_last_reload_successful{${kHere}})`,
     unit: units.NoUnit,
-    thresholds: [{ value: null, color: 'red' }, { value: 1, color: 'green' }],
+    thresholds: atLeast(1),
     decimals: 0,
   }),
   figure({
@@ -76,7 +77,7 @@ const kState = [
     description: '1: it takes connections and rows. 0: it starts, drains, or its disk refuses.',
     expr: `min by (instance) (tacho_ready{${kHere}})`,
     unit: units.NoUnit,
-    thresholds: [{ value: null, color: 'red' }, { value: 1, color: 'green' }],
+    thresholds: atLeast(1),
     decimals: 0,
   }),
   figure({

@@ -4,7 +4,7 @@ import * as units from '@grafana/grafana-foundation-sdk/units';
 import { type Board, urlOf } from './board';
 import { graphs, numbers, type Section } from './grid';
 import {
-  graph, heatMap, kNone, kPlain, limits, number, type PanelBuilder, rows, states,
+  atLeast, graph, heatMap, kNone, kPlain, limits, number, type PanelBuilder, rows, states,
 } from './panel';
 import { kHostsJob, rate } from './query';
 import { kConditionsText } from './words';
@@ -70,10 +70,10 @@ const kJobTable = rows({
   ],
   columns: [
     { from: 'job', title: 'Job', link: {
-      title: 'This job', url: urlOf('job', { job: '${__value.text}' }),
+      title: 'This job', url: urlOf('job', { job: '${__value.text:percentencode}' }),
     } },
     { from: 0, title: 'Conditions', decimals: 0, thresholds: kNone },
-    { from: 1, title: 'Tasks', decimals: 0, thresholds: limits(1, 0) },
+    { from: 1, title: 'Tasks', decimals: 0, thresholds: atLeast(1) },
     { from: 2, title: 'Step', unit: units.LocaleFormat, decimals: 0 },
     { from: 3, title: 'Progress', unit: units.PercentUnit, decimals: 1 },
     { from: 4, title: 'Left', unit: units.Seconds, decimals: 1 },
@@ -105,14 +105,14 @@ const kConditionTable = rows({
   ],
   columns: [
     { from: 'job', title: 'Job', link: {
-      title: 'This job', url: urlOf('job', { job: '${__value.text}' }),
+      title: 'This job', url: urlOf('job', { job: '${__value.text:percentencode}' }),
     } },
     { from: 'condition', title: 'Condition' },
     { from: 'severity', title: 'Severity' },
     { from: 1, title: 'For', unit: units.Seconds, decimals: 0 },
     { from: 'reason', title: 'Reason', width: 380 },
     { from: 'host', title: 'Host', link: {
-      title: 'This host', url: urlOf('host', { host: '${__value.text}' }),
+      title: 'This host', url: urlOf('host', { host: '${__value.text:percentencode}' }),
     } },
     { from: 'task', title: 'Task' },
     { from: 'chip', title: 'Chip' },

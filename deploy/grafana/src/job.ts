@@ -6,7 +6,7 @@ import { graphs, numbers, type Section } from './grid';
 import { kLearning } from './job_learning';
 import { kChips, kHardware } from './job_chips';
 import { kGoodputSection, kSpeed } from './job_speed';
-import { graph, kNone, kPlain, limits, number, type PanelBuilder, rows, type Spec, states }
+import { atLeast, graph, kNone, kPlain, limits, number, type PanelBuilder, rows, type Spec, states }
   from './panel';
 import { kHostsJob, ofAttempt, ofJob } from './query';
 import { kConditionsText, kHolds } from './words';
@@ -78,7 +78,7 @@ const kHealth = [
     title: 'Tasks that report',
     description: 'Tasks of the job that report now.',
     expr: 'max(tacho_job_tasks{job="$job"})',
-    thresholds: limits(1, 0),
+    thresholds: atLeast(1),
     decimals: 0,
   }),
 ];
@@ -128,7 +128,7 @@ const kCulprits = rows({
     { from: 1, title: 'For', unit: units.Seconds, decimals: 0, width: 90 },
     { from: 'reason', title: 'Reason', width: 320 },
     { from: 'host', title: 'Host', link: {
-      title: 'This host', url: urlOf('host', { host: '${__value.text}' }),
+      title: 'This host', url: urlOf('host', { host: '${__value.text:percentencode}' }),
     } },
     { from: 'task', title: 'Task', width: 70 },
     { from: 'chip', title: 'Chip', width: 70 },

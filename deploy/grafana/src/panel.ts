@@ -23,6 +23,11 @@ export function limits(warn: number, bad: number): Thresholds {
     : [step(null, 'red'), step(bad, 'orange'), step(warn, 'green')];
 }
 
+// Anything below is bad.
+export function atLeast(value: number): Thresholds {
+  return [step(null, 'red'), step(value, 'green')];
+}
+
 // Anything at all is bad.
 export const kNone: Thresholds = [step(null, 'green'), step(1, 'red')];
 
