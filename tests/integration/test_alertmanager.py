@@ -162,7 +162,7 @@ class AlertmanagerTest(harness.TestCase):
 
     def test_each_cause_quiets_what_follows_from_it(self):
         follows = [
-            condition("ThroughputDropped", "s"), condition("LowUtilization", "i"),
+            condition("SlowerThanBaseline", "s"), condition("LowUtilization", "i"),
             condition("MemoryLeak", "m", host="h1"), condition("TrainerSilent", "w", instance=WEST),
             system("TachoAgentsDropped", "warning"),
             system("TachoCertificateExpiring", "warning"),
