@@ -105,6 +105,8 @@ class RulesTest(unittest.TestCase):
         tests = []
         patient = {rule["alert"] for _, rule in rules("alert") if "for" in rule}
         for path in glob.glob(os.path.join(PROMETHEUS, "tests/*.yml")):
+            if os.path.basename(path) == "recording.yml":
+                continue
             for test in load(path)["tests"]:
                 tests.append(test["name"])
                 alert, what = test["name"].split(" ", 1)
