@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import tempfile
-import unittest
 
 import yaml
 
@@ -35,6 +34,13 @@ CONTRACT = set(
 )
 # What trainers and agents record, in examples of the runbooks.
 RECORDED = {"tacho_job_loss", "tacho_job_"}
+
+
+# In commands of the runbooks.
+PLACEHOLDERS = {
+    "JOB": "a", "EARLIER_JOB": "b", "HOST": "h1", "TASK": "1", "METRIC": "loss", "FROM": "1",
+    "TO": "2", "COLLECTOR": "c",
+}  # fmt: skip
 
 
 def read(path):
@@ -68,7 +74,7 @@ def metrics_in(expression):
     return {w for w in words if "_" in w or w in FOREIGN}
 
 
-class RulesTest(unittest.TestCase):
+class RulesTest(harness.TestCase):
     def promtool(self, *arguments):
         done = subprocess.run(
             [tool("promtool"), *arguments], capture_output=True, text=True, timeout=120
@@ -148,6 +154,11 @@ class RulesTest(unittest.TestCase):
             self.assertIn(f"({name}.md)", index)
 
     def test_every_condition_has_an_alert(self):
+        judged = set()
+        for path in glob.glob(os.path.join(ROOT, "server/conditions/detectors_*.cc")):
+            judged |= set(re.findall(r'Row\("(\w+)"', read(path)))
+        self.assertGreater(len(judged), 10)
+        self.assertLessEqual(judged, set(CONDITIONS))
         names = [rule["alert"] for path, rule in rules("alert") if path.endswith("conditions.yml")]
         self.assertEqual(sorted(names), sorted("TachoJob" + name for name in CONDITIONS))
 
@@ -179,6 +190,23 @@ class RulesTest(unittest.TestCase):
         for where, expression in self.expressions():
             unknown = metrics_in(expression) - known
             self.assertEqual(unknown, set(), f"{where}: in no table of docs/metrics.md")
+
+    def test_commands_of_runbooks_are_understood(self):
+        collector = self.started(harness.Collector(self.directory))
+        commands = set()
+        for _, rule in rules("alert"):
+            for block in re.findall(r"```sh\n(.*?)```", runbook(rule["alert"]), re.DOTALL):
+                commands |= {line for line in block.splitlines() if line.startswith("tachoctl ")}
+        self.assertGreater(len(commands), 30)
+        environment = {"TACHO_ADMIN_ADDRESS": f"unix:{collector.path}/admin.sock"}
+        for command in sorted(commands):
+            for placeholder, value in PLACEHOLDERS.items():
+                command = re.sub(rf"\b{placeholder}\b", value, command)
+            done = harness.tachoctl(
+                collector.address, *command.split()[1:], env=environment
+            )
+            # 1: the empty collector has nothing of it.
+            self.assertIn(done.returncode, (0, 1), command + "\n" + done.stderr)
 
     def test_commands_of_runbooks_exist(self):
         helped = subprocess.run(
