@@ -173,7 +173,8 @@ class AlertmanagerTest(harness.TestCase):
         causes = [
             condition("Straggling", "s"), condition("InputBound", "i"),
             condition("MemoryPressure", "m", host="h1"),
-            system("TachoStorageRefusing", instance=WEST), system("TachoCollectorNotReady"), system("TachoCertificateExpiresSoon"),
+            system("TachoStorageRefusing", instance=WEST), system("TachoCollectorNotReady"),
+            system("TachoCertificateExpiresSoon"),
             system("TachoDiskAlmostFull"),
             system("TachoCardinalityLimitHit", "warning", limit="series", action="reject"),
         ]  # fmt: skip
