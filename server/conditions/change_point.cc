@@ -29,15 +29,17 @@ ChangePoint FindRise(const std::vector<double>& values, size_t margin) {
   const std::vector<double> ranks = Ranks(values);
   const auto n = static_cast<double>(values.size());
   double sum = 0;
-  double lowest = 0;
+  double highest = 0;
   for (size_t i = 0; i + 1 < values.size(); ++i) {
     sum += ranks[i];
     const double u = 2 * sum - static_cast<double>(i + 1) * (n + 1);
-    if (i + 1 < margin || values.size() - i - 1 < margin || u >= lowest) continue;
-    lowest = u;
+    const auto before = static_cast<double>(i + 1);
+    const double z = -u / std::sqrt(before * (n - before) * (n + 1) / 3);
+    if (i + 1 < margin || values.size() - i - 1 < margin || z <= highest) continue;
+    highest = z;
     found.index = i + 1;
   }
-  found.p = std::exp(-6 * lowest * lowest / (n * n * n + n * n));
+  found.p = std::min(1.0, n * std::erfc(highest / std::sqrt(2.0)) / 2);
   return found;
 }
 

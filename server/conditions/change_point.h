@@ -11,8 +11,9 @@ struct ChangePoint {
   double p = 1;      // That chance makes as great a rise, of independent values.
 };
 
-// Pettitt's test for a rise, for changes with at least `margin` values on either side. Ties have
-// the mean of their ranks. O(n log n). p is 1 if there are too few values.
+// The split that the Mann-Whitney test finds the most unlikely, with at least `margin` values on
+// either side, and what is after it greater. Ties have the mean of their ranks. p is that of the
+// test, times the number of splits (Bonferroni). O(n log n). p is 1 if there are too few values.
 ChangePoint FindRise(const std::vector<double>& values, size_t margin);
 
 }  // namespace tacho::server

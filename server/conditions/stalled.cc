@@ -68,8 +68,9 @@ Limit LimitNow(const JobWindow& window, const StalledSettings& settings, int64_t
   for (const PhaseInterval& open : phases) {
     if (!open.open() || open.start_ns < earliest_ns) continue;
     double longest = 0;
+    const bool repeats = open.phase == Phase::kCheckpoint || open.phase == Phase::kEval;
     for (const PhaseInterval& past : phases) {
-      if (past.phase != open.phase || past.open()) continue;
+      if (!repeats || past.phase != open.phase || past.open()) continue;
       longest = std::max(longest, SecondsBetween(past.start_ns, past.end_ns));
     }
     double allowed = PhaseLimit(open.phase, settings);

@@ -8,9 +8,10 @@
 //
 // Told apart. While an event has begun compiling, checkpointing, evaluating, restoring or
 // initialising, and no step was passed since, the limit is that of the phase: as long as it may
-// take, or `factor` times the longest that it took before in this attempt. Before the first step
-// the limit is `startup`. An attempt that has ended, and tasks that have, do not stall. Hosts whose
-// agent is silent say nothing of their tasks; if that is most of them, nothing is judged.
+// take, and for checkpoints and evaluations not more than `factor` times the longest before in this
+// attempt. Before the first step the limit is `startup`. An attempt that has ended, and tasks that
+// have, do not stall. Hosts whose agent is silent say nothing of their tasks; if that is most of
+// them, nothing is judged.
 //
 // Who. In a collective all wait for one, so that the step alone does not say for whom. Each sign
 // counts for a task; the sum is its score, more is more suspect:

@@ -16,7 +16,7 @@
 namespace tacho::server {
 namespace {
 
-constexpr double kMaxChance = 1e-4;
+constexpr double kMaxChance = 1e-6;
 constexpr double kDeviations = 3;
 
 // Tokens of each step, of the first task that counts them. Where the counter fell (a restart within

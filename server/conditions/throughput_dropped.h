@@ -2,12 +2,13 @@
 //
 // Definition. The series is seconds per token (net step time over the tokens of the step, if tokens
 // are counted), or else the net step time (step_times.h: without checkpoints, evaluations and
-// compiling). The change point is where Pettitt's statistic of it is greatest,
+// compiling). The change point is the split t that the Mann-Whitney test finds the most unlikely,
 //   U(t) = 2 * (R(1) + … + R(t)) - t * (n + 1)      R: ranks; a slower part after t makes it low
+//   z(t) = -U(t) / sqrt(t * (n - t) * (n + 1) / 3)
 // and it is a drop if, with `before` and `after` the medians on both sides of it,
 //   after > min_ratio * before,
 //   after - before > 3 * 1.4826 * MAD(before's part),
-//   p = exp(-6 * U^2 / (n^3 + n^2)) < 1e-4,
+//   p = n * P(Z > z) < 1e-6,
 //   min_before values are before it, min_after are after it, and
 //   the newest min_after/2 values still have a median > min_ratio * before.
 // Ranks make single slow steps harmless, whatever they took.
@@ -19,8 +20,9 @@
 // Needs min_before + min_after steps. Cannot tell a fault from a change that was meant: longer
 // sequences, a larger batch without counting tokens.
 //
-// Source: A. N. Pettitt, "A non-parametric approach to the change-point problem", Applied
-// Statistics 28 (1979). The bound p is low as step times are not independent; ratios are ours.
+// Source: D. M. Hawkins, Q. Deng, "A nonparametric change-point control chart", Journal of Quality
+// Technology 42 (2010). Pettitt's statistic (1979) is U without its scale, and misses late changes.
+// The bound of p is low as step times are not independent; ratios are ours.
 #pragma once
 
 #include <cstddef>

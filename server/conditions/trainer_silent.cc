@@ -21,14 +21,20 @@ struct Silent {
   double seconds = 0;
 };
 
-// When the newest phase that has not ended began; 0 if there is none. Events of one task, usually
-// the first, stand for all.
-int64_t NewestOpenPhase(const JobWindow& window) {
-  int64_t newest = 0;
+// When the phases that have not ended began, of whatever task: events of one, usually the first,
+// stand for all. Ascending.
+std::vector<int64_t> OpenPhases(const JobWindow& window) {
+  std::vector<int64_t> starts;
   for (const PhaseInterval& phase : FindPhases(window)) {
-    if (phase.open()) newest = std::max(newest, phase.start_ns);
+    if (phase.open()) starts.push_back(phase.start_ns);
   }
-  return newest;
+  return starts;
+}
+
+// Whether one began between the two.
+bool BeganBetween(const std::vector<int64_t>& starts, int64_t from_ns, int64_t to_ns) {
+  const auto first = std::lower_bound(starts.begin(), starts.end(), from_ns);
+  return first != starts.end() && *first <= to_ns;
 }
 
 }  // namespace
@@ -39,7 +45,8 @@ Finding DetectTrainerSilent(const JobWindow& window, const TrainerSilentSettings
   const double interval = ProgressInterval(window);
   const double limit =
       std::max(absl::ToDoubleSeconds(settings.silent_after), kRowsFactor * interval);
-  const int64_t phase_ns = NewestOpenPhase(window);
+  const std::vector<int64_t> phases = OpenPhases(window);
+  const auto limit_ns = static_cast<int64_t>(limit * 1e9);
   const auto slack_ns = static_cast<int64_t>(std::max(1.0, interval) * 1e9);
   std::vector<Silent> silent;
   size_t known = 0;
@@ -49,7 +56,7 @@ Finding DetectTrainerSilent(const JobWindow& window, const TrainerSilentSettings
     const int64_t last_ns = hosts.Corrected(task.host, task.last_time_ns);
     const double seconds = static_cast<double>(window.now_ns - last_ns) / 1e9;
     const bool in_phase =
-        !task.last_step.has_value() || (phase_ns > 0 && phase_ns >= last_ns - slack_ns);
+        !task.last_step.has_value() || BeganBetween(phases, last_ns - slack_ns, last_ns + limit_ns);
     const double allowed =
         in_phase ? std::max(limit, absl::ToDoubleSeconds(settings.phase_limit)) : limit;
     if (seconds > allowed) silent.push_back({.task = &task, .seconds = seconds});

@@ -4,8 +4,8 @@
 // whose newest row of any kind is older than
 //   max(silent_after, 5 * the time between rows that tell of progress)          (step_times.h)
 // is silent, unless an event has begun compiling, checkpointing, evaluating, restoring or
-// initialising since its last row, or it has not told of its first step, and it is silent for less
-// than phase_limit.
+// initialising before it was silent for that long, or it has not told of its first step, and it is
+// silent for less than phase_limit.
 //
 // Reasons: AllTrainers, if no task of the job that could be heard sends (it died without saying so,
 // or hangs: Stalled says since which step), SomeTrainers otherwise. Culprits: the tasks, the first

@@ -126,6 +126,10 @@ TEST(TrainerSilentTest, NotWhileItsAgentIsSilentOrAPhaseIsOpen) {
   EXPECT_FALSE(DetectTrainerSilent(
                    At(900, {{.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300}}), {})
                    .present);
+  // The first task evaluates by now, which does not excuse who was silent long before.
+  EXPECT_TRUE(DetectTrainerSilent(
+                  At(550, {{.kind = FaultKind::kSilentTrainer, .host = 3, .at_seconds = 300}}), {})
+                  .present);
   JobWindow window = At(900, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}});
   ASSERT_TRUE(DetectTrainerSilent(window, {}).present);
   window.events.push_back({.time_ns = SyntheticFleet::Time(300),

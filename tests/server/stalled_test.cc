@@ -38,7 +38,7 @@ TEST(StalledTest, TellsSinceWhenAndWho) {
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.severity, Severity::kCritical);
   EXPECT_EQ(finding.reason, "NoRows");
-  EXPECT_EQ(finding.step, *fleet.StepAt(299) - 1);
+  EXPECT_EQ(finding.step, *fleet.StepAt(300) - 1);
   EXPECT_NEAR(static_cast<double>(finding.since_ns - SyntheticFleet::Time(300)) / 1e9, 0, 1.5);
   ASSERT_EQ(finding.culprits.size(), 1u) << "the others wait for it";
   EXPECT_EQ(finding.culprits[0].host, "host0001");
@@ -64,7 +64,7 @@ TEST(StalledTest, ClearsWhenItGoesOn) {
 }
 
 TEST(StalledTest, APhaseThatAnEventBeganHasItsOwnLimit) {
-  const SyntheticFleet fleet({.tasks = 4}, {kHang});
+  const SyntheticFleet fleet({.tasks = 4, .events = false}, {kHang});
   for (const char* kind : {"compile_started", "checkpoint_started", "eval_started",
                            "restore_started", "init_started", "preempted"}) {
     JobWindow window = fleet.At(900);
@@ -89,6 +89,12 @@ TEST(StalledTest, ACheckpointThatTakesFarLongerThanEarlierOnesIsAStall) {
   const Finding finding = DetectStalled(window, {});
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "Checkpointing");
+}
+
+TEST(StalledTest, CompilingAnewMayTakeLongerThanTheFirstTime) {
+  JobWindow window = SyntheticFleet({.tasks = 4}, {kHang}).At(900);
+  AddEvent(&window, 300, "compile_started");
+  EXPECT_FALSE(Stalled(window));
 }
 
 TEST(StalledTest, ACheckpointThatIsWrittenBesideTheTrainingExcusesNothing) {
