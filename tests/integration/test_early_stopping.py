@@ -161,6 +161,9 @@ class EarlyStoppingTest(harness.TestCase):
         for trouble in ((500, "etcd"), (503, "starting"), (429, "slow down"), (200, [1])):
             self.api.out_of_order = trouble
             self.assertEqual(self.results(stopping, alert(), status=503), ["failed"], trouble)
+        odd = {"metadata": {"resourceVersion": "1", "creationTimestamp": "yesterday"}}
+        self.api.out_of_order = (200, odd)
+        self.assertEqual(self.results(stopping, alert(), status=503), ["failed"])
         self.api.out_of_order = (302, "elsewhere")
         self.assertEqual(self.results(stopping, alert()), ["rejected"])
         self.api.out_of_order = None

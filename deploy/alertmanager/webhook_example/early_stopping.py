@@ -131,7 +131,7 @@ class Stopper:
             return {**result, "result": "suspended"}
         except kubernetes_jobs.Rejected as error:  # Sending it again would not help.
             return {**result, "result": "rejected", "reason": str(error)}
-        except kubernetes_jobs.Unavailable as error:
+        except (kubernetes_jobs.Unavailable, ValueError) as error:
             return {**result, "result": "failed", "reason": str(error)}
 
 
