@@ -31,5 +31,7 @@ struct Scenario {
 
 // Of the conditions of a job's progress, and healthy runs. The same seed gives the same list.
 std::vector<Scenario> ProgressScenarios(uint64_t seed);
+// Of what chips and hosts suffer from, and healthy runs that look a little like it.
+std::vector<Scenario> HardwareScenarios(uint64_t seed);
 
 }  // namespace tacho::testing

@@ -1,0 +1,17 @@
+// The settings of the detectors of hardware, from the configuration.
+#pragma once
+
+#include "server/conditions/hardware_errors.h"
+#include "server/conditions/memory_leak.h"
+#include "server/conditions/memory_pressure.h"
+#include "server/conditions/throttled.h"
+#include "tacho/config/v1/conditions_hardware.pb.h"
+
+namespace tacho::server {
+
+MemoryLeakSettings SettingsOf(const config::v1::ConditionsHardware::MemoryLeak& config);
+MemoryPressureSettings SettingsOf(const config::v1::ConditionsHardware::MemoryPressure& config);
+ThrottledSettings SettingsOf(const config::v1::ConditionsHardware::Throttled& config);
+HardwareErrorsSettings SettingsOf(const config::v1::ConditionsHardware::HardwareErrors& config);
+
+}  // namespace tacho::server
