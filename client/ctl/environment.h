@@ -25,7 +25,8 @@ enum ExitCode : int {
   kNothing = 1,      // Nothing was found, or the collector refused the request.
   kUsage = 2,        // The command line is wrong.
   kUnreachable = 3,  // No collector answered at the address.
-  kThreshold = 4,    // 'report': a threshold is exceeded, or could not be checked.
+  kThreshold = 4,    // 'report': a threshold is exceeded, or could not be checked; 'conditions
+                     // --fail-on': one holds that is so severe.
 };
 
 struct TerminalSize {

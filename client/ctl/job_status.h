@@ -35,6 +35,8 @@ struct JobStatus {
   std::optional<absl::Duration> remaining;  // While it is reporting.
   std::vector<std::string> key_metrics;     // Those shown for each task.
   std::vector<TaskStatus> tasks;
+  // What is judged; nullopt: nothing is, or the collector is one that does not.
+  std::optional<std::vector<v1::Condition>> conditions;
 
   // The newest attempt, or nullptr.
   const v1::Attempt* attempt() const;

@@ -104,7 +104,7 @@ void JsonWriter::Separate() {
   }
   if (has_members_.empty()) return;
   if (has_members_.back()) out_ << ',';
-  if (has_members_.size() <= kBreakDepth) {
+  if (!one_line_ && has_members_.size() <= kBreakDepth) {
     out_ << '\n' << std::string(2 * has_members_.size(), ' ');
   } else if (has_members_.back()) {
     out_ << ' ';
@@ -122,7 +122,8 @@ void JsonWriter::End(char bracket) {
   const bool had_members = has_members_.back();
   const size_t depth = has_members_.size();
   has_members_.pop_back();
-  if (had_members && depth <= kBreakDepth) out_ << '\n' << std::string(2 * (depth - 1), ' ');
+  if (had_members && !one_line_ && depth <= kBreakDepth)
+    out_ << '\n' << std::string(2 * (depth - 1), ' ');
   out_ << bracket;
   if (has_members_.empty()) out_ << '\n';
 }

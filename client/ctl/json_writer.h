@@ -21,7 +21,8 @@ std::string JsonString(absl::string_view text);
 // its End. Not thread-safe.
 class JsonWriter {
  public:
-  explicit JsonWriter(std::ostream& out) : out_(out) {}
+  // `one_line`: no line break but the last one, for a document a line.
+  explicit JsonWriter(std::ostream& out, bool one_line = false) : out_(out), one_line_(one_line) {}
 
   void BeginObject() { Begin('{'); }
   void EndObject() { End('}'); }
@@ -48,6 +49,7 @@ class JsonWriter {
   void Separate();
 
   std::ostream& out_;
+  const bool one_line_;
   std::vector<bool> has_members_;  // One entry an open bracket.
   bool after_key_ = false;
 };

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "client/ctl/condition_text.h"
 
 namespace tacho::ctl {
 namespace {
@@ -133,6 +134,21 @@ absl::StatusOr<v1::CardinalityResponse> QueryClient::Cardinality(
   return Call(&v1::Query::Stub::Cardinality, request);
 }
 
+absl::StatusOr<v1::ConditionsResponse> QueryClient::Conditions(
+    const v1::ConditionsRequest& request) {
+  return Call(&v1::Query::Stub::Conditions, request);
+}
+
+std::optional<std::vector<v1::Condition>> QueryClient::ConditionsOf(const std::string& job) {
+  v1::ConditionsRequest request;
+  request.set_job(job);
+  const auto answer = Conditions(request);
+  if (!answer.ok() || answer->conditions().empty()) return std::nullopt;
+  std::vector<v1::Condition> conditions(answer->conditions().begin(), answer->conditions().end());
+  SortConditions(&conditions);
+  return conditions;
+}
+
 absl::Status QueryClient::ListSeries(const v1::ListSeriesRequest& request,
                                      const Handler<v1::ListSeriesResponse>& handle) {
   return ReadStream<v1::ListSeriesResponse>(
@@ -181,10 +197,21 @@ absl::Status QueryClient::Compare(const v1::CompareRequest& request,
 std::unique_ptr<WatchCall> QueryClient::Watch(const v1::WatchRequest& request) {
   auto context = std::make_unique<grpc::ClientContext>();
   channel_.Prepare(context.get());
-  return std::make_unique<WatchCall>(*stub_, std::move(context), request);
+  return std::make_unique<WatchCall>(std::move(context),
+                                     [&](grpc::ClientContext* of, grpc::CompletionQueue* queue) {
+                                       return stub_->AsyncWatch(of, request, queue, nullptr);
+                                     });
 }
 
-absl::Status QueryClient::EndOf(const WatchCall& call) { return FromGrpc(call.status()); }
+std::unique_ptr<WatchConditionsCall> QueryClient::WatchConditions(
+    const v1::WatchConditionsRequest& request) {
+  auto context = std::make_unique<grpc::ClientContext>();
+  channel_.Prepare(context.get());
+  return std::make_unique<WatchConditionsCall>(
+      std::move(context), [&](grpc::ClientContext* of, grpc::CompletionQueue* queue) {
+        return stub_->AsyncWatchConditions(of, request, queue, nullptr);
+      });
+}
 
 absl::Status QueryClient::ListEvents(const v1::ListEventsRequest& request,
                                      const Handler<v1::ListEventsResponse>& handle) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,10 @@ class QueryClient {
   absl::StatusOr<v1::FirstNonFiniteResponse> FirstNonFinite(
       const v1::FirstNonFiniteRequest& request);
   absl::StatusOr<v1::CardinalityResponse> Cardinality(const v1::CardinalityRequest& request);
+  absl::StatusOr<v1::ConditionsResponse> Conditions(const v1::ConditionsRequest& request);
+  // Of one job, the most severe first; nullopt if it is not judged or the collector cannot say:
+  // for those who have more to show.
+  std::optional<std::vector<v1::Condition>> ConditionsOf(const std::string& job);
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.
   template <typename Response>
@@ -50,8 +55,12 @@ class QueryClient {
 
   // Until it ends or is destroyed, however long that takes; setup() must be OK.
   std::unique_ptr<WatchCall> Watch(const v1::WatchRequest& request);
+  std::unique_ptr<WatchConditionsCall> WatchConditions(const v1::WatchConditionsRequest& request);
   // How it ended, as the other calls say it.
-  absl::Status EndOf(const WatchCall& call);
+  template <typename Response>
+  absl::Status EndOf(const StreamCall<Response>& call) {
+    return FromGrpc(call.status());
+  }
 
   // Why no call can be made; OK else.
   const absl::Status& setup() const { return channel_.status(); }

@@ -1,6 +1,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/condition_report.h"
+#include "client/ctl/condition_text.h"
 #include "client/ctl/csv.h"
 #include "client/ctl/json_writer.h"
 #include "client/ctl/number_format.h"
@@ -31,6 +33,7 @@ class StatusDocument {
     json_.BeginObject();
     Job(status);
     Progress(status);
+    Conditions(status);
     json_.Key("attempts_seen");
     json_.BeginArray();
     for (const v1::Attempt& attempt : status.job.attempts()) Attempt(attempt);
@@ -64,6 +67,14 @@ class StatusDocument {
     std::optional<double> remaining;
     if (status.remaining) remaining = absl::ToDoubleSeconds(*status.remaining);
     Optional("remaining_seconds", remaining);
+  }
+
+  void Conditions(const JobStatus& status) {
+    json_.Key("conditions");
+    if (!status.conditions) return json_.Null();
+    json_.BeginArray();
+    for (const v1::Condition& one : Holding(*status.conditions)) WriteCondition(&json_, one);
+    json_.EndArray();
   }
 
   void Attempt(const v1::Attempt& attempt) {

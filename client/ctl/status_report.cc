@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/ctl/condition_report.h"
+#include "client/ctl/condition_text.h"
 #include "client/ctl/job_state.h"
 #include "client/ctl/number_format.h"
 #include "client/ctl/table.h"
@@ -86,6 +88,17 @@ std::string RunAgainText(const v1::GetJobResponse& job) {
   return text;
 }
 
+// "" if nothing is judged.
+std::string ConditionsText(const JobStatus& status) {
+  if (!status.conditions) return "";
+  const size_t holding = Holding(*status.conditions).size();
+  const auto judged = static_cast<size_t>(
+      std::count_if(status.conditions->begin(), status.conditions->end(),
+                    [](const auto& one) { return one.status() != v1::CONDITION_STATUS_UNKNOWN; }));
+  return absl::StrCat(holding == 0 ? "none" : absl::StrCat(holding), " of ",
+                      Count(judged, "condition"), " that ", judged == 1 ? "is" : "are", " judged");
+}
+
 void PrintHeader(const Environment& env, const JobStatus& status) {
   const v1::Job& job = status.job.job();
   Fields fields(*env.out);
@@ -95,6 +108,7 @@ void PrintHeader(const Environment& env, const JobStatus& status) {
   fields.Line("size", absl::StrCat(Count(job.tasks(), "task"), " on ", Count(job.hosts(), "host"),
                                    ", ", Count(job.attempts(), "attempt"), ", ",
                                    Thousands(job.series()), " series"));
+  fields.Line("conditions", ConditionsText(status));
   fields.Line("run again", RunAgainText(status.job));
   fields.Line("first seen", absl::StrCat(ReadableTime(job.first_seen_unix_ns(), env.zone), " ",
                                          ZoneName(env.now, env.zone), " (",
@@ -180,6 +194,10 @@ void PrintTasks(const Environment& env, const JobStatus& status, size_t limit) {
 
 void PrintStatus(const Environment& env, const JobStatus& status, size_t limit) {
   PrintHeader(env, status);
+  if (status.conditions && !Holding(*status.conditions).empty()) {
+    *env.out << '\n';
+    PrintConditions(env, Holding(*status.conditions), {.jobs = false, .status = false});
+  }
   if (!status.tasks.empty()) PrintTasks(env, status, limit);
 }
 

@@ -4,12 +4,12 @@
 
 namespace tacho::ctl {
 
-WatchCall::WatchCall(v1::Query::Stub& stub, std::unique_ptr<grpc::ClientContext> context,
-                     const v1::WatchRequest& request)
-    : context_(std::move(context)),
-      reader_(stub.AsyncWatch(context_.get(), request, &queue_, nullptr)) {}
+template <typename Response>
+StreamCall<Response>::StreamCall(std::unique_ptr<grpc::ClientContext> context, const Start& start)
+    : context_(std::move(context)), reader_(start(context_.get(), &queue_)) {}
 
-WatchCall::~WatchCall() {
+template <typename Response>
+StreamCall<Response>::~StreamCall() {
   if (state_ != State::kEnded) {
     context_->TryCancel();
     bool ok = false;
@@ -24,13 +24,15 @@ WatchCall::~WatchCall() {
   }
 }
 
-bool WatchCall::Wait(absl::Time until, bool* ok) {
+template <typename Response>
+bool StreamCall<Response>::Wait(absl::Time until, bool* ok) {
   void* tag = nullptr;
   if (until == absl::InfiniteFuture()) return queue_.Next(&tag, ok);
   return queue_.AsyncNext(&tag, ok, absl::ToChronoTime(until)) != grpc::CompletionQueue::TIMEOUT;
 }
 
-WatchCall::Result WatchCall::End() {
+template <typename Response>
+typename StreamCall<Response>::Result StreamCall<Response>::End() {
   state_ = State::kEnded;
   reader_->Finish(&status_, nullptr);
   bool ok = false;
@@ -38,7 +40,9 @@ WatchCall::Result WatchCall::End() {
   return Result::kEnded;
 }
 
-WatchCall::Result WatchCall::Next(v1::WatchResponse* response, absl::Time until) {
+template <typename Response>
+typename StreamCall<Response>::Result StreamCall<Response>::Next(Response* response,
+                                                                 absl::Time until) {
   while (state_ != State::kEnded) {
     if (state_ == State::kIdle) {
       reader_->Read(&response_, nullptr);
@@ -55,5 +59,8 @@ WatchCall::Result WatchCall::Next(v1::WatchResponse* response, absl::Time until)
   }
   return Result::kEnded;
 }
+
+template class StreamCall<v1::WatchResponse>;
+template class StreamCall<v1::WatchConditionsResponse>;
 
 }  // namespace tacho::ctl

@@ -1,9 +1,10 @@
-// One Watch call, read message by message with patience that the caller chooses.
+// A call that goes on telling, read message by message with patience that the caller chooses.
 #pragma once
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/completion_queue.h>
 
+#include <functional>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -12,22 +13,24 @@
 
 namespace tacho::ctl {
 
-// Not thread-safe. Made by QueryClient::Watch(), which must outlive it.
-class WatchCall {
+// Not thread-safe. Made by QueryClient, which must outlive it.
+template <typename Response>
+class StreamCall {
  public:
   enum class Result { kMessage, kTimeout, kEnded };
+  using Reader = std::unique_ptr<grpc::ClientAsyncReader<Response>>;
+  using Start = std::function<Reader(grpc::ClientContext*, grpc::CompletionQueue*)>;
 
-  // `context` is prepared for the call.
-  WatchCall(v1::Query::Stub& stub, std::unique_ptr<grpc::ClientContext> context,
-            const v1::WatchRequest& request);
+  // `context` is prepared for the call, which `start` starts, with the null tag.
+  StreamCall(std::unique_ptr<grpc::ClientContext> context, const Start& start);
   // Cancels the call if it has not ended.
-  ~WatchCall();
-  WatchCall(const WatchCall&) = delete;
-  WatchCall& operator=(const WatchCall&) = delete;
+  ~StreamCall();
+  StreamCall(const StreamCall&) = delete;
+  StreamCall& operator=(const StreamCall&) = delete;
 
   // Waits until `until` for the next message. After kTimeout the message still comes with a later
   // call; after kEnded none does.
-  Result Next(v1::WatchResponse* response, absl::Time until);
+  Result Next(Response* response, absl::Time until);
 
   // How the call ended; set by kEnded.
   const grpc::Status& status() const { return status_; }
@@ -41,10 +44,13 @@ class WatchCall {
 
   grpc::CompletionQueue queue_;
   const std::unique_ptr<grpc::ClientContext> context_;
-  std::unique_ptr<grpc::ClientAsyncReader<v1::WatchResponse>> reader_;
+  Reader reader_;
   State state_ = State::kStarting;
-  v1::WatchResponse response_;
+  Response response_;
   grpc::Status status_;
 };
+
+using WatchCall = StreamCall<v1::WatchResponse>;
+using WatchConditionsCall = StreamCall<v1::WatchConditionsResponse>;
 
 }  // namespace tacho::ctl

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "client/ctl/condition_report.h"
+#include "client/ctl/condition_text.h"
 #include "client/ctl/dot_canvas.h"
 #include "client/ctl/number_format.h"
 #include "client/ctl/sparkline.h"
@@ -23,6 +25,7 @@ constexpr int kGreen = 32;
 constexpr int kYellow = 33;
 constexpr size_t kFewEvents = 3;
 constexpr size_t kMostMetrics = 8;
+constexpr size_t kMostConditions = 4;
 
 std::string StateText(const WatchView& view) {
   if (view.status == nullptr) return "not known yet, waiting";
@@ -95,6 +98,12 @@ std::string Bar(double progress, size_t width, bool unicode) {
   return bar;
 }
 
+// The most severe first.
+std::vector<v1::Condition> HoldingNow(const WatchView& view) {
+  if (view.status == nullptr || !view.status->conditions) return {};
+  return Holding(*view.status->conditions);
+}
+
 struct Problem {
   const TaskStatus* task = nullptr;
   int rank = 0;  // Higher is worse.
@@ -145,6 +154,7 @@ class Screen {
 
   std::vector<std::string> Draw() {
     AddHeader();
+    AddConditions();
     AddMetrics();
     const std::vector<std::string> footer = Footer();
     AddTasks(size_.height - std::min(size_.height, lines_.size() + footer.size()));
@@ -175,6 +185,20 @@ class Screen {
     if (const std::optional<double> progress = Progress(view_)) {
       lines_.push_back(
           Colored(Bar(*progress, size_.width, unicode_), StateColor(view_), false, color_));
+    }
+  }
+
+  void AddConditions() {
+    const std::vector<v1::Condition> holding = HoldingNow(view_);
+    if (holding.empty()) return;
+    lines_.emplace_back();
+    const size_t shown = std::min(holding.size(), kMostConditions);
+    for (size_t i = 0; i < shown; ++i) {
+      const bool critical = holding[i].severity() == v1::CONDITION_SEVERITY_CRITICAL;
+      Add(ConditionSummary(holding[i], view_.now), critical ? kRed : kYellow);
+    }
+    if (shown < holding.size()) {
+      Add(absl::StrCat("... ", Count(holding.size() - shown, "more condition")));
     }
   }
 
@@ -282,6 +306,9 @@ std::string WatchLine(const WatchView& view) {
     if (metric.non_finite > 0) {
       absl::StrAppend(&line, " (", metric.non_finite, " not finite)");
     }
+  }
+  for (const v1::Condition& one : HoldingNow(view)) {
+    absl::StrAppend(&line, "  ", one.condition(), " (", SeverityName(one.severity()), ")");
   }
   size_t bad = 0;
   const std::vector<Problem> problems = WorstFirst(view);

@@ -43,6 +43,10 @@ class FakeQuery : public v1::Query::Service {
   grpc::Status events_status;
   v1::LabelValuesResponse labels;
   v1::FirstNonFiniteResponse non_finite;
+  v1::ConditionsResponse conditions;
+  grpc::Status conditions_status;
+  // Of each call of WatchConditions in turn, as `watches`.
+  std::vector<std::vector<v1::WatchConditionsResponse>> condition_watches;
   std::vector<v1::CompareResponse> comparison;
   // Of each call of Watch in turn; all but the last end with UNAVAILABLE, the last one waits.
   std::vector<std::vector<v1::WatchResponse>> watches;
@@ -58,6 +62,8 @@ class FakeQuery : public v1::Query::Service {
   v1::CompareRequest compare_request;
   std::vector<v1::WatchRequest> watch_requests;
   v1::CardinalityRequest cardinality_request;
+  v1::ConditionsRequest conditions_request;
+  std::vector<v1::WatchConditionsRequest> condition_watch_requests;
 
   grpc::Status ListJobs(grpc::ServerContext* context, const v1::ListJobsRequest* request,
                         v1::ListJobsResponse* response) override {
@@ -145,6 +151,26 @@ class FakeQuery : public v1::Query::Service {
     watch_requests.push_back(*request);
     for (const v1::WatchResponse& message : watches[call]) writer->Write(message);
     if (call + 1 < watches.size()) return {grpc::StatusCode::UNAVAILABLE, "draining"};
+    while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return grpc::Status::CANCELLED;
+  }
+
+  grpc::Status Conditions(grpc::ServerContext* context, const v1::ConditionsRequest* request,
+                          v1::ConditionsResponse* response) override {
+    Note(*context);
+    conditions_request = *request;
+    *response = conditions;
+    return conditions_status;
+  }
+
+  grpc::Status WatchConditions(grpc::ServerContext* context,
+                               const v1::WatchConditionsRequest* request,
+                               grpc::ServerWriter<v1::WatchConditionsResponse>* writer) override {
+    Note(*context);
+    const size_t call = std::min(condition_watch_requests.size(), condition_watches.size() - 1);
+    condition_watch_requests.push_back(*request);
+    for (const auto& message : condition_watches[call]) writer->Write(message);
+    if (call + 1 < condition_watches.size()) return {grpc::StatusCode::UNAVAILABLE, "draining"};
     while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return grpc::Status::CANCELLED;
   }

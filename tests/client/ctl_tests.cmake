@@ -14,6 +14,7 @@ endfunction()
 tacho_reading_test(ctl_reading_test ctl_reading_test.cc)
 tacho_reading_test(ctl_plot_test ctl_plot_test.cc)
 tacho_reading_test(ctl_compare_test ctl_compare_test.cc)
+tacho_reading_test(ctl_conditions_test ctl_conditions_test.cc)
 tacho_reading_test(ctl_report_test ctl_report_test.cc)
 tacho_reading_test(ctl_watch_test ctl_watch_test.cc)
 

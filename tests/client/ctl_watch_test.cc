@@ -132,6 +132,26 @@ TEST_F(WatchScreenTest, ShowsTheWorstTasksFirst) {
   EXPECT_LT(screen.find("SILENT"), screen.find("behind by"));
 }
 
+TEST_F(WatchScreenTest, ConditionsStandAboveTheMetrics) {
+  status_.conditions.emplace();
+  for (const char* name : {"Stalled", "Straggling", "Plateau"}) {
+    v1::Condition& condition = status_.conditions->emplace_back();
+    condition.set_condition(name);
+    condition.set_status(name == std::string("Plateau") ? v1::CONDITION_STATUS_FALSE
+                                                        : v1::CONDITION_STATUS_TRUE);
+    condition.set_severity(name == std::string("Stalled") ? v1::CONDITION_SEVERITY_CRITICAL
+                                                          : v1::CONDITION_SEVERITY_WARNING);
+    condition.set_since_unix_ns(kStart + 80 * kSecond);
+    condition.set_step(80);
+    condition.set_message("Task 2 on host-2 stopped first.");
+  }
+  ExpectGolden("watch_conditions_80.txt", Draw({80, 24}));
+  ExpectGolden("watch_conditions_40.txt", Draw({40, 18}));
+  EXPECT_THAT(Draw({80, 24}, true, true), HasSubstr("\x1b[31mcritical Stalled"));
+  EXPECT_THAT(Draw({80, 24}), Not(HasSubstr("Plateau")));
+  EXPECT_THAT(WatchLine(view_), HasSubstr("  Stalled (critical)  Straggling (warning)"));
+}
+
 TEST_F(WatchScreenTest, FitsASmallTerminalAndCountsWhatDoesNot) {
   const std::string screen = Draw({40, 15});
   ExpectGolden("watch_40.txt", screen);

@@ -1,7 +1,12 @@
 #include <limits>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/condition_text.h"
 #include "client/ctl/job_state.h"
 #include "client/ctl/query_options.h"
 #include "client/ctl/record_writer.h"
@@ -14,7 +19,31 @@ namespace {
 
 using Kind = RecordColumn::Kind;
 
-std::vector<Cell> Row(const v1::Job& job) {
+// By job, those that hold, with their severity.
+using ConditionsByJob = std::map<std::string, StringMap>;
+
+// A list of jobs is worth showing without: then there are none.
+std::optional<ConditionsByJob> ReadConditions(QueryClient& client) {
+  v1::ConditionsRequest request;
+  request.add_statuses(v1::CONDITION_STATUS_TRUE);
+  const auto answer = client.Conditions(request);
+  if (!answer.ok()) return std::nullopt;
+  std::vector<v1::Condition> conditions(answer->conditions().begin(), answer->conditions().end());
+  SortConditions(&conditions);
+  ConditionsByJob found;
+  for (const v1::Condition& one : conditions) {
+    found[one.job()].emplace_back(one.condition(), SeverityName(one.severity()));
+  }
+  return found;
+}
+
+Cell ConditionsCell(const std::optional<ConditionsByJob>& conditions, const std::string& job) {
+  if (!conditions) return {};
+  const auto found = conditions->find(job);
+  return found == conditions->end() ? StringMap() : found->second;
+}
+
+std::vector<Cell> Row(const v1::Job& job, const std::optional<ConditionsByJob>& conditions) {
   return {job.name(),
           uint64_t{job.tasks()},
           uint64_t{job.hosts()},
@@ -23,7 +52,8 @@ std::vector<Cell> Row(const v1::Job& job) {
           job.has_last_step() ? Cell(int64_t{job.last_step()}) : Cell(),
           UnixNs{job.first_seen_unix_ns()},
           UnixNs{job.last_seen_unix_ns()},
-          StateName(job.state())};
+          StateName(job.state()),
+          ConditionsCell(conditions, job.name())};
 }
 
 absl::StatusOr<v1::ListJobsRequest> ParseRequest(const Invocation& invocation) {
@@ -66,6 +96,8 @@ int Run(const Invocation& invocation) {
   const auto jobs = client.ListJobs(*request, limit->value_or(0));
   if (!jobs.ok()) return CallError(invocation, client, jobs.status());
 
+  const std::optional<ConditionsByJob> conditions = ReadConditions(client);
+  const bool any = conditions && !conditions->empty();
   const auto writer = MakeRecordWriter(invocation, "jobs",
                                        {{"job", "JOB", Kind::kText},
                                         {"tasks", "TASKS", Kind::kNumber},
@@ -75,8 +107,9 @@ int Run(const Invocation& invocation) {
                                         {"last_step", "LAST STEP", Kind::kNumber},
                                         {"first_seen", "FIRST SEEN", Kind::kTime},
                                         {"last_seen", "LAST SEEN", Kind::kAge},
-                                        {"state", "STATE", Kind::kText}});
-  for (const v1::Job& job : *jobs) writer->Row(Row(job));
+                                        {"state", "STATE", Kind::kText},
+                                        {"conditions", any ? "CONDITIONS" : "", Kind::kMap}});
+  for (const v1::Job& job : *jobs) writer->Row(Row(job, conditions));
   writer->Finish();
   if (!jobs->empty()) return kOk;
   *invocation.env.err << "tachoctl: "
@@ -124,7 +157,8 @@ Examples:
   tachoctl jobs -o json | jq -r '.jobs[].job'
 
 JSON: {"jobs": [{"job", "tasks", "hosts", "attempts", "series", "last_step" or null,
-  "first_seen", "first_seen_unix_ns", "last_seen", "last_seen_unix_ns", "state"}]})",
+  "first_seen", "first_seen_unix_ns", "last_seen", "last_seen_unix_ns", "state",
+  "conditions": {NAME: SEVERITY} of those that hold, or null}]})",
           .flags = JobsFlags(),
           .min_operands = 0,
           .max_operands = 1,

@@ -96,9 +96,10 @@ int Run(const Invocation& invocation) {
     return CallError(invocation, client, status);
   }
   const std::vector<v1::RecordedEvent> ended = ReadEnded(client, job);
-  Show(invocation,
-       AssessJob(*answer, metrics, latest, ended, invocation.env.now, options->silent_after),
-       options->limit);
+  JobStatus status =
+      AssessJob(*answer, metrics, latest, ended, invocation.env.now, options->silent_after);
+  status.conditions = client.ConditionsOf(job);
+  Show(invocation, status, options->limit);
   return kOk;
 }
 
@@ -112,7 +113,8 @@ Command StatusCommand() {
       .summary = "Show how a job is doing: progress, each task, who is behind or silent",
       .details =
           R"(A job is silent when nothing came for five of its mean steps, at least a minute. Progress and
-time to go need the attribute planned_steps.
+time to go need the attribute planned_steps. Conditions that hold stand above the tasks; more of
+them: tachoctl conditions JOB --all.
 
 Examples:
   tachoctl status bert-base
@@ -122,6 +124,7 @@ Examples:
 JSON: {"job", "state": "reporting"|"silent"|"ended", "first_seen", "first_seen_unix_ns",
   "last_seen", "last_seen_unix_ns", "age_seconds", "last_step", "tasks", "hosts", "attempts",
   "series", "planned_steps", "progress", "steps_per_second", "remaining_seconds",
+  "conditions": null or those that hold, as in 'tachoctl help conditions',
   "attempts_seen": [{"attempt", first and last seen and step, "attributes": {}}],
   "tasks_seen": [{"task", "host", "attempt", "last_seen", "last_seen_unix_ns", "last_step",
   "behind_steps", "silent", "latest": {METRIC: {"value", "time", "time_unix_ns", "step"}}}]}

@@ -130,6 +130,7 @@ class Watcher {
     refreshed_ = absl::Now();
     if (!answer.ok()) return answer.status();
     job_ = *std::move(answer);
+    conditions_ = client_.ConditionsOf(options_.job);
     return absl::OkStatus();
   }
 
@@ -204,6 +205,7 @@ class Watcher {
     std::optional<JobStatus> status;
     if (job_) {
       status = AssessJob(*job_, Wanted(), model_.Latest(), Ended(), now, absl::ZeroDuration());
+      status->conditions = conditions_;
     }
     WatchView view;
     view.job = options_.job;
@@ -274,6 +276,7 @@ class Watcher {
   std::unique_ptr<WatchDisplay> display_;
   WatchModel model_;
   std::optional<v1::GetJobResponse> job_;
+  std::optional<std::vector<v1::Condition>> conditions_;
   std::vector<v1::RecordedEvent> ended_;
   absl::Time refreshed_ = absl::InfinitePast();
   absl::Time next_show_ = absl::InfinitePast();
@@ -303,7 +306,8 @@ Command WatchCommand() {
       .summary = "Watch a job live: progress, rate, newest values, the tasks that are worst",
       .details =
           R"(On a terminal the screen is painted anew at each interval until Ctrl-C; tasks whose values are
-NaN or infinite come first, then silent ones, then those behind. Elsewhere a line is printed for
+NaN or infinite come first, then silent ones, then those behind; conditions that hold stand above
+them. Elsewhere a line is printed for
 each interval in which something came. If the collector goes away, watch waits for it, says so, and
 goes on where it was. A job that does not exist yet is waited for. Exit code 0 when you end it.
 
