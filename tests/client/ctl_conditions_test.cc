@@ -116,7 +116,7 @@ TEST_F(CtlConditionsTest, JsonHasTheEvidence) {
               AllOf(HasSubstr(R"({"name": "silent_seconds", "value": 70, "unit": "s"})"),
                     HasSubstr(R"({"task": 4, "host": "host-5", "chip": null, "metric": null, )"
                               R"("step": 306, "score": 0})"),
-                    HasSubstr(R"("since": null, "since_unix_ns": null)"),
+                    HasSubstr("\"since\": null,\n      \"since_unix_ns\": null,"),
                     HasSubstr(R"("since": "2026-01-31T12:00:30.000000000Z")")));
 }
 
@@ -206,11 +206,12 @@ TEST_F(CtlConditionsTest, StatusShowsThemAboveTheTasks) {
   v1::Task& task = *fake_.job.add_tasks();
   task.set_task(4);
   task.set_host("host-5");
+  task.set_last_seen_unix_ns(kStart + 30 * kSecond);
   env_.width = 80;
   ASSERT_EQ(Run({"status", "gpt-hang"}), kOk) << Err();
   ExpectGolden("status_conditions.txt", Out());
   ASSERT_EQ(Run({"status", "gpt-hang", "-o", "json"}), kOk);
-  EXPECT_THAT(Out(), HasSubstr("\"condition\": \"Stalled\", \"status\": \"true\""));
+  EXPECT_THAT(Out(), HasSubstr("\"condition\": \"Stalled\",\n      \"status\": \"true\","));
   fake_.conditions_status = {grpc::StatusCode::UNIMPLEMENTED, "an older collector"};
   ASSERT_EQ(Run({"status", "gpt-hang"}), kOk) << "worth showing without";
   EXPECT_THAT(Out(), Not(HasSubstr("conditions")));
@@ -227,8 +228,9 @@ TEST_F(CtlConditionsTest, JobsNameThem) {
   EXPECT_THAT(Out(), AllOf(HasSubstr("CONDITIONS"), HasSubstr("Stalled=critical")));
   EXPECT_THAT(fake_.conditions_request.statuses(), ElementsAre(v1::CONDITION_STATUS_TRUE));
   ASSERT_EQ(Run({"jobs", "-o", "json"}), kOk);
-  EXPECT_THAT(Out(), AllOf(HasSubstr("\"conditions\": {\"Stalled\": \"critical\"}"),
-                           HasSubstr("\"conditions\": {}")));
+  EXPECT_THAT(Out(),
+              AllOf(HasSubstr("\"conditions\": {\n        \"Stalled\": \"critical\"\n      }"),
+                    HasSubstr("\"conditions\": {}")));
 }
 
 }  // namespace
