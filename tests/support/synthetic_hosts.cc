@@ -51,7 +51,7 @@ void SyntheticFleet::FillHost(uint32_t host, double now, server::JobWindow* wind
   const uint32_t task = host * options_.tasks_per_host;
   server::HostWindow out;
   out.host = SyntheticHost(host);
-  out.agent.emplace();
+  out.agent = server::HostWindow::Agent{};
   out.agent->id = absl::StrCat("agent-", out.host);
   const Fault* silent = Find(FaultKind::kSilentAgent, task, now);
   const double until = silent == nullptr ? now : silent->at_seconds;
