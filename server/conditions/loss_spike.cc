@@ -18,6 +18,9 @@ constexpr size_t kMostPoints = 1024;
 // Values after which the threshold is found anew: it costs four medians.
 constexpr size_t kRefresh = 8;
 
+// Values whose median is the course of the loss, off which its noise is measured.
+constexpr size_t kCourse = 9;
+
 struct Threshold {
   double level = 0;
   double noise = 0;
@@ -26,16 +29,10 @@ struct Threshold {
 
 Threshold ThresholdOf(const std::deque<double>& reference, const LossSpikeSettings& settings) {
   const size_t n = reference.size();
-  const auto half = static_cast<std::ptrdiff_t>(n / 2);
-  const double older = Median({reference.begin(), reference.begin() + half});
-  const double newer = Median({reference.begin() + half, reference.end()});
-  const double slope = (newer - older) / (static_cast<double>(n) / 2);
-  std::vector<double> rest;
-  rest.reserve(n);
-  for (size_t i = 0; i < n; ++i) rest.push_back(reference[i] - slope * static_cast<double>(i));
+  const std::vector<double> values(reference.begin(), reference.end());
   Threshold threshold;
   threshold.level = Median({reference.end() - static_cast<std::ptrdiff_t>(n / 4), reference.end()});
-  threshold.noise = UpperNoise(rest);
+  threshold.noise = UpperNoise(OffRunningMedian(values, kCourse));
   threshold.distance = std::max(settings.sigmas * threshold.noise,
                                 settings.least_relative * std::abs(threshold.level));
   return threshold;

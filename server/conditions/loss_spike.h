@@ -2,7 +2,7 @@
 //
 // Definition. Going along the job's loss, each value is held against the `reference_points` values
 // before it that belonged to no spike. Their local level is the median of the newest quarter; their
-// noise is what remains off a line through the medians of their halves, as 1.4826 MAD or the 95 %
+// noise is what remains of each less the median of the 9 around it, as 1.4826 MAD or the 95 %
 // quantile over 1.645, whichever is more (losses of single batches are skewed upwards). A value is
 // high if it is above level + max(sigmas × noise, least_relative × |level|). A spike begins when
 // `values` of the newest `of_values` are high, so that one huge value alone, a bad batch, is none;

@@ -16,15 +16,6 @@ namespace {
 
 constexpr double kRateRise = 1.5;
 
-std::vector<double> WithoutTrend(const std::vector<double>& values) {
-  std::vector<double> x(values.size());
-  for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<double>(i);
-  const Line line = FitLine(x, values);
-  std::vector<double> rest(values.size());
-  for (size_t i = 0; i < x.size(); ++i) rest[i] = values[i] - line.At(x[i]);
-  return rest;
-}
-
 struct Period {
   size_t lag = 0;  // 0: there is none.
   double correlation = 0;
@@ -57,7 +48,7 @@ Finding DetectOscillating(const JobWindow& window, const OscillatingSettings& se
   const std::vector<double> values = curve.Values(n - settings.points, n);
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const bool sign_changes = *low < 0 && *high > 0;
-  const std::vector<double> rest = WithoutTrend(values);
+  const std::vector<double> rest = OffRunningMedian(values, values.size() / 4 + 1);
   const double level = std::abs(Median(values));
   const double swing = (Quantile(rest, 0.9) - Quantile(rest, 0.1)) / 2;
   if (sign_changes || !(swing > settings.least_swing * level)) return NotPresent();

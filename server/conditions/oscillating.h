@@ -1,11 +1,12 @@
 // Oscillating: the loss swings to and fro instead of falling.
 //
-// Definition. Of the newest `points` losses, less a line through them: there is a lag k, at most a
-// quarter of them, at which the values are correlated with themselves by more than `correlation`
-// after having been anticorrelated by more than `anticorrelation` at a smaller lag; both halves
-// show the same by half as much; and the swing, half of the distance from the 10 % to the 90 %
-// quantile, is more than `least_swing` of the median's absolute value. k is the period. A period of
-// 2 is what a learning rate beyond the edge of stability makes (Cohen et al., 2021).
+// Definition. Of the newest `points` losses, less the median of the quarter of them around each:
+// there is a lag k, at most a quarter of them, at which the values are correlated with themselves
+// by more than `correlation` after having been anticorrelated by more than `anticorrelation` at a
+// smaller lag; both halves show the same by half as much; and the swing, half of the distance from
+// the 10 % to the 90 % quantile, is more than `least_swing` of the median's absolute value. k is
+// the period. A period of 2 is what a learning rate beyond the edge of stability makes (Cohen et
+// al., 2021).
 //
 // Not judged while the learning rate itself goes up in these steps by more than half: cyclic
 // schedules make the loss follow them. A loss whose sign changes is not judged: its swing has no

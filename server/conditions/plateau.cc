@@ -148,8 +148,10 @@ Finding DetectPlateau(const JobWindow& window, const PlateauSettings& settings) 
   if (RateExplains(window, since, settings)) return NotPresent();
   const auto expected = Extrapolate(BinsOf(curve, since, settings.bins), now, horizon);
   if (!expected) return NotJudged();
-  const double threshold = settings.least_improvement * ScaleOf(curve, expected->loss);
-  if (!(expected->high < threshold)) return NotPresent();
+  const double scale = ScaleOf(curve, expected->loss);
+  const double threshold = settings.least_improvement * scale;
+  const double most = settings.most_improvement * scale;
+  if (!(expected->improvement < threshold && expected->high < most)) return NotPresent();
   return OfExpectation(curve, since, *expected, threshold);
 }
 

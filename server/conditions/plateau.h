@@ -8,8 +8,9 @@
 // planned_steps; without it `horizon` times the steps done), the line says what improvement is to
 // be expected, and the standard error of its slope, widened for correlation, how sure that is:
 //   improvement = -slope × ln(horizon step / newest step),  ± 2 × error of the slope × the same ln.
-// The condition is true if even the upper end of that interval is less than `least_improvement` of
-// the loss (of the whole range of the loss in the window, if its sign changes).
+// The condition is true if the improvement is less than `least_improvement`, and the upper end of
+// its interval less than `most_improvement`, of the loss (of the whole range of the loss in the
+// window, if its sign changes).
 //
 // Not judged before `least_points` values and `least_steps` steps; while the learning rate still
 // rises (warm-up); in the last `end_share` of the planned steps, or with a learning rate below
@@ -30,12 +31,13 @@
 namespace tacho::server {
 
 struct PlateauSettings {
-  double share = 0.5;
+  double share = 0.3;
   uint32_t bins = 24;
   double horizon = 1.5;
   double least_improvement = 0.01;
+  double most_improvement = 0.02;
   uint32_t least_points = 96;
-  uint32_t least_steps = 500;
+  uint32_t least_steps = 150;
   double end_share = 0.1;
   double end_rate = 0.1;
 

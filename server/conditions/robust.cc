@@ -46,6 +46,17 @@ double UpperNoise(absl::Span<const double> values) {
   return std::max(ScaledMad(values, median), (Quantile(copy, 0.95) - median) / kNormal95);
 }
 
+std::vector<double> OffRunningMedian(absl::Span<const double> values, size_t width) {
+  std::vector<double> rest(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t first = i - std::min(i, width / 2);
+    const size_t count = std::min(width / 2 + 1 + (i - first), values.size() - first);
+    const absl::Span<const double> around = values.subspan(first, count);
+    rest[i] = values[i] - Median({around.begin(), around.end()});
+  }
+  return rest;
+}
+
 double Autocorrelation(absl::Span<const double> values, size_t lag) {
   if (values.size() <= lag) return 0;
   const double mean = Mean(values);

@@ -2,6 +2,7 @@
 // finite.
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -19,6 +20,10 @@ double ScaledMad(absl::Span<const double> values, double center);
 // The same, or what the upper tail says if that is wider: the 95 % quantile's distance from the
 // median over 1.645. For values that are skewed or heavy-tailed upwards.
 double UpperNoise(absl::Span<const double> values);
+
+// What is left of each value less the median of the `width` values around it (fewer at the ends):
+// the course of a curve off, steps in it too.
+std::vector<double> OffRunningMedian(absl::Span<const double> values, size_t width);
 
 // y = intercept + slope x by least squares. The standard error of the slope is widened for what
 // remains correlated from one point to the next: n becomes n (1-r)/(1+r) with r the correlation at

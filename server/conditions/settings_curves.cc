@@ -31,6 +31,7 @@ PlateauSettings MakePlateauSettings(const config::v1::ConditionsCurves::Plateau&
           .bins = config.bins(),
           .horizon = config.horizon(),
           .least_improvement = config.least_improvement(),
+          .most_improvement = config.most_improvement(),
           .least_points = config.least_points(),
           .least_steps = config.least_steps(),
           .end_share = config.end_share(),

@@ -13,7 +13,8 @@ std::vector<double> Flat(size_t count, double noise = 0.03) {
 
 TEST(PlateauTest, IsNotJudgedEarly) {
   EXPECT_FALSE(DetectPlateau(WindowOf(), {}).judged);
-  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(400)), {}).judged);
+  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(90)), {}).judged);
+  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(140)), {}).judged);
 }
 
 TEST(PlateauTest, AFlatLossIsOneWithItsExtrapolation) {
@@ -40,12 +41,12 @@ TEST(PlateauTest, ALossThatStillFallsIsNone) {
 TEST(PlateauTest, ExtrapolatesAPowerLawToWithinItsInterval) {
   // Slow enough for the verdict, with a known value at the horizon.
   const auto loss = [](double i) { return 3 - 0.004 * std::log(1 + i); };
-  const double truth = loss(3999) - loss(40000);
+  const double truth = loss(3999) - loss(8000);
   int covered = 0;
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     WindowOf window;
     window.Add(0, Signal::kLoss, Noisy(Curved(4000, loss), 0.01, seed))
-        .Attribute("planned_steps", "40000");
+        .Attribute("planned_steps", "8000");
     const Finding finding = DetectPlateau(window, {});
     ASSERT_TRUE(finding.present);
     const bool within = finding.figures.at(2).value < truth && truth < finding.figures.at(3).value;

@@ -1,0 +1,44 @@
+// Detectors against a synthetic fleet: how soon a planted fault is found, and what is found in a
+// healthy one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "server/conditions/detector.h"
+
+namespace tacho::conditions {
+
+struct SyntheticScore {
+  const char* condition = "";
+  const char* fault = "";
+  size_t trials = 0;
+  size_t found = 0;
+  size_t right_culprit = 0;  // Of those found that have a target: it was the first named.
+  size_t targeted = 0;
+  std::vector<double> seconds;  // Delay.
+  std::vector<double> steps;
+};
+
+struct HealthyScore {
+  size_t moments = 0;
+  double hours = 0;
+  // By detector: moments at which it found something, and how many times it began to.
+  std::vector<size_t> present;
+  std::vector<size_t> episodes;
+};
+
+struct SyntheticOptions {
+  size_t trials = 5;
+  uint32_t tasks = 16;
+  double healthy_seconds = 3600;  // Of each trial.
+};
+
+// One row for each fault of whose condition there is a detector. Fixed seeds.
+std::vector<SyntheticScore> ScoreFaults(const std::vector<server::Detector>& detectors,
+                                        const SyntheticOptions& options);
+HealthyScore ScoreHealthy(const std::vector<server::Detector>& detectors,
+                          const SyntheticOptions& options);
+
+}  // namespace tacho::conditions
