@@ -232,6 +232,7 @@ absl::Status Collector::StartGrpc() {
 }
 
 absl::Status Collector::StartHttp() {
+  if (auto rules = MakeAggregateRules(config_.metrics()); !rules.ok()) return rules.status();
   metrics_page_ = std::make_unique<MetricsPage>(
       MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now, world_.log,
                          &readiness_, config_.storage().path()});

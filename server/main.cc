@@ -20,6 +20,7 @@
 #include "proto/process/log.h"
 #include "proto/process/service_manager.h"
 #include "proto/yaml_config.h"
+#include "server/aggregate/aggregate_rule.h"
 #include "server/collector.h"
 #include "server/command_line.h"
 #include "server/door/listener.h"
@@ -196,7 +197,11 @@ int MakeToken() {
 
 int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
   if (auto s = CheckSecurity(config); !s.ok()) return Fail(kExitUsage, s);
+  const auto rules = MakeAggregateRules(config.metrics());
+  if (!rules.ok()) return Fail(kExitUsage, rules.status());
   std::cout << (line.config.empty() ? "defaults" : line.config) << ": valid\n";
+  // What defaults make is in the documentation.
+  if ((*rules)->configured > 0) std::cout << DescribeAggregateRules(**rules);
   return 0;
 }
 

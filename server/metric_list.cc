@@ -32,6 +32,15 @@ std::string Code(absl::string_view text) { return absl::StrCat("`", text, "`"); 
 
 std::span<const MetricTable> AllMetricTables() { return kTables; }
 
+bool IsListedMetric(absl::string_view family) {
+  for (const MetricTable& table : kTables) {
+    for (const MetricInfo& info : table.metrics) {
+      if (info.name == family) return true;
+    }
+  }
+  return false;
+}
+
 std::string HelpText(const MetricInfo& info) {
   std::string text = absl::StrReplaceAll(info.help, {{"`", ""}});
   if (!info.when.empty()) absl::StrAppend(&text, ". ", info.when);

@@ -4,12 +4,16 @@
 #include <span>
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "server/metric_info.h"
 
 namespace tacho::server {
 
 // In the order of docs/metrics.md.
 std::span<const MetricTable> AllMetricTables();
+
+// Whether a family of that name is in one of the tables.
+bool IsListedMetric(absl::string_view family);
 
 // As the text of a "# HELP" line: without Markdown.
 std::string HelpText(const MetricInfo& info);

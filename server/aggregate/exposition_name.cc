@@ -3,14 +3,15 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "server/metric_list.h"
 
 namespace tacho::server {
 namespace {
 
 constexpr absl::string_view kReservedEndings[] = {"_total", "_count", "_sum", "_bucket", "_info"};
-// After "tacho_job_": those of job_families.h.
-constexpr absl::string_view kReservedNames[] = {"tasks", "hosts", "attempt", "last_step",
-                                                "last_seen_timestamp_seconds"};
+constexpr char kMetric[] = "{metric}";
+constexpr char kTotal[] = "_total";
 
 std::string SnakeCase(absl::string_view name) {
   std::string snake;
@@ -31,10 +32,7 @@ std::string SnakeCase(absl::string_view name) {
   return snake.empty() ? "metric" : snake;
 }
 
-bool IsReserved(absl::string_view name) {
-  for (const absl::string_view reserved : kReservedNames) {
-    if (name == reserved) return true;
-  }
+bool HasReservedEnding(absl::string_view name) {
   for (const absl::string_view ending : kReservedEndings) {
     if (absl::EndsWith(absl::StrCat("_", name), ending)) return true;
   }
@@ -43,14 +41,30 @@ bool IsReserved(absl::string_view name) {
 
 }  // namespace
 
-ExpositionName ExpositionNameOf(absl::string_view metric_name, storage::MetricType type) {
-  std::string name = SnakeCase(metric_name);
-  if (type == storage::MetricType::kCounter) {
-    if (!absl::EndsWith(name, "_total")) absl::StrAppend(&name, "_total");
-  } else if (IsReserved(name)) {
+ExpositionName ExpositionNameOf(absl::string_view rename, absl::string_view metric_name,
+                                storage::MetricType type) {
+  const bool counter = type == storage::MetricType::kCounter;
+  const bool whole = !absl::StrContains(rename, kMetric);
+  std::string name = whole ? std::string(rename) : SnakeCase(metric_name);
+  const auto family = [&] { return whole ? name : absl::StrReplaceAll(rename, {{kMetric, name}}); };
+  if (counter) {
+    if (absl::EndsWith(name, kTotal)) name.resize(name.size() - (sizeof(kTotal) - 1));
+    if (IsCollectorFamily(family() + kTotal)) absl::StrAppend(&name, "_value");
+    absl::StrAppend(&name, kTotal);
+  } else if (type == storage::MetricType::kHistogram && absl::EndsWith(name, "_bucket")) {
+    name.resize(name.size() - 7);
+  } else if (HasReservedEnding(name) || IsCollectorFamily(family())) {
     absl::StrAppend(&name, "_value");
   }
-  return {absl::StrCat("tacho_job_", name), name == metric_name ? "" : std::string(metric_name)};
+  const bool told = whole || name == metric_name;
+  return {family(), told ? std::string() : std::string(metric_name)};
 }
+
+std::string RateFamily(absl::string_view counter_family) {
+  return absl::StrCat(counter_family.substr(0, counter_family.size() - (sizeof(kTotal) - 1)),
+                      "_per_second");
+}
+
+bool IsCollectorFamily(absl::string_view family) { return IsListedMetric(family); }
 
 }  // namespace tacho::server

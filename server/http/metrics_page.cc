@@ -8,8 +8,6 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
-#include "server/aggregate/job_aggregates.h"
-#include "server/aggregate/job_families.h"
 #include "server/http/families.h"
 #include "server/http/health_metrics.h"
 #include "server/http/limit_metrics.h"
@@ -60,6 +58,21 @@ absl::flat_hash_map<absl::string_view, std::string> Helps() {
   return helps;
 }
 
+AggregateRulesPtr RulesOf(const config::v1::Collector::Metrics& config) {
+  auto rules = MakeAggregateRules(config);
+  // Whoever starts the collector has checked them.
+  return rules.ok() ? *std::move(rules) : std::make_shared<const AggregateRules>();
+}
+
+bool HaveSameRules(const config::v1::Collector::Metrics& a,
+                   const config::v1::Collector::Metrics& b) {
+  config::v1::Collector::Metrics left, right;
+  *left.mutable_rules() = a.rules();
+  *right.mutable_rules() = b.rules();
+  return a.built_in_rules() == b.built_in_rules() &&
+         left.SerializeAsString() == right.SerializeAsString();
+}
+
 prometheus::MetricFamily BuildInfo() {
   prometheus::MetricFamily info =
       GaugeFamily("tacho_build_info", "Always 1; the version is in its label.", 1);
@@ -86,7 +99,10 @@ Families LogFamilies(const log::LogCounts& counts) {
 }  // namespace
 
 MetricsPage::MetricsPage(MetricsPageOptions options)
-    : options_(std::move(options)), helps_(Helps()), limits_(options_.options) {}
+    : options_(std::move(options)),
+      helps_(Helps()),
+      limits_(options_.options),
+      aggregator_(options_.store, RulesOf(options_.options)) {}
 
 config::v1::Collector::Metrics MetricsPage::limits() const {
   absl::MutexLock lock(&mutex_);
@@ -94,14 +110,23 @@ config::v1::Collector::Metrics MetricsPage::limits() const {
 }
 
 absl::StatusOr<std::function<void()>> MetricsPage::Prepare(const config::v1::Collector& config) {
-  return [this, limits = config.metrics()] {
+  auto rules = MakeAggregateRules(config.metrics());
+  if (!rules.ok()) return rules.status();
+  return [this, limits = config.metrics(), rules = *std::move(rules)] {
     absl::MutexLock lock(&mutex_);
+    // Counters begin anew with new rules: not for nothing.
+    if (!HaveSameRules(limits, limits_)) aggregator_.SetRules(rules);
     limits_ = limits;
   };
 }
 
 std::string MetricsPage::Render(const Rights& rights) const {
   const absl::Time began = absl::Now();
+  const config::v1::Collector::Metrics limits = this->limits();
+  std::string page;
+  aggregator_.Scrape(
+      {options_.now(), absl::Nanoseconds(limits.staleness()), limits.max_series()},
+      [&](absl::string_view job) { return rights.MayTouch(job); }, &page);
   Families all;
   if (options_.registry != nullptr) Append(options_.registry->Collect(), &all);
   Append(StoreFamilies(options_.store->Stats()), &all);
@@ -110,16 +135,12 @@ std::string MetricsPage::Render(const Rights& rights) const {
   Append(ProcessFamilies(), &all);
   Append(LogFamilies(options_.log.counts()), &all);
   all.push_back(BuildInfo());
-  const config::v1::Collector::Metrics limits = this->limits();
-  const auto jobs =
-      AggregateJobs(*options_.store, options_.now(), absl::Nanoseconds(limits.staleness()));
-  Append(JobFamilies(jobs, limits.max_series()), &all);
-  all.push_back(GaugeFamily("tacho_scrape_collect_seconds",
-                            "Time it took to compute this page, before it was written as text.",
+  all.push_back(GaugeFamily("tacho_scrape_collect_seconds", "Time it took to compute this page.",
                             absl::ToDoubleSeconds(absl::Now() - began)));
   LeaveOutJobs(rights, &all);
   Describe(helps_, &all);
-  return prometheus::TextSerializer().Serialize(all);
+  page += prometheus::TextSerializer().Serialize(all);
+  return page;
 }
 
 }  // namespace tacho::server

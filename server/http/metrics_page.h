@@ -14,6 +14,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/process/log.h"
+#include "server/aggregate/aggregator.h"
 #include "server/http/readiness.h"
 #include "server/reloadable.h"
 #include "server/security/rights.h"
@@ -25,7 +26,7 @@ namespace tacho::server {
 struct MetricsPageOptions {
   const storage::Store* store = nullptr;           // Not owned; must outlive the page.
   std::shared_ptr<prometheus::Registry> registry;  // Metrics of the collector's other parts.
-  config::v1::Collector::Metrics options;          // Durations in ns.
+  config::v1::Collector::Metrics options;          // Durations in ns. Its rules are valid.
   std::function<absl::Time()> now = absl::Now;     // The clock of StoreOptions::now.
   log::Log log;                                    // Whose lines are counted.
   const Readiness* readiness = nullptr;            // Not owned; shown if it is given.
@@ -52,6 +53,7 @@ class MetricsPage final : public Reloadable {
   const absl::flat_hash_map<absl::string_view, std::string> helps_;  // By family.
   mutable absl::Mutex mutex_;
   config::v1::Collector::Metrics limits_ ABSL_GUARDED_BY(mutex_);
+  mutable Aggregator aggregator_;  // Its lock comes after mutex_.
 };
 
 }  // namespace tacho::server

@@ -112,12 +112,15 @@ class Stream:
 
 
 def layout(layout_id, job, host, metrics, task=None, attempt=0, has_steps=False):
+    """`metrics`: (name, unit), and of what is no gauge without labels (…, type, labels)."""
     source = types_pb2.Source(job=job, host=host, attempt=attempt, task=task)
+    gauge = types_pb2.METRIC_TYPE_GAUGE
     series = [
         ingest_pb2.Layout.Series(
-            metric=types_pb2.Metric(name=name, type=types_pb2.METRIC_TYPE_GAUGE, unit=unit)
+            metric=types_pb2.Metric(name=name, type=kind, unit=unit),
+            labels=[types_pb2.Label(name=key, value=value) for key, value in labels.items()],
         )
-        for name, unit in metrics
+        for name, unit, kind, labels in (m if len(m) == 4 else (*m, gauge, {}) for m in metrics)
     ]
     message = ingest_pb2.Layout(id=layout_id, source=source, has_steps=has_steps, series=series)
     return ingest_pb2.ClientMessage(layout=message)

@@ -1,45 +1,32 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <random>
 
-#include "server/aggregate/job_aggregates.h"
-#include "server/aggregate/job_families.h"
+#include "server/aggregate/page_writer.h"
 #include "server/aggregate/quantile.h"
-#include "tests/server/fake_store.h"
+#include "server/aggregate/stats.h"
+#include "tests/server/aggregate_fixture.h"
 
 namespace tacho::server {
 namespace {
 
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Key;
+using testing::Not;
+
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
 const double kStale = std::bit_cast<double>(storage::kStaleMarkerBits);
-const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 constexpr absl::Duration kStaleness = absl::Minutes(5);
 
-class AggregateTest : public testing::Test {
- protected:
-  storage::SeriesPtr Loss(uint32_t task, const std::string& job = "j") {
-    return store_.AddSeries(job, MetricNamed("loss"), task, "h" + std::to_string(task));
-  }
-  void Row(std::vector<storage::SeriesPtr> series, std::vector<double> values,
-           int64_t time_ns = 100, absl::Duration age = absl::ZeroDuration(), uint32_t attempt = 0,
-           int64_t step = 7) {
-    store_.AddLatestRow(std::move(series), attempt, time_ns, step, kNow - age, std::move(values));
-  }
-  std::vector<JobAggregate> Jobs() { return AggregateJobs(store_, kNow, kStaleness); }
-  Summary OnlySummary() {
-    const auto jobs = Jobs();
-    EXPECT_EQ(jobs.size(), 1u);
-    EXPECT_EQ(jobs[0].metrics.size(), 1u);
-    return jobs[0].metrics[0].summary;
-  }
-
-  FakeStore store_;
-};
+using AggregateTest = AggregateFixture;
 
 TEST(Quantile, InterpolatesBetweenTheClosestRanks) {
   EXPECT_EQ(QuantileOfSorted({1, 2, 3, 4}, 0.5), 2.5);
@@ -51,147 +38,202 @@ TEST(Quantile, InterpolatesBetweenTheClosestRanks) {
   EXPECT_TRUE(std::isnan(QuantileOfSorted({}, 0.5)));
 }
 
+// Selecting must find what sorting finds, in whatever order quantiles are asked for.
+TEST(Stats, QuantilesAreThoseOfTheSortedValues) {
+  std::mt19937_64 random(1);
+  std::vector<AggregateStat> stats;
+  for (const char* name : {"p50", "p99", "p1", "p90", "p0", "p100", "p999", "p51"}) {
+    stats.push_back(*ParseAggregateStat(name));
+  }
+  for (const size_t count : {1, 2, 3, 47, 48, 49, 50, 100, 101, 1000, 1023}) {
+    std::vector<double> values(count);
+    for (double& value : values) value = static_cast<double>(random() % 300);
+    std::vector<double> sorted = values, found;
+    std::sort(sorted.begin(), sorted.end());
+    ComputeStats(values, stats, &found);
+    for (size_t i = 0; i < stats.size(); ++i) {
+      EXPECT_DOUBLE_EQ(found[i], QuantileOfSorted(sorted, stats[i].q)) << stats[i].name << count;
+    }
+  }
+}
+
 TEST_F(AggregateTest, SummarizesAMetricOverItsTasks) {
   for (uint32_t task = 0; task < 101; ++task) Row({Loss(task)}, {static_cast<double>(task)});
-  const Summary summary = OnlySummary();
-  EXPECT_EQ(summary.sum, 5050);
-  EXPECT_EQ(summary.avg, 50);
-  EXPECT_EQ(summary.min, 0);
-  EXPECT_EQ(summary.max, 100);
-  EXPECT_EQ(summary.p50, 50);
-  EXPECT_EQ(summary.p90, 90);
-  EXPECT_EQ(summary.p99, 99);
-  EXPECT_EQ(summary.count, 101u);
-  EXPECT_EQ(Jobs()[0].tasks, 101u);
-  EXPECT_EQ(Jobs()[0].hosts, 101u);
+  auto* rule = AddRule("loss");
+  for (const char* name :
+       {"sum", "avg", "min", "max", "p50", "p90", "p99", "p5", "stddev", "count"}) {
+    rule->add_functions(name);
+  }
+  EXPECT_EQ(Stat("sum"), 5050);
+  EXPECT_EQ(Stat("avg"), 50);
+  EXPECT_EQ(Stat("min"), 0);
+  EXPECT_EQ(Stat("max"), 100);
+  EXPECT_EQ(Stat("p50"), 50);
+  EXPECT_EQ(Stat("p90"), 90);
+  EXPECT_EQ(Stat("p99"), 99);
+  EXPECT_EQ(Stat("p5"), 5);
+  EXPECT_NEAR(Stat("stddev"), std::sqrt(850.0), 1e-9);
+  EXPECT_EQ(Stat("count"), 101);
+  EXPECT_EQ(Line("tacho_job_tasks{job=\"j\"}"), 101);
+  EXPECT_EQ(Line("tacho_job_hosts{job=\"j\"}"), 101);
+  EXPECT_EQ(Line("tacho_job_series{job=\"j\"}"), 101);
 }
 
 TEST_F(AggregateTest, OneDivergedTaskIsCountedAndHidesNothing) {
   Row({Loss(0)}, {1});
   Row({Loss(1)}, {kNan});
   Row({Loss(2)}, {-kInf});
-  const Summary summary = OnlySummary();
-  EXPECT_EQ(summary.avg, 1);
-  EXPECT_EQ(summary.min, 1);
-  EXPECT_EQ(summary.count, 3u);
-  EXPECT_EQ(summary.non_finite, 2u);
+  EXPECT_EQ(Stat("avg"), 1);
+  EXPECT_EQ(Stat("min"), 1);
+  EXPECT_EQ(Stat("count"), 3);
+  EXPECT_EQ(Stat("non_finite"), 2);
 }
 
 TEST_F(AggregateTest, IsNanAndNotZeroWhereNothingIsFinite) {
   Row({Loss(0)}, {kNan});
-  const Summary summary = OnlySummary();
-  EXPECT_TRUE(std::isnan(summary.sum));
-  EXPECT_TRUE(std::isnan(summary.avg));
-  EXPECT_TRUE(std::isnan(summary.max));
-  EXPECT_TRUE(std::isnan(summary.p99));
-  EXPECT_EQ(summary.non_finite, 1u);
+  EXPECT_THAT(Page(), HasSubstr("stat=\"sum\"} NaN\n"));
+  EXPECT_THAT(Page(), HasSubstr("stat=\"p99\"} NaN\n"));
+  EXPECT_EQ(Stat("non_finite"), 1);
 }
 
 TEST_F(AggregateTest, AveragesHugeValuesWithoutOverflow) {
   const double huge = std::numeric_limits<double>::max();
   Row({Loss(0)}, {huge});
   Row({Loss(1)}, {huge});
-  EXPECT_EQ(OnlySummary().avg, huge);
-  EXPECT_EQ(OnlySummary().sum, kInf);
+  EXPECT_EQ(Stat("avg"), huge);
+  EXPECT_EQ(Stat("sum"), kInf);
 }
 
-TEST_F(AggregateTest, LeavesOutATaskThatIsSilentForLongerThanStaleness) {
-  Row({Loss(0)}, {1}, 100, kStaleness);
-  Row({Loss(1)}, {2}, 100, kStaleness + absl::Nanoseconds(1));
-  EXPECT_EQ(OnlySummary().count, 1u);
-  EXPECT_EQ(Jobs()[0].tasks, 1u);
+TEST_F(AggregateTest, ATaskThatIsSilentForLongerThanStalenessLeavesAndIsCounted) {
+  Row({Loss(0)}, {1});
+  Row({Loss(1)}, {2});
+  EXPECT_EQ(Stat("count"), 2);
+  now_ += kStaleness;
+  Row({Loss(0)}, {1});
+  EXPECT_EQ(Stat("count"), 2) << "just not for longer";
+  EXPECT_EQ(Line("tacho_job_tasks_left_total{job=\"j\"}"), 0);
+  now_ += absl::Nanoseconds(1);
+  EXPECT_EQ(Stat("count"), 1);
+  EXPECT_EQ(Stat("max"), 1);
+  EXPECT_EQ(Line("tacho_job_tasks{job=\"j\"}"), 1);
+  EXPECT_EQ(Line("tacho_job_silent_tasks{job=\"j\"}"), 1);
+  EXPECT_EQ(Line("tacho_job_tasks_left_total{job=\"j\"}"), 1);
+  EXPECT_EQ(Line("tacho_job_series_left_total{job=\"j\"}"), 1);
+  Row({Loss(0)}, {1});
+  now_ += absl::Hours(1);
+  Row({Loss(0)}, {1});
+  EXPECT_EQ(Line("tacho_job_silent_tasks{job=\"j\"}"), 0) << "it is no longer waited for";
 }
 
 TEST_F(AggregateTest, ASilentJobLingersWithoutTasksAndThenLeaves) {
   Row({Loss(0, "lingers")}, {1}, 1'500'000'000, kJobLinger, 3);
   Row({Loss(0, "gone")}, {1}, 100, kJobLinger + absl::Seconds(1));
-  const auto jobs = Jobs();
-  ASSERT_EQ(jobs.size(), 1u);
-  EXPECT_EQ(*jobs[0].job, "lingers");
-  EXPECT_EQ(jobs[0].tasks, 0u);
-  EXPECT_TRUE(jobs[0].metrics.empty());
-  EXPECT_EQ(jobs[0].attempt, 3u);
-  EXPECT_EQ(jobs[0].last_time_ns, 1'500'000'000);
+  const auto lines = Lines();
+  EXPECT_THAT(lines, Contains(testing::Pair("tacho_job_tasks{job=\"lingers\"}", 0)));
+  EXPECT_THAT(lines, Contains(testing::Pair("tacho_job_attempt{job=\"lingers\"}", 3)));
+  EXPECT_THAT(lines, Contains(testing::Pair(
+                         "tacho_job_last_seen_timestamp_seconds{job=\"lingers\"}", 1.5)));
+  EXPECT_THAT(Page(), Not(HasSubstr("gone")));
+  EXPECT_THAT(Page(), Not(HasSubstr("tacho_job_loss")));
 }
 
 TEST_F(AggregateTest, ARestartedTaskCountsOnceWithItsNewestRow) {
   auto loss = Loss(0);
-  Row({loss}, {5}, 200, absl::ZeroDuration(), /*attempt=*/1, /*step=*/3);
   Row({loss}, {9}, 100, absl::ZeroDuration(), /*attempt=*/0, /*step=*/8);
-  EXPECT_EQ(OnlySummary().count, 1u);
-  EXPECT_EQ(OnlySummary().max, 5);
-  EXPECT_EQ(Jobs()[0].attempt, 1u);
-  EXPECT_EQ(Jobs()[0].last_step_max, 3);
-  EXPECT_EQ(Jobs()[0].tasks, 1u);
+  EXPECT_EQ(Stat("max"), 9);
+  Row({loss}, {5}, 200, absl::ZeroDuration(), /*attempt=*/1, /*step=*/3);
+  EXPECT_EQ(Stat("count"), 1);
+  EXPECT_EQ(Stat("max"), 5);
+  EXPECT_EQ(Line("tacho_job_attempt{job=\"j\"}"), 1);
+  EXPECT_EQ(Line("tacho_job_last_step{job=\"j\",stat=\"max\"}"), 3);
+  EXPECT_EQ(Line("tacho_job_tasks{job=\"j\"}"), 1);
+  EXPECT_EQ(Line("tacho_job_series_left_total{job=\"j\"}"), 0) << "it goes on in another layout";
 }
 
 TEST_F(AggregateTest, AStaleMarkerIsNoValue) {
-  auto accuracy = store_.AddSeries("j", MetricNamed("accuracy"), 0, "h0");
-  Row({Loss(0), accuracy}, {1, kStale});
-  EXPECT_EQ(OnlySummary().count, 1u) << "accuracy has no aggregate at all";
+  Row({Loss(0), Series("j", "accuracy", 0, "h0")}, {1, kStale});
+  EXPECT_EQ(Stat("count"), 1);
+  EXPECT_THAT(Page(), Not(HasSubstr("accuracy"))) << "it has no aggregate at all";
 }
 
 TEST_F(AggregateTest, TellsTheFastestAndTheSlowestTask) {
   Row({Loss(0)}, {1}, 100, absl::ZeroDuration(), 0, 1000);
   Row({Loss(1)}, {1}, 100, absl::ZeroDuration(), 0, 990);
   Row({Loss(2)}, {1}, 100, absl::ZeroDuration(), 0, storage::kNoStep);
-  EXPECT_EQ(Jobs()[0].last_step_max, 1000);
-  EXPECT_EQ(Jobs()[0].last_step_min, 990);
+  EXPECT_EQ(Line("tacho_job_last_step{job=\"j\",stat=\"max\"}"), 1000);
+  EXPECT_EQ(Line("tacho_job_last_step{job=\"j\",stat=\"min\"}"), 990);
 }
 
-TEST_F(AggregateTest, KeepsJobsApartAndLeavesOutHistogramBuckets) {
-  Row({Loss(0, "b")}, {1});
-  Row({Loss(0, "a")}, {2});
-  Row({store_.AddSeries("a", MetricNamed("h", storage::MetricType::kHistogram), 0, "h")}, {5});
-  const auto jobs = Jobs();
-  ASSERT_EQ(jobs.size(), 2u);
-  EXPECT_EQ(*jobs[0].job, "a");
-  ASSERT_EQ(jobs[0].metrics.size(), 1u);
-  EXPECT_EQ(jobs[0].metrics[0].summary.sum, 2);
-}
-
-std::map<std::string, prometheus::MetricFamily> ByName(
-    const std::vector<prometheus::MetricFamily>& families) {
-  std::map<std::string, prometheus::MetricFamily> by_name;
-  for (const auto& family : families) {
-    EXPECT_TRUE(by_name.emplace(family.name, family).second) << family.name << " is torn apart";
-  }
-  return by_name;
-}
-
-TEST_F(AggregateTest, FamiliesHoldEveryJobsStats) {
+TEST_F(AggregateTest, FamiliesAreInOnePieceWithEveryJobsLines) {
   Row({Loss(0, "a")}, {2});
   Row({Loss(0, "b")}, {3});
-  Row({store_.AddSeries("a", MetricNamed("examples", storage::MetricType::kCounter), 0, "h")}, {8});
-  auto families = ByName(JobFamilies(Jobs(), 1000));
-  EXPECT_EQ(families["tacho_job_loss"].metric.size(), 18u);
-  EXPECT_EQ(families["tacho_job_loss"].type, prometheus::MetricType::Gauge);
-  EXPECT_EQ(families["tacho_job_examples_total"].metric.size(), 3u);
-  EXPECT_EQ(families["tacho_job_examples_total"].type, prometheus::MetricType::Counter);
-  EXPECT_EQ(families["tacho_job_examples_total"].metric[0].counter.value, 8);
-  EXPECT_EQ(families["tacho_job_tasks"].metric.size(), 2u);
-  EXPECT_EQ(families["tacho_aggregate_series_left_out"].metric[0].gauge.value, 0);
-  for (const auto& [name, family] : families) EXPECT_NE(family.help, "") << name;
-}
-
-TEST_F(AggregateTest, OutputIsBoundedAndTheRestCounted) {
-  Row({Loss(0, "a")}, {2});
-  Row({Loss(0, "b")}, {3});
-  // 6 lines about each job, then 9 of each metric.
-  auto families = ByName(JobFamilies(Jobs(), 12 + 9));
-  EXPECT_EQ(families["tacho_job_loss"].metric.size(), 9u);
-  EXPECT_EQ(families["tacho_aggregate_series_left_out"].metric[0].gauge.value, 9);
-  families = ByName(JobFamilies(Jobs(), 0));
-  EXPECT_EQ(families.size(), 1u);
-  EXPECT_EQ(families["tacho_aggregate_series_left_out"].metric[0].gauge.value, 30);
+  Row({Series("a", "examples", 0, "h", storage::MetricType::kCounter)}, {8});
+  const std::string page = Page();
+  EXPECT_THAT(page, HasSubstr("# HELP tacho_job_loss Metric loss of a job.\n"
+                              "# TYPE tacho_job_loss gauge\n"
+                              "tacho_job_loss{job=\"a\",stat=\"sum\"} 2\n"));
+  EXPECT_THAT(page, HasSubstr("tacho_job_loss{job=\"a\",stat=\"non_finite\"} 0\n"
+                              "tacho_job_loss{job=\"b\",stat=\"sum\"} 3\n"));
+  EXPECT_THAT(page,
+              HasSubstr("# TYPE tacho_job_examples_total counter\n"
+                        "tacho_job_examples_total{job=\"a\",stat=\"sum\",metric=\"examples\"} 8\n"
+                        "tacho_job_examples_total{job=\"a\",stat=\"min\",metric=\"examples\"} 8\n"
+                        "tacho_job_examples_total{job=\"a\",stat=\"max\",metric=\"examples\"} 8\n"
+                        "# HELP"));
 }
 
 TEST_F(AggregateTest, HelpOfAForeignMetricIsOneLine) {
   storage::Metric metric = MetricNamed("x");
   metric.help = "two\nlines \\ and a backslash";
   Row({store_.AddSeries("a", metric, 0, "h")}, {1});
-  EXPECT_EQ(ByName(JobFamilies(Jobs(), 100))["tacho_job_x"].help,
-            "two\\nlines \\\\ and a backslash");
+  EXPECT_THAT(Page(), HasSubstr("# HELP tacho_job_x two\\nlines \\\\ and a backslash\n"));
+}
+
+TEST_F(AggregateTest, WhatMayNotBeSeenIsLeftOut) {
+  Row({Loss(0, "mine")}, {1});
+  Row({Loss(0, "theirs")}, {1});
+  hidden_job_ = "theirs";
+  EXPECT_THAT(Page(), Not(HasSubstr("theirs")));
+  EXPECT_THAT(Page(), HasSubstr("mine"));
+}
+
+TEST(FairShares, GiveEverybodyTheSameAtMost) {
+  EXPECT_THAT(FairShares({100, 3, 50}, 1000), ElementsAre(100, 3, 50));
+  EXPECT_THAT(FairShares({100, 3, 50}, 63), ElementsAre(30, 3, 30));
+  EXPECT_THAT(FairShares({5, 5}, 0), ElementsAre(0, 0));
+  EXPECT_THAT(FairShares({}, 10), ElementsAre());
+}
+
+TEST_F(AggregateTest, ALargeJobCannotPushOutOthers) {
+  for (int i = 0; i < 50; ++i) {
+    Row({Series("a-large", "m" + std::to_string(i), 0, "h")}, {1});
+  }
+  Row({Loss(0, "b-small")}, {3});
+  max_series_ = 20 + 45;  // 10 lines about each job, then 9 of a metric.
+  const auto lines = Lines();
+  EXPECT_EQ(std::count_if(lines.begin(), lines.end(),
+                          [](const auto& line) { return line.first.find("tacho_job_m") == 0; }),
+            36);
+  EXPECT_THAT(lines, Contains(Key("tacho_job_loss{job=\"b-small\",stat=\"avg\"}")));
+  EXPECT_EQ(lines.at("tacho_aggregate_series_left_out"), 46 * 9);
+  EXPECT_EQ(lines.at("tacho_job_aggregates_left_out{job=\"a-large\"}"), 46 * 9);
+}
+
+TEST_F(AggregateTest, OfNoLinesThereAreNone) {
+  Row({Loss(0, "a")}, {2});
+  max_series_ = 0;
+  const auto lines = Lines();
+  EXPECT_EQ(lines.at("tacho_aggregate_series_left_out"), 19);
+  EXPECT_THAT(Page(), Not(HasSubstr("job=\"a\"")));
+}
+
+TEST_F(AggregateTest, WhatJobsLeaveIsForgottenWithThem) {
+  Row({Loss(0, "a")}, {2});
+  Row({Loss(0, "b")}, {2});
+  Page();
+  store_.RemoveLatestRows("a");
+  EXPECT_THAT(Page(), Not(HasSubstr("job=\"a\"")));
+  EXPECT_THAT(Page(), HasSubstr("job=\"b\""));
 }
 
 }  // namespace

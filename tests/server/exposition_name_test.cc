@@ -11,17 +11,17 @@ namespace {
 using storage::MetricType;
 
 std::string Gauge(absl::string_view name) {
-  const ExpositionName made = ExpositionNameOf(name, MetricType::kGauge);
+  const ExpositionName made = ExpositionNameOf("tacho_job_{metric}", name, MetricType::kGauge);
   return made.family + (made.metric_label.empty() ? "" : "{" + made.metric_label + "}");
 }
 std::string Counter(absl::string_view name) {
-  const ExpositionName made = ExpositionNameOf(name, MetricType::kCounter);
+  const ExpositionName made = ExpositionNameOf("tacho_job_{metric}", name, MetricType::kCounter);
   return made.family + (made.metric_label.empty() ? "" : "{" + made.metric_label + "}");
 }
 
 TEST(ExpositionName, LeavesAPlainNameAsItIs) {
   EXPECT_EQ(Gauge("loss"), "tacho_job_loss");
-  EXPECT_EQ(Gauge("step_time_seconds"), "tacho_job_step_time_seconds");
+  EXPECT_EQ(Gauge("data_wait_seconds"), "tacho_job_data_wait_seconds");
   EXPECT_EQ(Counter("examples_total"), "tacho_job_examples_total");
 }
 
@@ -65,10 +65,25 @@ TEST(ExpositionName, KeepsDifferentMetricsApart) {
 TEST(ExpositionName, NeverMixesTypesInAFamily) {
   for (const char* name : {"x", "x_total", "X.total", "total", "a_total_value"}) {
     for (const char* other : {"x", "x_total", "X.total", "total", "a_total_value"}) {
-      EXPECT_NE(ExpositionNameOf(name, MetricType::kGauge).family,
-                ExpositionNameOf(other, MetricType::kCounter).family);
+      EXPECT_NE(ExpositionNameOf("tacho_job_{metric}", name, MetricType::kGauge).family,
+                ExpositionNameOf("tacho_job_{metric}", other, MetricType::kCounter).family);
     }
   }
+}
+
+TEST(ExpositionName, IsWhatARuleSays) {
+  const auto name = [](absl::string_view rename, absl::string_view metric, MetricType type) {
+    const ExpositionName made = ExpositionNameOf(rename, metric, type);
+    return made.family + (made.metric_label.empty() ? "" : "{" + made.metric_label + "}");
+  };
+  EXPECT_EQ(name("tacho_chip_{metric}", "power", MetricType::kGauge), "tacho_chip_power");
+  EXPECT_EQ(name("tacho_{metric}_now", "a.b", MetricType::kGauge), "tacho_a_b_now{a.b}");
+  EXPECT_EQ(name("tacho_hbm_bytes", "tpu.hbm.used", MetricType::kGauge), "tacho_hbm_bytes");
+  EXPECT_EQ(name("tacho_tokens", "tok", MetricType::kCounter), "tacho_tokens_total");
+  EXPECT_EQ(name("tacho_tokens_total", "tok", MetricType::kCounter), "tacho_tokens_total");
+  EXPECT_EQ(name("{metric}", "lag_seconds_bucket", MetricType::kHistogram),
+            "lag_seconds{lag_seconds_bucket}");
+  EXPECT_EQ(RateFamily("tacho_tokens_total"), "tacho_tokens_per_second");
 }
 
 }  // namespace

@@ -60,14 +60,22 @@ class FakeStore : public storage::Store {
     if (!std::is_sorted(all.begin(), all.end(), before)) std::sort(all.begin(), all.end(), before);
   }
   void AddEvent(storage::Event event) { events_.push_back(std::move(event)); }
-  // A row that VisitLatestRows() shows.
+  // A row that VisitLatestRows() shows, instead of the one before of the same series and attempt.
   void AddLatestRow(std::vector<storage::SeriesPtr> series, uint32_t attempt, int64_t time_ns,
                     int64_t step, absl::Time received, std::vector<double> values) {
     storage::Layout layout;
+    layout.id = LayoutIdOf(attempt, series);
     layout.attempt = attempt;
     layout.has_steps = step != storage::kNoStep;
+    std::erase_if(rows_, [&](const Row& row) { return row.layout->id == layout.id; });
     rows_.push_back({storage::MakeLayout(std::move(layout), std::move(series)), time_ns, step,
                      received, std::move(values)});
+  }
+
+  // As when a job leaves memory.
+  void RemoveLatestRows(const std::string& job) {
+    std::erase_if(rows_,
+                  [&](const Row& row) { return row.layout->series.front()->source->job == job; });
   }
 
   std::vector<storage::JobSummary> Jobs() const override {
@@ -289,6 +297,12 @@ class FakeStore : public storage::Store {
     size_t next_ = 0;
   };
 
+  // The same for the same series and attempt.
+  storage::LayoutId LayoutIdOf(uint32_t attempt, const std::vector<storage::SeriesPtr>& series) {
+    std::vector<storage::SeriesId> key = {attempt};
+    for (const auto& one : series) key.push_back(one->id);
+    return layouts_.try_emplace(std::move(key), layouts_.size() + 1).first->second;
+  }
   static uint32_t IdOf(std::vector<std::string>* names, const std::string& name) {
     auto it = std::find(names->begin(), names->end(), name);
     if (it == names->end()) it = names->insert(names->end(), name);
@@ -300,6 +314,7 @@ class FakeStore : public storage::Store {
   std::vector<std::string> metrics_;
   std::vector<storage::Event> events_;
   std::vector<Row> rows_;
+  std::map<std::vector<storage::SeriesId>, storage::LayoutId> layouts_;
   std::shared_ptr<const storage::LimitPolicy> limits_ = storage::LimitPolicy::Default();
 };
 

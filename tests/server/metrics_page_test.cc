@@ -31,6 +31,7 @@ class MetricsPageTest : public testing::Test {
     options_.registry = std::make_shared<prometheus::Registry>();
     options_.options.set_staleness(absl::ToInt64Nanoseconds(absl::Minutes(5)));
     options_.options.set_max_series(1000);
+    options_.options.set_built_in_rules(true);
     options_.now = [] { return kNow; };
   }
   void AddRows() {
@@ -130,9 +131,9 @@ TEST_F(MetricsPageTest, IsCleanForPromtool) {
 
 TEST_F(MetricsPageTest, CountsWhatMaxSeriesLeavesOut) {
   AddRows();
-  options_.options.set_max_series(6);
+  options_.options.set_max_series(0);
   const std::string page = MetricsPage(options_).Render();
-  EXPECT_THAT(page, HasSubstr("\ntacho_aggregate_series_left_out 30\n"));
+  EXPECT_THAT(page, HasSubstr("\ntacho_aggregate_series_left_out 40\n"));
   EXPECT_THAT(page, Not(HasSubstr("tacho_job_loss")));
 }
 
@@ -142,12 +143,37 @@ TEST_F(MetricsPageTest, TakesNewLimitsOnlyOnceTheReloadIsApplied) {
   MetricsPage page(options);
   config::v1::Collector changed;
   *changed.mutable_metrics() = options_.options;
-  changed.mutable_metrics()->set_max_series(6);
+  changed.mutable_metrics()->set_max_series(0);
   const auto apply = page.Prepare(changed);
   ASSERT_TRUE(apply.ok());
   EXPECT_THAT(page.Render(), HasSubstr("\ntacho_aggregate_series_left_out 0\n"));
   (*apply)();
-  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_aggregate_series_left_out 30\n"));
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_aggregate_series_left_out 40\n"));
+}
+
+TEST_F(MetricsPageTest, RulesThatAreWrongLeaveTheOldOnes) {
+  AddRows();
+  MetricsPage page(options_);
+  config::v1::Collector changed;
+  *changed.mutable_metrics() = options_.options;
+  changed.mutable_metrics()->add_rules()->set_metric("(");
+  EXPECT_EQ(page.Prepare(changed).status().message(),
+            "metrics.rules[0].metric: \"(\" is no RE2: missing ): (");
+  EXPECT_THAT(page.Render(), HasSubstr("tacho_job_loss{"));
+}
+
+TEST_F(MetricsPageTest, NewRulesHoldFromTheReload) {
+  AddRows();
+  MetricsPage page(options_);
+  EXPECT_THAT(page.Render(), HasSubstr("tacho_job_loss{"));
+  config::v1::Collector changed;
+  *changed.mutable_metrics() = options_.options;
+  changed.mutable_metrics()->add_rules()->set_metric(
+      "loss");  // Not kept: that has no default here.
+  const auto apply = page.Prepare(changed);
+  ASSERT_TRUE(apply.ok()) << apply.status();
+  (*apply)();
+  EXPECT_THAT(page.Render(), Not(HasSubstr("tacho_job_loss{")));
 }
 
 TEST(ProcessStat, ReadsPastANameWithSpacesAndParentheses) {

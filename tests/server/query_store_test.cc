@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "server/aggregate/job_aggregates.h"
+#include "server/aggregate/aggregator.h"
 #include "server/query/job_detail.h"
 #include "server/query/listings.h"
 #include "server/query/range_query.h"
@@ -22,6 +22,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::ElementsAreArray;
+using testing::HasSubstr;
 
 constexpr int64_t kBase = 1'700'000'000'000'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
@@ -210,14 +211,18 @@ TEST_P(QueryStoreTest, JobsAndLatestAndAggregatesAgree) {
               }).ok());
   EXPECT_THAT(values, ElementsAre(1499.0, ValueOf(1, 499), ValueOf(2, 499)));
 
-  const auto jobs =
-      AggregateJobs(*store_, absl::FromUnixNanos(kBase + kSteps * kSecond), absl::Minutes(5));
-  ASSERT_EQ(jobs.size(), 1u);
-  EXPECT_EQ(jobs[0].tasks, kTasks);
-  EXPECT_EQ(jobs[0].attempt, 1u);
-  ASSERT_EQ(jobs[0].metrics.size(), 1u);
-  EXPECT_EQ(jobs[0].metrics[0].summary.count, kTasks);
-  EXPECT_EQ(jobs[0].metrics[0].summary.max, 1499.0);
+  config::v1::Collector::Metrics config;
+  config.set_built_in_rules(true);
+  Aggregator aggregator(store_.get(), *MakeAggregateRules(config));
+  std::string page;
+  aggregator.Scrape(
+      {absl::FromUnixNanos(kBase + kSteps * kSecond), absl::Minutes(5), 1000},
+      [](absl::string_view) { return true; }, &page);
+  const std::string labels = "{job=\"train\"";
+  EXPECT_THAT(page, HasSubstr("tacho_job_tasks" + labels + "} " + std::to_string(kTasks) + "\n"));
+  EXPECT_THAT(page, HasSubstr("tacho_job_attempt" + labels + "} 1\n"));
+  EXPECT_THAT(page, HasSubstr(",stat=\"count\"} " + std::to_string(kTasks) + "\n"));
+  EXPECT_THAT(page, HasSubstr(",stat=\"max\"} 1499\n"));
 }
 
 INSTANTIATE_TEST_SUITE_P(HeadAndColumns, QueryStoreTest, testing::Bool(),

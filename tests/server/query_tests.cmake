@@ -7,7 +7,8 @@ tacho_test(query_service_test LABEL unit
   SOURCES query_service_test.cc fake_store.h
   DEPS tacho::query gRPC::grpc++)
 tacho_test(aggregate_test LABEL unit
-  SOURCES aggregate_test.cc exposition_name_test.cc fake_store.h
+  SOURCES aggregate_counters_test.cc aggregate_fixture.h aggregate_rules_test.cc aggregate_test.cc
+          exposition_name_test.cc fake_store.h
   DEPS tacho::aggregate tacho::quantile)
 tacho_test(metric_list_test LABEL unit SOURCES metric_list_test.cc DEPS tacho::metric_list)
 target_compile_definitions(metric_list_test PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

@@ -1,0 +1,81 @@
+// What all jobs look like now, as text for Prometheus: aggregates of their metrics by the rules of
+// the configuration, who reports, who has left. Computed from the newest rows in memory.
+//
+// A scrape copies the newest values out of the store (a row's lock is held for the copy alone),
+// then follows, column by column, what was planned when a layout was first seen (job_state.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/aggregate/aggregate_rule.h"
+#include "server/aggregate/cell.h"
+#include "server/aggregate/job_state.h"
+#include "server/aggregate/latest_copy.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+
+// A job that has gone silent stays listed for this long, with no tasks, so that an alert on "no
+// task reports" fires before the job leaves the page.
+inline constexpr absl::Duration kJobLinger = absl::Hours(1);
+
+struct ScrapeOptions {
+  absl::Time now;            // By StoreOptions::now.
+  absl::Duration staleness;  // A series whose newest row is older is in no aggregate.
+  size_t max_series = 0;     // Lines about jobs at most.
+};
+
+// What one job has in a scrape.
+struct JobScrape;
+
+// Thread-safe; one scrape at a time, others wait. The lock is held while the store shows its rows:
+// the store's locks come after it, and nobody who holds one of those asks for a page.
+class Aggregator {
+ public:
+  // The store is not owned and must outlive this.
+  Aggregator(const storage::Store* store, AggregateRulesPtr rules);
+  ~Aggregator();
+
+  // Aggregates begin anew: counters at 0, as after a restart.
+  void SetRules(AggregateRulesPtr rules) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Adds the lines to *page, those left out of jobs that are not `visible`.
+  void Scrape(const ScrapeOptions& options, absl::FunctionRef<bool(absl::string_view job)> visible,
+              std::string* page) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  using Jobs = std::vector<std::unique_ptr<JobScrape>>;  // By name.
+
+  // The steps of a scrape, in order.
+  Jobs GroupByJob(std::vector<CopiedRow>* rows, const ScrapeOptions& options)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetOthers(const Jobs& jobs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PlanJob(JobScrape* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void BindHosts(const Jobs& jobs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FollowCounters(JobScrape* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OrderCells() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const storage::Store* const store_;
+  absl::Mutex mutex_;
+  AggregateRulesPtr rules_ ABSL_GUARDED_BY(mutex_);
+  // Series of counters below were there before: what they show first is no growth.
+  storage::SeriesId known_series_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<storage::JobId, std::unique_ptr<JobState>> states_ ABSL_GUARDED_BY(mutex_);
+  struct CellPlace {
+    JobState* job = nullptr;
+    uint32_t cell = 0;
+  };
+  std::vector<CellPlace> order_ ABSL_GUARDED_BY(mutex_);  // As on the page.
+  bool order_is_old_ ABSL_GUARDED_BY(mutex_) = true;
+};
+
+}  // namespace tacho::server

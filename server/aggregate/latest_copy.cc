@@ -1,0 +1,49 @@
+#include "server/aggregate/latest_copy.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace tacho::server {
+namespace {
+
+constexpr size_t kBlockValues = 1 << 16;
+
+}  // namespace
+
+LatestCopy::LatestCopy(const storage::Store& store, absl::Time fresh_from) {
+  store.VisitLatestRows([&](const storage::LatestRow& row) { Add(row, fresh_from); });
+}
+
+void LatestCopy::Add(const storage::LatestRow& row, absl::Time fresh_from) {
+  CopiedRow& copy = rows_.emplace_back();
+  copy.layout = row.layout;
+  copy.time_ns = row.time_ns;
+  copy.step = row.step;
+  copy.received = row.received;
+  if (row.received < fresh_from) return;
+  copy.values = Allocate(row.values.size());
+  std::copy(row.values.begin(), row.values.end(), copy.values.begin());
+  if (row.stamp_of.empty()) return;
+  copy.times.resize(row.values.size());
+  for (size_t i = 0; i < row.values.size(); ++i) {
+    copy.times[i] = row.Time(i);
+    if (row.Received(i) < fresh_from) {
+      copy.values[i] = std::bit_cast<double>(storage::kStaleMarkerBits);
+    }
+  }
+}
+
+std::span<double> LatestCopy::Allocate(size_t values) {
+  if (values > left_) {
+    left_ = std::max(values, kBlockValues);
+    used_ = 0;
+    blocks_.push_back(std::make_unique_for_overwrite<double[]>(left_));
+  }
+  std::span<double> allocated(blocks_.back().get() + used_, values);
+  used_ += values;
+  left_ -= values;
+  return allocated;
+}
+
+}  // namespace tacho::server

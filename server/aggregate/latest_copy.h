@@ -1,0 +1,48 @@
+// The newest values of every layout, copied out of the store at once, so that nobody who appends
+// waits for what is computed of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+
+struct CopiedRow {
+  storage::LayoutPtr layout;
+  int64_t time_ns = 0;
+  int64_t step = storage::kNoStep;
+  absl::Time received;
+  // One a column; the stale marker where the newest value is older than `fresh_from`. Empty if the
+  // whole row is. May be written to.
+  std::span<double> values;
+  // When the columns' values are of several rows: the time of each. Else empty.
+  std::vector<int64_t> times;
+
+  int64_t Time(size_t column) const { return times.empty() ? time_ns : times[column]; }
+};
+
+// One thread at a time.
+class LatestCopy {
+ public:
+  // Of rows received before `fresh_from` there are no values.
+  LatestCopy(const storage::Store& store, absl::Time fresh_from);
+
+  std::vector<CopiedRow>& rows() { return rows_; }
+
+ private:
+  void Add(const storage::LatestRow& row, absl::Time fresh_from);
+  std::span<double> Allocate(size_t values);
+
+  std::vector<CopiedRow> rows_;
+  std::vector<std::unique_ptr<double[]>> blocks_;
+  size_t left_ = 0;  // Of the last block.
+  size_t used_ = 0;
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,107 @@
+#include "server/aggregate/page_lines.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <iterator>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/metric_list.h"
+
+namespace tacho::server {
+namespace {
+
+void AppendValue(double value, std::string* page) {
+  char text[32];
+  if (std::isnan(value)) {
+    page->append("NaN");
+    return;
+  }
+  if (std::isinf(value)) {
+    page->append(value > 0 ? "+Inf" : "-Inf");
+    return;
+  }
+  // The shortest text that reads back as the same number.
+  const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
+  page->append(text, static_cast<size_t>(end - text));
+}
+
+void Append(absl::string_view text, std::string* page) { page->append(text.data(), text.size()); }
+
+void AppendHistogram(const Cell& cell, std::string* page) {
+  std::vector<Cell::Bucket> buckets = cell.buckets;
+  std::sort(buckets.begin(), buckets.end(),
+            [](const Cell::Bucket& a, const Cell::Bucket& b) { return a.bound < b.bound; });
+  double total = 0;
+  const auto bucket = [&](double bound) {
+    absl::StrAppend(page, cell.family->name, "_bucket{", cell.labels, cell.tail, ",le=\"");
+    AppendValue(bound, page);
+    page->append("\"} ");
+    AppendValue(total, page);
+    page->push_back('\n');
+  };
+  for (const auto& [bound, growth] : buckets) {
+    total = std::max(total, total + growth);  // Buckets that are not of one moment may disagree.
+    if (std::isfinite(bound)) bucket(bound);
+  }
+  bucket(std::numeric_limits<double>::infinity());
+  absl::StrAppend(page, cell.family->name, "_count{", cell.labels, cell.tail, "} ");
+  AppendValue(total, page);
+  page->push_back('\n');
+}
+
+void AppendStats(const JobScrape& job, const Cell& cell, std::string* page) {
+  const double* value = job.results.data() + cell.first_result;
+  for (const AggregateStat& stat : StatsOf(*job.state, cell)) {
+    Append(cell.family->name, page);
+    page->push_back('{');
+    Append(cell.labels, page);
+    page->append(",stat=\"");
+    Append(stat.name, page);
+    page->push_back('"');
+    Append(cell.tail, page);
+    page->append("} ");
+    AppendValue(*value++, page);
+    page->push_back('\n');
+  }
+}
+
+}  // namespace
+
+void AppendHead(absl::string_view family, absl::string_view type, absl::string_view help,
+                std::string* page) {
+  absl::StrAppend(page, "# HELP ", family, " ", help, "\n# TYPE ", family, " ", type, "\n");
+}
+
+void AppendListedHead(absl::string_view family, std::string* page) {
+  for (const MetricTable& table : AllMetricTables()) {
+    for (const MetricInfo& info : table.metrics) {
+      if (info.name == family) AppendHead(family, info.type, HelpText(info), page);
+    }
+  }
+}
+
+void AppendLine(absl::string_view name, absl::string_view labels, double value, std::string* page) {
+  Append(name, page);
+  if (!labels.empty()) absl::StrAppend(page, "{", labels, "}");
+  page->push_back(' ');
+  AppendValue(value, page);
+  page->push_back('\n');
+}
+
+void AppendCell(const JobScrape& job, absl::Time now, Cell* cell, std::string* page) {
+  switch (cell->kind) {
+    case Cell::Kind::kHistogram:
+      AppendHistogram(*cell, page);
+      break;
+    case Cell::Kind::kRate:
+      AppendLine(cell->family->name, absl::StrCat(cell->labels, cell->tail),
+                 cell->rate.Rate(now, job.state->cells[cell->counter].total), page);
+      break;
+    default:
+      AppendStats(job, *cell, page);
+  }
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,25 @@
+// The aggregates' lines in the text format of Prometheus.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/aggregate/job_scrape.h"
+
+namespace tacho::server {
+
+void AppendHead(absl::string_view family, absl::string_view type, absl::string_view help,
+                std::string* page);
+
+// The head of a family of server/metric_list.h.
+void AppendListedHead(absl::string_view family, std::string* page);
+
+// NAME{LABELS} VALUE; of empty labels NAME VALUE.
+void AppendLine(absl::string_view name, absl::string_view labels, double value, std::string* page);
+
+// All lines of a cell: LinesOf() of them.
+void AppendCell(const JobScrape& job, absl::Time now, Cell* cell, std::string* page);
+
+}  // namespace tacho::server

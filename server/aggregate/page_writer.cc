@@ -1,0 +1,168 @@
+#include "server/aggregate/page_writer.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "server/aggregate/page_lines.h"
+
+namespace tacho::server {
+namespace {
+
+size_t JobLines(const JobScrape& job) { return job.last_step_max.has_value() ? 10 : 8; }
+
+}  // namespace
+
+std::vector<size_t> FairShares(const std::vector<size_t>& wanted, size_t total) {
+  std::vector<size_t> by_want(wanted.size());
+  std::iota(by_want.begin(), by_want.end(), 0);
+  std::sort(by_want.begin(), by_want.end(),
+            [&](size_t a, size_t b) { return wanted[a] < wanted[b]; });
+  std::vector<size_t> shares(wanted.size());
+  size_t others = wanted.size();
+  for (const size_t i : by_want) {
+    shares[i] = std::min(wanted[i], total / others);
+    total -= shares[i];
+    --others;
+  }
+  return shares;
+}
+
+PageWriter::PageWriter(const std::vector<std::unique_ptr<JobScrape>>& jobs,
+                       const AggregateRules& rules, const ScrapeOptions& options, Visible visible)
+    : rules_(rules), options_(options) {
+  size_t left = options.max_series;
+  std::vector<size_t> wanted;
+  jobs_.reserve(jobs.size());
+  for (const auto& scrape : jobs) {
+    if (!scrape->listed) continue;
+    Job& job = jobs_.emplace_back();
+    job.scrape = scrape.get();
+    job.visible = visible(scrape->state->name);
+    job.labels = absl::StrCat("job=\"", EscapeLabelValue(scrape->state->name), "\"");
+    job.listed = JobLines(*scrape) <= left;
+    if (job.listed) {
+      left -= JobLines(*scrape);
+    } else {
+      left_out_ += JobLines(*scrape);
+    }
+    job_of_[scrape.get()] = &job;
+    size_t lines = 0;
+    for (const Cell& cell : scrape->state->cells) lines += LinesOf(*scrape->state, cell);
+    wanted.push_back(lines);
+  }
+  const std::vector<size_t> shares = FairShares(wanted, left);
+  for (size_t i = 0; i < jobs_.size(); ++i) jobs_[i].left = shares[i];
+}
+
+void PageWriter::WriteFamily(const char* name, absl::FunctionRef<void(const Job&)> write,
+                             std::string* page) const {
+  const size_t begin = page->size();
+  AppendListedHead(name, page);
+  const size_t head_end = page->size();
+  for (const Job& job : jobs_) {
+    if (job.visible) write(job);
+  }
+  if (page->size() == head_end) page->resize(begin);
+}
+
+void PageWriter::WriteJobs(std::string* page) {
+  const auto family = [&](const char* name, auto value) {
+    WriteFamily(
+        name,
+        [&](const Job& job) {
+          if (!job.listed) return;
+          AppendLine(name, job.labels, static_cast<double>(value(*job.scrape)), page);
+        },
+        page);
+  };
+  family("tacho_job_attempt", [](const JobScrape& job) { return job.attempt; });
+  family("tacho_job_hosts", [](const JobScrape& job) { return job.hosts.size(); });
+  family("tacho_job_last_seen_timestamp_seconds",
+         [](const JobScrape& job) { return static_cast<double>(job.last_time_ns) / 1e9; });
+  const char* const last_step = "tacho_job_last_step";
+  WriteFamily(
+      last_step,
+      [&](const Job& job) {
+        if (!job.listed || !job.scrape->last_step_max) return;
+        AppendLine(last_step, absl::StrCat(job.labels, ",stat=\"max\""),
+                   static_cast<double>(*job.scrape->last_step_max), page);
+        AppendLine(last_step, absl::StrCat(job.labels, ",stat=\"min\""),
+                   static_cast<double>(*job.scrape->last_step_min), page);
+      },
+      page);
+  family("tacho_job_series", [](const JobScrape& job) { return job.series; });
+  family("tacho_job_series_left_total",
+         [](const JobScrape& job) { return job.state->series_left; });
+  family("tacho_job_silent_tasks", [](const JobScrape& job) { return job.silent_tasks; });
+  family("tacho_job_tasks", [](const JobScrape& job) { return job.tasks.size(); });
+  family("tacho_job_tasks_left_total", [](const JobScrape& job) { return job.state->tasks_left; });
+}
+
+bool PageWriter::Take(JobScrape* scrape, const Cell& cell) {
+  const size_t lines = LinesOf(*scrape->state, cell);
+  if (lines == 0) return false;
+  Job& job = *job_of_[scrape];
+  if (lines > job.left) {
+    job.left_out += lines;
+    left_out_ += lines;
+    return false;
+  }
+  job.left -= lines;
+  return job.visible;
+}
+
+void PageWriter::WriteCell(JobScrape* scrape, Cell* cell, std::string* page) {
+  if (family_ != cell->family.get()) {
+    family_ = cell->family.get();
+    AppendHead(family_->name, family_->type, family_->help, page);
+  }
+  AppendCell(*scrape, options_.now, cell, page);
+}
+
+void PageWriter::WriteRules(std::string* page) const {
+  std::vector<uint64_t> groups(rules_.rules.size()), without_group(groups), conflicts(groups);
+  for (const Job& job : jobs_) {
+    for (const Cell& cell : job.scrape->state->cells) {
+      groups[cell.rule] += cell.values > 0 && cell.kind != Cell::Kind::kRate;
+      if (cell.conflicts) conflicts[cell.rule] += cell.values;
+    }
+    const auto add = [&](const ColumnTargets& targets) {
+      without_group[targets.rule] += targets.without_group;
+      conflicts[targets.rule] += targets.conflicts;
+    };
+    for (size_t i = 0; i < job.scrape->plans.size(); ++i) {
+      if (job.scrape->rows[i].values.empty()) continue;
+      for (const ColumnTargets& targets : job.scrape->plans[i]->own) add(targets);
+      for (const ColumnTargets& targets : job.scrape->plans[i]->bound) add(targets);
+    }
+  }
+  const auto family = [&](const char* name, const std::vector<uint64_t>& values) {
+    AppendListedHead(name, page);
+    for (size_t i = 0; i < values.size(); ++i) {
+      AppendLine(name, absl::StrCat("rule=\"", EscapeLabelValue(rules_.rules[i].name), "\""),
+                 static_cast<double>(values[i]), page);
+    }
+  };
+  if (rules_.rules.empty()) return;
+  family("tacho_aggregate_groups", groups);
+  family("tacho_aggregate_series_in_conflict", conflicts);
+  family("tacho_aggregate_series_without_group", without_group);
+}
+
+void PageWriter::WriteTotals(std::string* page) const {
+  WriteRules(page);
+  const char* const left_out = "tacho_aggregate_series_left_out";
+  AppendListedHead(left_out, page);
+  AppendLine(left_out, "", static_cast<double>(left_out_), page);
+  const char* const of_job = "tacho_job_aggregates_left_out";
+  WriteFamily(
+      of_job,
+      [&](const Job& job) {
+        if (job.left_out == 0 || !job.listed) return;
+        AppendLine(of_job, job.labels, static_cast<double>(job.left_out), page);
+      },
+      page);
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,64 @@
+// The part of /metrics that is about jobs, within its bound.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/aggregate/aggregate_rule.h"
+#include "server/aggregate/aggregator.h"
+#include "server/aggregate/job_scrape.h"
+
+namespace tacho::server {
+
+// What each may have so that all together have no more than `total`: everybody as much as they
+// want, up to one share that is the same for all. In the order of `wanted`.
+std::vector<size_t> FairShares(const std::vector<size_t>& wanted, size_t total);
+
+// Writes what is about jobs as a whole first, of jobs by name, until the bound; what is left of it
+// is shared between the jobs, and of each job metrics are written by name until its share is used
+// up. What is left out of sight for want of rights counts all the same. One thread at a time.
+class PageWriter {
+ public:
+  using Visible = absl::FunctionRef<bool(absl::string_view job)>;
+
+  // All but `visible` must outlive this; the values of `jobs` are counted.
+  PageWriter(const std::vector<std::unique_ptr<JobScrape>>& jobs, const AggregateRules& rules,
+             const ScrapeOptions& options, Visible visible);
+
+  void WriteJobs(std::string* page);
+  // To be called for every cell of all jobs, by family: whether it has a place on the page.
+  bool Take(JobScrape* job, const Cell& cell);
+  // Those that have, in the same order, once they are computed.
+  void WriteCell(JobScrape* job, Cell* cell, std::string* page);
+  void WriteTotals(std::string* page) const;
+
+ private:
+  struct Job {
+    JobScrape* scrape = nullptr;
+    bool visible = false;
+    bool listed = false;  // What is about it as a whole is written.
+    std::string labels;   // job="x"
+    size_t left = 0;      // Lines that it may still have.
+    size_t left_out = 0;
+  };
+  void WriteFamily(const char* name, absl::FunctionRef<void(const Job&)> write,
+                   std::string* page) const;
+  void WriteRules(std::string* page) const;
+
+  const AggregateRules& rules_;
+  const ScrapeOptions options_;
+  std::vector<Job> jobs_;
+  absl::flat_hash_map<const JobScrape*, Job*> job_of_;
+  size_t left_out_ = 0;
+  const CellFamily* family_ = nullptr;  // Whose head was written.
+};
+
+}  // namespace tacho::server
