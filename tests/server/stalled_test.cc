@@ -141,6 +141,18 @@ TEST(StalledTest, AClockThatIsAheadHidesNoStall) {
   EXPECT_TRUE(Stalled(fleet.At(450)));
 }
 
+TEST(StalledTest, WhatIsTrueOfHalfOfThemNamesNobody) {
+  JobWindow window =
+      SyntheticFleet({.tasks = 4}, {{.kind = FaultKind::kDataStall, .at_seconds = 300}}).At(450);
+  for (ChipWindow& chip : window.chips) {
+    const bool spins = chip.host < "host0002";
+    for (Point& point : chip.tracks[Signal::kChipBusy][0].points) point.value = spins ? 1 : 0;
+  }
+  const Finding finding = DetectStalled(window, {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_THAT(finding.culprits, ::testing::IsEmpty());
+}
+
 TEST(StalledTest, SilentOnRunsThatEndAndOnEmptyOnes) {
   const SyntheticFleet fleet({.tasks = 4, .steps = 100}, {});
   EXPECT_FALSE(Stalled(fleet.At(3000)));
