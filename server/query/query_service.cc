@@ -12,6 +12,7 @@
 #include "server/query/event_listing.h"
 #include "server/query/export_query.h"
 #include "server/query/first_non_finite.h"
+#include "server/query/goodput_query.h"
 #include "server/query/job_detail.h"
 #include "server/query/job_listing.h"
 #include "server/query/label_listing.h"
@@ -32,6 +33,11 @@ absl::Status Refusal(WorkerPool::Admission admission) {
   return ErrorOf(Condition::kDraining, "the collector is draining");
 }
 
+QueryServiceOptions WithSignals(QueryServiceOptions options) {
+  if (options.signals == nullptr) options.signals = std::make_shared<const SignalNames>();
+  return options;
+}
+
 // The names of other jobs that a text suggests are not for those who may not read these jobs.
 absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
                                const std::string* job) {
@@ -42,7 +48,7 @@ absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
 }  // namespace
 
 QueryService::QueryService(QueryServiceOptions options)
-    : options_(std::move(options)),
+    : options_(WithSignals(std::move(options))),
       metrics_(options_.registry),
       limits_(options_.limits),
       hub_({.store = options_.store,
@@ -201,6 +207,17 @@ grpc::ServerUnaryReactor* QueryService::LabelValues(grpc::CallbackServerContext*
                 [this, request, response](const Rights&, const QueryControl& control) {
                   return server::LabelValues(*options_.store, *request, limits().max_series(),
                                              control, response);
+                });
+}
+
+grpc::ServerUnaryReactor* QueryService::Goodput(grpc::CallbackServerContext* context,
+                                                const v1::GoodputRequest* request,
+                                                v1::GoodputResponse* response) {
+  const Scope scope = {&request->job(), "job"};
+  return Answer("Goodput", context, scope,
+                [this, request, response](const Rights&, const QueryControl& control) {
+                  return GetGoodput(*options_.store, *request, *options_.signals, options_.now(),
+                                    control, response);
                 });
 }
 

@@ -12,6 +12,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/conditions/signal_names.h"
 #include "server/limits/refusal_ledger.h"
 #include "server/query/query_metrics.h"
 #include "server/query/stream_reactor.h"
@@ -32,6 +33,8 @@ struct QueryServiceOptions {
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
   const AccessControl* access = nullptr;  // Not owned. Null lets everybody read everything.
+  // Which metric means what, for Goodput. Null: the default names.
+  std::shared_ptr<const SignalNames> signals = nullptr;
   absl::Duration watch_alive_after = absl::Seconds(15);  // As WatchHubOptions::alive_after.
 };
 
@@ -66,6 +69,9 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
   grpc::ServerUnaryReactor* Cardinality(grpc::CallbackServerContext* context,
                                         const v1::CardinalityRequest* request,
                                         v1::CardinalityResponse* response) override;
+  grpc::ServerUnaryReactor* Goodput(grpc::CallbackServerContext* context,
+                                    const v1::GoodputRequest* request,
+                                    v1::GoodputResponse* response) override;
   grpc::ServerWriteReactor<v1::ListSeriesResponse>* ListSeries(
       grpc::CallbackServerContext* context, const v1::ListSeriesRequest* request) override;
   grpc::ServerWriteReactor<v1::RangeResponse>* Range(grpc::CallbackServerContext* context,

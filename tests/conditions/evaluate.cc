@@ -15,6 +15,7 @@
 
 #include "proto/yaml_config.h"
 #include "server/conditions/detectors_curves.h"
+#include "server/conditions/detectors_hardware.h"
 #include "server/conditions/detectors_progress.h"
 #include "tacho/config/v1/conditions.pb.h"
 #include "tests/conditions/planted.h"
@@ -58,6 +59,9 @@ std::vector<Detector> AllDetectors() {
   if (!config::ParseYaml("", "defaults", &config).ok()) abort();
   std::vector<Detector> all = server::CurvesDetectors(config.curves());
   for (Detector& detector : server::ProgressDetectors(config.progress())) {
+    all.push_back(std::move(detector));
+  }
+  for (Detector& detector : server::HardwareDetectors(config.hardware())) {
     all.push_back(std::move(detector));
   }
   return all;
@@ -234,6 +238,9 @@ void PrintSynthetic(const std::vector<Detector>& detectors, size_t trials) {
 // Labelled runs, with the detectors of all groups.
 void PrintScenarios(uint64_t seed, bool list) {
   std::vector<testing::Scenario> scenarios = testing::ProgressScenarios(seed);
+  for (testing::Scenario& scenario : testing::HardwareScenarios(seed)) {
+    scenarios.push_back(std::move(scenario));
+  }
   double hours = 0;
   const std::vector<Detector> detectors = AllDetectors();
   const auto scores = ScoreScenarios(detectors, scenarios, &hours);

@@ -12,7 +12,12 @@ using server::Detector;
 using server::Finding;
 using testing::Scenario;
 
+// Seconds between two looks, in the ten minutes after a fault and otherwise.
 constexpr double kEvery = 10;
+constexpr double kEveryElse = 60;
+constexpr double kClosely = 600;
+// A window of so many values of each track costs less to make, and shows all that these look at.
+constexpr size_t kPoints = 700;
 
 bool MayFollow(const Scenario& scenario, const std::string& condition) {
   return std::find(scenario.may_follow.begin(), scenario.may_follow.end(), condition) !=
@@ -25,6 +30,12 @@ bool Names(const Scenario& scenario, const Finding& finding) {
   // A finding of a task need not know its host, nor one of a host a task.
   if (scenario.host && !first.host.empty()) return first.host == *scenario.host;
   return scenario.task && first.task == scenario.task;
+}
+
+double Pause(const Scenario& scenario, double t) {
+  if (scenario.condition.empty()) return kEveryElse;
+  if (t < scenario.at_seconds) return std::min(kEveryElse, scenario.at_seconds + kEvery - t);
+  return t < scenario.at_seconds + kClosely ? kEvery : kEveryElse;
 }
 
 void Judge(const Scenario& scenario, const Detector& detector, const Finding& finding,
@@ -52,10 +63,12 @@ std::map<std::string, ScenarioScore> ScoreScenarios(const std::vector<Detector>&
                                                     double* hours) {
   std::map<std::string, ScenarioScore> scores;
   for (const Scenario& scenario : scenarios) {
-    const testing::SyntheticFleet fleet(scenario.fleet, scenario.faults, scenario.duration_seconds);
+    testing::FleetOptions options = scenario.fleet;
+    options.max_points = kPoints;
+    const testing::SyntheticFleet fleet(options, scenario.faults, scenario.duration_seconds);
     std::vector<std::optional<double>> found(detectors.size());
     std::vector<char> wrong(detectors.size());
-    for (double t = kEvery; t <= scenario.duration_seconds; t += kEvery) {
+    for (double t = kEvery; t <= scenario.duration_seconds; t += Pause(scenario, t)) {
       const server::JobWindow window = fleet.At(t);
       for (size_t k = 0; k < detectors.size(); ++k) {
         bool was_wrong = wrong[k] != 0;

@@ -21,7 +21,8 @@ struct ScenarioScore {
   std::vector<std::string> remarks;  // Each that was missed or false, by the name of the run.
 };
 
-// By condition. Each run is looked at every 10 seconds. `hours`: of all runs.
+// By condition. Each run is looked at every 10 seconds in the ten minutes
+// after its fault, else every minute. `hours`: of all runs.
 std::map<std::string, ScenarioScore> ScoreScenarios(const std::vector<server::Detector>& detectors,
                                                     const std::vector<testing::Scenario>& scenarios,
                                                     double* hours);

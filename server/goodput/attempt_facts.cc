@@ -1,0 +1,151 @@
+#include "server/goodput/attempt_facts.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/string_view.h"
+#include "server/goodput/job_goodput.h"
+#include "server/query/job_state.h"
+
+namespace tacho::server {
+namespace {
+
+struct Kind {
+  absl::string_view name;
+  GoodputBucket bucket;
+  bool begins;
+};
+
+constexpr Kind kKinds[] = {
+    {"init_started", GoodputBucket::kInitializing, true},
+    {"initialized", GoodputBucket::kInitializing, false},
+    {"compile_started", GoodputBucket::kCompiling, true},
+    {"compiled", GoodputBucket::kCompiling, false},
+    {"restore_started", GoodputBucket::kRestoring, true},
+    {"checkpoint_restored", GoodputBucket::kRestoring, false},
+    {"checkpoint_started", GoodputBucket::kCheckpoint, true},
+    {"checkpoint_saved", GoodputBucket::kCheckpoint, false},
+    {"eval_started", GoodputBucket::kEvaluation, true},
+    {"eval_ended", GoodputBucket::kEvaluation, false},
+};
+
+const Kind* FindKind(absl::string_view name) {
+  for (const Kind& kind : kKinds) {
+    if (kind.name == name) return &kind;
+  }
+  return nullptr;
+}
+
+bool EndedWell(const storage::Event& event) {
+  if (const auto code = event.fields.find("exit_code"); code != event.fields.end()) {
+    return code->second == "0";
+  }
+  const auto status = event.fields.find("status");
+  return status == event.fields.end() || status->second == "succeeded";
+}
+
+struct Attempt {
+  Attempt(uint32_t number, const storage::Extent& extent) {
+    facts.attempt = number;
+    facts.first_ns = extent.first_time_ns;
+    facts.last_ns = extent.last_time_ns;
+  }
+
+  AttemptFacts facts;
+  PhasePairs pairs;
+  std::optional<std::pair<int64_t, bool>> end;  // Of the newest event "ended": time, whether well.
+};
+
+// Events of other kinds tell of an attempt without being its own, as verdicts of the collector do.
+bool IsSignOfLife(absl::string_view kind) {
+  return kind == kEndedKind || kind == "attempt_started" || kind == "preempted" ||
+         FindKind(kind) != nullptr;
+}
+
+void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_events,
+              Attempt* attempt) {
+  attempt->facts.first_ns = std::min(attempt->facts.first_ns, event.time_ns);
+  if (event.kind == kEndedKind) {
+    attempt->end = {event.time_ns, EndedWell(event)};
+    return;
+  }
+  attempt->facts.last_ns = std::max(attempt->facts.last_ns, event.time_ns);
+  if (!of_reference || FindKind(event.kind) == nullptr || *phase_events >= kMaxPhaseEvents) return;
+  ++*phase_events;
+  attempt->pairs.Add(event);
+}
+
+// Whether it ended, and when it was alive last.
+void SetEnd(Attempt* attempt) {
+  AttemptFacts& facts = attempt->facts;
+  if (attempt->end.has_value()) {
+    const auto [ended_ns, well] = *attempt->end;
+    const int64_t slack = absl::ToInt64Nanoseconds(kRowsAfterEnd);
+    facts.ended = facts.last_ns <= ended_ns || facts.last_ns - ended_ns <= slack;
+    facts.ended_well = facts.ended && well;
+    facts.last_ns = facts.ended ? ended_ns : std::max(facts.last_ns, ended_ns);
+  }
+  facts.first_ns = std::min(facts.first_ns, facts.last_ns);
+}
+
+}  // namespace
+
+void PhasePairs::Add(const storage::Event& event) {
+  const Kind* kind = FindKind(event.kind);
+  if (kind == nullptr) return;
+  std::optional<size_t>& open = open_[static_cast<size_t>(kind->bucket)];
+  if (open.has_value()) phases_[*open].end_ns = event.time_ns;
+  open.reset();
+  if (!kind->begins) return;
+  open = phases_.size();
+  phases_.push_back({kind->bucket, event.time_ns, std::nullopt});
+}
+
+std::vector<PhaseInterval> PhasePairs::Take() { return std::move(phases_); }
+
+absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
+                                                  const storage::JobDetail& job,
+                                                  std::optional<uint32_t> reference_task,
+                                                  const QueryControl& control) {
+  std::map<uint32_t, Attempt> attempts;
+  size_t left_out = job.attempts.size() - std::min(job.attempts.size(), kMaxGoodputAttempts);
+  for (const storage::AttemptInfo& info : job.attempts) {
+    if (left_out > 0) {
+      --left_out;
+      continue;
+    }
+    attempts.try_emplace(info.attempt, info.attempt, info.extent);
+  }
+  size_t phase_events = 0;
+  absl::Status stopped;
+  const auto visit = [&](const storage::Event& event) {
+    stopped = control.Check();
+    auto found = attempts.find(event.source.attempt);
+    if (!IsSignOfLife(event.kind)) return stopped.ok();
+    if (found == attempts.end() && attempts.size() < kMaxGoodputAttempts) {
+      found =
+          attempts.try_emplace(event.source.attempt, event.source.attempt, storage::Extent()).first;
+    }
+    if (found == attempts.end()) return stopped.ok();
+    const bool of_reference =
+        !event.source.task.has_value() || *event.source.task == reference_task.value_or(0);
+    AddEvent(event, of_reference, &phase_events, &found->second);
+    return stopped.ok();
+  };
+  absl::Status status = store.VisitEvents(job.summary.name, INT64_MIN, INT64_MAX,
+                                          storage::Store::EventOrder::kOldestFirst, visit);
+  if (!stopped.ok()) return stopped;
+  if (!status.ok()) return status;
+  std::vector<AttemptFacts> facts;
+  for (auto& [number, attempt] : attempts) {
+    SetEnd(&attempt);
+    if (attempt.facts.first_ns > attempt.facts.last_ns) continue;  // No sign of life at all.
+    attempt.facts.phases = attempt.pairs.Take();
+    facts.push_back(std::move(attempt.facts));
+  }
+  return facts;
+}
+
+}  // namespace tacho::server

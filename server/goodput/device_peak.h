@@ -1,0 +1,26 @@
+// What accelerators can do at most: dense matrix FLOP/s in bfloat16 (or float16), of one device as
+// frameworks count them. docs/goodput.md lists it.
+//
+// Sources: TPUs, jax `jax/_src/tpu_info.py`, per chip, divided by its devices a chip (two on v2, v3
+// and 7x, where each core is a device); GPUs, torchtitan `torchtitan/tools/utils.py`.
+#pragma once
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+
+namespace tacho::server {
+
+struct DevicePeak {
+  absl::string_view kind;  // As TPUs call themselves, or a part of a GPU's name.
+  double flops = 0;
+  bool exact = false;  // A TPU's: the whole name. Else a part of it.
+};
+
+// The most particular of a family first.
+absl::Span<const DevicePeak> DevicePeaks();
+
+// By the attribute device_kind, upper and lower case alike; nullptr: unknown, which is never
+// guessed at.
+const DevicePeak* FindDevicePeak(absl::string_view device_kind);
+
+}  // namespace tacho::server

@@ -1,0 +1,275 @@
+#include "server/goodput/job_goodput.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <tuple>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "server/goodput/attempt_facts.h"
+#include "server/goodput/sample_cursor.h"
+#include "storage/matcher.h"
+
+namespace tacho::server {
+namespace {
+
+// Series of one task: a few hundred metrics on as many hosts as it moved over.
+constexpr size_t kMaxTaskSeries = 100'000;
+// Metrics that a span is tried with for rows that have a step.
+constexpr size_t kMaxClocks = 16;
+
+// The signals that a step row is made of besides its clock.
+constexpr std::array<Signal, 5> kRowSignals = {Signal::kStepTime, Signal::kDataWait,
+                                               Signal::kCheckpointTime, Signal::kEvalTime,
+                                               Signal::kTokens};
+// Whose rows tell of steps: the best first, any other metric after them.
+constexpr std::array<Signal, 7> kClocks = {
+    Signal::kStepTime,     Signal::kTokens,   Signal::kExamples, Signal::kLoss,
+    Signal::kLearningRate, Signal::kGradNorm, Signal::kAccuracy};
+
+// One metric of the reference task, with one set of labels, on all of its hosts.
+struct Channel {
+  std::string metric;
+  double factor = 1;
+  std::vector<storage::SeriesPtr> series;
+};
+
+struct Channels {
+  std::map<Signal, Channel> of_signals;
+  std::vector<const Channel*> clocks;  // Into of_signals and `others`.
+  std::vector<std::unique_ptr<Channel>> others;
+};
+
+std::optional<std::optional<uint32_t>> ReferenceTask(const storage::JobDetail& detail) {
+  for (const storage::TaskInfo& task : detail.tasks) {  // Ascending.
+    if (task.extent.last_step.has_value()) return task.task;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::vector<storage::SeriesPtr>> SeriesOfTask(const storage::Store& store,
+                                                             absl::string_view job,
+                                                             std::optional<uint32_t> task) {
+  auto matcher = storage::Matcher::Create("task", storage::Matcher::Op::kEqual,
+                                          task.has_value() ? absl::StrCat(*task) : "");
+  if (!matcher.ok()) return matcher.status();
+  storage::Selector selector;
+  selector.job = std::string(job);
+  selector.matchers.push_back(*std::move(matcher));
+  return store.FindSeries(selector, kMaxTaskSeries);
+}
+
+// The best metric of each signal: of several, that of the lowest rank, with the fewest labels.
+Channels ChannelsOf(const std::vector<storage::SeriesPtr>& all, const SignalNames& names) {
+  struct Group {
+    SignalMatch match;
+    Channel channel;
+  };
+  // Series come by (metric, task, host, labels).
+  std::map<std::tuple<std::string, uint32_t>, Group> groups;  // By metric and label set.
+  for (const storage::SeriesPtr& series : all) {
+    if (series->metric->type == storage::MetricType::kHistogram) continue;
+    Group& group = groups[{series->metric->name, series->labels->number}];
+    if (group.channel.series.empty()) {
+      group.channel.metric = series->metric->name;
+      const auto match = names.Find(series->metric->name);
+      if (match.has_value()) group.match = *match;
+      group.channel.factor = group.match.factor;
+    }
+    group.channel.series.push_back(series);
+  }
+  std::vector<Group*> ordered;
+  for (auto& [key, group] : groups) ordered.push_back(&group);
+  std::stable_sort(ordered.begin(), ordered.end(), [](const Group* a, const Group* b) {
+    const size_t labels_a = a->channel.series.front()->labels->size();
+    const size_t labels_b = b->channel.series.front()->labels->size();
+    return std::tie(a->match.rank, labels_a) < std::tie(b->match.rank, labels_b);
+  });
+  Channels channels;
+  for (Group* group : ordered) {
+    const Signal signal = group->match.signal;
+    if (signal == Signal::kCount) {
+      if (channels.others.size() < kMaxClocks) {
+        channels.others.push_back(std::make_unique<Channel>(std::move(group->channel)));
+      }
+    } else {
+      channels.of_signals.try_emplace(signal, std::move(group->channel));
+    }
+  }
+  for (const Signal signal : kClocks) {
+    const auto found = channels.of_signals.find(signal);
+    if (found != channels.of_signals.end()) channels.clocks.push_back(&found->second);
+  }
+  for (const auto& other : channels.others) channels.clocks.push_back(other.get());
+  if (channels.clocks.size() > kMaxClocks) channels.clocks.resize(kMaxClocks);
+  return channels;
+}
+
+// Reads the steps of spans.
+class StepReader {
+ public:
+  StepReader(const storage::Store& store, const std::vector<storage::SeriesPtr>& series,
+             const Channels& channels, const QueryControl& control)
+      : view_(store.OpenView(series)), channels_(channels), control_(control) {}
+
+  // The channel by whose rows the span's steps are told, found by the first that has any; nullptr:
+  // none. Calls `add` for the step of each row.
+  absl::StatusOr<const Channel*> ReadClock(const AttemptSpan& span, uint32_t attempt,
+                                           absl::FunctionRef<void(int64_t)> add) {
+    for (const Channel* clock : channels_.clocks) {
+      SampleCursor cursor = Open(*clock, span, attempt);
+      bool any = false;
+      for (;;) {
+        if (absl::Status status = Advance(&cursor); !status.ok()) return status;
+        if (cursor.at_end()) break;
+        if (cursor.sample().step == storage::kNoStep) continue;
+        any = true;
+        add(cursor.sample().step);
+      }
+      if (any) return clock;
+    }
+    return nullptr;
+  }
+
+  // The rows of `clock`, with what the other channels say up to each.
+  absl::Status ReadRows(const Channel& clock, const AttemptSpan& span, uint32_t attempt,
+                        absl::FunctionRef<void(const StepRow&)> add) {
+    SampleCursor cursor = Open(clock, span, attempt);
+    std::array<SampleCursor, kRowSignals.size()> others;
+    for (size_t i = 0; i < kRowSignals.size(); ++i) {
+      const auto channel = channels_.of_signals.find(kRowSignals[i]);
+      if (channel == channels_.of_signals.end()) continue;
+      others[i] = Open(channel->second, span, attempt);
+      if (absl::Status status = Advance(&others[i]); !status.ok()) return status;
+    }
+    for (;;) {
+      if (absl::Status status = Advance(&cursor); !status.ok()) return status;
+      if (cursor.at_end()) return absl::OkStatus();
+      const Sample& sample = cursor.sample();
+      if (sample.step == storage::kNoStep) continue;
+      StepRow row = {.time_ns = sample.time_ns, .step = sample.step};
+      double* const fields[] = {&row.step_seconds, &row.data_wait_seconds, &row.checkpoint_seconds,
+                                &row.eval_seconds, &row.tokens};
+      for (size_t i = 0; i < others.size(); ++i) {
+        const bool pause =
+            kRowSignals[i] == Signal::kCheckpointTime || kRowSignals[i] == Signal::kEvalTime;
+        absl::Status status = TakeUpTo(sample.time_ns, pause, &others[i], fields[i]);
+        if (!status.ok()) return status;
+      }
+      add(row);
+    }
+  }
+
+ private:
+  SampleCursor Open(const Channel& channel, const AttemptSpan& span, uint32_t attempt) {
+    storage::ReadOptions options;
+    options.begin_ns = span.begin_ns;
+    options.end_ns = span.end_ns == INT64_MAX ? INT64_MAX : span.end_ns + 1;
+    options.attempt = attempt;
+    std::vector<std::unique_ptr<storage::SeriesReader>> readers;
+    for (const auto& series : channel.series) readers.push_back(view_->Read(series, options));
+    return {std::move(readers), channel.factor};
+  }
+
+  absl::Status Advance(SampleCursor* cursor) {
+    if (++advanced_ % 4096 == 0) {
+      if (absl::Status status = control_.Check(); !status.ok()) return status;
+    }
+    return cursor->Next();
+  }
+
+  // The sum of pauses that end by then; of others the newest value.
+  absl::Status TakeUpTo(int64_t time_ns, bool pause, SampleCursor* cursor, double* value) {
+    while (!cursor->at_end() && cursor->sample().time_ns <= time_ns) {
+      const double next = cursor->sample().value;
+      *value = pause && std::isfinite(*value) && std::isfinite(next) ? *value + next : next;
+      if (absl::Status status = Advance(cursor); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  std::unique_ptr<storage::ReadView> view_;
+  const Channels& channels_;
+  const QueryControl& control_;
+  uint64_t advanced_ = 0;
+};
+
+AttemptAttributes AttributesOf(const storage::JobDetail& detail, uint32_t attempt) {
+  for (const storage::AttemptInfo& info : detail.attempts) {
+    if (info.attempt == attempt) return info.attributes;
+  }
+  return {};
+}
+
+// Both passes over all spans.
+absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<AttemptFacts>& facts,
+                        int64_t now_ns, StepReader* reader, JobGoodput* goodput) {
+  const std::vector<AttemptSpan> spans = SpansOf(facts, now_ns);
+  RewindFinder rewinds;
+  std::vector<const Channel*> clocks;
+  for (const AttemptSpan& span : spans) {
+    rewinds.BeginSpan();
+    const auto clock = reader->ReadClock(span, facts[span.index].attempt,
+                                         [&](int64_t step) { rewinds.Add(step); });
+    if (!clock.ok()) return clock.status();
+    clocks.push_back(*clock);
+  }
+  LedgerMaker maker(facts, spans, rewinds.Floors(), now_ns);
+  for (size_t i = 0; i < spans.size(); ++i) {
+    maker.BeginSpan();
+    if (clocks[i] == nullptr) continue;
+    absl::Status status = reader->ReadRows(*clocks[i], spans[i], facts[spans[i].index].attempt,
+                                           [&](const StepRow& row) { maker.AddStep(row); });
+    if (!status.ok()) return status;
+  }
+  maker.Finish();
+  goodput->total = maker.total();
+  for (size_t i = 0; i < spans.size(); ++i) {
+    goodput->attempts.push_back({facts[spans[i].index].attempt, maker.of_spans()[i]});
+  }
+  for (const AttemptFacts& one : facts) goodput->has_phases |= !one.phases.empty();
+  if (!maker.stepping_span().has_value()) return absl::OkStatus();
+  const size_t stepping = *maker.stepping_span();
+  goodput->has_steps = true;
+  goodput->steps_attempt = facts[spans[stepping].index].attempt;
+  goodput->step_metric = clocks[stepping]->metric;
+  goodput->steps = FiguresOf(maker.samples(), AttributesOf(detail, *goodput->steps_attempt));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
+                                     const SignalNames& names, absl::Time now,
+                                     const QueryControl& control) {
+  const std::optional<storage::JobDetail> detail = store.FindJob(job);
+  if (!detail.has_value()) return absl::NotFoundError(absl::StrCat("no job \"", job, "\""));
+  JobGoodput goodput;
+  goodput.job = std::string(job);
+  if (!detail->attempts.empty()) {
+    goodput.attempt = detail->attempts.back().attempt;
+    goodput.attributes = detail->attempts.back().attributes;
+  }
+  const auto reference = ReferenceTask(*detail);
+  if (reference.has_value()) goodput.reference_task = *reference;
+  const auto facts = FactsOf(store, *detail, goodput.reference_task, control);
+  if (!facts.ok()) return facts.status();
+  std::vector<storage::SeriesPtr> series;
+  if (reference.has_value()) {
+    auto found = SeriesOfTask(store, job, *reference);
+    if (!found.ok()) return found.status();
+    series = *std::move(found);
+  }
+  const Channels channels = ChannelsOf(series, names);
+  StepReader reader(store, series, channels, control);
+  absl::Status made = MakeLedger(*detail, *facts, absl::ToUnixNanos(now), &reader, &goodput);
+  if (!made.ok()) return made;
+  return goodput;
+}
+
+}  // namespace tacho::server

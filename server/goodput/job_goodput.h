@@ -1,0 +1,52 @@
+// The ledger and the step figures of one job, from what the store holds of it: always from all of
+// it, so that late rows, imports and a restart of the collector give what an uninterrupted watch
+// would have given. Memory does not grow with the number of steps; time does: two walks over the
+// reference task's steps.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "server/conditions/signal_names.h"
+#include "server/goodput/ledger.h"
+#include "server/goodput/step_figures.h"
+#include "server/query/query_control.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+
+// Of the newest attempts and their events, at most.
+inline constexpr size_t kMaxGoodputAttempts = 10'000;
+inline constexpr size_t kMaxPhaseEvents = 200'000;
+
+struct JobGoodput {
+  std::string job;
+  Ledger total;
+  struct Attempt {
+    uint32_t attempt = 0;
+    Ledger ledger;
+  };
+  std::vector<Attempt> attempts;  // Ascending.
+  StepFigures steps;              // Of the newest attempt with steps, that is `steps_attempt`.
+  std::optional<uint32_t> steps_attempt;
+  std::optional<uint32_t> reference_task;
+  std::string step_metric;
+  // Of the job's newest attempt.
+  uint32_t attempt = 0;
+  AttemptAttributes attributes;
+  bool has_steps = false;
+  bool has_phases = false;  // Events of phases were recorded.
+};
+
+//   NOT_FOUND  there is no such job.
+//   others     as the store and the control have it.
+absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
+                                     const SignalNames& names, absl::Time now,
+                                     const QueryControl& control);
+
+}  // namespace tacho::server

@@ -1,0 +1,297 @@
+#include "server/goodput/ledger.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tacho::server {
+namespace {
+
+constexpr std::array<absl::string_view, kGoodputBuckets> kBucketNames = {
+    "productive_step", "initializing", "compiling", "restoring", "data_wait", "checkpoint",
+    "evaluation",      "wasted",       "stalled",   "down",      "other",
+};
+
+// The first that has a moment gets it.
+constexpr std::array<GoodputBucket, 5> kPriority = {
+    GoodputBucket::kRestoring, GoodputBucket::kCompiling, GoodputBucket::kCheckpoint,
+    GoodputBucket::kEvaluation, GoodputBucket::kInitializing};
+
+// At most `most`.
+int64_t ToNs(double seconds, int64_t most) {
+  if (!(seconds > 0)) return 0;
+  const double ns = seconds * 1e9;
+  return ns >= static_cast<double>(most) ? most : static_cast<int64_t>(ns);
+}
+
+int64_t Sum(const std::array<int64_t, kGoodputBuckets>& amounts) {
+  int64_t sum = 0;
+  for (const int64_t ns : amounts) sum += ns;
+  return sum;
+}
+
+struct Interval {
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+
+// What of `interval` is not in `taken`, which is ascending and disjoint; adds it there.
+int64_t Claim(const Interval& interval, std::vector<Interval>* taken) {
+  int64_t claimed = 0;
+  Interval joined = interval;
+  int64_t at = interval.begin_ns;
+  std::vector<Interval> next;
+  for (const Interval& other : *taken) {
+    if (other.end_ns < interval.begin_ns || other.begin_ns > interval.end_ns) {
+      next.push_back(other);
+      continue;
+    }
+    claimed += std::max<int64_t>(0, other.begin_ns - at);
+    at = std::max(at, other.end_ns);
+    joined = {std::min(joined.begin_ns, other.begin_ns), std::max(joined.end_ns, other.end_ns)};
+  }
+  claimed += std::max<int64_t>(0, interval.end_ns - at);
+  next.push_back(joined);
+  std::sort(next.begin(), next.end(),
+            [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
+  *taken = std::move(next);
+  return claimed;
+}
+
+}  // namespace
+
+absl::string_view GoodputBucketName(GoodputBucket bucket) {
+  return kBucketNames.at(static_cast<size_t>(bucket));
+}
+
+std::optional<double> GoodputRatio(const Ledger& ledger) {
+  if (ledger.wall_ns() <= 0) return std::nullopt;
+  return static_cast<double>(ledger[GoodputBucket::kProductiveStep]) /
+         static_cast<double>(ledger.wall_ns());
+}
+
+std::vector<AttemptSpan> SpansOf(const std::vector<AttemptFacts>& attempts, int64_t now_ns) {
+  std::vector<AttemptSpan> spans;
+  int64_t next_begin = INT64_MAX;  // Of any higher-numbered attempt.
+  for (size_t i = attempts.size(); i-- > 0;) {
+    const int64_t begin = std::min(attempts[i].first_ns, now_ns);
+    const int64_t last = std::max(begin, std::min(attempts[i].last_ns, now_ns));
+    if (begin < next_begin) spans.push_back({i, begin, std::min(last, next_begin)});
+    next_begin = std::min(next_begin, begin);
+  }
+  std::reverse(spans.begin(), spans.end());
+  return spans;
+}
+
+void RewindFinder::Add(int64_t step) {
+  if (in_segment_ && (step >= last_step_ || firsts_.size() >= kMaxSegments)) {
+    last_step_ = step;
+    return;
+  }
+  in_segment_ = true;
+  last_step_ = step;
+  firsts_.push_back(step);
+}
+
+std::vector<int64_t> RewindFinder::Floors() const {
+  std::vector<int64_t> floors(firsts_.size(), INT64_MAX);
+  for (size_t i = firsts_.size(); i-- > 1;) floors[i - 1] = std::min(floors[i], firsts_[i]);
+  return floors;
+}
+
+LedgerMaker::LedgerMaker(const std::vector<AttemptFacts>& attempts, std::vector<AttemptSpan> spans,
+                         std::vector<int64_t> floors, int64_t now_ns, const LedgerOptions& options)
+    : attempts_(attempts),
+      spans_(std::move(spans)),
+      floors_(std::move(floors)),
+      now_ns_(now_ns),
+      options_(options) {}
+
+void LedgerMaker::BeginSpan() {
+  EndSpan();
+  const AttemptSpan& span = spans_[of_spans_.size()];
+  Ledger& ledger = of_spans_.emplace_back();
+  ledger.begin_ns = span.begin_ns;
+  ledger.end_ns = span.end_ns;
+  open_ = true;
+  at_ns_ = span.begin_ns;
+  next_phase_ = 0;
+  has_step_ = false;
+  known_.clear();
+}
+
+LedgerMaker::Amounts LedgerMaker::TakePhases(int64_t from_ns, int64_t until_ns, bool until_is_step,
+                                             int64_t* last_end_ns) {
+  Amounts amounts = {};
+  const std::vector<PhaseInterval>& phases = attempts_[spans_[of_spans_.size() - 1].index].phases;
+  while (next_phase_ < phases.size() && phases[next_phase_].begin_ns < from_ns) ++next_phase_;
+  const size_t first = next_phase_;
+  while (next_phase_ < phases.size() && phases[next_phase_].begin_ns < until_ns) ++next_phase_;
+  std::vector<Interval> taken;
+  *last_end_ns = from_ns;
+  for (const GoodputBucket bucket : kPriority) {
+    for (size_t i = first; i < next_phase_; ++i) {
+      const PhaseInterval& phase = phases[i];
+      if (phase.bucket != bucket) continue;
+      const bool may_run_beside =
+          bucket == GoodputBucket::kCheckpoint || bucket == GoodputBucket::kEvaluation;
+      const int64_t end = phase.end_ns.value_or(until_ns);
+      if (until_is_step && may_run_beside && end > until_ns) continue;
+      const Interval interval = {phase.begin_ns, std::min(end, until_ns)};
+      if (interval.end_ns <= interval.begin_ns) continue;
+      amounts[static_cast<size_t>(bucket)] += Claim(interval, &taken);
+      *last_end_ns = std::max(*last_end_ns, interval.end_ns);
+    }
+  }
+  return amounts;
+}
+
+int64_t LedgerMaker::Expected(int64_t steps) const {
+  if (known_.empty()) return 0;
+  std::vector<int64_t> sorted(known_.begin(), known_.end());
+  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  const double expected = static_cast<double>(*middle) * static_cast<double>(steps);
+  return ToNs(expected / 1e9, INT64_MAX / 4);
+}
+
+bool LedgerMaker::IsStall(int64_t free_ns, int64_t steps) const {
+  if (known_.size() < options_.min_known_steps) return free_ns > options_.stall_unknown_ns;
+  if (free_ns <= options_.stall_floor_ns) return false;  // The usual case, without a median.
+  return static_cast<double>(free_ns) >
+         options_.stall_factor * static_cast<double>(Expected(steps));
+}
+
+int64_t LedgerMaker::TakeStall(int64_t free_ns, int64_t steps, Ledger* ledger) const {
+  if (!IsStall(free_ns, steps)) return free_ns;
+  const int64_t expected = std::min(free_ns, Expected(steps));
+  (*ledger)[GoodputBucket::kStalled] += free_ns - expected;
+  return expected;
+}
+
+void LedgerMaker::Remember(int64_t step_ns) {
+  known_.push_back(step_ns);
+  if (known_.size() > options_.known_steps) known_.pop_front();
+}
+
+void LedgerMaker::Sample(const StepRow& row, double seconds, bool continues) {
+  const size_t span = of_spans_.size() - 1;
+  if (!continues || stepping_span_ != span) samples_.clear();
+  stepping_span_ = span;
+  samples_.push_back({row.time_ns, row.step, seconds, row.tokens});
+  if (samples_.size() > kMaxStepSamples) samples_.pop_front();
+}
+
+void LedgerMaker::AddStep(const StepRow& row) {
+  const AttemptSpan& span = spans_[of_spans_.size() - 1];
+  Ledger& ledger = of_spans_.back();
+  const bool falls_back =
+      has_step_ && row.step < last_step_ && segments_ < RewindFinder::kMaxSegments;
+  if (!has_step_ || falls_back) ++segments_;
+  // The same step again is no progress; what lies outside the span is another attempt's time.
+  if (has_step_ && row.step == last_step_) return;
+  const int64_t time_ns = std::clamp(row.time_ns, at_ns_, span.end_ns);
+  const int64_t steps = has_step_ && row.step > last_step_
+                            ? static_cast<int64_t>(static_cast<uint64_t>(row.step) -
+                                                   static_cast<uint64_t>(last_step_))
+                            : 1;
+  int64_t last_end_ns = 0;
+  Amounts amounts = TakePhases(at_ns_, time_ns, /*until_is_step=*/true, &last_end_ns);
+  const int64_t covered = Sum(amounts);
+  int64_t free = time_ns - at_ns_ - covered;
+  double seconds = row.step_seconds;
+  const bool repeats = !has_step_ && max_step_.has_value() && row.step <= *max_step_;
+  if (falls_back || repeats) ++ledger.rewinds;
+  max_step_ = std::max(row.step, max_step_.value_or(row.step));
+  if (!has_step_) {
+    amounts[static_cast<size_t>(GoodputBucket::kInitializing)] += free;
+  } else {
+    const auto take = [&](GoodputBucket bucket, double phase_seconds) {
+      int64_t& amount = amounts[static_cast<size_t>(bucket)];
+      // An event may have told of the same pause.
+      const int64_t more =
+          std::clamp<int64_t>(ToNs(phase_seconds, INT64_MAX / 4) - amount, 0, free);
+      amount += more;
+      free -= more;
+    };
+    take(GoodputBucket::kCheckpoint, row.checkpoint_seconds);
+    take(GoodputBucket::kEvaluation, row.eval_seconds);
+    const int64_t paused = Sum(amounts);
+    take(GoodputBucket::kDataWait, row.data_wait_seconds * static_cast<double>(steps));
+    const int64_t stepping = time_ns - at_ns_ - paused;
+    const int64_t each = stepping / std::max<int64_t>(1, steps);
+    if (std::isnan(seconds) && covered == 0) seconds = static_cast<double>(each) / 1e9;
+    free = TakeStall(free, steps, &ledger);
+    Remember(each);
+    const size_t segment = segments_ - 1;
+    const bool wasted = segment < floors_.size() && row.step >= floors_[segment];
+    amounts[static_cast<size_t>(wasted ? GoodputBucket::kWasted
+                                       : GoodputBucket::kProductiveStep)] += free;
+    (wasted ? ledger.wasted_steps : ledger.productive_steps) += static_cast<uint64_t>(steps);
+  }
+  for (size_t i = 0; i < kGoodputBuckets; ++i) ledger.ns[i] += amounts[i];
+  Sample(row, seconds, has_step_ && !falls_back);
+  at_ns_ = time_ns;
+  has_step_ = true;
+  last_step_ = row.step;
+}
+
+void LedgerMaker::EndRunning(const Amounts& covered, int64_t covered_until_ns, int64_t free_ns) {
+  Ledger& ledger = of_spans_.back();
+  if (IsStall(free_ns, 1)) {
+    ledger[GoodputBucket::kProductiveStep] += TakeStall(free_ns, 1, &ledger);
+    return;
+  }
+  // The step in progress may still turn out to be anything: it is told of when it is done. What
+  // came before the end of a checkpoint, say, is decided.
+  ledger.end_ns = covered_until_ns;
+  ledger[GoodputBucket::kProductiveStep] += covered_until_ns - at_ns_ - Sum(covered);
+}
+
+void LedgerMaker::EndSpan() {
+  if (!open_) return;
+  open_ = false;
+  const size_t index = of_spans_.size() - 1;
+  Ledger& ledger = of_spans_.back();
+  const AttemptFacts& facts = attempts_[spans_[index].index];
+  int64_t covered_until_ns = 0;
+  const Amounts amounts =
+      TakePhases(at_ns_, ledger.end_ns, /*until_is_step=*/false, &covered_until_ns);
+  for (size_t i = 0; i < kGoodputBuckets; ++i) ledger.ns[i] += amounts[i];
+  const int64_t free = ledger.end_ns - at_ns_ - Sum(amounts);
+  const bool newest = index + 1 == spans_.size();
+  if (!has_step_) {
+    ledger[GoodputBucket::kInitializing] += free;
+  } else if (newest && !facts.ended) {
+    EndRunning(amounts, covered_until_ns, free);
+  } else {
+    ledger[GoodputBucket::kOther] += facts.ended_well ? free : TakeStall(free, 1, &ledger);
+  }
+}
+
+void LedgerMaker::Finish() {
+  EndSpan();
+  if (of_spans_.empty()) return;
+  total_.begin_ns = of_spans_.front().begin_ns;
+  int64_t until = total_.begin_ns;
+  for (const Ledger& ledger : of_spans_) {
+    total_[GoodputBucket::kDown] += ledger.begin_ns - until;
+    for (size_t i = 0; i < kGoodputBuckets; ++i) total_.ns[i] += ledger.ns[i];
+    total_.productive_steps += ledger.productive_steps;
+    total_.wasted_steps += ledger.wasted_steps;
+    total_.rewinds += ledger.rewinds;
+    until = ledger.end_ns;
+  }
+  const AttemptSpan& newest = spans_.back();
+  const int64_t silent_ns = now_ns_ - newest.end_ns;
+  if (!attempts_[newest.index].ended && silent_ns > options_.silent_ns &&
+      silent_ns <= options_.over_ns) {
+    // The step that was in progress was never done.
+    total_[GoodputBucket::kOther] += newest.end_ns - until;
+    total_[GoodputBucket::kDown] += silent_ns;
+    until = now_ns_;
+  }
+  total_.end_ns = until;
+}
+
+}  // namespace tacho::server

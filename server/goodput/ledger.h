@@ -1,0 +1,203 @@
+// Where the wall time of a job went: every nanosecond of it in exactly one bucket. Pure: what it is
+// made of comes in, time included. docs/goodput.md defines it for users.
+//
+//   attempt 0  |init|compile|steps ... 100|          |down|
+//   attempt 1                                             |init|restore|60 .. 100 .. 140|
+//                       the time of 60..100 of attempt 0 turns from productive_step to wasted
+//
+// A job has attempts; an attempt has the time from its first sign of life to its last, cut off
+// where a higher-numbered attempt begins; time between them is down. Within an attempt the rows of
+// one reference task tell when a step was done. Time between two rows is the steps' own, but for
+//   1. intervals between events X_started and X that begin in it (the first of restoring,
+//   compiling,
+//      checkpoint, evaluation, initializing that has a moment gets it); one that goes on past the
+//      next row ends there, but a checkpoint or an evaluation that ends after it ran beside the
+//      steps and counts as nothing;
+//   2. what the rows' phase metrics say: checkpoint, evaluation, data wait, in this order;
+//   3. stalled: of more than max(60 s, 5 x expected) all beyond the expected, which is the median
+//   of
+//      the newest 64 steps before times the number of steps; of more than 10 min while fewer than 5
+//      steps are known.
+// Badput by segments of steps and their repetition follows Google's ml-goodput-measurement; unlike
+// it, steps of any length count, ends need not be recorded, and nothing is clipped to make it sum.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace tacho::server {
+
+// In the order of v1::GoodputBucket, which begins with 1.
+enum class GoodputBucket : uint8_t {
+  kProductiveStep,
+  kInitializing,
+  kCompiling,
+  kRestoring,
+  kDataWait,
+  kCheckpoint,
+  kEvaluation,
+  kWasted,
+  kStalled,
+  kDown,
+  kOther,
+  kCount,
+};
+inline constexpr size_t kGoodputBuckets = static_cast<size_t>(GoodputBucket::kCount);
+absl::string_view GoodputBucketName(GoodputBucket bucket);  // "productive_step", …
+
+inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
+
+// A step of the reference task. Seconds that are not a number, or negative, are absent.
+struct StepRow {
+  int64_t time_ns = 0;
+  int64_t step = 0;
+  // Of one step; a row that stands for several stands for as many times it.
+  double step_seconds = kAbsent;
+  double data_wait_seconds = kAbsent;
+  // Of the pause since the row before.
+  double checkpoint_seconds = kAbsent;
+  double eval_seconds = kAbsent;
+  double tokens = kAbsent;  // A counter.
+};
+
+// Between two events; open if the second is missing.
+struct PhaseInterval {
+  GoodputBucket bucket = GoodputBucket::kOther;
+  int64_t begin_ns = 0;
+  std::optional<int64_t> end_ns;
+};
+
+struct AttemptFacts {
+  uint32_t attempt = 0;
+  // First and last sign of life, of any task. last_ns is when it ended if it did.
+  int64_t first_ns = 0;
+  int64_t last_ns = 0;
+  bool ended = false;
+  bool ended_well = false;
+  std::vector<PhaseInterval> phases;  // Ascending by begin.
+};
+
+// The time that is an attempt's own.
+struct AttemptSpan {
+  size_t index = 0;  // Of its facts.
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+};
+// Ascending, disjoint. `attempts` ascend by number; signs of life after `now_ns` are put there.
+std::vector<AttemptSpan> SpansOf(const std::vector<AttemptFacts>& attempts, int64_t now_ns);
+
+struct Ledger {
+  int64_t begin_ns = 0;
+  int64_t end_ns = 0;
+  std::array<int64_t, kGoodputBuckets> ns = {};  // Sums to end_ns - begin_ns.
+  uint64_t productive_steps = 0;
+  uint64_t wasted_steps = 0;
+  uint64_t rewinds = 0;
+
+  int64_t wall_ns() const { return end_ns - begin_ns; }
+  int64_t& operator[](GoodputBucket bucket) { return ns[static_cast<size_t>(bucket)]; }
+  int64_t operator[](GoodputBucket bucket) const { return ns[static_cast<size_t>(bucket)]; }
+};
+
+// Productive time through wall time; nullopt: no time has passed.
+std::optional<double> GoodputRatio(const Ledger& ledger);
+
+// First pass over the steps: where they fell back. Bounded: after kMaxSegments no more is noticed.
+class RewindFinder {
+ public:
+  static constexpr size_t kMaxSegments = 1 << 16;
+
+  void BeginSpan() { in_segment_ = false; }
+  void Add(int64_t step);
+  // For each segment, in order, the lowest step that a later one began with: from it on the steps
+  // of the segment are wasted. INT64_MAX: none.
+  std::vector<int64_t> Floors() const;
+
+ private:
+  bool in_segment_ = false;
+  int64_t last_step_ = 0;
+  std::vector<int64_t> firsts_;
+};
+
+// The newest rows of an attempt, for figures about steps.
+struct StepSample {
+  int64_t time_ns = 0;
+  int64_t step = 0;
+  double seconds = kAbsent;  // Of a step.
+  double tokens = kAbsent;
+};
+inline constexpr size_t kMaxStepSamples = 1000;
+
+struct LedgerOptions {
+  int64_t stall_floor_ns = 60'000'000'000;
+  double stall_factor = 5;
+  int64_t stall_unknown_ns = 600'000'000'000;  // While fewer than min_known_steps are known.
+  size_t min_known_steps = 5;
+  size_t known_steps = 64;
+  int64_t silent_ns = 300'000'000'000;  // Then a job that did not end is down …
+  int64_t over_ns = 3600'000'000'000;   // … and then it is over, since its last sign of life.
+};
+
+// Second pass. BeginSpan() and AddStep() as the spans and their rows come, those in the span
+// ascending by time and with the same steps as RewindFinder was shown; then Finish().
+class LedgerMaker {
+ public:
+  LedgerMaker(const std::vector<AttemptFacts>& attempts, std::vector<AttemptSpan> spans,
+              std::vector<int64_t> floors, int64_t now_ns, const LedgerOptions& options = {});
+
+  void BeginSpan();
+  void AddStep(const StepRow& row);
+  void Finish();
+
+  // After Finish().
+  const Ledger& total() const { return total_; }
+  const std::vector<Ledger>& of_spans() const { return of_spans_; }
+  const std::vector<AttemptSpan>& spans() const { return spans_; }
+  // Of the newest span with steps; nullopt: no steps.
+  std::optional<size_t> stepping_span() const { return stepping_span_; }
+  const std::deque<StepSample>& samples() const { return samples_; }
+
+ private:
+  using Amounts = std::array<int64_t, kGoodputBuckets>;
+
+  void EndSpan();
+  void EndRunning(const Amounts& covered, int64_t covered_until_ns, int64_t free_ns);
+  // What intervals that begin in [from, until) cover of it; until when the last of them lasts.
+  Amounts TakePhases(int64_t from_ns, int64_t until_ns, bool until_is_step, int64_t* last_end_ns);
+  // Puts what a step did not explain into stalled; returns the rest.
+  int64_t TakeStall(int64_t free_ns, int64_t steps, Ledger* ledger) const;
+  bool IsStall(int64_t free_ns, int64_t steps) const;
+  int64_t Expected(int64_t steps) const;
+  void Remember(int64_t step_ns);
+  void Sample(const StepRow& row, double seconds, bool continues);
+
+  const std::vector<AttemptFacts>& attempts_;
+  std::vector<AttemptSpan> spans_;
+  const std::vector<int64_t> floors_;
+  const int64_t now_ns_;
+  const LedgerOptions options_;
+  std::vector<Ledger> of_spans_;
+  Ledger total_;
+  std::optional<size_t> stepping_span_;
+  std::deque<StepSample> samples_;
+
+  // Of the span that is being filled.
+  bool open_ = false;
+  int64_t at_ns_ = 0;  // All before is in a bucket.
+  size_t next_phase_ = 0;
+  bool has_step_ = false;
+  int64_t last_step_ = 0;
+  std::deque<int64_t> known_;  // ns of the newest steps.
+
+  size_t segments_ = 0;              // Begun so far.
+  std::optional<int64_t> max_step_;  // Of all spans.
+};
+
+}  // namespace tacho::server

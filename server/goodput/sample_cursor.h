@@ -1,0 +1,43 @@
+// The samples of one metric of one task, from whatever hosts it ran on, in ascending time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/query/sample.h"
+#include "storage/series_reader.h"
+
+namespace tacho::server {
+
+// One thread at a time; must not outlive the view that its readers are of.
+class SampleCursor {
+ public:
+  SampleCursor() = default;  // At its end.
+  // Values are multiplied by `factor`.
+  SampleCursor(std::vector<std::unique_ptr<storage::SeriesReader>> readers, double factor);
+
+  // Goes to the first sample, then to the next. Call before anything else.
+  absl::Status Next();
+  bool at_end() const { return current_ == nullptr; }
+  const Sample& sample() const { return sample_; }  // Not at the end.
+
+ private:
+  struct Source {
+    std::unique_ptr<storage::SeriesReader> reader;
+    storage::SampleBlock block;
+    size_t at = 0;
+    bool done = false;
+  };
+
+  static absl::Status Fill(Source* source);
+
+  std::vector<Source> sources_;
+  double factor_ = 1;
+  Source* current_ = nullptr;
+  Sample sample_;
+};
+
+}  // namespace tacho::server

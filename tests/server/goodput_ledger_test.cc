@@ -1,0 +1,358 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <vector>
+
+#include "server/goodput/ledger.h"
+
+namespace tacho::server {
+namespace {
+
+constexpr int64_t kSecond = 1'000'000'000;
+
+// Rows of one attempt, ascending by time.
+using Rows = std::vector<StepRow>;
+
+struct Job {
+  std::vector<AttemptFacts> attempts;
+  std::vector<Rows> rows;  // Of each attempt.
+  int64_t now_ns = 0;
+
+  // What GoodputOf() does with a store.
+  LedgerMaker Make() const {
+    const std::vector<AttemptSpan> spans = SpansOf(attempts, now_ns);
+    const auto in_span = [](const AttemptSpan& span, const StepRow& row) {
+      return row.time_ns >= span.begin_ns && row.time_ns <= span.end_ns;
+    };
+    RewindFinder rewinds;
+    for (const AttemptSpan& span : spans) {
+      rewinds.BeginSpan();
+      for (const StepRow& row : rows[span.index]) {
+        if (in_span(span, row)) rewinds.Add(row.step);
+      }
+    }
+    LedgerMaker maker(attempts, spans, rewinds.Floors(), now_ns);
+    for (const AttemptSpan& span : spans) {
+      maker.BeginSpan();
+      for (const StepRow& row : rows[span.index]) {
+        if (in_span(span, row)) maker.AddStep(row);
+      }
+    }
+    maker.Finish();
+    return maker;
+  }
+};
+
+// One attempt from 0 s: steps 0, 1, … of a second each from `first_s` on.
+Job Stepping(int64_t first_s, int64_t steps) {
+  Job job;
+  job.attempts = {{.attempt = 0, .first_ns = 0, .last_ns = (first_s + steps - 1) * kSecond}};
+  job.rows.resize(1);
+  for (int64_t i = 0; i < steps; ++i) {
+    job.rows[0].push_back({.time_ns = (first_s + i) * kSecond, .step = i});
+  }
+  job.now_ns = job.attempts[0].last_ns;
+  return job;
+}
+
+int64_t Seconds(const Ledger& ledger, GoodputBucket bucket) { return ledger[bucket] / kSecond; }
+
+int64_t Sum(const Ledger& ledger) {
+  return std::accumulate(ledger.ns.begin(), ledger.ns.end(), int64_t{0});
+}
+
+TEST(LedgerTest, StepsAreProductiveAndWhatComesBeforeIsInitializing) {
+  const LedgerMaker maker = Stepping(30, 101).Make();
+  const Ledger& total = maker.total();
+  EXPECT_EQ(Seconds(total, GoodputBucket::kInitializing), 30);
+  EXPECT_EQ(Seconds(total, GoodputBucket::kProductiveStep), 100);
+  EXPECT_EQ(total.wall_ns(), 130 * kSecond);
+  EXPECT_EQ(Sum(total), total.wall_ns());
+  EXPECT_EQ(total.productive_steps, 100u);
+}
+
+TEST(LedgerTest, StepsBelowASecondCount) {
+  Job job;
+  job.attempts = {{.first_ns = 0, .last_ns = kSecond}};
+  job.rows.resize(1);
+  for (int64_t i = 0; i <= 100; ++i)
+    job.rows[0].push_back({.time_ns = i * kSecond / 100, .step = i});
+  job.now_ns = kSecond;
+  EXPECT_EQ(job.Make().total()[GoodputBucket::kProductiveStep], kSecond);
+}
+
+TEST(LedgerTest, EventsOfPhasesCoverTheirIntervalsAndTheInnermostWins) {
+  Job job = Stepping(60, 11);
+  job.attempts[0].phases = {{GoodputBucket::kInitializing, 5 * kSecond, 58 * kSecond},
+                            {GoodputBucket::kRestoring, 10 * kSecond, 20 * kSecond},
+                            {GoodputBucket::kCompiling, 15 * kSecond, 50 * kSecond}};
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kRestoring), 10);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kCompiling), 30);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kInitializing), 20);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kProductiveStep), 10);
+}
+
+TEST(LedgerTest, ACheckpointThatNoStepPassesBlocksAndOneThatStepsPassDoesNot) {
+  Job job = Stepping(0, 11);
+  for (StepRow& row : job.rows[0]) {
+    if (row.step >= 5) row.time_ns += 20 * kSecond;
+  }
+  job.attempts[0].last_ns = job.now_ns = 30 * kSecond;
+  job.attempts[0].phases = {{GoodputBucket::kCheckpoint, kSecond + kSecond / 2,
+                             3 * kSecond + kSecond / 2},  // Beside steps.
+                            {GoodputBucket::kCheckpoint, 4 * kSecond, 24 * kSecond}};
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kCheckpoint), 20);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kProductiveStep), 10);
+}
+
+TEST(LedgerTest, AMissingEndIsTheNextStep) {
+  Job job = Stepping(10, 6);
+  job.attempts[0].phases = {{GoodputBucket::kCompiling, 2 * kSecond, std::nullopt},
+                            {GoodputBucket::kCheckpoint, 12 * kSecond, std::nullopt}};
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kCompiling), 8);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kCheckpoint), 1);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kProductiveStep), 4);
+}
+
+TEST(LedgerTest, PhaseMetricsComeOutOfTheStepsAndAreNotCountedTwice) {
+  Job job = Stepping(0, 11);
+  for (StepRow& row : job.rows[0]) row.data_wait_seconds = 0.25;
+  job.rows[0][5].checkpoint_seconds = 0.5;
+  // The same pause as an event.
+  job.attempts[0].phases = {
+      {GoodputBucket::kCheckpoint, 4 * kSecond + kSecond / 4, 4 * kSecond + kSecond * 3 / 4}};
+  job.rows[0][7].eval_seconds = 100;  // At most what there is.
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(maker.total()[GoodputBucket::kCheckpoint], kSecond / 2);
+  EXPECT_EQ(maker.total()[GoodputBucket::kEvaluation], kSecond);
+  EXPECT_EQ(maker.total()[GoodputBucket::kDataWait], 9 * kSecond / 4);
+  EXPECT_EQ(Sum(maker.total()), 10 * kSecond);
+}
+
+TEST(LedgerTest, ARowThatStandsForSeveralStepsHasTheirDataWait) {
+  Job job;
+  job.attempts = {{.first_ns = 0, .last_ns = 100 * kSecond}};
+  job.rows = {{{.time_ns = 0, .step = 0},
+               {.time_ns = 100 * kSecond, .step = 50, .data_wait_seconds = 0.5}}};
+  job.now_ns = 100 * kSecond;
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kDataWait), 25);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kProductiveStep), 75);
+  EXPECT_EQ(maker.total().productive_steps, 50u);
+}
+
+TEST(LedgerTest, WhatALaterAttemptRepeatsIsWasted) {
+  Job job = Stepping(10, 101);  // Steps 0..100, until 110 s.
+  job.attempts.push_back({.attempt = 1, .first_ns = 200 * kSecond, .last_ns = 280 * kSecond});
+  job.rows.push_back({});
+  for (int64_t i = 0; i <= 60; ++i) {
+    job.rows[1].push_back({.time_ns = (220 + i) * kSecond, .step = 60 + i});
+  }
+  job.now_ns = 280 * kSecond;
+  const LedgerMaker maker = job.Make();
+  const Ledger& total = maker.total();
+  EXPECT_EQ(Seconds(total, GoodputBucket::kWasted), 41);  // 60..100
+  EXPECT_EQ(Seconds(total, GoodputBucket::kProductiveStep), 59 + 60);
+  EXPECT_EQ(Seconds(total, GoodputBucket::kDown), 90);
+  EXPECT_EQ(Seconds(total, GoodputBucket::kInitializing), 30);
+  EXPECT_EQ(total.wall_ns(), 280 * kSecond);
+  EXPECT_EQ(Sum(total), total.wall_ns());
+  EXPECT_EQ(total.rewinds, 1u);
+  EXPECT_EQ(total.wasted_steps, 41u);
+  ASSERT_EQ(maker.of_spans().size(), 2u);
+  EXPECT_EQ(Seconds(maker.of_spans()[0], GoodputBucket::kWasted), 41);
+  EXPECT_EQ(maker.of_spans()[1].wall_ns(), 80 * kSecond);
+}
+
+TEST(LedgerTest, ARewindWithinAnAttemptWastesWhatItRepeats) {
+  Job job = Stepping(0, 21);
+  for (int64_t i = 0; i <= 15; ++i) {
+    job.rows[0].push_back({.time_ns = (21 + i) * kSecond, .step = 10 + i});
+  }
+  job.attempts[0].last_ns = job.now_ns = 36 * kSecond;
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kWasted), 11);  // 10..20
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kProductiveStep), 25);
+  EXPECT_EQ(maker.total().rewinds, 1u);
+}
+
+TEST(LedgerTest, TheSameStepAgainIsNoProgressAndNoRewind) {
+  Job job = Stepping(0, 11);
+  job.rows[0].insert(job.rows[0].begin() + 5, job.rows[0][4]);
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(maker.total().rewinds, 0u);
+  EXPECT_EQ(maker.total().productive_steps, 10u);
+}
+
+TEST(LedgerTest, AStepThatIsLongOverdueIsStalled) {
+  Job job = Stepping(0, 21);
+  for (StepRow& row : job.rows[0]) {
+    if (row.step >= 15) row.time_ns += 600 * kSecond;
+  }
+  job.attempts[0].last_ns = job.now_ns = 620 * kSecond;
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kStalled), 600);
+  EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kProductiveStep), 20);
+}
+
+TEST(LedgerTest, StepsThatBecameSlowForGoodAreNotStalledForEver) {
+  Job job = Stepping(0, 21);
+  for (int64_t i = 1; i <= 200; ++i) {
+    job.rows[0].push_back({.time_ns = (20 + i * 100) * kSecond, .step = 20 + i});
+  }
+  job.attempts[0].last_ns = job.now_ns = job.rows[0].back().time_ns;
+  const LedgerMaker maker = job.Make();
+  EXPECT_LT(Seconds(maker.total(), GoodputBucket::kStalled), 25 * 100);
+}
+
+TEST(LedgerTest, ARunningJobCountsUntilWhatIsDecided) {
+  Job job = Stepping(0, 21);
+  job.attempts[0].last_ns = job.now_ns = 30 * kSecond;  // Another task's row: ten seconds waiting.
+  EXPECT_EQ(job.Make().total().end_ns, 20 * kSecond);
+  job.attempts[0].last_ns = job.now_ns = 500 * kSecond;
+  const LedgerMaker stalled = job.Make();
+  EXPECT_EQ(stalled.total().end_ns, 500 * kSecond);
+  EXPECT_EQ(Seconds(stalled.total(), GoodputBucket::kStalled), 479);
+  EXPECT_EQ(Sum(stalled.total()), 500 * kSecond);
+}
+
+TEST(LedgerTest, AnOpenPhaseOfARunningJobCounts) {
+  Job job = Stepping(0, 21);
+  job.attempts[0].phases = {{GoodputBucket::kEvaluation, 20 * kSecond + kSecond / 2, std::nullopt}};
+  job.attempts[0].last_ns = job.now_ns = 300 * kSecond;
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(maker.total()[GoodputBucket::kEvaluation], 279 * kSecond + kSecond / 2);
+  EXPECT_EQ(maker.total()[GoodputBucket::kStalled], 0);
+  EXPECT_EQ(Sum(maker.total()), 300 * kSecond);
+}
+
+TEST(LedgerTest, ASilentJobIsDownForAnHourAndThenOver) {
+  Job job = Stepping(0, 21);
+  job.now_ns = (20 + 299) * kSecond;
+  EXPECT_EQ(job.Make().total().end_ns, 20 * kSecond);
+  job.now_ns = (20 + 1000) * kSecond;
+  const LedgerMaker down = job.Make();
+  EXPECT_EQ(Seconds(down.total(), GoodputBucket::kDown), 1000);
+  EXPECT_EQ(Sum(down.total()), down.total().wall_ns());
+  job.now_ns = (20 + 3601) * kSecond;
+  EXPECT_EQ(job.Make().total().end_ns, 20 * kSecond);
+  job.attempts[0].ended = true;
+  job.now_ns = (20 + 1000) * kSecond;
+  EXPECT_EQ(job.Make().total().end_ns, 20 * kSecond);
+}
+
+TEST(LedgerTest, AfterTheLastStepOfAnAttemptThatEndedIsOther) {
+  Job job = Stepping(0, 21);
+  job.attempts[0].last_ns = job.now_ns = 200 * kSecond;
+  job.attempts[0].ended = job.attempts[0].ended_well = true;
+  EXPECT_EQ(Seconds(job.Make().total(), GoodputBucket::kOther), 180);
+  job.attempts[0].ended_well = false;  // It hung, and was killed.
+  EXPECT_EQ(Seconds(job.Make().total(), GoodputBucket::kStalled), 179);
+}
+
+TEST(LedgerTest, TheNewerOfTwoAttemptsAtOnceHasTheTime) {
+  Job job = Stepping(0, 101);
+  job.attempts.push_back({.attempt = 1, .first_ns = 50 * kSecond, .last_ns = 80 * kSecond});
+  job.rows.push_back(
+      {{.time_ns = 60 * kSecond, .step = 200}, {.time_ns = 61 * kSecond, .step = 201}});
+  const LedgerMaker maker = job.Make();
+  ASSERT_EQ(maker.spans().size(), 2u);
+  EXPECT_EQ(maker.of_spans()[0].wall_ns(), 50 * kSecond);
+  EXPECT_EQ(maker.total()[GoodputBucket::kDown], 0);
+}
+
+TEST(LedgerTest, FiguresAreOfTheNewestThousandSteps) {
+  const LedgerMaker maker = Stepping(5, 1500).Make();
+  EXPECT_EQ(maker.samples().size(), kMaxStepSamples);
+  EXPECT_EQ(maker.samples().back().step, 1499);
+  EXPECT_EQ(maker.samples().back().seconds, 1);
+}
+
+// Whatever comes: no second is lost, none is counted twice, none is negative.
+class RandomJob {
+ public:
+  explicit RandomJob(uint32_t seed) : random_(seed) {}
+
+  Job Make() {
+    Job job;
+    int64_t time = Below(1000);
+    int64_t step = Below(10);
+    const int attempts = 1 + Below(4);
+    for (int i = 0; i < attempts; ++i) {
+      AddAttempt(static_cast<uint32_t>(i), &time, &step, &job);
+      time += Below(4) == 0 ? -Below(500) : Below(4000);  // Attempts overlap, clocks are set back.
+      step -= Below(30);
+    }
+    job.now_ns = std::max<int64_t>(0, time + Below(5) * 1000) * kSecond / 7;
+    return job;
+  }
+
+ private:
+  int Below(int end) { return static_cast<int>(random_() % static_cast<uint32_t>(end)); }
+  int64_t Ns(int64_t time) { return time * kSecond / 7 + Below(1000); }
+  double Phase() { return Below(4) == 0 ? Below(1000) / 100.0 : kAbsent; }
+
+  void AddAttempt(uint32_t number, int64_t* time, int64_t* step, Job* job) {
+    AttemptFacts facts = {.attempt = number, .first_ns = Ns(*time), .last_ns = 0};
+    Rows rows;
+    const int events = Below(200);
+    for (int i = 0; i < events; ++i) {
+      *time += Below(20) == 0 ? Below(3000) : Below(15);
+      switch (Below(4)) {
+        case 0: {
+          constexpr GoodputBucket kBucketsOfEvents[] = {
+              GoodputBucket::kInitializing, GoodputBucket::kCompiling, GoodputBucket::kRestoring,
+              GoodputBucket::kCheckpoint, GoodputBucket::kEvaluation};
+          std::optional<int64_t> end;
+          if (Below(3) != 0) end = Ns(*time + Below(60) - 5);  // Some end before they begin.
+          facts.phases.push_back({kBucketsOfEvents[Below(5)], Ns(*time), end});
+          break;
+        }
+        default:
+          if (Below(15) == 0) *step -= Below(20);
+          *step += Below(4);
+          rows.push_back(
+              {Ns(*time - Below(3)), *step, Phase(), Phase(), Phase(), Phase(), Phase()});
+      }
+    }
+    facts.last_ns = Ns(*time + Below(50));
+    facts.ended = Below(2) == 0;
+    facts.ended_well = facts.ended && Below(2) == 0;
+    const auto by_time = [](const StepRow& a, const StepRow& b) { return a.time_ns < b.time_ns; };
+    std::stable_sort(rows.begin(), rows.end(), by_time);
+    std::stable_sort(facts.phases.begin(), facts.phases.end(),
+                     [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+    job->attempts.push_back(std::move(facts));
+    job->rows.push_back(std::move(rows));
+  }
+
+  std::mt19937 random_;
+};
+
+TEST(LedgerTest, EverySecondIsInExactlyOneBucketWhateverComes) {
+  for (uint32_t seed = 0; seed < 5000; ++seed) {
+    const Job job = RandomJob(seed).Make();
+    const LedgerMaker maker = job.Make();
+    ASSERT_EQ(Sum(maker.total()), maker.total().wall_ns()) << "seed " << seed;
+    int64_t of_spans = 0;
+    for (const Ledger& ledger : maker.of_spans()) {
+      ASSERT_EQ(Sum(ledger), ledger.wall_ns()) << "seed " << seed;
+      of_spans += ledger.wall_ns();
+    }
+    for (const int64_t ns : maker.total().ns) ASSERT_GE(ns, 0) << "seed " << seed;
+    const Ledger& total = maker.total();
+    ASSERT_LE(of_spans, total.wall_ns());
+    ASSERT_LE(total.wall_ns() - of_spans,
+              total[GoodputBucket::kDown] + total[GoodputBucket::kOther]);
+    ASSERT_LE(total.end_ns, std::max(job.now_ns, total.begin_ns));
+  }
+}
+
+}  // namespace
+}  // namespace tacho::server
