@@ -66,6 +66,10 @@ Limit LimitNow(const JobWindow& window, const StalledSettings& settings, int64_t
   const std::vector<PhaseInterval> phases = FindPhases(window);
   const int64_t earliest_ns = since_ns - static_cast<int64_t>(std::max(1.0, interval) * 1e9);
   for (const PhaseInterval& open : phases) {
+    // One that has just ended leaves time for the step after it.
+    if (!open.open() && open.end_ns > since_ns) {
+      limit.seconds = std::max(limit.seconds, SecondsBetween(since_ns, open.end_ns) + usual);
+    }
     if (!open.open() || open.start_ns < earliest_ns) continue;
     double longest = 0;
     const bool repeats = open.phase == Phase::kCheckpoint || open.phase == Phase::kEval;

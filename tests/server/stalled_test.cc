@@ -91,6 +91,13 @@ TEST(StalledTest, ACheckpointThatTakesFarLongerThanEarlierOnesIsAStall) {
   EXPECT_EQ(finding.reason, "Checkpointing");
 }
 
+TEST(StalledTest, AfterAPhaseThereIsTimeForAStep) {
+  JobWindow window = SyntheticFleet({.tasks = 4}, {kHang}).At(900);
+  AddEvent(&window, 300, "eval_started");
+  AddEvent(&window, 800, "eval_ended");
+  EXPECT_FALSE(Stalled(window));
+}
+
 TEST(StalledTest, CompilingAnewMayTakeLongerThanTheFirstTime) {
   JobWindow window = SyntheticFleet({.tasks = 4}, {kHang}).At(900);
   AddEvent(&window, 300, "compile_started");
