@@ -69,13 +69,16 @@ void Aggregator::ForgetOthers(const Jobs& jobs) {
   if (jobs.size() == states_.size()) return;
   absl::flat_hash_set<storage::JobId> there;
   for (const auto& job : jobs) there.insert(job->state->id);
-  absl::erase_if(states_, [&](const auto& state) {
-    if (there.contains(state.first)) return false;
+  for (auto state = states_.begin(); state != states_.end();) {
+    if (there.contains(state->first)) {
+      ++state;
+      continue;
+    }
     // Should it come back, what its counters show first is no growth.
-    known_series_ = std::max(known_series_, state.second->highest_series + 1);
+    known_series_ = std::max(known_series_, state->second->highest_series + 1);
     order_is_old_ = true;
-    return true;
-  });
+    states_.erase(state++);
+  }
   // Places in what was forgotten.
   for (const auto& [id, state] : states_) {
     for (const auto& [layout, plan] : state->layouts) {
