@@ -43,6 +43,8 @@ namespace tacho::storage {
 // Under which events are kept that belong to no job.
 inline constexpr JobId kNoJob = 0;
 
+class StoredView;
+
 class DurableStore final : public Store {
  public:
   DurableStore(StoreOptions options, std::unique_ptr<Database> database);
@@ -127,7 +129,8 @@ class DurableStore final : public Store {
   void NoteAppended();
   // Journal positions before this must be sealed for the journal to keep its bound; 0: it does.
   uint64_t PositionsToSeal() const;
-  absl::StatusOr<std::optional<LatestSample>> ReadLatest(ReadView* view,
+  std::unique_ptr<StoredView> OpenStoredView(const std::vector<SeriesPtr>& series) const;
+  absl::StatusOr<std::optional<LatestSample>> ReadLatest(StoredView* view,
                                                          const SeriesPtr& series) const;
   // Waits while open rows take too much memory, for as long as sealing gets on with it.
   void AwaitRoom();

@@ -7,6 +7,7 @@
 #include "storage/durable_store.h"
 #include "storage/event_record.h"
 #include "storage/keys.h"
+#include "storage/latest_of_headers.h"
 #include "storage/rocksdb_status.h"
 #include "storage/stored_view.h"
 
@@ -81,12 +82,17 @@ absl::StatusOr<JobOutline> DurableStore::Outline(absl::string_view job, bool hos
   return outline;
 }
 
-std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {
+std::unique_ptr<StoredView> DurableStore::OpenStoredView(
+    const std::vector<SeriesPtr>& series) const {
   CapturedRows open_rows;
   for (const SeriesPtr& one : series) open_rows.Add(one->id, head_.Capture(*one));
   return std::make_unique<StoredView>(database_->db.get(),
                                       database_->partitions->Between(INT64_MIN, INT64_MAX),
                                       std::move(open_rows));
+}
+
+std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {
+  return OpenStoredView(series);
 }
 
 absl::StatusOr<std::vector<std::optional<LatestSample>>> DurableStore::LatestOf(
@@ -100,7 +106,7 @@ absl::StatusOr<std::vector<std::optional<LatestSample>>> DurableStore::LatestOf(
   }
   std::vector<SeriesPtr> to_read;
   for (const size_t i : unknown) to_read.push_back(series[i]);
-  const std::unique_ptr<ReadView> view = OpenView(std::move(to_read));
+  const std::unique_ptr<StoredView> view = OpenStoredView(to_read);
   for (const size_t i : unknown) {
     auto read = ReadLatest(view.get(), series[i]);
     if (!read.ok()) return read.status();
@@ -110,11 +116,13 @@ absl::StatusOr<std::vector<std::optional<LatestSample>>> DurableStore::LatestOf(
 }
 
 absl::StatusOr<std::optional<LatestSample>> DurableStore::ReadLatest(
-    ReadView* view, const SeriesPtr& series) const {
+    StoredView* view, const SeriesPtr& series) const {
   const auto last = jobs_.LastTime(*series);
   if (!last.ok()) return last.status();
   const std::optional<int64_t>& newest = *last;
   if (!newest) return std::optional<LatestSample>();
+  auto told = LatestOfHeaders(view, series, *newest);
+  if (!told.ok() || *told) return told;
   // Most series have a value near their task's newest row; those that do not are read further back.
   for (int64_t reach = int64_t{1'000'000'000} * 60;; reach *= 60) {
     const bool everything = reach > 30 * kDayNs || *newest < INT64_MIN + reach;

@@ -138,13 +138,14 @@ void SampleRun::Take(size_t count, SampleBlock* out) {
 
 bool TakeMerged(std::vector<SampleRun>* runs, int64_t end_ns, SampleBlock* out) {
   out->clear();
-  std::vector<FramePosition> positions;  // Of each sample, once a second run adds to the first.
-  bool merge = false;
+  const auto adds = [end_ns](const SampleRun& run) { return run.CountBefore(end_ns) > 0; };
+  // Of one run nothing is to be merged, which is the usual case.
+  const bool merge = std::count_if(runs->begin(), runs->end(), adds) > 1;
+  std::vector<FramePosition> positions;  // Of each sample.
   for (SampleRun& run : *runs) {
     const size_t count = run.CountBefore(end_ns);
     if (count == 0) continue;
-    merge = merge || out->size() > 0;
-    positions.insert(positions.end(), count, run.position());
+    if (merge) positions.insert(positions.end(), count, run.position());
     run.Take(count, out);
   }
   std::erase_if(*runs, [](const SampleRun& run) { return run.empty(); });

@@ -5,6 +5,7 @@
 #include <grpcpp/completion_queue.h>
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "absl/time/clock.h"
@@ -160,11 +161,16 @@ absl::Status QueryClient::ListSeries(const v1::ListSeriesRequest& request,
 
 absl::Status QueryClient::Range(const v1::RangeRequest& request,
                                 const Handler<v1::RangeResponse>& handle) {
+  v1::RangeRequest packed = request;
+  packed.set_packed(true);
   return ReadStream<v1::RangeResponse>(
       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->AsyncRange(context, request, queue, nullptr);
+        return stub_->AsyncRange(context, packed, queue, nullptr);
       },
-      handle);
+      [&](const v1::RangeResponse& message) {
+        return handle(message) &&
+               std::all_of(message.more().begin(), message.more().end(), std::cref(handle));
+      });
 }
 
 absl::Status QueryClient::Latest(const v1::LatestRequest& request,

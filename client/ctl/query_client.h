@@ -45,6 +45,7 @@ class QueryClient {
   using Handler = std::function<bool(const Response&)>;
   absl::Status ListSeries(const v1::ListSeriesRequest& request,
                           const Handler<v1::ListSeriesResponse>& handle);
+  // One piece at a time, whatever messages they share.
   absl::Status Range(const v1::RangeRequest& request, const Handler<v1::RangeResponse>& handle);
   absl::Status Latest(const v1::LatestRequest& request, const Handler<v1::LatestResponse>& handle);
   absl::Status Export(const v1::ExportRequest& request, const Handler<v1::ExportResponse>& handle);

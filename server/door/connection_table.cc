@@ -54,6 +54,10 @@ ino_t InodeOf(int fd) {
   return fstat(fd, &status) == 0 && S_ISSOCK(status.st_mode) ? status.st_ino : 0;
 }
 
+Rate StartRate(const ConnectionTable::Limits& limits) {
+  return {.per_second = limits.starts_per_second, .burst_ns = kStartsBurstNs};
+}
+
 struct Traffic {
   double received = 0;
   double sent = 0;
@@ -197,8 +201,8 @@ void ConnectionTable::CountStart(absl::string_view peer, absl::Time now) {
   const auto connection = connections_.find(fd->second);
   ConnectionUse& use = *connection->second.use;
   use.calls.fetch_add(1, std::memory_order_relaxed);
-  const Rate rate = {.per_second = limits_.starts_per_second, .burst_ns = kStartsBurstNs};
-  if (use.starts.Take(1, rate, absl::ToUnixNanos(now)) > 0) ShutDown(connection, "calls", now);
+  if (use.starts.Take(1, StartRate(limits_), absl::ToUnixNanos(now)) > 0)
+    ShutDown(connection, "calls", now);
 }
 
 void ConnectionTable::ShutDown(Connections::iterator connection, const char* reason,
@@ -210,6 +214,11 @@ void ConnectionTable::ShutDown(Connections::iterator connection, const char* rea
   if (reason != kSilent) by_network_[NetworkOf(peer)].penalty_until = now + kPenalty;
   Forget(connection, now);
   shut_down_.emplace_back(peer, reason);
+}
+
+void ConnectionTable::CountAnswer(ConnectionUse* use) {
+  absl::MutexLock lock(&mutex_);
+  use->starts.GiveBack(1, StartRate(limits_));
 }
 
 const char* ConnectionTable::Judge(int fd, Connection* connection, absl::Time now) const {

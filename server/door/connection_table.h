@@ -47,7 +47,8 @@ class ConnectionTable final : public Gate {
   struct Limits {
     uint64_t max_connections = 0;
     uint64_t max_per_address = 0;
-    uint32_t starts_per_second = 0;  // Of calls; a second's worth may come at once. 0: no limit.
+    // Of calls that are not answered; a second's worth may come at once. 0: no limit.
+    uint32_t starts_per_second = 0;
     uint64_t max_message_bytes = 4u << 20;
     // A connection without a call is closed after this long, and so is one with an unfinished
     // message.
@@ -71,6 +72,9 @@ class ConnectionTable final : public Gate {
   std::shared_ptr<ConnectionUse> Find(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
   // A call has begun. A connection that starts too many is shut down.
   void CountStart(absl::string_view peer, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A call of the connection was answered, and its client waited for it: it is no start too many. A
+  // client may ask one thing after another as fast as it is answered.
+  void CountAnswer(ConnectionUse* use) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Forgets what has closed, shuts down what misbehaves. Looks at new and suspicious connections
   // each time, at all of them every 2 s and whenever the process grows fast. An address whose

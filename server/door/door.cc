@@ -1,9 +1,12 @@
 #include "server/door/door.h"
 
 #include <algorithm>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/server_interceptor.h"
 #include "server/quota/monotonic_time.h"
@@ -11,14 +14,41 @@
 namespace tacho::server {
 namespace {
 
-// Sees every call as it begins, known method or not, and intercepts none.
+// Sees how a call ends.
+class AnswerCounter final : public grpc::experimental::Interceptor {
+ public:
+  AnswerCounter(ConnectionTable* connections, std::shared_ptr<ConnectionUse> use,
+                const grpc::ServerContextBase* context)
+      : connections_(connections), use_(std::move(use)), context_(context) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
+        methods->GetSendStatus().ok() && !context_->IsCancelled()) {
+      connections_->CountAnswer(use_.get());
+    }
+    methods->Proceed();
+  }
+
+ private:
+  ConnectionTable* const connections_;
+  const std::shared_ptr<ConnectionUse> use_;
+  const grpc::ServerContextBase* const context_;
+};
+
+// Sees every call as it begins, known method or not. Streams of agents are not intercepted: they
+// are few, and each of their messages would cost.
 class CallCounter final : public grpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit CallCounter(ConnectionTable* connections) : connections_(connections) {}
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
-    connections_->CountStart(info->server_context()->peer(), MonotonicNow());
-    return nullptr;
+    const std::string peer = info->server_context()->peer();
+    connections_->CountStart(peer, MonotonicNow());
+    if (absl::StartsWith(info->method(), "/tacho.v1.Ingest/")) return nullptr;
+    auto use = connections_->Find(peer);
+    if (use == nullptr) return nullptr;
+    return new AnswerCounter(connections_, std::move(use), info->server_context());
   }
 
  private:

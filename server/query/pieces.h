@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -15,9 +16,26 @@ namespace tacho::server {
 inline constexpr size_t kSamplesPerPiece = 16'384;  // 28 bytes each: 448 KiB.
 inline constexpr size_t kBucketsPerPiece = 4'096;   // 96 bytes each: 384 KiB.
 
+// A set of v1::BucketValue.
+class BucketValues {
+ public:
+  BucketValues() : bits_(~uint32_t{0}) {}  // All.
+  static BucketValues None() {
+    BucketValues none;
+    none.bits_ = 0;
+    return none;
+  }
+  void Include(v1::BucketValue value) { bits_ |= uint32_t{1} << value; }
+  bool Has(v1::BucketValue value) const { return (bits_ >> value & 1) != 0; }
+
+ private:
+  uint32_t bits_;
+};
+
 // Samples [begin, end) of the block.
 void FillPoints(const storage::SampleBlock& block, size_t begin, size_t end, v1::Points* points);
 void FillPoints(std::span<const Sample> samples, v1::Points* points);
-void FillBuckets(std::span<const Bucket> buckets, v1::Buckets* proto);
+// Appends; columns of values that are not in `values` stay as they are.
+void FillBuckets(std::span<const Bucket> buckets, const BucketValues& values, v1::Buckets* proto);
 
 }  // namespace tacho::server

@@ -17,6 +17,7 @@
 #include "server/query/job_listing.h"
 #include "server/query/label_listing.h"
 #include "server/query/listings.h"
+#include "server/query/range_packing.h"
 #include "server/query/range_query.h"
 #include "server/query/unary_reactor.h"
 #include "server/query/watch_plan.h"
@@ -145,7 +146,7 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
   auto* reactor = new StreamReactor<Response>(context, absl::Nanoseconds(limits().timeout()),
                                               options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
-    reactor->Finish(ToGrpcStatus(status, ++answers_));
+    reactor->End(ToGrpcStatus(status, ++answers_));
   };
   const auto rights = Admit(method, *context, scope);
   const absl::Status taken =
@@ -259,12 +260,18 @@ grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
             RangeQuery::Create(*options_.store, *request,
                                {limits.max_series(), limits.max_samples()}, reactor->control());
         if (!query.ok()) return query.status();
+        const auto write = [reactor](v1::RangeResponse message) {
+          return reactor->Write(std::move(message));
+        };
+        RangePacking packing(request->packed(), write);
         v1::RangeResponse piece;
         for (uint64_t counted = 0;;) {
           absl::StatusOr<bool> more = (*query)->Next(&piece);
-          if (!more.ok()) return more.status();
-          if (!*more) return absl::OkStatus();
-          if (absl::Status status = reactor->Write(piece); !status.ok()) return status;
+          if (!more.ok() || !*more) {
+            absl::Status sent = packing.Flush();
+            return more.ok() ? sent : more.status();
+          }
+          if (absl::Status status = packing.Add(std::move(piece)); !status.ok()) return status;
           metrics_.AddSamples((*query)->samples() - std::exchange(counted, (*query)->samples()));
         }
       });

@@ -25,6 +25,21 @@ absl::Status SetCounter(const v1::RangeRequest& request, RangePlan* plan) {
   return absl::OkStatus();
 }
 
+absl::Status SetBucketValues(const v1::RangeRequest& request, RangePlan* plan) {
+  if (request.bucket_values().empty()) return absl::OkStatus();
+  if (plan->max_points == 0) {
+    return InvalidFieldError("bucket_values", "goes with max_points only: there are no buckets");
+  }
+  plan->bucket_values = BucketValues::None();
+  for (const int value : request.bucket_values()) {
+    if (value == v1::BUCKET_VALUE_UNSPECIFIED || !v1::BucketValue_IsValid(value)) {
+      return InvalidFieldError("bucket_values", "has a value that is not known here");
+    }
+    plan->bucket_values.Include(static_cast<v1::BucketValue>(value));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status SetQuantile(const v1::Aggregation& aggregation, RangePlan* plan) {
   const double quantile = aggregation.quantile();
   if (aggregation.function() != v1::AGGREGATE_FUNCTION_QUANTILE) {
@@ -88,6 +103,7 @@ absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request,
   if (plan.by_step && !plan.read.first_step.has_value()) {
     plan.read.first_step = storage::kNoStep + 1;
   }
+  if (absl::Status status = SetBucketValues(request, &plan); !status.ok()) return status;
   if (absl::Status status = SetCounter(request, &plan); !status.ok()) return status;
   if (absl::Status status = SetAggregation(request, &plan); !status.ok()) return status;
   plan.max_series = LimitOr(request.max_series(), kDefaultRangeSeries, limits.max_series);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/query/pieces.h"
 #include "server/query/selection.h"
 #include "storage/series_reader.h"
 #include "tacho/v1/query.pb.h"
@@ -36,6 +37,7 @@ struct RangePlan {
   double quantile = 0;          // Of QUANTILE.
   std::vector<std::string> by;  // Sorted, unique, without "attempt".
   bool by_attempt = false;
+  BucketValues bucket_values;
   uint64_t max_series = kDefaultRangeSeries;
   uint64_t max_samples = kDefaultRangeSamples;
 

@@ -209,7 +209,8 @@ absl::StatusOr<bool> RangeQuery::FillData(v1::RangeResponse* piece) {
     held_used_ += count;
   } else {
     const size_t count = std::min(left, kBucketsPerPiece);
-    FillBuckets(std::span(buckets_).subspan(held_used_, count), piece->mutable_buckets());
+    FillBuckets(std::span(buckets_).subspan(held_used_, count), plan_.bucket_values,
+                piece->mutable_buckets());
     held_used_ += count;
   }
   return true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 namespace tacho::server {
@@ -82,6 +83,40 @@ void Bucket::AddByTime(const storage::SampleSummary& summary) {
   count += summary.count;
 }
 
+void Bucket::AddByTime(const storage::SampleBlock& block, size_t begin, size_t end) {
+  if (count == 0) {
+    first_time_ns = block.times[begin];
+    first_step = block.steps[begin];
+    first = block.values[begin];
+  }
+  last_time_ns = block.times[end - 1];
+  last_step = block.steps[end - 1];
+  last = block.values[end - 1];
+  count += end - begin;
+  const auto values = std::span(block.values).subspan(begin, end - begin);
+  if (!std::all_of(values.begin(), values.end(),
+                   [](double value) { return std::isfinite(value); })) {
+    for (const double value : values) {
+      if (!std::isfinite(value)) ++non_finite;
+      AddValue(value);
+    }
+    return;
+  }
+  // The usual case in registers.
+  double lowest = finite == 0 ? values.front() : min;
+  double highest = finite == 0 ? values.front() : max;
+  long double total = sum;
+  for (const double value : values) {
+    lowest = std::min(lowest, value);
+    highest = std::max(highest, value);
+    total += value;
+  }
+  min = lowest;
+  max = highest;
+  sum = total;
+  finite += values.size();
+}
+
 double Bucket::Average() const {
   if (finite == 0) return std::numeric_limits<double>::quiet_NaN();
   return static_cast<double>(sum / static_cast<long double>(finite));
@@ -114,11 +149,18 @@ void Reducer::Add(const storage::SampleBlock& block) {
     const uint32_t index = grid_.IndexOf(positions[i]);
     Bucket& bucket = BucketAt(index);
     // Along time the following samples are mostly of the same bucket; along steps one never knows.
-    const int64_t last = by_step_ ? positions[i] : grid_.LastOf(index);
+    if (!by_step_) {
+      const int64_t last = grid_.LastOf(index);
+      const size_t begin = i;
+      while (i < block.size() && positions[i] <= last) ++i;
+      bucket.AddByTime(block, begin, i);
+      continue;
+    }
+    const int64_t step = positions[i];
     do {
-      bucket.Add({block.times[i], block.steps[i], block.attempts[i], block.values[i]}, by_step_);
+      bucket.Add({block.times[i], step, block.attempts[i], block.values[i]}, by_step_);
       ++i;
-    } while (i < block.size() && positions[i] <= last && (!by_step_ || positions[i] == last));
+    } while (i < block.size() && positions[i] == step);
   }
 }
 

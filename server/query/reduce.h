@@ -2,6 +2,7 @@
 // extremes, the ends, and that something was not a number.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -62,6 +63,8 @@ struct Bucket {
   void Add(const Sample& sample, bool by_step);
   // All samples of a summary at once, along the axis of time.
   void AddByTime(const storage::SampleSummary& summary);
+  // Samples [begin, end) of a block, not none, along the axis of time.
+  void AddByTime(const storage::SampleBlock& block, size_t begin, size_t end);
   void AddValue(double value);
   double Average() const;  // Over finite values; NaN if there is none.
 };

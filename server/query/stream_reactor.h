@@ -17,8 +17,9 @@
 
 namespace tacho::server {
 
-// Deletes itself when gRPC is done with it, which is some time after Finish(): the worker touches
-// neither it nor its control afterwards.
+// The newest message is held back until there is another, or the end, with which it then leaves: an
+// answer of one message is one write. Deletes itself when gRPC is done with it, which is some time
+// after End(): the worker touches neither it nor its control afterwards.
 template <typename Response>
 class StreamReactor final : public grpc::ServerWriteReactor<Response> {
  public:
@@ -28,11 +29,16 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
 
   QueryControl& control() { return control_; }
 
-  // Queues a message. Waits while more than some hundred kilobytes wait to be sent, so that a
-  // client that stops reading stops the query.
+  // Queues the message before, if there was one, and keeps this one. Waits while more than some
+  // hundred kilobytes wait to be sent, so that a client that stops reading stops the query.
   //   CANCELLED           the client has gone.
   //   others              as control().Check(); nothing more is to be written.
   absl::Status Write(Response response) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!std::exchange(holds_, true)) {
+      held_ = std::move(response);
+      return absl::OkStatus();
+    }
+    std::swap(held_, response);
     Response* first = nullptr;
     {
       absl::MutexLock lock(&mutex_);
@@ -48,12 +54,14 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     return ok_ ? absl::OkStatus() : absl::CancelledError("the client has gone");
   }
 
-  // To be called once, after the last Write() and before Finish(): waits until all messages have
-  // left, or the client has gone, or the query has to stop; the status is that of
-  // control().Check() in the last case. A client that stopped reading is cut off at the deadline.
+  // To be called once, after the last Write() and before End(): waits until all messages but the
+  // one held back have left, or the client has gone, or the query has to stop; the status is that
+  // of control().Check() in the last case. A client that stopped reading is cut off at the
+  // deadline.
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     absl::Status status = WaitWhileAllowed(0);
+    if (!status.ok()) holds_ = false;
     if (!status.ok() && !queue_.empty()) {
       queue_.erase(queue_.begin() + 1, queue_.end());  // The first is with gRPC.
       // Most clients take the piece in hand and then read why it was the last.
@@ -62,7 +70,18 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     }
     while (!queue_.empty()) written_.Wait(&mutex_);
     if (!status.ok()) return status;
-    return ok_ ? absl::OkStatus() : absl::CancelledError("the client has gone");
+    if (ok_) return absl::OkStatus();
+    holds_ = false;
+    return absl::CancelledError("the client has gone");
+  }
+
+  // Sends what is held back, and the status. Instead of Finish().
+  void End(const grpc::Status& status) {
+    if (holds_) {
+      this->StartWriteAndFinish(&held_, grpc::WriteOptions(), status);
+    } else {
+      this->Finish(status);
+    }
   }
 
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -104,6 +123,9 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
 
   grpc::CallbackServerContext* const context_;
   QueryControl control_;
+  // The worker's, and gRPC's once the call has ended.
+  Response held_;
+  bool holds_ = false;
   absl::Mutex mutex_;
   absl::CondVar written_;
   std::deque<Response> queue_ ABSL_GUARDED_BY(mutex_);  // The first is with gRPC.

@@ -34,6 +34,14 @@ class TokenBucket {
     return std::max<int64_t>(paid - now_ns, 0);
   }
 
+  // Gives back what was taken at this rate.
+  void GiveBack(uint64_t tokens, const Rate& rate) {
+    if (rate.per_second == 0) return;
+    const double exact = 1e9 * static_cast<double>(tokens) / static_cast<double>(rate.per_second);
+    const auto cost = static_cast<int64_t>(std::min(exact, static_cast<double>(kMaxCostNs)));
+    paid_until_ns_.fetch_sub(cost, std::memory_order_relaxed);
+  }
+
   // As good as new, so that forgetting it changes nothing.
   bool IsFull(const Rate& rate, int64_t now_ns) const {
     return paid_until_ns_.load(std::memory_order_relaxed) <= now_ns - rate.burst_ns;

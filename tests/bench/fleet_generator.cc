@@ -94,7 +94,7 @@ double Random::Uniform() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
 
 FleetHost::FleetHost(const FleetOptions& options, uint32_t index)
     : random_(options.seed * 1000003 + index),
-      job_(absl::StrFormat("fleet-%03d", index / options.hosts_per_job)),
+      job_(absl::StrFormat("%s%03d", options.job_prefix, index / options.hosts_per_job)),
       host_(absl::StrFormat("host-%05d", index)),
       task_(index % options.hosts_per_job),
       time_ns_(options.start_unix_ns),

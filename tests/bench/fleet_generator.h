@@ -41,6 +41,7 @@ std::span<const FleetSeries> FleetColumns();
 struct FleetOptions {
   uint64_t seed = 1;
   uint32_t hosts_per_job = 50;
+  std::string job_prefix = "fleet-";    // A number of three digits follows.
   int64_t start_unix_ns = 0;            // Time of the first rows.
   int64_t interval_ns = 1'000'000'000;  // From one row to the next.
   uint32_t skip_rows = 0;  // Rows of each host that are left out: a load before had them.

@@ -102,7 +102,7 @@ AgentMessages MakeAgentMessages(const FleetOptions& options, uint32_t first_host
   std::vector<FleetHost> fleet;
   for (uint32_t i = 0; i < hosts; ++i) fleet.emplace_back(options, first_host + i);
   // Sequences start anew with every load: so must the generation.
-  messages.hello = MakeHello(absl::StrCat("agent-of-", fleet.front().host()),
+  messages.hello = MakeHello(absl::StrCat("agent-of-", options.job_prefix, fleet.front().host()),
                              1 + options.seed + options.skip_rows);
   for (uint32_t i = 0; i < hosts; ++i) messages.layouts.push_back(MakeLayout(fleet[i], i));
   uint64_t sequence = 0;

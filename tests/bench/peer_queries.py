@@ -18,6 +18,7 @@ CHIPS = 8
 DAY_S = 86_400
 HOUR_S = 3600
 JOB = "fleet-000"
+RUNS = "run-"  # Two jobs of one task.
 METRIC = "chip_power_watts"
 ROWS_A_MESSAGE = 48
 NS = 1_000_000_000
@@ -27,50 +28,85 @@ NS = 1_000_000_000
 class Query:
     name: str
     title: str
-    ours: tuple  # ("range" or "latest", request in protobuf's text format)
-    theirs: tuple  # (end point, PromQL, other parameters)
+    ours: tuple  # ("range", "latest" or "compare", request in protobuf's text format)
+    victoriametrics: tuple  # (end point, its parameters)
+    prometheus: tuple
     samples: float  # How many should come back.
 
 
-def queries(hosts, interval_s, end_s):
-    series = f'job="{JOB}",task="{hosts // 2}",chip="3"'
-    one = (f'selector {{ job: "{JOB}" metrics: "{METRIC}" matchers {{ label: "task" op: OP_EQUAL'
-           f' value: "{hosts // 2}" }} matchers {{ label: "chip" op: OP_EQUAL value: "3" }} }}')
-    every = f'selector {{ job: "{JOB}" metrics: "{METRIC}" }}'
+def selector(metrics, **labels):
+    matchers = "".join(f' matchers {{ label: "{label}" op: OP_EQUAL value: "{value}" }}'
+                       for label, value in labels.items())
+    names = "".join(f' metrics: "{name}"' for name in metrics)
+    return f'selector {{ job: "{JOB}"{names}{matchers} }}'
 
-    def ours(selector, span_s, rest=""):
-        span = f"time {{ begin_unix_ns: {(end_s - span_s) * NS} end_unix_ns: {end_s * NS} }}"
-        return ("range", f"{selector} {span} {rest}")
 
-    def reduced(promql, span_s, points):
-        step = span_s / points
-        # A point stands for the step before it.
-        return ("query_range", promql, {"start": end_s - span_s + step, "end": end_s, "step": step})
+def promql(metric="", **labels):
+    return metric + "{" + ",".join(f'{k}="{v}"' for k, v in {"job": JOB, **labels}.items()) + "}"
 
-    step_ms = DAY_S * 1000 // 500
+
+def raw(name, title, ours, theirs, span_s, end_s, samples):
+    """Every sample of a span, as it was recorded: VictoriaMetrics' own way out is its export."""
+    time = f"time {{ begin_unix_ns: {(end_s - span_s) * NS} end_unix_ns: {end_s * NS} }}"
+    return Query(name, title, ("range", f"{ours} {time} packed: true"),
+                 ("export", {"match[]": theirs, "start": end_s - span_s, "end": end_s - 0.001}),
+                 ("query", {"query": f"{theirs}[{span_s}s]", "time": end_s}), samples)
+
+
+def reduced(name, title, ours, theirs, span_s, points, end_s, samples):
+    """`theirs` has a %s for the length of a step. A point stands for the step before it."""
+    step = span_s / points
+    parameters = {"query": theirs % f"{round(step * 1000)}ms", "start": end_s - span_s + step,
+                  "end": end_s, "step": step, "nocache": 1}
+    time = f"time {{ begin_unix_ns: {(end_s - span_s) * NS} end_unix_ns: {end_s * NS} }}"
+    asked = ("query_range", parameters)
+    return Query(name, title, ("range", f"{ours} {time} max_points: {points} packed: true"),
+                 asked, asked, samples)
+
+
+def queries(hosts, interval_s, end_s, run_steps):
+    one = {"task": hosts // 2, "chip": 3}
     rows = HOUR_S / interval_s
-    all_series = hosts * CHIPS
+    chips = hosts * CHIPS
+    every = selector([METRIC])
+    most = "bucket_values: BUCKET_VALUE_MAX"
+    job = {"query": promql(), "time": end_s, "nocache": 1}
     return [
-        Query("series_hour", "one series, an hour, raw", ours(one, HOUR_S),
-              ("query", f"{METRIC}{{{series}}}[1h]", {"time": end_s}), rows),
-        Query("metric_hour", "one metric of all tasks, an hour, raw", ours(every, HOUR_S),
-              ("query", f'{METRIC}{{job="{JOB}"}}[1h]', {"time": end_s}), rows * all_series),
-        Query("metric_hour_avg", "... averaged over the tasks, 60 points",
-              ours(every, HOUR_S,
-                   "max_points: 60 aggregation { function: AGGREGATE_FUNCTION_AVG }"),
-              reduced(f'avg(avg_over_time({METRIC}{{job="{JOB}"}}[1m]))', HOUR_S, 60),
-              60 if interval_s <= 60 else rows),
-        Query("latest", "last values of everything", ("latest", f'selector {{ job: "{JOB}" }}'),
-              ("query", f'{{job="{JOB}"}}', {"time": end_s}), hosts * SERIES_PER_HOST),
-        Query("series_day", "one series, a day reduced to 500 points",
-              ours(one, DAY_S, "max_points: 500"),
-              reduced(f"max_over_time({METRIC}{{{series}}}[{step_ms}ms])", DAY_S, 500),
-              min(500, DAY_S / interval_s)),
-        Query("metric_day", "one metric of all tasks, a day reduced to 500 points each",
-              ours(every, DAY_S, "max_points: 500"),
-              reduced(f'max_over_time({METRIC}{{job="{JOB}"}}[{step_ms}ms])', DAY_S, 500),
-              min(500, DAY_S / interval_s) * all_series),
+        raw("series_hour", "one series, an hour, raw", selector([METRIC], **one),
+            promql(METRIC, **one), HOUR_S, end_s, rows),
+        raw("metric_hour", "one metric of all tasks, an hour, raw", every, promql(METRIC), HOUR_S,
+            end_s, rows * chips),
+        raw("task_hour", "all metrics of a task, an hour, raw", selector([], task=hosts // 2),
+            promql(task=hosts // 2), HOUR_S, end_s, rows * SERIES_PER_HOST),
+        reduced("metric_hour_avg", "one metric, averaged over all tasks, an hour in 60 points",
+                every + " aggregation { function: AGGREGATE_FUNCTION_AVG }",
+                f"avg(avg_over_time({promql(METRIC)}[%s]))", HOUR_S, 60, end_s,
+                60 if interval_s <= 60 else rows),
+        Query("latest", "last values of everything in a job",
+              ("latest", f'selector {{ job: "{JOB}" }}'), ("query", job), ("query", job),
+              hosts * SERIES_PER_HOST),
+        reduced("series_day", "one series, a day reduced to 500 points",
+                f"{selector([METRIC], **one)} {most}",
+                f"max_over_time({promql(METRIC, **one)}[%s])", DAY_S, 500, end_s,
+                min(500, DAY_S / interval_s)),
+        reduced("metric_day", f"{chips} chip series, a day reduced to 500 points each",
+                f"{every} {most}", f"max_over_time({promql(METRIC)}[%s])", DAY_S, 500, end_s,
+                min(500, DAY_S / interval_s) * chips),
+        compare(end_s, run_steps),
     ]
+
+
+def compare(end_s, run_steps):
+    """Two runs that were recorded side by side, a step a second: the peers know time alone."""
+    points = min(500, run_steps)
+    step = run_steps / points
+    asked = ("query_range", {"query": f'avg_over_time(train_loss{{job=~"{RUNS}.*"}}[{step:g}s])',
+                             "start": end_s - run_steps + step, "end": end_s, "step": step,
+                             "nocache": 1})
+    subjects = "".join(f' subjects {{ job: "{RUNS}{i:03}" }}' for i in range(2))
+    return Query("compare", f"two runs of {run_steps:,} steps compared at {points} points",
+                 ("compare", f'{subjects} metrics: "train_loss" alignment: ALIGNMENT_STEP '
+                             f"max_points: {points}"), asked, asked, 2 * points)
 
 
 def fleet_jobs(hosts):
@@ -84,9 +120,8 @@ def run_query(server, ours, theirs, **flags):
         flags[kind] = "\n".join(text for _, text in ours)
         flags["address"] = f"127.0.0.1:{server.grpc_port}"
     else:
-        flags["http_path"] = "\n".join(
-            f"/api/v1/{point}?" + urllib.parse.urlencode({"query": promql, "nocache": 1, **rest})
-            for point, promql, rest in theirs)
+        flags["http_path"] = "\n".join(f"/api/v1/{point}?" + urllib.parse.urlencode(parameters)
+                                       for point, parameters in theirs)
         flags["address"] = f"127.0.0.1:{server.http_port}"
     return servers.run_program(server.build / "tests/bench/tacho-bench-query", **flags)
 
@@ -113,7 +148,12 @@ def measure(server, figures, options):
     figures.note(f"Queries: {hosts} hosts of one job, a row every {interval_s} s for a day, "
                  f"{report['samples'] / 1e6:.1f} million samples.")
     wait_until_idle(server)
-    for query in queries(hosts, interval_s, end_s):
+    # Two runs side by side that end with the day.
+    server.load(agents=1, hosts=2, hosts_per_job=1, job_prefix=RUNS, rows=ROWS_A_MESSAGE,
+                batches=-(-options.run_steps // ROWS_A_MESSAGE), interval_ms=1000,
+                start_unix_s=end_s - options.run_steps)
+    wait_until_idle(server)
+    for query in queries(hosts, interval_s, end_s, options.run_steps):
         server.stop()
         server.start()
         wait_until_idle(server, 20)
@@ -125,15 +165,17 @@ def measure(server, figures, options):
 
 def measure_query(server, figures, query, options):
     cpu = server.cpu_seconds()
-    report = run_query(server, [query.ours], [query.theirs], runs=options.query_runs,
+    theirs = query.prometheus if server.name == "prometheus" else query.victoriametrics
+    report = run_query(server, [query.ours], [theirs], runs=options.query_runs,
                        min_seconds=options.query_seconds)
     cpu = server.cpu_seconds() - cpu
 
-    def add(name, unit, value, title):
-        figures.add(f"query.{query.name}.{name}", unit, server.name, value, title)
+    def add(name, unit, value, title, bar=""):
+        figures.add(f"query.{query.name}.{name}", unit, server.name, value, title, bar)
 
-    add("p50", "ms", report["p50_ms"], query.title)
-    add("cold", "ms", report["first_ms"], "... cold")
+    bar = "<= 0.33 x VM"
+    add("p50", "ms", report["p50_ms"], query.title, bar)
+    add("cold", "ms", report["first_ms"], "... cold", bar)
     add("cpu", "ms", 1e3 * cpu / (report["runs"] + 1), "... server's CPU")
     add("samples", "1", report["samples"], "... samples")
     if abs(report["samples"] - query.samples) > 2 + 0.02 * query.samples:

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -16,6 +17,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -49,7 +51,8 @@ class CollectorAsker final : public Asker {
         stub_(v1::Query::NewStub(channel_)) {}
 
   // Requests in protobuf's text format.
-  absl::Status Prepare(const std::string& ranges, const std::string& latests) {
+  absl::Status Prepare(const std::string& ranges, const std::string& latests,
+                       const std::string& compares) {
     for (absl::string_view text : absl::StrSplit(ranges, '\n', absl::SkipEmpty())) {
       if (!google::protobuf::TextFormat::ParseFromString(std::string(text),
                                                          &ranges_.emplace_back())) {
@@ -60,6 +63,12 @@ class CollectorAsker final : public Asker {
       if (!google::protobuf::TextFormat::ParseFromString(std::string(text),
                                                          &latests_.emplace_back())) {
         return absl::InvalidArgumentError("--latest: no LatestRequest");
+      }
+    }
+    for (absl::string_view text : absl::StrSplit(compares, '\n', absl::SkipEmpty())) {
+      if (!google::protobuf::TextFormat::ParseFromString(std::string(text),
+                                                         &compares_.emplace_back())) {
+        return absl::InvalidArgumentError("--compare: no CompareRequest");
       }
     }
     if (!channel_->WaitForConnected(std::chrono::system_clock::now() + std::chrono::seconds(10))) {
@@ -76,6 +85,9 @@ class CollectorAsker final : public Asker {
     for (const v1::LatestRequest& request : latests_) {
       if (const absl::Status status = Latest(request, &answer); !status.ok()) return status;
     }
+    for (const v1::CompareRequest& request : compares_) {
+      if (const absl::Status status = Compare(request, &answer); !status.ok()) return status;
+    }
     return answer;
   }
 
@@ -91,9 +103,27 @@ class CollectorAsker final : public Asker {
     const auto reader = stub_->Range(&context, request);
     v1::RangeResponse piece;
     while (reader->Read(&piece)) {
-      if (piece.has_series()) ++answer->series;
-      answer->samples += static_cast<uint64_t>(piece.points().times_unix_ns_size() +
-                                               piece.buckets().counts_size());
+      CountPiece(piece, answer);
+      for (const v1::RangeResponse& next : piece.more()) CountPiece(next, answer);
+      answer->bytes += piece.ByteSizeLong();
+    }
+    return ToStatus(reader->Finish());
+  }
+
+  static void CountPiece(const v1::RangeResponse& piece, Answer* answer) {
+    if (piece.has_series()) ++answer->series;
+    answer->samples +=
+        static_cast<uint64_t>(piece.points().times_unix_ns_size() + piece.buckets().counts_size());
+  }
+
+  absl::Status Compare(const v1::CompareRequest& request, Answer* answer) {
+    grpc::ClientContext context;
+    const auto reader = stub_->Compare(&context, request);
+    v1::CompareResponse piece;
+    while (reader->Read(&piece)) {
+      answer->series += static_cast<uint64_t>(piece.metric().columns_size());
+      answer->samples += static_cast<uint64_t>(piece.metric().positions_size()) *
+                         static_cast<uint64_t>(piece.metric().columns_size());
       answer->bytes += piece.ByteSizeLong();
     }
     return ToStatus(reader->Finish());
@@ -115,6 +145,7 @@ class CollectorAsker final : public Asker {
   const std::unique_ptr<v1::Query::Stub> stub_;
   std::vector<v1::RangeRequest> ranges_;
   std::vector<v1::LatestRequest> latests_;
+  std::vector<v1::CompareRequest> compares_;
 };
 
 uint64_t Count(const std::string& text, absl::string_view mark) {
@@ -122,6 +153,22 @@ uint64_t Count(const std::string& text, absl::string_view mark) {
   for (size_t at = text.find(mark.data(), 0, mark.size()); at != std::string::npos;
        at = text.find(mark.data(), at + mark.size(), mark.size())) {
     ++count;
+  }
+  return count;
+}
+
+// Values in the lists "timestamps":[1,2,3] of VictoriaMetrics' /api/v1/export.
+uint64_t CountExported(const std::string& text) {
+  constexpr absl::string_view kMark = "\"timestamps\":[";
+  uint64_t count = 0;
+  for (size_t at = text.find(kMark.data(), 0, kMark.size()); at != std::string::npos;
+       at = text.find(kMark.data(), at, kMark.size())) {
+    const size_t end = text.find(']', at + kMark.size());
+    if (end == std::string::npos) break;
+    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(at + kMark.size());
+    count += 1 + static_cast<uint64_t>(
+                     std::count(begin, text.begin() + static_cast<std::ptrdiff_t>(end), ','));
+    at = end;
   }
   return count;
 }
@@ -150,7 +197,9 @@ class PrometheusAsker final : public Asker {
         return absl::UnknownError(absl::StrCat(result->status, ": ", result->body.substr(0, 300)));
       }
       answer.series += Count(result->body, "\"metric\":");
-      answer.samples += Count(result->body, "\"]");  // [time,"value"]
+      answer.samples += absl::StrContains(path, "/export?")
+                            ? CountExported(result->body)
+                            : Count(result->body, "\"]");  // [time,"value"]
       answer.bytes += result->body.size();
     }
     return answer;
@@ -201,10 +250,11 @@ int Report(Asker* asker, const Effort& effort) {
 }
 
 int Main(int argc, char** argv) {
-  // A query may be several requests, a line each. Exactly one of the three kinds is given.
+  // A query may be several requests, a line each. Exactly one of the four kinds is given.
   std::map<std::string, std::string> flags = {{"address", "127.0.0.1:7411"},
                                               {"range", ""},
                                               {"latest", ""},
+                                              {"compare", ""},
                                               {"http-path", ""},
                                               {"runs", "20"},
                                               {"min-seconds", "0"},
@@ -224,7 +274,8 @@ int Main(int argc, char** argv) {
     return Report(&asker, effort);
   }
   CollectorAsker asker(flags.at("address"));
-  if (const absl::Status status = asker.Prepare(flags.at("range"), flags.at("latest"));
+  if (const absl::Status status =
+          asker.Prepare(flags.at("range"), flags.at("latest"), flags.at("compare"));
       !status.ok()) {
     return Fail(status);
   }

@@ -162,6 +162,20 @@ TEST_F(ConnectionTableTest, TooManyCallsShutAConnectionDownAtOnce) {
   EXPECT_TRUE(Admit(again[7]));
 }
 
+TEST_F(ConnectionTableTest, CallsThatAreAnsweredAreNoneTooMany) {
+  Pair pair;
+  ASSERT_TRUE(Admit(pair));
+  const auto use = table_.Find(pair.grpc_name());
+  ASSERT_NE(use, nullptr);
+  for (int i = 0; i < 100; ++i) {
+    table_.CountStart(pair.grpc_name(), now_);
+    table_.CountAnswer(use.get());
+  }
+  EXPECT_FALSE(pair.IsShutDown());
+  for (int i = 0; i < 11; ++i) table_.CountStart(pair.grpc_name(), now_);
+  EXPECT_TRUE(pair.IsShutDown());
+}
+
 TEST_F(ConnectionTableTest, BytesThatAreNoMessagesAreAFlood) {
   Pair pair;
   ASSERT_TRUE(Admit(pair));

@@ -157,7 +157,7 @@ class Client:
     def _range(self, request: Any, output: str) -> List[columns.Series]:
         found: List[columns.Series] = []
         builder: Optional[columns.Builder] = None
-        for piece in self._connection.stream("Range", request, self._timeout):
+        for piece in self._pieces(request):
             kind = piece.WhichOneof("data")
             if piece.HasField("series"):
                 if builder is not None:
@@ -168,6 +168,14 @@ class Client:
         if builder is not None:
             found.append(builder.done(output))
         return found
+
+    def _pieces(self, request: Any) -> Iterator[Any]:
+        # A collector may be older than the field.
+        if "packed" in request.DESCRIPTOR.fields_by_name:
+            request.packed = True
+        for message in self._connection.stream("Range", request, self._timeout):
+            yield message
+            yield from getattr(message, "more", ())
 
     def jobs(
         self, pattern: str = "", *, states: Names = None, matchers: Matchers = None
