@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "server/query/pieces.h"
+#include "server/query/range_packing.h"
 #include "server/query/range_query.h"
 #include "tests/server/fake_store.h"
 
@@ -156,6 +157,69 @@ TEST_F(QueryRangeTest, ReducesEachSeriesOverItsOwnExtent) {
   EXPECT_EQ(pieces[0].buckets().max(5), 1e6);
   EXPECT_EQ(pieces[0].buckets().first_steps(9), 900);
   EXPECT_THAT(pieces[1].buckets().avg(), ElementsAre(2));
+}
+
+TEST_F(QueryRangeTest, BucketsHaveTheValuesThatWereAskedFor) {
+  Task(0, {{0, 1, 0, 4}, {50, 2, 0, std::numeric_limits<double>::infinity()}, {99, 3, 0, -1}});
+  request_.set_max_points(2);
+  request_.add_bucket_values(v1::BUCKET_VALUE_MAX);
+  request_.add_bucket_values(v1::BUCKET_VALUE_LAST);
+  const auto pieces = MustRun();
+  ASSERT_EQ(pieces.size(), 1u);
+  const v1::Buckets& buckets = pieces[0].buckets();
+  EXPECT_THAT(buckets.max(), ElementsAre(4, -1));
+  EXPECT_THAT(buckets.last(), ElementsAre(4, -1));
+  EXPECT_THAT(buckets.min(), IsEmpty());
+  EXPECT_THAT(buckets.first(), IsEmpty());
+  EXPECT_THAT(buckets.avg(), IsEmpty());
+  EXPECT_THAT(buckets.sum(), IsEmpty());
+  EXPECT_THAT(buckets.counts(), ElementsAre(1, 2));
+  EXPECT_THAT(buckets.non_finite(), ElementsAre(0, 1));
+  EXPECT_THAT(buckets.first_times_unix_ns(), ElementsAre(0, 50));
+  EXPECT_THAT(buckets.first_steps(), ElementsAre(1, 2));
+}
+
+TEST_F(QueryRangeTest, RefusesBucketValuesWithoutBucketsOrUnknown) {
+  Task(0, {{0, 1, 0, 4}});
+  request_.add_bucket_values(v1::BUCKET_VALUE_MAX);
+  EXPECT_THAT(Failure().message(), HasSubstr("bucket_values: goes with max_points"));
+  request_.set_max_points(2);
+  request_.add_bucket_values(v1::BUCKET_VALUE_UNSPECIFIED);
+  EXPECT_THAT(Failure().message(), HasSubstr("bucket_values: has a value that is not known"));
+}
+
+TEST(RangePackingTest, PiecesShareMessagesInTheirOrder) {
+  for (const bool packed : {false, true}) {
+    SCOPED_TRACE(packed);
+    std::vector<v1::RangeResponse> messages;
+    const auto write = [&messages](v1::RangeResponse message) {
+      messages.push_back(std::move(message));
+      return absl::OkStatus();
+    };
+    RangePacking packing(packed, write);
+    constexpr uint32_t kPieces = 1000;
+    for (uint32_t i = 0; i < kPieces; ++i) {
+      v1::RangeResponse piece;
+      piece.set_series_index(i);
+      // Now and then one that is larger than a message need be.
+      piece.mutable_points()->mutable_values()->Resize(i % 100 == 99 ? 50'000 : 40, 0.5);
+      ASSERT_TRUE(packing.Add(std::move(piece)).ok());
+    }
+    ASSERT_TRUE(packing.Flush().ok());
+    ASSERT_TRUE(packing.Flush().ok()) << "nothing is left";
+    uint32_t next = 0;
+    for (const v1::RangeResponse& message : messages) {
+      EXPECT_EQ(message.series_index(), next++);
+      for (const v1::RangeResponse& more : message.more()) EXPECT_EQ(more.series_index(), next++);
+      EXPECT_LT(message.ByteSizeLong(), 600'000);
+    }
+    EXPECT_EQ(next, kPieces);
+    if (packed) {
+      EXPECT_LT(messages.size(), 30);
+    } else {
+      EXPECT_EQ(messages.size(), kPieces);
+    }
+  }
 }
 
 TEST_F(QueryRangeTest, SplitsManyBucketsIntoPieces) {

@@ -61,6 +61,9 @@ class QueryServiceTest : public testing::Test {
     for (v1::RangeResponse piece; reader->Read(&piece);) {
       if (values == nullptr) continue;
       values->insert(values->end(), piece.points().values().begin(), piece.points().values().end());
+      for (const v1::RangeResponse& next : piece.more()) {
+        values->insert(values->end(), next.points().values().begin(), next.points().values().end());
+      }
     }
     return reader->Finish();
   }
@@ -97,6 +100,17 @@ TEST_F(QueryServiceTest, StreamsALongSeriesWhole) {
   EXPECT_THAT(Page(), HasSubstr("tacho_query_samples_returned_total 200000\n"));
   EXPECT_THAT(Page(), HasSubstr("tacho_query_requests_total{code=\"OK\",method=\"Range\"} 1\n"));
   EXPECT_THAT(Page(), HasSubstr("tacho_query_active 0\n"));
+}
+
+TEST_F(QueryServiceTest, PackedItIsTheSameAnswer) {
+  store_.block_size = 10;
+  AddSeries(200'000);
+  Start();
+  request_.set_packed(true);
+  std::vector<double> values;
+  ASSERT_TRUE(Range(&values).ok());
+  ASSERT_EQ(values.size(), 200'000u);
+  for (size_t i = 0; i < values.size(); ++i) ASSERT_EQ(values[i], 0.5 * static_cast<double>(i));
 }
 
 TEST_F(QueryServiceTest, AnswersEveryMethod) {
