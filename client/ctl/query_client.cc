@@ -130,6 +130,10 @@ absl::StatusOr<v1::FirstNonFiniteResponse> QueryClient::FirstNonFinite(
   return Call(&v1::Query::Stub::FirstNonFinite, request);
 }
 
+absl::StatusOr<v1::GoodputResponse> QueryClient::Goodput(const v1::GoodputRequest& request) {
+  return Call(&v1::Query::Stub::Goodput, request);
+}
+
 absl::StatusOr<v1::CardinalityResponse> QueryClient::Cardinality(
     const v1::CardinalityRequest& request) {
   return Call(&v1::Query::Stub::Cardinality, request);

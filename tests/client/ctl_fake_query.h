@@ -38,6 +38,7 @@ class FakeQuery : public v1::Query::Service {
   bool range_hangs = false;  // After its last piece, until it is cancelled.
   v1::ListSeriesResponse series;
   v1::CardinalityResponse cardinality;
+  v1::GoodputResponse goodput;
   v1::LatestResponse latest;
   v1::ListEventsResponse events;
   grpc::Status events_status;
@@ -62,6 +63,7 @@ class FakeQuery : public v1::Query::Service {
   v1::CompareRequest compare_request;
   std::vector<v1::WatchRequest> watch_requests;
   v1::CardinalityRequest cardinality_request;
+  v1::GoodputRequest goodput_request;
   v1::ConditionsRequest conditions_request;
   std::vector<v1::WatchConditionsRequest> condition_watch_requests;
 
@@ -81,6 +83,14 @@ class FakeQuery : public v1::Query::Service {
     Note(*context);
     *response = job;
     return job_status;
+  }
+
+  grpc::Status Goodput(grpc::ServerContext* context, const v1::GoodputRequest* request,
+                       v1::GoodputResponse* response) override {
+    Note(*context);
+    goodput_request = *request;
+    *response = goodput;
+    return grpc::Status::OK;
   }
 
   grpc::Status Cardinality(grpc::ServerContext* context, const v1::CardinalityRequest* request,

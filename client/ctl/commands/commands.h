@@ -17,6 +17,7 @@ Command QueryCommand();
 Command PlotCommand();
 Command EventsCommand();
 Command NonFiniteCommand();
+Command GoodputCommand();
 Command CompareCommand();
 Command ReportCommand();
 Command CardinalityCommand();

@@ -1,0 +1,289 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/json_writer.h"
+#include "client/ctl/number_format.h"
+#include "client/ctl/record_writer.h"
+#include "client/ctl/table.h"
+#include "client/ctl/text.h"
+#include "client/ctl/time_format.h"
+
+namespace tacho::ctl {
+namespace {
+
+using Kind = RecordColumn::Kind;
+
+constexpr size_t kBarWidth = 32;
+
+// "productive_step"; of a newer collector's bucket its number.
+std::string NameOf(v1::GoodputBucket bucket) {
+  constexpr absl::string_view kPrefix = "GOODPUT_BUCKET_";
+  const std::string& name = v1::GoodputBucket_Name(bucket);
+  if (name.size() <= kPrefix.size()) return absl::StrCat(static_cast<int>(bucket));
+  return absl::AsciiStrToLower(name.substr(kPrefix.size()));
+}
+
+double SecondsOf(int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+double PercentOf(const v1::Goodput& goodput, int64_t ns) {
+  if (goodput.wall_ns() <= 0) return 0;
+  return 100 * static_cast<double>(ns) / static_cast<double>(goodput.wall_ns());
+}
+
+int64_t TimeIn(const v1::Goodput& goodput, v1::GoodputBucket wanted) {
+  for (const v1::BucketTime& bucket : goodput.buckets()) {
+    if (bucket.bucket() == wanted) return bucket.ns();
+  }
+  return 0;
+}
+
+std::string Bar(double percent, bool unicode) {
+  const double share = std::clamp(percent / 100, 0.0, 1.0);
+  auto cells = static_cast<size_t>(std::lround(share * static_cast<double>(kBarWidth)));
+  if (percent > 0) cells = std::max<size_t>(cells, 1);
+  std::string bar;
+  for (size_t i = 0; i < cells; ++i) bar += unicode ? "█" : "#";
+  return bar;
+}
+
+std::string Time(int64_t ns) { return ReadableDuration(absl::Nanoseconds(ns)); }
+
+void PrintBuckets(const Invocation& invocation, const v1::Goodput& total) {
+  Table table({{"BUCKET"}, {"TIME", Align::kRight}, {"%", Align::kRight}, {""}});
+  for (const v1::BucketTime& bucket : total.buckets()) {
+    const double percent = PercentOf(total, bucket.ns());
+    table.AddRow({NameOf(bucket.bucket()), bucket.ns() == 0 ? "-" : Time(bucket.ns()),
+                  absl::StrFormat("%.1f", percent), Bar(percent, invocation.env.unicode)});
+  }
+  table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
+}
+
+void PrintAttempts(const Invocation& invocation, const v1::GoodputResponse& answer) {
+  if (answer.attempts_size() < 2) return;
+  *invocation.env.out << "\n";
+  Table table({{"ATTEMPT", Align::kRight},
+               {absl::StrCat("BEGAN (", ZoneName(invocation.env.now, invocation.env.zone), ")")},
+               {"WALL", Align::kRight},
+               {"GOODPUT %", Align::kRight},
+               {"WASTED", Align::kRight},
+               {"STEPS", Align::kRight}});
+  for (const v1::AttemptGoodput& attempt : answer.attempts()) {
+    const v1::Goodput& goodput = attempt.goodput();
+    const int64_t wasted = TimeIn(goodput, v1::GOODPUT_BUCKET_WASTED);
+    table.AddRow({absl::StrCat(attempt.attempt()),
+                  ReadableTime(goodput.begin_unix_ns(), invocation.env.zone),
+                  Time(goodput.wall_ns()), absl::StrFormat("%.1f", 100 * goodput.goodput_ratio()),
+                  wasted == 0 ? "-" : Time(wasted), Thousands(goodput.productive_steps())});
+  }
+  table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
+}
+
+std::string Seconds(double seconds) { return absl::StrCat(ReadableNumber(seconds), " s"); }
+
+void PrintSteps(const Invocation& invocation, const v1::StepFigures& steps) {
+  Table table({{""}, {""}});
+  const auto add = [&](const char* name, bool known, const std::string& value) {
+    if (known) table.AddRow({name, value});
+  };
+  add("step time", steps.has_step_time_median_seconds(),
+      absl::StrCat("median ", Seconds(steps.step_time_median_seconds()), ", p90 ",
+                   Seconds(steps.step_time_p90_seconds()), ", p99 ",
+                   Seconds(steps.step_time_p99_seconds()), ", ideal ",
+                   Seconds(steps.step_time_ideal_seconds())));
+  add("MFU", steps.has_mfu_ratio(),
+      absl::StrFormat("%.1f %% of %s TFLOP/s a device (%s)", 100 * steps.mfu_ratio(),
+                      ReadableNumber(steps.device_peak_flops() / 1e12),
+                      steps.device_peak_source()));
+  add("tokens a second", steps.has_tokens_per_second(), ReadableNumber(steps.tokens_per_second()));
+  add("progress", steps.has_progress_ratio(),
+      absl::StrFormat("step %s of %s, %.1f %%",
+                      Thousands(static_cast<uint64_t>(std::max<int64_t>(0, steps.last_step()))),
+                      Thousands(static_cast<uint64_t>(std::max<int64_t>(0, steps.planned_steps()))),
+                      100 * steps.progress_ratio()));
+  add("time left", steps.has_remaining_seconds(),
+      absl::StrCat("about ",
+                   ReadableDuration(absl::Seconds(std::floor(steps.remaining_seconds())))));
+  // Its empty headings are the empty line before it.
+  table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
+}
+
+void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer) {
+  const v1::Goodput& total = answer.total();
+  *invocation.env.out << Printable(answer.job()) << ": " << Time(total.wall_ns())
+                      << " of wall time";
+  if (answer.attempts_size() > 1) {
+    *invocation.env.out << " in " << answer.attempts_size() << " attempts";
+  }
+  *invocation.env.out << absl::StrFormat(", %.1f %% productive\n\n", 100 * total.goodput_ratio());
+  PrintBuckets(invocation, total);
+  PrintAttempts(invocation, answer);
+  if (answer.has_steps()) PrintSteps(invocation, answer.steps());
+  if (answer.step_metric().empty()) {
+    *invocation.env.out << "\nNo step has been recorded: nothing tells what was productive.\n";
+  }
+}
+
+void WriteJson(const v1::Goodput& goodput, JsonWriter* json) {
+  json->TimeFields("begin", goodput.begin_unix_ns());
+  json->TimeFields("end", goodput.end_unix_ns());
+  json->Key("wall_seconds");
+  json->Double(SecondsOf(goodput.wall_ns()));
+  json->Key("goodput_ratio");
+  goodput.has_goodput_ratio() ? json->Double(goodput.goodput_ratio()) : json->Null();
+  json->Key("seconds");
+  json->BeginObject();
+  for (const v1::BucketTime& bucket : goodput.buckets()) {
+    json->Key(NameOf(bucket.bucket()));
+    json->Double(SecondsOf(bucket.ns()));
+  }
+  json->EndObject();
+  json->Key("productive_steps");
+  json->Uint(goodput.productive_steps());
+  json->Key("wasted_steps");
+  json->Uint(goodput.wasted_steps());
+  json->Key("rewinds");
+  json->Uint(goodput.rewinds());
+}
+
+void WriteJson(const v1::StepFigures& steps, JsonWriter* json) {
+  const auto number = [&](const char* key, bool known, double value) {
+    json->Key(key);
+    known ? json->Double(value) : json->Null();
+  };
+  json->Key("sampled");
+  json->Uint(steps.sampled());
+  number("step_time_median_seconds", steps.has_step_time_median_seconds(),
+         steps.step_time_median_seconds());
+  number("step_time_p90_seconds", steps.has_step_time_p90_seconds(), steps.step_time_p90_seconds());
+  number("step_time_p99_seconds", steps.has_step_time_p99_seconds(), steps.step_time_p99_seconds());
+  number("step_time_mean_seconds", steps.has_step_time_mean_seconds(),
+         steps.step_time_mean_seconds());
+  number("step_time_mad_seconds", steps.has_step_time_mad_seconds(), steps.step_time_mad_seconds());
+  number("step_time_ideal_seconds", steps.has_step_time_ideal_seconds(),
+         steps.step_time_ideal_seconds());
+  number("mfu_ratio", steps.has_mfu_ratio(), steps.mfu_ratio());
+  number("device_peak_flops", steps.has_device_peak_flops(), steps.device_peak_flops());
+  json->Key("device_peak_source");
+  json->String(steps.device_peak_source());
+  number("tokens_per_second", steps.has_tokens_per_second(), steps.tokens_per_second());
+  json->Key("last_step");
+  steps.has_last_step() ? json->Int(steps.last_step()) : json->Null();
+  json->Key("planned_steps");
+  steps.has_planned_steps() ? json->Int(steps.planned_steps()) : json->Null();
+  number("progress_ratio", steps.has_progress_ratio(), steps.progress_ratio());
+  number("remaining_seconds", steps.has_remaining_seconds(), steps.remaining_seconds());
+}
+
+void PrintJson(const Invocation& invocation, const v1::GoodputResponse& answer) {
+  JsonWriter json(*invocation.env.out);
+  json.BeginObject();
+  json.Key("job");
+  json.String(answer.job());
+  json.Key("total");
+  json.BeginObject();
+  WriteJson(answer.total(), &json);
+  json.EndObject();
+  json.Key("attempts");
+  json.BeginArray();
+  for (const v1::AttemptGoodput& attempt : answer.attempts()) {
+    json.BeginObject();
+    json.Key("attempt");
+    json.Uint(attempt.attempt());
+    WriteJson(attempt.goodput(), &json);
+    json.EndObject();
+  }
+  json.EndArray();
+  json.Key("steps");
+  if (answer.has_steps()) {
+    json.BeginObject();
+    json.Key("attempt");
+    json.Uint(answer.attempt());
+    json.Key("metric");
+    json.String(answer.step_metric());
+    WriteJson(answer.steps(), &json);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
+  json.EndObject();
+  *invocation.env.out << "\n";
+}
+
+void PrintCsv(const Invocation& invocation, const v1::GoodputResponse& answer) {
+  const auto writer = MakeRecordWriter(invocation, "goodput",
+                                       {{"attempt", "ATTEMPT", Kind::kNumber},
+                                        {"bucket", "BUCKET", Kind::kText},
+                                        {"seconds", "SECONDS", Kind::kNumber},
+                                        {"percent", "%", Kind::kNumber}});
+  const auto write = [&](const Cell& attempt, const v1::Goodput& goodput) {
+    for (const v1::BucketTime& bucket : goodput.buckets()) {
+      writer->Row({attempt, NameOf(bucket.bucket()), SecondsOf(bucket.ns()),
+                   PercentOf(goodput, bucket.ns())});
+    }
+  };
+  write(Cell(), answer.total());
+  for (const auto& attempt : answer.attempts()) {
+    write(Cell(uint64_t{attempt.attempt()}), attempt.goodput());
+  }
+  writer->Finish();
+}
+
+int Run(const Invocation& invocation) {
+  v1::GoodputRequest request;
+  request.set_job(invocation.Positional(0));
+  QueryClient client = invocation.Connect();
+  const auto answer = client.Goodput(request);
+  if (!answer.ok()) return JobCallError(invocation, client, request.job(), answer.status());
+  switch (invocation.common.format) {
+    case Format::kTable:
+      PrintTable(invocation, *answer);
+      break;
+    case Format::kJson:
+      PrintJson(invocation, *answer);
+      break;
+    case Format::kCsv:
+      PrintCsv(invocation, *answer);
+      break;
+  }
+  return kOk;
+}
+
+}  // namespace
+
+Command GoodputCommand() {
+  return {
+      .name = "goodput",
+      .group = CommandGroup::kHistory,
+      .operands = "JOB",
+      .summary = "Show where the wall time of a job went, its MFU and its step times",
+      .details =
+          R"(Every second since the first attempt began is in exactly one bucket: productive_step,
+initializing, compiling, restoring, data_wait, checkpoint, evaluation, wasted (steps that a restart
+ran again), stalled, down (between attempts), other. docs/goodput.md defines them, and MFU, tokens a
+second, ideal step time and time left. Time counts until what became of it is decided: the step in
+progress is not in it.
+
+Examples:
+  tachoctl goodput bert-base
+  tachoctl goodput bert-base -o json | jq .total.seconds.wasted
+
+JSON: {"job", "total": {"begin", "begin_unix_ns", "end", "end_unix_ns", "wall_seconds",
+  "goodput_ratio" or null, "seconds": {BUCKET: number}, "productive_steps", "wasted_steps",
+  "rewinds"}, "attempts": [{"attempt", …as total}], "steps": null or {"attempt", "metric",
+  "sampled", "step_time_{median,p90,p99,mean,mad,ideal}_seconds", "mfu_ratio",
+  "device_peak_flops", "device_peak_source", "tokens_per_second", "last_step", "planned_steps",
+  "progress_ratio", "remaining_seconds"; null where nothing is recorded}}
+CSV: attempt (empty: the job), bucket, seconds, percent.)",
+      .min_operands = 1,
+      .max_operands = 1,
+      .run = Run};
+}
+
+}  // namespace tacho::ctl
