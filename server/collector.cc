@@ -11,6 +11,7 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server_builder.h"
 #include "proto/config_diff.h"
+#include "server/conditions/condition_families.h"
 #include "server/grpc_transport.h"
 #include "server/http/routes.h"
 #include "server/limits/limit_config.h"
@@ -89,6 +90,7 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
   if (auto s = collector->MakeSecurity(); !s.ok()) return s;
   if (auto s = collector->OpenStore(); !s.ok()) return s;
   if (auto s = collector->OpenDoor(); !s.ok()) return s;
+  if (auto s = collector->MakeConditions(); !s.ok()) return s;
   collector->MakeServices();
   if (auto s = collector->StartGrpc(); !s.ok()) return s;
   if (auto s = collector->StartHttp(); !s.ok()) return s;
@@ -100,6 +102,7 @@ absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Co
   }
   collector->TellHealth();
   collector->security_->Watch([ingest = collector->ingest_.get()] { ingest->RecheckCallers(); });
+  collector->conditions_->Start();
   // Last: it may be told at once to drain.
   if (auto s = collector->StartAdmin(); !s.ok()) return s;
   return collector;
@@ -186,6 +189,21 @@ void Collector::TellHealth() {
   if (health_ != nullptr) health_->SetServingStatus(readiness_.WhyNotReady().empty());
 }
 
+absl::Status Collector::MakeConditions() {
+  auto settings = ConditionSettings::Create(config_.conditions());
+  if (!settings.ok()) return settings.status();
+  ConditionEngineOptions options;
+  options.store = store_.get();
+  options.agents = &agents_;
+  options.settings = *std::move(settings);
+  options.now = world_.now;
+  options.registry = registry_.get();
+  options.log = world_.log;
+  conditions_ = std::make_unique<ConditionEngine>(std::move(options));
+  reloadables_.push_back(conditions_.get());
+  return absl::OkStatus();
+}
+
 void Collector::MakeServices() {
   limiting_ = std::make_unique<SeriesLimiting>(store_.get(), registry_.get(), config_.limits());
   reloadables_.push_back(limiting_.get());
@@ -193,6 +211,7 @@ void Collector::MakeServices() {
   ingest.quotas = quotas_.get();
   ingest.connections = door_->connections();
   ingest.limiting = limiting_.get();
+  ingest.ledger = &agents_;
   ingest.store = store_.get();
   ingest.registry = registry_.get();
   ingest.limits = config_.ingest();
@@ -207,6 +226,7 @@ void Collector::MakeServices() {
   QueryServiceOptions query;
   query.store = store_.get();
   query.refusals = &limiting_->ledger();
+  query.conditions = &conditions_->board();
   query.limits = config_.query();
   query.now = world_.now;
   query.registry = registry_;
@@ -233,9 +253,12 @@ absl::Status Collector::StartGrpc() {
 
 absl::Status Collector::StartHttp() {
   if (auto rules = MakeAggregateRules(config_.metrics()); !rules.ok()) return rules.status();
-  metrics_page_ = std::make_unique<MetricsPage>(
-      MetricsPageOptions{store_.get(), registry_, config_.metrics(), world_.now, world_.log,
-                         &readiness_, config_.storage().path()});
+  MetricsPageOptions page{store_.get(), registry_,   config_.metrics(),       world_.now,
+                          world_.log,   &readiness_, config_.storage().path()};
+  page.others.push_back([board = &conditions_->board()](size_t max_lines) {
+    return ConditionFamilies(board->All([](const std::string&) { return true; }), max_lines);
+  });
+  metrics_page_ = std::make_unique<MetricsPage>(std::move(page));
   reloadables_.push_back(metrics_page_.get());
   HttpServerOptions options;
   options.address = config_.listen().http();
@@ -347,6 +370,7 @@ absl::Status Collector::Drain() {
   if (grpc_ != nullptr) StopGrpc();
   if (admin_listener_ != nullptr) admin_listener_->Stop(kShutdownGrace);
   if (http_ != nullptr) http_->Stop();
+  if (conditions_ != nullptr) conditions_->Stop();
   return store_ == nullptr ? absl::OkStatus() : store_->Close();
 }
 

@@ -1,6 +1,6 @@
 // The collector as a whole: builds its parts in order and drains them in reverse.
 //
-//   security -> store -> ingest service, query service -> gRPC server -> HTTP server
+//   security -> store -> conditions -> ingest service, query service -> gRPC server -> HTTP server
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,8 @@
 #include "proto/process/log.h"
 #include "server/admin/admin_listener.h"
 #include "server/admin/admin_service.h"
+#include "server/conditions/agent_ledger.h"
+#include "server/conditions/condition_engine.h"
 #include "server/door/door.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
@@ -91,6 +93,7 @@ class Collector {
   void FillStats(v1::GetStatsResponse* stats) ABSL_LOCKS_EXCLUDED(reload_mutex_);
   absl::Status ReloadParts(const config::v1::Collector& config)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
+  absl::Status MakeConditions();
   void MakeServices();
   void OnDisk(storage::DiskState state, const absl::Status& why);
   void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
@@ -114,6 +117,8 @@ class Collector {
   std::unique_ptr<SeriesLimiting> limiting_;
   std::unique_ptr<Quotas> quotas_;
   std::unique_ptr<Door> door_;
+  AgentLedger agents_;
+  std::unique_ptr<ConditionEngine> conditions_;
   std::unique_ptr<IngestService> ingest_;
   std::unique_ptr<QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "server/aggregate/metric_table.h"
+#include "server/conditions/metric_table.h"
 #include "server/door/metric_table.h"
 #include "server/http/metric_table.h"
 #include "server/ingest/metric_table.h"
@@ -16,6 +17,7 @@ namespace {
 
 constexpr MetricTable kTables[] = {
     {"Aggregates of jobs", kJobMetrics},
+    {"Conditions", kConditionMetrics},
     {"Ingest", kIngestMetrics},
     {"Quotas and connections", kConnectionMetrics},
     {"Storage", kStorageMetrics},

@@ -21,6 +21,7 @@ class ChangeFeed::Buffer {
   explicit Buffer(SubscribeOptions options) : options_(std::move(options)) {}
 
   const std::string& job() const { return options_.job; }
+  bool every_job() const { return options_.every_job; }
 
   // Returns whether this is the first since the last Announce().
   bool Add(const Change& change, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -82,7 +83,7 @@ std::unique_ptr<Subscription> ChangeFeed::Subscribe(SubscribeOptions options) {
   auto buffer = std::make_shared<Buffer>(std::move(options));
   {
     absl::MutexLock lock(&mutex_);
-    by_job_[buffer->job()].push_back(buffer);
+    (buffer->every_job() ? of_every_job_ : by_job_[buffer->job()]).push_back(buffer);
   }
   ++subscriptions_;
   return std::make_unique<Member>(this, std::move(buffer));
@@ -91,6 +92,10 @@ std::unique_ptr<Subscription> ChangeFeed::Subscribe(SubscribeOptions options) {
 void ChangeFeed::Remove(const BufferPtr& buffer) {
   --subscriptions_;
   absl::MutexLock lock(&mutex_);
+  if (buffer->every_job()) {
+    std::erase(of_every_job_, buffer);
+    return;
+  }
   const auto found = by_job_.find(buffer->job());
   std::erase(found->second, buffer);
   if (found->second.empty()) by_job_.erase(found);
@@ -98,16 +103,19 @@ void ChangeFeed::Remove(const BufferPtr& buffer) {
 
 bool ChangeFeed::IsWatched(absl::string_view job) const {
   absl::MutexLock lock(&mutex_);
-  return by_job_.contains(job);
+  return !of_every_job_.empty() || by_job_.contains(job);
 }
 
 void ChangeFeed::Add(absl::string_view job, const Change& change, uint64_t bytes) {
   absl::MutexLock lock(&mutex_);
+  const auto add = [&](const std::vector<BufferPtr>& buffers) {
+    for (const BufferPtr& buffer : buffers) {
+      if (buffer->Add(change, bytes)) to_announce_.push_back(buffer);
+    }
+  };
+  add(of_every_job_);
   const auto found = by_job_.find(job);
-  if (found == by_job_.end()) return;
-  for (const BufferPtr& buffer : found->second) {
-    if (buffer->Add(change, bytes)) to_announce_.push_back(buffer);
-  }
+  if (found != by_job_.end()) add(found->second);
 }
 
 void ChangeFeed::AddRows(const LayoutPtr& layout, absl::string_view entry) {

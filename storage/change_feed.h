@@ -34,7 +34,8 @@ struct Change {
 };
 
 struct SubscribeOptions {
-  std::string job;  // Exact; it need not exist yet.
+  std::string job;         // Exact; it need not exist yet.
+  bool every_job = false;  // Instead of `job`.
   // At most so much waits to be taken, but always one change.
   uint64_t buffer_bytes = 2u << 20;
   // Called on the committer's thread after each commit that had something for the subscription, and
@@ -80,6 +81,7 @@ class ChangeFeed {
   std::atomic<size_t> subscriptions_ = 0;
   mutable absl::Mutex mutex_;
   absl::flat_hash_map<std::string, std::vector<BufferPtr>> by_job_ ABSL_GUARDED_BY(mutex_);
+  std::vector<BufferPtr> of_every_job_ ABSL_GUARDED_BY(mutex_);
   std::vector<BufferPtr> to_announce_;  // The committer's.
 };
 

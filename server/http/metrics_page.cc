@@ -135,6 +135,7 @@ std::string MetricsPage::Render(const Rights& rights) const {
   Append(ProcessFamilies(), &all);
   Append(LogFamilies(options_.log.counts()), &all);
   all.push_back(BuildInfo());
+  for (const auto& other : options_.others) Append(other(limits.max_series()), &all);
   all.push_back(GaugeFamily("tacho_scrape_collect_seconds", "Time it took to compute this page.",
                             absl::ToDoubleSeconds(absl::Now() - began)));
   LeaveOutJobs(rights, &all);

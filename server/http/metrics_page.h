@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -31,6 +32,8 @@ struct MetricsPageOptions {
   log::Log log;                                    // Whose lines are counted.
   const Readiness* readiness = nullptr;            // Not owned; shown if it is given.
   std::string storage_path;                        // Whose free room is shown, unless empty.
+  // Families of other parts, at most so many lines of each: asked at each scrape.
+  std::vector<std::function<std::vector<prometheus::MetricFamily>(size_t max_lines)>> others;
 };
 
 // Thread-safe. Reloads `metrics`.

@@ -29,6 +29,7 @@ IngestService::IngestService(IngestServiceOptions options)
                       std::move(options.version),
                       options.quotas,
                       options.limiting,
+                      options.ledger,
                       std::move(options.log)};
   context_.pacer = &pacer_;
   context_.timer = &timer_;

@@ -40,6 +40,7 @@ struct IngestServiceOptions {
   absl::Duration ack_tick = absl::Milliseconds(50);
   std::function<absl::Time()> now = absl::Now;
   std::string version;
+  AgentLedger* ledger = nullptr;  // Not owned; may be null. Told what is known of agents.
   log::Log log;
   const AccessControl* access = nullptr;  // Not owned. Null lets everybody write everything.
 };

@@ -74,6 +74,7 @@ StreamSession::StreamSession(const SessionContext* context, std::shared_ptr<AckC
 absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
     const v1::ClientMessage& untrusted) {
   wait_ = {};
+  if (hello_seen_) heard_.Heard(absl::ToUnixNanos(context_.now()));
   if (auto s = context_.admission->CheckStream(untrusted, hello_seen_); !s.ok()) return s;
   absl::Status status;
   switch (untrusted.message_case()) {
@@ -124,8 +125,14 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   CloseHoles(durable, untrusted);
 
   const absl::Time now = context_.now();
+  std::optional<double> offset_seconds;
   if (untrusted.clock_unix_ns() != 0) {
-    context_.metrics->ClockOffsetSeen(absl::FromUnixNanos(untrusted.clock_unix_ns()) - now);
+    const absl::Duration offset = absl::FromUnixNanos(untrusted.clock_unix_ns()) - now;
+    context_.metrics->ClockOffsetSeen(offset);
+    offset_seconds = absl::ToDoubleSeconds(offset);
+  }
+  if (context_.ledger != nullptr) {
+    heard_ = context_.ledger->Open(origin_.agent_id, absl::ToUnixNanos(now), offset_seconds);
   }
   const auto& limits = context_.admission->limits();
   v1::Welcome welcome;
@@ -172,6 +179,7 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   auto admitted = context_.admission->AdmitLayout(untrusted, others);
   if (!admitted.ok()) return admitted.status();
   if (auto s = CheckJob(untrusted.source().job(), "layout.source.job"); !s.ok()) return s;
+  if (context_.ledger != nullptr) context_.ledger->Serves(heard_, untrusted.source().host());
   storage::Store::Registration registration;
   if (!admitted->definition.series.empty()) {
     auto registered = context_.store->RegisterLayout(admitted->definition);
@@ -361,6 +369,7 @@ absl::Status StreamSession::HandleGap(const v1::Gap& untrusted) {
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   context_.metrics->LossReported(lost->last - lost->first + 1, untrusted.rows());
+  heard_.Lost(untrusted.rows(), absl::ToUnixNanos(context_.now()));
   context_.store->AppendGap(origin_, *lost, untrusted.rows(), untrusted.reason(),
                             Accept(origin_.sequence, kSmallMessageBytes));
   return absl::OkStatus();

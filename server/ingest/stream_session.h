@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/process/log.h"
+#include "server/conditions/agent_ledger.h"
 #include "server/ingest/ack_coalescer.h"
 #include "server/ingest/admission.h"
 #include "server/ingest/agent_registry.h"
@@ -37,6 +38,7 @@ struct SessionContext {
   std::string version;  // Told in Welcome.
   Quotas* quotas = nullptr;
   SeriesLimiting* limiting = nullptr;
+  AgentLedger* ledger = nullptr;  // May be null.
   log::Log log;
 };
 
@@ -94,6 +96,7 @@ class StreamSession {
   const RightsPtr rights_;
 
   bool hello_seen_ = false;
+  AgentLedger::Stream heard_;
   storage::Origin origin_;  // Its sequence is that of the message at hand.
   absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.
   uint64_t columns_ = 0;                                 // Of all of them.

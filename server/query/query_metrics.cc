@@ -45,8 +45,8 @@ QueryMetrics::QueryMetrics(std::shared_ptr<prometheus::Registry> registry)
                            .Register(*registry_)
                            .Add({})) {}
 
-void QueryMetrics::RecordWatch(const absl::Status& status) {
-  requests_.Add({{"method", "Watch"}, {"code", absl::StatusCodeToString(status.code())}})
+void QueryMetrics::RecordWatch(const std::string& method, const absl::Status& status) {
+  requests_.Add({{"method", method}, {"code", absl::StatusCodeToString(status.code())}})
       .Increment();
 }
 

@@ -25,7 +25,7 @@ class QueryMetrics {
   // A query that was answered or refused.
   void Record(const std::string& method, const absl::Status& status, absl::Duration took);
   // A watch that ended: how long it lasted says nothing about the collector.
-  void RecordWatch(const absl::Status& status);
+  void RecordWatch(const std::string& method, const absl::Status& status);
   void WatchBegan() { watches_.Increment(); }
   void WatchEnded() { watches_.Decrement(); }
   void AddWatchedSamples(uint64_t samples) {

@@ -9,6 +9,7 @@
 #include "server/grpc_status.h"
 #include "server/query/cardinality.h"
 #include "server/query/compare_query.h"
+#include "server/query/conditions_query.h"
 #include "server/query/event_listing.h"
 #include "server/query/export_query.h"
 #include "server/query/first_non_finite.h"
@@ -56,6 +57,10 @@ QueryService::QueryService(QueryServiceOptions options)
             .now = options_.now,
             .alive_after = options_.watch_alive_after,
             .on_samples = [this](uint64_t samples) { metrics_.AddWatchedSamples(samples); }}),
+      condition_watches_(
+          {.board = options_.conditions == nullptr ? &no_conditions_ : options_.conditions,
+           .now = options_.now,
+           .alive_after = options_.watch_alive_after}),
       workers_(options_.limits.max_concurrent()) {}
 
 QueryService::~QueryService() { Drain(); }
@@ -76,6 +81,7 @@ absl::StatusOr<std::function<void()>> QueryService::Prepare(const config::v1::Co
 void QueryService::Drain() {
   draining_ = true;
   hub_.Close();
+  condition_watches_.Close();
   workers_.Close();
 }
 
@@ -326,54 +332,103 @@ grpc::ServerWriteReactor<v1::ExportResponse>* QueryService::Export(
       });
 }
 
-grpc::ServerWriteReactor<v1::WatchResponse>* QueryService::Watch(
-    grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
+template <typename Response, typename Begin>
+grpc::ServerWriteReactor<Response>* QueryService::StartWatch(const char* method,
+                                                             grpc::CallbackServerContext* context,
+                                                             std::shared_ptr<WatchBell> bell,
+                                                             Begin begin) {
   ++watches_;
   metrics_.WatchBegan();
-  const auto stream = WatchStream::Create(
+  const auto stream = BasicWatchStream<Response>::Create(
       {.context = context,
        .timeout = absl::Nanoseconds(limits().timeout()),
        .now = options_.now,
        .draining = &draining_,
-       .on_event = [bell = hub_.bell()] { bell->Ring(); },
-       .on_end = [this](const absl::Status& status) { metrics_.RecordWatch(status); },
+       .on_event = [bell = std::move(bell)] { bell->Ring(); },
+       .on_end = [this,
+                  method](const absl::Status& status) { metrics_.RecordWatch(method, status); },
        .on_done =
            [this] {
              --watches_;
              metrics_.WatchEnded();
            },
        .number = ++answers_});
-  const absl::Status begun = BeginWatch(*context, *request, stream);
+  const absl::Status begun = begin(stream);
   if (!begun.ok()) stream->End(begun);
   return stream.get();
+}
+
+absl::StatusOr<RightsPtr> QueryService::AdmitWatch(const grpc::CallbackServerContext& context,
+                                                   const Scope& scope,
+                                                   std::function<absl::Status()>* recheck) {
+  const auto caller = AdmitCall(options_.access, context, Role::kRead);
+  if (!caller.ok()) return caller.status();
+  if (!scope.job->empty()) {
+    absl::Status status = caller->rights().CheckJob(*scope.job, scope.field);
+    if (!status.ok()) return status;
+  }
+  if (options_.access != nullptr) {
+    *recheck = [access = options_.access, caller = *caller] { return access->Recheck(caller); };
+  }
+  if (watches_ > limits().max_watches()) {
+    return ErrorOf(Condition::kOverloaded,
+                   "as many watches are open as query.max_watches allows: try again");
+  }
+  return caller->rights_ptr();
+}
+
+grpc::ServerWriteReactor<v1::WatchResponse>* QueryService::Watch(
+    grpc::CallbackServerContext* context, const v1::WatchRequest* request) {
+  return StartWatch<v1::WatchResponse>("Watch", context, hub_.bell(), [&](const auto& stream) {
+    return BeginWatch(*context, *request, stream);
+  });
 }
 
 absl::Status QueryService::BeginWatch(const grpc::CallbackServerContext& context,
                                       const v1::WatchRequest& request,
                                       std::shared_ptr<WatchStream> stream) {
-  const auto caller = AdmitCall(options_.access, context, Role::kRead);
-  if (!caller.ok()) return caller.status();
-  const std::string& job = request.selector().job();
-  if (!job.empty()) {
-    absl::Status status = caller->rights().CheckJob(job, "selector.job");
-    if (!status.ok()) return status;
-  }
+  std::function<absl::Status()> recheck;
+  const Scope scope = {&request.selector().job(), "selector.job"};
+  const auto rights = AdmitWatch(context, scope, &recheck);
+  if (!rights.ok()) return rights.status();
   const auto plan = MakeWatchPlan(request, limits().max_series());
   if (!plan.ok()) return plan.status();
-  if (watches_ > limits().max_watches()) {
-    return ErrorOf(Condition::kOverloaded,
-                   "as many watches are open as query.max_watches allows: try again");
-  }
-  std::function<absl::Status()> recheck;
-  if (options_.access != nullptr) {
-    recheck = [access = options_.access, caller = *caller] { return access->Recheck(caller); };
-  }
   const WorkerPool::Admission admission = workers_.Run([this, plan = *plan, recheck, stream] {
     metrics_.Began();
     hub_.Begin(plan, recheck, stream);
     metrics_.Ended();
   });
   return admission == WorkerPool::Admission::kAccepted ? absl::OkStatus() : Refusal(admission);
+}
+
+grpc::ServerUnaryReactor* QueryService::Conditions(grpc::CallbackServerContext* context,
+                                                   const v1::ConditionsRequest* request,
+                                                   v1::ConditionsResponse* response) {
+  const Scope scope = {&request->job(), "job"};
+  return Answer("Conditions", context, scope, [this, request, response](const Rights& rights) {
+    const ConditionBoard& board =
+        options_.conditions == nullptr ? no_conditions_ : *options_.conditions;
+    return ListConditions(*options_.store, board, *request, rights, response);
+  });
+}
+
+grpc::ServerWriteReactor<v1::WatchConditionsResponse>* QueryService::WatchConditions(
+    grpc::CallbackServerContext* context, const v1::WatchConditionsRequest* request) {
+  return StartWatch<v1::WatchConditionsResponse>(
+      "WatchConditions", context, condition_watches_.bell(),
+      [&](const auto& stream) { return BeginConditionWatch(*context, *request, stream); });
+}
+
+absl::Status QueryService::BeginConditionWatch(const grpc::CallbackServerContext& context,
+                                               const v1::WatchConditionsRequest& request,
+                                               std::shared_ptr<ConditionWatchStream> stream) {
+  std::function<absl::Status()> recheck;
+  const auto rights = AdmitWatch(context, {&request.job(), "job"}, &recheck);
+  if (!rights.ok()) return rights.status();
+  auto filter = ConditionFilter::Create(request);
+  if (!filter.ok()) return filter.status();
+  condition_watches_.Begin(*std::move(filter), *rights, std::move(recheck), std::move(stream));
+  return absl::OkStatus();
 }
 
 grpc::ServerWriteReactor<v1::ListEventsResponse>* QueryService::ListEvents(

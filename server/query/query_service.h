@@ -12,8 +12,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/conditions/condition_board.h"
 #include "server/conditions/signal_names.h"
 #include "server/limits/refusal_ledger.h"
+#include "server/query/conditions_watch.h"
 #include "server/query/query_metrics.h"
 #include "server/query/stream_reactor.h"
 #include "server/query/watch_hub.h"
@@ -29,6 +31,7 @@ namespace tacho::server {
 struct QueryServiceOptions {
   const storage::Store* store = nullptr;    // Not owned; must outlive the service.
   const RefusalLedger* refusals = nullptr;  // Not owned; what Cardinality() tells besides.
+  ConditionBoard* conditions = nullptr;     // Not owned; null: none are known.
   config::v1::Collector::Query limits;      // At the start. Durations in ns.
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
@@ -89,6 +92,11 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
                                                        const v1::ExportRequest* request) override;
   grpc::ServerWriteReactor<v1::ListEventsResponse>* ListEvents(
       grpc::CallbackServerContext* context, const v1::ListEventsRequest* request) override;
+  grpc::ServerUnaryReactor* Conditions(grpc::CallbackServerContext* context,
+                                       const v1::ConditionsRequest* request,
+                                       v1::ConditionsResponse* response) override;
+  grpc::ServerWriteReactor<v1::WatchConditionsResponse>* WatchConditions(
+      grpc::CallbackServerContext* context, const v1::WatchConditionsRequest* request) override;
 
   // For services beside this one whose calls are queries too: they are admitted, counted, bounded
   // and drained as its own are. `method` is a literal.
@@ -125,9 +133,21 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
                                              grpc::CallbackServerContext* context, Scope scope,
                                              Work work);
 
+  // Makes the stream of a watch, and ends it if `begin` fails.
+  template <typename Response, typename Begin>
+  grpc::ServerWriteReactor<Response>* StartWatch(const char* method,
+                                                 grpc::CallbackServerContext* context,
+                                                 std::shared_ptr<WatchBell> bell, Begin begin);
+  // OK if there is room for the watch and its caller may read the job. *recheck is null where
+  // nobody need be asked again.
+  absl::StatusOr<RightsPtr> AdmitWatch(const grpc::CallbackServerContext& context,
+                                       const Scope& scope, std::function<absl::Status()>* recheck);
   // OK if the watch has begun, or will on a worker.
   absl::Status BeginWatch(const grpc::CallbackServerContext& context,
                           const v1::WatchRequest& request, std::shared_ptr<WatchStream> stream);
+  absl::Status BeginConditionWatch(const grpc::CallbackServerContext& context,
+                                   const v1::WatchConditionsRequest& request,
+                                   std::shared_ptr<ConditionWatchStream> stream);
 
   const QueryServiceOptions options_;
   std::atomic<bool> draining_ = false;
@@ -137,6 +157,8 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
   mutable absl::Mutex limits_mutex_;
   config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);
   WatchHub hub_;
+  ConditionBoard no_conditions_;  // Where nobody judges.
+  ConditionWatches condition_watches_;
   WorkerPool workers_;
 };
 

@@ -12,33 +12,38 @@ constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
 
 }  // namespace
 
-std::shared_ptr<WatchStream> WatchStream::Create(Options options) {
-  std::shared_ptr<WatchStream> stream(new WatchStream(std::move(options)));
+template <typename Response>
+std::shared_ptr<BasicWatchStream<Response>> BasicWatchStream<Response>::Create(Options options) {
+  std::shared_ptr<BasicWatchStream> stream(new BasicWatchStream(std::move(options)));
   stream->self_ = stream;
   return stream;
 }
 
-WatchStream::WatchStream(Options options)
+template <typename Response>
+BasicWatchStream<Response>::BasicWatchStream(Options options)
     : options_(std::move(options)), control_(options_.timeout, options_.now, options_.draining) {}
 
-bool WatchStream::Queue(v1::WatchResponse response) {
+template <typename Response>
+bool BasicWatchStream<Response>::Queue(Response response) {
   queued_bytes_ += response.ByteSizeLong();
   queue_.push_back(std::move(response));
   return !std::exchange(writing_, true);
 }
 
-void WatchStream::StartFirstWrite() {
-  const v1::WatchResponse* first = nullptr;
+template <typename Response>
+void BasicWatchStream<Response>::StartFirstWrite() {
+  const Response* first = nullptr;
   grpc::WriteOptions how;
   {
     absl::MutexLock lock(&mutex_);
     first = &queue_.front();                       // Stays: only OnWriteDone() removes it.
     if (queue_.size() > 1) how.set_buffer_hint();  // Small ones leave together.
   }
-  StartWrite(first, how);
+  this->StartWrite(first, how);
 }
 
-absl::Status WatchStream::Write(v1::WatchResponse response) {
+template <typename Response>
+absl::Status BasicWatchStream<Response>::Write(Response response) {
   bool starts = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -55,7 +60,8 @@ absl::Status WatchStream::Write(v1::WatchResponse response) {
   }
 }
 
-void WatchStream::Post(v1::WatchResponse response) {
+template <typename Response>
+void BasicWatchStream<Response>::Post(Response response) {
   {
     absl::MutexLock lock(&mutex_);
     if (end_.has_value() || !Queue(std::move(response))) return;
@@ -63,13 +69,15 @@ void WatchStream::Post(v1::WatchResponse response) {
   StartFirstWrite();
 }
 
-bool WatchStream::HasRoom() {
+template <typename Response>
+bool BasicWatchStream<Response>::HasRoom() {
   absl::MutexLock lock(&mutex_);
   starved_ = queued_bytes_ >= kQueueBytes;
   return !starved_;
 }
 
-void WatchStream::OnWriteDone(bool ok) {
+template <typename Response>
+void BasicWatchStream<Response>::OnWriteDone(bool ok) {
   bool goes_on = false;
   bool finish = false;
   bool tell = false;
@@ -93,17 +101,20 @@ void WatchStream::OnWriteDone(bool ok) {
   if (tell) options_.on_event();
 }
 
-void WatchStream::OnCancel() {
+template <typename Response>
+void BasicWatchStream<Response>::OnCancel() {
   control_.Cancel();
   End(absl::CancelledError("the client has gone"));
 }
 
-bool WatchStream::MayFinish() {
+template <typename Response>
+bool BasicWatchStream<Response>::MayFinish() {
   if (writing_ || finishing_) return false;
   return finishing_ = true;
 }
 
-void WatchStream::End(const absl::Status& status) {
+template <typename Response>
+void BasicWatchStream<Response>::End(const absl::Status& status) {
   bool finish = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -122,34 +133,42 @@ void WatchStream::End(const absl::Status& status) {
   on_event();
 }
 
-void WatchStream::FinishNow() {
+template <typename Response>
+void BasicWatchStream<Response>::FinishNow() {
   grpc::Status status;
   {
     absl::MutexLock lock(&mutex_);
     status = ToGrpcStatus(*end_, options_.number);
   }
-  Finish(status);
+  this->Finish(status);
 }
 
-bool WatchStream::ended() const {
+template <typename Response>
+bool BasicWatchStream<Response>::ended() const {
   absl::MutexLock lock(&mutex_);
   return end_.has_value();
 }
 
-bool WatchStream::finished() const {
+template <typename Response>
+bool BasicWatchStream<Response>::finished() const {
   absl::MutexLock lock(&mutex_);
   return finishing_;
 }
 
-void WatchStream::CutOff() {
+template <typename Response>
+void BasicWatchStream<Response>::CutOff() {
   absl::MutexLock lock(&mutex_);
   // The context is there until the call is finished, for which this lock is needed.
   if (end_.has_value() && !finishing_) options_.context->TryCancel();
 }
 
-void WatchStream::OnDone() {
-  const std::shared_ptr<WatchStream> self = std::move(self_);
+template <typename Response>
+void BasicWatchStream<Response>::OnDone() {
+  const std::shared_ptr<BasicWatchStream> self = std::move(self_);
   options_.on_done();
 }
+
+template class BasicWatchStream<v1::WatchResponse>;
+template class BasicWatchStream<v1::WatchConditionsResponse>;
 
 }  // namespace tacho::server

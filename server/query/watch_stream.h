@@ -1,5 +1,5 @@
-// The answer to one Watch call. It is written by a worker thread, which may wait, and later by the
-// thread that serves all watches, which may not.
+// The answer to one Watch call, or WatchConditions call. It is written by a worker thread, which
+// may wait, and later by the thread that serves all watches, which may not.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -18,7 +18,8 @@
 namespace tacho::server {
 
 // Thread-safe. Lives until gRPC is done with it and nobody else holds it.
-class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
+template <typename Response>
+class BasicWatchStream final : public grpc::ServerWriteReactor<Response> {
  public:
   struct Options {
     grpc::CallbackServerContext* context = nullptr;
@@ -32,15 +33,15 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
     std::function<void()> on_done;  // Called once: gRPC is done with it.
     uint64_t number = 0;            // Spreads the delays of those turned away together.
   };
-  static std::shared_ptr<WatchStream> Create(Options options);
+  static std::shared_ptr<BasicWatchStream> Create(Options options);
 
   QueryControl& control() { return control_; }
 
   // Queues a message. Waits while much waits to be sent.
   //   the status that the stream has ended with, or that of control().Check()
-  absl::Status Write(v1::WatchResponse response) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Write(Response response) ABSL_LOCKS_EXCLUDED(mutex_);
   // Queues a message at once, which is to follow a HasRoom(). Does nothing once the stream ended.
-  void Post(v1::WatchResponse response) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Post(Response response) ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasRoom() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends the stream after the message that is with gRPC now; the first call counts.
@@ -57,9 +58,9 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
   void OnDone() override;
 
  private:
-  explicit WatchStream(Options options);
+  explicit BasicWatchStream(Options options);
   // Returns whether the caller has to start a write.
-  bool Queue(v1::WatchResponse response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool Queue(Response response) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the caller has to finish the call, which has ended.
   bool MayFinish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartFirstWrite() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -67,16 +68,18 @@ class WatchStream final : public grpc::ServerWriteReactor<v1::WatchResponse> {
 
   const Options options_;
   QueryControl control_;
-  std::shared_ptr<WatchStream> self_;  // Until OnDone().
+  std::shared_ptr<BasicWatchStream> self_;  // Until OnDone().
   mutable absl::Mutex mutex_;
   absl::CondVar written_;
-  std::deque<v1::WatchResponse> queue_
-      ABSL_GUARDED_BY(mutex_);  // While writing, the first is with gRPC.
+  std::deque<Response> queue_ ABSL_GUARDED_BY(mutex_);  // While writing, the first is with gRPC.
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;  // Or about to.
   bool starved_ ABSL_GUARDED_BY(mutex_) = false;  // HasRoom() said no.
   std::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   bool finishing_ ABSL_GUARDED_BY(mutex_) = false;  // Finish() was called or is about to be.
 };
+
+using WatchStream = BasicWatchStream<v1::WatchResponse>;
+using ConditionWatchStream = BasicWatchStream<v1::WatchConditionsResponse>;
 
 }  // namespace tacho::server

@@ -1,0 +1,64 @@
+#include "server/conditions/condition_board.h"
+
+#include <utility>
+
+namespace tacho::server {
+
+void ConditionBoard::Put(const std::string& job, JobConditions conditions, JobConditions changes) {
+  std::function<void()> tell;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (conditions.empty()) {
+      jobs_.erase(job);
+    } else {
+      jobs_[job] = std::move(conditions);
+    }
+    for (JudgedConditionPtr& change : changes) {
+      changes_.push_back(std::move(change));
+      if (changes_.size() > kMaxChanges) changes_.pop_front();
+      ++end_;
+    }
+    if (!changes.empty()) tell = on_change_;
+  }
+  if (tell) tell();
+}
+
+JobConditions ConditionBoard::Of(absl::string_view job) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = jobs_.find(job);
+  return found == jobs_.end() ? JobConditions() : found->second;
+}
+
+JobConditions ConditionBoard::All(absl::FunctionRef<bool(const std::string& job)> wanted,
+                                  uint64_t* position) const {
+  std::map<std::string, JobConditions, std::less<>> jobs;
+  {
+    absl::MutexLock lock(&mutex_);
+    jobs = jobs_;
+    if (position != nullptr) *position = end_;
+  }
+  JobConditions all;
+  for (auto& [job, conditions] : jobs) {
+    if (!wanted(job)) continue;
+    all.insert(all.end(), conditions.begin(), conditions.end());
+  }
+  return all;
+}
+
+absl::Status ConditionBoard::ChangesSince(uint64_t* position, JobConditions* changes) const {
+  absl::MutexLock lock(&mutex_);
+  if (end_ - *position > changes_.size()) {
+    return absl::ResourceExhaustedError("more conditions changed than are kept for a watch");
+  }
+  changes->insert(changes->end(), changes_.end() - static_cast<std::ptrdiff_t>(end_ - *position),
+                  changes_.end());
+  *position = end_;
+  return absl::OkStatus();
+}
+
+void ConditionBoard::SetListener(std::function<void()> on_change) {
+  absl::MutexLock lock(&mutex_);
+  on_change_ = std::move(on_change);
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,71 @@
+// What is known of all jobs' conditions now, and what changed lately: written by the engine, read
+// by /metrics and by queries.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "server/conditions/condition_state.h"
+#include "server/conditions/finding.h"
+
+namespace tacho::server {
+
+// Immutable once it is on the board.
+struct JudgedCondition {
+  std::string job;
+  uint32_t attempt = 0;
+  std::string name;
+  ConditionStatus status = ConditionStatus::kUnknown;
+  Finding finding;
+  int64_t since_ns = 0;
+  int64_t changed_ns = 0;
+  int64_t judged_ns = 0;
+};
+using JudgedConditionPtr = std::shared_ptr<const JudgedCondition>;
+using JobConditions = std::vector<JudgedConditionPtr>;  // By name.
+
+// Thread-safe.
+class ConditionBoard {
+ public:
+  // That are kept for those who follow them: at 5,000 jobs, some for each.
+  static constexpr size_t kMaxChanges = 16'384;
+
+  // Replaces what is known of a job; `changes` are those of its conditions that changed. Empty
+  // `conditions` take the job off the board.
+  void Put(const std::string& job, JobConditions conditions, JobConditions changes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Of one job; none if it is not there.
+  JobConditions Of(absl::string_view job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of all jobs whose name `wanted` wants, by job. `position`, if it is not null, is from where on
+  // ChangesSince() tells what came after.
+  JobConditions All(absl::FunctionRef<bool(const std::string& job)> wanted,
+                    uint64_t* position = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Appends what changed since *position and moves it.
+  //   RESOURCE_EXHAUSTED  more than kMaxChanges have: some are gone.
+  absl::Status ChangesSince(uint64_t* position, JobConditions* changes) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Called after each change, on the engine's thread: return fast. Set before the engine starts.
+  void SetListener(std::function<void()> on_change) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::map<std::string, JobConditions, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);
+  std::deque<JudgedConditionPtr> changes_ ABSL_GUARDED_BY(mutex_);
+  uint64_t end_ ABSL_GUARDED_BY(mutex_) = 0;  // Position behind the newest change.
+  std::function<void()> on_change_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,143 @@
+// Judges every job every few seconds, by the detectors that its settings name.
+//
+//   committed rows, events ─▶ subscription ─▶ WindowBuilder ─▶ detectors ─▶ ConditionState
+//                                                     ─▶ ConditionBoard (/metrics, queries)
+//                                                     ─▶ events "condition_raised", "…_cleared"
+//
+// All of it on one thread, which no commit waits for: should it fall behind, what it missed is read
+// from the store. A change is an event of its job exactly once: what is open after a start is what
+// the stored events say.
+#pragma once
+
+#include <prometheus/registry.h>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "proto/process/log.h"
+#include "server/conditions/agent_ledger.h"
+#include "server/conditions/baselines.h"
+#include "server/conditions/condition_board.h"
+#include "server/conditions/condition_metrics.h"
+#include "server/conditions/condition_settings.h"
+#include "server/conditions/condition_state.h"
+#include "server/conditions/window_builder.h"
+#include "server/reloadable.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+
+struct ConditionEngineOptions {
+  storage::Store* store = nullptr;      // Not owned; closed after Stop().
+  const AgentLedger* agents = nullptr;  // Not owned; null: nothing is known of agents.
+  std::shared_ptr<const ConditionSettings> settings;
+  std::function<absl::Time()> now = absl::Now;  // The clock of StoreOptions::now.
+  prometheus::Registry* registry = nullptr;     // Not owned.
+  log::Log log;
+  // What may wait for the thread; more is read from the store.
+  uint64_t buffer_bytes = 64u << 20;
+};
+
+// Start(), Stop() and destruction are for one thread; board() and Prepare() for any.
+class ConditionEngine final : public Reloadable {
+ public:
+  explicit ConditionEngine(ConditionEngineOptions options);
+  ~ConditionEngine() override { Stop(); }
+
+  void Start();
+  // What is raised stays so, for the next start.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  ConditionBoard& board() { return board_; }
+
+  // Takes the section `conditions`.
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Use(std::shared_ptr<const ConditionSettings> settings) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // What the thread does again and again: takes in what was committed, judges the jobs that are
+  // due. For tests, instead of Start().
+  void RunOnce() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct JudgedJob {
+    std::map<std::string, ConditionState> states;
+    absl::Time due = absl::InfinitePast();
+    absl::Time frozen_until = absl::InfinitePast();
+    // Of the attempt that is judged.
+    bool facts_known = false;
+    uint32_t attempt = 0;
+    absl::Time facts_due;
+    int64_t attempt_first_ns = 0;
+    std::map<std::string, std::string> attributes;
+    std::vector<Baseline> baselines;
+    bool ended = false;  // When it was judged last.
+  };
+  // What came of appending events. In the hands of the store too, which may outlive the engine.
+  struct Appended {
+    absl::Mutex mutex;
+    std::vector<storage::Event> refused ABSL_GUARDED_BY(mutex);
+    uint64_t stored ABSL_GUARDED_BY(mutex) = 0;
+  };
+
+  void Run() ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeSettings() ABSL_LOCKS_EXCLUDED(mutex_);
+  void TakeChanges();
+  // Fills windows from the store, of all jobs that are not long gone: what came since then.
+  void LoadAll(absl::Time since);
+  void CloseAbandoned(const std::vector<storage::JobSummary>& jobs, absl::Time now);
+
+  JudgedJob* FindOrAddJob(const std::string& name, absl::Time now);
+  void Restore(const std::string& name, JudgedJob* job);
+  void Judge(const std::string& name, JudgedJob* job, absl::Time now);
+  void RefreshFacts(const std::string& name, JudgedJob* job, absl::Time now);
+  void CompleteWindow(const JudgedJob& job, JobWindow* window) const;
+  Finding RunDetector(const Detector& detector, const JudgedJob& job,
+                      const JobWindow& window) const;
+  void Publish(const std::string& name, const JudgedJob& job, uint32_t attempt, int64_t now_ns,
+               const std::set<std::string>& changed);
+  // Ends all its conditions and takes it off the board.
+  void LetGo(const std::string& name, JudgedJob* job, absl::Time now, const std::string& reason,
+             const std::string& message);
+  void NoteStragglers(const JudgedCondition& condition);
+
+  void Store(storage::Event event);
+  void StoreAgainWhatWasRefused();
+  void ShowFigures();
+
+  const ConditionEngineOptions options_;
+  ConditionMetrics metrics_;
+  ConditionBoard board_;
+  const std::shared_ptr<Appended> appended_ = std::make_shared<Appended>();
+
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<const ConditionSettings> next_settings_ ABSL_GUARDED_BY(mutex_);
+
+  // The thread's.
+  std::shared_ptr<const ConditionSettings> settings_;
+  std::unique_ptr<WindowBuilder> windows_;
+  std::unique_ptr<storage::Subscription> subscription_;
+  Baselines baselines_;
+  absl::Time taken_until_;  // All that was committed before is in the windows.
+  absl::Time load_again_ = absl::InfinitePast();
+  bool started_ = false;  // What was there before is known.
+  bool windows_empty_ = true;
+  std::map<std::string, JudgedJob> jobs_;
+  std::map<std::string, std::set<std::string>> straggled_;  // Host: jobs.
+  std::deque<storage::Event> to_store_;
+
+  std::thread thread_;
+};
+
+}  // namespace tacho::server

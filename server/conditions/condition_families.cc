@@ -1,0 +1,75 @@
+#include "server/conditions/condition_families.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/conditions/detector.h"
+
+namespace tacho::server {
+namespace {
+
+using Label = prometheus::ClientMetric::Label;
+using Labels = std::vector<Label>;
+
+prometheus::MetricFamily Gauges(std::string name, std::string help) {
+  return {std::move(name), std::move(help), prometheus::MetricType::Gauge, {}};
+}
+
+void Add(Labels labels, double value, prometheus::MetricFamily* family) {
+  prometheus::ClientMetric& metric = family->metric.emplace_back();
+  metric.label = std::move(labels);
+  metric.gauge.value = value;
+}
+
+Labels InfoLabels(const JudgedCondition& condition, Labels labels) {
+  const Finding& finding = condition.finding;
+  const Culprit first = finding.culprits.empty() ? Culprit() : finding.culprits.front();
+  const auto step = first.step ? first.step : finding.step;
+  labels.push_back({"reason", finding.reason});
+  labels.push_back({"host", first.host});
+  labels.push_back({"task", first.task ? absl::StrCat(*first.task) : ""});
+  labels.push_back({"chip", first.chip});
+  labels.push_back({"step", step ? absl::StrCat(*step) : ""});
+  labels.push_back({"metric", first.metric});
+  return labels;
+}
+
+}  // namespace
+
+std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& conditions,
+                                                        size_t max_lines) {
+  auto states = Gauges("tacho_job_condition", "1 while the condition is true.");
+  auto infos = Gauges("tacho_job_condition_info", "The first culprit of a true condition.");
+  auto since = Gauges("tacho_job_condition_since_timestamp_seconds", "When a condition began.");
+  auto culprits = Gauges("tacho_job_condition_culprits", "How many a condition is about.");
+  size_t made = 0;
+  size_t left_out = 0;
+  for (const JudgedConditionPtr& one : conditions) {
+    if (one->status == ConditionStatus::kUnknown) continue;
+    const bool is_true = one->status == ConditionStatus::kTrue;
+    const size_t lines = is_true ? 4 : 1;
+    if (made + lines > max_lines) {
+      left_out += lines;
+      continue;
+    }
+    made += lines;
+    const Labels names = {{"job", one->job}, {"condition", one->name}};
+    Labels graded = names;
+    graded.push_back({"severity", std::string(SeverityName(one->finding.severity))});
+    Add(graded, is_true ? 1 : 0, &states);
+    if (!is_true) continue;
+    Add(InfoLabels(*one, graded), 1, &infos);
+    Add(names, static_cast<double>(one->since_ns) / 1e9, &since);
+    Add(names, static_cast<double>(one->finding.culprits.size()), &culprits);
+  }
+  auto missing = Gauges("tacho_conditions_lines_left_out", "Lines of conditions left out.");
+  Add({}, static_cast<double>(left_out), &missing);
+  std::vector<prometheus::MetricFamily> all;
+  for (auto* family : {&states, &infos, &since, &culprits, &missing}) {
+    if (!family->metric.empty()) all.push_back(std::move(*family));
+  }
+  return all;
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,96 @@
+#include "server/conditions/condition_settings.h"
+
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "google/protobuf/util/message_differencer.h"
+#include "server/conditions/detectors_curves.h"
+#include "server/conditions/detectors_hardware.h"
+#include "server/conditions/detectors_progress.h"
+
+namespace tacho::server {
+namespace {
+
+// Of the section itself or of one of its jobs.
+template <typename Section>
+Detectors MakeDetectors(const Section& section) {
+  Detectors all;
+  const auto add = [&](std::vector<Detector> group) {
+    all.insert(all.end(), std::make_move_iterator(group.begin()),
+               std::make_move_iterator(group.end()));
+  };
+  add(ProgressDetectors(section.progress()));
+  add(CurvesDetectors(section.curves()));
+  add(HardwareDetectors(section.hardware()));
+  return all;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const ConditionSettings>> ConditionSettings::Create(
+    const config::v1::Conditions& config) {
+  std::shared_ptr<ConditionSettings> settings(new ConditionSettings(config));
+  settings->detectors_ = MakeDetectors(config);
+  for (const auto& job : config.jobs()) {
+    Rule rule;
+    rule.pattern = std::make_unique<RE2>(job.pattern(), RE2::Quiet);
+    if (!rule.pattern->ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("conditions.jobs: pattern '", job.pattern(), "': ", rule.pattern->error()));
+    }
+    rule.detectors = MakeDetectors(job);
+    settings->rules_.push_back(std::move(rule));
+  }
+  return std::shared_ptr<const ConditionSettings>(std::move(settings));
+}
+
+std::shared_ptr<const ConditionSettings> ConditionSettings::WithDetectors(
+    const config::v1::Conditions& config, Detectors detectors) {
+  std::shared_ptr<ConditionSettings> settings(new ConditionSettings(config));
+  settings->detectors_ = std::move(detectors);
+  return settings;
+}
+
+WindowLimits ConditionSettings::window_limits() const {
+  WindowLimits limits;
+  limits.points = config_.points();
+  limits.job_bytes = config_.job_bytes();
+  limits.total_bytes = config_.total_bytes();
+  limits.host_window = absl::Nanoseconds(config_.host_window());
+  limits.max_jobs = config_.max_jobs();
+  return limits;
+}
+
+SignalNames ConditionSettings::signal_names() const {
+  std::map<Signal, std::vector<std::string>> configured;
+  const auto& signals = config_.signals();
+  const auto& type = *signals.GetDescriptor();
+  for (int i = 0; i < type.field_count(); ++i) {
+    const auto& field = *type.field(i);
+    const auto signal = ParseSignal(field.name());
+    if (!signal) continue;
+    const auto& reflection = *signals.GetReflection();
+    for (int k = 0; k < reflection.FieldSize(signals, &field); ++k) {
+      configured[*signal].push_back(reflection.GetRepeatedString(signals, &field, k));
+    }
+  }
+  return SignalNames(configured);
+}
+
+bool ConditionSettings::ReadsOtherMetrics(const ConditionSettings& other) const {
+  return !google::protobuf::util::MessageDifferencer::Equals(config_.signals(),
+                                                             other.config_.signals());
+}
+
+const Detectors& ConditionSettings::Of(absl::string_view job) const {
+  for (const Rule& rule : rules_) {
+    if (RE2::FullMatch(re2::StringPiece(job.data(), job.size()), *rule.pattern)) {
+      return rule.detectors;
+    }
+  }
+  return detectors_;
+}
+
+}  // namespace tacho::server

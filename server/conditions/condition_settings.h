@@ -1,0 +1,58 @@
+// The section `conditions` of the configuration, ready for use: which detectors, with which
+// settings, for which job.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "re2/re2.h"
+#include "server/conditions/detector.h"
+#include "server/conditions/signal_names.h"
+#include "server/conditions/window_builder.h"
+#include "tacho/config/v1/conditions.pb.h"
+
+namespace tacho::server {
+
+using Detectors = std::vector<Detector>;
+
+// Immutable.
+class ConditionSettings {
+ public:
+  // `config` is as ParseYaml() leaves it.
+  //   INVALID_ARGUMENT  a pattern does not compile; the text names it.
+  static absl::StatusOr<std::shared_ptr<const ConditionSettings>> Create(
+      const config::v1::Conditions& config);
+  // With these detectors for every job: for tests of the engine.
+  static std::shared_ptr<const ConditionSettings> WithDetectors(
+      const config::v1::Conditions& config, Detectors detectors);
+
+  bool enabled() const { return config_.enabled(); }
+  absl::Duration interval() const { return absl::Nanoseconds(config_.interval()); }
+  absl::Duration settle() const { return absl::Nanoseconds(config_.settle()); }
+  absl::Duration forget_after() const { return absl::Nanoseconds(config_.forget_after()); }
+  WindowLimits window_limits() const;
+  SignalNames signal_names() const;
+  // Whether windows that were made with the other's are of no use with these.
+  bool ReadsOtherMetrics(const ConditionSettings& other) const;
+
+  // Those of the first entry of conditions.jobs that matches, or else those outside.
+  const Detectors& Of(absl::string_view job) const;
+
+ private:
+  struct Rule {
+    std::unique_ptr<RE2> pattern;
+    Detectors detectors;
+  };
+
+  explicit ConditionSettings(const config::v1::Conditions& config) : config_(config) {}
+
+  const config::v1::Conditions config_;
+  Detectors detectors_;
+  std::vector<Rule> rules_;
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,44 @@
+// Query.Conditions: what of the board a request asks for, and how that is told.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "re2/re2.h"
+#include "server/conditions/condition_board.h"
+#include "server/security/rights.h"
+#include "storage/store.h"
+#include "tacho/v1/conditions.pb.h"
+
+namespace tacho::server {
+
+// Immutable, thread-safe.
+class ConditionFilter {
+ public:
+  // Of a ConditionsRequest or a WatchConditionsRequest.
+  //   INVALID_ARGUMENT  the text names the field.
+  template <typename Request>
+  static absl::StatusOr<ConditionFilter> Create(const Request& request);
+
+  bool WantsJob(const std::string& job) const;
+  bool Wants(const JudgedCondition& condition) const;  // Of a job that is wanted.
+
+ private:
+  std::string job_;
+  std::shared_ptr<const RE2> pattern_;  // Null: every job.
+  std::set<std::string> conditions_;    // None: every one.
+  std::set<int> statuses_;
+};
+
+void FillCondition(const JudgedCondition& from, v1::Condition* to);
+
+// Only of jobs that `rights` include.
+//   NOT_FOUND  there is no such job.
+absl::Status ListConditions(const storage::Store& store, const ConditionBoard& board,
+                            const v1::ConditionsRequest& request, const Rights& rights,
+                            v1::ConditionsResponse* response);
+
+}  // namespace tacho::server
