@@ -12,6 +12,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/config_diff.h"
 #include "server/conditions/condition_families.h"
+#include "server/goodput/goodput_families.h"
 #include "server/grpc_transport.h"
 #include "server/http/routes.h"
 #include "server/limits/limit_config.h"
@@ -234,6 +235,11 @@ void Collector::MakeServices() {
   query_ = std::make_unique<QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
   reloadables_.push_back(query_.get());
+
+  GoodputBoardOptions goodput;
+  goodput.store = store_.get();
+  goodput.now = world_.now;
+  goodput_ = std::make_unique<GoodputBoard>(std::move(goodput));
 }
 
 absl::Status Collector::StartGrpc() {
@@ -257,6 +263,9 @@ absl::Status Collector::StartHttp() {
                           world_.log,   &readiness_, config_.storage().path()};
   page.others.push_back([board = &conditions_->board()](size_t max_lines) {
     return ConditionFamilies(board->All([](const std::string&) { return true; }), max_lines);
+  });
+  page.others.push_back([board = goodput_.get()](size_t) {
+    return GoodputFamilies(board->Newest(), board->Stats());
   });
   metrics_page_ = std::make_unique<MetricsPage>(std::move(page));
   reloadables_.push_back(metrics_page_.get());
@@ -371,6 +380,7 @@ absl::Status Collector::Drain() {
   if (admin_listener_ != nullptr) admin_listener_->Stop(kShutdownGrace);
   if (http_ != nullptr) http_->Stop();
   if (conditions_ != nullptr) conditions_->Stop();
+  goodput_ = nullptr;  // It reads the store.
   return store_ == nullptr ? absl::OkStatus() : store_->Close();
 }
 

@@ -24,6 +24,7 @@
 #include "server/conditions/agent_ledger.h"
 #include "server/conditions/condition_engine.h"
 #include "server/door/door.h"
+#include "server/goodput/goodput_board.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
@@ -122,6 +123,7 @@ class Collector {
   std::unique_ptr<IngestService> ingest_;
   std::unique_ptr<QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
+  std::unique_ptr<GoodputBoard> goodput_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<MetricsPage> metrics_page_;
   std::unique_ptr<HttpServer> http_;

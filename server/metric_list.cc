@@ -7,6 +7,7 @@
 #include "server/aggregate/metric_table.h"
 #include "server/conditions/metric_table.h"
 #include "server/door/metric_table.h"
+#include "server/goodput/metric_table.h"
 #include "server/http/metric_table.h"
 #include "server/ingest/metric_table.h"
 #include "server/query/metric_table.h"
@@ -17,7 +18,11 @@ namespace {
 
 constexpr MetricTable kTables[] = {
     {"Aggregates of jobs", kJobMetrics},
+<<<<<<< HEAD
     {"Conditions", kConditionMetrics},
+=======
+    {"Goodput", kGoodputMetrics},
+>>>>>>> 632ba23 (Goodput in /metrics: a board that a thread in the background renews)
     {"Ingest", kIngestMetrics},
     {"Quotas and connections", kConnectionMetrics},
     {"Storage", kStorageMetrics},

@@ -2,6 +2,7 @@
 // aggregates of every job. docs/metrics.md lists all of it.
 #pragma once
 
+#include <prometheus/metric_family.h>
 #include <prometheus/registry.h>
 
 #include <functional>

@@ -3,5 +3,5 @@ tacho_test(goodput_ledger_test LABEL unit
   SOURCES goodput_ledger_test.cc goodput_figures_test.cc
   DEPS tacho::goodput_ledger)
 tacho_test(goodput_job_test LABEL unit
-  SOURCES goodput_job_test.cc
-  DEPS tacho::goodput tacho::query RocksDB::rocksdb-shared)
+  SOURCES goodput_board_test.cc goodput_job_test.cc
+  DEPS tacho::goodput_families tacho::query RocksDB::rocksdb-shared)

@@ -1,0 +1,130 @@
+#include "server/goodput/goodput_board.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "server/query/query_control.h"
+
+namespace tacho::server {
+namespace {
+
+GoodputBoardOptions WithSignals(GoodputBoardOptions options) {
+  if (options.signals == nullptr) options.signals = std::make_shared<const SignalNames>();
+  return options;
+}
+
+}  // namespace
+
+GoodputBoard::GoodputBoard(GoodputBoardOptions options)
+    : options_(WithSignals(std::move(options))) {
+  if (options_.background) thread_ = std::thread([this] { Run(); });
+}
+
+GoodputBoard::~GoodputBoard() {
+  stopping_ = true;
+  {
+    // Whoever waits on the mutex looks at stopping_ again when it is released.
+    absl::MutexLock lock(&mutex_);
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+std::vector<std::shared_ptr<const JobGoodput>> GoodputBoard::Newest() const {
+  std::vector<std::shared_ptr<const JobGoodput>> newest;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [job, entry] : entries_) {
+    if (entry.goodput != nullptr) newest.push_back(entry.goodput);
+  }
+  return newest;
+}
+
+GoodputBoardStats GoodputBoard::Stats() const {
+  const absl::Time now = options_.now();
+  absl::MutexLock lock(&mutex_);
+  GoodputBoardStats stats = stats_;
+  for (const auto& [job, entry] : entries_) {
+    stats.jobs += entry.goodput != nullptr ? 1 : 0;
+    stats.oldest_seconds = std::max(stats.oldest_seconds, absl::ToDoubleSeconds(now - entry.made));
+  }
+  return stats;
+}
+
+std::vector<storage::JobSummary> GoodputBoard::LiveJobs(absl::Time now, size_t* left_out) const {
+  std::vector<storage::JobSummary> live;
+  const int64_t since = absl::ToUnixNanos(now - options_.linger);
+  for (storage::JobSummary& job : options_.store->Jobs()) {
+    if (!job.name.empty() && job.extent.last_time_ns >= since) live.push_back(std::move(job));
+  }
+  std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) {
+    return a.extent.last_time_ns > b.extent.last_time_ns;
+  });
+  *left_out = live.size() - std::min(live.size(), options_.max_jobs);
+  live.resize(live.size() - *left_out);
+  return live;
+}
+
+bool GoodputBoard::IsDue(const storage::JobSummary& job, absl::Time now) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(job.name);
+  if (found == entries_.end()) return true;
+  const bool newer = job.extent.last_time_ns != found->second.last_row_ns;
+  return now - found->second.made >= (newer ? options_.interval : options_.idle_interval);
+}
+
+void GoodputBoard::Make(const storage::JobSummary& job) {
+  const QueryControl control(absl::InfiniteDuration(), options_.now, &stopping_);
+  const absl::Time now = options_.now();
+  const absl::Time began = absl::Now();
+  auto goodput = GoodputOf(*options_.store, job.name, *options_.signals, now, control);
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - began);
+  absl::MutexLock lock(&mutex_);
+  stats_.seconds += seconds;
+  if (!goodput.ok()) {
+    if (!stopping_) ++stats_.failed;
+    // The ledger before stays; it is tried again when it would be.
+    Entry& entry = entries_[job.name];
+    entry.made = now;
+    entry.last_row_ns = job.extent.last_time_ns;
+    return;
+  }
+  ++stats_.made;
+  const bool tells = goodput->has_steps || goodput->has_phases;
+  entries_[job.name] = {tells ? std::make_shared<const JobGoodput>(*std::move(goodput)) : nullptr,
+                        now, job.extent.last_time_ns};
+}
+
+bool GoodputBoard::Rest(absl::Duration duration) {
+  absl::MutexLock lock(&mutex_);
+  const auto stopped = [this] { return stopping_.load(); };
+  return !mutex_.AwaitWithTimeout(absl::Condition(&stopped), duration);
+}
+
+void GoodputBoard::Refresh() {
+  const absl::Time now = options_.now();
+  size_t left_out = 0;
+  const std::vector<storage::JobSummary> live = LiveJobs(now, &left_out);
+  std::set<std::string> names;
+  for (const storage::JobSummary& job : live) names.insert(job.name);
+  {
+    absl::MutexLock lock(&mutex_);
+    std::erase_if(entries_, [&](const auto& entry) { return !names.contains(entry.first); });
+    stats_.jobs_left_out = left_out;
+  }
+  for (const storage::JobSummary& job : live) {
+    if (stopping_) return;
+    if (!IsDue(job, options_.now())) continue;
+    const absl::Time began = absl::Now();
+    Make(job);
+    const absl::Duration took = absl::Now() - began;
+    if (options_.background && !Rest(took * (1 / options_.share - 1))) return;
+  }
+}
+
+void GoodputBoard::Run() {
+  do {
+    Refresh();
+  } while (Rest(absl::Seconds(1)));
+}
+
+}  // namespace tacho::server

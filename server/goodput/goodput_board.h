@@ -1,0 +1,84 @@
+// The newest ledger of every job that is alive, for the metrics page: made again and again in the
+// background, each time from all that the store holds, so that late rows, imports and a restart of
+// the collector lead to the same figures.
+//
+// What it costs is bounded: one thread, which rests after each job for as long as keeps it within
+// `share` of its time; a ledger is made in time that grows with the steps of its job. With many or
+// long jobs the figures are renewed less often, which tacho_goodput_oldest_seconds tells.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "server/conditions/signal_names.h"
+#include "server/goodput/job_goodput.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+
+struct GoodputBoardOptions {
+  const storage::Store* store = nullptr;  // Not owned; must outlive the board.
+  std::function<absl::Time()> now = absl::Now;
+  std::shared_ptr<const SignalNames> signals;   // Null: the default names.
+  absl::Duration interval = absl::Seconds(10);  // No ledger is made more often.
+  // One of a job of which no newer row has come is made again after so long, for what came late.
+  absl::Duration idle_interval = absl::Minutes(2);
+  absl::Duration linger = absl::Hours(1);  // Jobs leave so long after their newest row.
+  size_t max_jobs = 1000;                  // Those with the newest rows.
+  double share = 0.1;                      // Of the thread's time.
+  bool background = true;                  // Tests switch it off and call Refresh().
+};
+
+struct GoodputBoardStats {
+  size_t jobs = 0;           // With a ledger.
+  size_t jobs_left_out = 0;  // More than max_jobs, at the last look.
+  uint64_t made = 0;         // Ledgers, ever.
+  uint64_t failed = 0;
+  double seconds = 0;         // Spent on them.
+  double oldest_seconds = 0;  // Age of the oldest ledger.
+};
+
+// Thread-safe.
+class GoodputBoard {
+ public:
+  explicit GoodputBoard(GoodputBoardOptions options);
+  ~GoodputBoard();  // Waits for the ledger that is being made, which is given up.
+
+  // By name of the job. Jobs that have recorded neither a step nor a phase are not among them.
+  std::vector<std::shared_ptr<const JobGoodput>> Newest() const ABSL_LOCKS_EXCLUDED(mutex_);
+  GoodputBoardStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Makes what is due, once. Without rests if there is no background thread.
+  void Refresh() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Entry {
+    std::shared_ptr<const JobGoodput> goodput;  // Null: not to be shown.
+    absl::Time made;
+    int64_t last_row_ns = 0;
+  };
+
+  void Run();
+  std::vector<storage::JobSummary> LiveJobs(absl::Time now, size_t* left_out) const;
+  bool IsDue(const storage::JobSummary& job, absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  void Make(const storage::JobSummary& job) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns whether to go on.
+  bool Rest(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const GoodputBoardOptions options_;
+  std::atomic<bool> stopping_ = false;
+  mutable absl::Mutex mutex_;
+  std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  GoodputBoardStats stats_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace tacho::server

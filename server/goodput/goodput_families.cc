@@ -1,0 +1,102 @@
+#include "server/goodput/goodput_families.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/goodput/metric_table.h"
+
+namespace tacho::server {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+// Of a label of tacho_job_info: what is longer is cut.
+constexpr size_t kMaxLabelBytes = 200;
+
+class Families {
+ public:
+  Families() {
+    for (const MetricInfo& info : kGoodputMetrics) {
+      MetricFamily& family = families_.emplace_back();
+      family.name = std::string(info.name);
+      family.type = info.type == "counter" ? MetricType::Counter : MetricType::Gauge;
+      family.help = std::string(info.help);
+      index_[family.name] = families_.size() - 1;
+    }
+  }
+
+  void Add(const char* name, Labels labels, std::optional<double> value) {
+    if (!value.has_value()) return;
+    MetricFamily& family = families_[index_.at(name)];
+    ClientMetric& metric = family.metric.emplace_back();
+    metric.label = std::move(labels);
+    (family.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = *value;
+  }
+
+  std::vector<MetricFamily> Take() {
+    std::erase_if(families_, [](const MetricFamily& family) { return family.metric.empty(); });
+    return std::move(families_);
+  }
+
+ private:
+  std::vector<MetricFamily> families_;
+  std::map<std::string, size_t> index_;
+};
+
+void AddInfo(const JobGoodput& job, Families* families) {
+  Labels labels = {{"job", job.job}, {"attempt", absl::StrCat(job.attempt)}};
+  for (const char* key : {"model", "batch_size", "device_kind", "device_count", "source_revision",
+                          "config_fingerprint"}) {
+    const auto found = job.attributes.find(key);
+    labels.push_back(
+        {key, found == job.attributes.end() ? "" : found->second.substr(0, kMaxLabelBytes)});
+  }
+  families->Add("tacho_job_info", std::move(labels), 1);
+}
+
+void AddJob(const JobGoodput& job, Families* families) {
+  const ClientMetric::Label label{"job", job.job};
+  for (size_t i = 0; i < kGoodputBuckets; ++i) {
+    const auto bucket = std::string(GoodputBucketName(static_cast<GoodputBucket>(i)));
+    families->Add("tacho_job_goodput_seconds_total", {label, {"bucket", bucket}},
+                  static_cast<double>(job.total.ns[i]) / 1e9);
+  }
+  families->Add("tacho_job_wall_seconds_total", {label},
+                static_cast<double>(job.total.wall_ns()) / 1e9);
+  families->Add("tacho_job_goodput_ratio", {label}, GoodputRatio(job.total));
+  const StepFigures& steps = job.steps;
+  families->Add("tacho_job_mfu_ratio", {label}, steps.mfu);
+  families->Add("tacho_job_tokens_per_second", {label}, steps.tokens_per_second);
+  families->Add("tacho_job_step_time_seconds", {label, {"quantile", "0.5"}}, steps.median);
+  families->Add("tacho_job_step_time_seconds", {label, {"quantile", "0.9"}}, steps.p90);
+  families->Add("tacho_job_step_time_seconds", {label, {"quantile", "0.99"}}, steps.p99);
+  if (steps.planned_steps.has_value()) {
+    families->Add("tacho_job_planned_steps", {label}, static_cast<double>(*steps.planned_steps));
+  }
+  families->Add("tacho_job_progress_ratio", {label}, steps.progress);
+  families->Add("tacho_job_remaining_seconds", {label}, steps.remaining_seconds);
+  AddInfo(job, families);
+}
+
+}  // namespace
+
+std::vector<MetricFamily> GoodputFamilies(
+    const std::vector<std::shared_ptr<const JobGoodput>>& jobs, const GoodputBoardStats& stats) {
+  Families families;
+  for (const auto& job : jobs) AddJob(*job, &families);
+  families.Add("tacho_goodput_jobs", {}, static_cast<double>(stats.jobs));
+  families.Add("tacho_goodput_jobs_left_out", {}, static_cast<double>(stats.jobs_left_out));
+  families.Add("tacho_goodput_ledgers_total", {}, static_cast<double>(stats.made));
+  families.Add("tacho_goodput_failures_total", {}, static_cast<double>(stats.failed));
+  families.Add("tacho_goodput_compute_seconds_total", {}, stats.seconds);
+  families.Add("tacho_goodput_oldest_seconds", {}, stats.oldest_seconds);
+  return families.Take();
+}
+
+}  // namespace tacho::server
