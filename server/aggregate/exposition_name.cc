@@ -61,8 +61,10 @@ ExpositionName ExpositionNameOf(absl::string_view rename, absl::string_view metr
 }
 
 std::string RateFamily(absl::string_view counter_family) {
-  return absl::StrCat(counter_family.substr(0, counter_family.size() - (sizeof(kTotal) - 1)),
-                      "_per_second");
+  std::string family = absl::StrCat(
+      counter_family.substr(0, counter_family.size() - (sizeof(kTotal) - 1)), "_per_second");
+  if (IsCollectorFamily(family)) absl::StrAppend(&family, "_value");
+  return family;
 }
 
 bool IsCollectorFamily(absl::string_view family) { return IsListedMetric(family); }

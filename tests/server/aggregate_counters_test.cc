@@ -169,11 +169,11 @@ TEST_F(AggregateCountersTest, ARateIsThatOfTheLastHalfMinute) {
     }
   };
   pass(90, 5);
-  const char* const rate = "tacho_job_tokens_per_second{job=\"j\",metric=\"tokens\"}";
+  const char* const rate = "tacho_job_tokens_per_second_value{job=\"j\",metric=\"tokens\"}";
   EXPECT_EQ(Line(rate), 5);
   pass(70, 20);
   EXPECT_EQ(Line(rate), 20);
-  EXPECT_THAT(Page(), HasSubstr("# TYPE tacho_job_tokens_per_second gauge\n"));
+  EXPECT_THAT(Page(), HasSubstr("# TYPE tacho_job_tokens_per_second_value gauge\n"));
 }
 
 class AggregateHistogramsTest : public AggregateCountersTest {
