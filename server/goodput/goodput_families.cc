@@ -25,7 +25,9 @@ class Families {
     for (const MetricInfo& info : kGoodputMetrics) {
       MetricFamily& family = families_.emplace_back();
       family.name = std::string(info.name);
-      family.type = info.type == "counter" ? MetricType::Counter : MetricType::Gauge;
+      family.type = info.type == "counter"   ? MetricType::Counter
+                    : info.type == "summary" ? MetricType::Summary
+                                             : MetricType::Gauge;
       family.help = std::string(info.help);
       index_[family.name] = families_.size() - 1;
     }
@@ -37,6 +39,12 @@ class Families {
     ClientMetric& metric = family.metric.emplace_back();
     metric.label = std::move(labels);
     (family.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = *value;
+  }
+
+  void AddSummary(const char* name, Labels labels, const ClientMetric::Summary& summary) {
+    ClientMetric& metric = families_[index_.at(name)].metric.emplace_back();
+    metric.label = std::move(labels);
+    metric.summary = summary;
   }
 
   std::vector<MetricFamily> Take() {
@@ -73,9 +81,13 @@ void AddJob(const JobGoodput& job, Families* families) {
   const StepFigures& steps = job.steps;
   families->Add("tacho_job_mfu_ratio", {label}, steps.mfu);
   families->Add("tacho_job_tokens_per_second", {label}, steps.tokens_per_second);
-  families->Add("tacho_job_step_time_seconds", {label, {"quantile", "0.5"}}, steps.median);
-  families->Add("tacho_job_step_time_seconds", {label, {"quantile", "0.9"}}, steps.p90);
-  families->Add("tacho_job_step_time_seconds", {label, {"quantile", "0.99"}}, steps.p99);
+  if (steps.median.has_value()) {
+    ClientMetric::Summary times;
+    times.sample_count = steps.sampled;
+    times.sample_sum = *steps.mean * static_cast<double>(steps.sampled);
+    times.quantile = {{0.5, *steps.median}, {0.9, *steps.p90}, {0.99, *steps.p99}};
+    families->AddSummary("tacho_job_step_time_seconds", {label}, times);
+  }
   if (steps.planned_steps.has_value()) {
     families->Add("tacho_job_planned_steps", {label}, static_cast<double>(*steps.planned_steps));
   }

@@ -10,7 +10,7 @@
 
 namespace tacho::server {
 
-// At most 22 lines a job, of at most GoodputBoardOptions::max_jobs.
+// At most 24 lines a job, of at most GoodputBoardOptions::max_jobs.
 std::vector<prometheus::MetricFamily> GoodputFamilies(
     const std::vector<std::shared_ptr<const JobGoodput>>& jobs, const GoodputBoardStats& stats);
 

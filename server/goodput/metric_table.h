@@ -26,8 +26,10 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
      "Of the whole job over the newest steps: growth of its counter `tokens`, or else "
      "`tokens_per_step` / mean step time",
      "If one of them is recorded"},
-    {"tacho_job_step_time_seconds", "gauge", "s", "job, quantile",
-     "Quantiles 0.5, 0.9 and 0.99 of the newest step times, at most 1,000, of the reference task",
+    {"tacho_job_step_time_seconds", "summary", "s", "job, quantile",
+     "Quantiles 0.5, 0.9 and 0.99 of the newest step times, at most 1,000, of the reference task; "
+     "their number "
+     "(`_count`) and sum (`_sum`) are of these, and fall",
      kOfSteppingJobs},
     {"tacho_job_planned_steps", "gauge", "steps", "job", "The attribute `planned_steps`",
      "If it is recorded"},

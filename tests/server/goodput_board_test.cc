@@ -141,6 +141,13 @@ TEST_F(GoodputBoardTest, FamiliesAreThoseOfTheTableAndBucketsSumToTheWallTime) {
   size_t of_the_job = 0;
   for (const auto& family : GoodputFamilies(board.Newest(), board.Stats())) {
     for (const auto& metric : family.metric) {
+      if (family.type == prometheus::MetricType::Summary) {
+        for (const auto& quantile : metric.summary.quantile) {
+          values[family.name].push_back(quantile.value);
+          ++of_the_job;
+        }
+        continue;
+      }
       const bool counter = family.type == prometheus::MetricType::Counter;
       values[family.name].push_back(counter ? metric.counter.value : metric.gauge.value);
       of_the_job += metric.label.empty() ? 0 : 1;
