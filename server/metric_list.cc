@@ -18,11 +18,8 @@ namespace {
 
 constexpr MetricTable kTables[] = {
     {"Aggregates of jobs", kJobMetrics},
-<<<<<<< HEAD
     {"Conditions", kConditionMetrics},
-=======
     {"Goodput", kGoodputMetrics},
->>>>>>> 632ba23 (Goodput in /metrics: a board that a thread in the background renews)
     {"Ingest", kIngestMetrics},
     {"Quotas and connections", kConnectionMetrics},
     {"Storage", kStorageMetrics},
