@@ -27,7 +27,8 @@ struct GradientExplodingSettings {
   double sigmas = 6;
   double limit = 0;  // 0: none.
 
-  friend bool operator==(const GradientExplodingSettings&, const GradientExplodingSettings&) = default;
+  friend bool operator==(const GradientExplodingSettings&,
+                         const GradientExplodingSettings&) = default;
 };
 
 Finding DetectGradientExploding(const JobWindow& window, const GradientExplodingSettings& settings);

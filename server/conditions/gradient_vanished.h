@@ -25,7 +25,8 @@ struct GradientVanishedSettings {
   double share = 1e-3;
   double floor = 1e-9;
 
-  friend bool operator==(const GradientVanishedSettings&, const GradientVanishedSettings&) = default;
+  friend bool operator==(const GradientVanishedSettings&,
+                         const GradientVanishedSettings&) = default;
 };
 
 Finding DetectGradientVanished(const JobWindow& window, const GradientVanishedSettings& settings);

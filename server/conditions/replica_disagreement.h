@@ -28,7 +28,8 @@ struct ReplicaDisagreementSettings {
   uint32_t least_steps = 1;
   double tolerance = 0;
 
-  friend bool operator==(const ReplicaDisagreementSettings&, const ReplicaDisagreementSettings&) = default;
+  friend bool operator==(const ReplicaDisagreementSettings&,
+                         const ReplicaDisagreementSettings&) = default;
 };
 
 Finding DetectReplicaDisagreement(const JobWindow& window,

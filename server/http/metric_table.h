@@ -78,8 +78,7 @@ inline constexpr MetricInfo kLogMetrics[] = {
 inline constexpr MetricInfo kProcessMetrics[] = {
     {"tacho_ready", "gauge", "1", "", "1 while `/readyz` is 200, else 0"},
     {"tacho_build_info", "gauge", "1", "version", "Always 1; the label `version` tells"},
-    {"tacho_scrape_collect_seconds", "gauge", "s", "",
-     "Time it took to compute this page"},
+    {"tacho_scrape_collect_seconds", "gauge", "s", "", "Time it took to compute this page"},
     {"process_cpu_seconds_total", "counter", "s", "", "User and system CPU time"},
     {"process_resident_memory_bytes", "gauge", "bytes", "", "Resident memory"},
     {"process_open_fds", "gauge", "files", "", "Open file descriptors"},

@@ -7,8 +7,7 @@ namespace tacho::server {
 
 inline constexpr MetricInfo kIngestMetrics[] = {
     {"tacho_ingest_streams", "gauge", "streams", "", "Streams of agents that are open"},
-    {"tacho_ingest_batches_total", "counter", "batches", "",
-     "Passed admission, repeats included"},
+    {"tacho_ingest_batches_total", "counter", "batches", "", "Passed admission, repeats included"},
     {"tacho_ingest_lost_messages_total", "counter", "messages", "",
      "Agents reported them as lost in their spools (full or torn); repeats of a report included"},
     {"tacho_ingest_lost_rows_total", "counter", "rows", "",
