@@ -38,20 +38,22 @@ TEST_F(CtlSecurityTest, EveryCallShowsTheToken) {
   fake_.job.mutable_job()->set_name("bert");
   Run({"jobs", "--token-file", token});
   Run({"status", "bert", "--token-file=" + token});
-  EXPECT_THAT(fake_.shown, ElementsAre("Bearer abc", "Bearer abc", "Bearer abc"))
-      << "ListJobs, GetJob, ListEvents";
+  EXPECT_THAT(fake_.shown,
+              ElementsAre("Bearer abc", "Bearer abc", "Bearer abc", "Bearer abc", "Bearer abc"))
+      << "ListJobs, Conditions; GetJob, ListEvents, Conditions";
 }
 
 TEST_F(CtlSecurityTest, TheEnvironmentIsOverruledByTheFlag) {
   env_.security.token_file = files_.Write("one", "one");
   Run({"jobs"});
   Run({"jobs", "--token-file", files_.Write("other", "other")});
-  EXPECT_THAT(fake_.shown, ElementsAre("Bearer one", "Bearer other"));
+  EXPECT_THAT(fake_.shown, ElementsAre("Bearer one", "Bearer one", "Bearer other", "Bearer other"))
+      << "ListJobs, Conditions, twice";
 }
 
 TEST_F(CtlSecurityTest, WithoutATokenNothingIsShown) {
   Run({"jobs"});
-  EXPECT_THAT(fake_.shown, ElementsAre(""));
+  EXPECT_THAT(fake_.shown, ElementsAre("", "")) << "ListJobs, Conditions";
 }
 
 TEST_F(CtlSecurityTest, AFileThatIsNotRightIsAWrongCommandLine) {

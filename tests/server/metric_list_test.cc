@@ -64,7 +64,8 @@ TEST(MetricList, EveryFamilyIsThereOnceAndComplete) {
     EXPECT_FALSE(table.metrics.empty()) << table.title;
     for (const MetricInfo& info : table.metrics) {
       EXPECT_TRUE(names.insert(info.name).second) << info.name;
-      EXPECT_THAT(info.type, testing::AnyOf("gauge", "counter", "histogram")) << info.name;
+      EXPECT_THAT(info.type, testing::AnyOf("gauge", "counter", "histogram", "summary"))
+          << info.name;
       EXPECT_EQ(info.type == "counter", absl::EndsWith(info.name, "_total")) << info.name;
       EXPECT_FALSE(info.help.empty()) << info.name;
       EXPECT_FALSE(absl::EndsWith(info.help, ".")) << info.name << ": the full stop is added";
