@@ -177,9 +177,10 @@ class ConditionsTest(harness.TestCase):
 
     def test_settings_by_job_and_what_is_refused(self):
         trainer = Trainer(self.collector.address, "quiet-1", 1)
-        trainer.train(20, math.nan)
         other = Trainer(self.collector.address, "loud-1", 1)
-        other.train(20, math.nan)
+        for each in (trainer, other):
+            each.train(20)
+            each.train(20, math.nan)
         request = {"conditions": ["Diverged"], "statuses": [TRUE]}
         found = harness.wait_until(lambda: self.conditions(**request), "the loud one")
         self.assertEqual({c.job for c in found}, {"loud-1"})
