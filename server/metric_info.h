@@ -21,7 +21,7 @@ namespace tacho::server {
 
 struct MetricInfo {
   absl::string_view name;    // Of the family, as after "# TYPE".
-  absl::string_view type;    // "gauge", "counter", "histogram".
+  absl::string_view type;    // "gauge", "counter", "histogram", "summary".
   absl::string_view unit;    // Empty: as the help says.
   absl::string_view labels;  // By name, separated by ", "; those that not every line has included.
   // What it means; one line, `code` as in Markdown.
