@@ -16,7 +16,8 @@ class MetricsTest(harness.TestCase):
             tables = re.findall(r"<!-- metrics: .*? -->\n(.*?)<!-- end -->", file.read(), re.DOTALL)
         rows = re.findall(r"^\| `(\w+)` \| .* \| (.*) \|$", "".join(tables), re.MULTILINE)
         self.assertEqual(len(rows), len(dict(rows)), "a family twice")
-        return {name: re.search(r"\. (Only|While|If|Once|Of jobs) [^.]*$", help) is None for name, help in rows}
+        when = re.compile(r"\. (Only|While|If|Once|Of jobs) [^.]*$")
+        return {name: when.search(help) is None for name, help in rows}
 
     def test_every_metric_of_the_collector_is_explained(self):
         collector = self.started(harness.Collector(self.directory))
