@@ -11,7 +11,7 @@ constexpr size_t kMaxLosses = 64;
 
 }  // namespace
 
-AgentLedger::Stream& AgentLedger::Stream::operator=(Stream&& other) {
+AgentLedger::Stream& AgentLedger::Stream::operator=(Stream&& other) noexcept {
   if (this != &other) {
     Close();
     agent_ = std::move(other.agent_);

@@ -48,8 +48,8 @@ class AgentLedger {
   class Stream {
    public:
     Stream() = default;
-    Stream(Stream&&) = default;
-    Stream& operator=(Stream&& other);
+    Stream(Stream&&) noexcept = default;
+    Stream& operator=(Stream&& other) noexcept;
     ~Stream() { Close(); }
 
     // Each does nothing for a stream of no agent.
