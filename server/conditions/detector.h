@@ -6,8 +6,7 @@
 //   std::vector<Detector> HardwareDetectors(const config::v1::ConditionsHardware& config);
 //
 // in detectors_<group>.h. A row that is not enabled is in the table too: its condition is not
-// judged,
-// and one that was raised before is cleared.
+// judged, and one that was raised before is cleared.
 #pragma once
 
 #include <functional>
@@ -27,15 +26,13 @@ struct Detector {
   // Bound to its settings. Pure, and called from one thread.
   std::function<Finding(const JobWindow&)> detect;
   // The finding must be present for so long before the condition is true, and absent (or not
-  // judged)
-  // for so long before it is false again.
+  // judged) for so long before it is false again.
   absl::Duration hold_for;
   absl::Duration clear_after;
   std::optional<Severity> severity;  // Instead of the finding's.
 };
 
-// What `severity` of a condition's configuration means; nullopt if it is empty: as the finding
-// says.
+// What `severity` of a condition's configuration means; nullopt if it is empty: the finding's.
 std::optional<Severity> ParseSeverity(absl::string_view name);
 absl::string_view SeverityName(Severity severity);  // "info", "warning", "critical"
 
