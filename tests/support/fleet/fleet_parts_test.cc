@@ -1,4 +1,6 @@
 // What the tests of conditions rely on: that faults are played as they are named.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -80,7 +82,9 @@ TEST(JobModelTest, SameSeedGivesTheSameStep) {
 
 class JobPlayerTest : public ::testing::Test {
  protected:
-  JobPlayerTest() : directory_(::testing::TempDir() + "fleet_player") {
+  // ctest runs this file's tests as processes side by side.
+  JobPlayerTest()
+      : directory_(::testing::TempDir() + "fleet_player." + std::to_string(::getpid())) {
     for (const char* host : {"/host-0", "/host-1"}) {
       std::filesystem::create_directories(directory_ + host);
     }
