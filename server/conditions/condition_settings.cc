@@ -1,11 +1,11 @@
 #include "server/conditions/condition_settings.h"
 
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
+#include "server/conditions/configured_names.h"
 #include "server/conditions/detectors_curves.h"
 #include "server/conditions/detectors_hardware.h"
 #include "server/conditions/detectors_progress.h"
@@ -63,21 +63,7 @@ WindowLimits ConditionSettings::window_limits() const {
   return limits;
 }
 
-SignalNames ConditionSettings::signal_names() const {
-  std::map<Signal, std::vector<std::string>> configured;
-  const auto& signals = config_.signals();
-  const auto& type = *signals.GetDescriptor();
-  for (int i = 0; i < type.field_count(); ++i) {
-    const auto& field = *type.field(i);
-    const auto signal = ParseSignal(field.name());
-    if (!signal) continue;
-    const auto& reflection = *signals.GetReflection();
-    for (int k = 0; k < reflection.FieldSize(signals, &field); ++k) {
-      configured[*signal].push_back(reflection.GetRepeatedString(signals, &field, k));
-    }
-  }
-  return SignalNames(configured);
-}
+SignalNames ConditionSettings::signal_names() const { return ConfiguredNames(config_.signals()); }
 
 bool ConditionSettings::ReadsOtherMetrics(const ConditionSettings& other) const {
   return !google::protobuf::util::MessageDifferencer::Equals(config_.signals(),

@@ -2,7 +2,7 @@
 
 namespace tacho::server {
 
-DivergedSettings MakeDivergedSettings(const config::v1::ConditionsCurves::Diverged& config) {
+DivergedSettings SettingsOf(const config::v1::ConditionsCurves::Diverged& config) {
   return {.loss_values = config.loss_values(),
           .loss_window = config.loss_window(),
           .gradient_values = config.gradient_values(),
@@ -14,7 +14,7 @@ DivergedSettings MakeDivergedSettings(const config::v1::ConditionsCurves::Diverg
           .run_away_noise = config.run_away_noise()};
 }
 
-LossSpikeSettings MakeLossSpikeSettings(const config::v1::ConditionsCurves::LossSpike& config) {
+LossSpikeSettings SettingsOf(const config::v1::ConditionsCurves::LossSpike& config) {
   return {.reference_points = config.reference_points(),
           .least_reference = config.least_reference(),
           .sigmas = config.sigmas(),
@@ -26,7 +26,7 @@ LossSpikeSettings MakeLossSpikeSettings(const config::v1::ConditionsCurves::Loss
           .rate_jump = config.rate_jump()};
 }
 
-PlateauSettings MakePlateauSettings(const config::v1::ConditionsCurves::Plateau& config) {
+PlateauSettings SettingsOf(const config::v1::ConditionsCurves::Plateau& config) {
   return {.share = config.share(),
           .bins = config.bins(),
           .horizon = config.horizon(),
@@ -38,15 +38,14 @@ PlateauSettings MakePlateauSettings(const config::v1::ConditionsCurves::Plateau&
           .end_rate = config.end_rate()};
 }
 
-OscillatingSettings MakeOscillatingSettings(
-    const config::v1::ConditionsCurves::Oscillating& config) {
+OscillatingSettings SettingsOf(const config::v1::ConditionsCurves::Oscillating& config) {
   return {.points = config.points(),
           .correlation = config.correlation(),
           .anticorrelation = config.anticorrelation(),
           .least_swing = config.least_swing()};
 }
 
-GradientExplodingSettings MakeGradientExplodingSettings(
+GradientExplodingSettings SettingsOf(
     const config::v1::ConditionsCurves::GradientExploding& config) {
   return {.values = config.values(),
           .reference = config.reference(),
@@ -56,8 +55,7 @@ GradientExplodingSettings MakeGradientExplodingSettings(
           .limit = config.limit()};
 }
 
-GradientVanishedSettings MakeGradientVanishedSettings(
-    const config::v1::ConditionsCurves::GradientVanished& config) {
+GradientVanishedSettings SettingsOf(const config::v1::ConditionsCurves::GradientVanished& config) {
   return {.values = config.values(),
           .reference = config.reference(),
           .least_reference = config.least_reference(),
@@ -65,20 +63,18 @@ GradientVanishedSettings MakeGradientVanishedSettings(
           .floor = config.floor()};
 }
 
-WeightsFrozenSettings MakeWeightsFrozenSettings(
-    const config::v1::ConditionsCurves::WeightsFrozen& config) {
+WeightsFrozenSettings SettingsOf(const config::v1::ConditionsCurves::WeightsFrozen& config) {
   return {.values = config.values(), .share = config.share(), .end_rate = config.end_rate()};
 }
 
-OverfittingSettings MakeOverfittingSettings(
-    const config::v1::ConditionsCurves::Overfitting& config) {
+OverfittingSettings SettingsOf(const config::v1::ConditionsCurves::Overfitting& config) {
   return {.least_evaluations = config.least_evaluations(),
           .patience = config.patience(),
           .least_rise = config.least_rise(),
           .sigmas = config.sigmas()};
 }
 
-ReplicaDisagreementSettings MakeReplicaDisagreementSettings(
+ReplicaDisagreementSettings SettingsOf(
     const config::v1::ConditionsCurves::ReplicaDisagreement& config) {
   return {.steps = config.steps(),
           .least_steps = config.least_steps(),

@@ -14,20 +14,15 @@
 
 namespace tacho::server {
 
-DivergedSettings MakeDivergedSettings(const config::v1::ConditionsCurves::Diverged& config);
-LossSpikeSettings MakeLossSpikeSettings(const config::v1::ConditionsCurves::LossSpike& config);
-PlateauSettings MakePlateauSettings(const config::v1::ConditionsCurves::Plateau& config);
-OscillatingSettings MakeOscillatingSettings(
-    const config::v1::ConditionsCurves::Oscillating& config);
-GradientExplodingSettings MakeGradientExplodingSettings(
-    const config::v1::ConditionsCurves::GradientExploding& config);
-GradientVanishedSettings MakeGradientVanishedSettings(
-    const config::v1::ConditionsCurves::GradientVanished& config);
-WeightsFrozenSettings MakeWeightsFrozenSettings(
-    const config::v1::ConditionsCurves::WeightsFrozen& config);
-OverfittingSettings MakeOverfittingSettings(
-    const config::v1::ConditionsCurves::Overfitting& config);
-ReplicaDisagreementSettings MakeReplicaDisagreementSettings(
+DivergedSettings SettingsOf(const config::v1::ConditionsCurves::Diverged& config);
+LossSpikeSettings SettingsOf(const config::v1::ConditionsCurves::LossSpike& config);
+PlateauSettings SettingsOf(const config::v1::ConditionsCurves::Plateau& config);
+OscillatingSettings SettingsOf(const config::v1::ConditionsCurves::Oscillating& config);
+GradientExplodingSettings SettingsOf(const config::v1::ConditionsCurves::GradientExploding& config);
+GradientVanishedSettings SettingsOf(const config::v1::ConditionsCurves::GradientVanished& config);
+WeightsFrozenSettings SettingsOf(const config::v1::ConditionsCurves::WeightsFrozen& config);
+OverfittingSettings SettingsOf(const config::v1::ConditionsCurves::Overfitting& config);
+ReplicaDisagreementSettings SettingsOf(
     const config::v1::ConditionsCurves::ReplicaDisagreement& config);
 
 }  // namespace tacho::server

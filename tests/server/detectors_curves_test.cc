@@ -17,17 +17,15 @@ config::v1::ConditionsCurves Parsed(const char* yaml) {
 
 TEST(DetectorsCurvesTest, DefaultsOfTheFileAreThoseOfTheCode) {
   const config::v1::ConditionsCurves config = Parsed("");
-  EXPECT_EQ(MakeDivergedSettings(config.diverged()), DivergedSettings());
-  EXPECT_EQ(MakeLossSpikeSettings(config.loss_spike()), LossSpikeSettings());
-  EXPECT_EQ(MakePlateauSettings(config.plateau()), PlateauSettings());
-  EXPECT_EQ(MakeOscillatingSettings(config.oscillating()), OscillatingSettings());
-  EXPECT_EQ(MakeGradientExplodingSettings(config.gradient_exploding()),
-            GradientExplodingSettings());
-  EXPECT_EQ(MakeGradientVanishedSettings(config.gradient_vanished()), GradientVanishedSettings());
-  EXPECT_EQ(MakeWeightsFrozenSettings(config.weights_frozen()), WeightsFrozenSettings());
-  EXPECT_EQ(MakeOverfittingSettings(config.overfitting()), OverfittingSettings());
-  EXPECT_EQ(MakeReplicaDisagreementSettings(config.replica_disagreement()),
-            ReplicaDisagreementSettings());
+  EXPECT_EQ(SettingsOf(config.diverged()), DivergedSettings());
+  EXPECT_EQ(SettingsOf(config.loss_spike()), LossSpikeSettings());
+  EXPECT_EQ(SettingsOf(config.plateau()), PlateauSettings());
+  EXPECT_EQ(SettingsOf(config.oscillating()), OscillatingSettings());
+  EXPECT_EQ(SettingsOf(config.gradient_exploding()), GradientExplodingSettings());
+  EXPECT_EQ(SettingsOf(config.gradient_vanished()), GradientVanishedSettings());
+  EXPECT_EQ(SettingsOf(config.weights_frozen()), WeightsFrozenSettings());
+  EXPECT_EQ(SettingsOf(config.overfitting()), OverfittingSettings());
+  EXPECT_EQ(SettingsOf(config.replica_disagreement()), ReplicaDisagreementSettings());
 }
 
 TEST(DetectorsCurvesTest, EveryConditionIsARowOfItsName) {
