@@ -12,6 +12,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/config_diff.h"
 #include "server/conditions/condition_families.h"
+#include "server/conditions/configured_names.h"
 #include "server/goodput/goodput_families.h"
 #include "server/grpc_transport.h"
 #include "server/http/routes.h"
@@ -224,6 +225,8 @@ void Collector::MakeServices() {
   ingest_ = std::make_unique<IngestService>(std::move(ingest));
   reloadables_.push_back(ingest_.get());
 
+  const auto signals =
+      std::make_shared<const SignalNames>(ConfiguredNames(config_.conditions().signals()));
   QueryServiceOptions query;
   query.store = store_.get();
   query.refusals = &limiting_->ledger();
@@ -232,6 +235,7 @@ void Collector::MakeServices() {
   query.now = world_.now;
   query.registry = registry_;
   query.access = security_->access();
+  query.signals = signals;
   query_ = std::make_unique<QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
   reloadables_.push_back(query_.get());
@@ -239,7 +243,9 @@ void Collector::MakeServices() {
   GoodputBoardOptions goodput;
   goodput.store = store_.get();
   goodput.now = world_.now;
+  goodput.signals = signals;
   goodput_ = std::make_unique<GoodputBoard>(std::move(goodput));
+  reloadables_.push_back(goodput_.get());
 }
 
 absl::Status Collector::StartGrpc() {
@@ -380,7 +386,7 @@ absl::Status Collector::Drain() {
   if (admin_listener_ != nullptr) admin_listener_->Stop(kShutdownGrace);
   if (http_ != nullptr) http_->Stop();
   if (conditions_ != nullptr) conditions_->Stop();
-  goodput_ = nullptr;  // It reads the store.
+  if (goodput_ != nullptr) goodput_->Stop();
   return store_ == nullptr ? absl::OkStatus() : store_->Close();
 }
 

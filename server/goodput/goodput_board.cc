@@ -4,30 +4,36 @@
 #include <set>
 #include <utility>
 
+#include "server/conditions/configured_names.h"
 #include "server/query/query_control.h"
 
 namespace tacho::server {
-namespace {
-
-GoodputBoardOptions WithSignals(GoodputBoardOptions options) {
-  if (options.signals == nullptr) options.signals = std::make_shared<const SignalNames>();
-  return options;
-}
-
-}  // namespace
-
 GoodputBoard::GoodputBoard(GoodputBoardOptions options)
-    : options_(WithSignals(std::move(options))) {
+    : options_(std::move(options)),
+      signals_(options_.signals != nullptr ? options_.signals
+                                           : std::make_shared<const SignalNames>()) {
   if (options_.background) thread_ = std::thread([this] { Run(); });
 }
 
-GoodputBoard::~GoodputBoard() {
+GoodputBoard::~GoodputBoard() { Stop(); }
+
+void GoodputBoard::Stop() {
   stopping_ = true;
   {
     // Whoever waits on the mutex looks at stopping_ again when it is released.
     absl::MutexLock lock(&mutex_);
   }
   if (thread_.joinable()) thread_.join();
+}
+
+absl::StatusOr<std::function<void()>> GoodputBoard::Prepare(const config::v1::Collector& config) {
+  auto signals =
+      std::make_shared<const SignalNames>(ConfiguredNames(config.conditions().signals()));
+  return [this, signals = std::move(signals)] {
+    absl::MutexLock lock(&mutex_);
+    signals_ = signals;
+    ++signals_changed_;
+  };
 }
 
 std::vector<std::shared_ptr<const JobGoodput>> GoodputBoard::Newest() const {
@@ -67,7 +73,7 @@ std::vector<storage::JobSummary> GoodputBoard::LiveJobs(absl::Time now, size_t* 
 bool GoodputBoard::IsDue(const storage::JobSummary& job, absl::Time now) const {
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(job.name);
-  if (found == entries_.end()) return true;
+  if (found == entries_.end() || found->second.signals != signals_changed_) return true;
   const bool newer = job.extent.last_time_ns != found->second.last_row_ns;
   return now - found->second.made >= (newer ? options_.interval : options_.idle_interval);
 }
@@ -76,7 +82,14 @@ void GoodputBoard::Make(const storage::JobSummary& job) {
   const QueryControl control(absl::InfiniteDuration(), options_.now, &stopping_);
   const absl::Time now = options_.now();
   const absl::Time began = absl::Now();
-  auto goodput = GoodputOf(*options_.store, job.name, *options_.signals, now, control);
+  std::shared_ptr<const SignalNames> signals;
+  uint64_t signals_changed = 0;
+  {
+    absl::MutexLock lock(&mutex_);
+    signals = signals_;
+    signals_changed = signals_changed_;
+  }
+  auto goodput = GoodputOf(*options_.store, job.name, *signals, now, control);
   const double seconds = absl::ToDoubleSeconds(absl::Now() - began);
   absl::MutexLock lock(&mutex_);
   stats_.seconds += seconds;
@@ -86,12 +99,13 @@ void GoodputBoard::Make(const storage::JobSummary& job) {
     Entry& entry = entries_[job.name];
     entry.made = now;
     entry.last_row_ns = job.extent.last_time_ns;
+    entry.signals = signals_changed;
     return;
   }
   ++stats_.made;
   const bool tells = goodput->has_steps || goodput->has_phases;
   entries_[job.name] = {tells ? std::make_shared<const JobGoodput>(*std::move(goodput)) : nullptr,
-                        now, job.extent.last_time_ns};
+                        now, job.extent.last_time_ns, signals_changed};
 }
 
 bool GoodputBoard::Rest(absl::Duration duration) {

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "server/conditions/signal_names.h"
 #include "server/goodput/job_goodput.h"
+#include "server/reloadable.h"
 #include "storage/store.h"
 
 namespace tacho::server {
@@ -27,7 +28,8 @@ namespace tacho::server {
 struct GoodputBoardOptions {
   const storage::Store* store = nullptr;  // Not owned; must outlive the board.
   std::function<absl::Time()> now = absl::Now;
-  std::shared_ptr<const SignalNames> signals;   // Null: the default names.
+  // Which metric means what, at the start. Null: the default names.
+  std::shared_ptr<const SignalNames> signals;
   absl::Duration interval = absl::Seconds(10);  // No ledger is made more often.
   // One of a job of which no newer row has come is made again after so long, for what came late.
   absl::Duration idle_interval = absl::Minutes(2);
@@ -46,11 +48,17 @@ struct GoodputBoardStats {
   double oldest_seconds = 0;  // Age of the oldest ledger.
 };
 
-// Thread-safe.
-class GoodputBoard {
+// Thread-safe. Reloads `conditions.signals`: all ledgers are made again with the new names.
+class GoodputBoard final : public Reloadable {
  public:
   explicit GoodputBoard(GoodputBoardOptions options);
-  ~GoodputBoard();  // Waits for the ledger that is being made, which is given up.
+  ~GoodputBoard() override;  // Stops.
+
+  // Waits for the ledger that is being made, which is given up. The store is not read any more.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // By name of the job. Jobs that have recorded neither a step nor a phase are not among them.
   std::vector<std::shared_ptr<const JobGoodput>> Newest() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -64,6 +72,7 @@ class GoodputBoard {
     std::shared_ptr<const JobGoodput> goodput;  // Null: not to be shown.
     absl::Time made;
     int64_t last_row_ns = 0;
+    uint64_t signals = 0;  // Of signals_changed_, when it was made.
   };
 
   void Run();
@@ -76,6 +85,8 @@ class GoodputBoard {
   const GoodputBoardOptions options_;
   std::atomic<bool> stopping_ = false;
   mutable absl::Mutex mutex_;
+  std::shared_ptr<const SignalNames> signals_ ABSL_GUARDED_BY(mutex_);
+  uint64_t signals_changed_ ABSL_GUARDED_BY(mutex_) = 0;  // How often.
   std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   GoodputBoardStats stats_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

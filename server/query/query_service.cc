@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/conditions/configured_names.h"
 #include "server/error_table.h"
 #include "server/grpc_status.h"
 #include "server/query/cardinality.h"
@@ -35,11 +36,6 @@ absl::Status Refusal(WorkerPool::Admission admission) {
   return ErrorOf(Condition::kDraining, "the collector is draining");
 }
 
-QueryServiceOptions WithSignals(QueryServiceOptions options) {
-  if (options.signals == nullptr) options.signals = std::make_shared<const SignalNames>();
-  return options;
-}
-
 // The names of other jobs that a text suggests are not for those who may not read these jobs.
 absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
                                const std::string* job) {
@@ -50,9 +46,11 @@ absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
 }  // namespace
 
 QueryService::QueryService(QueryServiceOptions options)
-    : options_(WithSignals(std::move(options))),
+    : options_(std::move(options)),
       metrics_(options_.registry),
       limits_(options_.limits),
+      signals_(options_.signals != nullptr ? options_.signals
+                                           : std::make_shared<const SignalNames>()),
       hub_({.store = options_.store,
             .now = options_.now,
             .alive_after = options_.watch_alive_after,
@@ -70,11 +68,19 @@ config::v1::Collector::Query QueryService::limits() const {
   return limits_;
 }
 
+std::shared_ptr<const SignalNames> QueryService::signals() const {
+  absl::MutexLock lock(&limits_mutex_);
+  return signals_;
+}
+
 absl::StatusOr<std::function<void()>> QueryService::Prepare(const config::v1::Collector& config) {
-  return [this, limits = config.query()] {
+  auto signals =
+      std::make_shared<const SignalNames>(ConfiguredNames(config.conditions().signals()));
+  return [this, limits = config.query(), signals = std::move(signals)] {
     workers_.SetMaxThreads(limits.max_concurrent());
     absl::MutexLock lock(&limits_mutex_);
     limits_ = limits;
+    signals_ = signals;
   };
 }
 
@@ -223,8 +229,8 @@ grpc::ServerUnaryReactor* QueryService::Goodput(grpc::CallbackServerContext* con
   const Scope scope = {&request->job(), "job"};
   return Answer("Goodput", context, scope,
                 [this, request, response](const Rights&, const QueryControl& control) {
-                  return GetGoodput(*options_.store, *request, *options_.signals, options_.now(),
-                                    control, response);
+                  return GetGoodput(*options_.store, *request, *signals(), options_.now(), control,
+                                    response);
                 });
 }
 

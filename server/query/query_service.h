@@ -36,7 +36,7 @@ struct QueryServiceOptions {
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
   const AccessControl* access = nullptr;  // Not owned. Null lets everybody read everything.
-  // Which metric means what, for Goodput. Null: the default names.
+  // Which metric means what, for Goodput, at the start. Null: the default names.
   std::shared_ptr<const SignalNames> signals = nullptr;
   absl::Duration watch_alive_after = absl::Seconds(15);  // As WatchHubOptions::alive_after.
 };
@@ -44,7 +44,7 @@ struct QueryServiceOptions {
 // Thread-safe. Each query at work holds one of limits.max_concurrent threads; one more is refused
 // with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until
 // limits.timeout. A watch holds one only while it tells what was stored before it began. Reloads
-// `query`, for queries that begin from then on.
+// `query` and `conditions.signals`, for queries that begin from then on.
 class QueryService final : public v1::Query::CallbackService, public Reloadable {
  public:
   explicit QueryService(QueryServiceOptions options);
@@ -149,6 +149,8 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
                                    const v1::WatchConditionsRequest& request,
                                    std::shared_ptr<ConditionWatchStream> stream);
 
+  std::shared_ptr<const SignalNames> signals() const ABSL_LOCKS_EXCLUDED(limits_mutex_);
+
   const QueryServiceOptions options_;
   std::atomic<bool> draining_ = false;
   std::atomic<uint64_t> answers_ = 0;  // Spreads the delays of those turned away together.
@@ -156,6 +158,7 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
   QueryMetrics metrics_;
   mutable absl::Mutex limits_mutex_;
   config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);
+  std::shared_ptr<const SignalNames> signals_ ABSL_GUARDED_BY(limits_mutex_);
   WatchHub hub_;
   ConditionBoard no_conditions_;  // Where nobody judges.
   ConditionWatches condition_watches_;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/conditions/configured_names.h"
 #include "server/goodput/goodput_families.h"
 #include "server/goodput/metric_table.h"
 #include "tests/server/query_store_fixture.h"
@@ -80,6 +81,31 @@ TEST_F(GoodputBoardTest, RenewsWhatHasNewRowsAndInTimeWhatCameLate) {
   SetNow(121 + 120);
   board.Refresh();
   EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], kTestSecond / 2);
+}
+
+TEST_F(GoodputBoardTest, ConfiguredNamesCountAlsoAfterAReload) {
+  AppendSteps("a", 0, 100);
+  const auto layout = Register("a", 0, 0, {"waiting_for_input"});
+  Append(layout, {kTestBase + 50 * kTestSecond}, {50}, {0.5});
+  SetNow(100);
+  GoodputBoardOptions options = Options();
+  GoodputBoard board(options);
+  board.Refresh();
+  EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], 0);
+  config::v1::Collector config;
+  config.mutable_conditions()->mutable_signals()->add_data_wait("waiting_for_input");
+  const auto use = board.Prepare(config);
+  ASSERT_TRUE(use.ok());
+  board.Refresh();
+  EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], 0) << "not in force yet";
+  (*use)();
+  board.Refresh();
+  EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], kTestSecond / 2);
+  options.signals =
+      std::make_shared<const SignalNames>(ConfiguredNames(config.conditions().signals()));
+  GoodputBoard other(options);
+  other.Refresh();
+  EXPECT_EQ(other.Newest()[0]->total[GoodputBucket::kDataWait], kTestSecond / 2);
 }
 
 TEST_F(GoodputBoardTest, ANewBoardGoesOnWhereAnotherEnded) {
