@@ -15,26 +15,37 @@ namespace tacho::server {
 namespace {
 
 constexpr double kRowsFactor = 5;
+constexpr int64_t kAtOnceNs = 1'000'000'000;
 
 struct Silent {
   const TaskWindow* task = nullptr;
   double seconds = 0;
 };
 
-// When the phases that have not ended began, of whatever task: events of one, usually the first,
-// stand for all. Ascending.
-std::vector<int64_t> OpenPhases(const JobWindow& window) {
-  std::vector<int64_t> starts;
-  for (const PhaseInterval& phase : FindPhases(window)) {
-    if (phase.open()) starts.push_back(phase.start_ns);
-  }
-  return starts;
-}
+// From when on silence counts, and what is allowed from then on is the time of a phase.
+struct Excuse {
+  int64_t since_ns = 0;
+  bool in_phase = false;
+};
 
-// Whether one began between the two.
-bool BeganBetween(const std::vector<int64_t>& starts, int64_t from_ns, int64_t to_ns) {
-  const auto first = std::lower_bound(starts.begin(), starts.end(), from_ns);
-  return first != starts.end() && *first <= to_ns;
+// Events of one task, usually the first, stand for all: so a phase excuses whoever fell silent
+// about when it began, or while one that it follows at once went on. A task that fell silent before
+// is not excused by what the others go on to do.
+Excuse FindExcuse(const std::vector<PhaseInterval>& phases, bool stepped, int64_t last_ns,
+                  int64_t limit_ns, int64_t slack_ns) {
+  Excuse excuse = {.since_ns = last_ns, .in_phase = !stepped};
+  const auto first = std::partition_point(
+      phases.begin(), phases.end(),
+      [&](const PhaseInterval& phase) { return phase.start_ns < last_ns - slack_ns; });
+  for (auto phase = first; phase != phases.end(); ++phase) {
+    const bool follows = excuse.since_ns > last_ns &&
+                         phase->start_ns - excuse.since_ns <= std::min(slack_ns, kAtOnceNs);
+    const int64_t reach_ns = phase->open() ? limit_ns : 2 * slack_ns;
+    if (stepped && !follows && phase->start_ns > last_ns + reach_ns) continue;
+    excuse.since_ns = std::max(excuse.since_ns, phase->open() ? phase->start_ns : phase->end_ns);
+    excuse.in_phase = excuse.in_phase || phase->open();
+  }
+  return excuse;
 }
 
 }  // namespace
@@ -45,7 +56,8 @@ Finding DetectTrainerSilent(const JobWindow& window, const TrainerSilentSettings
   const double interval = ProgressInterval(window);
   const double limit =
       std::max(absl::ToDoubleSeconds(settings.silent_after), kRowsFactor * interval);
-  const std::vector<int64_t> phases = OpenPhases(window);
+  const double phase_limit = std::max(limit, absl::ToDoubleSeconds(settings.phase_limit));
+  const std::vector<PhaseInterval> phases = FindPhases(window);
   const auto limit_ns = static_cast<int64_t>(limit * 1e9);
   const auto slack_ns = static_cast<int64_t>(std::max(1.0, interval) * 1e9);
   std::vector<Silent> silent;
@@ -55,11 +67,12 @@ Finding DetectTrainerSilent(const JobWindow& window, const TrainerSilentSettings
     ++known;
     const int64_t last_ns = hosts.Corrected(task.host, task.last_time_ns);
     const double seconds = static_cast<double>(window.now_ns - last_ns) / 1e9;
-    const bool in_phase =
-        !task.last_step.has_value() || BeganBetween(phases, last_ns - slack_ns, last_ns + limit_ns);
-    const double allowed =
-        in_phase ? std::max(limit, absl::ToDoubleSeconds(settings.phase_limit)) : limit;
-    if (seconds > allowed) silent.push_back({.task = &task, .seconds = seconds});
+    if (seconds <= limit) continue;
+    const Excuse excuse =
+        FindExcuse(phases, task.last_step.has_value(), last_ns, limit_ns, slack_ns);
+    const double allowed = excuse.in_phase ? phase_limit : limit;
+    if (static_cast<double>(window.now_ns - excuse.since_ns) / 1e9 <= allowed) continue;
+    silent.push_back({.task = &task, .seconds = seconds});
   }
   if (known == 0) return NotJudged();
   if (silent.empty()) return NotPresent();

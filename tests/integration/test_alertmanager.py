@@ -142,6 +142,22 @@ class AlertmanagerTest(harness.TestCase):
             for name in ("Straggling", "LowUtilization", "ThroughputDropped", "LossSpike")
         })  # fmt: skip
 
+    def test_a_hang_is_told_once(self):
+        inhibited = self.settled([
+            condition("Stalled", "a", severity="critical", host="h1", reason="NoRows"),
+            condition("TrainerSilent", "a", host="h1", reason="AllTrainers"),
+            condition("TaskMissing", "a", host="h1", reason="Gone"),
+            condition("Stalled", "b", severity="critical", host="h2", reason="StepStuck"),
+            condition("TaskMissing", "b", host="h3", reason="NeverSeen"),
+            condition("TrainerSilent", "c", host="h4", reason="SomeTrainers"),
+        ])  # fmt: skip
+        self.assertEqual(inhibited, {"TachoJobTrainerSilent a", "TachoJobTaskMissing a"})
+        expected = {("page", "TachoJobStalled", "a"), ("page", "TachoJobStalled", "b"),
+                    ("chat", "TachoJobTaskMissing", "b"),
+                    ("chat", "TachoJobTrainerSilent", "c")}  # fmt: skip
+        harness.wait_until(lambda: self.receiver.received() >= expected, "told")
+        self.assertEqual(self.receiver.received(), expected)
+
     def test_the_host_decides_where_one_host_explains_another_alert(self):
         inhibited = self.settled([
             condition("Throttled", "a", host="h1"), condition("Straggling", "a", host="h1"),

@@ -49,7 +49,7 @@ PATH_S, BUSY_S = 5, 55
 # What may follow from a fault in the same job, besides the alert that is about it.
 FOLLOWS = {
     "slow": {"ThroughputDropped", "SlowerThanBaseline", "LowUtilization"},
-    "hung": {"Straggling", "TaskMissing", "TrainerSilent", "LowUtilization"},
+    "hung": {"Straggling", "LowUtilization"},
     "hbm": {"MemoryLeak"},
     "nan": {"GradientExploding", "LossSpike", "WeightsFrozen", "ReplicaDisagreement"},
 }

@@ -7,6 +7,7 @@
 #include "server/conditions/agent_silent.h"
 #include "server/conditions/clock_skewed.h"
 #include "server/conditions/data_loss.h"
+#include "server/conditions/stalled.h"
 #include "server/conditions/task_missing.h"
 #include "server/conditions/trainer_silent.h"
 #include "tests/support/synthetic_window.h"
@@ -22,6 +23,16 @@ using testing::SyntheticFleet;
 JobWindow At(double seconds, std::vector<Fault> faults, FleetOptions options = {}) {
   options.max_points = 100;
   return SyntheticFleet(std::move(options), std::move(faults), 2000).At(seconds);
+}
+
+void AddEvent(JobWindow* window, double seconds, const char* kind) {
+  window->events.push_back({.time_ns = SyntheticFleet::Time(seconds),
+                            .step = kNoPointStep,
+                            .attempt = 0,
+                            .task = 0,
+                            .host = "host0000",
+                            .kind = kind,
+                            .fields = {}});
 }
 
 TEST(TaskMissingTest, OneThatNeverCameIsMissingAfterAWhile) {
@@ -132,15 +143,66 @@ TEST(TrainerSilentTest, NotWhileItsAgentIsSilentOrAPhaseIsOpen) {
                   .present);
   JobWindow window = At(900, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}});
   ASSERT_TRUE(DetectTrainerSilent(window, {}).present);
-  window.events.push_back({.time_ns = SyntheticFleet::Time(300),
-                           .step = kNoPointStep,
-                           .attempt = 0,
-                           .task = 0,
-                           .host = "host0000",
-                           .kind = "eval_started",
-                           .fields = {}});
+  AddEvent(&window, 300, "eval_started");
   EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
   EXPECT_TRUE(DetectTrainerSilent(window, {.phase_limit = absl::Minutes(5)}).present);
+}
+
+TEST(TrainerSilentTest, AfterAPhaseThereIsTimeForAStep) {
+  JobWindow window = At(900, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}});
+  AddEvent(&window, 300, "eval_started");
+  AddEvent(&window, 800, "eval_ended");
+  EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
+  EXPECT_TRUE(DetectTrainerSilent(window, {.silent_after = absl::Seconds(90)}).present);
+}
+
+TEST(TrainerSilentTest, PhasesThatFollowEachOtherAtOnceAreOneExcuse) {
+  JobWindow window = At(1300, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}});
+  AddEvent(&window, 300, "eval_started");
+  AddEvent(&window, 800, "eval_ended");
+  AddEvent(&window, 800.5, "checkpoint_started");
+  EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
+  AddEvent(&window, 1200, "checkpoint_saved");
+  EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
+}
+
+TEST(TrainerSilentTest, WhatTheOthersGoOnToDoExcusesNobody) {
+  JobWindow window = At(900, {{.kind = FaultKind::kSilentTrainer, .host = 3, .at_seconds = 300}});
+  for (double begin = 310; begin < 890; begin += 100) {
+    AddEvent(&window, begin, "eval_started");
+    AddEvent(&window, begin + 20, "eval_ended");
+  }
+  const Finding finding = DetectTrainerSilent(window, {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.culprits.at(0).task, 3u);
+}
+
+TEST(TrainerSilentTest, BeforeTheFirstStepEachPhaseCounts) {
+  JobWindow window = At(1500, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 10}},
+                        {.compile_seconds = 1e6, .events = false});
+  for (TaskWindow& task : window.tasks) ASSERT_FALSE(task.last_step.has_value());
+  const TrainerSilentSettings settings = {.phase_limit = absl::Minutes(20)};
+  EXPECT_TRUE(DetectTrainerSilent(window, settings).present);
+  AddEvent(&window, 700, "compile_started");
+  EXPECT_FALSE(DetectTrainerSilent(window, settings).present);
+}
+
+TEST(TrainerSilentTest, StalledIsToldFirst) {
+  // However long steps take, and in whatever phase it hangs.
+  for (const double compute : {1.0, 60.0}) {
+    for (const char* kind : {"", "eval_started", "compile_started"}) {
+      JobWindow window = At(1500, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 1400}},
+                            {.compute = compute});
+      if (*kind != 0) AddEvent(&window, 1401, kind);
+      for (int second = 1500; second < 8000; second += 5) {
+        window.now_ns = SyntheticFleet::Time(second);
+        for (HostWindow& host : window.hosts) host.agent->last_heard_ns = window.now_ns;
+        if (DetectStalled(window, {}).present) break;
+        EXPECT_FALSE(DetectTrainerSilent(window, {}).present) << compute << kind << second;
+      }
+      EXPECT_TRUE(DetectStalled(window, {}).present) << compute << kind;
+    }
+  }
 }
 
 TEST(TrainerSilentTest, RowsThatAreFarApartAreNoSilence) {
