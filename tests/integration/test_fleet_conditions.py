@@ -1,12 +1,14 @@
 """Faults of a fleet become alerts: agents, collector, Prometheus, Alertmanager and webhook, all real.
 
-64 simulated tasks of five jobs train on 16 hosts, each with an agent of its own. Then in one job a
-host slows down, in one a host hangs, in one a host loses its HBM, in one a task turns NaN, and one
-job ends well. Rules, routes and inhibition are those of deploy/.
+64 simulated tasks of six jobs train on 16 hosts, each with an agent of its own. In one job a chip
+loses HBM a little at a time from its start on. Then in one job a host slows down, in one a host
+hangs, in one a host's HBM is suddenly full, in one a task turns NaN, and one job ends well. Rules,
+routes and inhibition are those of deploy/.
 
 Configured shorter than by default are times only: how often is judged, scraped and evaluated, how
-long Stalled, TaskMissing, TrainerSilent, AgentSilent wait and MemoryPressure looks back, how long
-what is found must hold, and Alertmanager's waits. Thresholds are the defaults.
+long Stalled, TaskMissing, TrainerSilent, AgentSilent wait, how far MemoryPressure looks back and
+how little suffices MemoryLeak, how long what is found must hold, and Alertmanager's waits.
+Thresholds are the defaults.
 """
 import collections
 import json
@@ -22,6 +24,7 @@ import harness
 
 DEPLOY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../deploy/prometheus")
 FLOOR_S, SPAN_S, SILENT_S = 15, 10, 20
+WARMUP_S, LEAK_SPAN_S = 5, 60
 CONDITIONS = f"""
 conditions:
   interval: 1s
@@ -38,10 +41,12 @@ conditions:
     gradient_vanished: {{for: 5s}}
     weights_frozen: {{for: 5s}}
   hardware:
+    memory_leak: {{warmup: {WARMUP_S}s, min_span: {LEAK_SPAN_S}s, for: 1s}}
     memory_pressure: {{span: {SPAN_S}s, for: 1s}}
     throttled: {{span: {SPAN_S}s, for: 2s}}
 """
-JOBS = ["slow:tasks=16", "hung:tasks=16", "hbm:tasks=12", "nan:tasks=12", "well:tasks=8,steps=450"]
+JOBS = ["slow:tasks=16", "hung:tasks=16", "hbm:tasks=8", "leak:tasks=4", "nan:tasks=12",
+        "well:tasks=8,steps=450"]  # fmt: skip
 TRAINED = 150  # Steps without fault.
 # From a verdict to the webhook: judging, scrape, rules, Alertmanager's wait, a second each; and what a
 # busy machine with two cores adds to all of it.
@@ -51,6 +56,7 @@ FOLLOWS = {
     "slow": {"ThroughputDropped", "SlowerThanBaseline", "LowUtilization"},
     "hung": {"Straggling", "LowUtilization"},
     "hbm": {"MemoryLeak"},
+    "leak": set(),
     "nan": {"GradientExploding", "LossSpike", "WeightsFrozen", "ReplicaDisagreement"},
 }
 
@@ -118,6 +124,7 @@ class FleetConditionsTest(harness.TestCase):
         self.fleet = fleet.Fleet(self.directory, self.collector, JOBS, ["--seed", "7"])
         self.addCleanup(self.fleet.kill)
         self.fleet.start()
+        self.begun = {}  # {job: what the fleet said of its fault}
 
     def alerts(self):
         """Every alert on jobs that ever came: [labels and annotations]."""
@@ -148,7 +155,15 @@ class FleetConditionsTest(harness.TestCase):
         )  # fmt: skip
         judged = {labels["job"] for labels, _ in self.prometheus.ask("tacho_job_condition")}
         self.assertEqual(judged & set(names), set(names), "every job is judged")
-        self.assertEqual(self.alerts(), [], "nothing is wrong yet")
+        told = [alert for alert in self.alerts() if alert["job"] != "leak"]
+        self.assertEqual(told, [], "nothing is wrong yet")
+
+    def begin_to_leak(self):
+        """{job: Expected}: 40 MB a second of one chip, which lasts for half an hour."""
+        host = self.fleet.hosts()["leak"][0]
+        self.begun["leak"] = self.fleet.fault(f"leak job=leak host={host} chip=1 bytes=40e6")
+        due = WARMUP_S + LEAK_SPAN_S + 2
+        return {"leak": Expected("TachoJobMemoryLeak", host, None, "1", None, due)}
 
     def break_things(self):
         """{job: Expected}, beginning now."""
@@ -163,7 +178,7 @@ class FleetConditionsTest(harness.TestCase):
                 "hbm": f"leak job=hbm host={hbm} chip=2 bytes=10e9",
             }.items()
         }
-        self.begun = begun
+        self.begun.update(begun)
         step = {job: document["step"] for job, document in begun.items()}
         # Straggling: three windows of ten steps that take half as long again; HBM: a quarter of 80 GiB.
         return {
@@ -203,8 +218,9 @@ class FleetConditionsTest(harness.TestCase):
             self.assertLessEqual(abs(int(alert["step"]) - expected.step), 10, alert)
 
     def test_each_fault_reaches_the_webhook_and_a_job_that_ends_well_does_not(self):
+        broken = self.begin_to_leak()
         self.train()
-        broken = self.break_things()
+        broken.update(self.break_things())
         for job, (alert, after) in self.await_alerts(broken).items():
             expected = broken[job]
             print(f"{expected.alert} of {job}: {after:.1f} s after the fault, host {alert['host']}, "
@@ -215,6 +231,7 @@ class FleetConditionsTest(harness.TestCase):
         self.expect_tachoctl_to_say_the_same()
         self.expect_nothing_of_the_job_that_ended_well()
         self.expect_nothing_but_what_follows()
+        self.expect_the_hang_to_be_told_once()
 
     def expect_tachoctl_to_say_the_same(self):
         told = harness.tachoctl(self.collector.address, "conditions", "--fail-on", "critical")
@@ -241,8 +258,16 @@ class FleetConditionsTest(harness.TestCase):
         for alert in self.alerts():
             name = alert["alertname"][len("TachoJob"):]
             about = {"slow": "Straggling", "hung": "Stalled", "hbm": "MemoryPressure",
-                     "nan": "Diverged"}[alert["job"]]  # fmt: skip
+                     "leak": "MemoryLeak", "nan": "Diverged"}[alert["job"]]  # fmt: skip
             self.assertIn(name, FOLLOWS[alert["job"]] | {about}, alert)
+
+    def expect_the_hang_to_be_told_once(self):
+        """Its trainers are silent as well, of which nobody is told."""
+        fired = 'max_over_time(ALERTS{alertname="TachoJobTrainerSilent",job="hung"}[10m])'
+        harness.wait_until(lambda: self.prometheus.ask(fired), "TrainerSilent fires, too", 60)
+        told = {(who, name) for who, name, job in self.receiver.received() if job == "hung"}
+        self.assertEqual({one for one in told if one[0] == "page"}, {("page", "TachoJobStalled")})
+        self.assertNotIn("TachoJobTrainerSilent", {name for _, name in told})
 
 
 if __name__ == "__main__":
