@@ -270,8 +270,8 @@ absl::Status Collector::StartHttp() {
   page.others.push_back([board = &conditions_->board()](size_t max_lines) {
     return ConditionFamilies(board->All([](const std::string&) { return true; }), max_lines);
   });
-  page.others.push_back([board = goodput_.get()](size_t) {
-    return GoodputFamilies(board->Newest(), board->Stats());
+  page.others.push_back([board = goodput_.get()](size_t max_lines) {
+    return GoodputFamilies(board->Newest(), board->Stats(), max_lines);
   });
   metrics_page_ = std::make_unique<MetricsPage>(std::move(page));
   reloadables_.push_back(metrics_page_.get());

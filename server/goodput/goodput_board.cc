@@ -8,6 +8,23 @@
 #include "server/query/query_control.h"
 
 namespace tacho::server {
+namespace {
+
+// `before` may be null.
+std::shared_ptr<const BoardGoodput> WithMost(JobGoodput goodput, const BoardGoodput* before) {
+  auto made = std::make_shared<BoardGoodput>();
+  static_cast<JobGoodput&>(*made) = std::move(goodput);
+  made->most_ns = AmountsAsTheyCame(made->total);
+  made->most_wall_ns = made->total.wall_ns();
+  if (before == nullptr) return made;
+  for (size_t i = 0; i < kGoodputBuckets; ++i) {
+    made->most_ns[i] = std::max(made->most_ns[i], before->most_ns[i]);
+  }
+  made->most_wall_ns = std::max(made->most_wall_ns, before->most_wall_ns);
+  return made;
+}
+
+}  // namespace
 GoodputBoard::GoodputBoard(GoodputBoardOptions options)
     : options_(std::move(options)),
       signals_(options_.signals != nullptr ? options_.signals
@@ -36,8 +53,8 @@ absl::StatusOr<std::function<void()>> GoodputBoard::Prepare(const config::v1::Co
   };
 }
 
-std::vector<std::shared_ptr<const JobGoodput>> GoodputBoard::Newest() const {
-  std::vector<std::shared_ptr<const JobGoodput>> newest;
+std::vector<std::shared_ptr<const BoardGoodput>> GoodputBoard::Newest() const {
+  std::vector<std::shared_ptr<const BoardGoodput>> newest;
   absl::MutexLock lock(&mutex_);
   for (const auto& [job, entry] : entries_) {
     if (entry.goodput != nullptr) newest.push_back(entry.goodput);
@@ -103,9 +120,12 @@ void GoodputBoard::Make(const storage::JobSummary& job) {
     return;
   }
   ++stats_.made;
+  Entry& entry = entries_[job.name];
+  entry.made = now;
+  entry.last_row_ns = job.extent.last_time_ns;
+  entry.signals = signals_changed;
   const bool tells = goodput->has_steps || goodput->has_phases;
-  entries_[job.name] = {tells ? std::make_shared<const JobGoodput>(*std::move(goodput)) : nullptr,
-                        now, job.extent.last_time_ns, signals_changed};
+  entry.goodput = tells ? WithMost(*std::move(goodput), entry.goodput.get()) : nullptr;
 }
 
 bool GoodputBoard::Rest(absl::Duration duration) {

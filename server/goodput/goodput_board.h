@@ -7,6 +7,7 @@
 // long jobs the figures are renewed less often, which tacho_goodput_oldest_seconds tells.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <map>
@@ -39,6 +40,15 @@ struct GoodputBoardOptions {
   bool background = true;                  // Tests switch it off and call Refresh().
 };
 
+// A ledger as it is now, and for counters.
+struct BoardGoodput : JobGoodput {
+  // The most that AmountsAsTheyCame(), and the wall time, were while the job was on the board: when
+  // rows come late some time changes its bucket, and rate() takes a counter that falls for one that
+  // began anew, and counts all of it once more.
+  std::array<int64_t, kGoodputBuckets> most_ns = {};
+  int64_t most_wall_ns = 0;
+};
+
 struct GoodputBoardStats {
   size_t jobs = 0;           // With a ledger.
   size_t jobs_left_out = 0;  // More than max_jobs, at the last look.
@@ -61,7 +71,7 @@ class GoodputBoard final : public Reloadable {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // By name of the job. Jobs that have recorded neither a step nor a phase are not among them.
-  std::vector<std::shared_ptr<const JobGoodput>> Newest() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<const BoardGoodput>> Newest() const ABSL_LOCKS_EXCLUDED(mutex_);
   GoodputBoardStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Makes what is due, once. Without rests if there is no background thread.
@@ -69,7 +79,7 @@ class GoodputBoard final : public Reloadable {
 
  private:
   struct Entry {
-    std::shared_ptr<const JobGoodput> goodput;  // Null: not to be shown.
+    std::shared_ptr<const BoardGoodput> goodput;  // Null: not to be shown.
     absl::Time made;
     int64_t last_row_ns = 0;
     uint64_t signals = 0;  // Of signals_changed_, when it was made.

@@ -68,15 +68,23 @@ void AddInfo(const JobGoodput& job, Families* families) {
   families->Add("tacho_job_info", std::move(labels), 1);
 }
 
-void AddJob(const JobGoodput& job, Families* families) {
+// Returns how many lines.
+size_t AddHosts(const JobGoodput& job, Families* families) {
+  for (const std::string& host : job.hosts) {
+    families->Add("tacho_job_host_info", {{"job", job.job}, {"host", host}}, 1);
+  }
+  return job.hosts.size();
+}
+
+void AddJob(const BoardGoodput& job, Families* families) {
   const ClientMetric::Label label{"job", job.job};
   for (size_t i = 0; i < kGoodputBuckets; ++i) {
     const auto bucket = std::string(GoodputBucketName(static_cast<GoodputBucket>(i)));
     families->Add("tacho_job_goodput_seconds_total", {label, {"bucket", bucket}},
-                  static_cast<double>(job.total.ns[i]) / 1e9);
+                  static_cast<double>(job.most_ns[i]) / 1e9);
   }
   families->Add("tacho_job_wall_seconds_total", {label},
-                static_cast<double>(job.total.wall_ns()) / 1e9);
+                static_cast<double>(job.most_wall_ns) / 1e9);
   families->Add("tacho_job_goodput_ratio", {label}, GoodputRatio(job.total));
   const StepFigures& steps = job.steps;
   families->Add("tacho_job_mfu_ratio", {label}, steps.mfu);
@@ -99,9 +107,19 @@ void AddJob(const JobGoodput& job, Families* families) {
 }  // namespace
 
 std::vector<MetricFamily> GoodputFamilies(
-    const std::vector<std::shared_ptr<const JobGoodput>>& jobs, const GoodputBoardStats& stats) {
+    const std::vector<std::shared_ptr<const BoardGoodput>>& jobs, const GoodputBoardStats& stats,
+    size_t max_host_lines) {
   Families families;
-  for (const auto& job : jobs) AddJob(*job, &families);
+  size_t left_out = 0;
+  for (const auto& job : jobs) {
+    AddJob(*job, &families);
+    if (job->hosts.size() > max_host_lines) {
+      left_out += job->hosts.size();
+    } else {
+      max_host_lines -= AddHosts(*job, &families);
+    }
+  }
+  families.Add("tacho_job_host_lines_left_out", {}, static_cast<double>(left_out));
   families.Add("tacho_goodput_jobs", {}, static_cast<double>(stats.jobs));
   families.Add("tacho_goodput_jobs_left_out", {}, static_cast<double>(stats.jobs_left_out));
   families.Add("tacho_goodput_ledgers_total", {}, static_cast<double>(stats.made));

@@ -3,6 +3,7 @@
 
 #include <prometheus/metric_family.h>
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -10,8 +11,10 @@
 
 namespace tacho::server {
 
-// At most 24 lines a job, of at most GoodputBoardOptions::max_jobs.
+// At most 24 lines a job, of at most GoodputBoardOptions::max_jobs, and one for each host of a job,
+// at most `max_host_lines`: those of a job together or not at all.
 std::vector<prometheus::MetricFamily> GoodputFamilies(
-    const std::vector<std::shared_ptr<const JobGoodput>>& jobs, const GoodputBoardStats& stats);
+    const std::vector<std::shared_ptr<const BoardGoodput>>& jobs, const GoodputBoardStats& stats,
+    size_t max_host_lines);
 
 }  // namespace tacho::server

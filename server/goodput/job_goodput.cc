@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -206,6 +207,14 @@ AttemptAttributes AttributesOf(const storage::JobDetail& detail, uint32_t attemp
   return {};
 }
 
+std::vector<std::string> HostsOf(const storage::JobDetail& detail, uint32_t attempt) {
+  std::set<std::string> hosts;
+  for (const storage::TaskInfo& task : detail.tasks) {
+    if (task.attempt == attempt && !task.host.empty()) hosts.insert(task.host);
+  }
+  return {hosts.begin(), hosts.end()};
+}
+
 // Both passes over all spans.
 absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<AttemptFacts>& facts,
                         int64_t now_ns, StepReader* reader, JobGoodput* goodput) {
@@ -254,6 +263,7 @@ absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_v
   if (!detail->attempts.empty()) {
     goodput.attempt = detail->attempts.back().attempt;
     goodput.attributes = detail->attempts.back().attributes;
+    goodput.hosts = HostsOf(*detail, goodput.attempt);
   }
   const auto reference = ReferenceTask(*detail);
   if (reference.has_value()) goodput.reference_task = *reference;

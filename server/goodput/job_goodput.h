@@ -39,6 +39,7 @@ struct JobGoodput {
   // Of the job's newest attempt.
   uint32_t attempt = 0;
   AttemptAttributes attributes;
+  std::vector<std::string> hosts;  // That its tasks ran on last; ascending.
   bool has_steps = false;
   bool has_phases = false;  // Events of phases were recorded.
 };

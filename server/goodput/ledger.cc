@@ -64,6 +64,15 @@ absl::string_view GoodputBucketName(GoodputBucket bucket) {
   return kBucketNames.at(static_cast<size_t>(bucket));
 }
 
+std::array<int64_t, kGoodputBuckets> AmountsAsTheyCame(const Ledger& ledger) {
+  auto amounts = ledger.ns;
+  int64_t& productive = amounts[static_cast<size_t>(GoodputBucket::kProductiveStep)];
+  int64_t& wasted = amounts[static_cast<size_t>(GoodputBucket::kWasted)];
+  productive += wasted - ledger.repeated_ns;
+  wasted = ledger.repeated_ns;
+  return amounts;
+}
+
 std::optional<double> GoodputRatio(const Ledger& ledger) {
   if (ledger.wall_ns() <= 0) return std::nullopt;
   return static_cast<double>(ledger[GoodputBucket::kProductiveStep]) /
@@ -200,8 +209,8 @@ void LedgerMaker::AddStep(const StepRow& row) {
   const int64_t covered = Sum(amounts);
   int64_t free = time_ns - at_ns_ - covered;
   double seconds = row.step_seconds;
-  const bool repeats = !has_step_ && max_step_.has_value() && row.step <= *max_step_;
-  if (falls_back || repeats) ++ledger.rewinds;
+  const bool done_before = max_step_.has_value() && row.step <= *max_step_;
+  if (falls_back || (!has_step_ && done_before)) ++ledger.rewinds;
   max_step_ = std::max(row.step, max_step_.value_or(row.step));
   if (!has_step_) {
     amounts[static_cast<size_t>(GoodputBucket::kInitializing)] += free;
@@ -228,6 +237,7 @@ void LedgerMaker::AddStep(const StepRow& row) {
     amounts[static_cast<size_t>(wasted ? GoodputBucket::kWasted
                                        : GoodputBucket::kProductiveStep)] += free;
     (wasted ? ledger.wasted_steps : ledger.productive_steps) += static_cast<uint64_t>(steps);
+    if (done_before) ledger.repeated_ns += free;
   }
   for (size_t i = 0; i < kGoodputBuckets; ++i) ledger.ns[i] += amounts[i];
   Sample(row, seconds, has_step_ && !falls_back);
@@ -239,13 +249,19 @@ void LedgerMaker::AddStep(const StepRow& row) {
 void LedgerMaker::EndRunning(const Amounts& covered, int64_t covered_until_ns, int64_t free_ns) {
   Ledger& ledger = of_spans_.back();
   if (IsStall(free_ns, 1)) {
-    ledger[GoodputBucket::kProductiveStep] += TakeStall(free_ns, 1, &ledger);
+    AddInProgress(TakeStall(free_ns, 1, &ledger));
     return;
   }
   // The step in progress may still turn out to be anything: it is told of when it is done. What
   // came before the end of a checkpoint, say, is decided.
   ledger.end_ns = covered_until_ns;
-  ledger[GoodputBucket::kProductiveStep] += covered_until_ns - at_ns_ - Sum(covered);
+  AddInProgress(covered_until_ns - at_ns_ - Sum(covered));
+}
+
+void LedgerMaker::AddInProgress(int64_t ns) {
+  Ledger& ledger = of_spans_.back();
+  ledger[GoodputBucket::kProductiveStep] += ns;
+  if (last_step_ < max_step_.value_or(last_step_)) ledger.repeated_ns += ns;
 }
 
 void LedgerMaker::EndSpan() {
@@ -280,6 +296,7 @@ void LedgerMaker::Finish() {
     total_.productive_steps += ledger.productive_steps;
     total_.wasted_steps += ledger.wasted_steps;
     total_.rewinds += ledger.rewinds;
+    total_.repeated_ns += ledger.repeated_ns;
     until = ledger.end_ns;
   }
   const AttemptSpan& newest = spans_.back();

@@ -100,11 +100,18 @@ struct Ledger {
   uint64_t productive_steps = 0;
   uint64_t wasted_steps = 0;
   uint64_t rewinds = 0;
+  // Of productive_step and wasted: what went to steps that had been done before.
+  int64_t repeated_ns = 0;
 
   int64_t wall_ns() const { return end_ns - begin_ns; }
   int64_t& operator[](GoodputBucket bucket) { return ns[static_cast<size_t>(bucket)]; }
   int64_t operator[](GoodputBucket bucket) const { return ns[static_cast<size_t>(bucket)]; }
 };
+
+// The same time for counters, which must not fall as time goes on. In the ledger a step that is
+// repeated takes the time of its first run from productive_step to wasted. Here it is its second
+// run that is wasted, as it happens.
+std::array<int64_t, kGoodputBuckets> AmountsAsTheyCame(const Ledger& ledger);
 
 // Productive time through wall time; nullopt: no time has passed.
 std::optional<double> GoodputRatio(const Ledger& ledger);
@@ -169,6 +176,8 @@ class LedgerMaker {
 
   void EndSpan();
   void EndRunning(const Amounts& covered, int64_t covered_until_ns, int64_t free_ns);
+  // Of the step after the last one, which is not done.
+  void AddInProgress(int64_t ns);
   // What intervals that begin in [from, until) cover of it; until when the last of them lasts.
   Amounts TakePhases(int64_t from_ns, int64_t until_ns, bool until_is_step, int64_t* last_end_ns);
   // Puts what a step did not explain into stalled; returns the rest.

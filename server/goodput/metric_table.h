@@ -11,8 +11,8 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
     {"tacho_job_goodput_seconds_total", "counter", "s", "job, bucket",
      "Wall time by what it went to, each second in exactly one bucket: `productive_step`, "
      "`initializing`, `compiling`, `restoring`, `data_wait`, `checkpoint`, `evaluation`, `wasted`, "
-     "`stalled`, `down`, `other`; `docs/goodput.md` defines them. `productive_step` falls when a "
-     "restart shows that a part of it was `wasted`, and any may when rows come late",
+     "`stalled`, `down`, `other`; `docs/goodput.md` defines them; here steps that are done "
+     "again are `wasted`, rather than their first run, so that nothing falls",
      kOfSteppingJobs},
     {"tacho_job_wall_seconds_total", "counter", "s", "job",
      "Wall time since the first attempt began: the sum of the buckets", kOfSteppingJobs},
@@ -43,6 +43,12 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
      "config_fingerprint",
      "Always 1; attributes of the newest attempt are in the labels, empty if not recorded",
      kOfSteppingJobs},
+    {"tacho_job_host_info", "gauge", "1", "job, host",
+     "Always 1, for each host that tasks of the newest attempt ran on last: says which hosts' and "
+     "chips' series are the job's",
+     kOfSteppingJobs},
+    {"tacho_job_host_lines_left_out", "gauge", "lines", "",
+     "Lines of `tacho_job_host_info` that `metrics.max_series` left out of this scrape"},
     {"tacho_goodput_jobs", "gauge", "jobs", "", "Jobs that have a ledger now"},
     {"tacho_goodput_jobs_left_out", "gauge", "jobs", "",
      "Live jobs without a ledger, because there are more than 1,000"},

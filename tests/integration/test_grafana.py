@@ -218,6 +218,22 @@ class GrafanaTest(harness.TestCase):
         self.assertGreater(len(questions), 200)
         self.expect_data(questions)
         self.expect_variables()
+        self.expect_only_hosts_of_the_job()
+
+    def expect_only_hosts_of_the_job(self):
+        """Where a job's dashboard has a line for each host."""
+        board = next(b for b in boards.load() if b["uid"] == "tacho-job")
+        hosts = set(self.fleet.hosts()[JOB])
+        asked = 0
+        for panel in boards.panels(board):
+            for target in panel["targets"]:
+                if target.get("legendFormat") != "{{host}}":
+                    continue
+                expr = substitute(target["expr"], self.choices(False))
+                shown = self.prometheus.get("query", query=expr)["result"]
+                self.assertEqual({one["metric"]["host"] for one in shown}, hosts, panel["title"])
+                asked += 1
+        self.assertGreaterEqual(asked, 4)
 
     def expect_variables(self):
         values = self.choices(True)

@@ -170,6 +170,64 @@ TEST(LedgerTest, WhatALaterAttemptRepeatsIsWasted) {
   EXPECT_EQ(maker.of_spans()[1].wall_ns(), 80 * kSecond);
 }
 
+int64_t SecondsAsTheyCame(const Ledger& ledger, GoodputBucket bucket) {
+  return AmountsAsTheyCame(ledger)[static_cast<size_t>(bucket)] / kSecond;
+}
+
+TEST(LedgerTest, AsItCameWhatRepeatsAStepIsWasted) {
+  Job job = Stepping(10, 101);  // Steps 0..100, until 110 s.
+  job.attempts.push_back({.attempt = 1, .first_ns = 200 * kSecond, .last_ns = 280 * kSecond});
+  job.rows.push_back({});
+  for (int64_t i = 0; i <= 60; ++i) {
+    job.rows[1].push_back({.time_ns = (220 + i) * kSecond, .step = 60 + i});
+  }
+  job.now_ns = 280 * kSecond;
+  const LedgerMaker maker = job.Make();
+  EXPECT_EQ(SecondsAsTheyCame(maker.total(), GoodputBucket::kWasted), 40);  // 61..100
+  EXPECT_EQ(SecondsAsTheyCame(maker.total(), GoodputBucket::kProductiveStep), 100 + 20);
+  EXPECT_EQ(SecondsAsTheyCame(maker.total(), GoodputBucket::kDown), 90);
+}
+
+TEST(LedgerTest, AmountsAsTheyCameDoNotFallAsTimeGoesOn) {
+  std::mt19937 random(7);
+  Job all;
+  int64_t time = 0;
+  int64_t step = 0;
+  for (uint32_t attempt = 0; attempt < 5; ++attempt) {
+    time += 20;
+    all.attempts.push_back({.attempt = attempt, .first_ns = time * kSecond, .last_ns = 0});
+    all.rows.emplace_back();
+    for (int row = 0; row < 60; ++row) {
+      time += 1 + static_cast<int>(random() % 5);
+      step = random() % 20 == 0 ? std::max<int64_t>(0, step - 15) : step + 1;
+      const double data_wait = random() % 4 == 0 ? 0.5 : kAbsent;
+      all.rows.back().push_back(
+          {.time_ns = time * kSecond, .step = step, .data_wait_seconds = data_wait});
+    }
+    all.attempts.back().last_ns = time * kSecond;
+    step -= 30;
+  }
+  std::array<int64_t, kGoodputBuckets> before = {};
+  Job job;
+  for (size_t attempt = 0; attempt < all.attempts.size(); ++attempt) {
+    job.attempts.push_back(all.attempts[attempt]);
+    job.rows.emplace_back();
+    for (const StepRow& row : all.rows[attempt]) {
+      job.rows.back().push_back(row);
+      job.attempts.back().last_ns = job.now_ns = row.time_ns;
+      const Ledger total = job.Make().total();
+      const auto amounts = AmountsAsTheyCame(total);
+      for (size_t i = 0; i < kGoodputBuckets; ++i) {
+        ASSERT_GE(amounts[i], before[i])
+            << GoodputBucketName(static_cast<GoodputBucket>(i)) << " at " << row.time_ns / kSecond;
+      }
+      ASSERT_EQ(std::accumulate(amounts.begin(), amounts.end(), int64_t{0}), total.wall_ns());
+      before = amounts;
+    }
+  }
+  EXPECT_GT(before[static_cast<size_t>(GoodputBucket::kWasted)], 0);
+}
+
 TEST(LedgerTest, ARewindWithinAnAttemptWastesWhatItRepeats) {
   Job job = Stepping(0, 21);
   for (int64_t i = 0; i <= 15; ++i) {
@@ -346,6 +404,7 @@ TEST(LedgerTest, EverySecondIsInExactlyOneBucketWhateverComes) {
       of_spans += ledger.wall_ns();
     }
     for (const int64_t ns : maker.total().ns) ASSERT_GE(ns, 0) << "seed " << seed;
+    for (const int64_t ns : AmountsAsTheyCame(maker.total())) ASSERT_GE(ns, 0) << "seed " << seed;
     const Ledger& total = maker.total();
     ASSERT_LE(of_spans, total.wall_ns());
     ASSERT_LE(total.wall_ns() - of_spans,

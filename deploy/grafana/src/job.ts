@@ -222,8 +222,8 @@ export const kJob: Board = {
     {
       name: 'host',
       label: 'Host',
-      description: 'Hosts of the job whose chips are shown.',
-      query: 'label_values(tacho_job_chip_duty_cycle_ratio{job="hosts",host!=""}, host)',
+      description: 'Hosts of the job, whose chips are shown.',
+      query: 'label_values(tacho_job_host_info{job="$job"}, host)',
       many: true,
     },
   ],

@@ -2,7 +2,7 @@
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { graphs, type Section } from './grid';
 import { graph, heatMap, kNone, kPlain, limits } from './panel';
-import { byHost, ofAttempt, ofJob } from './query';
+import { byHost, ofAttempt, ofJob, onHostsOfJob } from './query';
 
 const kDuty = heatMap({
   title: 'Duty cycle by host',
@@ -11,7 +11,7 @@ const kDuty = heatMap({
     'host that hangs; all lines at once are a job that waits.',
   unit: units.PercentUnit,
   thresholds: limits(0.5, 0.2),
-  queries: [{ expr: byHost('chip_duty_cycle_ratio', 'avg'), legend: '{{host}}' }],
+  queries: [{ expr: onHostsOfJob(byHost('chip_duty_cycle_ratio', 'avg')), legend: '{{host}}' }],
   min: 0,
   max: 1,
 });
@@ -38,7 +38,9 @@ const kHbmShare = heatMap({
   unit: units.PercentUnit,
   thresholds: limits(0.9, 0.97),
   queries: [{
-    expr: `${byHost('chip_hbm_used_bytes', 'max')} / ${byHost('chip_hbm_total_bytes', 'min')}`,
+    expr: onHostsOfJob(
+      `${byHost('chip_hbm_used_bytes', 'max')} / ${byHost('chip_hbm_total_bytes', 'min')}`,
+    ),
     legend: '{{host}}',
   }],
   min: 0,
@@ -73,7 +75,7 @@ const kClock = graph({
   unit: units.Hertz,
   thresholds: kPlain,
   queries: [
-    { expr: byHost('chip_clock_hertz', 'min'), legend: '{{host}}' },
+    { expr: onHostsOfJob(byHost('chip_clock_hertz', 'min')), legend: '{{host}}' },
     { expr: ofJob('chip_clock_max_hertz', 'min'), legend: 'limit' },
   ],
 });
@@ -83,7 +85,9 @@ const kTemperature = heatMap({
   description: 'The hottest chip of each host.',
   unit: units.Celsius,
   thresholds: limits(80, 90),
-  queries: [{ expr: byHost('chip_temperature_celsius', 'max'), legend: '{{host}}' }],
+  queries: [{
+    expr: onHostsOfJob(byHost('chip_temperature_celsius', 'max')), legend: '{{host}}',
+  }],
   min: 30,
   max: 95,
 });

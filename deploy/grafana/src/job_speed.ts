@@ -96,8 +96,8 @@ const kLost = number({
   unit: units.Seconds,
   thresholds: kPlain,
   queries: [{
-    expr: 'max(tacho_job_wall_seconds_total{job="$job"}) - ' +
-      'max(tacho_job_goodput_seconds_total{job="$job",bucket="productive_step"})',
+    expr: 'max(tacho_job_wall_seconds_total{job="$job"}) * ' +
+      '(1 - max(tacho_job_goodput_ratio{job="$job"}))',
     legend: 'lost',
   }],
   min: 0,
@@ -106,7 +106,9 @@ const kLost = number({
 
 const kBucketsNow = graph({
   title: 'Where time goes',
-  description: 'What each second of wall time is spent on. The buckets add up to one second.',
+  description:
+    'What each second of wall time is spent on. The buckets add up to one second. Steps that are ' +
+    'done again are wasted.',
   unit: units.PercentUnit,
   thresholds: kPlain,
   stacked: true,

@@ -63,6 +63,11 @@ export function byHost(metric: string, stat: Stat): string {
   return `max by (host) (${ofHosts(metric, stat)})`;
 }
 
+// Only of hosts that tasks of the chosen job ran on last. `expr` has the label host.
+export function onHostsOfJob(expr: string): string {
+  return `${expr} and on (host) tacho_job_host_info{job="$job"}`;
+}
+
 export function rate(counter: string, matchers = ''): string {
   return `rate(${counter}${matchers && `{${matchers}}`}[$__rate_interval])`;
 }
