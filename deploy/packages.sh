@@ -14,11 +14,11 @@ declare -A packages=(
     librocksdb-dev libsnappy-dev libzstd-dev zlib1g-dev liblz4-dev libbz2-dev libgflags-dev
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libcpp-httplib-dev
     libssl-dev libc-ares-dev"
-  [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev
+  [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev rapidjson-dev
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel curl ca-certificates openssl
     nodejs npm"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
-  [bench]="libnghttp2-dev"
+  [bench]="libnghttp2-dev rapidjson-dev"
 )
 # Servers are unpacked into build/tools/ instead: installing their packages would start services on
 # the machine of whoever runs our tests.

@@ -1,9 +1,10 @@
 """Times of a fixed list of queries over a day of history.
 
 Ours are asked through tacho.v1.Query, the peers through Prometheus' HTTP API, by one program on one
-connection (tests/bench/query_load.cc). For every query the server is started anew: "cold" is the
-first time it is asked, with the operating system's cache warm. VictoriaMetrics' cache of results is
-left out, since a dashboard's range moves on.
+connection (tests/bench/query_load.cc), which stops the clock at the last byte of an answer and, for
+a second figure, once it lies in columns of times and values. For every query the server is started
+anew: "cold" is the first time it is asked, with the operating system's cache warm. VictoriaMetrics'
+cache of results is left out, since a dashboard's range moves on.
 """
 
 import dataclasses
@@ -28,10 +29,10 @@ NS = 1_000_000_000
 class Query:
     name: str
     title: str
-    ours: tuple  # ("range", "latest" or "compare", request in protobuf's text format)
-    victoriametrics: tuple  # (end point, its parameters)
+    ours: tuple  # ("range", "latest", "compare" or "health", request in protobuf's text format)
+    victoriametrics: tuple  # (end point of the API, its parameters), or a path and None
     prometheus: tuple
-    samples: float  # How many should come back; 0: some.
+    samples: float  # How many should come back; 0: some. None: none, it is a call for nothing.
 
 
 def selector(metrics, **labels):
@@ -72,6 +73,9 @@ def queries(hosts, interval_s, end_s, run_steps):
     most = "bucket_values: BUCKET_VALUE_MAX"
     job = {"query": promql(), "time": end_s, "nocache": 1}
     return [
+        # What any answer costs, whatever is asked.
+        Query("floor", "nothing: a call that only asks for health", ("health", "check"),
+              ("/health", None), ("/-/healthy", None), None),
         raw("series_hour", "one series, an hour, raw", selector([METRIC], **one),
             promql(METRIC, **one), HOUR_S, end_s, rows),
         raw("metric_hour", "one metric of all tasks, an hour, raw", every, promql(METRIC), HOUR_S,
@@ -113,6 +117,10 @@ def fleet_jobs(hosts):
     return [f"fleet-{i:03}" for i in range((hosts + HOSTS_PER_JOB - 1) // HOSTS_PER_JOB)]
 
 
+def http_path(point, parameters):
+    return point if parameters is None else f"/api/v1/{point}?" + urllib.parse.urlencode(parameters)
+
+
 def run_query(server, ours, theirs, **flags):
     """Asks the server for the list of requests that is its own; they count as one query."""
     if isinstance(server, servers.Collector):
@@ -120,8 +128,7 @@ def run_query(server, ours, theirs, **flags):
         flags[kind] = "\n".join(text for _, text in ours)
         flags["address"] = f"127.0.0.1:{server.grpc_port}"
     else:
-        flags["http_path"] = "\n".join(f"/api/v1/{point}?" + urllib.parse.urlencode(parameters)
-                                       for point, parameters in theirs)
+        flags["http_path"] = "\n".join(http_path(*asked) for asked in theirs)
         flags["address"] = f"127.0.0.1:{server.http_port}"
     return servers.run_program(server.build / "tests/bench/tacho-bench-query", **flags)
 
@@ -164,8 +171,10 @@ def measure(server, figures, options):
 
 
 def measure_query(server, figures, query, options):
-    cpu = server.cpu_seconds()
     theirs = query.prometheus if server.name == "prometheus" else query.victoriametrics
+    resident = server.resident_bytes()
+    server.forget_peak()
+    cpu = server.cpu_seconds()
     report = run_query(server, [query.ours], [theirs], runs=options.query_runs,
                        min_seconds=options.query_seconds)
     cpu = server.cpu_seconds() - cpu
@@ -173,10 +182,17 @@ def measure_query(server, figures, query, options):
     def add(name, unit, value, title, bar=""):
         figures.add(f"query.{query.name}.{name}", unit, server.name, value, title, bar)
 
-    bar = "<= 0.33 x VM"
+    bar = "" if query.samples is None else "<= 0.33 x VM"
     add("p50", "ms", report["p50_ms"], query.title, bar)
-    add("cold", "ms", report["first_ms"], "... cold", bar)
+    if query.samples is not None:
+        add("decoded", "ms", report["decoded_p50_ms"], "... until in columns")
+        add("cold", "ms", report["first_ms"], "... cold", bar)
     add("cpu", "ms", 1e3 * cpu / (report["runs"] + 1), "... server's CPU")
+    if query.samples is None:
+        return
+    add("bytes", "KB", report["bytes"] / 1e3, "... bytes of the answer")
+    add("resident", "MB", resident / 1e6, "... resident before")
+    add("peak", "MB", server.peak_resident_bytes() / 1e6, "... peak meanwhile")
     add("samples", "1", report["samples"], "... samples")
     off = abs(report["samples"] - query.samples) > 2 + 0.02 * query.samples
     if off if query.samples > 0 else report["samples"] == 0:
