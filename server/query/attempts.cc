@@ -73,8 +73,15 @@ bool AttemptCondition::AllowsAll(const storage::SampleSummary& summary) const {
 
 void AttemptCondition::Filter(storage::SampleBlock* block) const {
   if (any()) return;
-  size_t kept = 0;
-  for (size_t i = 0; i < block->size(); ++i) {
+  size_t i = 0;
+  while (i < block->size()) {  // Attempts that are allowed as a whole stay where they are.
+    const uint32_t attempt = block->attempts[i];
+    Ask(attempt);
+    if (!allowed_ || !superseded_.empty()) break;
+    while (i < block->size() && block->attempts[i] == attempt) ++i;
+  }
+  size_t kept = i;
+  for (; i < block->size(); ++i) {
     if (!AllowsRow(block->attempts[i], block->steps[i])) continue;
     block->times[kept] = block->times[i];
     block->steps[kept] = block->steps[i];

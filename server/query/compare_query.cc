@@ -15,7 +15,7 @@
 namespace tacho::server {
 namespace {
 
-using Send = absl::FunctionRef<absl::Status(const v1::CompareResponse&)>;
+using Send = absl::FunctionRef<absl::Status(v1::CompareResponse)>;
 
 // The names of other jobs that a text suggests are not for those who may not read these jobs.
 absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
@@ -62,13 +62,13 @@ class Comparison {
       if (holding) held.push_back(std::move(response));
     }
     if (absl::Status status = SendSubjects(); !status.ok()) return status;
-    for (const v1::CompareResponse& response : held) {
-      if (absl::Status status = SendCounted(response); !status.ok()) return status;
+    for (v1::CompareResponse& response : held) {
+      if (absl::Status status = SendCounted(std::move(response)); !status.ok()) return status;
     }
     for (size_t i = held.size(); i < metrics_.size(); ++i) {
       v1::CompareResponse response;
       absl::Status status = Fill(metrics_[i], response.mutable_metric());
-      if (status.ok()) status = SendCounted(response);
+      if (status.ok()) status = SendCounted(std::move(response));
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
@@ -94,7 +94,7 @@ class Comparison {
 
   absl::Status Fill(const std::string& name, v1::CompareMetric* metric) {
     metric->mutable_metric()->set_name(name);
-    std::vector<std::vector<ComparedPlace>> places(subjects_.size());
+    std::vector<ComparedPlaces> places(subjects_.size());
     std::vector<const ComparedSubject::SeriesList*> series;
     AxisExtent extent;
     for (ComparedSubject& subject : subjects_) {
@@ -133,11 +133,11 @@ class Comparison {
 
   // From indexes of buckets to their first places.
   static void SetPositions(const BucketGrid& grid, const AxisExtent& extent,
-                           std::vector<std::vector<ComparedPlace>>* places) {
-    for (std::vector<ComparedPlace>& list : *places) {
-      for (ComparedPlace& place : list) {
-        const auto index = static_cast<uint32_t>(place.position);
-        place.position = index == 0 ? extent.first : grid.LastOf(index - 1) + 1;
+                           std::vector<ComparedPlaces>* places) {
+    for (ComparedPlaces& one : *places) {
+      for (int64_t& position : one.positions) {
+        const auto index = static_cast<uint32_t>(position);
+        position = index == 0 ? extent.first : grid.LastOf(index - 1) + 1;
       }
     }
   }
@@ -164,12 +164,12 @@ class Comparison {
         *message->add_attributes() = std::move(difference);
       }
     }
-    return send_(response);
+    return send_(std::move(response));
   }
 
-  absl::Status SendCounted(const v1::CompareResponse& response) {
+  absl::Status SendCounted(v1::CompareResponse response) {
     samples_ += static_cast<uint64_t>(response.metric().positions_size()) * subjects_.size();
-    if (samples_ <= limits_.max_samples) return send_(response);
+    if (samples_ <= limits_.max_samples) return send_(std::move(response));
     return absl::ResourceExhaustedError(
         absl::StrCat("the comparison has more than query.max_samples = ", limits_.max_samples,
                      " values: name metrics, or set a smaller max_points"));

@@ -27,6 +27,6 @@ inline constexpr size_t kHeldComparisonBytes = size_t{16} << 20;
 //   others             the statuses of query.proto, those of control.Check() and of `send`.
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
                      const RangeLimits& limits, const Rights& rights, const QueryControl& control,
-                     absl::FunctionRef<absl::Status(const v1::CompareResponse&)> send);
+                     absl::FunctionRef<absl::Status(v1::CompareResponse)> send);
 
 }  // namespace tacho::server

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
-#include <utility>
+#include <span>
 
 #include "server/query/reduce.h"
 
@@ -15,85 +15,118 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // A row of one subject.
 struct Cell {
-  uint64_t places = 0;
-  double value = 0;     // Of the last place.
-  long double sum = 0;  // Of finite values.
-  uint64_t finite = 0;
+  double avg = kNan;  // Of a single place its value.
   double lowest = kNan;
   double highest = kNan;
   uint64_t count = 0;
   uint64_t non_finite = 0;
 
-  void Add(const ComparedPlace& place) {
-    ++places;
-    value = place.value;
-    if (std::isfinite(place.value)) {
-      sum += place.value;
-      ++finite;
-    }
-    lowest = std::fmin(lowest, place.lowest);  // Skips NaN.
-    highest = std::fmax(highest, place.highest);
-    count += place.count;
-    non_finite += place.non_finite;
-  }
-  double avg() const {
-    if (places == 1) return value;
-    return finite == 0 ? kNan : static_cast<double>(sum / static_cast<long double>(finite));
-  }
   // Of a single sample that is not finite, that sample.
-  double min() const { return count == 1 && non_finite == 1 ? value : lowest; }
-  double max() const { return count == 1 && non_finite == 1 ? value : highest; }
+  double min() const { return count == 1 && non_finite == 1 ? avg : lowest; }
+  double max() const { return count == 1 && non_finite == 1 ? avg : highest; }
 };
 
-std::vector<int64_t> PositionsOf(const std::vector<std::vector<ComparedPlace>>& subjects) {
-  std::vector<int64_t> positions;
-  std::vector<int64_t> merged;
-  for (const auto& places : subjects) {
-    std::vector<int64_t> own;
-    own.reserve(places.size());
-    for (const ComparedPlace& place : places) own.push_back(place.position);
-    merged.clear();
-    std::set_union(positions.begin(), positions.end(), own.begin(), own.end(),
-                   std::back_inserter(merged));
-    positions.swap(merged);
-  }
-  return positions;
+// Neither is NaN unless nothing has been entered yet.
+void Widen(double lowest, double highest, Cell* cell) {
+  cell->lowest = cell->lowest < lowest ? cell->lowest : lowest;
+  cell->highest = cell->highest > highest ? cell->highest : highest;
 }
 
-// Which row each position belongs to.
-class Rows {
- public:
-  Rows(std::vector<int64_t> positions, uint32_t max_rows) : positions_(std::move(positions)) {
-    if (positions_.size() <= max_rows) return;
-    const AxisExtent extent{positions_.front(), positions_.back()};
-    const BucketGrid grid(extent, max_rows);
-    std::vector<int64_t> firsts;
-    for (const int64_t position : positions_) {
-      const uint32_t index = grid.IndexOf(position);
-      const int64_t first = index == 0 ? extent.first : grid.LastOf(index - 1) + 1;
-      if (firsts.empty() || firsts.back() != first) firsts.push_back(first);
-    }
-    positions_ = std::move(firsts);
+double Mean(long double sum, uint64_t count) {
+  return count == 0 ? kNan : static_cast<double>(sum / static_cast<long double>(count));
+}
+
+// Places of which each is one sample.
+Cell CellOfSamples(std::span<const double> samples) {
+  Cell cell;
+  long double sum = 0;
+  uint64_t finite = 0;
+  for (const double sample : samples) {
+    if (!std::isfinite(sample)) continue;
+    sum += sample;
+    ++finite;
+    Widen(sample, sample, &cell);
   }
+  cell.count = samples.size();
+  cell.non_finite = cell.count - finite;
+  // A sum of nothing but -0 is 0.
+  cell.avg = samples.size() == 1 ? samples.front() + 0.0 : Mean(sum, finite);
+  return cell;
+}
 
-  size_t size() const { return positions_.size(); }
-  const std::vector<int64_t>& positions() const { return positions_; }
-  // Positions are asked for in ascending order: *hint is where the last was found.
-  size_t RowOf(int64_t position, size_t hint) const {
-    while (hint + 1 < positions_.size() && positions_[hint + 1] <= position) ++hint;
-    return hint;
+Cell CellOfPlaces(std::span<const double> values, std::span<const ComparedSpread> spreads) {
+  Cell cell;
+  long double sum = 0;
+  uint64_t finite = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    sum += value;
+    ++finite;
   }
+  for (const ComparedSpread& spread : spreads) {
+    if (!std::isnan(spread.lowest)) Widen(spread.lowest, spread.highest, &cell);
+    cell.count += spread.count;
+    cell.non_finite += spread.non_finite;
+  }
+  cell.avg = values.size() == 1 ? values.front() : Mean(sum, finite);
+  return cell;
+}
 
- private:
-  std::vector<int64_t> positions_;  // Of the rows; of a bucket the first.
-};
+std::vector<int64_t> Union(std::span<const int64_t> a, std::span<const int64_t> b) {
+  std::vector<int64_t> both;
+  both.reserve(a.size() + b.size());
+  std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+  return both;
+}
 
-std::vector<Cell> CellsOf(const std::vector<ComparedPlace>& places, const Rows& rows) {
+// The first positions of those buckets in which there are some, ascending.
+std::vector<int64_t> FirstsOf(std::span<const int64_t> positions, const AxisExtent& extent,
+                              const BucketGrid& grid) {
+  std::vector<int64_t> firsts;
+  for (size_t i = 0; i < positions.size();) {
+    const uint32_t index = grid.IndexOf(positions[i]);
+    firsts.push_back(index == 0 ? extent.first : grid.LastOf(index - 1) + 1);
+    const int64_t last = grid.LastOf(index);
+    while (i < positions.size() && positions[i] <= last) ++i;
+  }
+  return firsts;
+}
+
+// Where rows begin: at every position, or at those of buckets if there are more than `max_rows`.
+std::vector<int64_t> RowsOf(const std::vector<ComparedPlaces>& subjects, uint32_t max_rows) {
+  AxisExtent extent;
+  std::vector<int64_t> all;  // Positions, unless one subject alone has too many.
+  bool many = false;
+  for (const ComparedPlaces& places : subjects) {
+    if (places.size() == 0) continue;
+    extent.Include(places.positions.front());
+    extent.Include(places.positions.back());
+    many = many || places.size() > max_rows;
+    if (!many) all = Union(all, places.positions);
+  }
+  if (extent.empty() || (!many && all.size() <= max_rows)) return all;
+  const BucketGrid grid(extent, max_rows);
+  std::vector<int64_t> firsts;
+  for (const ComparedPlaces& places : subjects) {
+    firsts = Union(firsts, FirstsOf(places.positions, extent, grid));
+  }
+  return firsts;
+}
+
+std::vector<Cell> CellsOf(const ComparedPlaces& places, std::span<const int64_t> rows) {
   std::vector<Cell> cells(rows.size());
-  size_t row = 0;
-  for (const ComparedPlace& place : places) {
-    row = rows.RowOf(place.position, row);
-    cells[row].Add(place);
+  const std::vector<int64_t>& positions = places.positions;
+  size_t begin = 0;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    size_t end = row + 1 == rows.size() ? positions.size() : begin;
+    while (end < positions.size() && positions[end] < rows[row + 1]) ++end;
+    const size_t count = end - begin;
+    if (count == 0) continue;
+    const auto values = std::span(places.values).subspan(begin, count);
+    cells[row] = places.spreads.empty()
+                     ? CellOfSamples(values)
+                     : CellOfPlaces(values, std::span(places.spreads).subspan(begin, count));
+    begin = end;
   }
   return cells;
 }
@@ -112,17 +145,16 @@ void SummariseSamples(const std::vector<Cell>& cells, const std::vector<int64_t>
     summary->set_non_finite(summary->non_finite() + cell.non_finite);
     min = std::fmin(min, cell.lowest);
     max = std::fmax(max, cell.highest);
-    if (std::isfinite(cell.avg())) {
-      sum += cell.avg();
+    if (std::isfinite(cell.avg)) {
+      sum += cell.avg;
       ++finite;
     }
-    summary->set_last(cell.avg());
+    summary->set_last(cell.avg);
     summary->set_last_position(positions[row]);
   }
   summary->set_min(min);
   summary->set_max(max);
-  summary->set_avg(finite == 0 ? kNan
-                               : static_cast<double>(sum / static_cast<long double>(finite)));
+  summary->set_avg(Mean(sum, finite));
 }
 
 void SummariseDifferences(const std::vector<Cell>& first, const std::vector<Cell>& cells,
@@ -133,8 +165,8 @@ void SummariseDifferences(const std::vector<Cell>& first, const std::vector<Cell
   uint64_t shared = 0;
   for (size_t row = 0; row < cells.size(); ++row) {
     if (first[row].count == 0 || cells[row].count == 0) continue;
-    const double base = first[row].avg();
-    const double value = cells[row].avg();
+    const double base = first[row].avg;
+    const double value = cells[row].avg;
     if (!std::isfinite(base) || !std::isfinite(value)) continue;
     ++shared;
     differences += value - base;
@@ -152,43 +184,53 @@ void SummariseDifferences(const std::vector<Cell>& first, const std::vector<Cell
 
 void FillColumn(const std::vector<Cell>& first, const std::vector<Cell>& cells, bool is_first,
                 v1::ComparedColumn* column) {
+  const auto rows = static_cast<int>(cells.size());
+  column->mutable_avg()->Reserve(rows);
+  column->mutable_min()->Reserve(rows);
+  column->mutable_max()->Reserve(rows);
+  column->mutable_counts()->Reserve(rows);
+  column->mutable_non_finite()->Reserve(rows);
+  if (!is_first) column->mutable_difference()->Reserve(rows);
   for (size_t row = 0; row < cells.size(); ++row) {
     const Cell& cell = cells[row];
     const bool none = cell.count == 0;
-    column->add_avg(none ? kNan : cell.avg());
+    column->add_avg(none ? kNan : cell.avg);
     column->add_min(none ? kNan : cell.min());
     column->add_max(none ? kNan : cell.max());
     column->add_counts(cell.count);
     column->add_non_finite(cell.non_finite);
     if (is_first) continue;
     const bool both = !none && first[row].count > 0;
-    column->add_difference(both ? cell.avg() - first[row].avg() : kNan);
+    column->add_difference(both ? cell.avg - first[row].avg : kNan);
   }
 }
 
 }  // namespace
 
-std::vector<ComparedPlace> AsPlaces(const std::vector<FoldedPlace>& folded) {
-  std::vector<ComparedPlace> places;
-  places.reserve(folded.size());
+ComparedPlaces AsPlaces(const std::vector<FoldedPlace>& folded) {
+  ComparedPlaces places;
+  places.positions.reserve(folded.size());
+  places.values.reserve(folded.size());
+  places.spreads.reserve(folded.size());
   for (const FoldedPlace& place : folded) {
-    places.push_back(
-        {place.position, place.value, place.lowest, place.highest, place.count, place.non_finite});
+    places.positions.push_back(place.position);
+    places.values.push_back(place.value);
+    places.spreads.push_back({place.lowest, place.highest, place.count, place.non_finite});
   }
   return places;
 }
 
-void FillComparison(const std::vector<std::vector<ComparedPlace>>& subjects, uint32_t max_rows,
+void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_rows,
                     v1::CompareMetric* metric) {
-  const Rows rows(PositionsOf(subjects), max_rows);
-  metric->mutable_positions()->Add(rows.positions().begin(), rows.positions().end());
+  const std::vector<int64_t> rows = RowsOf(subjects, max_rows);
+  metric->mutable_positions()->Add(rows.begin(), rows.end());
   std::vector<Cell> first;
   for (size_t i = 0; i < subjects.size(); ++i) {
     std::vector<Cell> cells = CellsOf(subjects[i], rows);
     if (i == 0) first = cells;
     v1::ComparedColumn* column = metric->add_columns();
     FillColumn(first, cells, i == 0, column);
-    SummariseSamples(cells, rows.positions(), column->mutable_summary());
+    SummariseSamples(cells, rows, column->mutable_summary());
     SummariseDifferences(first, cells, column->mutable_summary());
   }
 }

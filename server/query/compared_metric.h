@@ -10,21 +10,29 @@
 
 namespace tacho::server {
 
-// What a subject has at a place along the axis.
-struct ComparedPlace {
-  int64_t position = 0;  // Step, or index of a bucket of time.
-  double value = 0;      // Across the subject's series.
-  double lowest = 0;     // Of its finite samples; NaN if there is none.
+// The samples of a place.
+struct ComparedSpread {
+  double lowest = 0;  // Of the finite ones; NaN if there is none.
   double highest = 0;
   uint64_t count = 0;
   uint64_t non_finite = 0;
 };
-// Of what a fold returned.
-std::vector<ComparedPlace> AsPlaces(const std::vector<FoldedPlace>& folded);
 
-// Fills positions and columns. `subjects` have one list each, ascending in position. More than
-// `max_rows` distinct positions are put into buckets of equal width.
-void FillComparison(const std::vector<std::vector<ComparedPlace>>& subjects, uint32_t max_rows,
+// What a subject has along the axis, in columns of equal length.
+struct ComparedPlaces {
+  std::vector<int64_t> positions;  // Steps, or indexes of buckets of time; ascending, each once.
+  std::vector<double> values;      // Across the subject's series.
+  // Empty: every place is one sample as it was recorded, with the sum of it alone for its value.
+  std::vector<ComparedSpread> spreads;
+
+  size_t size() const { return positions.size(); }
+};
+// Of what a fold returned.
+ComparedPlaces AsPlaces(const std::vector<FoldedPlace>& folded);
+
+// Fills positions and columns. More than `max_rows` distinct positions are put into buckets of
+// equal width.
+void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_rows,
                     v1::CompareMetric* metric);
 
 }  // namespace tacho::server

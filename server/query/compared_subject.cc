@@ -116,8 +116,8 @@ absl::Status ComparedSubject::IncludeExtent(const SeriesList& series, AxisExtent
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::vector<ComparedPlace>> ComparedSubject::PlacesByTime(const SeriesList& series,
-                                                                         const BucketGrid& grid) {
+absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& series,
+                                                             const BucketGrid& grid) {
   Fold fold(plan_->fold);
   for (const storage::SeriesPtr& one : series) {
     Reducer reducer(grid, /*by_step=*/false);
@@ -143,21 +143,37 @@ absl::StatusOr<std::vector<ComparedPlace>> ComparedSubject::PlacesByTime(const S
   return AsPlaces(fold.Take());
 }
 
-absl::StatusOr<std::vector<ComparedPlace>> ComparedSubject::PlacesByStep(const SeriesList& series) {
+void ComparedSubject::Include(const storage::SampleBlock& samples) {
+  if (samples.size() == 0) return;
+  const auto [first, last] = std::minmax_element(samples.times.begin(), samples.times.end());
+  extent_.Include(*first);
+  extent_.Include(*last);
+  extent_.IncludeStep(samples.steps.front());
+  extent_.IncludeStep(samples.steps.back());
+  for (size_t i = 0; i < samples.size(); ++i) {
+    if (i == 0 || samples.attempts[i] != samples.attempts[i - 1]) {
+      attempts_.insert(samples.attempts[i]);
+    }
+  }
+}
+
+absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& series) {
   Fold fold(plan_->fold);
+  // A sample that meets no other comes to itself, if it is summed or averaged.
+  const bool alone = series.size() == 1 && (plan_->fold.function == v1::AGGREGATE_FUNCTION_AVG ||
+                                            plan_->fold.function == v1::AGGREGATE_FUNCTION_SUM);
   for (const storage::SeriesPtr& one : series) {
     SeriesScan scan = Scan(one);
-    auto samples = SortedBySteps(&scan);
+    auto samples = NewestOfEachStep(&scan);
     if (!samples.ok()) return samples.status();
-    KeepNewestOfEachStep(&*samples);
-    for (const Sample& sample : *samples) {
-      if (absl::Status status = fold.AddAtStep(sample); !status.ok()) return status;
-      extent_.Include(sample.time_ns);
-      attempts_.insert(sample.attempt);
+    Include(*samples);
+    if (alone && samples->size() <= kMaxPlaces) {
+      return ComparedPlaces{std::move(samples->steps), std::move(samples->values), {}};
     }
-    if (samples->empty()) continue;
-    extent_.IncludeStep(samples->front().step);
-    extent_.IncludeStep(samples->back().step);
+    for (size_t i = 0; i < samples->size(); ++i) {
+      absl::Status status = fold.AddAtStep(SampleOf(*samples, i));
+      if (!status.ok()) return status;
+    }
   }
   return AsPlaces(fold.Take());
 }

@@ -45,11 +45,10 @@ class ComparedSubject {
   // Extends *extent by where the samples of the series lie, ns since the origin.
   absl::Status IncludeExtent(const SeriesList& series, AxisExtent* extent);
   // Positions are indexes of the grid.
-  absl::StatusOr<std::vector<ComparedPlace>> PlacesByTime(const SeriesList& series,
-                                                          const BucketGrid& grid);
+  absl::StatusOr<ComparedPlaces> PlacesByTime(const SeriesList& series, const BucketGrid& grid);
 
   // --- By step ---------------------------------------------------------------------------------
-  absl::StatusOr<std::vector<ComparedPlace>> PlacesByStep(const SeriesList& series);
+  absl::StatusOr<ComparedPlaces> PlacesByStep(const SeriesList& series);
 
   // What was compared so far.
   void Describe(v1::ComparedSubject* proto) const;
@@ -60,6 +59,8 @@ class ComparedSubject {
 
   absl::Status Select(const storage::Store& store, const ComparedSelection& subject);
   SeriesScan Scan(const storage::SeriesPtr& series) const;
+  // Takes part in what Describe() tells. Steps ascend.
+  void Include(const storage::SampleBlock& samples);
 
   const ComparePlan* plan_;
   const QueryControl* control_;

@@ -307,7 +307,8 @@ grpc::ServerWriteReactor<v1::CompareResponse>* QueryService::Compare(
         const auto limits = this->limits();
         return server::Compare(
             *options_.store, *request, {limits.max_series(), limits.max_samples()}, rights,
-            reactor->control(), [&](const auto& piece) { return reactor->Write(piece); });
+            reactor->control(),
+            [&](v1::CompareResponse piece) { return reactor->Write(std::move(piece)); });
       });
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -19,6 +20,50 @@ absl::Status TooManySamples() {
                    "attempt, or use the axis of time"));
 }
 
+void Append(const storage::SampleBlock& block, std::vector<Sample>* samples) {
+  for (size_t i = 0; i < block.size(); ++i) samples->push_back(SampleOf(block, i));
+}
+
+void Resize(size_t size, storage::SampleBlock* block) {
+  block->times.resize(size);
+  block->steps.resize(size);
+  block->attempts.resize(size);
+  block->values.resize(size);
+}
+
+void Copy(const storage::SampleBlock& from, size_t i, storage::SampleBlock* to, size_t at) {
+  to->times[at] = from.times[i];
+  to->steps[at] = from.steps[i];
+  to->attempts[at] = from.attempts[i];
+  to->values[at] = from.values[i];
+}
+
+// Of samples of one step that follow each other appends the last.
+void AppendNewest(const storage::SampleBlock& block, storage::SampleBlock* all) {
+  size_t size = all->size();
+  Resize(size + block.size(), all);
+  for (size_t i = 0; i < block.size(); ++i) {
+    if (size > 0 && all->steps[size - 1] == block.steps[i]) --size;
+    Copy(block, i, all, size++);
+  }
+  Resize(size, all);
+}
+
+// Whether the block goes on in the order of Before() from the last of `all`.
+bool GoesOn(const storage::SampleBlock& all, const storage::SampleBlock& block) {
+  if (all.size() > 0 && Before(SampleOf(block, 0), SampleOf(all, all.size() - 1))) return false;
+  for (size_t i = 1; i < block.size(); ++i) {
+    if (block.steps[i] > block.steps[i - 1]) continue;
+    if (Before(SampleOf(block, i), SampleOf(block, i - 1))) return false;
+  }
+  return true;
+}
+
+void Sort(std::vector<Sample>* samples) {
+  if (std::is_sorted(samples->begin(), samples->end(), Before)) return;
+  std::sort(samples->begin(), samples->end(), Before);
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<Sample>> SortedBySteps(SeriesScan* scan) {
@@ -29,14 +74,40 @@ absl::StatusOr<std::vector<Sample>> SortedBySteps(SeriesScan* scan) {
     if (!more.ok()) return more.status();
     if (!*more) break;
     if (samples.size() + block.size() > kMaxSortedSamples) return TooManySamples();
-    for (size_t i = 0; i < block.size(); ++i) {
-      samples.push_back({block.times[i], block.steps[i], block.attempts[i], block.values[i]});
-    }
+    Append(block, &samples);
   }
-  if (!std::is_sorted(samples.begin(), samples.end(), Before)) {
-    std::sort(samples.begin(), samples.end(), Before);
-  }
+  Sort(&samples);
   return samples;
+}
+
+absl::StatusOr<storage::SampleBlock> NewestOfEachStep(SeriesScan* scan) {
+  storage::SampleBlock newest;  // While samples come in order.
+  std::vector<Sample> samples;  // All, once they do not.
+  storage::SampleBlock block;
+  for (size_t read = 0;;) {
+    absl::StatusOr<bool> more = scan->Next(&block);
+    if (!more.ok()) return more.status();
+    if (!*more) break;
+    read += block.size();
+    if (read > kMaxSortedSamples) return TooManySamples();
+    if (samples.empty() && GoesOn(newest, block)) {
+      AppendNewest(block, &newest);
+      continue;
+    }
+    if (samples.empty()) Append(newest, &samples);
+    Append(block, &samples);
+  }
+  if (samples.empty()) return newest;
+  Sort(&samples);
+  KeepNewestOfEachStep(&samples);
+  newest.clear();
+  for (const Sample& sample : samples) {
+    newest.times.push_back(sample.time_ns);
+    newest.steps.push_back(sample.step);
+    newest.attempts.push_back(sample.attempt);
+    newest.values.push_back(sample.value);
+  }
+  return newest;
 }
 
 void KeepNewestOfEachStep(std::vector<Sample>* samples) {

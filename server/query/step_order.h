@@ -17,6 +17,11 @@ inline constexpr size_t kMaxSortedSamples = size_t{4} << 20;
 //   RESOURCE_EXHAUSTED  more than kMaxSortedSamples; the text says how to narrow.
 absl::StatusOr<std::vector<Sample>> SortedBySteps(SeriesScan* scan);
 
+// What is left of the scan with each step once, ascending: of the newest attempt, and of that the
+// newest time. Nothing is sorted where steps never fall with time, as within an attempt.
+//   RESOURCE_EXHAUSTED  as above.
+absl::StatusOr<storage::SampleBlock> NewestOfEachStep(SeriesScan* scan);
+
 // Of each step keeps the newest attempt, and of that the newest time. Needs the order above.
 void KeepNewestOfEachStep(std::vector<Sample>* samples);
 
