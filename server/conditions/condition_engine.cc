@@ -189,12 +189,14 @@ ConditionEngine::JudgedJob* ConditionEngine::FindOrAddJob(const std::string& nam
 }
 
 void ConditionEngine::Restore(const std::string& name, JudgedJob* job) {
-  const auto open = ReadOpenConditions(*options_.store, name);
+  auto open = ReadOpenConditions(*options_.store, name);
   if (!open.ok()) {
     options_.log.Limited(log::Level::kWarn, "conditions: events of a job cannot be read",
                          {{"job", name}, {"reason", open.status().message()}});
     return;
   }
+  // The job may have been let go of just now.
+  for (const storage::Event& event : UnsettledOf(name)) ApplyEvent(event, &*open);
   for (const auto& [condition, was] : *open) {
     job->attempt = was.attempt;
     job->states[condition].Restore(was.finding, was.since_ns, was.changed_ns);
@@ -332,25 +334,45 @@ void ConditionEngine::LetGo(const std::string& name, JudgedJob* job, absl::Time 
   jobs_.erase(name);
 }
 
-void ConditionEngine::Store(storage::Event event) { to_store_.push_back(std::move(event)); }
+void ConditionEngine::Store(storage::Event event) {
+  to_store_.push_back(++events_);
+  absl::MutexLock lock(&appended_->mutex);
+  appended_->unsettled.emplace(events_, std::move(event));
+}
+
+std::vector<storage::Event> ConditionEngine::UnsettledOf(const std::string& job) const {
+  std::vector<storage::Event> events;
+  absl::MutexLock lock(&appended_->mutex);
+  for (const auto& [number, event] : appended_->unsettled) {
+    if (event.source.job == job) events.push_back(event);
+  }
+  return events;
+}
 
 void ConditionEngine::StoreAgainWhatWasRefused() {
+  std::vector<std::pair<uint64_t, storage::Event>> events;
   {
     absl::MutexLock lock(&appended_->mutex);
     // Before anything newer.
     to_store_.insert(to_store_.begin(), appended_->refused.begin(), appended_->refused.end());
     metrics_.EventsSettled(std::exchange(appended_->stored, 0), appended_->refused.size());
     appended_->refused.clear();
+    for (const uint64_t number : to_store_) {
+      events.emplace_back(number, appended_->unsettled.at(number));
+    }
+    to_store_.clear();
   }
-  for (const storage::Event& event : std::exchange(to_store_, {})) {
-    options_.store->AppendEvent({}, event, [results = appended_, event](const absl::Status& s) {
-      absl::MutexLock lock(&results->mutex);
-      if (s.ok()) {
-        ++results->stored;
-      } else {
-        results->refused.push_back(event);
-      }
-    });
+  for (const auto& one : events) {
+    options_.store->AppendEvent({}, one.second,
+                                [results = appended_, number = one.first](const absl::Status& s) {
+                                  absl::MutexLock lock(&results->mutex);
+                                  if (s.ok()) {
+                                    ++results->stored;
+                                    results->unsettled.erase(number);
+                                  } else {
+                                    results->refused.push_back(number);
+                                  }
+                                });
   }
 }
 

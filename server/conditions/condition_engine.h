@@ -12,7 +12,6 @@
 #include <prometheus/registry.h>
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -83,10 +82,13 @@ class ConditionEngine final : public Reloadable {
     std::vector<Baseline> baselines;
     bool ended = false;  // When it was judged last.
   };
-  // What came of appending events. In the hands of the store too, which may outlive the engine.
+  // Events and what came of appending them. In the hands of the store too, which may outlive the
+  // engine.
   struct Appended {
     absl::Mutex mutex;
-    std::vector<storage::Event> refused ABSL_GUARDED_BY(mutex);
+    // By number, in the order in which they came about. Until they are durable they are here.
+    std::map<uint64_t, storage::Event> unsettled ABSL_GUARDED_BY(mutex);
+    std::vector<uint64_t> refused ABSL_GUARDED_BY(mutex);
     uint64_t stored ABSL_GUARDED_BY(mutex) = 0;
   };
 
@@ -112,6 +114,7 @@ class ConditionEngine final : public Reloadable {
   void NoteStragglers(const JudgedCondition& condition);
 
   void Store(storage::Event event);
+  std::vector<storage::Event> UnsettledOf(const std::string& job) const;
   void StoreAgainWhatWasRefused();
   void ShowFigures();
 
@@ -135,7 +138,8 @@ class ConditionEngine final : public Reloadable {
   bool windows_empty_ = true;
   std::map<std::string, JudgedJob> jobs_;
   std::map<std::string, std::set<std::string>> straggled_;  // Host: jobs.
-  std::deque<storage::Event> to_store_;
+  uint64_t events_ = 0;                                     // Ever.
+  std::vector<uint64_t> to_store_;
 
   std::thread thread_;
 };

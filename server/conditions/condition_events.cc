@@ -62,6 +62,18 @@ Finding FindingOf(const storage::Event& event) {
   return finding;
 }
 
+// Of an event of the kind kConditionRaised.
+OpenCondition OpenOf(const storage::Event& event) {
+  OpenCondition condition;
+  condition.finding = FindingOf(event);
+  condition.attempt = event.source.attempt;
+  condition.changed_ns = event.time_ns;
+  if (!absl::SimpleAtoi(Get(event.fields, "since_unix_ns"), &condition.since_ns)) {
+    condition.since_ns = event.time_ns;
+  }
+  return condition;
+}
+
 }  // namespace
 
 storage::Event ToEvent(const JudgedCondition& condition) {
@@ -85,31 +97,32 @@ storage::Event ToEvent(const JudgedCondition& condition) {
   return event;
 }
 
-absl::StatusOr<std::map<std::string, OpenCondition>> ReadOpenConditions(const storage::Store& store,
-                                                                        const std::string& job) {
-  std::map<std::string, OpenCondition> open;
+absl::StatusOr<OpenConditions> ReadOpenConditions(const storage::Store& store,
+                                                  const std::string& job) {
+  OpenConditions open;
   std::set<std::string> seen;
   size_t events = 0;
-  absl::Status status = store.VisitEvents(
-      job, INT64_MIN, INT64_MAX, storage::Store::EventOrder::kNewestFirst,
-      [&](const storage::Event& event) {
-        const bool raised = event.kind == kConditionRaised;
-        if (raised || event.kind == kConditionCleared) {
-          const std::string name = Get(event.fields, "condition");
-          if (seen.insert(name).second && raised) {
-            OpenCondition& condition = open[name];
-            condition.finding = FindingOf(event);
-            condition.attempt = event.source.attempt;
-            condition.changed_ns = event.time_ns;
-            if (!absl::SimpleAtoi(Get(event.fields, "since_unix_ns"), &condition.since_ns)) {
-              condition.since_ns = event.time_ns;
-            }
-          }
-        }
-        return ++events < kMaxEventsRead;
-      });
+  absl::Status status =
+      store.VisitEvents(job, INT64_MIN, INT64_MAX, storage::Store::EventOrder::kNewestFirst,
+                        [&](const storage::Event& event) {
+                          const bool raised = event.kind == kConditionRaised;
+                          if (raised || event.kind == kConditionCleared) {
+                            const std::string name = Get(event.fields, "condition");
+                            if (seen.insert(name).second && raised) open[name] = OpenOf(event);
+                          }
+                          return ++events < kMaxEventsRead;
+                        });
   if (!status.ok()) return status;
   return open;
+}
+
+void ApplyEvent(const storage::Event& event, OpenConditions* open) {
+  const std::string name = Get(event.fields, "condition");
+  if (event.kind == kConditionRaised) {
+    (*open)[name] = OpenOf(event);
+  } else if (event.kind == kConditionCleared) {
+    open->erase(name);
+  }
 }
 
 }  // namespace tacho::server

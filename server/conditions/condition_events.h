@@ -25,8 +25,12 @@ struct OpenCondition {
   int64_t changed_ns = 0;
 };
 
-// Conditions of a job that were raised and not cleared, by name. Looks at its newest 10,000 events.
-absl::StatusOr<std::map<std::string, OpenCondition>> ReadOpenConditions(const storage::Store& store,
-                                                                        const std::string& job);
+using OpenConditions = std::map<std::string, OpenCondition>;  // Of a job, by name.
+
+// Those that were raised and not cleared. Looks at the newest 10,000 events of the job.
+absl::StatusOr<OpenConditions> ReadOpenConditions(const storage::Store& store,
+                                                  const std::string& job);
+// What an event that is newer than those that were read has changed.
+void ApplyEvent(const storage::Event& event, OpenConditions* open);
 
 }  // namespace tacho::server

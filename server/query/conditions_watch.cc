@@ -14,7 +14,7 @@ constexpr absl::Duration kTick = absl::Milliseconds(500);
 constexpr absl::Duration kRecheckEvery = absl::Seconds(5);
 constexpr absl::Duration kGrace = absl::Seconds(30);
 constexpr int kConditionsOfMessage = 256;
-// That wait for a client, besides its stream's queue.
+// Changes that wait for a client, besides its stream's queue and what there was when it began.
 constexpr size_t kMaxWaiting = 65'536;
 
 absl::Status Draining() { return ErrorOf(Condition::kDraining, "the collector is draining"); }
@@ -45,6 +45,7 @@ struct ConditionWatches::Watch {
   bool begun = false;
   bool told_live = false;
   uint64_t position = 0;  // On the board.
+  size_t most_waiting = kMaxWaiting;
   std::deque<JudgedConditionPtr> waiting;
   absl::Time last_sent;
   absl::Time next_recheck;
@@ -118,7 +119,7 @@ absl::Status ConditionWatches::Serve(Watch* watch) const {
   }
   if (absl::Status status = TakeNews(watch); !status.ok()) return status;
   Send(watch);
-  return watch->waiting.size() > kMaxWaiting && watch->told_live ? TooSlow() : absl::OkStatus();
+  return watch->waiting.size() > watch->most_waiting ? TooSlow() : absl::OkStatus();
 }
 
 absl::Status ConditionWatches::TakeNews(Watch* watch) const {
@@ -126,6 +127,7 @@ absl::Status ConditionWatches::TakeNews(Watch* watch) const {
   if (!std::exchange(watch->begun, true)) {
     news = options_.board->All([&](const std::string& job) { return watch->WantsJob(job); },
                                &watch->position);
+    watch->most_waiting += news.size();
   } else if (!options_.board->ChangesSince(&watch->position, &news).ok()) {
     return TooSlow();
   }

@@ -7,8 +7,8 @@ import time
 import client
 import harness  # First: it makes the stubs importable.
 import grpc
-from security_case import JOBS, SecurityCase
-from tacho.v1 import ingest_pb2, query_pb2, types_pb2
+from security_case import JOBS, METRICS, SecurityCase
+from tacho.v1 import conditions_pb2, ingest_pb2, query_pb2, query_pb2_grpc, types_pb2
 
 # docs/security.md: a removed token ends what it opened at once, an expired one within this.
 ROUND_S = 5.0
@@ -23,7 +23,7 @@ class TokenTest(SecurityCase):
         self.token("reader", "read")
         self.token("admin", "admin")
         self.token("gone", "write, read, admin", expires="2020-01-01")
-        self.start()
+        self.start("conditions: {interval: 500ms, settle: 1s}\n")
 
     def feed(self):
         for agent, token, job in [
@@ -109,6 +109,83 @@ class TokenTest(SecurityCase):
             _, answer = self.query("ListJobs", JOBS, self.secret(name))
             self.assertEqual({job.name for job in answer.jobs}, jobs)
         self.assertEqual(self.query("ListJobs", JOBS)[0], UNKNOWN)
+
+    def conditions(self, token, **request):
+        return self.query("Conditions", conditions_pb2.ConditionsRequest(**request), token)
+
+    def watched(self, token, **request):
+        """(code, jobs) of a WatchConditions until it is live."""
+        channel = client.connect(self.collector.address)
+        self.addCleanup(channel.close)
+        call = query_pb2_grpc.QueryStub(channel).WatchConditions(
+            conditions_pb2.WatchConditionsRequest(**request), metadata=client.bearer(token),
+            timeout=harness.PATIENCE_S,
+        )  # fmt: skip
+        jobs = set()
+        try:
+            for message in call:
+                jobs |= {condition.job for condition in message.conditions}
+                if message.live:
+                    call.cancel()
+                    return grpc.StatusCode.OK, jobs
+        except grpc.RpcError as error:
+            return error.code(), jobs
+        raise AssertionError("it ended without being live")
+
+    def train(self):
+        """A step of a task of each job, so that they are judged."""
+        for agent, token, job in [
+            ("agent-1", "vision-writer", "vision-1"), ("agent-7", "bound-writer", "speech"),
+        ]:  # fmt: skip
+            stream = self.stream(self.secret(token), agent)
+            stream.send(client.layout(1, job, "host-1", METRICS, 0, 0, True))
+            stream.send(client.batch(1, 1, [time.time_ns()], [1.5], [1]))
+            self.assertTrue(stream.wait_durable(1), stream.error)
+
+    def test_conditions_need_read_and_tell_only_of_their_jobs(self):
+        self.train()
+        OK = grpc.StatusCode.OK
+        DENIED, UNKNOWN = grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNAUTHENTICATED
+        both = {"vision-1", "speech"}
+
+        def told(name, **request):
+            code, answer = self.conditions(self.secret(name), **request)
+            self.assertEqual(code, OK, answer)
+            return {condition.job for condition in answer.conditions}
+
+        harness.wait_until(lambda: told("reader") == both, "both jobs are judged")
+        self.assertEqual(told("vision-reader"), {"vision-1"})
+        self.assertEqual(told("vision-reader", job_pattern=".*"), {"vision-1"})
+        self.assertEqual(self.watched(self.secret("reader")), (OK, both))
+        self.assertEqual(self.watched(self.secret("vision-reader")), (OK, {"vision-1"}))
+        for name, own, other in [
+            ("reader", OK, OK), ("vision-reader", OK, DENIED), ("vision-writer", DENIED, DENIED),
+            ("admin", DENIED, DENIED), ("gone", UNKNOWN, UNKNOWN), (None, UNKNOWN, UNKNOWN),
+        ]:  # fmt: skip
+            token = name and self.secret(name)
+            for job, expected in [("vision-1", own), ("speech", other)]:
+                with self.subTest(token=name, job=job):
+                    code, answer = self.conditions(token, job=job)
+                    self.assertEqual(code, expected, answer)
+                    jobs = {job} if expected == OK else set()
+                    self.assertEqual(self.watched(token, job=job), (expected, jobs))
+            self.assertEqual(self.conditions(token)[0], own)
+            self.assertEqual(self.watched(token)[0], own)
+
+    def test_a_removed_token_ends_its_watch_of_conditions(self):
+        channel = client.connect(self.collector.address)
+        self.addCleanup(channel.close)
+        call = query_pb2_grpc.QueryStub(channel).WatchConditions(
+            conditions_pb2.WatchConditionsRequest(),
+            metadata=client.bearer(self.secret("vision-reader")), timeout=harness.PATIENCE_S,
+        )  # fmt: skip
+        self.assertTrue(next(call).live)
+        del self.tokens["vision-reader"]
+        self.write_tokens()
+        self.reload()
+        with self.assertRaises(grpc.RpcError) as ended:
+            list(call)
+        self.assertEqual(ended.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
 
     def test_pages_need_read_and_show_only_their_jobs(self):
         self.feed()

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <prometheus/registry.h>
-#include <rocksdb/env.h>
 
 #include <memory>
 #include <string>
@@ -14,12 +13,13 @@
 #include "proto/yaml_config.h"
 #include "server/conditions/condition_engine.h"
 #include "storage/store.h"
+#include "tests/support/faulty_env.h"
 
 namespace tacho::server {
 
-class ConditionEngineFixture : public testing::Test {
+class ConditionEngineFixture : public ::testing::Test {
  protected:
-  ConditionEngineFixture() : env_(rocksdb::NewMemEnv(rocksdb::Env::Default())) {
+  ConditionEngineFixture() : env_(std::make_unique<tacho::testing::FaultyEnv>()) {
     OpenStore();
     EXPECT_TRUE(config::ParseYaml("", "none", &config_).ok());
   }
@@ -99,6 +99,23 @@ class ConditionEngineFixture : public testing::Test {
     store_->AppendEvent({}, event, [&](const absl::Status&) { durable.Notify(); });
     durable.WaitForNotification();
   }
+  // The disk is full, or has room again and takes writes.
+  void FillDisk() { env_->RefuseWrites(true); }
+  void FreeDisk() {
+    env_->RefuseWrites(false);
+    absl::Status status;
+    do {
+      storage::Event event;
+      event.time_ns = absl::ToUnixNanos(now_);
+      event.kind = "nothing";
+      absl::Notification done;
+      store_->AppendEvent({}, event, [&](const absl::Status& s) {
+        status = s;
+        done.Notify();
+      });
+      done.WaitForNotification();
+    } while (!status.ok());
+  }
   // What was queued before is durable when this is.
   void SyncEvents() { AppendEvent("", "nothing"); }
 
@@ -125,7 +142,7 @@ class ConditionEngineFixture : public testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
   uint64_t buffer_bytes_ = 64u << 20;
   config::v1::Collector config_;
-  const std::unique_ptr<rocksdb::Env> env_;
+  const std::unique_ptr<tacho::testing::FaultyEnv> env_;
   std::unique_ptr<prometheus::Registry> registry_;
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<ConditionEngine> engine_;

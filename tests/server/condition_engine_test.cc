@@ -170,6 +170,22 @@ TEST_F(ConditionEngineTest, AJobThatIsGoneIsForgotten) {
   EXPECT_EQ(changes[0]->finding.reason, "JobGone");
 }
 
+TEST_F(ConditionEngineTest, AJobThatComesBackBeforeItsEndIsStoredEndsOnce) {
+  StartEngine(BadLoss());
+  Train("a", 20, kNaN);
+  FillDisk();
+  now_ += absl::Hours(7);
+  engine_->RunOnce();
+  EXPECT_THAT(engine_->board().Of("a"), IsEmpty());
+  SyncEvents();  // That the condition was cleared has been refused by now.
+  FreeDisk();
+  EXPECT_THAT(EventsOf("a"), ElementsAre("raised Bad"));
+  Append("a", 0, step_++, 1.0);
+  Pass(absl::Seconds(60));
+  EXPECT_EQ(Condition("a", "Bad")->status, ConditionStatus::kFalse);
+  EXPECT_THAT(EventsOf("a"), ElementsAre("raised Bad", "cleared Bad"));
+}
+
 TEST_F(ConditionEngineTest, AJobThatWentWhileNobodyJudgedIsClosed) {
   StartEngine(BadLoss());
   Train("a", 20, kNaN);

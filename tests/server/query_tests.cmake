@@ -31,6 +31,9 @@ tacho_test(query_jobs_test LABEL unit
 tacho_test(query_history_test LABEL unit
   SOURCES query_compare_test.cc query_export_test.cc query_first_non_finite_test.cc query_store_fixture.h
   DEPS tacho::query RocksDB::rocksdb-shared)
+tacho_test(conditions_watch_test LABEL unit
+  SOURCES conditions_watch_test.cc fake_store.h
+  DEPS tacho::query gRPC::grpc++)
 tacho_test(query_watch_test LABEL unit
   SOURCES query_watch_test.cc query_store_fixture.h
   DEPS tacho::query gRPC::grpc++ RocksDB::rocksdb-shared)
