@@ -30,8 +30,7 @@ inline constexpr MetricInfo kConditionMetrics[] = {
     {"tacho_conditions_window_series", "gauge", "series", "",
      "Series whose recent values are held to judge by"},
     {"tacho_conditions_window_bytes", "gauge", "bytes", "",
-     "Memory of these values; `conditions.total_bytes` is about the most: the lowest task of each "
-     "job has more"},
+     "Memory of these values, at most `conditions.total_bytes`"},
     {"tacho_conditions_series_left_out_total", "counter", "series", "",
      "Series for which these bytes had no room"},
     {"tacho_conditions_jobs_left_out_total", "counter", "1", "",

@@ -10,7 +10,9 @@
 //     So a job of 10,000 tasks with 6 series each has 46 points of each in 64 MiB; with more than
 //     87,000 series the later ones have none.
 //   - The lowest task of a job keeps up to 8 times as many as the others, for what is a matter of
-//     the whole job.
+//     the whole job; but not where `total_bytes` leaves no series more than kMinPoints.
+//   - Where `total_bytes` are used up, a series that has more than kMinPoints thins out its own
+//     points, and all are thinned out for one that has fewer.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +39,7 @@ namespace tacho::server {
 struct WindowLimits {
   size_t points = 2048;
   uint64_t job_bytes = 64u << 20;
-  uint64_t total_bytes = 256u << 20;
+  uint64_t total_bytes = 256u << 20;  // Never exceeded.
   absl::Duration host_window = absl::Hours(6);
   size_t max_jobs = 5000;  // More are not looked at.
 };
@@ -111,6 +113,10 @@ class WindowBuilder {
                         Tracks* tracks);
   void Add(const Target& target, const Point& point, const JobState* job, const TaskWindow* task);
   size_t PointsOf(const JobState* job, const TaskWindow* task) const;
+  // For one more point where `points` are as many as were allocated: more are, or some are thinned
+  // out, of all series if a new one finds none left.
+  void MakeRoom(size_t most, std::vector<Point>* points);
+  void ShrinkAll();
   void Rebalance(JobState* job);
   void ShrinkTracks(size_t most, Tracks* tracks);
   void Uncount(const Tracks& tracks, uint64_t* of_job);

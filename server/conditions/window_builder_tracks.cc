@@ -88,7 +88,8 @@ Track* WindowBuilder::FindOrAddTrack(const storage::Series& series, const Signal
     if (known->second.size() >= kMaxTracksOfSignal) return nullptr;
   }
   constexpr uint64_t kLeast = kMinPoints * sizeof(Point);
-  if (tracks_ >= limits_.total_bytes / kLeast) return nullptr;
+  // With the one that is added before others are thinned.
+  if (tracks_ >= limits_.total_bytes / (kLeast + sizeof(Point))) return nullptr;
   if (of_job != nullptr && *of_job >= limits_.job_bytes / kLeast) return nullptr;
   std::vector<Track>& all = (*tracks)[match.signal];
   const auto rank = [&](const Track& track) {
@@ -105,24 +106,51 @@ Track* WindowBuilder::FindOrAddTrack(const storage::Series& series, const Signal
 }
 
 size_t WindowBuilder::PointsOf(const JobState* job, const TaskWindow* task) const {
-  uint64_t share = limits_.total_bytes / sizeof(Point) / std::max<uint64_t>(tracks_, 1);
+  const uint64_t all = limits_.total_bytes / sizeof(Point);
+  // An eighth is for the larger share of lowest tasks.
+  uint64_t share = (all - all / 8) / std::max<uint64_t>(tracks_, 1);
+  const bool crowded = share <= kMinPoints;
   if (task != nullptr) {
     share = std::min(share, limits_.job_bytes / sizeof(Point) / std::max<uint64_t>(job->tracks, 1));
-    if (task->task == job->lowest_task) share *= kLeadersShare;
+    if (!crowded && task->task == job->lowest_task) share *= kLeadersShare;
   }
   return std::clamp<uint64_t>(share, kMinPoints, limits_.points);
+}
+
+void WindowBuilder::MakeRoom(size_t most, std::vector<Point>* points) {
+  if (points->size() > most) return ThinPoints(most, points);
+  size_t wanted = std::min(std::max<size_t>(8, 2 * points->size()), most + 1);
+  if (bytes_ - BytesOf(*points) + wanted * sizeof(Point) > limits_.total_bytes) {
+    if (points->size() > kMinPoints) return ThinPoints(points->size() - 1, points);
+    ShrinkAll();
+    wanted = kMinPoints + 1;
+  }
+  const uint64_t before = BytesOf(*points);
+  points->reserve(wanted);
+  bytes_ += BytesOf(*points) - before;
+}
+
+void WindowBuilder::ShrinkAll() {
+  // A fifth becomes free, so that this is rare, unless all have the least.
+  const uint64_t share =
+      limits_.total_bytes / sizeof(Point) / 5 * 4 / std::max<uint64_t>(tracks_, 1);
+  const size_t most =
+      std::clamp<uint64_t>(share, kMinPoints + 1, std::max(limits_.points, kMinPoints + 1)) - 1;
+  for (const auto& [name, job] : jobs_) {
+    for (TaskWindow& task : job->window.tasks) ShrinkTracks(most, &task.tracks);
+  }
+  for (const auto& [name, host] : hosts_) {
+    ShrinkTracks(most, &host->window.tracks);
+    for (ChipWindow& chip : host->chips) ShrinkTracks(most, &chip.tracks);
+  }
 }
 
 void WindowBuilder::Add(const Target& target, const Point& point, const JobState* job,
                         const TaskWindow* task) {
   std::vector<Point>& points = target.track->points;
   const size_t most = PointsOf(job, target.of_host ? nullptr : task);
-  const uint64_t before = BytesOf(points);
-  if (points.size() == points.capacity()) {
-    points.reserve(std::min(std::max<size_t>(8, 2 * points.size()), most + 1));
-  }
+  if (points.size() == points.capacity()) MakeRoom(most, &points);
   AddPoint(point, most, &points);
-  bytes_ += BytesOf(points) - before;
 }
 
 void WindowBuilder::ShrinkTracks(size_t most, Tracks* tracks) {
@@ -138,7 +166,8 @@ void WindowBuilder::ShrinkTracks(size_t most, Tracks* tracks) {
 }
 
 void WindowBuilder::Rebalance(JobState* job) {
-  if (bytes_ <= limits_.total_bytes && job->tracks == job->balanced_tracks) return;
+  const bool much = bytes_ > limits_.total_bytes - limits_.total_bytes / 16;
+  if (!much && job->tracks == job->balanced_tracks) return;
   job->balanced_tracks = job->tracks;
   for (TaskWindow& task : job->window.tasks) ShrinkTracks(PointsOf(job, &task), &task.tracks);
 }

@@ -239,6 +239,8 @@ class SmallWindowBuilderTest : public WindowBuilderTest {
                            .total_bytes = 2 * kJobBytes,
                            .host_window = absl::Hours(6),
                            .max_jobs = 3}) {}
+
+  std::vector<const storage::Layout*> hosts_;
 };
 
 TEST_F(SmallWindowBuilderTest, TenThousandTasksAreBoundedAndAllWatchedForSteps) {
@@ -268,6 +270,59 @@ TEST_F(SmallWindowBuilderTest, ManySeriesShareWhatFewHad) {
   Add(Layout("a", 1, "h", {"loss"}), 300, 300, {1});
   const JobWindow window = Window("a", 301);
   EXPECT_LE(FindTrack(window.tasks[1].tracks, Signal::kLoss)->points.size(), 36u);
+}
+
+TEST_F(SmallWindowBuilderTest, TheWholeIsNeverMoreThanItsBytes) {
+  std::vector<const storage::Layout*> layouts;
+  int64_t time = 0;
+  const auto add_to_all = [&](int rows) {
+    for (int row = 0; row < rows; ++row) {
+      ++time;
+      for (const auto* layout : layouts) {
+        Add(layout, time, time, {1, 2});
+        ASSERT_LE(builder_.stats().bytes, 2 * kJobBytes);
+      }
+    }
+  };
+  for (const char* job : {"a", "b", "c"}) {
+    for (uint32_t task = 0; task < 40; ++task) {
+      layouts.push_back(Layout(job, task, job + std::to_string(task), {"loss", "grad_norm"}));
+    }
+  }
+  for (int host = 0; host < 40; ++host) {
+    layouts.push_back(Layout("hosts", std::nullopt, "a" + std::to_string(host),
+                             {"host_memory_available_bytes", "host_memory_total_bytes"}));
+  }
+  add_to_all(400);
+  EXPECT_GT(builder_.stats().bytes, kJobBytes) << "what there is is used";
+  // Series that come late find room, though nobody looks at the windows.
+  for (uint32_t task = 40; task < 300; ++task) {
+    layouts.push_back(Layout("b", task, "h", {"loss", "grad_norm"}));
+  }
+  add_to_all(100);
+  for (const char* job : {"a", "b", "c"}) {
+    for (const TaskWindow& task : Window(job, time).tasks) {
+      const Track* loss = FindTrack(task.tracks, Signal::kLoss);
+      ASSERT_GT(loss->points.size(), WindowBuilder::kMinPoints / 2);
+      ASSERT_EQ(loss->points.back().time_ns, time * kSecond);
+    }
+  }
+  EXPECT_LE(builder_.stats().bytes, 2 * kJobBytes);
+}
+
+TEST_F(SmallWindowBuilderTest, MoreHostsThanFitAreWithinItToo) {
+  for (int64_t i = 1; i <= 100; ++i) {
+    for (uint32_t host = 0; host < 3000; ++host) {
+      const std::string name = "h" + std::to_string(host);
+      if (i == 1) {
+        hosts_.push_back(Layout("hosts", std::nullopt, name, {"host_memory_available_bytes"}));
+      }
+      Add(hosts_[host], i, 0, {1});
+      ASSERT_LE(builder_.stats().bytes, 2 * kJobBytes);
+    }
+  }
+  EXPECT_GT(builder_.stats().tracks_left_out, 0u);
+  EXPECT_GT(builder_.stats().bytes, kJobBytes);
 }
 
 TEST_F(SmallWindowBuilderTest, MoreJobsThanMayBeAreLeftOut) {
