@@ -133,6 +133,7 @@ absl::Status Collector::OpenStore() {
   options.seal_rows = storage.seal_rows();
   options.queue_bytes = storage.journal_queue_bytes();
   options.block_cache_bytes = storage.block_cache_bytes();
+  options.column_cache_bytes = storage.column_cache_bytes();
   auto limits = MakeLimitPolicy(config_.limits());
   if (!limits.ok()) return limits.status();
   options.limits = *std::move(limits);

@@ -199,6 +199,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const StoreOptions& opt
   if (absl::Status status = CreateDirectories(options); !status.ok()) return status;
   auto database = std::make_unique<Database>();
   database->cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+  database->columns = std::make_unique<ColumnCache>(options.column_cache_bytes);
   database->disk = std::make_unique<DiskWatch>(options.path, options.env);
   rocksdb::DBOptions db_options = DbOptions(options);
   db_options.listeners.push_back(database->disk->listener());
@@ -336,6 +337,7 @@ void Database::FillStats(StoreStats* stats) const {
   stats->flush_bytes_written = statistics->getTickerCount(rocksdb::FLUSH_WRITE_BYTES);
   stats->compaction_bytes_written = statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
   stats->partitions = partitions->size();
+  columns->FillStats(stats);
 }
 
 }  // namespace tacho::storage

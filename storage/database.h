@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "storage/column_cache.h"
 #include "storage/disk_watch.h"
 #include "storage/partitions.h"
 #include "storage/store.h"
@@ -47,6 +48,7 @@ struct Database {
   rocksdb::ColumnFamilyHandle* state = nullptr;
   rocksdb::ColumnFamilyHandle* events = nullptr;
   std::unique_ptr<Partitions> partitions;
+  std::unique_ptr<ColumnCache> columns;  // Of the partitions.
 
   // Writes what is in memory into tables and drops what the journal no longer needs, so that the
   // next start has no log to read and the disk holds no more than the data.

@@ -86,9 +86,7 @@ std::unique_ptr<StoredView> DurableStore::OpenStoredView(
     const std::vector<SeriesPtr>& series) const {
   CapturedRows open_rows;
   for (const SeriesPtr& one : series) open_rows.Add(one->id, head_.Capture(*one));
-  return std::make_unique<StoredView>(database_->db.get(),
-                                      database_->partitions->Between(INT64_MIN, INT64_MAX),
-                                      std::move(open_rows));
+  return std::make_unique<StoredView>(*database_, std::move(open_rows));
 }
 
 std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {

@@ -77,7 +77,13 @@ absl::Status DurableStore::EnforceRetention() {
         std::max(first_kept, DayOf(absl::ToUnixNanos(options_.now() - options_.retention)));
   }
   if (first_kept == INT64_MIN) return absl::OkStatus();
-  const auto dropped = database_->partitions->DropBefore(first_kept);
+  absl::StatusOr<size_t> dropped = size_t{0};
+  if (!database_->partitions->Between(INT64_MIN, first_kept - 1).empty()) {
+    ColumnWrite columns_change(database_->columns.get(), ColumnWrite::Kind::kReplaces);
+    columns_change.AddEverySource();
+    dropped = database_->partitions->DropBefore(first_kept);
+    database_->columns->Clear();
+  }
   if (!dropped.ok()) return dropped.status();
   partitions_dropped_ += *dropped;
   if (*dropped > 0) Log(absl::StrCat("retention: dropped ", *dropped, " days"));

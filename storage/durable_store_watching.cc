@@ -14,8 +14,7 @@ class DurableStore::StoredJobView final : public JobView {
       : store_(store),
         job_(std::move(job)),
         id_(id),
-        view_(store->database_->db.get(),
-              store->database_->partitions->Between(INT64_MIN, INT64_MAX), std::move(open_rows)) {}
+        view_(*store->database_, std::move(open_rows)) {}
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override {
     return view_.Read(series, options);

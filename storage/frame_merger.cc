@@ -318,6 +318,8 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
                      bytes += key.size() + value.size();
                    });
   Reach(options_.at_point, crash_point::kMergeEncoded);
+  ColumnWrite columns_change(database_->columns.get(), ColumnWrite::Kind::kReplaces);
+  columns_change.AddSourceOf(layout);
   // Not synced: it is lost with all that was merged, or with nothing.
   DiskWatch::KeepResumable(database_->db.get());
   const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);

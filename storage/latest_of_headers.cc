@@ -1,43 +1,10 @@
 #include "storage/latest_of_headers.h"
 
-#include <memory>
-#include <string>
-#include <utility>
-
-#include "rocksdb/iterator.h"
-#include "storage/frame.h"
+#include "storage/column_cache.h"
 #include "storage/keys.h"
-#include "storage/rocksdb_status.h"
 
 namespace tacho::storage {
 namespace {
-
-// The column that ends last, as far as headers are concerned.
-struct LastColumn {
-  ValueColumnKey key;
-  LayoutId layout = 0;
-  uint32_t rows = 0;
-  int64_t last_time_ns = INT64_MIN;
-  ColumnStats stats;
-  bool tied = false;  // Another ends at the same time.
-};
-
-absl::StatusOr<std::optional<LastColumn>> FindLastColumn(rocksdb::Iterator* it,
-                                                         const std::string& prefix) {
-  std::optional<LastColumn> best;
-  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-    const auto key = ValueColumnKey::Decode(View(it->key()));
-    if (!key) return absl::DataLossError("a column key is damaged: " + it->key().ToString(true));
-    const auto header = DecodeValueColumnHeader(key->first_time_ns, View(it->value()));
-    if (!header.ok()) return header.status();
-    if (best && header->last_time_ns < best->last_time_ns) continue;
-    const bool tied = best && header->last_time_ns == best->last_time_ns;
-    best =
-        LastColumn{*key, header->layout, header->rows, header->last_time_ns, header->stats, tied};
-  }
-  if (!it->status().ok()) return FromRocksDb(it->status(), "read columns");
-  return best;
-}
 
 // The partition of a time's day; nullopt if there is none.
 std::optional<size_t> PartitionOf(const StoredView& view, int64_t time_ns) {
@@ -56,15 +23,22 @@ absl::StatusOr<std::optional<LatestSample>> LatestOfHeaders(StoredView* view,
   std::optional<LatestSample> latest;
   const auto partition = PartitionOf(*view, newest_ns);
   if (!partition || !view->FindOpenRows(*series).empty()) return latest;
-  std::unique_ptr<rocksdb::Iterator> it = view->BorrowIterator(*partition);
-  const auto found = FindLastColumn(it.get(), ValueColumnKey::SeriesPrefix(*series));
-  view->ReturnIterator(*partition, std::move(it));
-  if (!found.ok()) return found.status();
-  if (!*found || (*found)->tied || (*found)->stats.count != (*found)->rows) return latest;
-  const LastColumn& last = **found;
-  const auto ends = view->FindTimeColumnEnds(*partition, last.layout, last.key);
+  StoredView::MetBytes met;
+  const auto columns =
+      view->FindColumns(*partition, *series, /*begin_ns=*/INT64_MAX, INT64_MAX, &met);
+  if (!columns.ok()) return columns.status();
+  const ColumnInfo* last = nullptr;
+  bool tied = false;  // Another ends at the same time.
+  for (const ColumnInfo& column : (*columns)->columns()) {
+    if (last != nullptr && column.last_time_ns < last->last_time_ns) continue;
+    tied = last != nullptr && column.last_time_ns == last->last_time_ns;
+    last = &column;
+  }
+  if (last == nullptr || tied || last->stats.count != last->rows) return latest;
+  const auto ends = view->FindTimeColumnEnds(*partition, *series, *last);
   if (!ends.ok()) return ends.status();
-  latest = LatestSample{series, last.last_time_ns, ends->last_step, ends->attempt, last.stats.last};
+  latest =
+      LatestSample{series, last->last_time_ns, ends->last_step, ends->attempt, last->stats.last};
   return latest;
 }
 

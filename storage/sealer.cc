@@ -175,6 +175,8 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   }
   Reach(options_.at_point, crash_point::kSealEncoded);
   jobs_->StageExtents(layouts, &write);
+  ColumnWrite columns_change(database_->columns.get(), ColumnWrite::Kind::kAdds);
+  for (const Layout* layout : layouts) columns_change.AddSourceOf(*layout);
   // Not synced: until a later sync covers it, the journal still has the rows, for it is only
   // trimmed by a write behind this one.
   DiskWatch::KeepResumable(database_->db.get());

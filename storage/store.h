@@ -67,6 +67,8 @@ struct StoreOptions {
   // refused: bounds disk and restart time.
   uint64_t journal_bytes = 256u << 20;
   uint64_t block_cache_bytes = 64u << 20;
+  // What queries have decoded of columns, for the next query; see column_cache.h. Zero: nothing.
+  uint64_t column_cache_bytes = 64u << 20;
   // What RegisterLayout takes in; nullptr is LimitPolicy::Default(). SetLimits() changes it.
   std::shared_ptr<const LimitPolicy> limits;
   // A job of which nothing has been recorded or asked for so long, and whose rows are all sealed,
@@ -139,6 +141,9 @@ struct StoreStats {
   uint64_t disk_bytes = 0;  // Live SST files and WAL of all column families.
   uint64_t memtable_bytes = 0;
   uint64_t block_cache_bytes = 0;
+  uint64_t column_cache_bytes = 0;   // Decoded columns and what is known of others.
+  uint64_t column_cache_hits = 0;    // Look-ups that found what they were for,
+  uint64_t column_cache_misses = 0;  // and those that did not.
   uint64_t pending_compaction_bytes = 0;
 };
 

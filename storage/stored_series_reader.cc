@@ -4,10 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "rocksdb/iterator.h"
 #include "storage/job.h"
-#include "storage/rocksdb_status.h"
+#include "storage/keys.h"
 
 namespace tacho::storage {
 namespace {
@@ -27,6 +25,8 @@ void BoundSteps(const std::vector<int64_t>& steps, SampleSummary* summary) {
   summary->highest_step = extent.last_step.value_or(kNoStep);
 }
 
+bool IsBefore(int64_t time_ns, int64_t end_ns) { return end_ns == INT64_MAX || time_ns < end_ns; }
+
 }  // namespace
 
 StoredSeriesReader::StoredSeriesReader(StoredView* view, SeriesPtr series,
@@ -34,10 +34,7 @@ StoredSeriesReader::StoredSeriesReader(StoredView* view, SeriesPtr series,
     : view_(view),
       series_(std::move(series)),
       options_(options),
-      prefix_(ValueColumnKey::SeriesPrefix(*series_)),
       partition_(FirstPartition(view->partitions(), options.begin_ns)) {}
-
-StoredSeriesReader::~StoredSeriesReader() { LeavePartition(); }
 
 void StoredSeriesReader::OpenRuns() {
   if (std::exchange(opened_, true)) return;
@@ -47,130 +44,135 @@ void StoredSeriesReader::OpenRuns() {
   }
 }
 
-void StoredSeriesReader::LeavePartition() {
-  if (it_ != nullptr) view_->ReturnIterator(partition_, std::move(it_));
-}
-
-absl::StatusOr<std::optional<StoredSeriesReader::Column>> StoredSeriesReader::FetchColumn() {
+absl::StatusOr<bool> StoredSeriesReader::FindFront() {
   const auto& partitions = view_->partitions();
-  while (partition_ < partitions.size()) {
-    if (it_ == nullptr) {
+  for (; partition_ < partitions.size(); ++partition_, columns_ = nullptr) {
+    if (columns_ == nullptr) {
       if (options_.end_ns != INT64_MAX && partitions[partition_]->day() > DayOf(options_.end_ns)) {
         break;
       }
-      it_ = view_->BorrowIterator(partition_);
-      it_->Seek(prefix_);
-    } else {
-      it_->Next();
+      auto columns =
+          view_->FindColumns(partition_, *series_, options_.begin_ns, options_.end_ns, &met_);
+      if (!columns.ok()) return columns.status();
+      columns_ = *std::move(columns);
+      index_ = 0;
     }
-    if (!it_->Valid() || !it_->key().starts_with(prefix_)) {
-      const rocksdb::Status status = it_->status();
-      LeavePartition();
-      if (!status.ok()) return FromRocksDb(status, "read columns");
-      ++partition_;
-      continue;
-    }
-    const auto key = ValueColumnKey::Decode(View(it_->key()));
-    if (!key) return absl::DataLossError("a column key is damaged: " + it_->key().ToString(true));
-    // Keys of a series ascend with time: nothing later in this day or after it is wanted.
-    if (options_.end_ns != INT64_MAX && key->first_time_ns >= options_.end_ns) break;
-    const auto header = DecodeValueColumnHeader(key->first_time_ns, View(it_->value()));
-    if (!header.ok()) return header.status();
-    if (header->last_time_ns < options_.begin_ns) continue;
-    return Column{*key, partition_, it_->value().ToString(), header->last_time_ns};
+    const std::vector<ColumnInfo>& all = columns_->columns();
+    while (index_ < all.size() && all[index_].last_time_ns < options_.begin_ns) ++index_;
+    if (index_ == all.size()) continue;
+    // Columns of a series ascend with time: nothing later in this day or after it is wanted.
+    if (!IsBefore(front().first_time_ns, options_.end_ns)) break;
+    return true;
   }
-  LeavePartition();
+  columns_ = nullptr;
   partition_ = partitions.size();
-  return std::nullopt;
+  return false;
 }
 
-absl::Status StoredSeriesReader::Fetch(size_t count) {
-  while (columns_.size() < count && partition_ < view_->partitions().size()) {
-    auto column = FetchColumn();
-    if (!column.ok()) return column.status();
-    if (*column) columns_.push_back(**std::move(column));
+bool StoredSeriesReader::FrontIsAlone() const {
+  const int64_t last_ns = front().last_time_ns;
+  for (const SampleRun& run : runs_) {
+    if (run.next_time_ns() <= last_ns) return false;
   }
-  return absl::OkStatus();
+  const std::vector<ColumnInfo>& all = columns_->columns();
+  for (size_t i = index_ + 1; i < all.size() && all[i].first_time_ns <= last_ns; ++i) {
+    if (!IsBefore(all[i].first_time_ns, options_.end_ns)) break;
+    if (all[i].last_time_ns >= options_.begin_ns) return false;
+  }
+  return true;
 }
 
-absl::StatusOr<SampleRun> StoredSeriesReader::Decode(const Column& column) const {
-  const ValueColumnKey& key = column.key;
-  const auto damaged = [&](auto... what) {
-    return absl::DataLossError(
-        absl::StrCat("series ", key.series, ", frame at ", key.first_time_ns, " ns: ", what...));
-  };
-  const auto header = DecodeValueColumnHeader(key.first_time_ns, column.bytes);
-  if (!header.ok()) return header.status();
-  const auto times = view_->FindTimeColumn(column.partition, header->layout, key);
-  if (!times.ok()) return times.status();
-  const TimeColumn& time = **times;
-  if (time.times.size() != header->rows) {
-    return damaged(header->rows, " values for ", time.times.size(), " times");
-  }
-  std::vector<double> values;
-  if (absl::Status decoded = ColumnCodec::DecodeValues(header->encoded, header->rows, &values);
-      !decoded.ok()) {
-    return damaged(decoded.message());
-  }
-  // Rows of a frame ascend in time: those of the range are copied, the others not even looked at.
+std::pair<size_t, size_t> StoredSeriesReader::RowsInRange(const DecodedColumn& column) const {
+  // Rows of a frame ascend in time.
+  const std::vector<int64_t>& times = column.times->column.times;
   const auto row_of = [&](int64_t time_ns) {
-    return std::lower_bound(time.times.begin(), time.times.end(), time_ns) - time.times.begin();
+    return static_cast<size_t>(std::lower_bound(times.begin(), times.end(), time_ns) -
+                               times.begin());
   };
-  const ptrdiff_t begin = row_of(options_.begin_ns);
-  const ptrdiff_t end =
-      options_.end_ns == INT64_MAX ? header->rows : std::max(begin, row_of(options_.end_ns));
+  const size_t begin = times.front() >= options_.begin_ns ? 0 : row_of(options_.begin_ns);
+  const size_t end =
+      IsBefore(times.back(), options_.end_ns) ? times.size() : row_of(options_.end_ns);
+  return {begin, std::max(begin, end)};
+}
+
+bool StoredSeriesReader::Copy(const DecodedColumn& column, SampleBlock* block) const {
+  if (!column.whole || !column.times->ascend || options_.first_step || options_.last_step) {
+    return false;
+  }
+  const TimeColumn& time = column.times->column;
+  block->clear();
+  if (options_.attempt && time.attempt != *options_.attempt) return true;
+  const auto [first, last] = RowsInRange(column);
+  const auto begin = static_cast<ptrdiff_t>(first);
+  const auto end = static_cast<ptrdiff_t>(last);
+  block->times.assign(time.times.begin() + begin, time.times.begin() + end);
+  block->steps.assign(time.steps.begin() + begin, time.steps.begin() + end);
+  block->attempts.assign(last - first, time.attempt);
+  block->values.assign(column.values.begin() + begin, column.values.begin() + end);
+  return true;
+}
+
+SampleRun StoredSeriesReader::MakeRun(const DecodedColumn& column) const {
+  const TimeColumn& time = column.times->column;
+  const auto [first, last] = RowsInRange(column);
+  const auto begin = static_cast<ptrdiff_t>(first);
+  const auto end = static_cast<ptrdiff_t>(last);
   SampleBlock samples;
   samples.times.assign(time.times.begin() + begin, time.times.begin() + end);
   samples.steps.assign(time.steps.begin() + begin, time.steps.begin() + end);
-  samples.attempts.assign(static_cast<size_t>(end - begin), time.attempt);
-  if (begin == 0 && end == header->rows) {
-    samples.values = std::move(values);
-  } else {
-    samples.values.assign(values.begin() + begin, values.begin() + end);
-  }
-  return SampleRun(key.position, std::move(samples), options_);
+  samples.attempts.assign(last - first, time.attempt);
+  samples.values.assign(column.values.begin() + begin, column.values.begin() + end);
+  return {front().position, std::move(samples), options_};
 }
 
 absl::StatusOr<bool> StoredSeriesReader::Next(SampleBlock* block) {
   OpenRuns();
   for (;;) {
-    if (absl::Status status = Fetch(1); !status.ok()) return status;
+    const auto any = FindFront();
+    if (!any.ok()) return any.status();
     // Whatever comes before the next column begins can be merged now.
-    const int64_t end_ns = columns_.empty() ? INT64_MAX : columns_.front().key.first_time_ns;
-    if (TakeMerged(&runs_, end_ns, block)) return true;
-    if (columns_.empty()) return false;
-    auto run = Decode(columns_.front());
-    if (!run.ok()) return run.status();
-    columns_.pop_front();
-    if (!run->empty()) runs_.push_back(*std::move(run));
+    if (TakeMerged(&runs_, *any ? front().first_time_ns : INT64_MAX, block)) return true;
+    if (!*any) return false;
+    const auto column = view_->FindDecoded(partition_, *series_, columns_, index_, met_);
+    if (!column.ok()) return column.status();
+    if (!FrontIsAlone() || !Copy(**column, block)) {
+      SampleRun run = MakeRun(**column);
+      if (!run.empty()) runs_.push_back(std::move(run));
+      block->clear();
+    }
+    ++index_;
+    if (block->size() > 0) return true;
   }
 }
 
-absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::Summarise(
-    const Column& column) const {
-  const ValueColumnKey& key = column.key;
-  if (options_.first_step || options_.last_step || key.first_time_ns < options_.begin_ns ||
-      (column.last_time_ns >= options_.end_ns && options_.end_ns != INT64_MAX)) {
+absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::SummariseFront() const {
+  const ColumnInfo& column = front();
+  if (options_.first_step || options_.last_step || column.first_time_ns < options_.begin_ns ||
+      !IsBefore(column.last_time_ns, options_.end_ns)) {
     return std::nullopt;
   }
-  const auto header = DecodeValueColumnHeader(key.first_time_ns, column.bytes);
-  if (!header.ok()) return header.status();
-  const ColumnStats& stats = header->stats;
+  const ColumnStats& stats = column.stats;
   // Rows without a value leave open when the first and the last came.
-  if (stats.count != header->rows || stats.non_finite > 0 || !std::isfinite(stats.sum)) {
+  if (stats.count != column.rows || stats.non_finite > 0 || !std::isfinite(stats.sum)) {
     return std::nullopt;
   }
-  const auto ends = view_->FindTimeColumnEnds(column.partition, header->layout, key);
+  absl::StatusOr<TimeColumnEnds> ends;
+  if (const DecodedColumnPtr known = columns_->Decoded(index_)) {
+    const TimeColumn& time = known->times->column;
+    ends = TimeColumnEnds{column.rows, time.attempt, time.steps.front(), time.steps.back()};
+  } else {
+    ends = view_->FindTimeColumnEnds(partition_, *series_, column);
+  }
   if (!ends.ok()) return ends.status();
   if (options_.attempt && ends->attempt != *options_.attempt) return std::nullopt;
   SampleSummary summary;
   if (options_.bound_steps) {
-    const auto times = view_->FindTimeColumn(column.partition, header->layout, key);
+    const auto times = view_->FindTimes(partition_, *series_, column);
     if (!times.ok()) return times.status();
-    BoundSteps((*times)->steps, &summary);
+    BoundSteps((*times)->column.steps, &summary);
   }
   summary.attempt = ends->attempt;
-  summary.first_time_ns = key.first_time_ns;
+  summary.first_time_ns = column.first_time_ns;
   summary.last_time_ns = column.last_time_ns;
   summary.first_step = ends->first_step;
   summary.last_step = ends->last_step;
@@ -186,18 +188,14 @@ absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::Summarise(
 absl::StatusOr<bool> StoredSeriesReader::NextSummary(
     absl::FunctionRef<bool(const SampleSummary&)> fits, SampleSummary* summary) {
   OpenRuns();
-  if (absl::Status status = Fetch(2); !status.ok()) return status;
-  if (columns_.empty()) return false;
-  const Column& front = columns_.front();
-  if (columns_.size() > 1 && columns_[1].key.first_time_ns <= front.last_time_ns) return false;
-  for (const SampleRun& run : runs_) {
-    if (run.next_time_ns() <= front.last_time_ns) return false;
-  }
-  const auto summarised = Summarise(front);
+  const auto any = FindFront();
+  if (!any.ok()) return any.status();
+  if (!*any || !FrontIsAlone()) return false;
+  const auto summarised = SummariseFront();
   if (!summarised.ok()) return summarised.status();
   if (!*summarised || !fits(**summarised)) return false;
   *summary = **summarised;
-  columns_.pop_front();
+  ++index_;
   return true;
 }
 

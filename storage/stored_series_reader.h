@@ -2,14 +2,11 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
-#include "storage/frame.h"
-#include "storage/keys.h"
+#include "storage/column_cache.h"
 #include "storage/sample_run.h"
 #include "storage/series_reader.h"
 #include "storage/stored_view.h"
@@ -20,42 +17,37 @@ class StoredSeriesReader final : public SeriesReader {
  public:
   // The view is not owned and must outlive the reader.
   StoredSeriesReader(StoredView* view, SeriesPtr series, const ReadOptions& options);
-  ~StoredSeriesReader() override;
 
   absl::StatusOr<bool> Next(SampleBlock* block) override;
   absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> fits,
                                    SampleSummary* summary) override;
 
  private:
-  // A frame's column, not yet decoded.
-  struct Column {
-    ValueColumnKey key;
-    size_t partition = 0;
-    std::string bytes;
-    int64_t last_time_ns = 0;
-  };
-
   void OpenRuns();  // Of the open rows; once.
-  // Holds at least `count` columns in columns_ unless fewer are left.
-  absl::Status Fetch(size_t count);
-  // Moves to the next column of the range; nullopt if there is none left.
-  absl::StatusOr<std::optional<Column>> FetchColumn();
-  void LeavePartition();
+  // Moves to the next column of the range, where it is not yet; false if there is none left.
+  absl::StatusOr<bool> FindFront();
+  const ColumnInfo& front() const { return columns_->columns()[index_]; }
+  // Nothing else of the range lies before the front column ends.
+  bool FrontIsAlone() const;
   // What the front column says of itself; nullopt if it must be decoded.
-  absl::StatusOr<std::optional<SampleSummary>> Summarise(const Column& column) const;
-  absl::StatusOr<SampleRun> Decode(const Column& column) const;
+  absl::StatusOr<std::optional<SampleSummary>> SummariseFront() const;
+  // Rows of a column that are in the range of times.
+  std::pair<size_t, size_t> RowsInRange(const DecodedColumn& column) const;
+  // Replaces *block with what is wanted of the column; false if that takes more than copying.
+  bool Copy(const DecodedColumn& column, SampleBlock* block) const;
+  SampleRun MakeRun(const DecodedColumn& column) const;
 
   StoredView* const view_;
   const SeriesPtr series_;
   const ReadOptions options_;
-  const std::string prefix_;
 
   bool opened_ = false;
   std::vector<SampleRun> runs_;  // Begun, not empty: open rows and decoded columns.
 
-  size_t partition_ = 0;  // Where it_ is, or the next to look into.
-  std::unique_ptr<rocksdb::Iterator> it_;
-  std::deque<Column> columns_;  // Fetched, ascending in first time.
+  size_t partition_ = 0;  // Of columns_, or the next to look into.
+  SeriesColumnsPtr columns_;
+  StoredView::MetBytes met_;
+  size_t index_ = 0;  // Of the front column among columns_.
 };
 
 }  // namespace tacho::storage

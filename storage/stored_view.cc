@@ -1,8 +1,12 @@
 #include "storage/stored_view.h"
 
+#include <bit>
+#include <optional>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
+#include "storage/database.h"
 #include "storage/keys.h"
 #include "storage/rocksdb_status.h"
 #include "storage/stored_series_reader.h"
@@ -12,16 +16,25 @@ namespace {
 
 // A few days of a layout's time columns: at 1,024 rows some megabytes.
 constexpr size_t kTimeColumnsKept = 256;
+// Of the columns of one series in one day.
+constexpr size_t kMetBytes = size_t{1} << 20;
+
+std::string KeyOfTimes(const Series& series, const ColumnInfo& column) {
+  return TimeColumnKey(series.job_id, column.layout, column.first_time_ns, column.position);
+}
 
 }  // namespace
 
-StoredView::StoredView(rocksdb::DB* db, std::vector<PartitionPtr> partitions,
-                       CapturedRows open_rows)
-    : db_(db),
-      partitions_(std::move(partitions)),
+StoredView::StoredView(const Database& database, CapturedRows open_rows)
+    : db_(database.db.get()),
+      cache_(database.columns.get()),
+      moment_(*cache_),
+      partitions_(database.partitions->Between(INT64_MIN, INT64_MAX)),
       open_rows_(std::move(open_rows)),
-      snapshot_(db->GetSnapshot()),
-      iterators_(partitions_.size()) {}
+      snapshot_(db_->GetSnapshot()),
+      iterators_(partitions_.size()) {
+  moment_.End(*cache_);
+}
 
 StoredView::~StoredView() {
   iterators_.clear();
@@ -33,63 +46,179 @@ std::unique_ptr<SeriesReader> StoredView::Read(const SeriesPtr& series,
   return std::make_unique<StoredSeriesReader>(this, series, options);
 }
 
-std::unique_ptr<rocksdb::Iterator> StoredView::BorrowIterator(size_t partition) {
-  if (iterators_[partition] != nullptr) return std::move(iterators_[partition]);
-  rocksdb::ReadOptions read;
-  read.snapshot = snapshot_;
-  return std::unique_ptr<rocksdb::Iterator>(
-      db_->NewIterator(read, partitions_[partition]->handle()));
+rocksdb::Iterator* StoredView::IteratorOf(size_t partition) {
+  std::unique_ptr<rocksdb::Iterator>& it = iterators_[partition];
+  if (it == nullptr) {
+    rocksdb::ReadOptions read;
+    read.snapshot = snapshot_;
+    it.reset(db_->NewIterator(read, partitions_[partition]->handle()));
+  }
+  return it.get();
 }
 
-void StoredView::ReturnIterator(size_t partition, std::unique_ptr<rocksdb::Iterator> it) {
-  iterators_[partition] = std::move(it);
-}
-
-absl::StatusOr<rocksdb::PinnableSlice> StoredView::ReadTimeColumn(size_t partition,
-                                                                  const std::string& key) {
+absl::StatusOr<rocksdb::PinnableSlice> StoredView::ReadColumn(size_t partition,
+                                                              const std::string& key,
+                                                              absl::string_view kind) {
   rocksdb::ReadOptions read;
   read.snapshot = snapshot_;
   rocksdb::PinnableSlice bytes;
   const rocksdb::Status status = db_->Get(read, partitions_[partition]->handle(), key, &bytes);
   if (status.IsNotFound()) {
-    return absl::DataLossError(absl::StrCat("the time column ", absl::BytesToHexString(key), " of ",
+    return absl::DataLossError(absl::StrCat("the ", kind, " ", absl::BytesToHexString(key), " of ",
                                             PartitionName(partitions_[partition]->day()),
                                             " is missing"));
   }
-  if (!status.ok()) return FromRocksDb(status, "read a time column");
+  if (!status.ok()) return FromRocksDb(status, absl::StrCat("read a ", kind));
   return bytes;
 }
 
-absl::StatusOr<TimeColumnEnds> StoredView::FindTimeColumnEnds(size_t partition, LayoutId layout,
-                                                              const ValueColumnKey& key) {
-  const auto bytes =
-      ReadTimeColumn(partition, TimeColumnKey(key.job, layout, key.first_time_ns, key.position));
-  if (!bytes.ok()) return bytes.status();
-  return DecodeTimeColumnEnds(View(*bytes));
+absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition,
+                                                                const Series& series,
+                                                                int64_t begin_ns, int64_t end_ns,
+                                                                MetBytes* met) {
+  const std::string prefix = ValueColumnKey::SeriesPrefix(series);
+  rocksdb::Iterator* const it = IteratorOf(partition);
+  std::vector<ColumnInfo> columns;
+  size_t met_bytes = 0;
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    const auto key = ValueColumnKey::Decode(View(it->key()));
+    if (!key) return absl::DataLossError("a column key is damaged: " + it->key().ToString(true));
+    const auto header = DecodeValueColumnHeader(key->first_time_ns, View(it->value()));
+    if (!header.ok()) return header.status();
+    columns.push_back({key->first_time_ns, key->position, header->layout, header->last_time_ns,
+                       header->rows, header->stats});
+    const bool wanted =
+        header->last_time_ns >= begin_ns && (end_ns == INT64_MAX || key->first_time_ns < end_ns);
+    if (!wanted || met_bytes + it->value().size() > kMetBytes) continue;
+    met_bytes += it->value().size();
+    met->resize(columns.size());
+    met->back() = it->value().ToString();
+  }
+  if (!it->status().ok()) return FromRocksDb(it->status(), "read columns");
+  return columns;
 }
 
-absl::StatusOr<std::shared_ptr<const TimeColumn>> StoredView::FindTimeColumn(
-    size_t partition, LayoutId layout, const ValueColumnKey& column) {
-  // The first time names the day, so keys of two partitions differ.
-  std::string key = TimeColumnKey(column.job, layout, column.first_time_ns, column.position);
-  if (const auto found = time_columns_.find(key); found != time_columns_.end()) {
-    return found->second;
+absl::StatusOr<SeriesColumnsPtr> StoredView::FindColumns(size_t partition, const Series& series,
+                                                         int64_t begin_ns, int64_t end_ns,
+                                                         MetBytes* met) {
+  met->clear();
+  const int64_t day = partitions_[partition]->day();
+  const auto count = moment_.Of(series);
+  if (count) {
+    if (SeriesColumnsPtr known = cache_->Find(day, series.id, *count)) return known;
   }
-  const auto bytes = ReadTimeColumn(partition, key);
+  auto listed = ListColumns(partition, series, begin_ns, end_ns, met);
+  if (!listed.ok()) return listed.status();
+  auto columns = std::make_shared<SeriesColumns>(*std::move(listed));
+  if (count) cache_->Put(day, series.id, *count, columns);
+  return columns;
+}
+
+absl::StatusOr<DecodedColumnPtr> StoredView::FindDecoded(size_t partition, const Series& series,
+                                                         const SeriesColumnsPtr& columns,
+                                                         size_t index, const MetBytes& met) {
+  if (DecodedColumnPtr known = columns->Decoded(index)) return known;
+  const ColumnInfo& column = columns->columns()[index];
+  absl::StatusOr<DecodedColumnPtr> decoded;
+  if (index < met.size() && !met[index].empty()) {
+    decoded = Decode(partition, series, column, met[index]);
+  } else {
+    const ValueColumnKey key{series.job_id, series.metric_id, series.id, column.first_time_ns,
+                             column.position};
+    const auto bytes = ReadColumn(partition, key.Encode(), "column");
+    if (!bytes.ok()) return bytes.status();
+    decoded = Decode(partition, series, column, View(*bytes));
+  }
+  if (decoded.ok()) {
+    cache_->PutDecoded(partitions_[partition]->day(), series.id, columns, index, *decoded);
+  }
+  return decoded;
+}
+
+absl::StatusOr<DecodedColumnPtr> StoredView::Decode(size_t partition, const Series& series,
+                                                    const ColumnInfo& column,
+                                                    absl::string_view bytes) {
+  const auto damaged = [&](auto... what) {
+    return absl::DataLossError(
+        absl::StrCat("series ", series.id, ", frame at ", column.first_time_ns, " ns: ", what...));
+  };
+  const auto header = DecodeValueColumnHeader(column.first_time_ns, bytes);
+  if (!header.ok()) return header.status();
+  auto times = FindTimes(partition, series, column);
+  if (!times.ok()) return times.status();
+  if ((*times)->column.times.size() != header->rows) {
+    return damaged(header->rows, " values for ", (*times)->column.times.size(), " times");
+  }
+  auto decoded = std::make_shared<DecodedColumn>();
+  decoded->times = *std::move(times);
+  if (absl::Status status =
+          ColumnCodec::DecodeValues(header->encoded, header->rows, &decoded->values);
+      !status.ok()) {
+    return damaged(status.message());
+  }
+  size_t missing = 0;
+  for (const double value : decoded->values) {
+    missing += std::bit_cast<uint64_t>(value) == kStaleMarkerBits ? 1 : 0;
+  }
+  decoded->whole = missing == 0;
+  return decoded;
+}
+
+absl::StatusOr<TimeColumnEnds> StoredView::FindTimeColumnEnds(size_t partition,
+                                                              const Series& series,
+                                                              const ColumnInfo& column) {
+  const int64_t day = partitions_[partition]->day();
+  const auto count = moment_.Of(series);
+  if (count) {
+    const auto known =
+        cache_->FindTimes(day, column.layout, column.first_time_ns, column.position, *count);
+    if (known) return known->ends;
+  }
+  const auto bytes = ReadColumn(partition, KeyOfTimes(series, column), "time column");
   if (!bytes.ok()) return bytes.status();
-  auto decoded = DecodeTimeColumn(View(*bytes));
-  if (!decoded.ok()) {
-    return absl::DataLossError(absl::StrCat("the time column ", absl::BytesToHexString(key), " of ",
-                                            PartitionName(partitions_[partition]->day()), ": ",
-                                            decoded.status().message()));
+  auto ends = DecodeTimeColumnEnds(View(*bytes));
+  if (ends.ok() && count) {
+    cache_->PutTimes(day, column.layout, column.first_time_ns, column.position, *count,
+                     {.ends = *ends});
   }
-  auto times = std::make_shared<const TimeColumn>(*std::move(decoded));
-  if (time_columns_in_order_.size() == kTimeColumnsKept) {
-    time_columns_.erase(time_columns_in_order_.front());
-    time_columns_in_order_.pop_front();
+  return ends;
+}
+
+absl::StatusOr<FrameTimesPtr> StoredView::FindTimes(size_t partition, const Series& series,
+                                                    const ColumnInfo& column) {
+  // The first time names the day, so keys of two partitions differ.
+  std::string key = KeyOfTimes(series, column);
+  if (const auto found = times_.find(key); found != times_.end()) return found->second;
+  const int64_t day = partitions_[partition]->day();
+  const auto count = moment_.Of(series);
+  FrameTimesPtr times;
+  if (count) {
+    const auto known =
+        cache_->FindTimes(day, column.layout, column.first_time_ns, column.position, *count);
+    if (known) times = known->times;
   }
-  time_columns_in_order_.push_back(key);
-  time_columns_[std::move(key)] = times;
+  if (times == nullptr) {
+    const auto bytes = ReadColumn(partition, key, "time column");
+    if (!bytes.ok()) return bytes.status();
+    auto decoded = DecodeTimeColumn(View(*bytes));
+    const auto ends = DecodeTimeColumnEnds(View(*bytes));
+    if (!decoded.ok() || !ends.ok()) {
+      return absl::DataLossError(
+          absl::StrCat("the time column ", absl::BytesToHexString(key), " of ", PartitionName(day),
+                       ": ", (decoded.ok() ? ends.status() : decoded.status()).message()));
+    }
+    times = cache_->MakeTimes(*std::move(decoded));
+    if (count) {
+      cache_->PutTimes(day, column.layout, column.first_time_ns, column.position, *count,
+                       {.ends = *ends, .times = times});
+    }
+  }
+  if (times_in_order_.size() == kTimeColumnsKept) {
+    times_.erase(times_in_order_.front());
+    times_in_order_.pop_front();
+  }
+  times_in_order_.push_back(key);
+  times_[std::move(key)] = times;
   return times;
 }
 

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "rocksdb/slice.h"
 #include "storage/captured_rows.h"
+#include "storage/column_cache.h"
 #include "storage/frame.h"
 #include "storage/head_column.h"
 #include "storage/partitions.h"
@@ -27,11 +28,13 @@ class Snapshot;
 
 namespace tacho::storage {
 
+struct Database;
+
 class StoredView final : public ReadView {
  public:
   // The open rows were captured before this call, so that rows sealed meanwhile are seen twice,
-  // which merging undoes, not never. `db` is not owned and must outlive the view.
-  StoredView(rocksdb::DB* db, std::vector<PartitionPtr> partitions, CapturedRows open_rows);
+  // which merging undoes, not never. The database must outlive the view.
+  StoredView(const Database& database, CapturedRows open_rows);
   ~StoredView() override;
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override;
@@ -42,30 +45,49 @@ class StoredView final : public ReadView {
   // Open rows of a series; valid until the next call.
   std::span<const HeadColumn> FindOpenRows(const Series& series) { return open_rows_.Find(series); }
   const rocksdb::Snapshot* snapshot() const { return snapshot_; }
-  // An iterator over a partition, to be given back: seeking one again is cheaper than making one.
-  std::unique_ptr<rocksdb::Iterator> BorrowIterator(size_t partition);
-  void ReturnIterator(size_t partition, std::unique_ptr<rocksdb::Iterator> it);
-  // The time column of the frame of a value column.
-  //   DATA_LOSS  there is none, or it is damaged.
-  absl::StatusOr<std::shared_ptr<const TimeColumn>> FindTimeColumn(size_t partition,
-                                                                   LayoutId layout,
-                                                                   const ValueColumnKey& key);
-  // What the time column says without being decoded.
-  absl::StatusOr<TimeColumnEnds> FindTimeColumnEnds(size_t partition, LayoutId layout,
-                                                    const ValueColumnKey& key);
+
+  // Encoded columns that were met on the way, by their place in the list; those that were not have
+  // none.
+  using MetBytes = std::vector<std::string>;
+  // The columns of a series in a partition. If they are not known yet, *met becomes what was met of
+  // those with times in [begin_ns, end_ns), up to a bound; else it becomes empty.
+  //   DATA_LOSS  one is damaged.
+  absl::StatusOr<SeriesColumnsPtr> FindColumns(size_t partition, const Series& series,
+                                               int64_t begin_ns, int64_t end_ns, MetBytes* met);
+  // One of them with its values and times. `met` may be empty.
+  //   DATA_LOSS  it is damaged, or its time column is not there.
+  absl::StatusOr<DecodedColumnPtr> FindDecoded(size_t partition, const Series& series,
+                                               const SeriesColumnsPtr& columns, size_t index,
+                                               const MetBytes& met);
+  // The times of one of them.
+  absl::StatusOr<FrameTimesPtr> FindTimes(size_t partition, const Series& series,
+                                          const ColumnInfo& column);
+  // What they say without being decoded.
+  absl::StatusOr<TimeColumnEnds> FindTimeColumnEnds(size_t partition, const Series& series,
+                                                    const ColumnInfo& column);
 
  private:
-  // Reads the time column under a key.
-  absl::StatusOr<rocksdb::PinnableSlice> ReadTimeColumn(size_t partition, const std::string& key);
+  // An iterator over a partition: seeking one again is cheaper than making one.
+  rocksdb::Iterator* IteratorOf(size_t partition);
+  // Reads a column under a key.
+  absl::StatusOr<rocksdb::PinnableSlice> ReadColumn(size_t partition, const std::string& key,
+                                                    absl::string_view kind);
+  absl::StatusOr<std::vector<ColumnInfo>> ListColumns(size_t partition, const Series& series,
+                                                      int64_t begin_ns, int64_t end_ns,
+                                                      MetBytes* met);
+  absl::StatusOr<DecodedColumnPtr> Decode(size_t partition, const Series& series,
+                                          const ColumnInfo& column, absl::string_view bytes);
 
   rocksdb::DB* const db_;
+  ColumnCache* const cache_;
+  ColumnMoment moment_;  // Begun before what follows.
   const std::vector<PartitionPtr> partitions_;
   CapturedRows open_rows_;
   const rocksdb::Snapshot* const snapshot_;
-  std::vector<std::unique_ptr<rocksdb::Iterator>> iterators_;  // One a partition; null: lent, none.
+  std::vector<std::unique_ptr<rocksdb::Iterator>> iterators_;  // One a partition; null: none yet.
   // The series of a layout follow one another, and their frames share time columns.
-  absl::flat_hash_map<std::string, std::shared_ptr<const TimeColumn>> time_columns_;  // By key.
-  std::deque<std::string> time_columns_in_order_;  // Of coming; the oldest leaves first.
+  absl::flat_hash_map<std::string, FrameTimesPtr> times_;  // By key.
+  std::deque<std::string> times_in_order_;                 // Of coming; the oldest leaves first.
 };
 
 }  // namespace tacho::storage

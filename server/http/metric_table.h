@@ -38,6 +38,13 @@ inline constexpr MetricInfo kStorageMetrics[] = {
      "past 160 MiB refused"},
     {"tacho_storage_partitions", "gauge", "days", "", "Days on disk"},
     {"tacho_storage_disk_bytes", "gauge", "bytes", "", "Tables and write-ahead log"},
+    {"tacho_storage_column_cache_bytes", "gauge", "bytes", "",
+     "Columns that queries have decoded, kept for the next; at most `storage.column_cache_bytes` "
+     "but for what queries hold"},
+    {"tacho_storage_column_cache_hits_total", "counter", "lookups", "",
+     "Look-ups of decoded columns that found them"},
+    {"tacho_storage_column_cache_misses_total", "counter", "lookups", "",
+     "Look-ups of decoded columns that did not"},
     {"tacho_journal_sync_duration_seconds", "histogram", "s", "",
      "One journal write with its sync. It makes many batches durable: this is the least time an "
      "acknowledgement takes"},

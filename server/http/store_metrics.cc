@@ -43,6 +43,10 @@ constexpr Figure kCounters[] = {
      &Stats::flush_bytes_written},
     {"tacho_rocksdb_compaction_bytes_written_total", "Bytes of tables written by compactions.",
      &Stats::compaction_bytes_written},
+    {"tacho_storage_column_cache_hits_total", "Look-ups of decoded columns that found them.",
+     &Stats::column_cache_hits},
+    {"tacho_storage_column_cache_misses_total", "Look-ups of decoded columns that did not.",
+     &Stats::column_cache_misses},
 };
 
 constexpr Figure kGauges[] = {
@@ -61,6 +65,8 @@ constexpr Figure kGauges[] = {
     {"tacho_storage_over_retention_bytes",
      "Bytes beyond storage.retention_bytes that are kept because they are today's.",
      &Stats::over_retention_bytes},
+    {"tacho_storage_column_cache_bytes", "Columns that queries have decoded, kept for the next.",
+     &Stats::column_cache_bytes},
     {"tacho_journal_entries", "Messages in the journal.", &Stats::journal_entries},
     {"tacho_journal_bytes", "Bytes of the messages in the journal.", &Stats::journal_bytes},
     {"tacho_rocksdb_memtable_bytes", "RocksDB's memtables.", &Stats::memtable_bytes},

@@ -89,6 +89,7 @@ class Fold {
   const FoldOptions options_;
   std::vector<Place> places_;
   absl::flat_hash_map<int64_t, uint32_t> by_position_;
+  uint32_t newest_ = 0;  // Place that was entered last.
   std::vector<Held> held_;
 };
 

@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <utility>
 
 namespace tacho::server {
 namespace {
+
+constexpr uint64_t kHighest = std::numeric_limits<int64_t>::max();
 
 uint64_t WidthFor(const AxisExtent& extent, uint32_t max_buckets) {
   // Unsigned, so that the extent of all of int64 fits.
@@ -22,7 +25,9 @@ void AxisExtent::Include(int64_t position) {
 }
 
 BucketGrid::BucketGrid(const AxisExtent& extent, uint32_t max_buckets)
-    : first_(extent.first), width_(WidthFor(extent, max_buckets)) {}
+    : first_(extent.first),
+      width_(WidthFor(extent, max_buckets)),
+      complete_(width_ == 0 ? 0 : (kHighest - static_cast<uint64_t>(first_)) / width_) {}
 
 uint32_t BucketGrid::IndexOf(int64_t position) const {
   if (width_ == 0) return 0;
@@ -30,11 +35,13 @@ uint32_t BucketGrid::IndexOf(int64_t position) const {
                                width_);
 }
 
+uint32_t BucketGrid::IndexAfter(uint32_t index, int64_t position) const {
+  if (width_ == 0) return 0;
+  return position <= LastOf(index + 1) ? index + 1 : IndexOf(position);
+}
+
 int64_t BucketGrid::LastOf(uint32_t index) const {
-  constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
-  if (width_ == 0) return kHighest;
-  const uint64_t beyond = static_cast<uint64_t>(kHighest) - static_cast<uint64_t>(first_);
-  if (beyond / width_ <= index) return kHighest;
+  if (complete_ <= index) return static_cast<int64_t>(kHighest);
   return static_cast<int64_t>(static_cast<uint64_t>(first_) + (uint64_t{index} + 1) * width_ - 1);
 }
 
@@ -144,23 +151,27 @@ Bucket& Reducer::BucketAt(uint32_t index) {
 }
 
 void Reducer::Add(const storage::SampleBlock& block) {
-  const std::vector<int64_t>& positions = by_step_ ? block.steps : block.times;
+  if (!by_step_) return AddByTime(block);
   for (size_t i = 0; i < block.size();) {
-    const uint32_t index = grid_.IndexOf(positions[i]);
-    Bucket& bucket = BucketAt(index);
-    // Along time the following samples are mostly of the same bucket; along steps one never knows.
-    if (!by_step_) {
-      const int64_t last = grid_.LastOf(index);
-      const size_t begin = i;
-      while (i < block.size() && positions[i] <= last) ++i;
-      bucket.AddByTime(block, begin, i);
-      continue;
-    }
-    const int64_t step = positions[i];
+    // Which bucket follows is not known along steps.
+    const int64_t step = block.steps[i];
+    Bucket& bucket = BucketAt(grid_.IndexOf(step));
     do {
       bucket.Add({block.times[i], step, block.attempts[i], block.values[i]}, by_step_);
       ++i;
-    } while (i < block.size() && positions[i] == step);
+    } while (i < block.size() && block.steps[i] == step);
+  }
+}
+
+void Reducer::AddByTime(const storage::SampleBlock& block) {
+  const std::vector<int64_t>& times = block.times;
+  uint32_t index = 0;
+  for (size_t i = 0; i < block.size();) {
+    index = i == 0 ? grid_.IndexOf(times[i]) : grid_.IndexAfter(index, times[i]);
+    const int64_t last = grid_.LastOf(index);
+    const size_t begin = i;
+    while (i < block.size() && times[i] <= last) ++i;
+    BucketAt(index).AddByTime(block, begin, i);
   }
 }
 

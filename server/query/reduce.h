@@ -28,12 +28,15 @@ class BucketGrid {
 
   // `position` lies in the extent.
   uint32_t IndexOf(int64_t position) const;
+  // The same for a position behind `index`, which is mostly of the bucket that follows.
+  uint32_t IndexAfter(uint32_t index, int64_t position) const;
   // The last position of a bucket, or the highest of all.
   int64_t LastOf(uint32_t index) const;
 
  private:
   const int64_t first_;
-  const uint64_t width_;  // 0: everything is one bucket.
+  const uint64_t width_;     // 0: everything is one bucket.
+  const uint64_t complete_;  // So many buckets end at or before the highest position.
 };
 
 struct Bucket {
@@ -87,6 +90,7 @@ class Reducer {
 
  private:
   Bucket& BucketAt(uint32_t index);
+  void AddByTime(const storage::SampleBlock& block);
 
   const BucketGrid grid_;
   const bool by_step_;
