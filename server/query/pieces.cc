@@ -39,30 +39,40 @@ void FillBuckets(std::span<const Bucket> buckets, const BucketValues& values, v1
   const bool steps = std::any_of(buckets.begin(), buckets.end(), [](const Bucket& bucket) {
     return HasStep(bucket.first_step) || HasStep(bucket.last_step);
   });
-  // A column at a time: the loops stay small, and a column that is not wanted costs nothing.
-  const auto fill = [&buckets](auto* column, const auto& value_of) {
-    column->Reserve(column->size() + static_cast<int>(buckets.size()));
-    for (const Bucket& bucket : buckets) column->AddAlreadyReserved(value_of(bucket));
+  const auto size = static_cast<int>(buckets.size());
+  // Where the entries of a column go; null where it is not wanted.
+  const auto extend = [size](bool wanted, auto* column) {
+    if (wanted) column->Reserve(column->size() + size);
+    return wanted ? column->AddNAlreadyReserved(size) : nullptr;
   };
-  const auto fill_if = [&](v1::BucketValue value, auto* column, const auto& value_of) {
-    if (values.Has(value)) fill(column, value_of);
-  };
-  using B = const Bucket&;
-  fill(proto->mutable_first_times_unix_ns(), [](B bucket) { return bucket.first_time_ns; });
-  fill(proto->mutable_last_times_unix_ns(), [](B bucket) { return bucket.last_time_ns; });
-  if (steps) {
-    fill(proto->mutable_first_steps(), [](B bucket) { return bucket.first_step; });
-    fill(proto->mutable_last_steps(), [](B bucket) { return bucket.last_step; });
+  int64_t* const first_times = extend(true, proto->mutable_first_times_unix_ns());
+  int64_t* const last_times = extend(true, proto->mutable_last_times_unix_ns());
+  int64_t* const first_steps = extend(steps, proto->mutable_first_steps());
+  int64_t* const last_steps = extend(steps, proto->mutable_last_steps());
+  uint64_t* const counts = extend(true, proto->mutable_counts());
+  uint64_t* const non_finite = extend(true, proto->mutable_non_finite());
+  double* const min = extend(values.Has(v1::BUCKET_VALUE_MIN), proto->mutable_min());
+  double* const max = extend(values.Has(v1::BUCKET_VALUE_MAX), proto->mutable_max());
+  double* const avg = extend(values.Has(v1::BUCKET_VALUE_AVG), proto->mutable_avg());
+  double* const first = extend(values.Has(v1::BUCKET_VALUE_FIRST), proto->mutable_first());
+  double* const last = extend(values.Has(v1::BUCKET_VALUE_LAST), proto->mutable_last());
+  double* const sum = extend(values.Has(v1::BUCKET_VALUE_SUM), proto->mutable_sum());
+  // One walk over the buckets, which are larger than all that is taken from them.
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    const Bucket& bucket = buckets[i];
+    first_times[i] = bucket.first_time_ns;
+    last_times[i] = bucket.last_time_ns;
+    counts[i] = bucket.count;
+    non_finite[i] = bucket.non_finite;
+    if (first_steps != nullptr) first_steps[i] = bucket.first_step;
+    if (last_steps != nullptr) last_steps[i] = bucket.last_step;
+    if (min != nullptr) min[i] = bucket.min;
+    if (max != nullptr) max[i] = bucket.max;
+    if (avg != nullptr) avg[i] = bucket.Average();
+    if (first != nullptr) first[i] = bucket.first;
+    if (last != nullptr) last[i] = bucket.last;
+    if (sum != nullptr) sum[i] = static_cast<double>(bucket.sum);
   }
-  fill(proto->mutable_counts(), [](B bucket) { return bucket.count; });
-  fill(proto->mutable_non_finite(), [](B bucket) { return bucket.non_finite; });
-  fill_if(v1::BUCKET_VALUE_MIN, proto->mutable_min(), [](B bucket) { return bucket.min; });
-  fill_if(v1::BUCKET_VALUE_MAX, proto->mutable_max(), [](B bucket) { return bucket.max; });
-  fill_if(v1::BUCKET_VALUE_AVG, proto->mutable_avg(), [](B bucket) { return bucket.Average(); });
-  fill_if(v1::BUCKET_VALUE_FIRST, proto->mutable_first(), [](B bucket) { return bucket.first; });
-  fill_if(v1::BUCKET_VALUE_LAST, proto->mutable_last(), [](B bucket) { return bucket.last; });
-  fill_if(v1::BUCKET_VALUE_SUM, proto->mutable_sum(),
-          [](B bucket) { return static_cast<double>(bucket.sum); });
 }
 
 }  // namespace tacho::server

@@ -43,9 +43,10 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     {
       absl::MutexLock lock(&mutex_);
       if (!ok_) return absl::CancelledError("the client has gone");
-      queued_bytes_ += response.ByteSizeLong();
-      queue_.push_back(std::move(response));
-      if (queue_.size() == 1) first = &queue_.front();
+      const size_t bytes = response.ByteSizeLong();
+      queued_bytes_ += bytes;
+      queue_.push_back({std::move(response), bytes});
+      if (queue_.size() == 1) first = &queue_.front().response;
     }
     if (first != nullptr) this->StartWrite(first);
     absl::MutexLock lock(&mutex_);
@@ -91,13 +92,13 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
       absl::MutexLock lock(&mutex_);
       ok_ = ok_ && ok;
       if (ok) {
-        queued_bytes_ -= queue_.front().ByteSizeLong();
+        queued_bytes_ -= queue_.front().bytes;
         queue_.pop_front();
       } else {
         queue_.clear();
         queued_bytes_ = 0;
       }
-      if (!queue_.empty()) next = &queue_.front();
+      if (!queue_.empty()) next = &queue_.front().response;
       if (queue_.size() > 1) how.set_buffer_hint();  // Small ones leave together.
       written_.Signal();
     }
@@ -111,6 +112,11 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   static constexpr size_t kQueueBytes = size_t{256} << 10;
   static constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
   static constexpr absl::Duration kGrace = absl::Seconds(1);
+
+  struct Queued {
+    Response response;
+    size_t bytes = 0;
+  };
 
   // Until no more than `bytes` are queued or the query has to stop.
   absl::Status WaitWhileAllowed(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -128,7 +134,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   bool holds_ = false;
   absl::Mutex mutex_;
   absl::CondVar written_;
-  std::deque<Response> queue_ ABSL_GUARDED_BY(mutex_);  // The first is with gRPC.
+  std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // The first is with gRPC.
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ok_ ABSL_GUARDED_BY(mutex_) = true;
 };
