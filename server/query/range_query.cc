@@ -11,6 +11,9 @@
 namespace tacho::server {
 namespace {
 
+// Buckets for which room is made at once.
+constexpr size_t kUsualPoints = 1024;
+
 // Attempts of the job that are selected, ascending.
 absl::StatusOr<std::vector<uint32_t>> SelectedAttempts(const storage::Store& store,
                                                        const Selection& selection) {
@@ -143,7 +146,7 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
 }
 
 absl::StatusOr<AxisExtent> RangeQuery::ExtentOf(const storage::SeriesPtr& series,
-                                                std::optional<uint32_t> attempt) const {
+                                                std::optional<uint32_t> attempt) {
   AxisExtent extent;
   absl::Status status =
       Scan(series, attempt)
@@ -159,17 +162,20 @@ absl::StatusOr<AxisExtent> RangeQuery::ExtentOf(const storage::SeriesPtr& series
                             return;
                           }
                           for (const int64_t step : block.steps) extent.Include(step);
-                        });
+                        },
+                        &block_);
+  block_.clear();
   if (!status.ok()) return status;
   return extent;
 }
 
 absl::StatusOr<std::vector<Bucket>> RangeQuery::ReduceOne(const storage::SeriesPtr& series,
                                                           std::optional<uint32_t> attempt,
-                                                          const AxisExtent& extent) const {
+                                                          const AxisExtent& extent) {
   if (extent.empty()) return std::vector<Bucket>();
   const BucketGrid grid(extent, plan_.max_points);
   Reducer reducer(grid, plan_.by_step);
+  reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
   absl::Status status =
       Scan(series, attempt)
           .ForEachBlock(
@@ -178,7 +184,8 @@ absl::StatusOr<std::vector<Bucket>> RangeQuery::ReduceOne(const storage::SeriesP
                        grid.IndexOf(summary.first_time_ns) == grid.IndexOf(summary.last_time_ns);
               },
               [&](const storage::SampleSummary& summary) { reducer.AddByTime(summary); },
-              [&](const storage::SampleBlock& block) { reducer.Add(block); });
+              [&](const storage::SampleBlock& block) { reducer.Add(block); }, &block_);
+  block_.clear();
   if (!status.ok()) return status;
   return reducer.Take();
 }

@@ -56,10 +56,10 @@ class RangeQuery {
   absl::Status Begin(const RangeOutput& output);
   absl::Status BeginFolded(const RangeOutput& output);
   absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
-                                      std::optional<uint32_t> attempt) const;
+                                      std::optional<uint32_t> attempt);
   absl::StatusOr<std::vector<Bucket>> ReduceOne(const storage::SeriesPtr& series,
                                                 std::optional<uint32_t> attempt,
-                                                const AxisExtent& extent) const;
+                                                const AxisExtent& extent);
   absl::Status FindTotalExtent();
 
   // Fills the data of *piece with what is left of the output; false if that is nothing.
@@ -78,7 +78,7 @@ class RangeQuery {
   bool begun_ = false;    // An output is being returned ...
   bool started_ = false;  // ... and has had a piece.
   std::optional<SeriesScan> scan_;
-  storage::SampleBlock block_;  // Of scan_; returned up to block_used_.
+  storage::SampleBlock block_;  // Of scan_; returned up to block_used_. Else for passing use.
   size_t block_used_ = 0;
   std::vector<Sample> points_;
   std::vector<Bucket> buckets_;

@@ -77,6 +77,8 @@ class Reducer {
  public:
   Reducer(const BucketGrid& grid, bool by_step) : grid_(grid), by_step_(by_step) {}
 
+  // Makes room for so many buckets.
+  void Reserve(size_t buckets) { buckets_.reserve(buckets); }
   void Add(const storage::SampleBlock& block);
   // The axis is time, and the summary lies in one bucket.
   void AddByTime(const storage::SampleSummary& summary) {

@@ -47,6 +47,12 @@ class SeriesScan {
   absl::Status ForEachBlock(const Fits& fits, const VisitSummary& visit_summary,
                             const VisitBlock& visit_block) {
     storage::SampleBlock block;
+    return ForEachBlock(fits, visit_summary, visit_block, &block);
+  }
+  // The same, with the caller's block, whose memory serves many series.
+  template <typename Fits, typename VisitSummary, typename VisitBlock>
+  absl::Status ForEachBlock(const Fits& fits, const VisitSummary& visit_summary,
+                            const VisitBlock& visit_block, storage::SampleBlock* block) {
     storage::SampleSummary summary;
     for (;;) {
       absl::StatusOr<bool> more = NextSummary(fits, &summary);
@@ -55,10 +61,10 @@ class SeriesScan {
         visit_summary(summary);
         continue;
       }
-      more = Next(&block);
+      more = Next(block);
       if (!more.ok()) return more.status();
       if (!*more) return absl::OkStatus();
-      visit_block(block);
+      visit_block(*block);
     }
   }
 
