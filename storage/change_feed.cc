@@ -118,14 +118,14 @@ void ChangeFeed::Add(absl::string_view job, const Change& change, uint64_t bytes
   if (found != by_job_.end()) add(found->second);
 }
 
-void ChangeFeed::AddRows(const LayoutPtr& layout, absl::string_view entry) {
+void ChangeFeed::AddRows(const LayoutPtr& layout, std::string entry) {
   const std::string& job = layout->series.front()->source->job;
   if (!IsWatched(job)) return;
   Change change;
   change.layout = layout;
-  change.bytes = std::make_shared<const std::string>(entry);
+  change.bytes = std::make_shared<const std::string>(std::move(entry));
   change.rows = *DecodeRowsEntry(*change.bytes);
-  Add(job, change, kChangeOverhead + entry.size());
+  Add(job, change, kChangeOverhead + change.bytes->size());
 }
 
 void ChangeFeed::AddEvent(const std::shared_ptr<const Event>& event) {

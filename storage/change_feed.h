@@ -63,8 +63,8 @@ class ChangeFeed {
   // seen: Committer::BetweenCommits() is what keeps them from doing so.
   bool has_subscribers() const { return subscriptions_.load(std::memory_order_relaxed) > 0; }
 
-  // `entry` is one that rows_entry.h made of the layout.
-  void AddRows(const LayoutPtr& layout, absl::string_view entry) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `entry` is one that rows_entry.h made of the layout. It is what subscribers share.
+  void AddRows(const LayoutPtr& layout, std::string entry) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddEvent(const std::shared_ptr<const Event>& event) ABSL_LOCKS_EXCLUDED(mutex_);
   // After the last change of a commit: calls on_change of those that have got something.
   void Announce();

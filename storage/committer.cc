@@ -18,6 +18,8 @@ namespace {
 
 // What a request weighs in the queue besides its entry.
 constexpr uint64_t kRequestOverhead = 256;
+// Memory of a write that is kept for the next one.
+constexpr size_t kMaxKeptWrite = size_t{4} << 20;
 
 // An agent sends two lanes at most, so its durable sequences have few holes: ours leave 32
 // (agent/stream/lanes.h). Without a bound an agent could make the set, and every write of it, as
@@ -112,13 +114,13 @@ void Committer::Run() {
   std::vector<Request> group;
   absl::Time begun = absl::InfinitePast();
   while (Take(begun + spacing_, &group)) {
+    uint64_t weight = 0;
+    for (const Request& request : group) weight += WeightOf(request);
     if (!group.empty()) {
       parts_.before_commit();
       begun = absl::Now();
       Commit(&group);
     }
-    uint64_t weight = 0;
-    for (const Request& request : group) weight += WeightOf(request);
     group.clear();
     {
       absl::MutexLock lock(&mutex_);
@@ -226,12 +228,13 @@ void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
   stats_.journal_bytes = parts_.journal->bytes();
 }
 
-void Committer::Tell(const std::vector<Request>& group, const Staged& staged) {
+void Committer::Tell(const Staged& staged, std::vector<Request>* group) {
   if (!parts_.feed->has_subscribers()) return;
-  for (size_t i = 0; i < group.size(); ++i) {
+  for (size_t i = 0; i < group->size(); ++i) {
     if (!staged.stored[i]) continue;
-    if (group[i].layout != nullptr) parts_.feed->AddRows(group[i].layout, group[i].entry);
-    if (group[i].event != nullptr) parts_.feed->AddEvent(group[i].event);
+    Request& request = (*group)[i];
+    if (request.layout != nullptr) parts_.feed->AddRows(request.layout, std::move(request.entry));
+    if (request.event != nullptr) parts_.feed->AddEvent(request.event);
   }
 }
 
@@ -258,7 +261,7 @@ absl::Status Committer::Write(rocksdb::WriteBatch* write) {
   return absl::OkStatus();
 }
 
-absl::Status Committer::WriteAndApply(const std::vector<Request>& group, const Staged& staged,
+absl::Status Committer::WriteAndApply(const Staged& staged, std::vector<Request>* group,
                                       rocksdb::WriteBatch* write) {
   absl::MutexLock lock(&commit_);
   if (staged.anything) {
@@ -266,15 +269,18 @@ absl::Status Committer::WriteAndApply(const std::vector<Request>& group, const S
   }
   Reach(parts_.at_point, crash_point::kCommitWritten);
   parts_.jobs->KeepMerged();
-  Apply(group, staged);
-  Tell(group, staged);
+  Apply(*group, staged);
+  Tell(staged, group);
   return absl::OkStatus();
 }
 
 void Committer::Commit(std::vector<Request>* group) {
-  rocksdb::WriteBatch write;
-  const Staged staged = Stage(*group, &write);
-  if (const absl::Status why = WriteAndApply(*group, staged, &write); !why.ok()) {
+  if (write_ == nullptr || write_->Data().capacity() > kMaxKeptWrite) {
+    write_ = std::make_unique<rocksdb::WriteBatch>();
+  }
+  write_->Clear();  // Its memory stays: fresh pages cost as much as filling them.
+  const Staged staged = Stage(*group, write_.get());
+  if (const absl::Status why = WriteAndApply(staged, group, write_.get()); !why.ok()) {
     for (const Request& request : *group) request.done(why);
     return;
   }

@@ -133,11 +133,12 @@ class Committer {
   uint32_t Today() const;
   SequenceSet* FindSet(const std::string& key, Staged* staged) ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes what was staged, then brings it into memory and tells it.
-  absl::Status WriteAndApply(const std::vector<Request>& group, const Staged& staged,
+  absl::Status WriteAndApply(const Staged& staged, std::vector<Request>* group,
                              rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(commit_, mutex_);
   absl::Status Write(rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(mutex_);
   void Apply(const std::vector<Request>& group, const Staged& staged) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Tell(const std::vector<Request>& group, const Staged& staged);
+  // Hands the entries of rows on to those who watch: they are gone from the group.
+  void Tell(const Staged& staged, std::vector<Request>* group);
 
   const Parts parts_;
   const uint64_t max_queue_bytes_;
@@ -153,6 +154,7 @@ class Committer {
   absl::Time next_resume_ = absl::InfinitePast();    // When trouble in the background is looked at.
   mutable Origins origins_ ABSL_GUARDED_BY(mutex_);  // Who asks for one has heard of it.
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<rocksdb::WriteBatch> write_;  // The thread's, used again for each commit.
   std::thread thread_;
 };
 

@@ -12,12 +12,6 @@ void PutSpan(std::span<const T> values, std::string* out) {
   out->append(reinterpret_cast<const char*>(values.data()), values.size_bytes());
 }
 
-int64_t IntegerAt(absl::string_view bytes, size_t index) {
-  int64_t value = 0;
-  std::memcpy(&value, bytes.data() + index * sizeof(value), sizeof(value));
-  return value;
-}
-
 }  // namespace
 
 std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows) {
@@ -34,15 +28,6 @@ std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows) {
   PutSpan(rows.steps, &out);
   PutSpan(rows.values, &out);
   return out;
-}
-
-int64_t RowsEntry::Time(size_t row) const { return IntegerAt(times, row); }
-int64_t RowsEntry::Step(size_t row) const { return has_steps ? IntegerAt(steps, row) : kNoStep; }
-
-double RowsEntry::Value(size_t row, size_t column) const {
-  double value = 0;
-  std::memcpy(&value, values.data() + (row * columns + column) * sizeof(value), sizeof(value));
-  return value;
 }
 
 size_t CountValues(const char* values, size_t count) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,9 +30,20 @@ struct RowsEntry {
   absl::string_view steps;
   absl::string_view values;
 
-  int64_t Time(size_t row) const;
-  int64_t Step(size_t row) const;  // kNoStep without steps.
-  double Value(size_t row, size_t column) const;
+  int64_t Time(size_t row) const { return At<int64_t>(times, row); }
+  // kNoStep without steps.
+  int64_t Step(size_t row) const { return has_steps ? At<int64_t>(steps, row) : kNoStep; }
+  double Value(size_t row, size_t column) const {
+    return At<double>(values, row * columns + column);
+  }
+
+ private:
+  template <typename T>
+  static T At(absl::string_view bytes, size_t index) {
+    T value = 0;
+    std::memcpy(&value, bytes.data() + index * sizeof(value), sizeof(value));
+    return value;
+  }
 };
 
 // How many of `count` values, which lie as bytes at any address, are not the stale marker.

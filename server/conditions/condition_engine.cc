@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "server/conditions/condition_events.h"
 #include "server/conditions/window_loader.h"
@@ -133,14 +134,28 @@ void ConditionEngine::TakeChanges() {
     windows_empty_ = false;
     started_ = true;
   }
+  AddRowsByLayout(changes);
+  // After the rows, among which may be the first of their job.
   for (const storage::Change& change : changes) {
-    if (change.event != nullptr) {
-      windows_->AddEvent(*change.event);
-    } else {
-      windows_->AddRows(*change.layout, change.rows);
-    }
+    if (change.event != nullptr) windows_->AddEvent(*change.event);
   }
   taken_until_ = now;
+}
+
+void ConditionEngine::AddRowsByLayout(const std::vector<storage::Change>& changes) {
+  struct Group {
+    const storage::Layout* layout = nullptr;
+    std::vector<storage::RowsEntry> entries;
+  };
+  std::vector<Group> groups;  // In the order in which their first rows came.
+  absl::flat_hash_map<const storage::Layout*, size_t> places;
+  for (const storage::Change& change : changes) {
+    if (change.event != nullptr) continue;
+    const auto [place, added] = places.try_emplace(change.layout.get(), groups.size());
+    if (added) groups.push_back({change.layout.get(), {}});
+    groups[place->second].entries.push_back(change.rows);
+  }
+  for (const Group& group : groups) windows_->AddRows(*group.layout, group.entries);
 }
 
 void ConditionEngine::LoadAll(absl::Time since) {

@@ -95,6 +95,7 @@ class ConditionEngine final : public Reloadable {
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeSettings() ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeChanges();
+  void AddRowsByLayout(const std::vector<storage::Change>& changes);
   // Fills windows from the store, of all jobs that are not long gone: what came since then.
   void LoadAll(absl::Time since);
   void CloseAbandoned(const std::vector<storage::JobSummary>& jobs, absl::Time now);

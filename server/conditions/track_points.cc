@@ -26,7 +26,7 @@ bool BeginsNonFinite(const std::vector<Point>& points, size_t i) {
 
 }  // namespace
 
-void AddPoint(const Point& point, size_t most, std::vector<Point>* points) {
+void AddAnyPoint(const Point& point, size_t most, std::vector<Point>* points) {
   if (!points->empty() && !IsBefore(points->back(), point)) {
     AddLate(point, most, points);
   } else {

@@ -16,7 +16,7 @@ namespace tacho::server {
 //     back, and does these steps again.
 //   - One older than all of `most` points is left out.
 // Afterwards there are at most `most`, which is at least 8.
-void AddPoint(const Point& point, size_t most, std::vector<Point>* points);
+inline void AddPoint(const Point& point, size_t most, std::vector<Point>* points);
 
 // Leaves out every second point of the older part until at most `most` are left. The first of a run
 // of non-finite values stays as long as that suffices.
@@ -24,5 +24,20 @@ void ThinPoints(size_t most, std::vector<Point>* points);
 
 // Drops what is older.
 void DropPointsBefore(int64_t time_ns, std::vector<Point>* points);
+
+// AddPoint() for all points.
+void AddAnyPoint(const Point& point, size_t most, std::vector<Point>* points);
+
+// In line for what nearly every point is: later than the last, and a step further on.
+inline void AddPoint(const Point& point, size_t most, std::vector<Point>* points) {
+  const bool follows =
+      points->empty() || (points->back().time_ns < point.time_ns &&
+                          (points->back().step < point.step || point.step == kNoPointStep));
+  if (follows && points->size() < most) {
+    points->push_back(point);
+  } else {
+    AddAnyPoint(point, most, points);
+  }
+}
 
 }  // namespace tacho::server

@@ -24,6 +24,15 @@ bool IsOfJob(const storage::Layout& layout) {
   return layout.has_steps || layout.series.front()->source->task.has_value();
 }
 
+// INT64_MIN without rows.
+int64_t NewestTime(std::span<const storage::RowsEntry> entries) {
+  int64_t newest_ns = INT64_MIN;
+  for (const storage::RowsEntry& rows : entries) {
+    if (rows.rows > 0) newest_ns = std::max(newest_ns, rows.Time(rows.rows - 1));
+  }
+  return newest_ns;
+}
+
 void NoteRow(int64_t time_ns, int64_t step, TaskWindow* task) {
   if (task->first_time_ns == 0 || time_ns < task->first_time_ns) task->first_time_ns = time_ns;
   task->last_time_ns = std::max(task->last_time_ns, time_ns);
@@ -45,31 +54,40 @@ WindowBuilder::WindowBuilder(SignalNames names, const WindowLimits& limits)
 
 WindowBuilder::~WindowBuilder() = default;
 
-void WindowBuilder::AddRows(const storage::Layout& layout, const storage::RowsEntry& rows) {
+void WindowBuilder::AddRows(const storage::Layout& layout,
+                            std::span<const storage::RowsEntry> entries) {
   const storage::SeriesSource& source = *layout.series.front()->source;
   JobState* job = elsewhere_.get();
   TaskWindow* task = nullptr;
   if (IsOfJob(layout)) {
-    if (rows.rows == 0) return;
-    job = FindOrAddJob(source.job, rows.Time(rows.rows - 1));
+    job = FindOrAddJob(source.job, NewestTime(entries));
     if (job == nullptr || !EnterAttempt(layout.attempt, job)) return;
     task = FindOrAddTask(source.task, source.host, job);
+    for (const storage::RowsEntry& rows : entries) {
+      for (size_t row = 0; row < rows.rows; ++row) {
+        NoteRow(rows.Time(row), rows.Step(row), task);
+        job->last_ns = std::max(job->last_ns, rows.Time(row));
+      }
+    }
   }
   const LayoutTargets& targets = *TargetsOf(layout, job, task);
-  if (task == nullptr && targets.targets.empty()) return;
+  const size_t most_of_host = PointsOf(nullptr, nullptr);
+  const size_t most_of_task = task == nullptr ? 0 : PointsOf(job, task);
+  for (const Target& target : targets.targets) {
+    if (target.track == nullptr) continue;
+    for (const storage::RowsEntry& rows : entries) {
+      if (target.column >= rows.columns) continue;
+      AddColumn(target, target.of_host ? most_of_host : most_of_task, rows);
+    }
+  }
+}
+
+void WindowBuilder::AddColumn(const Target& target, size_t most, const storage::RowsEntry& rows) {
   for (size_t row = 0; row < rows.rows; ++row) {
-    Point point{.time_ns = rows.Time(row), .step = rows.Step(row)};
-    if (task != nullptr) {
-      NoteRow(point.time_ns, point.step, task);
-      job->last_ns = std::max(job->last_ns, point.time_ns);
-    }
-    for (const Target& target : targets.targets) {
-      if (target.track == nullptr || target.column >= rows.columns) continue;
-      point.value = rows.Value(row, target.column);
-      if (std::bit_cast<uint64_t>(point.value) == storage::kStaleMarkerBits) continue;
-      if (target.factor != 1) point.value *= target.factor;
-      Add(target, point, job, task);
-    }
+    Point point{rows.Time(row), rows.Step(row), rows.Value(row, target.column)};
+    if (std::bit_cast<uint64_t>(point.value) == storage::kStaleMarkerBits) continue;
+    if (target.factor != 1) point.value *= target.factor;
+    Add(target, most, point);
   }
 }
 
@@ -88,6 +106,7 @@ void WindowBuilder::AddSamples(const storage::Series& series, uint32_t attempt,
     task = FindOrAddTask(series.source->task, series.source->host, job);
   }
   const Target target = MakeTarget(series, *match, job, task);
+  const size_t most = target.of_host ? PointsOf(nullptr, nullptr) : PointsOf(job, task);
   for (Point point : points) {
     if (task != nullptr) {
       NoteRow(point.time_ns, point.step, task);
@@ -95,7 +114,7 @@ void WindowBuilder::AddSamples(const storage::Series& series, uint32_t attempt,
     }
     if (target.track == nullptr) continue;
     if (target.factor != 1) point.value *= target.factor;
-    Add(target, point, job, task);
+    Add(target, most, point);
   }
 }
 

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -66,8 +67,9 @@ class WindowBuilder {
   // Rows and events from before then make no window: what is imported was, and is not judged.
   void SetOldest(int64_t time_ns) { oldest_ns_ = time_ns; }
 
-  // Rows as they were appended. Late ones, and ones that came before, are taken as such.
-  void AddRows(const storage::Layout& layout, const storage::RowsEntry& rows);
+  // Rows of one layout as they were appended. Late ones, and ones that came before, are taken as
+  // such. Many at once cost less: the points of a series lie together, those of a row do not.
+  void AddRows(const storage::Layout& layout, std::span<const storage::RowsEntry> entries);
   // Samples of a series and attempt, for windows that are filled from the store.
   void AddSamples(const storage::Series& series, uint32_t attempt, absl::Span<const Point> points);
   void AddEvent(const storage::Event& event);
@@ -111,7 +113,9 @@ class WindowBuilder {
   Tracks* HostTracks(const storage::Series& series, Signal signal);
   Track* FindOrAddTrack(const storage::Series& series, const SignalMatch& match, uint64_t* of_job,
                         Tracks* tracks);
-  void Add(const Target& target, const Point& point, const JobState* job, const TaskWindow* task);
+  void Add(const Target& target, size_t most, const Point& point);
+  // The values of its column.
+  void AddColumn(const Target& target, size_t most, const storage::RowsEntry& rows);
   size_t PointsOf(const JobState* job, const TaskWindow* task) const;
   // For one more point where `points` are as many as were allocated: more are, or some are thinned
   // out, of all series if a new one finds none left.

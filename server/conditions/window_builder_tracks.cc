@@ -145,10 +145,8 @@ void WindowBuilder::ShrinkAll() {
   }
 }
 
-void WindowBuilder::Add(const Target& target, const Point& point, const JobState* job,
-                        const TaskWindow* task) {
+void WindowBuilder::Add(const Target& target, size_t most, const Point& point) {
   std::vector<Point>& points = target.track->points;
-  const size_t most = PointsOf(job, target.of_host ? nullptr : task);
   if (points.size() == points.capacity()) MakeRoom(most, &points);
   AddPoint(point, most, &points);
 }

@@ -58,7 +58,8 @@ class WindowBuilderTest : public testing::Test {
     const std::vector<int64_t> steps = {step};
     const std::string bytes = storage::EncodeRowsEntry(
         *layout, {times, layout->has_steps ? steps : std::vector<int64_t>(), values});
-    builder_.AddRows(*layout, *storage::DecodeRowsEntry(bytes));
+    const storage::RowsEntry entry = *storage::DecodeRowsEntry(bytes);
+    builder_.AddRows(*layout, {&entry, 1});
   }
 
   // A copy of what a detector would see.
