@@ -13,6 +13,9 @@
 namespace tacho::server {
 namespace {
 
+// Rows of different hosts come as much as that apart.
+constexpr int64_t kPatienceNs = 10'000'000'000;
+
 // How many non-finite values of a signal mean that training is lost.
 struct Rule {
   Signal signal;
@@ -134,11 +137,23 @@ void AddCulprits(const std::vector<Hit>& hits, Finding* finding) {
   }
 }
 
-Finding OfHits(const JobWindow& window, std::vector<Hit> hits) {
-  // By step first: clocks of hosts differ, steps of a synchronous job do not.
-  std::stable_sort(hits.begin(), hits.end(), [](const Hit& a, const Hit& b) {
+// By step first: clocks of hosts differ, steps of a synchronous job do not.
+void SortHits(std::vector<Hit>* hits) {
+  std::stable_sort(hits->begin(), hits->end(), [](const Hit& a, const Hit& b) {
     return std::tie(a.first.step, a.first.time_ns) < std::tie(b.first.step, b.first.time_ns);
   });
+}
+
+// Whether a task from which that step is still to come may turn out to have been hit before.
+bool MayNotBeFirst(const JobWindow& window, const Point& first) {
+  if (first.step == kNoPointStep || window.now_ns - first.time_ns > kPatienceNs) return false;
+  return std::any_of(window.tasks.begin(), window.tasks.end(), [&](const TaskWindow& task) {
+    return !task.ended && task.last_step && *task.last_step < first.step;
+  });
+}
+
+// `hits` are sorted.
+Finding OfHits(const JobWindow& window, const std::vector<Hit>& hits) {
   const Hit& first = hits.front();
   const auto verdict =
       std::find_if(hits.begin(), hits.end(), [](const Hit& h) { return h.enough; });
@@ -234,7 +249,8 @@ Finding DetectDiverged(const JobWindow& window, const DivergedSettings& settings
   }
   if (!judged) return NotJudged();
   if (std::any_of(hits.begin(), hits.end(), [](const Hit& hit) { return hit.enough; })) {
-    return OfHits(window, std::move(hits));
+    SortHits(&hits);
+    return MayNotBeFirst(window, hits.front().first) ? NotPresent() : OfHits(window, hits);
   }
   return DetectRunAway(window, settings);
 }

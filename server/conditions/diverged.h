@@ -19,7 +19,8 @@
 // A task whose loss was never finite while others' is has none (stages of a pipeline but the last
 // one), and is left out. Other metrics never count, whatever they are.
 // Source: own; the order of first occurrences is what users ask for most (which task, which metric
-// was first: pytorch #122694, jax #9767).
+// was first: pytorch #122694, jax #9767). So nothing is told for up to 10 s while rows of that step
+// are still to come from a task: it may have been the first.
 //
 // Needs loss, or one of the other signals. Critical. Reasons: NonFiniteLoss, NonFiniteWeights,
 // NonFiniteGradient, NonFiniteEvalLoss, LossRanAway. Culprits: by the step, then the time, of the

@@ -64,6 +64,15 @@ class WindowOf {
     window_.attributes[key] = value;
     return *this;
   }
+  // The newest row of a task, and the time.
+  WindowOf& Told(uint32_t task, int64_t step) {
+    window_.tasks[task].last_step = step;
+    return *this;
+  }
+  WindowOf& Now(int64_t second) {
+    window_.now_ns = second * 1'000'000'000;
+    return *this;
+  }
   // NOLINTNEXTLINE(google-explicit-constructor): what it is for.
   operator const JobWindow&() const { return window_; }
 

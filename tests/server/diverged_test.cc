@@ -66,6 +66,18 @@ TEST(DivergedTest, NamesTheFirstTaskMetricAndStepAndTheSpread) {
   EXPECT_EQ(finding.figures.at(3).value, 4) << "seconds from step 49 to 53";
 }
 
+TEST(DivergedTest, WaitsForRowsOfTasksThatMayHaveBeenFirst) {
+  WindowOf window;
+  std::vector<double> loss = LanguageLoss(60);
+  window.Add(1, Signal::kLoss, {loss.begin(), loss.begin() + 57}).Told(1, 56);
+  loss[58] = loss[59] = kNan;
+  window.Add(0, Signal::kLoss, loss).Told(0, 59).Now(60);
+  EXPECT_TRUE(DetectDiverged(window, {}).judged);
+  EXPECT_FALSE(DetectDiverged(window, {}).present) << "step 57 of task 1 is still to come";
+  EXPECT_TRUE(DetectDiverged(window.Now(69), {}).present) << "it is not awaited for ever";
+  EXPECT_TRUE(DetectDiverged(window.Now(60).Told(1, 58), {}).present) << "it was not the first";
+}
+
 TEST(DivergedTest, SkippedStepsOfALossScalerAreNormal) {
   std::vector<double> norm(300, 1.0);
   for (size_t i = 0; i < norm.size(); i += 40) norm[i] = kInf;
