@@ -207,7 +207,7 @@ TEST_P(ColumnCacheTest, ReturnsWhatIsStored) {
   std::unique_ptr<ReadView> old_view;
   std::vector<SeriesPtr> old_series;
   std::vector<std::string> old_texts;
-  for (int round = 0; round < 500; ++round) {
+  for (int round = 0; round < 150; ++round) {
     AppendSome();
     switch (random_() % 12) {
       case 0:
