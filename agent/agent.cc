@@ -9,6 +9,8 @@
 #include "agent/collector_addresses.h"
 #include "agent/identity.h"
 #include "agent/sources/make_sources.h"
+#include "agent/sources/self/self_source.h"
+#include "agent/sources/self/source_ledger.h"
 #include "agent/stream/collector_security.h"
 
 namespace tacho::agent {
@@ -31,6 +33,18 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
   stream.log = options.log;
   stream.broken = options.broken;
   return stream;
+}
+
+// The agent's own rows are filed with those of its host, as often.
+std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identity& identity,
+                                       std::shared_ptr<const SourceLedger> ledger) {
+  const config::v1::Agent::Host& host = options.config.sources().host();
+  return std::make_unique<SelfSource>(SelfOptions{
+      .job = host.job(),
+      .host = identity.host,
+      .interval = absl::Nanoseconds(host.interval()),
+      .log = [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); },
+      .ledger = std::move(ledger)});
 }
 
 }  // namespace
@@ -58,7 +72,13 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   agent->spool_ = *std::move(spool);
   agent->sender_ = std::make_unique<Sender>(MakeStreamOptions(options, *identity, *addresses),
                                             agent->spool_.get());
-  agent->sampler_ = std::make_unique<Sampler>(*std::move(sources), agent->spool_.get());
+  auto ledger = std::make_shared<SourceLedger>();
+  if (options.config.sources().host().enabled()) {
+    sources->push_back(MakeSelfSource(options, *identity, ledger));
+  }
+  agent->sampler_ = std::make_unique<Sampler>(
+      *std::move(sources),
+      SamplerOptions{.sink = agent->spool_.get(), .ledger = ledger, .log = options.log});
   Say(options.log, LogLevel::kInfo,
       absl::StrCat("tacho-agent ", options.version, ": agent id ", identity->agent_id, ", host ",
                    identity->host, ", spool ", options.config.spool().path(), " with ",

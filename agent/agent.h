@@ -1,5 +1,5 @@
-// The agent: sources -> spool (disk) -> stream to the collector. Two threads of its own: the
-// sampler's and the sender's.
+// The agent: sources -> spool (disk) -> stream to the collector. Threads of its own: one for each
+// source, and the sender's.
 #pragma once
 
 #include <functional>

@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "agent/agent.h"
+#include "agent/diagnose/command.h"
 #include "agent/stream/collector_security.h"
 #include "proto/config_diff.h"
 #include "proto/process/log.h"
@@ -36,6 +37,7 @@ constexpr char kHelp[] =
     R"(tacho-agent: samples this machine and its training jobs, and delivers every row to a collector.
 
 Usage: tacho-agent [--config FILE] [--collector HOST:PORT,...] [--spool DIR]
+       tacho-agent diagnose [--help]   checks this machine and the way to the collectors
 
   --config FILE          YAML configuration; without it every key has its default.
   --collector HOST:PORT  Instead of the configuration's collector.addresses; further ones, in the
@@ -51,7 +53,8 @@ spool.max_bytes lasts. SIGTERM and Ctrl-C stop the agent within seconds; what co
 is delivered after the next start. SIGHUP reads the configuration again and takes a new log.level.
 The log goes to standard error.
 
-Exit codes: 0 stopped as asked, 1 could not start or go on, 2 wrong flags or configuration.
+Exit codes: 0 stopped as asked, 1 could not start or go on, 2 wrong flags or configuration; of
+diagnose also 3 and 4.
 
 Example: tacho-agent --print-config > agent.yaml, edit it, then tacho-agent --config agent.yaml
 )";
@@ -216,6 +219,10 @@ int main(int argc, char** argv) {
   // Threads here allocate little: one heap instead of one for each saves several MiB.
   mallopt(M_ARENA_MAX, 1);
 
+  if (argc > 1 && std::string(argv[1]) == "diagnose") {
+    return tacho::agent::RunDiagnose({argv + 2, argv + argc}, TACHO_VERSION, &std::cout,
+                                     &std::cerr);
+  }
   Flags flags;
   if (!ParseFlags(argc, argv, &flags)) {
     std::cerr << "Try tacho-agent --help\n";

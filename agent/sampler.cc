@@ -1,73 +1,102 @@
 #include "agent/sampler.h"
 
-#include <algorithm>
+#include <cstddef>
+#include <functional>
+#include <thread>
 #include <utility>
 
-#include "absl/time/clock.h"
-#include "agent/stream/monotonic_time.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace tacho::agent {
-namespace {
 
-// A source that always has more to read must not keep the agent from stopping.
-constexpr absl::Duration kLastPolls = absl::Seconds(1);
+struct Sampler::Worker {
+  Worker(std::unique_ptr<Source> source, RowSink* sink, SourceLedger* ledger,
+         const AgentClock& clock)
+      : turn(std::move(source), sink, ledger, clock) {}
 
-}  // namespace
+  SourceTurn turn;
+  std::thread thread;
+  bool ended = false;  // Guarded by Shared::mutex.
+};
 
-Sampler::Sampler(std::vector<std::unique_ptr<Source>> sources, RowSink* sink) : sink_(sink) {
-  for (auto& source : sources) turns_.push_back({.source = std::move(source)});
+struct Sampler::Shared {
+  explicit Shared(SamplerOptions with)
+      : options(std::move(with)),
+        gate(options.sink),
+        ledger(options.ledger != nullptr ? options.ledger : std::make_shared<SourceLedger>()) {}
+
+  const SamplerOptions options;
+  SinkGate gate;
+  const std::shared_ptr<SourceLedger> ledger;
+  std::vector<std::unique_ptr<Worker>> workers = {};  // Not changed once they run.
+  absl::Mutex mutex;
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+  size_t running ABSL_GUARDED_BY(mutex) = 0;
+};
+
+Sampler::Sampler(std::vector<std::unique_ptr<Source>> sources, SamplerOptions options)
+    : shared_(std::make_shared<Shared>(std::move(options))) {
+  for (auto& source : sources) {
+    shared_->workers.push_back(std::make_unique<Worker>(
+        std::move(source), &shared_->gate, shared_->ledger.get(), shared_->options.clock));
+  }
 }
 
 Sampler::~Sampler() { Stop(); }
 
 void Sampler::Start() {
-  thread_ = std::thread([this] { Run(); });
-}
-
-void Sampler::Stop() {
+  started_ = true;
   {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
+    absl::MutexLock lock(&shared_->mutex);
+    shared_->running = shared_->workers.size();
   }
-  if (thread_.joinable()) thread_.join();
+  for (const auto& worker : shared_->workers) {
+    worker->thread = std::thread([shared = shared_, one = worker.get()] { Run(shared, one); });
+  }
 }
 
-void Sampler::Run() {
+void Sampler::Run(const std::shared_ptr<Shared>& shared, Worker* worker) {
+  const std::function<absl::Time()>& monotonic = shared->options.clock.monotonic;
   for (;;) {
-    PollDue();
-    absl::MutexLock lock(&mutex_);
-    const absl::Duration wait = NextDue() - MonotonicNow();
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), wait)) break;
-  }
-  PollLast();
-}
-
-void Sampler::PollDue() {
-  for (Turn& turn : turns_) {
-    if (MonotonicNow() < turn.due) continue;
-    const absl::Time now = absl::Now();
-    const absl::Time next = turn.source->Poll(now, sink_);
-    // A source thinks in the machine's time; waiting does not, lest setting the clock back an hour
-    // silences it for an hour.
-    turn.due = MonotonicNow() + (next - now);
-  }
-}
-
-absl::Time Sampler::NextDue() const {
-  absl::Time next = absl::InfiniteFuture();
-  for (const Turn& turn : turns_) next = std::min(next, turn.due);
-  return next;
-}
-
-void Sampler::PollLast() {
-  const absl::Time end = MonotonicNow() + kLastPolls;
-  for (Turn& turn : turns_) {
-    bool more = true;
-    while (more) {
-      const absl::Time now = absl::Now();
-      more = turn.source->Poll(now, sink_) <= now && MonotonicNow() < end;
+    const absl::Time due = worker->turn.Poll();
+    absl::MutexLock lock(&shared->mutex);
+    if (shared->mutex.AwaitWithTimeout(absl::Condition(&shared->stopping), due - monotonic())) {
+      break;
     }
   }
+  worker->turn.PollLast(monotonic() + shared->options.last_polls);
+  absl::MutexLock lock(&shared->mutex);
+  worker->ended = true;
+  --shared->running;
+}
+
+std::vector<std::string> Sampler::Stop() {
+  if (!std::exchange(started_, false)) return {};
+  std::vector<std::string> left;
+  {
+    absl::MutexLock lock(&shared_->mutex);
+    shared_->stopping = true;
+    const auto all_ended = [](size_t* running) { return *running == 0; };
+    shared_->mutex.AwaitWithTimeout(absl::Condition(+all_ended, &shared_->running),
+                                    shared_->options.stop_bound);
+    for (const auto& worker : shared_->workers) {
+      if (worker->ended) continue;
+      left.emplace_back(worker->turn.name());
+      worker->thread.detach();
+    }
+  }
+  for (const auto& worker : shared_->workers) {
+    if (worker->thread.joinable()) worker->thread.join();
+  }
+  shared_->gate.Close();
+  if (!left.empty()) {
+    Say(shared_->options.log, LogLevel::kWarning,
+        absl::StrCat("left behind, as they did not return within ",
+                     absl::FormatDuration(shared_->options.stop_bound), ": ",
+                     absl::StrJoin(left, ", "), "; what they would have found is not recorded"));
+  }
+  return left;
 }
 
 }  // namespace tacho::agent

@@ -13,7 +13,9 @@
 
 namespace tacho::agent {
 
-// Where sources put what they saw. Used from the thread that polls the sources.
+// Where sources put what they saw. A source uses it from the thread that polls it, in Poll() alone;
+// calls of several sources come one after the other. At the agent's end a source that does not
+// return is left behind, and every call of it is then answered with CANCELLED.
 class RowSink {
  public:
   virtual ~RowSink() = default;
@@ -45,7 +47,8 @@ class RowSink {
   virtual std::string ReadCheckpoint(absl::string_view key) const = 0;
 };
 
-// One kind of thing to sample. Used from one thread.
+// One kind of thing to sample. Every source has a thread of its own, which is the only one that
+// calls it: what it waits for delays no other source. State that two sources share needs a lock.
 class Source {
  public:
   virtual ~Source() = default;
@@ -54,10 +57,18 @@ class Source {
   virtual absl::string_view name() const = 0;
 
   // Does what is due at `now`, giving what it finds to `sink`, and returns when it wants to be
-  // called next. It must return within about 100 ms: a source with more to read returns `now` and
-  // goes on in its next turn. Trouble with one file or value is counted and logged by the source
-  // (once a minute for each kind) and never ends the others.
+  // called next; agent/cadence.h says when a sampling source should. It may wait for what it asks,
+  // each time with a deadline: the agent's end waits for a poll for two seconds (Sampler::Stop()),
+  // and one that takes a minute is told as failing. A source with more to read than about 100 ms
+  // worth returns `now` and goes on in its next turn. Trouble with one file or value is counted and
+  // logged by the source (once a minute for each kind) and never ends the others.
   virtual absl::Time Poll(absl::Time now, RowSink* sink) = 0;
+
+  // Asked after each Poll(): why the source as a whole gives nothing at present, in one line for
+  // the operator that says what is wrong, where, and what to do. OK also where only parts are
+  // missing. While it is not OK, polls are at least 1 s, 2 s, 4 s, ... a minute apart; the code and
+  // the text come with the agent's own metrics and events (agent/sources/self/self_source.h).
+  virtual absl::Status status() const { return absl::OkStatus(); }
 };
 
 }  // namespace tacho::agent

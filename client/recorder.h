@@ -3,9 +3,9 @@
 //
 //   auto recorder = tacho::client::Recorder::Open({.job = "resnet"});
 //   const auto loss = recorder.Gauge("loss", "1", "Training loss.");
-//   for (int64_t step = 0; step < steps; ++step) {
+//   for (int64_t n = 0; n < steps; ++n) {
+//     auto step = recorder.Step(n);
 //     recorder.Set(loss, TrainOneStep());
-//     recorder.CommitStep(step);
 //   }
 //
 // It needs the C++ runtime alone. Recording makes no system call, takes no lock and allocates
@@ -14,44 +14,50 @@
 // on standard error, counts what it had to refuse, and the training goes on unrecorded.
 #pragma once
 
+#include <charconv>
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+
+#include "client/histogram_buckets.h"
+#include "client/metric.h"
+#include "client/step_scope.h"
 
 namespace tacho::client {
 
-// What is not set comes from the environment, then from the default.
+// What is not set comes from the environment, then from the default. Which variables count, those
+// of Kubernetes, Slurm, torchrun and TPUs among them: environment_identity.h.
 struct RecorderOptions {
   // Where the ring is created: TACHO_RING_DIR, "/run/tacho". Its last component is created if
-  // missing.
+  // missing. It should be in memory (tmpfs): on a disk a store may wait for the disk.
   std::string directory = {};
-  // The training run as its owner names it, 1 to 256 bytes: TACHO_JOB. Without one nothing is
-  // recorded.
+  // The training run as its owner names it, 1 to 256 bytes. Without one nothing is recorded.
   std::string job = {};
-  // The process of the job, from 0: TACHO_TASK, 0.
+  // The process of the job, from 0.
   std::optional<uint32_t> task = {};
-  // Which start of the job this is, from 0: TACHO_ATTEMPT, 0.
+  // Which start of the job this is, from 0.
   std::optional<uint32_t> attempt = {};
   // Room for records; rounded up to a power of two from 256 KiB to 1 GiB. The default holds the
   // last 30,000 rows of ten metrics. All of it is resident memory.
   uint64_t ring_bytes = uint64_t{4} * 1024 * 1024;
-  // The clock, ns since the Unix epoch; nullptr is the system's.
+  // Permissions of the ring, whatever the umask is; bits beyond 0644 are left out. 0640 keeps it to
+  // the group of the directory, if that has the setgid bit, and so to the agent.
+  uint32_t ring_mode = 0644;
+  // A histogram that was observed is recorded with the first row that is this much later than the
+  // last one with which it was, and at the end. 0: with every row.
+  int64_t histogram_interval_ns = 1'000'000'000;
+  // Clocks: ns since the Unix epoch, and of one that is never set; nullptr is the system's.
   int64_t (*now_unix_ns)() = nullptr;
-};
-
-// A metric of one recorder. A default one is of none: what is set through it is refused.
-class Metric {
- public:
-  Metric() = default;
-
- private:
-  friend class Recorder;
-  explicit Metric(uint32_t index) : index_(index) {}
-  uint32_t index_ = UINT32_MAX;
+  int64_t (*now_monotonic_ns)() = nullptr;
+  // Gives a variable of the environment, or nullptr; nullptr is getenv().
+  const char* (*environment)(const char* name) = nullptr;
 };
 
 // Used from one thread at a time; a process may have several. In a child of fork() it does nothing.
@@ -64,8 +70,9 @@ class Recorder {
 
   Recorder(Recorder&& other) noexcept;
   Recorder& operator=(Recorder&& other) noexcept;
-  // Marks the ring as properly ended and leaves the file to the agent, which deletes it when it has
-  // delivered everything.
+  // Records what histograms still hold, marks the ring as properly ended and leaves the file to the
+  // agent, which deletes it when it has delivered everything. exit() does the same, if the thread
+  // that calls it is the one that recorded last; else it only marks the ring.
   ~Recorder();
 
   bool recording() const noexcept { return state_ != nullptr; }
@@ -83,20 +90,26 @@ class Recorder {
   // A counter is a running total: it keeps its value from row to row, and has none before the
   // first.
   Metric Counter(std::string_view name, std::string_view unit, std::string_view help) noexcept;
+  // A distribution: how many observations fell into each bucket since it was declared, and their
+  // sum, which the collector has as the counter <name>_sum. At most 32, of names of at most 252
+  // bytes that are no metric's.
+  HistogramMetric Histogram(std::string_view name, std::string_view unit, std::string_view help,
+                            const HistogramBuckets& buckets = {}) noexcept;
 
   // Sets the metric's value in the row to come; the last one counts. Every bit is kept, NaN
   // payloads included.
-  void Set(Metric metric, double value) noexcept {
-    if (metric.index_ < metric_count_) {
-      values_[metric.index_] = value;
-    } else {
-      RefuseValue();
-    }
-  }
+  void Set(Metric metric, double value) noexcept;
   // Adds to what the row to come has, or to 0.
   void Add(Metric metric, double amount) noexcept;
+  // One observation of a distribution. NaN and infinity count above the last bound and in no sum.
+  void Observe(HistogramMetric histogram, double value) noexcept;
 
-  // Writes one row of all metrics. A time before 1970 is refused.
+  // Begins a step: see step_scope.h.
+  StepScope Step(int64_t step) noexcept;
+  // The metric with the seconds of a phase, for StepScope::Phase(); again gives the same one.
+  Metric StepPhase(std::string_view name) noexcept;
+
+  // Writes one row of all metrics, for those who use no StepScope. A time before 1970 is refused.
   void CommitStep(int64_t step) noexcept;
   void CommitStep(int64_t step, int64_t time_unix_ns) noexcept;
   // The same for a row that belongs to no step.
@@ -109,26 +122,42 @@ class Recorder {
   // 128 bytes, values cut at 1,024). May allocate.
   void Event(std::string_view kind, std::string_view message,
              std::span<const EventField> fields = {}) noexcept;
+  void Event(std::string_view kind, std::string_view message,
+             std::initializer_list<EventField> fields) noexcept {
+    Event(kind, message, std::span<const EventField>(fields.begin(), fields.size()));
+  }
 
   // A fact about this attempt that is no metric: model, batch size, a hyperparameter. A later value
   // replaces an earlier one, an empty one removes it. Keys of 1 to 128 bytes, values cut at 4,096;
   // all values ever set take 128 KiB together. May allocate.
   void SetAttribute(std::string_view key, std::string_view value) noexcept;
+  // A number, in decimal.
+  template <typename Number>
+  requires std::is_arithmetic_v<Number> &&
+      (!std::same_as<Number, bool>)void SetAttribute(std::string_view key, Number value) noexcept {
+    char text[64];  // The longest is a long double.
+    const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
+    SetAttribute(key, std::string_view(text, static_cast<size_t>(end - text)));
+  }
 
   // Values, metrics, rows, events and attributes that were refused.
   uint64_t refused() const noexcept;
 
  private:
-  struct State;
-  Metric Declare(uint32_t type, std::string_view name, std::string_view unit,
-                 std::string_view help) noexcept;
-  void CommitRow(std::optional<int64_t> step, int64_t time_unix_ns) noexcept;
+  friend struct RecorderFactory;
   void RefuseValue() noexcept;
 
-  std::unique_ptr<State> state_;  // Null if nothing is recorded.
-  double* values_ = nullptr;      // The row to come; of State.
-  uint32_t metric_count_ = 0;
+  std::unique_ptr<RecorderState> state_;  // Null if nothing is recorded.
+  const OpenRow* row_;                    // Of state_, or an empty one; never null.
   std::string error_;
 };
+
+inline void Recorder::Set(Metric metric, double value) noexcept {
+  if (metric.index_ < row_->metric_count) {
+    row_->values[metric.index_] = value;
+  } else {
+    RefuseValue();
+  }
+}
 
 }  // namespace tacho::client

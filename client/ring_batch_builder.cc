@@ -45,6 +45,13 @@ bool RingBatchBuilder::Add(const RingRecord& record, size_t known_metrics) {
   return true;
 }
 
+void RingBatchBuilder::AddHistogramState(const RingRecord& record) {
+  // It has no number of its own. One that was delivered before may come again, which does no harm.
+  if (record.header.number < batch_.end.record || !Advance(record.header)) return;
+  batch_.pieces.push_back({batch_.end, ParseHistogramState(record)});
+  ++taken_;
+}
+
 void RingBatchBuilder::AddRow(const RingRecord& record) {
   RingRows& rows = RowsFor(record);
   rows.times_unix_ns.push_back(record.header.time_unix_ns);

@@ -20,6 +20,7 @@ class RingBatchBuilder {
   // Takes a row or an event; of a row that needs more than `known_metrics`, only its loss. False if
   // the record is damaged; nothing is taken then.
   bool Add(const RingRecord& record, size_t known_metrics);
+  void AddHistogramState(const RingRecord& record);
 
   RingBatch Build(bool at_end) &&;
 

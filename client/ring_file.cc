@@ -17,8 +17,10 @@ namespace {
 // A process that opens more recorders of one task than this gets no further one.
 constexpr uint32_t kMaxCopies = 16;
 
-// Agents that run as another user read the ring; only its owner writes.
-constexpr mode_t kFileMode = 0644;
+// Until the file is complete.
+constexpr mode_t kHiddenMode = 0600;
+// Who else may write could cut the file short under the trainer's mapping, which would kill it.
+constexpr mode_t kAllowedModes = 0644;
 constexpr mode_t kDirectoryMode = 0755;
 
 std::string Trouble(const std::string& doing, int error) {
@@ -77,7 +79,6 @@ uint64_t ProcessStartTicks(const std::string& stat_path) {
 }
 
 RingFile::~RingFile() {
-  if (owner_ != nullptr) munmap(const_cast<unsigned char*>(owner_), 1);
   if (base_ != nullptr) munmap(base_, size_);
   if (fd_ >= 0) close(fd_);
 }
@@ -90,7 +91,7 @@ std::string RingFile::Create(const RingFileOptions& options) {
   const std::string hidden = prefix + "." + RingFileName(options.job, options.task, pid, 0) + "." +
                              std::to_string(options.created_unix_ns);
   const int fd =
-      open(hidden.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kFileMode);
+      open(hidden.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kHiddenMode);
   if (fd < 0) return Trouble("create " + hidden, errno);
 
   std::string trouble = Fill(fd, options);
@@ -103,7 +104,6 @@ std::string RingFile::Create(const RingFileOptions& options) {
   unlink(hidden.c_str());
   if (trouble.empty()) {
     fd_ = fd;
-    MapOwner();
     return trouble;
   }
   if (base_ != nullptr) munmap(base_, size_);
@@ -124,16 +124,10 @@ std::string RingFile::Fill(int fd, const RingFileOptions& options) {
   base_ = static_cast<char*>(base);
   const RingHeader header = MakeHeader(options, LockWholeFile(fd));
   std::memcpy(base_, &header, sizeof(header));
+  // Not left to the umask: with 077, which is common, no agent of another user could read it.
+  if (fchmod(fd, options.mode & kAllowedModes) != 0)
+    return Trouble("set the mode of a ring", errno);
   return "";
-}
-
-void RingFile::MapOwner() {
-  void* page = mmap(nullptr, 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (page == MAP_FAILED) return;  // Then nothing is recorded, here or in a child.
-  // Without it (Linux before 4.14) a child that records would write into its parent's ring.
-  madvise(page, 1, MADV_WIPEONFORK);
-  owner_ = static_cast<volatile unsigned char*>(page);
-  *owner_ = 1;
 }
 
 }  // namespace tacho::client

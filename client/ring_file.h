@@ -9,6 +9,9 @@
 
 namespace tacho::client {
 
+// Agents that run as another user read the ring; only its owner writes.
+inline constexpr uint32_t kDefaultRingMode = 0644;
+
 struct RingFileOptions {
   std::string directory;
   std::string job;
@@ -16,6 +19,7 @@ struct RingFileOptions {
   uint32_t attempt = 0;
   uint64_t record_bytes = kDefaultRecordBytes;  // A power of two within the limits of the format.
   int64_t created_unix_ns = 0;
+  uint32_t mode = kDefaultRingMode;  // Permissions of the file, whatever the umask.
 };
 
 // A ring of this process, mapped for writing. All its bytes are allocated when it is created, so
@@ -31,22 +35,16 @@ class RingFile {
   // wrong; nothing is mapped then, and no file is left.
   std::string Create(const RingFileOptions& options);
 
-  // False in a child of fork(), which must leave the parent's ring alone. No system call.
-  bool OwnedByThisProcess() const { return owner_ != nullptr && *owner_ == 1; }
-
   char* base() const { return base_; }
   const std::string& path() const { return path_; }
 
  private:
   std::string Fill(int fd, const RingFileOptions& options);
-  void MapOwner();
 
   std::string path_;
   int fd_ = -1;  // Kept open: it holds the lock by which the agent sees that we live.
   char* base_ = nullptr;
   size_t size_ = 0;
-  // 1 in this process; the kernel wipes it in children.
-  volatile unsigned char* owner_ = nullptr;
 };
 
 // Field 22 of a /proc/<pid>/stat file: when the process started, in clock ticks since boot. 0 if

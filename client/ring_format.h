@@ -3,8 +3,8 @@
 //    0          4096                      4096 + definition_bytes
 //    +----------+-------------------------+-----------------------------------------------+
 //    | header   | definitions             | records: a ring of blocks, oldest overwritten |
-//    | 4 KiB    | metrics, attributes;    | | block | block | …                           |
-//    |          | append-only             | rows and events; none crosses a block         |
+//    | 4 KiB    | metrics, histograms,    | | block | block | …                           |
+//    |          | attributes; append-only | rows, events, states of histograms            |
 //    +----------+-------------------------+-----------------------------------------------+
 //
 // docs/ring_format.md has every field, what a reader must check, and a worked example. All numbers
@@ -22,7 +22,10 @@ namespace tacho::client {
 static_assert(std::endian::native == std::endian::little, "rings are mapped, little-endian");
 
 inline constexpr char kRingMagic[8] = {'T', 'A', 'C', 'H', 'O', 'R', 'N', 'G'};
-inline constexpr uint32_t kRingVersion = 1;
+// Version 1 has no histograms and is version 2 otherwise. Readers read both.
+inline constexpr uint32_t kRingVersion = 2;
+inline constexpr uint32_t kOldestRingVersion = 1;
+inline constexpr uint32_t kHistogramsSinceVersion = 2;
 
 // One page, so that the areas behind it are page-aligned.
 inline constexpr uint32_t kRingHeaderBytes = 4096;
@@ -43,6 +46,9 @@ inline constexpr uint64_t kMaxRecordBytes = uint64_t{1024} * 1024 * 1024;
 inline constexpr size_t kMaxJobBytes = 256;
 inline constexpr size_t kMaxMetrics = 1024;  // A row of them is an eighth of a block.
 inline constexpr size_t kMaxMetricNameBytes = 256;
+// Memory of a histogram is fixed when it is declared; with these, all of a process take 17 KiB.
+inline constexpr size_t kMaxHistograms = 32;
+inline constexpr size_t kMaxHistogramBounds = 64;
 inline constexpr size_t kMaxUnitBytes = 63;
 inline constexpr size_t kMaxHelpBytes = 1024;
 inline constexpr size_t kMaxAttributeKeyBytes = 128;
@@ -104,13 +110,14 @@ struct DefinitionHeader {
   uint32_t type;  // MetricType of a metric, else 0.
   uint32_t name_bytes;
   uint32_t unit_bytes;  // 0 of an attribute.
-  uint32_t text_bytes;  // Help of a metric, value of an attribute.
-  uint32_t zero;
-  // Then name, unit and text without terminators, and zeros up to a multiple of 8.
+  uint32_t text_bytes;  // Help of a metric or histogram, value of an attribute.
+  uint32_t bounds;      // Of a histogram, else 0.
+  // Then name, unit and text without terminators, zeros up to a multiple of 8, and the bounds of a
+  // histogram: finite doubles, ascending.
 };
 static_assert(sizeof(DefinitionHeader) == 32);
 
-enum class DefinitionKind : uint32_t { kMetric = 1, kAttribute = 2 };
+enum class DefinitionKind : uint32_t { kMetric = 1, kAttribute = 2, kHistogram = 3 };
 
 // As in tacho.v1.MetricType.
 enum class MetricType : uint32_t { kGauge = 1, kCounter = 2 };
@@ -120,15 +127,26 @@ struct RecordHeader {
   uint32_t size;  // Of the whole record, padding included.
   uint16_t kind;  // RecordKind
   uint16_t flags;
-  uint32_t count;   // Values of a row: those of the first `count` metrics. Fields of an event.
-  uint64_t number;  // Records written before this one; padding is none.
+  // Values of a row: those of the first `count` metrics. Fields of an event. Buckets of a
+  // histogram.
+  uint32_t count;
+  uint64_t number;  // Rows and events written before this one.
   uint64_t row;     // Rows written before this one.
   int64_t time_unix_ns;
   int64_t step;  // 0 without kFlagStep.
   // Then the payload. Of a row: `count` doubles. Of an event: 2 + 2 * count lengths (u32) of kind,
   // message and each field's name and value, then those texts, then zeros up to a multiple of 8.
+  // Of a state of a histogram: HistogramStateHeader and `count` numbers (u64) of observations, of
+  // each of its buckets and of the one above its last bound, since it was declared.
 };
 static_assert(sizeof(RecordHeader) == 48);
+
+struct HistogramStateHeader {
+  uint32_t histogram;  // Numbered from 0 in the order of their definitions.
+  uint32_t zero;
+  double sum;  // Of the observations that are finite.
+};
+static_assert(sizeof(HistogramStateHeader) == 16);
 
 enum class RecordKind : uint16_t {
   kRow = 1,
@@ -136,16 +154,21 @@ enum class RecordKind : uint16_t {
   // Fills a block to its end when the next record does not fit. Where less than a RecordHeader is
   // left of a block, there is nothing: the next record begins with the next block.
   kPadding = 3,
+  // Not numbered, as padding: each one says all that those before it said.
+  kHistogramState = 4,
 };
 
 inline constexpr uint16_t kFlagStep = 1;  // `step` means something.
 
 inline constexpr size_t kMaxRowBytes = sizeof(RecordHeader) + 8 * kMaxMetrics;
+inline constexpr size_t kMaxHistogramStateBytes =
+    sizeof(RecordHeader) + sizeof(HistogramStateHeader) + 8 * (kMaxHistogramBounds + 1);
 inline constexpr size_t kMaxEventBytes =
     sizeof(RecordHeader) + 4 * (2 + 2 * kMaxEventFields) + kMaxEventKindBytes +
     kMaxEventMessageBytes + kMaxEventFields * (kMaxEventFieldNameBytes + kMaxEventFieldValueBytes) +
     8;
-static_assert(kMaxRowBytes < kBlockBytes && kMaxEventBytes < kBlockBytes);
+static_assert(kMaxRowBytes < kBlockBytes && kMaxEventBytes < kBlockBytes &&
+              kMaxHistogramStateBytes < kBlockBytes);
 
 constexpr uint64_t AlignUp8(uint64_t n) { return (n + 7) & ~uint64_t{7}; }
 

@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<RingReader>> RingReader::Open(const std::string& 
                         absl::StrCat(path, ": ", header.status().message()));
   }
   std::unique_ptr<RingReader> reader(
-      new RingReader(closer.Release(), std::move(header->info), header->flags));
+      new RingReader(closer.Release(), std::move(header->info), header->flags, header->version));
   auto cursors = reader->ReadCursors();
   if (!cursors.ok()) return cursors.status();
   if (absl::Status status = reader->ReadDefinitions(cursors->definitions); !status.ok()) {
@@ -80,8 +80,8 @@ absl::StatusOr<std::unique_ptr<RingReader>> RingReader::Open(const std::string& 
   return reader;
 }
 
-RingReader::RingReader(int fd, RingInfo info, uint32_t flags)
-    : fd_(fd), info_(std::move(info)), flags_(flags), block_(kBlockBytes) {}
+RingReader::RingReader(int fd, RingInfo info, uint32_t flags, uint32_t version)
+    : fd_(fd), info_(std::move(info)), flags_(flags), version_(version), block_(kBlockBytes) {}
 
 RingReader::~RingReader() { close(fd_); }
 
@@ -133,19 +133,38 @@ absl::Status RingReader::ReadDefinitions(uint64_t end) {
   return absl::OkStatus();
 }
 
+bool RingReader::NameIsFree(absl::string_view name) const {
+  const auto named = [name](const auto& definition) { return definition.name == name; };
+  return std::none_of(metrics_.begin(), metrics_.end(), named) &&
+         std::none_of(histograms_.begin(), histograms_.end(), named);
+}
+
+bool RingReader::TakeMetric(RingMetric metric) {
+  if (metrics_.size() == kMaxMetrics || !NameIsFree(metric.name)) return false;
+  metrics_.push_back(std::move(metric));
+  return true;
+}
+
+bool RingReader::TakeHistogram(RingHistogram histogram) {
+  if (histograms_.size() == kMaxHistograms || !NameIsFree(histogram.name)) return false;
+  histograms_.push_back(std::move(histogram));
+  return true;
+}
+
 size_t RingReader::ParseDefinitions(absl::string_view bytes) {
   size_t taken = 0;
   while (taken < bytes.size()) {
-    auto definition = ParseDefinition(bytes.substr(taken), definitions_read_ + taken);
+    auto definition = ParseDefinition(bytes.substr(taken), definitions_read_ + taken, version_);
     if (!definition.has_value()) break;
+    bool good = true;
     if (auto* metric = std::get_if<RingMetric>(&definition->content)) {
-      const bool known = std::any_of(metrics_.begin(), metrics_.end(),
-                                     [&](const RingMetric& m) { return m.name == metric->name; });
-      if (known || metrics_.size() == kMaxMetrics) break;
-      metrics_.push_back(std::move(*metric));
+      good = TakeMetric(std::move(*metric));
+    } else if (auto* histogram = std::get_if<RingHistogram>(&definition->content)) {
+      good = TakeHistogram(std::move(*histogram));
     } else {
       attributes_.push_back(std::get<RingAttribute>(std::move(definition->content)));
     }
+    if (!good) break;
     taken += definition->size;
   }
   return taken;
@@ -194,6 +213,21 @@ bool RingReader::Follows(const RingRecord& record) const {
          h.number <= position_ / sizeof(RecordHeader);
 }
 
+bool RingReader::TakeRecord(const RingRecord& record, RingBatchBuilder* out) {
+  if (record.IsHistogramState()) {
+    const uint32_t histogram = ParseHistogramState(record).histogram;
+    const bool known = histogram < histograms_.size();
+    if (known && histograms_[histogram].bounds.size() + 1 != record.header.count) return false;
+    // Of one whose definition could not be read there is nothing to tell.
+    if (known) out->AddHistogramState(record);
+    last_ = {record.header.number, record.header.row};
+    return true;
+  }
+  if (!out->Add(record, metrics_.size())) return false;
+  last_ = {record.header.number + 1, record.header.row + (record.IsRow() ? 1 : 0)};
+  return true;
+}
+
 bool RingReader::ParseRecords(absl::string_view bytes, RingBatchBuilder* out) {
   while (!bytes.empty() && !out->full() && !out->contradicted()) {
     const uint64_t room = BlockEnd(position_) - position_;
@@ -201,13 +235,12 @@ bool RingReader::ParseRecords(absl::string_view bytes, RingBatchBuilder* out) {
       position_ += room;
       return true;
     }
-    const auto record = ParseRecord(bytes, position_);
+    const auto record = ParseRecord(bytes, position_, version_);
     if (!record.has_value() || !Follows(*record)) return false;
     if (record->IsPadding()) {
       if (record->header.size != room) return false;
     } else {
-      if (!out->Add(*record, metrics_.size())) return false;
-      last_ = {record->header.number + 1, record->header.row + (record->IsRow() ? 1 : 0)};
+      if (!TakeRecord(*record, out)) return false;
       synced_ = true;
     }
     position_ += record->header.size;

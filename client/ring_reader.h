@@ -37,9 +37,10 @@ class RingReader {
 
   const RingInfo& info() const { return info_; }
 
-  // What is known since the last Read() (or Open()). Both only grow at the end.
+  // What is known since the last Read() (or Open()). All only grow at the end.
   const std::vector<RingMetric>& metrics() const { return metrics_; }
   const std::vector<RingAttribute>& attributes() const { return attributes_; }
+  const std::vector<RingHistogram>& histograms() const { return histograms_; }
 
   // Reads on from `from`: the end of a piece or batch of this ring, of this reader or an earlier
   // one (so it can be kept over restarts), or {} for everything that is still there. Costs nothing
@@ -61,7 +62,7 @@ class RingReader {
   uint64_t corruptions() const { return corruptions_; }
 
  private:
-  RingReader(int fd, RingInfo info, uint32_t flags);
+  RingReader(int fd, RingInfo info, uint32_t flags, uint32_t version);
 
   // Whole, or not at all.
   absl::Status ReadAt(uint64_t offset, void* out, size_t size) const;
@@ -70,6 +71,10 @@ class RingReader {
   absl::Status ReadDefinitions(uint64_t end);
   // Returns how many bytes it took.
   size_t ParseDefinitions(absl::string_view bytes);
+  // False if there is one of the name, or no room.
+  bool TakeMetric(RingMetric metric);
+  bool TakeHistogram(RingHistogram histogram);
+  bool NameIsFree(absl::string_view name) const;
 
   // Position from which on records are not yet overwritten.
   uint64_t OldestPosition(const RingCursors& cursors) const;
@@ -80,15 +85,19 @@ class RingReader {
   // Takes records from `bytes`, which lie at position_. False at a damaged one.
   bool ParseRecords(absl::string_view bytes, class RingBatchBuilder* out);
   bool Follows(const struct RingRecord& record) const;
+  // False if it is damaged.
+  bool TakeRecord(const struct RingRecord& record, class RingBatchBuilder* out);
   void Rewind();
   void SkipToBlock(uint64_t position);
 
   const int fd_;
   const RingInfo info_;
   const uint32_t flags_;
+  const uint32_t version_;
 
   std::vector<RingMetric> metrics_;
   std::vector<RingAttribute> attributes_;
+  std::vector<RingHistogram> histograms_;
   uint64_t definitions_read_ = 0;
   bool definitions_damaged_ = false;
   bool closed_ = false;

@@ -1,10 +1,12 @@
 #include "client/ring_records.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -45,6 +47,17 @@ uint32_t CrcAt(uint64_t position, absl::string_view bytes) {
   return ExtendCrc32c(crc, bytes.data() + sizeof(crc), bytes.size() - sizeof(crc));
 }
 
+// Nothing if they are not those of a histogram. `bytes` are a whole number of doubles.
+std::optional<std::vector<double>> ParseBounds(absl::string_view bytes) {
+  std::vector<double> bounds(bytes.size() / sizeof(double));
+  if (bounds.empty() || bounds.size() > kMaxHistogramBounds) return std::nullopt;
+  std::memcpy(bounds.data(), bytes.data(), bytes.size());
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    if (!std::isfinite(bounds[i]) || (i > 0 && bounds[i] <= bounds[i - 1])) return std::nullopt;
+  }
+  return bounds;
+}
+
 bool GeometryIsRight(const RingHeader& header, uint64_t file_bytes) {
   return header.header_bytes == kRingHeaderBytes && header.definition_bytes == kDefinitionBytes &&
          header.block_bytes == kBlockBytes && std::has_single_bit(header.record_bytes) &&
@@ -61,9 +74,10 @@ absl::StatusOr<ParsedHeader> ParseRingHeader(absl::string_view bytes, uint64_t f
   if (std::memcmp(header.magic, kRingMagic, sizeof(kRingMagic)) != 0) {
     return absl::DataLossError("not a ring");
   }
-  if (header.version != kRingVersion) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "ring of version ", header.version, "; this program reads version ", kRingVersion));
+  if (header.version < kOldestRingVersion || header.version > kRingVersion) {
+    return absl::FailedPreconditionError(absl::StrCat("ring of version ", header.version,
+                                                      "; this program reads versions ",
+                                                      kOldestRingVersion, " to ", kRingVersion));
   }
   if (header.crc != ExtendCrc32c(0, bytes.data(), kHeaderCrcOffset)) {
     return absl::DataLossError("the ring's header is damaged");
@@ -77,6 +91,7 @@ absl::StatusOr<ParsedHeader> ParseRingHeader(absl::string_view bytes, uint64_t f
   }
   ParsedHeader parsed;
   parsed.flags = header.flags;
+  parsed.version = header.version;
   parsed.info.job.assign(header.job, header.job_bytes);
   parsed.info.task = header.task;
   parsed.info.attempt = header.attempt;
@@ -87,12 +102,15 @@ absl::StatusOr<ParsedHeader> ParseRingHeader(absl::string_view bytes, uint64_t f
   return parsed;
 }
 
-std::optional<RingDefinition> ParseDefinition(absl::string_view bytes, uint64_t position) {
+std::optional<RingDefinition> ParseDefinition(absl::string_view bytes, uint64_t position,
+                                              uint32_t version) {
   DefinitionHeader header;
   if (bytes.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  const uint64_t texts = uint64_t{header.name_bytes} + header.unit_bytes + header.text_bytes;
-  if (header.size > bytes.size() || header.size != AlignUp8(sizeof(header) + texts)) {
+  const uint64_t texts =
+      AlignUp8(uint64_t{header.name_bytes} + header.unit_bytes + header.text_bytes);
+  const uint64_t bounds = sizeof(double) * uint64_t{header.bounds};
+  if (header.size > bytes.size() || header.size != sizeof(header) + texts + bounds) {
     return std::nullopt;
   }
   if (header.crc != CrcAt(position, bytes.substr(0, header.size))) return std::nullopt;
@@ -101,6 +119,17 @@ std::optional<RingDefinition> ParseDefinition(absl::string_view bytes, uint64_t 
   const std::string unit(Take(&rest, header.unit_bytes));
   const std::string text(Take(&rest, header.text_bytes));
 
+  if (header.kind == static_cast<uint32_t>(DefinitionKind::kHistogram)) {
+    if (version < kHistogramsSinceVersion || !CleanName(name, kMaxMetricNameBytes) ||
+        !CleanUpTo(unit, kMaxUnitBytes) || !CleanUpTo(text, kMaxHelpBytes)) {
+      return std::nullopt;
+    }
+    std::optional<std::vector<double>> ascending =
+        ParseBounds(bytes.substr(sizeof(header) + texts, bounds));
+    if (!ascending) return std::nullopt;
+    return RingDefinition{header.size, RingHistogram{name, unit, text, *std::move(ascending)}};
+  }
+  if (header.bounds != 0) return std::nullopt;
   if (header.kind == static_cast<uint32_t>(DefinitionKind::kAttribute)) {
     if (!CleanName(name, kMaxAttributeKeyBytes) || !unit.empty() ||
         !CleanUpTo(text, kMaxAttributeValueBytes)) {
@@ -118,7 +147,8 @@ std::optional<RingDefinition> ParseDefinition(absl::string_view bytes, uint64_t 
   return RingDefinition{header.size, RingMetric{name, type, unit, text}};
 }
 
-std::optional<RingRecord> ParseRecord(absl::string_view bytes, uint64_t position) {
+std::optional<RingRecord> ParseRecord(absl::string_view bytes, uint64_t position,
+                                      uint32_t version) {
   RingRecord record;
   RecordHeader& header = record.header;
   if (bytes.size() < sizeof(header)) return std::nullopt;
@@ -139,10 +169,31 @@ std::optional<RingRecord> ParseRecord(absl::string_view bytes, uint64_t position
     case RecordKind::kEvent:
       if (header.count > kMaxEventFields || header.time_unix_ns < 0) return std::nullopt;
       return record;
+    case RecordKind::kHistogramState:
+      if (version < kHistogramsSinceVersion || header.count < 2 ||
+          header.count > kMaxHistogramBounds + 1 || header.time_unix_ns < 0 ||
+          record.payload.size() != sizeof(HistogramStateHeader) + header.count * sizeof(uint64_t)) {
+        return std::nullopt;
+      }
+      return record;
     case RecordKind::kPadding:
       return record;
   }
   return std::nullopt;
+}
+
+RingHistogramState ParseHistogramState(const RingRecord& record) {
+  HistogramStateHeader header;
+  std::memcpy(&header, record.payload.data(), sizeof(header));
+  RingHistogramState state;
+  state.histogram = header.histogram;
+  state.time_unix_ns = record.header.time_unix_ns;
+  if (record.HasStep()) state.step = record.header.step;
+  state.sum = header.sum;
+  state.counts.resize(record.header.count);
+  std::memcpy(state.counts.data(), record.payload.data() + sizeof(header),
+              state.counts.size() * sizeof(uint64_t));
+  return state;
 }
 
 std::optional<RingEvent> ParseEvent(const RingRecord& record) {

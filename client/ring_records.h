@@ -15,6 +15,7 @@ namespace tacho::client {
 struct ParsedHeader {
   RingInfo info;
   uint32_t flags = 0;
+  uint32_t version = 0;
 };
 
 // `bytes` begins a file of `file_bytes`.
@@ -24,12 +25,13 @@ absl::StatusOr<ParsedHeader> ParseRingHeader(absl::string_view bytes, uint64_t f
 
 struct RingDefinition {
   size_t size = 0;
-  std::variant<RingMetric, RingAttribute> content;
+  std::variant<RingMetric, RingAttribute, RingHistogram> content;
 };
 
 // The definition that `bytes` begins with, which lie at `position` of the definition area. Nothing
 // if it is damaged or breaks a rule of the format.
-std::optional<RingDefinition> ParseDefinition(absl::string_view bytes, uint64_t position);
+std::optional<RingDefinition> ParseDefinition(absl::string_view bytes, uint64_t position,
+                                              uint32_t version = kRingVersion);
 
 // One record whose checksum, kind, size and count are right.
 struct RingRecord {
@@ -38,13 +40,20 @@ struct RingRecord {
 
   bool IsRow() const { return header.kind == static_cast<uint16_t>(RecordKind::kRow); }
   bool IsPadding() const { return header.kind == static_cast<uint16_t>(RecordKind::kPadding); }
+  bool IsHistogramState() const {
+    return header.kind == static_cast<uint16_t>(RecordKind::kHistogramState);
+  }
   bool HasStep() const { return (header.flags & kFlagStep) != 0; }
 };
 
 // The record that `bytes`, at `position` of the ring, begin with. Nothing if it is damaged.
-std::optional<RingRecord> ParseRecord(absl::string_view bytes, uint64_t position);
+std::optional<RingRecord> ParseRecord(absl::string_view bytes, uint64_t position,
+                                      uint32_t version = kRingVersion);
 
 // Nothing if its texts break a rule of the format.
 std::optional<RingEvent> ParseEvent(const RingRecord& record);
+
+// Of a record that is one.
+RingHistogramState ParseHistogramState(const RingRecord& record);
 
 }  // namespace tacho::client

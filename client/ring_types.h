@@ -30,6 +30,14 @@ struct RingMetric {
   std::string help;
 };
 
+// A metric in many buckets.
+struct RingHistogram {
+  std::string name;  // As a metric's; no metric has it or this with "_sum".
+  std::string unit;
+  std::string help;
+  std::vector<double> bounds;  // 1 to kMaxHistogramBounds, finite, ascending.
+};
+
 // Merged key by key into what is known; an empty value removes the key.
 struct RingAttribute {
   std::string key;
@@ -54,6 +62,16 @@ struct RingEvent {
   std::vector<std::pair<std::string, std::string>> fields;
 };
 
+// How often a histogram was observed until then. Lost ones are not counted: the next one says what
+// they said. After a restart of the reader the last one may come again.
+struct RingHistogramState {
+  uint32_t histogram = 0;  // Of RingReader::histograms().
+  int64_t time_unix_ns = 0;
+  std::optional<int64_t> step;
+  double sum = 0;
+  std::vector<uint64_t> counts;  // By bucket, and above the last bound; each for itself.
+};
+
 // A place between two records: how many records (rows and events), and how many rows, lie before
 // it.
 struct RingCursor {
@@ -65,7 +83,7 @@ struct RingCursor {
 
 struct RingPiece {
   RingCursor end;  // Just behind the piece: reading from here goes on after it.
-  std::variant<RingRows, RingEvent> content;
+  std::variant<RingRows, RingEvent, RingHistogramState> content;
 };
 
 struct RingBatch {

@@ -38,6 +38,14 @@ bool RingWriter::AddMetric(MetricType type, std::string_view name, std::string_v
   return AddDefinition(header, name, unit, help);
 }
 
+bool RingWriter::AddHistogram(std::string_view name, std::string_view unit, std::string_view help,
+                              std::span<const double> bounds) {
+  DefinitionHeader header = {};
+  header.kind = static_cast<uint32_t>(DefinitionKind::kHistogram);
+  header.bounds = static_cast<uint32_t>(bounds.size());
+  return AddDefinition(header, name, unit, help, bounds);
+}
+
 bool RingWriter::AddAttribute(std::string_view key, std::string_view value) {
   DefinitionHeader header = {};
   header.kind = static_cast<uint32_t>(DefinitionKind::kAttribute);
@@ -49,9 +57,10 @@ bool RingWriter::AddAttribute(std::string_view key, std::string_view value) {
 }
 
 bool RingWriter::AddDefinition(const DefinitionHeader& kind, std::string_view name,
-                               std::string_view unit, std::string_view text) {
-  const uint64_t texts = name.size() + unit.size() + text.size();
-  const uint64_t size = AlignUp8(sizeof(kind) + texts);
+                               std::string_view unit, std::string_view text,
+                               std::span<const double> bounds) {
+  const uint64_t texts = AlignUp8(name.size() + unit.size() + text.size());
+  const uint64_t size = sizeof(kind) + texts + bounds.size_bytes();
   if (definitions_ + size > kDefinitionBytes) return false;
   DefinitionHeader header = kind;
   header.size = static_cast<uint32_t>(size);
@@ -63,6 +72,7 @@ bool RingWriter::AddDefinition(const DefinitionHeader& kind, std::string_view na
   char* const at = base_ + kRingHeaderBytes + definitions_;
   char* const payload = at + sizeof(header);
   Append(Append(Append(payload, name), unit), text);
+  if (!bounds.empty()) std::memcpy(payload + texts, bounds.data(), bounds.size_bytes());
   header.crc = ExtendCrc32c(HeaderCrc(definitions_, header), payload, size - sizeof(header));
   std::memcpy(at, &header, sizeof(header));
   definitions_ += size;
@@ -107,28 +117,49 @@ void RingWriter::PutPadding(uint64_t size) {
 
 void RingWriter::Commit(size_t size) {
   position_ += size;
-  ++records_written_;
   Store(offsetof(RingCursors, committed), position_, std::memory_order_release);
 }
 
-void RingWriter::AddRow(int64_t time_unix_ns, std::optional<int64_t> step,
-                        std::span<const double> values) {
+RecordHeader RingWriter::HeaderOf(RecordKind kind, size_t size, size_t count, int64_t time_unix_ns,
+                                  std::optional<int64_t> step) const {
   RecordHeader header = {};
-  const size_t size = sizeof(header) + values.size_bytes();
   header.size = static_cast<uint32_t>(size);
-  header.kind = static_cast<uint16_t>(RecordKind::kRow);
+  header.kind = static_cast<uint16_t>(kind);
   header.flags = step.has_value() ? kFlagStep : 0;
-  header.count = static_cast<uint32_t>(values.size());
+  header.count = static_cast<uint32_t>(count);
   header.number = records_written_;
   header.row = rows_written_;
   header.time_unix_ns = time_unix_ns;
   header.step = step.value_or(0);
+  return header;
+}
 
+void RingWriter::AddRow(int64_t time_unix_ns, std::optional<int64_t> step,
+                        std::span<const double> values) {
+  const size_t size = sizeof(RecordHeader) + values.size_bytes();
+  RecordHeader header = HeaderOf(RecordKind::kRow, size, values.size(), time_unix_ns, step);
   char* const at = Reserve(size);
   header.crc = ExtendCrc32c(HeaderCrc(position_, header), values.data(), values.size_bytes());
   std::memcpy(at, &header, sizeof(header));
   std::memcpy(at + sizeof(header), values.data(), values.size_bytes());
   ++rows_written_;
+  ++records_written_;
+  Commit(size);
+}
+
+void RingWriter::AddHistogramState(uint32_t histogram, int64_t time_unix_ns,
+                                   std::optional<int64_t> step, double sum,
+                                   std::span<const uint64_t> counts) {
+  const HistogramStateHeader state = {.histogram = histogram, .zero = 0, .sum = sum};
+  const size_t size = sizeof(RecordHeader) + sizeof(state) + counts.size_bytes();
+  RecordHeader header =
+      HeaderOf(RecordKind::kHistogramState, size, counts.size(), time_unix_ns, step);
+  char* const at = Reserve(size);
+  header.crc = ExtendCrc32c(HeaderCrc(position_, header), &state, sizeof(state));
+  header.crc = ExtendCrc32c(header.crc, counts.data(), counts.size_bytes());
+  std::memcpy(at, &header, sizeof(header));
+  std::memcpy(at + sizeof(header), &state, sizeof(state));
+  std::memcpy(at + sizeof(header) + sizeof(state), counts.data(), counts.size_bytes());
   Commit(size);
 }
 
@@ -137,16 +168,8 @@ void RingWriter::AddEvent(int64_t time_unix_ns, std::optional<int64_t> step, std
   size_t texts = kind.size() + message.size();
   for (const auto& [name, value] : fields) texts += name.size() + value.size();
   const size_t lengths = sizeof(uint32_t) * (2 + 2 * fields.size());
-  RecordHeader header = {};
-  const size_t size = AlignUp8(sizeof(header) + lengths + texts);
-  header.size = static_cast<uint32_t>(size);
-  header.kind = static_cast<uint16_t>(RecordKind::kEvent);
-  header.flags = step.has_value() ? kFlagStep : 0;
-  header.count = static_cast<uint32_t>(fields.size());
-  header.number = records_written_;
-  header.row = rows_written_;
-  header.time_unix_ns = time_unix_ns;
-  header.step = step.value_or(0);
+  const size_t size = AlignUp8(sizeof(RecordHeader) + lengths + texts);
+  RecordHeader header = HeaderOf(RecordKind::kEvent, size, fields.size(), time_unix_ns, step);
 
   char* const at = Reserve(size);
   char* const payload = at + sizeof(header);
@@ -167,6 +190,7 @@ void RingWriter::AddEvent(int64_t time_unix_ns, std::optional<int64_t> step, std
   }
   header.crc = ExtendCrc32c(HeaderCrc(position_, header), payload, size - sizeof(header));
   std::memcpy(at, &header, sizeof(header));
+  ++records_written_;
   Commit(size);
 }
 

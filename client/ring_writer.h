@@ -24,10 +24,16 @@ class RingWriter {
   // Texts are within the limits of the format. False if the definition area has no room for it.
   bool AddMetric(MetricType type, std::string_view name, std::string_view unit,
                  std::string_view help);
+  bool AddHistogram(std::string_view name, std::string_view unit, std::string_view help,
+                    std::span<const double> bounds);
   bool AddAttribute(std::string_view key, std::string_view value);
 
   // At most kMaxMetrics values, those of the metrics in the order in which they were added.
   void AddRow(int64_t time_unix_ns, std::optional<int64_t> step, std::span<const double> values);
+
+  // One count more than the histogram has bounds.
+  void AddHistogramState(uint32_t histogram, int64_t time_unix_ns, std::optional<int64_t> step,
+                         double sum, std::span<const uint64_t> counts);
 
   using Field = std::pair<std::string_view, std::string_view>;
   // Texts and their number are within the limits of the format.
@@ -41,10 +47,12 @@ class RingWriter {
   // Where a record of `size` bytes goes, which nobody sees before Commit().
   char* Reserve(size_t size);
   void Announce(uint64_t end);
+  RecordHeader HeaderOf(RecordKind kind, size_t size, size_t count, int64_t time_unix_ns,
+                        std::optional<int64_t> step) const;
   void Commit(size_t size);
   void PutPadding(uint64_t size);
   bool AddDefinition(const DefinitionHeader& header, std::string_view name, std::string_view unit,
-                     std::string_view text);
+                     std::string_view text, std::span<const double> bounds = {});
   void Store(size_t cursor_offset, uint64_t value, std::memory_order order);
 
   char* const base_;

@@ -1,15 +1,18 @@
-# What other projects get: find_package(tacho) with tacho::client and tacho::proto. Programs are
+# What other projects get: find_package(tacho) with tacho::client, tacho::shared (libtacho.so.1, for C) and
+# tacho::proto. Programs are
 # installed where they are declared.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tacho)
 
-install(TARGETS tacho_client EXPORT tachoClientTargets)
+install(TARGETS tacho_client tacho_shared EXPORT tachoClientTargets)
 install(TARGETS tacho_proto tacho_admin_proto EXPORT tachoProtoTargets)
 install(TARGETS tacho-example-train)
 install(EXPORT tachoClientTargets NAMESPACE tacho:: DESTINATION ${package_dir})
 install(EXPORT tachoProtoTargets NAMESPACE tacho:: DESTINATION ${package_dir})
 
-install(FILES client/recorder.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client)
+install(FILES client/histogram_buckets.h client/metric.h client/recorder.h client/step_scope.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client)
+install(FILES client/c/tacho.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/tacho/v1 proto/tacho/v1
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/tacho
   FILES_MATCHING PATTERN "*.pb.h" PATTERN "*.proto")

@@ -15,10 +15,11 @@ declare -A packages=(
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libcpp-httplib-dev
     libssl-dev libc-ares-dev"
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev rapidjson-dev
-    python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel curl ca-certificates openssl
+    python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel
+    python3-numpy python3-torch curl ca-certificates openssl
     nodejs npm"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
-  [bench]="libnghttp2-dev rapidjson-dev"
+  [bench]="libnghttp2-dev rapidjson-dev python3-numpy python3-torch python3-prometheus-client"
 )
 # Servers are unpacked into build/tools/ instead: installing their packages would start services on
 # the machine of whoever runs our tests.

@@ -1,11 +1,12 @@
 #include "server/heap_trimmer.h"
 
 #include <malloc.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
+
+#include "proto/process/background_thread.h"
 
 namespace tacho::server {
 namespace {
@@ -38,7 +39,7 @@ HeapTrimmer::~HeapTrimmer() {
 }
 
 void HeapTrimmer::Run() {
-  pthread_setname_np(pthread_self(), "heap trimmer");
+  BecomeBackgroundThread("heap trimmer");
   // Code, stacks and what a trim cannot free: only what comes on top is worth another.
   size_t unavoidable = 0;
   for (;;) {

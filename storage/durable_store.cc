@@ -88,6 +88,7 @@ absl::Status DurableStore::Close() {
   Reach(options_.at_point, crash_point::kCloseStopped);
   if (!sealed.ok()) return sealed;
   if (database_->disk->blocks_writes()) return database_->disk->trouble();
+  if (absl::Status kept = index_.WriteKept(); !kept.ok()) return kept;
   absl::Status settled = database_->Settle();
   Reach(options_.at_point, crash_point::kCloseSettled);
   return settled;

@@ -126,6 +126,11 @@ absl::Status DurableStore::ForgetBefore(int64_t time_ns) {
       const int64_t before_day = DayOf(absl::ToUnixNanos(forget));
       if (before_day > 0) committer_.ForgetAgents(static_cast<uint32_t>(before_day), &removals);
     }
+    // Else what was registered of a job just now would come back after its removal.
+    if (absl::Status status = index_.WriteKept(); !status.ok()) {
+      kept_.Keep(std::move(removals)).PermitUncheckedError();
+      return status;
+    }
     return kept_.Write(std::move(removals), "remove old jobs");
   });
 }

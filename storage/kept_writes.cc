@@ -8,16 +8,37 @@
 
 namespace tacho::storage {
 
-absl::Status KeptWrites::Write(rocksdb::WriteBatch write, absl::string_view doing) {
+rocksdb::Status KeptWrites::Keep(rocksdb::WriteBatch write) {
   absl::MutexLock lock(&mutex_);
   if (write.Count() > 0) kept_.push_back(std::move(write));
-  if (!kept_.empty()) DiskWatch::KeepResumable(db_);
-  while (!kept_.empty()) {
-    const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), &kept_.front());
-    if (!status.ok()) return FromRocksDb(status, doing);
-    kept_.erase(kept_.begin());
+  return refused_;
+}
+
+rocksdb::Status KeptWrites::WriteAll() {
+  absl::MutexLock writing(&writing_);
+  for (bool first = true;; first = false) {
+    rocksdb::WriteBatch* write = nullptr;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!first) kept_.pop_front();
+      refused_ = rocksdb::Status::OK();
+      if (kept_.empty()) return refused_;
+      write = &kept_.front();  // Stays where it is while others are added behind it.
+    }
+    if (first) DiskWatch::KeepResumable(db_);
+    const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), write);
+    if (status.ok()) continue;
+    absl::MutexLock lock(&mutex_);
+    refused_ = status;
+    return status;
   }
-  return absl::OkStatus();
+}
+
+absl::Status KeptWrites::Write(rocksdb::WriteBatch write, absl::string_view doing) {
+  // Whether the disk refuses is found out anew.
+  Keep(std::move(write)).PermitUncheckedError();
+  const rocksdb::Status status = WriteAll();
+  return status.ok() ? absl::OkStatus() : FromRocksDb(status, doing);
 }
 
 }  // namespace tacho::storage

@@ -1,13 +1,14 @@
-// Writes whose effects memory has already: what the disk refuses is kept, and written before
+// Writes whose effects memory has already: each is kept until the disk has it, and written before
 // anything that depends on it.
 #pragma once
 
-#include <vector>
+#include <deque>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "rocksdb/status.h"
 #include "rocksdb/write_batch.h"
 
 namespace rocksdb {
@@ -22,15 +23,24 @@ class KeptWrites {
   // `db` is not owned; it must outlive this.
   explicit KeptWrites(rocksdb::DB* db) : db_(db) {}
 
-  // Writes what was kept, then `write`, unsynced. Until that succeeds all of it is kept, and every
-  // call returns UNAVAILABLE, also one with nothing to write.
+  // Keeps `write`, which may be empty, for the next WriteAll(): whoever writes what depends on it
+  // calls that first. Does not wait for the disk, behind whose synced writes others queue. Not OK,
+  // with `write` kept nevertheless, if the disk refused the last time.
+  rocksdb::Status Keep(rocksdb::WriteBatch write) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Writes what is kept, in order, unsynced. What the disk refuses stays.
+  rocksdb::Status WriteAll() ABSL_LOCKS_EXCLUDED(writing_, mutex_);
+
+  // Both. UNAVAILABLE if the disk refuses, also with nothing in `write`.
   absl::Status Write(rocksdb::WriteBatch write, absl::string_view doing)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+      ABSL_LOCKS_EXCLUDED(writing_, mutex_);
 
  private:
   rocksdb::DB* const db_;
+  absl::Mutex writing_ ABSL_ACQUIRED_BEFORE(mutex_);  // For as long as the disk is written to.
   absl::Mutex mutex_;
-  std::vector<rocksdb::WriteBatch> kept_ ABSL_GUARDED_BY(mutex_);
+  std::deque<rocksdb::WriteBatch> kept_ ABSL_GUARDED_BY(mutex_);
+  rocksdb::Status refused_ ABSL_GUARDED_BY(mutex_);  // The last time; OK if all was written.
 };
 
 }  // namespace tacho::storage

@@ -82,6 +82,7 @@ absl::StatusOr<SeriesIndex::CatalogPtr> SeriesIndex::Acquire(JobId id) {
     // Not make_shared: a weak pointer to it is to keep no more than a control block.
     catalog.reset(new JobCatalog(id, job->name));
   }
+  WriteKept().IgnoreError();  // What the disk refuses was of a job that is in memory.
   if (absl::Status status = LoadCatalog(db_, column_family_, catalog.get()); !status.ok()) {
     return status;
   }
@@ -109,8 +110,8 @@ absl::StatusOr<JobId> SeriesIndex::FindOrAddJobLocked(absl::string_view name) {
     write.Put(column_family_, JobKey(id), job->name);
     write.Put(column_family_, NextIdsKey(), EncodeNextIds(next_));
   }
-  if (absl::Status status = kept_.Write(std::move(write), "register a job"); !status.ok()) {
-    return status;
+  if (const rocksdb::Status refused = kept_.Keep(std::move(write)); !refused.ok()) {
+    return FromRocksDb(refused, "register a job");
   }
   return id;
 }

@@ -57,8 +57,9 @@ class SeriesIndex {
   // key that is damaged.
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // See Store::RegisterLayout. New records are written, not synced: the next synced write covers
-  // them, for the write-ahead log is one.
+  // See Store::RegisterLayout. New records are kept for WriteRegistered(): thousands of layouts may
+  // come at once, and each would wait for the synced write that is at work. UNAVAILABLE once the
+  // disk has refused some.
   absl::StatusOr<Store::Registration> Register(const LayoutDefinition& definition)
       ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
 
@@ -118,10 +119,11 @@ class SeriesIndex {
   std::vector<JobInfo> Jobs() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t SeriesCount(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Writes what the disk refused before, if anything; UNAVAILABLE if it refuses again.
-  absl::Status WriteKept() {
-    return kept_.Write(rocksdb::WriteBatch(), "register what was refused before");
-  }
+  // Writes what was registered, if anything, unsynced: the next synced write covers it, for the
+  // write-ahead log is one. To be called before rows, or whatever else needs it, are written.
+  rocksdb::Status WriteRegistered() { return kept_.WriteAll(); }
+  // The same; UNAVAILABLE if the disk refuses.
+  absl::Status WriteKept() { return kept_.Write(rocksdb::WriteBatch(), "register a layout"); }
 
   // Jobs in memory that were last used before a time.
   std::vector<JobId> UnusedSince(absl::Time time) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -57,6 +57,13 @@ struct SampleSummary {
   double sum = 0;  // As additions of doubles in ascending time have it.
 };
 
+// How far some samples of one series reach. All of them are of one attempt.
+struct SampleBounds {
+  uint32_t attempt = 0;
+  int64_t first_time_ns = 0;
+  int64_t last_time_ns = 0;
+};
+
 // One thread at a time. Samples come in ascending (time, attempt, step); of several writes of the
 // same (time, attempt, step) the latest counts (of two layouts that write the same series in turns
 // before either is sealed, all rows of the one that wrote last). Memory is bounded by the frames
@@ -76,6 +83,11 @@ class SeriesReader {
                                            SampleSummary* /*summary*/) {
     return false;
   }
+
+  // For who asks only how far samples reach: if what comes next are samples of one column whose
+  // bounds are known without looking at each, replaces *bounds with those and skips them. false:
+  // nothing has been skipped, go on with Next().
+  virtual absl::StatusOr<bool> NextBounds(SampleBounds* /*bounds*/) { return false; }
 };
 
 // What was durable at one moment, for some series, for as long as the view lives. One thread at a

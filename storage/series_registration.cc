@@ -10,6 +10,7 @@
 #include "rocksdb/write_batch.h"
 #include "storage/index_records.h"
 #include "storage/keys.h"
+#include "storage/rocksdb_status.h"
 #include "storage/series_index.h"
 
 namespace tacho::storage {
@@ -145,10 +146,10 @@ absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::AddRegistered(
   rocksdb::WriteBatch write;
   LayoutPtr layout = FindOrAddLayout(definition, catalog, *registering, &write);
   if (layout == nullptr && !registering->LayoutSeries().empty()) return std::optional<LayoutPtr>();
-  // If the disk refuses, what was added above is in memory only: no layout is handed out before it
-  // is written, also if it was found in memory.
-  if (absl::Status status = kept_.Write(std::move(write), "register a layout"); !status.ok()) {
-    return status;
+  // What was added above is in memory only until rows that need it are written. No layout is handed
+  // out while the disk refuses, also if it was found in memory.
+  if (const rocksdb::Status refused = kept_.Keep(std::move(write)); !refused.ok()) {
+    return FromRocksDb(refused, "register a layout");
   }
   return std::optional<LayoutPtr>(std::move(layout));
 }

@@ -27,6 +27,9 @@ std::unique_ptr<SeriesReader> Store::Read(const SeriesPtr& series,
                                      SampleSummary* summary) override {
       return reader_->NextSummary(fits, summary);
     }
+    absl::StatusOr<bool> NextBounds(SampleBounds* bounds) override {
+      return reader_->NextBounds(bounds);
+    }
 
    private:
     const std::unique_ptr<ReadView> view_;

@@ -199,4 +199,27 @@ absl::StatusOr<bool> StoredSeriesReader::NextSummary(
   return true;
 }
 
+absl::StatusOr<bool> StoredSeriesReader::NextBounds(SampleBounds* bounds) {
+  OpenRuns();
+  for (;; ++index_) {
+    const auto any = FindFront();
+    if (!any.ok()) return any.status();
+    if (!*any || !FrontIsAlone()) return false;
+    const DecodedColumnPtr known = columns_->Decoded(index_);
+    if (known == nullptr || !known->whole || options_.first_step || options_.last_step) break;
+    const TimeColumn& time = known->times->column;
+    const auto [begin, end] = RowsInRange(*known);
+    if (begin == end || (options_.attempt && time.attempt != *options_.attempt)) continue;
+    *bounds = {time.attempt, time.times[begin], time.times[end - 1]};
+    ++index_;
+    return true;
+  }
+  const auto summarised = SummariseFront();
+  if (!summarised.ok()) return summarised.status();
+  if (!*summarised) return false;
+  *bounds = {(*summarised)->attempt, (*summarised)->first_time_ns, (*summarised)->last_time_ns};
+  ++index_;
+  return true;
+}
+
 }  // namespace tacho::storage

@@ -21,6 +21,7 @@ class StoredSeriesReader final : public SeriesReader {
   absl::StatusOr<bool> Next(SampleBlock* block) override;
   absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> fits,
                                    SampleSummary* summary) override;
+  absl::StatusOr<bool> NextBounds(SampleBounds* bounds) override;
 
  private:
   void OpenRuns();  // Of the open rows; once.

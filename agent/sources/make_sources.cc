@@ -2,13 +2,90 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
+#include <functional>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "agent/sources/gpu/gpu_source.h"
+#include "agent/sources/host/file_systems.h"
+#include "agent/sources/host/host_settings.h"
 #include "agent/sources/host/host_source.h"
+#include "agent/sources/host/process_source.h"
+#include "agent/sources/host/sampled_source.h"
 #include "agent/sources/ring_source.h"
+#include "agent/sources/text/endpoint_source.h"
+#include "agent/sources/text/json_lines_source.h"
+#include "agent/sources/text/textfile_source.h"
 #include "agent/sources/tfevents_source.h"
+#include "agent/sources/tpu/tpu_source.h"
 
 namespace tacho::agent {
+namespace {
+
+// Each endpoint is a source of its own, and so has a thread of its own.
+absl::Status AddTextSources(const config::v1::Agent::Sources& wanted,
+                            const TextSourceOptions& options,
+                            std::vector<std::unique_ptr<Source>>* sources) {
+  std::set<std::string, std::less<>> names;
+  for (const config::v1::Endpoint& target : wanted.endpoints().targets()) {
+    auto endpoint = EndpointSource::Create(target, options);
+    if (!endpoint.ok()) return endpoint.status();
+    if (!names.emplace((*endpoint)->name()).second) {
+      return absl::InvalidArgumentError(absl::StrCat("sources.endpoints.targets: two are called ",
+                                                     (*endpoint)->name(),
+                                                     "; give one of them another name"));
+    }
+    sources->push_back(*std::move(endpoint));
+  }
+  if (!wanted.textfiles().directory().empty()) {
+    auto textfiles = TextfileSource::Create(wanted.textfiles(), options);
+    if (!textfiles.ok()) return textfiles.status();
+    sources->push_back(*std::move(textfiles));
+  }
+  if (wanted.json_lines().files_size() > 0) {
+    auto json_lines = JsonLinesSource::Create(wanted.json_lines(), options);
+    if (!json_lines.ok()) return json_lines.status();
+    sources->push_back(*std::move(json_lines));
+  }
+  return absl::OkStatus();
+}
+
+// What of a host is asked in threads of their own: it may hang, or is not needed often.
+void AddHostSources(const config::v1::Agent::Sources& wanted, const HostOptions& options,
+                    std::vector<std::unique_ptr<Source>>* sources) {
+  const config::v1::Agent::Host& host = wanted.host();
+  const auto add = [&](const char* name, SampledSource::Take take) {
+    sources->push_back(std::make_unique<SampledSource>(
+        SampledSourceOptions{.name = name,
+                             .job = host.job(),
+                             .host = options.host,
+                             .interval = absl::Nanoseconds(host.slow_interval()),
+                             .log = options.log},
+        std::move(take)));
+  };
+  add("host_settings", [sys = host.sys(), page = options.page_bytes](HostSample* out) {
+    return TakeHostSettings(sys, page, out);
+  });
+  add("filesystems", [proc = host.proc()](HostSample* out) { return TakeLocalFill(proc, out); });
+  add("network_filesystems",
+      [proc = host.proc()](HostSample* out) { return TakeNetworkFileSystems(proc, out); });
+  if (host.max_processes() == 0 || wanted.rings().directory().empty()) return;
+  sources->push_back(
+      std::make_unique<ProcessSource>(ProcessOptions{.job = host.job(),
+                                                     .host = options.host,
+                                                     .rings = wanted.rings().directory(),
+                                                     .proc = host.proc(),
+                                                     .interval = absl::Nanoseconds(host.interval()),
+                                                     .max_processes = host.max_processes(),
+                                                     .log = options.log,
+                                                     .ticks_per_second = options.ticks_per_second,
+                                                     .page_bytes = options.page_bytes}));
+}
+
+}  // namespace
 
 absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v1::Agent& config,
                                                                  const SourceIdentity& identity,
@@ -21,7 +98,8 @@ absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v
     options.log = log;
     options.ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
     options.page_bytes = static_cast<double>(::sysconf(_SC_PAGESIZE));
-    sources.push_back(std::make_unique<HostSource>(wanted.host(), std::move(options)));
+    sources.push_back(std::make_unique<HostSource>(wanted.host(), options));
+    AddHostSources(wanted, options, &sources);
   }
   if (wanted.tfevents().directories_size() > 0) {
     TfeventsOptions options;
@@ -38,6 +116,24 @@ absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v
     options.log = log;
     sources.push_back(std::make_unique<RingSource>(wanted.rings(), std::move(options)));
   }
+  if (wanted.gpu().enabled()) {
+    GpuOptions options;
+    options.host = identity.host;
+    options.rings = wanted.rings().directory();
+    options.log = log;
+    sources.push_back(std::make_unique<GpuSource>(wanted.gpu(), std::move(options)));
+  }
+  if (wanted.tpu().enabled()) {
+    TpuOptions options;
+    options.host = identity.host;
+    options.rings = wanted.rings().directory();
+    options.log = log;
+    const char* const ports = std::getenv("TPU_RUNTIME_METRICS_PORTS");
+    if (ports != nullptr) options.metrics_ports = ports;
+    sources.push_back(std::make_unique<TpuSource>(wanted.tpu(), std::move(options)));
+  }
+  const TextSourceOptions text{.host = identity.host, .own_job = wanted.host().job(), .log = log};
+  if (absl::Status status = AddTextSources(wanted, text, &sources); !status.ok()) return status;
   return sources;
 }
 

@@ -1,6 +1,7 @@
 #include "agent/sources/ring_tail.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/histogram_layout.h"
 
 namespace tacho::agent {
 namespace {
@@ -106,9 +108,12 @@ absl::Status RingTail::SendAttributes(RowSink* sink) {
 absl::Status RingTail::SendPiece(const client::RingPiece& piece, RowSink* sink) {
   const RowSink::Checkpoint checkpoint{key_, Checkpoint(piece.end)};
   const auto* rows = std::get_if<client::RingRows>(&piece.content);
+  const auto* event = std::get_if<client::RingEvent>(&piece.content);
   absl::Status status =
       rows != nullptr ? SendRows(*rows, checkpoint, sink)
-                      : SendEvent(std::get<client::RingEvent>(piece.content), checkpoint, sink);
+      : event != nullptr
+          ? SendEvent(*event, checkpoint, sink)
+          : SendHistogram(std::get<client::RingHistogramState>(piece.content), checkpoint, sink);
   if (absl::IsUnavailable(status)) return status;
   if (!status.ok()) {
     ++stats_->refused;
@@ -124,6 +129,17 @@ absl::Status RingTail::SendRows(const client::RingRows& rows, const RowSink::Che
   const absl::StatusOr<uint32_t> layout = LayoutOf(rows.metric_count, rows.has_steps, sink);
   if (!layout.ok()) return layout.status();
   return sink->AppendRows(*layout, rows.times_unix_ns, rows.steps, rows.values, checkpoint);
+}
+
+absl::Status RingTail::SendHistogram(const client::RingHistogramState& state,
+                                     const RowSink::Checkpoint& checkpoint, RowSink* sink) {
+  const absl::StatusOr<uint32_t> layout =
+      LayoutOfHistogram(state.histogram, state.step.has_value(), sink);
+  if (!layout.ok()) return layout.status();
+  const std::vector<double> values = client::HistogramValues(state.counts, state.sum);
+  const int64_t step = state.step.value_or(0);
+  return sink->AppendRows(*layout, {&state.time_unix_ns, 1},
+                          std::span(&step, state.step.has_value() ? 1 : 0), values, checkpoint);
 }
 
 absl::Status RingTail::SendEvent(const client::RingEvent& event,
@@ -175,6 +191,21 @@ absl::StatusOr<uint32_t> RingTail::LayoutOf(uint32_t metric_count, bool has_step
   }
   absl::StatusOr<uint32_t> handle = sink->DefineLayout(layout);
   if (handle.ok()) layouts_[{metric_count, has_steps}] = *handle;
+  return handle;
+}
+
+absl::StatusOr<uint32_t> RingTail::LayoutOfHistogram(uint32_t histogram, bool has_steps,
+                                                     RowSink* sink) {
+  const auto known = histogram_layouts_.find({histogram, has_steps});
+  if (known != histogram_layouts_.end()) return known->second;
+  const client::RingHistogram& definition = reader_->histograms()[histogram];
+  v1::Layout layout;
+  *layout.mutable_source() = SourceOf();
+  layout.set_has_steps(has_steps);
+  client::AddHistogramSeries(definition.name, definition.unit, definition.help, definition.bounds,
+                             &layout);
+  absl::StatusOr<uint32_t> handle = sink->DefineLayout(layout);
+  if (handle.ok()) histogram_layouts_[{histogram, has_steps}] = *handle;
   return handle;
 }
 

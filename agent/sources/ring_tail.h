@@ -46,10 +46,13 @@ class RingTail {
   absl::Status SendPiece(const client::RingPiece& piece, RowSink* sink);
   absl::Status SendRows(const client::RingRows& rows, const RowSink::Checkpoint& checkpoint,
                         RowSink* sink);
+  absl::Status SendHistogram(const client::RingHistogramState& state,
+                             const RowSink::Checkpoint& checkpoint, RowSink* sink);
   absl::Status SendEvent(const client::RingEvent& event, const RowSink::Checkpoint& checkpoint,
                          RowSink* sink);
   absl::Status SendLoss(const client::RingBatch& batch, absl::Time now, RowSink* sink);
   absl::StatusOr<uint32_t> LayoutOf(uint32_t metric_count, bool has_steps, RowSink* sink);
+  absl::StatusOr<uint32_t> LayoutOfHistogram(uint32_t histogram, bool has_steps, RowSink* sink);
 
   const std::unique_ptr<client::RingReader> reader_;
   const std::string key_;
@@ -59,6 +62,7 @@ class RingTail {
   uint64_t attributes_sent_ = 0;
   // By number of metrics and whether rows have steps. Metrics are only ever added at the end.
   std::map<std::pair<uint32_t, bool>, uint32_t> layouts_;
+  std::map<std::pair<uint32_t, bool>, uint32_t> histogram_layouts_;  // By histogram and steps.
 };
 
 }  // namespace tacho::agent

@@ -37,7 +37,9 @@ struct Metrics {
       : loss(recorder->Gauge("loss", "nats", "Mean cross-entropy of the step's batch.")),
         learning_rate(recorder->Gauge("learning_rate", "1", "Learning rate of the step.")),
         grad_norm(recorder->Gauge("grad_norm", "1", "Euclidean norm of the gradient.")),
-        step_time(recorder->Gauge("step_time_seconds", "s", "Time the step took.")),
+        update_seconds(recorder->Histogram("update_seconds", "s",
+                                           "Time that the steps' gradients and updates took.",
+                                           {.first = 1e-5, .factor = 2, .count = 16})),
         examples_per_second(
             recorder->Gauge("examples_per_second", "examples/s", "Examples trained on a second.")),
         examples(recorder->Counter("examples", "examples", "Examples trained on so far.")),
@@ -47,7 +49,7 @@ struct Metrics {
   const client::Metric loss;
   const client::Metric learning_rate;
   const client::Metric grad_norm;
-  const client::Metric step_time;
+  const client::HistogramMetric update_seconds;
   const client::Metric examples_per_second;
   const client::Metric examples;
   const client::Metric accuracy;
@@ -71,13 +73,15 @@ class Training {
     DescribeAttempt();
     double accuracy = 0;
     for (int64_t step = 0; step < flags_.steps; ++step) {
-      const Mlp::StepResult result = RecordStep(step);
+      client::StepScope scope = recorder_.Step(step);
+      const Mlp::StepResult result = RecordStep(step, &scope);
       const bool last = step + 1 == flags_.steps;
       if (last || step % kEvalEvery == 0) {
+        scope.Phase("eval");
         accuracy = model_.Accuracy(held_out_);
         recorder_.Set(metrics_.accuracy, accuracy);
       }
-      recorder_.CommitStep(step);
+      scope.End();
       if (last || step % std::max<int64_t>(flags_.steps / 10, 1) == 0) {
         std::printf("step %lld of %lld: loss %.4f, accuracy %.3f\n", static_cast<long long>(step),
                     static_cast<long long>(flags_.steps), result.loss, accuracy);
@@ -92,24 +96,28 @@ class Training {
  private:
   void DescribeAttempt() {
     recorder_.SetAttribute("model", "mlp-2-32-32-1");
-    recorder_.SetAttribute("parameters", std::to_string(model_.parameter_count()));
-    recorder_.SetAttribute("batch_size", std::to_string(kBatchSize));
-    recorder_.SetAttribute("planned_steps", std::to_string(flags_.steps));
+    recorder_.SetAttribute("parameters", model_.parameter_count());
+    recorder_.SetAttribute("batch_size", kBatchSize);
+    recorder_.SetAttribute("planned_steps", flags_.steps);
     recorder_.SetAttribute("device_kind", "cpu");
-    recorder_.SetAttribute("device_count", std::to_string(flags_.tasks));
-    recorder_.SetAttribute("seed", std::to_string(flags_.seed));
+    recorder_.SetAttribute("device_count", flags_.tasks);
+    recorder_.SetAttribute("seed", flags_.seed);
     recorder_.Event("attempt_started", "Training on two spirals.");
   }
 
-  Mlp::StepResult RecordStep(int64_t step) {
+  Mlp::StepResult RecordStep(int64_t step, client::StepScope* scope) {
+    scope->Phase("data");
+    const std::span<const Point> batch = NextBatch();
+    scope->Phase("compute");
     const auto begin = std::chrono::steady_clock::now();
     const double rate = LearningRate(step, flags_.steps);
-    const Mlp::StepResult result = model_.TrainStep(NextBatch(), rate);
+    const Mlp::StepResult result = model_.TrainStep(batch, rate);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    scope->EndPhase();
     recorder_.Set(metrics_.loss, result.loss);
     recorder_.Set(metrics_.learning_rate, rate);
     recorder_.Set(metrics_.grad_norm, result.gradient_norm);
-    recorder_.Set(metrics_.step_time, took.count());
+    recorder_.Observe(metrics_.update_seconds, took.count());
     recorder_.Set(metrics_.examples_per_second, kBatchSize / took.count());
     recorder_.Add(metrics_.examples, kBatchSize);
     return result;

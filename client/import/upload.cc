@@ -125,7 +125,11 @@ absl::Status Upload::Connect() {
   stub_ = v1::Ingest::NewStub(channel_);
   absl::Status status = Dial();
   // Whoever is there and busy may be waited for; nobody may not.
-  if (!status.ok() && reached_ && absl::IsUnavailable(status)) status = Reconnect(status);
+  if (!status.ok() && reached_ && absl::IsUnavailable(status)) {
+    status = Reconnect(status);
+  } else if (status.ok() && !Resend()) {
+    status = Reconnect(FromGrpc(Hangup()));
+  }
   if (!status.ok()) return status;
   absl::MutexLock lock(&mutex_);
   durable_at_begin_ = durable_;
@@ -135,13 +139,16 @@ absl::Status Upload::Connect() {
 bool Upload::WasDurable(uint64_t sequence) const { return Holds(durable_at_begin_, sequence); }
 
 absl::Status Upload::Dial() {
-  context_ = std::make_unique<grpc::ClientContext>();
-  if (!authorization_.empty()) context_->AddMetadata("authorization", authorization_);
+  auto context = std::make_unique<grpc::ClientContext>();
+  if (!authorization_.empty()) context->AddMetadata("authorization", authorization_);
   {
     absl::MutexLock lock(&mutex_);
+    if (cancelled_) return absl::CancelledError("given up");
     welcomed_ = false;
     ended_ = false;
+    live_ = context.get();
   }
+  context_ = std::move(context);
   stream_ = stub_->Stream(context_.get());
   reader_ = std::thread([this, stream = stream_.get()] { Read(stream); });
   v1::ClientMessage message;
@@ -199,6 +206,7 @@ grpc::Status Upload::Hangup() {
 absl::Status Upload::Reconnect(const absl::Status& why) {
   absl::Status last = why;
   while (true) {
+    if (!Sleep(absl::ZeroDuration())) return absl::CancelledError("given up");
     const absl::Duration pause = backoff_.Next(retry_after_);
     if (absl::Now() + pause - progress_ > options_.patience) {
       return absl::UnavailableError(
@@ -209,7 +217,7 @@ absl::Status Upload::Reconnect(const absl::Status& why) {
     Say(absl::StrCat("the collector cannot be reached or is busy (", last.message(),
                      "); trying again in ",
                      absl::FormatDuration(absl::Ceil(pause, absl::Milliseconds(100)))));
-    absl::SleepFor(pause);
+    if (!Sleep(pause)) return absl::CancelledError("given up");
     last = Dial();
     if (!last.ok()) {
       if (!absl::IsUnavailable(last) && !absl::IsInternal(last) && !absl::IsUnknown(last) &&
@@ -218,15 +226,28 @@ absl::Status Upload::Reconnect(const absl::Status& why) {
       }
       continue;
     }
-    // Once more, in order, what may not have arrived.
-    DropDurable();
-    bool sent = true;
-    for (Pending& pending : pending_) sent = sent && Write(&pending);
-    if (sent) return absl::OkStatus();
+    if (Resend()) return absl::OkStatus();
     const grpc::Status status = Hangup();
     last = FromGrpc(status);
     if (!MayPass(status)) return last;
   }
+}
+
+bool Upload::Resend() {
+  DropDurable();
+  return std::all_of(pending_.begin(), pending_.end(),
+                     [this](Pending& pending) { return Write(&pending); });
+}
+
+void Upload::Cancel() {
+  absl::MutexLock lock(&mutex_);
+  cancelled_ = true;
+  if (live_ != nullptr) live_->TryCancel();
+}
+
+bool Upload::Sleep(absl::Duration duration) const {
+  absl::MutexLock lock(&mutex_);
+  return !mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), duration);
 }
 
 void Upload::Read(Stream* stream) {
@@ -268,6 +289,7 @@ void Upload::DropDurable() {
   while (!pending_.empty() && IsDurable(pending_.front().sequence)) {
     pending_bytes_ -= pending_.front().bytes;
     pending_.pop_front();
+    ++delivered_;
   }
   if (pending_.size() < before) progress_ = absl::Now();
 }
@@ -282,11 +304,12 @@ absl::Status Upload::WaitFor(const std::function<bool()>& enough) {
     if (enough()) return absl::OkStatus();
     bool ended = false;
     bool changed = false;
+    bool cancelled = false;
     {
       absl::MutexLock lock(&mutex_);
       const uint64_t seen = changes_;
       const auto news = [this, seen]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        return ended_ || changes_ != seen;
+        return ended_ || cancelled_ || changes_ != seen;
       };
       // What has come between DropDurable() and here is in durable_ already.
       changed = !pending_.empty() && IsDurable(pending_.front().sequence);
@@ -294,7 +317,9 @@ absl::Status Upload::WaitFor(const std::function<bool()>& enough) {
         changed = mutex_.AwaitWithDeadline(absl::Condition(&news), progress_ + options_.patience);
       }
       ended = ended_;
+      cancelled = cancelled_;
     }
+    if (cancelled) return absl::CancelledError("given up");
     if (!changed) {
       return absl::DeadlineExceededError(
           absl::StrCat("nothing was acknowledged for ", absl::FormatDuration(options_.patience)));
@@ -324,7 +349,7 @@ void Upload::ObeyThrottle(uint64_t rows) {
     Say(absl::StrCat("the collector asks to slow down; going on in ",
                      absl::FormatDuration(absl::Ceil(wait, absl::Seconds(1)))));
   }
-  absl::SleepFor(wait);
+  Sleep(wait);
 }
 
 absl::Status Upload::Send(uint64_t sequence, const v1::Layout* layout, v1::ClientMessage message) {

@@ -61,7 +61,8 @@ class Upload {
   Upload& operator=(const Upload&) = delete;
   ~Upload();
 
-  // Waits for the collector's Welcome.
+  // Waits for the collector's Welcome. Again, after a Send() that has failed, it reads the files of
+  // the security anew and sends once more what is not durable.
   //   UNAVAILABLE  with reached() false: nobody answers at the address.
   //   others       as ingest.proto has them; and as client::SecureChannel().
   absl::Status Connect();
@@ -76,9 +77,14 @@ class Upload {
   // Waits until all is durable, and ends the stream.
   absl::Status Finish();
 
+  // Ends what another thread waits for here, now and from now on, with CANCELLED.
+  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // After Finish(). Exact if there was one connection; else a lower bound.
   Refusals refusals() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t connections() const { return connections_; }
+  // Messages that are durable, and known to be.
+  uint64_t delivered() const { return delivered_; }
   bool reached() const { return reached_; }
 
   static constexpr uint64_t kWindowBytes = uint64_t{2} << 20;
@@ -96,6 +102,10 @@ class Upload {
 
   absl::Status Dial();
   absl::Status Reconnect(const absl::Status& why);
+  // Sends once more, in order, what may not have arrived. False if the stream has broken.
+  bool Resend();
+  // False if cancelled meanwhile.
+  bool Sleep(absl::Duration duration) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for the end of the stream and returns why it ended.
   grpc::Status Hangup() ABSL_LOCKS_EXCLUDED(mutex_);
   void Read(Stream* stream);
@@ -121,6 +131,7 @@ class Upload {
   client::Backoff backoff_;
   std::optional<absl::Duration> retry_after_;  // What the collector asked for when it hung up.
   uint64_t connections_ = 0;
+  uint64_t delivered_ = 0;
   bool reached_ = false;
   absl::Time progress_;  // When something became durable, or a Welcome came.
 
@@ -143,6 +154,8 @@ class Upload {
   v1::Welcome welcome_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<uint64_t, uint64_t>> durable_ ABSL_GUARDED_BY(mutex_);
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ClientContext* live_ ABSL_GUARDED_BY(mutex_) = nullptr;  // context_, for Cancel().
   Refusals refusals_ ABSL_GUARDED_BY(mutex_);
   uint32_t rows_per_second_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time not_before_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();

@@ -1,12 +1,11 @@
 #include "server/conditions/condition_engine.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
+#include "proto/process/background_thread.h"
 #include "server/conditions/condition_events.h"
 #include "server/conditions/window_loader.h"
 
@@ -58,7 +57,7 @@ void ConditionEngine::Use(std::shared_ptr<const ConditionSettings> settings) {
 }
 
 void ConditionEngine::Run() {
-  pthread_setname_np(pthread_self(), "conditions");
+  BecomeBackgroundThread("conditions");
   for (;;) {
     RunOnce();
     absl::MutexLock lock(&mutex_);

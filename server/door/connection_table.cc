@@ -35,6 +35,8 @@ constexpr uint64_t kFastGrowth = 8 << 20;
 constexpr absl::Duration kGrowthOver = absl::Milliseconds(50);
 // A connection is looked at closely while it is young, and while it owes more than this.
 constexpr absl::Duration kYoung = absl::Seconds(3);
+// After so many messages that explain what it sent it is no longer young.
+constexpr uint64_t kKnownMessages = 16;
 constexpr double kSuspiciousDebt = 64 << 10;
 constexpr size_t kSuspectsAtOnce = 64;
 // Enough for the agents behind one address to come back in turn, too little for a flood.
@@ -260,7 +262,9 @@ void ConnectionTable::LookAt(Connections::iterator connection, absl::Time now) {
     return ShutDown(connection, reason, now);
   }
   const Connection& looked_at = connection->second;
-  if (now - looked_at.since < kYoung || looked_at.debt > kSuspiciousDebt) suspects_.push_back(fd);
+  const bool known = now - looked_at.since >= kYoung ||
+                     looked_at.use->messages.load(std::memory_order_relaxed) >= kKnownMessages;
+  if (!known || looked_at.debt > kSuspiciousDebt) suspects_.push_back(fd);
 }
 
 void ConnectionTable::LookAtSome(absl::Time now) {

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "proto/process/background_thread.h"
 #include "server/conditions/configured_names.h"
 #include "server/query/query_control.h"
 
@@ -156,6 +157,7 @@ void GoodputBoard::Refresh() {
 }
 
 void GoodputBoard::Run() {
+  BecomeBackgroundThread("goodput");
   do {
     Refresh();
   } while (Rest(absl::Seconds(1)));

@@ -148,22 +148,23 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
 absl::StatusOr<AxisExtent> RangeQuery::ExtentOf(const storage::SeriesPtr& series,
                                                 std::optional<uint32_t> attempt) {
   AxisExtent extent;
-  absl::Status status =
-      Scan(series, attempt)
-          .ForEachBlock([&](const storage::SampleSummary&) { return !plan_.by_step; },
-                        [&](const storage::SampleSummary& summary) {
-                          extent.Include(summary.first_time_ns);
-                          extent.Include(summary.last_time_ns);
-                        },
-                        [&](const storage::SampleBlock& block) {
-                          if (!plan_.by_step) {
-                            extent.Include(block.times.front());
-                            extent.Include(block.times.back());
-                            return;
-                          }
-                          for (const int64_t step : block.steps) extent.Include(step);
-                        },
-                        &block_);
+  SeriesScan scan = Scan(series, attempt);
+  absl::Status status;
+  if (plan_.by_step) {
+    status = scan.ForEachBlock([](const storage::SampleSummary&) { return false; },
+                               [](const storage::SampleSummary&) {},
+                               [&](const storage::SampleBlock& block) {
+                                 for (const int64_t step : block.steps) extent.Include(step);
+                               },
+                               &block_);
+  } else {
+    status = scan.ForEachBounds(
+        [&](int64_t first_ns, int64_t last_ns) {
+          extent.Include(first_ns);
+          extent.Include(last_ns);
+        },
+        &block_);
+  }
   block_.clear();
   if (!status.ok()) return status;
   return extent;

@@ -38,6 +38,33 @@ absl::StatusOr<bool> SeriesScan::NextSummary(
       summary);
 }
 
+absl::StatusOr<bool> SeriesScan::NextBounds(storage::SampleBounds* bounds) {
+  if (absl::Status status = control_.Check(); !status.ok()) return status;
+  // Growth leaves out samples, and so may a timeline in the middle of a column.
+  if (growth_.has_value() || attempts_.needs_step_bounds()) return false;
+  for (;;) {
+    absl::StatusOr<bool> more = reader_->NextBounds(bounds);
+    if (!more.ok() || !*more || attempts_.Allows(bounds->attempt)) return more;
+  }
+}
+
+absl::Status SeriesScan::ForEachBounds(absl::FunctionRef<void(int64_t, int64_t)> visit,
+                                       storage::SampleBlock* block) {
+  storage::SampleBounds bounds;
+  for (;;) {
+    absl::StatusOr<bool> more = NextBounds(&bounds);
+    if (!more.ok()) return more.status();
+    if (*more) {
+      visit(bounds.first_time_ns, bounds.last_time_ns);
+      continue;
+    }
+    more = Next(block);
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::OkStatus();
+    visit(block->times.front(), block->times.back());
+  }
+}
+
 absl::StatusOr<bool> HasSample(const storage::Store& store, const storage::SeriesPtr& series,
                                const AttemptCondition& attempts, const QueryControl& control) {
   if (attempts.any()) return true;

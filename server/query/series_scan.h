@@ -29,6 +29,13 @@ class SeriesScan {
   absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
                                    storage::SampleSummary* summary);
 
+  // As storage::SeriesReader::NextBounds(), of allowed samples only.
+  absl::StatusOr<bool> NextBounds(storage::SampleBounds* bounds);
+  // Calls visit(first_ns, last_ns) for pieces of what is left, of which nothing lies outside of
+  // them. *block is only room to work in.
+  absl::Status ForEachBounds(absl::FunctionRef<void(int64_t, int64_t)> visit,
+                             storage::SampleBlock* block);
+
   // Calls visit(const Sample&) for all that is left.
   template <typename Visit>
   absl::Status ForEach(const Visit& visit) {

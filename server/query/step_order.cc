@@ -40,18 +40,30 @@ void Copy(const storage::SampleBlock& from, size_t i, storage::SampleBlock* to, 
 
 // Of samples of one step that follow each other appends the last.
 void AppendNewest(const storage::SampleBlock& block, storage::SampleBlock* all) {
-  size_t size = all->size();
-  Resize(size + block.size(), all);
-  for (size_t i = 0; i < block.size(); ++i) {
-    if (size > 0 && all->steps[size - 1] == block.steps[i]) --size;
-    Copy(block, i, all, size++);
+  if (block.size() == 0) return;
+  size_t last = all->size();  // Where the next goes, unless it is of the step before.
+  Resize(last + block.size(), all);
+  if (last > 0 && all->steps[last - 1] == block.steps.front()) --last;
+  Copy(block, 0, all, last);
+  // Rows often come faster than steps: no branch guesses well which of them is a new one.
+  for (size_t i = 1; i < block.size(); ++i) {
+    last += block.steps[i] == block.steps[i - 1] ? 0 : 1;
+    Copy(block, i, all, last);
   }
-  Resize(size, all);
+  Resize(last + 1, all);
 }
 
 // Whether the block goes on in the order of Before() from the last of `all`.
 bool GoesOn(const storage::SampleBlock& all, const storage::SampleBlock& block) {
   if (all.size() > 0 && Before(SampleOf(block, 0), SampleOf(all, all.size() - 1))) return false;
+  size_t falls = 0;  // Counted without a branch, which is several samples an instruction.
+  size_t others = 0;
+  for (size_t i = 1; i < block.size(); ++i) {
+    falls += block.steps[i] < block.steps[i - 1] ? 1 : 0;
+    others += block.attempts[i] != block.attempts[0] ? 1 : 0;
+  }
+  if (falls > 0) return false;
+  if (others == 0) return true;  // Times ascend.
   for (size_t i = 1; i < block.size(); ++i) {
     if (block.steps[i] > block.steps[i - 1]) continue;
     if (Before(SampleOf(block, i), SampleOf(block, i - 1))) return false;

@@ -9,3 +9,11 @@ tacho_test(agent_lanes_test LABEL unit
 tacho_test(agent_sender_test LABEL unit
   SOURCES fake_collector.h sender_fixture.h stream_refusal_test.cc stream_sender_test.cc
   DEPS tacho::agent_core)
+tacho_test(agent_sampler_test LABEL unit
+  SOURCES cadence_test.cc recording_sink.cc recording_sink.h sampler_test.cc self_source_test.cc
+          source_turn_test.cc
+  DEPS tacho::agent_core absl::strings)
+tacho_test(agent_diagnose_test LABEL unit
+  SOURCES diagnose_test.cc ../support/canned_http_server.cc ../support/canned_http_server.h
+          ../support/tfevents_writer.cc
+  DEPS tacho::agent_diagnose tacho::yaml_config absl::strings absl::synchronization)

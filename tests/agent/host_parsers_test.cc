@@ -124,7 +124,7 @@ TEST(HostParsersTest, MeminfoGivesBytes) {
                             "SwapTotal:\n");
   EXPECT_EQ(values.at("host_memory_total_bytes"), 24684084.0 * 1024);
   EXPECT_EQ(values.at("host_memory_available_bytes"), 21696108.0 * 1024);
-  EXPECT_THAT(values, SizeIs(3));
+  EXPECT_THAT(values, SizeIs(4));
   Parse(ParseMeminfo, "nothing we know\n", false);
 }
 

@@ -34,7 +34,23 @@ TEST(MakeSourcesTest, OnlyWhatIsConfiguredIsMade) {
   directory->set_run_pattern("(?P<job>.*)");
   directory->set_job("{job}");
   config.mutable_sources()->mutable_rings()->set_directory("/run/tacho");
-  EXPECT_THAT(Names(config), ElementsAre("host", "tfevents", "rings"));
+  EXPECT_THAT(Names(config), ElementsAre("host", "host_settings", "filesystems",
+                                         "network_filesystems", "tfevents", "rings"));
+  host->set_max_processes(1);
+  config.mutable_sources()->mutable_textfiles()->set_directory("/text");
+  config.mutable_sources()->mutable_json_lines()->add_files()->set_path("/log");
+  config.mutable_sources()->mutable_endpoints()->add_targets()->set_url("http://h:1/m");
+  EXPECT_THAT(Names(config), ElementsAre("host", "host_settings", "filesystems",
+                                         "network_filesystems", "processes", "tfevents", "rings",
+                                         "endpoint:h:1", "textfiles", "json_lines"));
+}
+
+TEST(MakeSourcesTest, TwoEndpointsOfOneNameAreRefused) {
+  config::v1::Agent config;
+  config.mutable_sources()->mutable_endpoints()->add_targets()->set_url("http://h:1/a");
+  config.mutable_sources()->mutable_endpoints()->add_targets()->set_url("http://h:1/b");
+  const auto sources = MakeSources(config, {.host = "host-a"}, nullptr);
+  EXPECT_THAT(std::string(sources.status().message()), HasSubstr("two are called endpoint:h:1"));
 }
 
 TEST(MakeSourcesTest, ImpossibleTemplateIsRefusedWithItsDirectory) {

@@ -191,6 +191,31 @@ TEST_F(RingSourceTest, EventsAndAttributesAreHandedOnOnce) {
   EXPECT_EQ(sink_.attributes[1].attempt(), 2u);
 }
 
+TEST_F(RingSourceTest, AHistogramArrivesAsCumulativeBuckets) {
+  {
+    Recorder recorder = Open();
+    const client::HistogramMetric norms =
+        recorder.Histogram("norms", "1", "Norms.", {.first = 1, .factor = 10, .count = 2});
+    for (const double norm : {0.5, 5.0, 7.0, 50.0}) recorder.Observe(norms, norm);
+    Record(&recorder, 4, 5);
+  }
+  Cycle();
+  ASSERT_THAT(sink_.samples, SizeIs(5)) << "one of loss";
+  const StoredSample* bucket = &sink_.samples[1];
+  EXPECT_EQ(bucket[0].metric, "norms");
+  EXPECT_EQ(bucket[0].job, "job");
+  EXPECT_EQ(bucket[0].task, 3);
+  EXPECT_EQ(bucket[0].step, 4);
+  EXPECT_EQ(bucket[0].label, "le=1");
+  EXPECT_EQ(bucket[0].value(), 1);
+  EXPECT_EQ(bucket[1].label, "le=10");
+  EXPECT_EQ(bucket[1].value(), 3);
+  EXPECT_EQ(bucket[2].label, "le=+Inf");
+  EXPECT_EQ(bucket[2].value(), 4);
+  EXPECT_EQ(bucket[3].metric, "norms_sum");
+  EXPECT_EQ(bucket[3].value(), 62.5);
+}
+
 TEST_F(RingSourceTest, FilesThatAreNoRingsAreSaidOnceAndLeftWhereTheyAre) {
   WriteFile(root_ + "/empty.ring", "");
   WriteFile(root_ + "/junk.ring", std::string(100'000, 'j'));

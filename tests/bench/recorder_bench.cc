@@ -1,4 +1,5 @@
-// What recording costs a trainer: ns for each value, the commit of its row included.
+// What recording costs a trainer, beside a gauge of prometheus-cpp, which keeps one value in memory
+// and no history.
 //
 //   recorder_bench [--json FILE] [Google Benchmark's own flags]
 #include <unistd.h>
@@ -7,11 +8,14 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "benchmark/benchmark.h"
 #include "client/recorder.h"
+#include "prometheus/gauge.h"
+#include "prometheus/registry.h"
 
 namespace tacho::client {
 namespace {
@@ -41,6 +45,71 @@ class BenchRing {
   std::string directory_;
 };
 
+// One value, without its row.
+void BM_SetValue(benchmark::State& state) {
+  BenchRing ring(24);
+  if (!ring.recorder.recording()) return state.SkipWithError("no ring");
+  double value = 0;
+  size_t i = 0;
+  for (auto _ : state) {
+    ring.recorder.Set(ring.metrics[i], value += 0.5);
+    i = i == 23 ? 0 : i + 1;
+  }
+}
+BENCHMARK(BM_SetValue);
+
+void BM_PrometheusGaugeSet(benchmark::State& state) {
+  prometheus::Registry registry;
+  auto& family = prometheus::BuildGauge().Name("metric").Register(registry);
+  std::vector<prometheus::Gauge*> gauges;
+  for (int i = 0; i < 24; ++i) gauges.push_back(&family.Add({{"metric", std::to_string(i)}}));
+  double value = 0;
+  size_t i = 0;
+  for (auto _ : state) {
+    gauges[i]->Set(value += 0.5);
+    i = i == 23 ? 0 : i + 1;
+  }
+}
+BENCHMARK(BM_PrometheusGaugeSet);
+
+// A row that has its values already; the argument is how many.
+void BM_CloseRow(benchmark::State& state) {
+  BenchRing ring(state.range(0));
+  if (!ring.recorder.recording()) return state.SkipWithError("no ring");
+  int64_t step = 0;
+  for (auto _ : state) ring.recorder.CommitStep(step++);
+}
+BENCHMARK(BM_CloseRow)->Arg(24);
+
+// A step of three phases with 24 metrics of its own, which are set.
+void BM_StepWithThreePhases(benchmark::State& state) {
+  BenchRing ring(24);
+  if (!ring.recorder.recording()) return state.SkipWithError("no ring");
+  int64_t n = 0;
+  double value = 0;
+  for (auto _ : state) {
+    auto step = ring.recorder.Step(n++);
+    step.Phase("data");
+    step.Phase("compute");
+    step.Phase("comm");
+    for (const Metric metric : ring.metrics) ring.recorder.Set(metric, value += 0.5);
+  }
+}
+BENCHMARK(BM_StepWithThreePhases);
+
+// One observation of a histogram with the default buckets, anywhere in them.
+void BM_Observe(benchmark::State& state) {
+  BenchRing ring(1);
+  if (!ring.recorder.recording()) return state.SkipWithError("no ring");
+  const HistogramMetric histogram = ring.recorder.Histogram("norms", "1", "Norms.");
+  double value = 1e-4;
+  for (auto _ : state) {
+    ring.recorder.Observe(histogram, value);
+    value = value > 800 ? 1e-4 : value * 1.1;
+  }
+}
+BENCHMARK(BM_Observe);
+
 // The argument is how many metrics a row has.
 void BM_RecordRow(benchmark::State& state) {
   BenchRing ring(state.range(0));
@@ -61,18 +130,48 @@ class FigureReporter : public benchmark::ConsoleReporter {
   void ReportRuns(const std::vector<Run>& runs) override {
     ConsoleReporter::ReportRuns(runs);
     for (const Run& run : runs) {
+      if (run.error_occurred || run.run_type == Run::RT_Aggregate) continue;
       const auto rate = run.counters.find("items_per_second");
-      if (run.error_occurred || rate == run.counters.end()) continue;
-      figures_ += "{\"id\": \"client.record_value." + run.run_name.args +
-                  "_metrics\", \"unit\": \"ns\", \"ours\": " + std::to_string(1e9 / rate->second) +
-                  ", \"peers\": {}}\n";
+      const double ns = rate == run.counters.end() ? run.GetAdjustedCPUTime() : 1e9 / rate->second;
+      ns_[run.run_name.function_name][run.run_name.args] = ns;
     }
   }
 
-  const std::string& figures() const { return figures_; }
+  std::string figures() const {
+    std::string figures;
+    for (const auto& [args, ns] : Of("BM_RecordRow")) {
+      figures += Figure("client.record_value." + args + "_metrics", ns, "");
+    }
+    for (const auto& [args, ns] : Of("BM_SetValue")) {
+      std::string peers;
+      for (const auto& [unused, peer] : Of("BM_PrometheusGaugeSet")) {
+        peers = "\"prometheus_cpp\": " + std::to_string(peer);
+      }
+      figures += Figure("client.set_value", ns, peers);
+    }
+    for (const auto& [args, ns] : Of("BM_CloseRow")) {
+      figures += Figure("client.close_row." + args + "_metrics", ns, "");
+    }
+    for (const auto& [args, ns] : Of("BM_StepWithThreePhases")) {
+      figures += Figure("client.step_with_three_phases", ns, "");
+    }
+    for (const auto& [args, ns] : Of("BM_Observe")) figures += Figure("client.observe", ns, "");
+    return figures;
+  }
 
  private:
-  std::string figures_;
+  using ByArgs = std::map<std::string, double>;
+
+  ByArgs Of(const std::string& function) const {
+    const auto found = ns_.find(function);
+    return found == ns_.end() ? ByArgs() : found->second;
+  }
+  static std::string Figure(const std::string& id, double ns, const std::string& peers) {
+    return "{\"id\": \"" + id + "\", \"unit\": \"ns\", \"ours\": " + std::to_string(ns) +
+           ", \"peers\": {" + peers + "}}\n";
+  }
+
+  std::map<std::string, ByArgs> ns_;  // By function.
 };
 
 // Takes "--json FILE" out of the arguments.

@@ -21,13 +21,6 @@ using ::testing::SizeIs;
 
 class RecorderTest : public testing::Test {
  protected:
-  void SetUp() override {
-    for (const char* name : {"TACHO_JOB", "TACHO_TASK", "TACHO_ATTEMPT", "TACHO_RING_DIR"}) {
-      unsetenv(name);
-    }
-  }
-  void TearDown() override { SetUp(); }
-
   Recorder Open() { return Recorder::Open(SmallRing(directory_)); }
   static Everything Read(const Recorder& recorder) {
     return ReadAll(OpenReader(recorder.path()).get());
@@ -253,19 +246,23 @@ TEST_F(RecorderTest, LimitsAreInclusive) {
   EXPECT_THAT(read.events.at(0).fields, SizeIs(32));
 }
 
-TEST_F(RecorderTest, ExplicitOptionsWinOverTheEnvironmentWhichWinsOverDefaults) {
-  setenv("TACHO_JOB", "from environment", 1);
-  setenv("TACHO_TASK", "9", 1);
-  setenv("TACHO_RING_DIR", (directory_.path() + "/made").c_str(), 1);
-  const Recorder from_environment = Recorder::Open();
-  const auto reader = OpenReader(from_environment.path());
+TEST_F(RecorderTest, WhatIsNotSetComesFromTheEnvironmentAndThenFromDefaults) {
+  static std::string ring_directory;
+  ring_directory = directory_.path() + "/made";
+  RecorderOptions options;
+  options.environment = [](const char* name) -> const char* {
+    if (std::string_view(name) == "TACHO_JOB") return "from environment";
+    if (std::string_view(name) == "TACHO_TASK") return "9";
+    if (std::string_view(name) == "TACHO_RING_DIR") return ring_directory.c_str();
+    return nullptr;
+  };
+  const Recorder recorder = Recorder::Open(options);
+  const auto reader = OpenReader(recorder.path());
   EXPECT_EQ(reader->info().job, "from environment");
   EXPECT_EQ(reader->info().task, 9u);
   EXPECT_EQ(reader->info().attempt, 0u);
   EXPECT_EQ(reader->info().record_bytes, 4u << 20);
-  EXPECT_THAT(from_environment.path(), HasSubstr("/made/from_environment.9."));
-  const Recorder explicit_one = Open();
-  EXPECT_EQ(OpenReader(explicit_one.path())->info().task, 3u);
+  EXPECT_THAT(recorder.path(), HasSubstr("/made/from_environment.9."));
 }
 
 TEST_F(RecorderTest, WithoutAPlaceOrANameNothingIsRecordedAndNothingBreaks) {
@@ -275,9 +272,11 @@ TEST_F(RecorderTest, WithoutAPlaceOrANameNothingIsRecordedAndNothingBreaks) {
   no_directory.directory = directory_.path() + "/not/there";
   RecorderOptions long_job = SmallRing(directory_);
   long_job.job = std::string(257, 'j');
-  setenv("TACHO_TASK", "-1", 1);
   RecorderOptions bad_task = SmallRing(directory_);
   bad_task.task.reset();
+  bad_task.environment = [](const char* name) {
+    return std::string_view(name) == "TACHO_TASK" ? "-1" : nullptr;
+  };
   for (const RecorderOptions& options : {no_job, no_directory, long_job, bad_task}) {
     testing::internal::CaptureStderr();
     Recorder recorder = Recorder::Open(options);
@@ -286,6 +285,12 @@ TEST_F(RecorderTest, WithoutAPlaceOrANameNothingIsRecordedAndNothingBreaks) {
     const Metric loss = recorder.Gauge("loss", "", "");
     recorder.Set(loss, 1);
     recorder.Add(loss, 1);
+    recorder.Observe(recorder.Histogram("h", "", ""), 1);
+    {
+      StepScope step = recorder.Step(0);
+      step.Phase("data");
+      step.Phase(recorder.StepPhase("compute"));
+    }
     recorder.CommitStep(0);
     recorder.Commit();
     recorder.Event("kind", "message");
@@ -296,6 +301,32 @@ TEST_F(RecorderTest, WithoutAPlaceOrANameNothingIsRecordedAndNothingBreaks) {
     EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
   }
   EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+}
+
+// With a strict umask, which many sites have, an agent of another user must still be able to read.
+TEST_F(RecorderTest, TheModeOfTheRingIsTheOptionsAndNotTheUmasks) {
+  const mode_t before = umask(0077);
+  RecorderOptions group_only = SmallRing(directory_);
+  group_only.ring_mode = 0660;
+  const Recorder plain = Open();
+  const Recorder restricted = Recorder::Open(group_only);
+  umask(before);
+  const auto mode_of = [](const Recorder& recorder) {
+    struct stat facts = {};
+    stat(recorder.path().c_str(), &facts);
+    return facts.st_mode & 07777;
+  };
+  EXPECT_EQ(mode_of(plain), 0644u);
+  EXPECT_EQ(mode_of(restricted), 0640u) << "nobody else may cut it short";
+}
+
+TEST_F(RecorderTest, NumbersAreAttributesInDecimal) {
+  Recorder recorder = Open();
+  recorder.SetAttribute("batch_size", 512);
+  recorder.SetAttribute("flops_per_step", 1.5e15);
+  const auto reader = OpenReader(recorder.path());
+  EXPECT_THAT(reader->attributes(),
+              ElementsAre(FieldsAre("batch_size", "512"), FieldsAre("flops_per_step", "1.5e+15")));
 }
 
 TEST_F(RecorderTest, TroubleIsSaidOnce) {

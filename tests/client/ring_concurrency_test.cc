@@ -1,4 +1,6 @@
 // A writer at full speed and a reader beside it: no torn row, every row accounted for.
+#include <sys/wait.h>
+
 #include <atomic>
 #include <thread>
 
@@ -78,6 +80,38 @@ TEST(RingConcurrencyTest, AReaderThatKeepsUpLosesNothing) {
   const Tally tally = ReadBeside(kRows, /*lead=*/200);
   EXPECT_EQ(tally.read, static_cast<uint64_t>(kRows));
   EXPECT_EQ(tally.lost, 0u);
+}
+
+// Through two mappings of two processes, as in life.
+TEST(RingConcurrencyTest, AWriterInAnotherProcessTearsNoRow) {
+  constexpr int64_t kRows = 300'000;
+  TestDirectory directory;
+  const pid_t child = fork();
+  if (child == 0) {
+    Recorder recorder = Recorder::Open(SmallRing(directory));
+    WriteRows(&recorder, kRows, /*lead=*/0, std::atomic<int64_t>(0));
+    _exit(recorder.recording() ? 0 : 1);
+  }
+  const std::string path = directory.path() + "/job.3." + std::to_string(child) + ".ring";
+  while (access(path.c_str(), R_OK) != 0) std::this_thread::yield();
+  const auto reader = OpenReader(path);
+  Tally tally;
+  RingCursor cursor;
+  int64_t next = 0;
+  for (bool alive = true; alive;) {
+    alive = reader->WriterAlive();
+    const Everything read = ReadAll(reader.get(), cursor);
+    ExpectWhole(read, &next);
+    tally.read += read.rows.size();
+    tally.lost += read.lost_rows;
+    cursor = read.end;
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(tally.read + tally.lost, static_cast<uint64_t>(kRows));
+  EXPECT_EQ(next, kRows);
+  EXPECT_EQ(reader->corruptions(), 0u);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ class TestDirectory {
   std::string path_;
 };
 
-inline constexpr uint64_t kSmallRing = 256 * 1024;
+inline constexpr uint64_t kSmallRing = uint64_t{256} * 1024;
 
 inline RecorderOptions SmallRing(const TestDirectory& directory) {
   RecorderOptions options;
@@ -47,6 +47,7 @@ inline RecorderOptions SmallRing(const TestDirectory& directory) {
   options.attempt = 2;
   options.ring_bytes = kSmallRing;
   options.now_unix_ns = [] { return int64_t{1'700'000'000'000'000'000}; };
+  options.environment = [](const char*) -> const char* { return nullptr; };
   return options;
 }
 
@@ -69,6 +70,7 @@ struct Row {
 struct Everything {
   std::vector<Row> rows;
   std::vector<RingEvent> events;
+  std::vector<RingHistogramState> states;
   uint64_t lost_rows = 0;
   uint64_t lost_events = 0;
   RingCursor end;
@@ -78,6 +80,10 @@ inline void Collect(const RingBatch& batch, Everything* all) {
   for (const RingPiece& piece : batch.pieces) {
     if (const auto* event = std::get_if<RingEvent>(&piece.content)) {
       all->events.push_back(*event);
+      continue;
+    }
+    if (const auto* state = std::get_if<RingHistogramState>(&piece.content)) {
+      all->states.push_back(*state);
       continue;
     }
     const auto& rows = std::get<RingRows>(piece.content);

@@ -13,3 +13,20 @@ tacho_test(ring_cost_test LABEL unit SOURCES ring_cost_test.cc ring_test_support
   DEPS tacho::client tacho::ring_reader)
 tacho_test(ring_format_test LABEL unit SOURCES ring_format_test.cc ring_test_support.h
   DEPS tacho::client tacho::ring_reader)
+tacho_test(environment_identity_test LABEL unit SOURCES environment_identity_test.cc
+  DEPS tacho::client)
+tacho_test(recorder_step_test LABEL unit SOURCES recorder_step_test.cc ring_test_support.h
+  DEPS tacho::client tacho::ring_reader)
+tacho_test(recorder_histogram_test LABEL unit SOURCES recorder_histogram_test.cc ring_test_support.h
+  DEPS tacho::client tacho::ring_reader tacho::histogram_layout)
+tacho_test(recorder_exit_test LABEL unit SOURCES recorder_exit_test.cc ring_test_support.h
+  DEPS tacho::client tacho::ring_reader)
+tacho_test(direct_queue_test LABEL unit SOURCES direct_queue_test.cc DEPS tacho::client_direct
+  absl::synchronization)
+tacho_test(direct_recorder_test LABEL unit SOURCES direct_recorder_test.cc
+  DEPS tacho::client_direct tacho::proto absl::synchronization)
+tacho_test(recorder_trouble_test LABEL unit SOURCES recorder_trouble_test.cc ring_test_support.h
+  DEPS tacho::client tacho::ring_reader)
+tacho_test(readme_test LABEL unit SOURCES readme_test.cc
+  DEPS tacho::client_direct tacho::ring_reader tacho::proto absl::synchronization)
+target_compile_definitions(readme_test PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

@@ -24,11 +24,12 @@ using tacho::client::ExtendCrc32c;
 constexpr uint8_t kRawChecksums = 1;
 constexpr uint8_t kCursorsFromInput = 2;
 constexpr uint8_t kAlsoParseHeader = 4;
+constexpr uint8_t kOldestVersion = 8;
 
-tacho::client::RingHeader SoundHeader() {
+tacho::client::RingHeader SoundHeader(bool oldest_version) {
   tacho::client::RingHeader header = {};
   std::memcpy(header.magic, tacho::client::kRingMagic, sizeof(header.magic));
-  header.version = tacho::client::kRingVersion;
+  header.version = oldest_version ? tacho::client::kOldestRingVersion : tacho::client::kRingVersion;
   header.header_bytes = tacho::client::kRingHeaderBytes;
   header.definition_bytes = tacho::client::kDefinitionBytes;
   header.block_bytes = tacho::client::kBlockBytes;
@@ -78,6 +79,17 @@ void Check(bool holds) {
   if (!holds) std::abort();
 }
 
+void CheckPiece(const tacho::client::RingReader& reader, const tacho::client::RingPiece& piece) {
+  if (const auto* state = std::get_if<tacho::client::RingHistogramState>(&piece.content)) {
+    Check(state->histogram < reader.histograms().size());
+    Check(state->counts.size() == reader.histograms()[state->histogram].bounds.size() + 1);
+  }
+  if (const auto* rows = std::get_if<tacho::client::RingRows>(&piece.content)) {
+    Check(rows->metric_count >= 1 && rows->metric_count <= reader.metrics().size());
+    Check(rows->values.size() == rows->times_unix_ns.size() * rows->metric_count);
+  }
+}
+
 void ReadEverything(const std::string& path) {
   auto reader = tacho::client::RingReader::Open(path);
   if (!reader.ok()) return;
@@ -86,12 +98,7 @@ void ReadEverything(const std::string& path) {
     auto batch = (*reader)->Read(cursor, {.max_rows_per_piece = 3, .max_rows = 5});
     if (!batch.ok()) return;
     Check(batch->end.record >= cursor.record && batch->end.row >= cursor.row);
-    for (const auto& piece : batch->pieces) {
-      const auto* rows = std::get_if<tacho::client::RingRows>(&piece.content);
-      if (rows == nullptr) continue;
-      Check(rows->metric_count >= 1 && rows->metric_count <= (*reader)->metrics().size());
-      Check(rows->values.size() == rows->times_unix_ns.size() * rows->metric_count);
-    }
+    for (const auto& piece : batch->pieces) CheckPiece(**reader, piece);
     cursor = batch->end;
     if (batch->at_end) return;
   }
@@ -134,7 +141,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const int fd = TestFile(&path);
   Check(fd >= 0 && ftruncate(fd, 0) == 0);
   Check(ftruncate(fd, kRingHeaderBytes + kDefinitionBytes + kMinRecordBytes) == 0);
-  const RingHeader header = SoundHeader();
+  const RingHeader header = SoundHeader((mode & kOldestVersion) != 0);
   Put(fd, &header, sizeof(header), 0);
   Put(fd, &cursors, sizeof(cursors), kRingCursorsOffset);
   Put(fd, definitions.data(), definitions.size(), kRingHeaderBytes);

@@ -21,15 +21,21 @@ def _metrics(data, size):
     return names
 
 
-def read(path):
-    """(metric names, rows). Raises if records were overwritten or refused, or it goes on."""
+def value(pattern):
+    return struct.unpack("<d", struct.pack("<Q", pattern))[0]
+
+
+def read(path, ended=True):
+    """(metric names, rows). Raises if records were overwritten or refused, or it goes on; what a
+    trainer that was killed was about to write is passed over."""
     with open(path, "rb") as file:
         data = file.read()
     if data[:8] != b"TACHORNG":
         raise ValueError("no ring")
     (record_bytes,) = struct.unpack_from("<Q", data, 24)
     reserved, committed, definitions, refused, closed = struct.unpack_from("<5Q", data, 512)
-    if (reserved, refused, closed) != (committed, 0, 1) or committed > record_bytes:
+    whole = (reserved, closed) == (committed, 1) or not ended
+    if not whole or refused != 0 or committed > record_bytes:
         raise ValueError("not a whole record of a trainer that ended")
     rows, at = [], 0
     while at < committed:

@@ -120,11 +120,14 @@ TEST_F(DiskFaultsTest, ALayoutThatWasRefusedIsWrittenBeforeItsRows) {
   ASSERT_TRUE(AppendOne(1).ok());
   faulty_.Set(NoSpace(""));
   const LayoutDefinition other = Definition("other", {"loss", "rate"});
-  EXPECT_FALSE(store_->RegisterLayout(other).ok());
+  // Registering waits for no disk: the first rows find out.
+  LayoutPtr layout = Register(other);
+  ASSERT_NE(layout, nullptr);
+  EXPECT_EQ(Append(layout, {1}, {1}, {7, 7}).code(), absl::StatusCode::kUnavailable);
   EXPECT_FALSE(store_->RegisterLayout(other).ok()) << "it is in memory, but not on the disk";
   faulty_.Clear();
   ASSERT_TRUE(AppendPatiently(2).ok());
-  const LayoutPtr layout = Register(other);
+  layout = Register(other);
   ASSERT_NE(layout, nullptr);
   ASSERT_TRUE(Append(layout, {1}, {1}, {1, 2}).ok());
   Reopen();

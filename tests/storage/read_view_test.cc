@@ -104,6 +104,39 @@ TEST_F(ReadViewTest, ReadersOfOneViewDoNotDisturbEachOther) {
 
 // Random frames over three days, overlapping, out of order, with repeats of times, stale markers
 // and two attempts, against a map.
+// Reads by bounds where they are offered, else by samples, and checks how far that reaches against
+// all samples. Returns how often bounds were offered.
+size_t CheckBounds(SeriesReader* reader, const SampleBlock& all) {
+  size_t offered = 0;
+  int64_t first = INT64_MAX;
+  int64_t last = INT64_MIN;
+  SampleBounds bounds;
+  SampleBlock block;
+  for (;;) {
+    const auto told = reader->NextBounds(&bounds);
+    EXPECT_TRUE(told.ok()) << told.status();
+    if (!told.ok()) return offered;
+    if (*told) {
+      ++offered;
+      EXPECT_GT(std::count(all.times.begin(), all.times.end(), bounds.first_time_ns), 0);
+    } else {
+      const auto more = reader->Next(&block);
+      EXPECT_TRUE(more.ok()) << more.status();
+      if (!more.ok() || !*more) break;
+      bounds = {block.attempts.front(), block.times.front(), block.times.back()};
+    }
+    first = std::min(first, bounds.first_time_ns);
+    last = std::max(last, bounds.last_time_ns);
+  }
+  if (all.size() == 0) {
+    EXPECT_GT(first, last);
+  } else {
+    EXPECT_EQ(first, all.times.front());
+    EXPECT_EQ(last, all.times.back());
+  }
+  return offered;
+}
+
 TEST_F(ReadViewTest, EqualsAModelWhateverTheFrames) {
   std::mt19937_64 random(20);
   using Identity = std::tuple<int64_t, uint32_t, int64_t>;
@@ -149,6 +182,7 @@ TEST_F(ReadViewTest, EqualsAModelWhateverTheFrames) {
                         std::bit_cast<uint64_t>(read.values[i])});
     }
     ASSERT_EQ(actual, expected);
+    CheckBounds(store_->Read(Find("job", "loss"), options).get(), read);
   };
   for (int round = 0; round < 300; ++round) {
     append();
@@ -275,6 +309,27 @@ TEST_F(ReadViewTest, RowsOfOneFrameWithTheSameTimeAreNotCountedTwiceInASummary) 
   const SampleBlock all = ReadAll(loss);
   EXPECT_THAT(all.values, ElementsAre(1, 2));
   EXPECT_EQ(ReadCoarsely(store_->Read(loss, {}).get(), all).first, 2u);
+}
+
+TEST_F(ReadViewTest, BoundsOfColumnsAreKnownOnceDecodedAlsoWhereTheRangeCutsThem) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  for (const int64_t begin : {0, 10, 20}) {
+    AppendSeconds(layout, {begin, begin + 1, begin + 2}, {1, 2, std::nan("")});
+    ASSERT_TRUE(store_->Seal().ok());
+  }
+  const SeriesPtr loss = Find("job", "loss");
+  ReadOptions options;
+  options.begin_ns = kBegin + 1 * kSecond;
+  options.end_ns = kBegin + 22 * kSecond;
+  const SampleBlock all = ReadAll(loss, options);
+  ASSERT_EQ(all.size(), 7u);
+  EXPECT_EQ(CheckBounds(store_->Read(loss, options).get(), all), 3u);
+  options.attempt = 5;
+  EXPECT_EQ(CheckBounds(store_->Read(loss, options).get(), {}), 0u);
+  options.attempt.reset();
+  options.first_step = 0;
+  EXPECT_EQ(CheckBounds(store_->Read(loss, options).get(), ReadAll(loss, options)), 0u)
+      << "a range of steps has to look at every row";
 }
 
 TEST_F(ReadViewTest, AnEmptyRangeHasNothing) {

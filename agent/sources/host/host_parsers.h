@@ -3,6 +3,8 @@
 // understand, since kernels add new ones. False if nothing in the text was understood.
 #pragma once
 
+#include <vector>
+
 #include "absl/strings/string_view.h"
 #include "agent/sources/host/host_sample.h"
 
@@ -22,6 +24,13 @@ bool ParseProcStat(absl::string_view text, double ticks_per_second, HostSample* 
 // be told. Time waiting for the disk counts as idle.
 void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, HostSample* out);
 
+// Of /proc/stat: each CPU, in the order of their numbers.
+std::vector<CpuTicks> ParseCoreTicks(absl::string_view text);
+// Of the CPUs together, since one core that is busy hides in the mean of two hundred: the least and
+// the most busy one, and how many are busy and idle. Nothing if CPUs came or went in between.
+void AddCoreSummary(const std::vector<CpuTicks>& before, const std::vector<CpuTicks>& after,
+                    HostSample* out);
+
 bool ParseLoadavg(absl::string_view text, HostSample* out);  // /proc/loadavg
 bool ParseUptime(absl::string_view text, HostSample* out);   // /proc/uptime
 
@@ -31,6 +40,9 @@ bool ParseVmstat(absl::string_view text, double page_bytes, HostSample* out);  /
 // /proc/net/dev, without devices that only hand on what another one carries or that stand for one
 // container (loopback, veth, bridges of container runtimes, …).
 bool ParseNetDev(absl::string_view text, HostSample* out);
+// /proc/net/snmp and /proc/net/netstat: TCP of the whole machine, above all what it sent again.
+bool ParseNetSnmp(absl::string_view text, HostSample* out);
+bool ParseNetNetstat(absl::string_view text, HostSample* out);
 // /proc/diskstats: whole disks, without partitions, loop devices, RAM disks and device mapper.
 bool ParseDiskstats(absl::string_view text, HostSample* out);
 
@@ -41,6 +53,8 @@ bool ParsePressureIo(absl::string_view text, HostSample* out);
 
 // cgroup v2, of the agent's own control group as it sees it (the container's, in a container).
 bool ParseCgroupCpuStat(absl::string_view text, HostSample* out);
+bool ParseCgroupCpuMax(absl::string_view text, HostSample* out);  // "max" is no series.
+bool ParseCgroupPids(absl::string_view text, HostSample* out);    // pids.current
 bool ParseCgroupMemoryCurrent(absl::string_view text, HostSample* out);
 bool ParseCgroupMemoryMax(absl::string_view text, HostSample* out);  // "max" is no series.
 bool ParseCgroupMemoryEvents(absl::string_view text, HostSample* out);

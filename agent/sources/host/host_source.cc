@@ -1,51 +1,20 @@
 #include "agent/sources/host/host_source.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdint>
-#include <system_error>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "agent/sources/host/proc_file.h"
 
 namespace tacho::agent {
-namespace {
-
-// Of one file; /proc/stat of a machine with thousands of interrupts has some 100 kB.
-constexpr size_t kMaxFileBytes = size_t{4} * 1024 * 1024;
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return absl::NotFoundError(std::generic_category().message(errno));
-  std::string text;
-  char buffer[16 * 1024];
-  ssize_t got = 0;
-  do {
-    got = ::read(fd, buffer, sizeof(buffer));
-    if (got > 0) text.append(buffer, static_cast<size_t>(got));
-  } while (text.size() < kMaxFileBytes && (got > 0 || (got < 0 && errno == EINTR)));
-  const int error = errno;
-  ::close(fd);
-  // Some files below /proc open and then refuse, where the kernel has the feature switched off.
-  if (got < 0) return absl::UnavailableError(std::generic_category().message(error));
-  return text;
-}
-
-absl::Time NextMultiple(absl::Time now, absl::Duration interval) {
-  const int64_t interval_ns = absl::ToInt64Nanoseconds(interval);
-  return absl::FromUnixNanos((absl::ToUnixNanos(now) / interval_ns + 1) * interval_ns);
-}
-
-}  // namespace
 
 HostSource::HostSource(const config::v1::Agent::Host& config, HostOptions options)
-    : interval_(absl::Nanoseconds(config.interval())),
-      job_(config.job()),
+    : job_(config.job()),
       options_(std::move(options)),
-      log_("host", options_.log) {
+      log_("host", options_.log),
+      cadence_(absl::Nanoseconds(config.interval())),
+      proc_(config.proc()) {
   inputs_.push_back({absl::StrCat(config.proc(), "/stat"),
                      [this](absl::string_view text, HostSample* out) {
                        if (!ParseProcStat(text, options_.ticks_per_second, out, &cpu_now_)) {
@@ -53,6 +22,9 @@ HostSource::HostSource(const config::v1::Agent::Host& config, HostOptions option
                        }
                        AddCpuUtilization(cpu_before_, cpu_now_, out);
                        cpu_before_ = cpu_now_;
+                       std::vector<CpuTicks> cores = ParseCoreTicks(text);
+                       AddCoreSummary(cores_before_, cores, out);
+                       cores_before_ = std::move(cores);
                        return true;
                      },
                      {},
@@ -67,11 +39,15 @@ HostSource::HostSource(const config::v1::Agent::Host& config, HostOptions option
                      {},
                      false});
   AddInput(absl::StrCat(config.proc(), "/net/dev"), ParseNetDev);
+  AddInput(absl::StrCat(config.proc(), "/net/snmp"), ParseNetSnmp);
+  AddInput(absl::StrCat(config.proc(), "/net/netstat"), ParseNetNetstat);
   AddInput(absl::StrCat(config.proc(), "/diskstats"), ParseDiskstats);
   AddInput(absl::StrCat(config.proc(), "/pressure/cpu"), ParsePressureCpu);
   AddInput(absl::StrCat(config.proc(), "/pressure/memory"), ParsePressureMemory);
   AddInput(absl::StrCat(config.proc(), "/pressure/io"), ParsePressureIo);
   AddInput(absl::StrCat(config.cgroup(), "/cpu.stat"), ParseCgroupCpuStat);
+  AddInput(absl::StrCat(config.cgroup(), "/cpu.max"), ParseCgroupCpuMax);
+  AddInput(absl::StrCat(config.cgroup(), "/pids.current"), ParseCgroupPids);
   AddInput(absl::StrCat(config.cgroup(), "/memory.current"), ParseCgroupMemoryCurrent);
   AddInput(absl::StrCat(config.cgroup(), "/memory.max"), ParseCgroupMemoryMax);
   AddInput(absl::StrCat(config.cgroup(), "/memory.events"), ParseCgroupMemoryEvents);
@@ -82,15 +58,18 @@ void HostSource::AddInput(std::string path, bool (*parse)(absl::string_view, Hos
 }
 
 absl::Time HostSource::Poll(absl::Time now, RowSink* sink) {
-  // The second condition: the clock was set back.
-  if (now < due_ && due_ - now <= interval_) return due_;
-  due_ = NextMultiple(now, interval_);
+  if (!cadence_.TakeDue(now)) return cadence_.due();
   const HostSample sample = Take(now);
-  if (sample.entries().empty()) return due_;
-  if (absl::Status status = Write(now, sample, sink); !status.ok()) {
+  status_ = sample.entries().empty()
+                ? absl::UnavailableError(absl::StrCat("nothing below ", proc_,
+                                                      " can be read; is it mounted, and is "
+                                                      "sources.host.proc right?"))
+                : absl::OkStatus();
+  if (sample.entries().empty()) return cadence_.due();
+  if (const absl::Status status = Write(now, sample, sink); !status.ok()) {
     log_.Say(now, "refused", absl::StrCat("a sample is lost: ", status.ToString()));
   }
-  return due_;
+  return cadence_.due();
 }
 
 HostSample HostSource::Take(absl::Time now) {
@@ -104,7 +83,7 @@ HostSample HostSource::Take(absl::Time now) {
 }
 
 void HostSource::TakeInput(Input* input, HostSample* out, std::vector<std::string>* troubles) {
-  const absl::StatusOr<std::string> text = ReadFile(input->path);
+  const absl::StatusOr<std::string> text = ReadProcFile(input->path);
   HostSample found;
   if (text.ok() && input->parse(*text, &found)) {
     input->known = found.entries();

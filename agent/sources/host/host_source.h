@@ -6,8 +6,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "agent/cadence.h"
 #include "agent/source.h"
 #include "agent/sources/host/host_parsers.h"
 #include "agent/sources/host/host_sample.h"
@@ -35,6 +37,8 @@ class HostSource : public Source {
 
   absl::string_view name() const override { return "host"; }
   absl::Time Poll(absl::Time now, RowSink* sink) override;
+  // UNAVAILABLE if nothing of what is configured could be read.
+  absl::Status status() const override { return status_; }
 
  private:
   // One file. While it has never been read it has no series; once it has, a sample in which it
@@ -52,14 +56,16 @@ class HostSource : public Source {
   absl::Status Write(absl::Time now, const HostSample& sample, RowSink* sink);
   v1::Layout LayoutOf(const HostSample& sample) const;
 
-  const absl::Duration interval_;
   const std::string job_;
   const HostOptions options_;
   TroubleLog log_;
   std::vector<Input> inputs_;
+  absl::Status status_;
   CpuTicks cpu_before_;
   CpuTicks cpu_now_;
-  absl::Time due_ = absl::InfinitePast();
+  std::vector<CpuTicks> cores_before_;
+  Cadence cadence_;
+  const std::string proc_;
   // The series of layout_, in its order.
   std::vector<std::pair<const HostMetric*, std::string>> columns_;
   uint32_t layout_ = 0;

@@ -1,4 +1,5 @@
 // /proc/stat, /proc/loadavg, /proc/uptime and /proc/pressure.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <optional>
@@ -34,6 +35,17 @@ constexpr HostMetric kCpus = {"host_cpus", kGauge, "1", "CPUs that are online."}
 constexpr HostMetric kUtilization = {
     "host_cpu_utilization_ratio", kGauge, "1",
     "Share of all CPU time since the previous sample that was not idle."};
+
+constexpr HostMetric kLeastBusyCore = {"host_cpu_core_utilization_min_ratio", kGauge, "1",
+                                       "Of the CPU that was least busy since the last sample."};
+constexpr HostMetric kMostBusyCore = {"host_cpu_core_utilization_max_ratio", kGauge, "1",
+                                      "Of the CPU that was most busy since the last sample."};
+constexpr HostMetric kBusyCores = {"host_cpu_cores_busy", kGauge, "1",
+                                   "CPUs that were busy for more than 90 % of the time."};
+constexpr HostMetric kIdleCores = {"host_cpu_cores_idle", kGauge, "1",
+                                   "CPUs that were busy for less than 10 % of the time."};
+constexpr double kBusy = 0.9;
+constexpr double kIdle = 0.1;
 
 constexpr std::array<KeyedMetric, 6> kStatCounts = {{
     {"ctxt", {"host_context_switches_total", kCounter, "1", "Context switches."}},
@@ -124,6 +136,47 @@ void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, HostSample
   // The kernel's counters of idle and waiting time may go back a little.
   const bool known = before.total > 0 && total > 0 && busy >= 0 && busy <= total;
   out->Add(kUtilization, known ? busy / total : StaleMarker());
+}
+
+std::vector<CpuTicks> ParseCoreTicks(absl::string_view text) {
+  constexpr size_t kMaxCores = 4096;  // More than any machine has.
+  std::vector<CpuTicks> cores;
+  for (absl::string_view line : Lines(text)) {
+    if (!absl::StartsWith(line, "cpu") || absl::StartsWith(line, "cpu ")) continue;
+    const std::vector<absl::string_view> words = Words(line);
+    if (cores.size() == kMaxCores) break;
+    CpuTicks& core = cores.emplace_back();
+    for (size_t i = 0; i < kCpuTimes.size() && i + 1 < words.size(); ++i) {
+      const double value = Number(words[i + 1]).value_or(0);
+      core.total += value;
+      if (i != kIdleWord && i != kIowaitWord) core.busy += value;
+    }
+  }
+  return cores;
+}
+
+void AddCoreSummary(const std::vector<CpuTicks>& before, const std::vector<CpuTicks>& after,
+                    HostSample* out) {
+  if (after.empty()) return;
+  double least = 1;
+  double most = 0;
+  double busy = 0;
+  double idle = 0;
+  bool known = before.size() == after.size();
+  for (size_t i = 0; known && i < after.size(); ++i) {
+    const double total = after[i].total - before[i].total;
+    // A core without a tick in between (a short interval, a CPU asleep) was not busy.
+    const double share =
+        total <= 0 ? 0 : std::clamp((after[i].busy - before[i].busy) / total, 0.0, 1.0);
+    least = std::min(least, share);
+    most = std::max(most, share);
+    busy += share > kBusy ? 1 : 0;
+    idle += share < kIdle ? 1 : 0;
+  }
+  out->Add(kLeastBusyCore, known ? least : StaleMarker());
+  out->Add(kMostBusyCore, known ? most : StaleMarker());
+  out->Add(kBusyCores, known ? busy : StaleMarker());
+  out->Add(kIdleCores, known ? idle : StaleMarker());
 }
 
 bool ParseLoadavg(absl::string_view text, HostSample* out) {

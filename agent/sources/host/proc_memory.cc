@@ -14,7 +14,7 @@ constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
 constexpr double kKiB = 1024;  // meminfo's "kB".
 constexpr double kMicrosecond = 1e-6;
 
-constexpr std::array<KeyedMetric, 13> kMeminfo = {{
+constexpr std::array<KeyedMetric, 16> kMeminfo = {{
     {"MemTotal:", {"host_memory_total_bytes", kGauge, "By", "Memory of the machine."}, kKiB},
     {"MemFree:", {"host_memory_free_bytes", kGauge, "By", "Memory used for nothing."}, kKiB},
     {"MemAvailable:",
@@ -26,6 +26,11 @@ constexpr std::array<KeyedMetric, 13> kMeminfo = {{
      kKiB},
     {"Cached:", {"host_memory_cached_bytes", kGauge, "By", "Memory caching files."}, kKiB},
     {"AnonPages:", {"host_memory_anonymous_bytes", kGauge, "By", "Memory of programs."}, kKiB},
+    {"AnonHugePages:",
+     {"host_memory_anonymous_huge_bytes", kGauge, "By", "Of it, in transparent huge pages."},
+     kKiB},
+    {"HugePages_Total:", {"host_huge_pages", kGauge, "1", "Huge pages set aside."}},
+    {"HugePages_Free:", {"host_huge_pages_free", kGauge, "1", "Of them, unused."}},
     {"Shmem:", {"host_memory_shared_bytes", kGauge, "By", "Shared memory and tmpfs."}, kKiB},
     {"SReclaimable:",
      {"host_memory_slab_reclaimable_bytes", kGauge, "By", "Kernel caches that can be freed."},
@@ -76,6 +81,10 @@ constexpr HostMetric kCgroupCurrent = {"host_cgroup_memory_current_bytes", kGaug
                                        "Memory that the control group uses."};
 constexpr HostMetric kCgroupMax = {"host_cgroup_memory_max_bytes", kGauge, "By",
                                    "Memory that the control group may use."};
+constexpr HostMetric kCgroupPids = {"host_cgroup_pids", kGauge, "1",
+                                    "Processes and threads of the control group."};
+constexpr HostMetric kCgroupCpuLimit = {"host_cgroup_cpu_limit_cpus", kGauge, "1",
+                                        "CPUs whose time the control group may use."};
 constexpr std::array<KeyedMetric, 4> kCgroupEvents = {{
     {"high",
      {"host_cgroup_memory_high_total", kCounter, "1", "Times slowed down above the high mark."}},
@@ -113,6 +122,21 @@ bool ParseVmstat(absl::string_view text, double page_bytes, HostSample* out) {
 
 bool ParseCgroupCpuStat(absl::string_view text, HostSample* out) {
   return ParseKeyed(text, {kCgroupCpu.begin(), kCgroupCpu.end()}, out);
+}
+
+// "max 100000" or "150000 100000": microseconds of CPU time in each period of so many.
+bool ParseCgroupCpuMax(absl::string_view text, HostSample* out) {
+  const std::vector<absl::string_view> words = Words(text);
+  if (words.size() == 2 && words[0] == "max") return true;
+  const std::optional<double> quota = words.size() == 2 ? Number(words[0]) : std::nullopt;
+  const std::optional<double> period = words.size() == 2 ? Number(words[1]) : std::nullopt;
+  if (!quota || !period || *period == 0) return false;
+  out->Add(kCgroupCpuLimit, *quota / *period);
+  return true;
+}
+
+bool ParseCgroupPids(absl::string_view text, HostSample* out) {
+  return AddSingle(text, kCgroupPids, out);
 }
 
 bool ParseCgroupMemoryCurrent(absl::string_view text, HostSample* out) {

@@ -1,13 +1,18 @@
-"""Tachograph for Python.
+"""Tachograph for Python: recording a training, and asking what happened to trainings.
 
     import tacho
+
+    run = tacho.init(job="resnet", config={"batch_size": 256})
+    for step in range(steps):
+        run.log({"loss": train_one_step()}, step=step)
 
     for series in tacho.query(None, "resnet", ["loss"], by="step"):
         print(series.name, series.steps[-1], series.values[-1])
 
-The first argument is always the collector's address; None takes TACHO_ADDRESS from the environment,
-else 127.0.0.1:7411. Queries need grpcio and protobuf, which are imported by the first of them and
-not before.
+Recording (client/README.md) needs libtacho.so.1, which the wheel has, and no other package; it never
+raises into the training. The first argument of a query is always the collector's address; None takes
+TACHO_ADDRESS from the environment, else 127.0.0.1:7411. Queries need grpcio and protobuf, which are
+imported by the first of them and not before.
 """
 import importlib
 import pkgutil
@@ -27,6 +32,11 @@ _HOMES = {
         "Client", "query", "jobs", "job", "latest", "events", "compare", "watch",
     ),
     "tacho.columns": ("Series", "to_pandas"),
+    "tacho.recording": ("init", "log", "finish", "active_run"),
+    "tacho._run": ("Run",),
+    "tacho._step": ("Step",),
+    "tacho._values": ("fetch",),
+    "tacho.config": ("Config",),
     "tacho.records": (
         "Attempt", "ComparedMetric", "Comparison", "Event", "Job", "JobDetail", "Live", "Metric",
         "Sample", "Samples", "SeriesName", "Subject", "Task",
@@ -37,8 +47,12 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = sorted(_HOME_OF)
 
 if TYPE_CHECKING:
+    from ._run import Run as Run
+    from ._step import Step as Step
+    from ._values import fetch as fetch
     from .columns import Series as Series
     from .columns import to_pandas as to_pandas
+    from .config import Config as Config
     from .errors import *  # noqa: F403
     from .history import Client as Client
     from .history import compare as compare
@@ -48,6 +62,10 @@ if TYPE_CHECKING:
     from .history import latest as latest
     from .history import query as query
     from .history import watch as watch
+    from .recording import active_run as active_run
+    from .recording import finish as finish
+    from .recording import init as init
+    from .recording import log as log
     from .records import *  # noqa: F403
 
 
@@ -55,7 +73,8 @@ def __getattr__(name: str) -> Any:
     home = _HOME_OF.get(name)
     if home is None:
         raise AttributeError(f"module 'tacho' has no attribute {name!r}")
-    return getattr(importlib.import_module(home), name)
+    value = globals()[name] = getattr(importlib.import_module(home), name)
+    return value
 
 
 def __dir__() -> List[str]:

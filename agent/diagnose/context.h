@@ -1,0 +1,34 @@
+// What the checks of `tacho-agent diagnose` are made of: the configuration, and where they look.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "agent/diagnose/runner.h"
+#include "tacho/config/v1/agent.pb.h"
+
+namespace tacho::agent {
+
+struct DiagnoseContext {
+  config::v1::Agent config;  // With all defaults.
+  std::string version;       // Of the agent.
+  std::string dev = "/dev";  // Where device files are.
+  // Of each check that waits for others: a collector, a source.
+  absl::Duration timeout = absl::Seconds(10);
+  enum class Compute { kAuto, kNever, kAlways };  // kAuto: not while a trainer runs here.
+  Compute compute = Compute::kAuto;
+  std::string python = "python3";
+  absl::Duration compute_timeout = absl::Seconds(120);  // A first compilation takes a minute.
+};
+
+// Each function below gives checks that own copies of what they need.
+std::vector<Check> HostChecks(const DiagnoseContext& context);       // checks_host.cc
+std::vector<Check> ChipChecks(const DiagnoseContext& context);       // checks_chips.cc
+std::vector<Check> SourceChecks(const DiagnoseContext& context);     // checks_sources.cc
+std::vector<Check> CollectorChecks(const DiagnoseContext& context);  // checks_collector.cc
+std::vector<Check> ComputeChecks(const DiagnoseContext& context);    // checks_compute.cc
+
+std::vector<Check> AllChecks(const DiagnoseContext& context);
+
+}  // namespace tacho::agent

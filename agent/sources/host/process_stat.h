@@ -1,0 +1,35 @@
+// What the kernel tells about one process.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace tacho::agent {
+
+// /proc/<pid>/stat, of which the name in parentheses may hold anything, spaces and parentheses
+// included.
+struct ProcessStat {
+  char state = '?';  // 'R', 'S', 'D', …
+  double user_ticks = 0;
+  double system_ticks = 0;
+  double major_faults = 0;
+  double threads = 0;
+  uint64_t start_ticks = 0;  // Since boot: tells a process from a later one with its number.
+  double resident_pages = 0;
+};
+std::optional<ProcessStat> ParseProcessStat(absl::string_view text);
+
+// The numbers behind "read_bytes:" and "write_bytes:" of /proc/<pid>/io.
+struct ProcessIo {
+  std::optional<double> read_bytes;
+  std::optional<double> write_bytes;
+};
+ProcessIo ParseProcessIo(absl::string_view text);
+
+// Entries of a directory, at most so many; nullopt if it may not be read.
+std::optional<double> CountEntries(const std::string& directory, size_t max);
+
+}  // namespace tacho::agent

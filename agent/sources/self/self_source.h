@@ -1,0 +1,53 @@
+// Tells about the agent itself: how each of its sources does, and what the agent costs.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "agent/cadence.h"
+#include "agent/source.h"
+#include "agent/sources/self/source_ledger.h"
+#include "agent/sources/trouble_log.h"
+#include "agent/stream/monotonic_time.h"
+
+namespace tacho::agent {
+
+struct SelfOptions {
+  std::string job = {};   // Under which rows and events are filed: that of the host.
+  std::string host = {};  // Label of every row.
+  absl::Duration interval = absl::Seconds(10);
+  LogCallback log = nullptr;  // May be null.
+  std::shared_ptr<const SourceLedger> ledger = nullptr;
+  std::function<absl::Time()> monotonic = MonotonicNow;
+};
+
+// A row at each multiple of the interval, with the series of tacho_agent_* that docs/notation.md
+// lists, and an event when a source begins to fail ("source_failed", fields "source", "code"; the
+// message is the reason), when its reason changes, and when it works again ("source_recovered").
+// There is at most one event a source and interval. One thread.
+class SelfSource : public Source {
+ public:
+  // A poll that takes longer is told as a failure of its source, with DEADLINE_EXCEEDED.
+  static constexpr absl::Duration kPollTakesTooLong = absl::Minutes(1);
+
+  explicit SelfSource(SelfOptions options);
+
+  absl::string_view name() const override { return "agent"; }
+  absl::Time Poll(absl::Time now, RowSink* sink) override;
+
+ private:
+  absl::Status WriteRow(absl::Time now, const std::vector<SourceHealth>& sources, RowSink* sink);
+  void TellChanges(absl::Time now, const std::vector<SourceHealth>& sources, RowSink* sink);
+
+  const SelfOptions options_;
+  TroubleLog log_;
+  Cadence cadence_;
+  std::map<std::string, absl::Status> told_;  // By source.
+};
+
+}  // namespace tacho::agent

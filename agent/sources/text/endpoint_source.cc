@@ -1,0 +1,83 @@
+#include "agent/sources/text/endpoint_source.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "agent/stream/monotonic_time.h"
+
+namespace tacho::agent {
+namespace {
+
+constexpr char kAccept[] =
+    "application/openmetrics-text;version=1.0.0;q=0.9,text/plain;version=0.0.4;q=0.8,*/*;q=0.1";
+constexpr int kHttpOk = 200;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EndpointSource>> EndpointSource::Create(
+    const config::v1::Endpoint& config, const TextSourceOptions& options) {
+  const auto in_config = [](const absl::Status& status) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sources.endpoints.targets: ", status.message()));
+  };
+  auto url = ParseHttpUrl(config.url());
+  if (!url.ok()) return in_config(url.status());
+  auto ruler = SeriesRuler::Create(config.series(), options.host, {{"instance", url->authority()}});
+  if (!ruler.ok()) return in_config(ruler.status());
+  std::string name =
+      absl::StrCat("endpoint:", config.name().empty() ? url->authority() : config.name());
+  return std::unique_ptr<EndpointSource>(
+      new EndpointSource(config, *std::move(url), std::move(name), *std::move(ruler), options));
+}
+
+EndpointSource::EndpointSource(const config::v1::Endpoint& config, HttpUrl url, std::string name,
+                               SeriesRuler ruler, const TextSourceOptions& options)
+    : config_(config),
+      url_(std::move(url)),
+      name_(std::move(name)),
+      log_(name_, options.log),
+      cadence_(absl::Nanoseconds(config.interval())),
+      rows_(std::move(ruler), {.source = name_,
+                               .host = options.host,
+                               .own_job = options.own_job,
+                               .max_series = config.max_series(),
+                               .timestamps = config.timestamps()}) {}
+
+absl::Time EndpointSource::Poll(absl::Time now, RowSink* sink) {
+  if (!cadence_.TakeDue(now)) return cadence_.due();
+  const absl::Time began = MonotonicNow();
+  const absl::StatusOr<Exposition> read = Scrape();
+  rows_.SetOwn("tacho_agent_scrape_duration_seconds", "s", "How long the last reading took",
+               absl::ToDoubleSeconds(MonotonicNow() - began));
+  status_ = read.ok() ? absl::OkStatus()
+                      : absl::Status(read.status().code(),
+                                     absl::StrCat(config_.url(), ": ", read.status().message()));
+  const absl::Status written = rows_.Write(now, read.ok() ? *read : Exposition(), sink);
+  if (!written.ok()) {
+    log_.Say(now, "refused", absl::StrCat("a scrape is lost: ", written.ToString()));
+  }
+  if (rows_.left_out() > 0) {
+    log_.Say(now, "left out",
+             absl::StrCat(rows_.left_out(), " samples of ", config_.url(),
+                          " are left out; tacho_agent_scrape_left_out_samples says why"));
+  }
+  return cadence_.due();
+}
+
+absl::StatusOr<Exposition> EndpointSource::Scrape() {
+  const auto response = HttpGet(url_, {.timeout = absl::Nanoseconds(config_.timeout()),
+                                       .max_body_bytes = config_.max_body_bytes(),
+                                       .accept = kAccept});
+  if (!response.ok()) return response.status();
+  if (response->status != kHttpOk) {
+    return absl::UnavailableError(
+        absl::StrCat("HTTP status ", response->status, "; is it the path of its metrics?"));
+  }
+  rows_.SetOwn("tacho_agent_scrape_body_bytes", "By", "Length of the last answer",
+               static_cast<double>(response->body.size()));
+  return IsOpenMetricsType(response->content_type) ? ReadOpenMetricsText(response->body)
+                                                   : ReadPrometheusText(response->body);
+}
+
+}  // namespace tacho::agent

@@ -1,0 +1,289 @@
+// OpenMetrics text 1.0.
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agent/sources/text/exposition.h"
+#include "agent/sources/text/exposition_scanner.h"
+#include "agent/sources/text/open_metrics_rules.h"
+
+namespace tacho::agent {
+namespace {
+
+absl::Status Broken(absl::string_view rule) { return absl::InvalidArgumentError(rule); }
+
+std::optional<FamilyType> TypeNamed(absl::string_view word) {
+  if (word == "counter") return FamilyType::kCounter;
+  if (word == "gauge") return FamilyType::kGauge;
+  if (word == "histogram") return FamilyType::kHistogram;
+  if (word == "gaugehistogram") return FamilyType::kGaugeHistogram;
+  if (word == "summary") return FamilyType::kSummary;
+  if (word == "info") return FamilyType::kInfo;
+  if (word == "stateset") return FamilyType::kStateSet;
+  if (word == "unknown") return FamilyType::kUnknown;
+  return std::nullopt;
+}
+
+// Names and values of an exemplar's labels may have so many characters together.
+constexpr size_t kMaxExemplarCharacters = 128;
+
+class OpenMetricsReader {
+ public:
+  explicit OpenMetricsReader(const ExpositionLimits& limits) : limits_(limits) {}
+
+  absl::Status ReadLine(absl::string_view line) {
+    if (ended_) return Broken("something follows # EOF");
+    if (line.empty()) return Broken("an empty line");
+    if (line == "# EOF") {
+      ended_ = true;
+      return EndFamily();
+    }
+    return line[0] == '#' ? ReadMetadata(line) : ReadSample(line);
+  }
+
+  absl::Status End() const {
+    return ended_ ? absl::OkStatus() : Broken("# EOF is missing: the text is cut off");
+  }
+  Exposition Take() { return std::move(result_); }
+
+ private:
+  ExpositionFamily& family() { return result_.families.back(); }
+
+  absl::Status BeginFamily(absl::string_view name) {
+    if (absl::Status status = EndFamily(); !status.ok()) return status;
+    result_.families.push_back({.name = std::string(name)});
+    first_sample_ = result_.samples.size();
+    has_type_ = has_unit_ = has_help_ = has_samples_ = false;
+    group_.reset();
+    groups_.clear();
+    return absl::OkStatus();
+  }
+
+  // What can only be said when all of a family is known.
+  absl::Status EndFamily() {
+    if (result_.families.empty()) return absl::OkStatus();
+    const ExpositionFamily& ended = family();
+    if (!names_.insert(ended.name).second) return Broken(absl::StrCat(ended.name, " comes twice"));
+    for (const absl::string_view suffix : SuffixesOf(ended.type)) {
+      if (suffix.empty()) continue;
+      if (!names_.insert(absl::StrCat(ended.name, suffix)).second) {
+        return Broken(absl::StrCat("samples of ", ended.name, " clash with another family"));
+      }
+    }
+    if (!ended.unit.empty()) {
+      if (!absl::EndsWith(ended.name, absl::StrCat("_", ended.unit))) {
+        return Broken(absl::StrCat("the name ", ended.name, " does not end with its unit"));
+      }
+      if (ended.type == FamilyType::kInfo || ended.type == FamilyType::kStateSet) {
+        return Broken("infos and statesets have no unit");
+      }
+    }
+    if (ended.type == FamilyType::kHistogram || ended.type == FamilyType::kGaugeHistogram) {
+      return CheckHistogram(ended, std::span(result_.samples).subspan(first_sample_));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadMetadata(absl::string_view line) {
+    constexpr absl::string_view kForm = "'# HELP|TYPE|UNIT name text' expected";
+    if (!absl::ConsumePrefix(&line, "# ")) return Broken(kForm);
+    const size_t first = line.find(' ');
+    if (first == absl::string_view::npos) return Broken(kForm);
+    const size_t second = line.find(' ', first + 1);
+    if (second == absl::string_view::npos) return Broken(kForm);
+    const absl::string_view keyword = line.substr(0, first);
+    const absl::string_view name = line.substr(first + 1, second - first - 1);
+    const absl::string_view text = line.substr(second + 1);
+    if (keyword != "HELP" && keyword != "TYPE" && keyword != "UNIT") return Broken(kForm);
+    if (!IsMetricName(name)) return Broken("a name that is not of [a-zA-Z_:][a-zA-Z0-9_:]*");
+    if (result_.families.empty() || family().name != name) {
+      if (absl::Status status = BeginFamily(name); !status.ok()) return status;
+    } else if (has_samples_) {
+      return Broken("HELP, TYPE or UNIT after samples of its family");
+    }
+    if (keyword == "HELP") return SetHelp(text);
+    return keyword == "TYPE" ? SetType(text) : SetUnit(text);
+  }
+
+  absl::Status SetHelp(absl::string_view text) {
+    if (std::exchange(has_help_, true)) return Broken("a second HELP");
+    family().help = UnescapeHelp(text, true);
+    return absl::OkStatus();
+  }
+  absl::Status SetType(absl::string_view text) {
+    if (std::exchange(has_type_, true)) return Broken("a second TYPE");
+    const std::optional<FamilyType> type = TypeNamed(text);
+    if (!type) return Broken("no type of OpenMetrics");
+    family().type = *type;
+    return absl::OkStatus();
+  }
+  absl::Status SetUnit(absl::string_view text) {
+    if (std::exchange(has_unit_, true)) return Broken("a second UNIT");
+    family().unit = std::string(text);
+    return absl::OkStatus();
+  }
+
+  bool IsOfFamily(absl::string_view sample) const {
+    if (result_.families.empty()) return false;
+    const ExpositionFamily& current = result_.families.back();
+    if (!absl::ConsumePrefix(&sample, current.name)) return false;
+    for (const absl::string_view suffix : SuffixesOf(current.type)) {
+      if (sample == suffix) return true;
+    }
+    return false;
+  }
+
+  absl::Status ReadSample(absl::string_view line) {
+    ExpositionSample sample;
+    bool has_exemplar = false;
+    if (absl::Status status = ParseSample(line, &sample, &has_exemplar); !status.ok()) {
+      return status;
+    }
+    if (!IsOfFamily(sample.name)) {
+      if (absl::Status status = BeginFamily(sample.name); !status.ok()) return status;
+    }
+    has_samples_ = true;
+    sample.family = result_.families.size() - 1;
+    const absl::string_view suffix = absl::string_view(sample.name).substr(family().name.size());
+    if (absl::Status s = CheckSample(family(), suffix, sample, has_exemplar); !s.ok()) return s;
+    bool again = false;
+    if (absl::Status s = FollowGroup(suffix, sample, &again); !s.ok()) return s;
+    if (again) return absl::OkStatus();
+    if (result_.samples.size() == limits_.max_samples) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("more than ", limits_.max_samples, " samples"));
+    }
+    result_.samples.push_back(std::move(sample));
+    return absl::OkStatus();
+  }
+
+  // Groups do not interleave, and time does not go backwards in one. *again: the point is there
+  // already, at the same time.
+  absl::Status FollowGroup(absl::string_view suffix, const ExpositionSample& sample, bool* again) {
+    const std::string group = GroupOf(family(), suffix, sample);
+    const bool same = group_ && *group_ == group;
+    if (group_ && !same && groups_.contains(group)) {
+      return Broken("samples of one metric do not stand together");
+    }
+    if (same) {
+      if (sample.time_ns.has_value() != group_time_.has_value()) {
+        return Broken("some samples of a metric have a time, others none");
+      }
+      if (sample.time_ns && *group_time_ > *sample.time_ns && family().type != FamilyType::kInfo) {
+        return Broken("times of a metric go backwards");
+      }
+    }
+    if (!same || sample.time_ns != group_time_) points_.clear();
+    group_ = group;
+    group_time_ = sample.time_ns;
+    groups_.insert(group);
+    std::string point = sample.name;
+    // All labels: the group has not got those that tell its samples apart.
+    for (const auto& [name, value] : sample.labels) {
+      absl::StrAppend(&point, "\n", name, "=", value.size(), ":", value);
+    }
+    *again = !points_.insert(std::move(point)).second;
+    return absl::OkStatus();
+  }
+
+  absl::Status ParseSample(absl::string_view line, ExpositionSample* sample, bool* has_exemplar) {
+    ExpositionScanner scanner(line, false, limits_);
+    sample->name = std::string(scanner.TakeName());
+    if (sample->name.empty()) return Broken("no name of a metric");
+    if (absl::StartsWith(scanner.rest(), "{")) {
+      absl::Status status = scanner.TakeLabels(&sample->labels, &sample->name);
+      if (!status.ok()) return status;
+    }
+    if (absl::Status status = ParsePoint(&scanner, &sample->value, &sample->time_ns);
+        !status.ok()) {
+      return status;
+    }
+    if (scanner.rest().empty()) return absl::OkStatus();
+    if (!scanner.TakeByte('#') || !scanner.TakeByte(' ')) {
+      return Broken("something follows the value and its time");
+    }
+    *has_exemplar = true;
+    return CheckExemplar(&scanner);
+  }
+
+  // " value", " value time", either with the blank before an exemplar's '#' taken.
+  static absl::Status ParsePoint(ExpositionScanner* scanner, double* value,
+                                 std::optional<int64_t>* time_ns) {
+    if (!scanner->TakeByte(' ')) return Broken("one space expected before the value");
+    const std::optional<double> number = ParseExpositionNumber(scanner->TakeWord());
+    if (!number) return Broken("the value is no number");
+    *value = *number;
+    if (scanner->rest().empty()) return absl::OkStatus();
+    if (!scanner->TakeByte(' ')) return Broken("one space expected after the value");
+    if (absl::StartsWith(scanner->rest(), "#")) return absl::OkStatus();
+    *time_ns = ParseSecondsAsNs(scanner->TakeWord());
+    if (!*time_ns) return Broken("the time is no number of seconds");
+    if (scanner->rest().empty()) return absl::OkStatus();
+    if (!scanner->TakeByte(' ') || scanner->rest().empty()) {
+      return Broken("a blank at the end of the line");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckExemplar(ExpositionScanner* scanner) const {
+    ExpositionSample::Labels labels;
+    std::string name;
+    if (absl::Status status = scanner->TakeLabels(&labels, &name); !status.ok()) return status;
+    size_t characters = 0;
+    for (const auto& [key, value] : labels) characters += CodePoints(key) + CodePoints(value);
+    if (characters > kMaxExemplarCharacters) {
+      return Broken("an exemplar's labels have more than 128 characters");
+    }
+    double value = 0;
+    std::optional<int64_t> time;
+    if (absl::Status status = ParsePoint(scanner, &value, &time); !status.ok()) return status;
+    return scanner->rest().empty() ? absl::OkStatus() : Broken("something follows the exemplar");
+  }
+
+  const ExpositionLimits& limits_;
+  Exposition result_;
+  bool ended_ = false;
+  absl::flat_hash_set<std::string> names_;  // Of families and what their samples are called.
+
+  // Of the last family.
+  size_t first_sample_ = 0;
+  bool has_type_ = false;
+  bool has_unit_ = false;
+  bool has_help_ = false;
+  bool has_samples_ = false;
+  std::optional<std::string> group_;
+  std::optional<int64_t> group_time_;
+  absl::flat_hash_set<std::string> groups_;
+  absl::flat_hash_set<std::string> points_;  // Of the group at its time.
+};
+
+}  // namespace
+
+absl::StatusOr<Exposition> ReadOpenMetricsText(absl::string_view text,
+                                               const ExpositionLimits& limits) {
+  OpenMetricsReader reader(limits);
+  size_t number = 1;
+  for (; !text.empty(); ++number) {
+    const size_t end = text.find('\n');
+    const absl::string_view line = text.substr(0, end);
+    absl::Status status = IsUtf8(line) ? reader.ReadLine(line) : Broken("not UTF-8");
+    if (status.ok() && end == absl::string_view::npos && line != "# EOF") {
+      status = Broken("the last line has no end: the text is cut off");
+    }
+    if (!status.ok()) {
+      return absl::Status(status.code(), absl::StrCat("line ", number, ": ", status.message()));
+    }
+    text.remove_prefix(end == absl::string_view::npos ? text.size() : end + 1);
+  }
+  if (const absl::Status status = reader.End(); !status.ok()) {
+    return absl::Status(status.code(), absl::StrCat("line ", number, ": ", status.message()));
+  }
+  return reader.Take();
+}
+
+}  // namespace tacho::agent

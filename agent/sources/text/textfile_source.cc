@@ -1,0 +1,111 @@
+#include "agent/sources/text/textfile_source.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "agent/sources/text/bounded_file.h"
+
+namespace tacho::agent {
+
+namespace fs = std::filesystem;
+
+absl::StatusOr<std::unique_ptr<TextfileSource>> TextfileSource::Create(
+    const config::v1::Textfiles& config, const TextSourceOptions& options) {
+  auto ruler = SeriesRuler::Create(config.series(), options.host, {});
+  if (!ruler.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("sources.textfiles.series.", ruler.status().message()));
+  }
+  return std::unique_ptr<TextfileSource>(new TextfileSource(config, *std::move(ruler), options));
+}
+
+TextfileSource::TextfileSource(const config::v1::Textfiles& config, SeriesRuler ruler,
+                               const TextSourceOptions& options)
+    : config_(config),
+      log_("textfiles", options.log),
+      cadence_(absl::Nanoseconds(config.interval())),
+      rows_(std::move(ruler), {.source = "textfiles",
+                               .host = options.host,
+                               .own_job = options.own_job,
+                               .max_series = config.max_series(),
+                               .timestamps = false}) {}
+
+absl::StatusOr<std::vector<std::string>> TextfileSource::Files() const {
+  std::error_code error;
+  std::vector<std::string> paths;
+  fs::directory_iterator entry(config_.directory(), error);
+  for (; !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    const std::string path = entry->path().string();
+    if (absl::EndsWith(path, ".prom")) paths.push_back(path);
+  }
+  if (error) {
+    return absl::ErrnoToStatus(error.value(), absl::StrCat("the directory ", config_.directory(),
+                                                           " of sources.textfiles cannot be read"));
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+absl::Status TextfileSource::ReadInto(const std::string& path, Exposition* all) const {
+  const absl::StatusOr<std::string> text = ReadBoundedFile(path, config_.max_file_bytes());
+  if (!text.ok()) return text.status();
+  absl::StatusOr<Exposition> read = ReadPrometheusText(*text);
+  if (!read.ok()) return read.status();
+  for (const ExpositionSample& sample : read->samples) {
+    if (sample.time_ns) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the sample ", sample.name, " has a time; write files without times"));
+    }
+  }
+  const size_t families = all->families.size();
+  for (ExpositionFamily& family : read->families) all->families.push_back(std::move(family));
+  for (ExpositionSample& sample : read->samples) {
+    sample.family += families;
+    all->samples.push_back(std::move(sample));
+  }
+  return absl::OkStatus();
+}
+
+absl::Time TextfileSource::Poll(absl::Time now, RowSink* sink) {
+  if (!cadence_.TakeDue(now)) return cadence_.due();
+  Exposition all;
+  const absl::StatusOr<std::vector<std::string>> files = Files();
+  status_ = files.status();
+  size_t used = 0;
+  size_t refused = 0;
+  absl::Status last;
+  for (size_t i = 0; files.ok() && i < std::min(files->size(), kMaxFiles); ++i) {
+    const std::string& path = (*files)[i];
+    const absl::Status read = ReadInto(path, &all);
+    if (absl::IsNotFound(read)) continue;  // Renamed away since it was listed.
+    read.ok() ? ++used : ++refused;
+    if (read.ok()) continue;
+    last = absl::InvalidArgumentError(absl::StrCat(path, ": ", read.message()));
+    log_.Say(now, "file", absl::StrCat(last.message(), "; it is left out"));
+  }
+  if (files.ok() && files->size() > kMaxFiles) {
+    refused += files->size() - kMaxFiles;
+    log_.Say(now, "files",
+             absl::StrCat(config_.directory(), " has more than ", kMaxFiles,
+                          " files; those with the last names are left out"));
+  }
+  if (used == 0 && refused > 0) status_ = last;
+  rows_.SetOwn("tacho_agent_textfiles_read", "files", "Files used at the last reading",
+               static_cast<double>(used));
+  rows_.SetOwn("tacho_agent_textfiles_left_out", "files",
+               "Files left out of the last reading, damaged or too long",
+               static_cast<double>(refused));
+  if (const absl::Status written = rows_.Write(now, all, sink); !written.ok()) {
+    log_.Say(now, "refused", absl::StrCat("a reading is lost: ", written.ToString()));
+  }
+  return cadence_.due();
+}
+
+}  // namespace tacho::agent

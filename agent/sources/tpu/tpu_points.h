@@ -1,0 +1,49 @@
+// What libtpu answers about one metric, in plain types: checked, bounded, of one spelling.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tpu::monitoring::runtime {
+class TPUMetric;
+}  // namespace tpu::monitoring::runtime
+
+namespace tacho::agent {
+
+struct TpuDistribution {
+  double count = 0;
+  double sum = 0;
+  std::vector<double> bounds;  // Ascending, finite.
+  std::vector<double> counts;  // One more than bounds: below the first, ..., above the last.
+};
+
+struct TpuPoint {
+  // "device-id" is "device_id" here, numbers are text: releases of libtpu differ in both.
+  std::map<std::string, std::string> labels;
+  double value = 0;  // Of gauges and counters.
+  std::optional<TpuDistribution> distribution;
+  int64_t start_ns = 0;  // Since when it counts; 0: not said.
+};
+
+struct TpuPoints {
+  std::vector<TpuPoint> points;
+  // Distributions whose buckets do not fit their options, values of no number, and what was too
+  // much.
+  size_t left_out = 0;
+};
+
+// More than sixteen chips have, for every metric there is.
+inline constexpr size_t kMaxTpuPoints = 2048;
+inline constexpr size_t kMaxTpuBuckets = 200;
+
+TpuPoints DecodeTpuMetric(const tpu::monitoring::runtime::TPUMetric& metric);
+
+// The value below which the share `p`, 0..1, of what was counted lies, interpolated within its
+// bucket. None if nothing was counted, or it has no buckets.
+std::optional<double> PercentileOf(const TpuDistribution& distribution, double p);
+
+}  // namespace tacho::agent

@@ -1,0 +1,116 @@
+// What a recorder has declared and is about to write. Internal to the recorder.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "client/exit_flush.h"
+#include "client/fork_guard.h"
+#include "client/histogram_buckets.h"
+#include "client/live_histogram.h"
+#include "client/metric.h"
+#include "client/recorder_backend.h"
+#include "client/ring_format.h"
+
+namespace tacho::client {
+
+struct RecorderClocks {
+  int64_t (*unix_ns)() = nullptr;
+  int64_t (*monotonic_ns)() = nullptr;
+};
+
+// Behind a recorder that records. One thread at a time; does nothing in a child of fork().
+class RecorderState final : public ExitFlush::Target {
+ public:
+  RecorderState(std::unique_ptr<RecorderBackend> backend, RecorderClocks clocks,
+                int64_t histogram_interval_ns);
+  RecorderState(const RecorderState&) = delete;
+  RecorderState& operator=(const RecorderState&) = delete;
+  ~RecorderState() override = default;
+
+  const OpenRow* row() const { return &row_; }
+  RecorderBackend& backend() { return *backend_; }
+  uint64_t refused() const { return refused_; }
+
+  Metric DeclareMetric(MetricType type, std::string_view name, std::string_view unit,
+                       std::string_view help) noexcept;
+  HistogramMetric DeclareHistogram(std::string_view name, std::string_view unit,
+                                   std::string_view help, const HistogramBuckets& buckets) noexcept;
+  Metric DeclarePhase(std::string_view name) noexcept;
+
+  void Add(Metric metric, double amount) noexcept;
+  void Observe(HistogramMetric histogram, double value) noexcept;
+  void CommitNow(std::optional<int64_t> step) noexcept { Commit(step, clocks_.unix_ns()); }
+  void Commit(std::optional<int64_t> step, int64_t time_unix_ns) noexcept;
+  using EventField = RecorderBackend::Field;
+  void AddEvent(std::string_view kind, std::string_view message,
+                std::span<const EventField> fields) noexcept;
+  void SetAttribute(std::string_view key, std::string_view value) noexcept;
+  void Refuse(const char* what) noexcept;
+
+  // See StepScope. False if there is a step already.
+  bool BeginStep(int64_t step) noexcept;
+  void EnterPhase(uint32_t metric) noexcept;
+  uint32_t FindPhase(std::string_view name) noexcept;
+  uint32_t CheckPhase(Metric phase) noexcept;
+  void EndStep() noexcept;
+  void AbandonStep() noexcept;
+
+  // The recorder goes.
+  void Close() noexcept;
+  // The process exits, on this thread.
+  void FlushAtExit() noexcept override;
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX;
+
+  bool Mine() const { return guard_.InOwner(); }
+  uint32_t Declare(MetricType type, std::string_view name, std::string_view unit,
+                   std::string_view help);
+  // Why nothing may be called this; nullptr if it may.
+  const char* WrongName(std::string_view name) const;
+  void ClearGauges();
+  void RecordHistograms(std::optional<int64_t> step, int64_t time_unix_ns);
+  void LeavePhase(int64_t now_ns);
+
+  const std::unique_ptr<RecorderBackend> backend_;
+  const RecorderClocks clocks_;
+  const int64_t histogram_interval_ns_;
+  const ForkGuard guard_;
+
+  // By metric, allocated for kMaxMetrics at once so that a late declaration moves nothing.
+  std::vector<double> values_;
+  std::vector<uint8_t> keeps_;  // A counter keeps its value.
+  OpenRow row_;
+  std::vector<MetricType> types_;
+  std::map<std::string, uint32_t, std::less<>> by_name_;
+  std::vector<LiveHistogram> histograms_;
+  std::map<std::string, uint32_t, std::less<>> histogram_by_name_;
+  int64_t histograms_recorded_ns_ = 0;  // Time of the row with which they last were; 0 never.
+  std::map<std::string, std::string, std::less<>> attributes_;  // As last written.
+  std::optional<int64_t> last_step_;
+  uint64_t refused_ = 0;
+  uint64_t last_thread_ = 0;  // The one that last committed.
+
+  struct OpenStep {
+    bool open = false;
+    int64_t step = 0;
+    int64_t begin_ns = 0;
+    uint32_t phase = kNone;  // Its metric.
+    int64_t phase_begin_ns = 0;
+  };
+  OpenStep step_;
+  std::optional<int64_t> last_step_end_ns_;
+  uint32_t step_time_ = kNone;
+  uint32_t step_duration_ = kNone;
+  std::vector<std::pair<std::string, uint32_t>> phases_;  // By the name that the trainer uses.
+};
+
+}  // namespace tacho::client
