@@ -120,7 +120,8 @@ TEST(PrometheusTextTest, RefusesWithLineAndRule) {
   EXPECT_THAT(PrometheusError("{b=\"1\"} 1\n"), HasSubstr("no name"));
   EXPECT_THAT(PrometheusError("a 1 2.5\n"), HasSubstr("whole number of milliseconds"));
   EXPECT_THAT(PrometheusError("a 1 2 3\n"), HasSubstr("something follows"));
-  EXPECT_THAT(PrometheusError("# TYPE a counter\n# TYPE a gauge\n"), HasSubstr("second, other TYPE"));
+  EXPECT_THAT(PrometheusError("# TYPE a counter\n# TYPE a gauge\n"),
+              HasSubstr("second, other TYPE"));
   EXPECT_THAT(PrometheusError("a 1\n# TYPE a gauge\n"), HasSubstr("after its samples"));
   EXPECT_THAT(PrometheusError("# TYPE a bla\n"), HasSubstr("no type"));
   EXPECT_THAT(PrometheusError("# HELP a b\n# HELP a c\n"), HasSubstr("second, other HELP"));

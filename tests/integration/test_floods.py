@@ -143,7 +143,8 @@ class FloodTest(harness.TestCase):
         self.assertGreater(self.metric('tacho_connections_closed_total{reason="calls"}'), 0)
 
     def test_rapid_reset_unknown_method(self):
-        self.assertGreater(self.flood("rapid_reset_unknown_method", peak_mib=200)["hung_up"], 0)
+        """What gRPC keeps of the calls that wait to be counted depends on how busy the machine is."""
+        self.assertGreater(self.flood("rapid_reset_unknown_method", peak_mib=300)["hung_up"], 0)
 
     def test_continuation(self):
         """gRPC 1.51 keeps what comes until the connection is shut down; no more than that."""

@@ -25,8 +25,10 @@ constexpr int kUninitialized = 1;
 constexpr int kInvalidArgument = 2;
 constexpr int kNotSupported = 3;
 constexpr int kInsufficientSize = 7;
+#ifndef TACHO_FAKE_NVML_OLD
 constexpr int kTimeout = 10;
 constexpr int kVersionMismatch = 25;
+#endif
 constexpr int kPauseUs = 2000;
 
 std::atomic<int> started{0};
