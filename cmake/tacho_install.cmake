@@ -1,17 +1,23 @@
-# What other projects get: find_package(tacho) with tacho::client, tacho::shared (libtacho.so.1, for C) and
-# tacho::proto. Programs are
-# installed where they are declared.
+# What other projects get: find_package(tacho) with tacho::client, tacho::shared (libtacho.so.1, for C),
+# tacho::proto and tacho::client_direct. Programs are installed where they are declared.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tacho)
 
 install(TARGETS tacho_client tacho_shared EXPORT tachoClientTargets)
 install(TARGETS tacho_proto tacho_admin_proto EXPORT tachoProtoTargets)
+install(TARGETS tacho_client_direct tacho_channel tacho_config_files tacho_histogram_layout
+  tacho_interop_proto tacho_upload EXPORT tachoDirectTargets)
 install(TARGETS tacho-example-train)
 install(EXPORT tachoClientTargets NAMESPACE tacho:: DESTINATION ${package_dir})
 install(EXPORT tachoProtoTargets NAMESPACE tacho:: DESTINATION ${package_dir})
+install(EXPORT tachoDirectTargets NAMESPACE tacho:: DESTINATION ${package_dir})
 
 install(FILES client/histogram_buckets.h client/metric.h client/recorder.h client/step_scope.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client)
+install(FILES client/direct/direct_recorder.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client/direct)
+install(FILES client/channel/channel_security.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client/channel)
 install(FILES client/c/tacho.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/tacho/v1 proto/tacho/v1
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/tacho

@@ -1,5 +1,5 @@
-// Records rows straight to a collector: tacho-direct-train COLLECTOR ROWS PAUSE_US. Row i has the
-// step i and the value i / 4.
+// Records rows straight to a collector: tacho-direct-train COLLECTOR ROWS PAUSE_US [CA TOKEN_FILE].
+// Row i has the step i and the value i / 4. TACHO_FLUSH_S: how long the end waits, 60 by default.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -8,13 +8,18 @@
 #include "client/direct/direct_recorder.h"
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 4 && argc != 6) return 2;
   const long rows = std::strtol(argv[2], nullptr, 10);
   const std::chrono::microseconds pause(std::strtol(argv[3], nullptr, 10));
+  const bool secured = argc == 6;
+  const char* flush = std::getenv("TACHO_FLUSH_S");
   tacho::client::Recorder recorder =
       tacho::client::OpenDirect({.recorder = {.job = "direct", .task = 0},
                                  .collector = argv[1],
-                                 .flush_timeout = absl::Seconds(60)});
+                                 .security = {.tls = secured,
+                                              .ca = secured ? argv[4] : "",
+                                              .token_file = secured ? argv[5] : ""},
+                                 .flush_timeout = absl::Seconds(flush ? std::atoi(flush) : 60)});
   if (!recorder.recording()) return 1;
   recorder.SetAttribute("planned_steps", rows);
   const auto loss = recorder.Gauge("loss", "1", "Training loss.");

@@ -3,8 +3,10 @@ import json
 import os
 import time
 
-import harness
+import harness  # First: it makes the stubs importable.
+import grpc
 import ring_files
+import security_case
 
 
 class RecorderTestCase(harness.TestCase):
@@ -49,6 +51,66 @@ class DirectTest(RecorderTestCase):
             [self.ROWS * share / 100 for share in (2, 5, 17, 65, 100)],
             "up to 1, 4, 16, 64 and all",
         )
+
+
+class DirectSecurityTest(security_case.TlsCase):
+    ROWS = 2000
+
+    def setUp(self):
+        super().setUp()
+        self.reader = self.token("reader", "read")
+
+    def train(self, token, ca=None, flush_s=60):
+        ca = (ca or self.ca).certificate
+        arguments = [
+            os.environ["TACHO_DIRECT_TRAIN"], self.address, str(self.ROWS), "500", ca, token,
+        ]  # fmt: skip
+        log = os.path.join(self.directory, "train.log")
+        return self.started(harness.Program(arguments, log, {"TACHO_FLUSH_S": str(flush_s)}))
+
+    def losses(self):
+        told = harness.tachoctl(
+            self.address, "query", "direct", "loss", "-o", "json", "--tls-ca",
+            self.ca.certificate, "--token-file", self.reader,
+        )  # fmt: skip
+        self.assertEqual(told.returncode, 0, told.stderr)
+        (series,) = json.loads(told.stdout)["series"]
+        return [(sample["step"], float(sample["value"])) for sample in series["samples"]]
+
+    def test_over_tls_with_a_token_that_is_replaced_meanwhile(self):
+        trainer_token = self.token("trainer", "write", "direct")
+        self.start_tls()
+        trainer = self.train(trainer_token)
+        harness.wait_until(lambda: self.has_job(), "the job is there")
+        old = self.secret("trainer")
+        self.token("trainer", "write", "direct")  # Another secret in the same file.
+        self.assertNotEqual(self.secret("trainer"), old)
+        self.write_tokens()
+        self.reload()
+        self.assertEqual(trainer.wait(), 0, trainer.tail())
+        self.assertEqual(self.losses(), [(i, i / 4) for i in range(self.ROWS)])
+
+    def has_job(self):
+        code, answer = self.query(
+            "ListJobs", security_case.JOBS, self.secret("reader"), self.credentials(), self.address
+        )
+        return code == grpc.StatusCode.OK and [job.job for job in answer.jobs] == ["direct"]
+
+    def test_what_keeps_it_out_is_said_and_harms_no_trainer(self):
+        self.start_tls()
+        other_job = self.token("other", "write", "other-job")
+        self.write_tokens()
+        self.reload()
+        for token, ca, reason in (
+            (other_job, self.ca, "may not"),
+            (self.reader, self.ca, "may not"),
+            (other_job, self.other_ca, "certificate"),
+        ):
+            with self.subTest(token=token, ca=ca.certificate):
+                trainer = self.train(token, ca, flush_s=2)
+                self.assertEqual(trainer.wait(), 0, trainer.tail())
+                self.assertIn(reason, trainer.tail())
+                self.assertFalse(self.has_job())
 
 
 class DeathTest(RecorderTestCase):

@@ -24,6 +24,7 @@ ring=$("$work/build/record" "$work/rings")
 [ -s "$ring" ] || { echo "no ring at '$ring'" && exit 1; }
 ring=$("$work/build/record_in_c" "$work/rings")
 [ -s "$ring" ] || { echo "no ring at '$ring'" && exit 1; }
+"$work/build/record_direct"
 # The trainer's promise: nothing but the C++ runtime.
 if ldd "$work/build/record" | grep -E 'grpc|protobuf|absl'; then
   echo "the client library pulls in the libraries above"
