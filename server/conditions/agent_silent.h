@@ -10,7 +10,8 @@
 // Culprits: the hosts, the longest silent first; score: seconds of silence. Task: the first on it.
 //
 // Needs hosts with a known agent. Cannot tell a dead host from a dead agent or a cut network: the
-// job's other tasks tell, as in synchronous training they stop (Stalled) if the trainer died.
+// job's other tasks tell, as in synchronous training they stop (Stalled) if the trainer died. A
+// trainer that sends by itself (client/direct) is the agent of its host if no other is there.
 //
 // Source: our own. A heartbeat of 5 s as in Google's ml-goodput-measurement; a stop of a heartbeat
 // for 30 s and more counts in NVIDIA Resiliency Extension.
