@@ -81,7 +81,7 @@ class DirectSecurityTest(security_case.TlsCase):
         trainer_token = self.token("trainer", "write", "direct")
         self.start_tls()
         trainer = self.train(trainer_token)
-        harness.wait_until(lambda: self.has_job(), "the job is there")
+        harness.wait_until(self.has_job, "the job is there")
         old = self.secret("trainer")
         self.token("trainer", "write", "direct")  # Another secret in the same file.
         self.assertNotEqual(self.secret("trainer"), old)
@@ -94,7 +94,7 @@ class DirectSecurityTest(security_case.TlsCase):
         code, answer = self.query(
             "ListJobs", security_case.JOBS, self.secret("reader"), self.credentials(), self.address
         )
-        return code == grpc.StatusCode.OK and [job.job for job in answer.jobs] == ["direct"]
+        return code == grpc.StatusCode.OK and [job.name for job in answer.jobs] == ["direct"]
 
     def test_what_keeps_it_out_is_said_and_harms_no_trainer(self):
         self.start_tls()
