@@ -64,7 +64,10 @@ class DrainTest(harness.TestCase):
     def test_agent_ends_cleanly_with_and_without_a_collector(self):
         sources = "  host: {interval: 100ms}\n  rings: {directory: ''}\n"
         agent = self.started(harness.Agent(self.directory, self.collector, sources))
-        harness.wait_until(lambda: stored(self.collector.address, "hosts"), "host metrics")
+        query = ["query", "hosts", "host_load1", "-o", "json"]
+        harness.wait_until(
+            lambda: harness.tachoctl(self.collector.address, *query).returncode == 0, "host metrics"
+        )
         self.collector.stop()
         self.assertEqual(agent.stop(), 0, agent.program.tail())
         agent.start()
