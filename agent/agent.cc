@@ -8,6 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "agent/collector_addresses.h"
 #include "agent/identity.h"
+#include "agent/sources/identity/identity_source.h"
+#include "agent/sources/identity/known_host.h"
 #include "agent/sources/make_sources.h"
 #include "agent/sources/self/self_source.h"
 #include "agent/sources/self/source_ledger.h"
@@ -16,14 +18,17 @@
 namespace tacho::agent {
 namespace {
 
+constexpr size_t kMaxHelloLabels = 32;  // As tacho/v1/ingest.proto states it.
+
 StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& identity,
+                                std::shared_ptr<const KnownHost> known,
                                 std::vector<std::string> addresses) {
   const config::v1::Agent::Collector& collector = options.config.collector();
   StreamOptions stream;
   stream.addresses = std::move(addresses);
   stream.security = SecurityOf(collector);
   stream.agent_id = identity.agent_id;
-  stream.labels = identity.labels;
+  stream.labels = [known = std::move(known)] { return LabelsOf(known->Get(), kMaxHelloLabels); };
   stream.version = options.version;
   stream.backoff_min = absl::Nanoseconds(collector.backoff_min());
   stream.backoff_max = absl::Nanoseconds(collector.backoff_max());
@@ -47,17 +52,37 @@ std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identi
       .ledger = std::move(ledger)});
 }
 
+// Filed likewise.
+std::unique_ptr<IdentitySource> MakeIdentitySource(const AgentOptions& options,
+                                                   const Identity& identity,
+                                                   std::shared_ptr<KnownHost> known) {
+  return std::make_unique<IdentitySource>(IdentitySourceOptions{
+      .job = options.config.sources().host().job(),
+      .host = identity.host,
+      .local = identity.facts,
+      .metadata = identity.metadata,
+      .known = std::move(known),
+      .log = [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); }});
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   const auto addresses = CollectorAddresses(options.config.collector());
   if (!addresses.ok()) return addresses.status();
   if (auto s = CheckSecurity(options.config.collector()); !s.ok()) return s;
-  const auto identity = ResolveIdentity(options.config.identity());
+  const auto identity = ResolveIdentity(
+      options.config.identity(),
+      {.environment = options.environment, .sys = options.config.sources().host().sys()});
   if (!identity.ok()) return identity.status();
+  auto known = std::make_shared<KnownHost>(identity->facts);
+  auto identity_source = MakeIdentitySource(options, *identity, known);
+  const std::string tpu_ports = identity_source->AskNow();
 
   auto sources = MakeSources(
-      options.config, SourceIdentity{.host = identity->host},
+      options.config,
+      SourceIdentity{
+          .host = identity->host, .metadata = identity->metadata, .tpu_metrics_ports = tpu_ports},
       [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); });
   if (!sources.ok()) return sources.status();
 
@@ -70,18 +95,20 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   agent->log_ = options.log;
   agent->flush_ = options.flush;
   agent->spool_ = *std::move(spool);
-  agent->sender_ = std::make_unique<Sender>(MakeStreamOptions(options, *identity, *addresses),
-                                            agent->spool_.get());
+  agent->sender_ = std::make_unique<Sender>(
+      MakeStreamOptions(options, *identity, known, *addresses), agent->spool_.get());
   auto ledger = std::make_shared<SourceLedger>();
   if (options.config.sources().host().enabled()) {
     sources->push_back(MakeSelfSource(options, *identity, ledger));
+    sources->push_back(std::move(identity_source));
   }
   agent->sampler_ = std::make_unique<Sampler>(
       *std::move(sources),
       SamplerOptions{.sink = agent->spool_.get(), .ledger = ledger, .log = options.log});
   Say(options.log, LogLevel::kInfo,
-      absl::StrCat("tacho-agent ", options.version, ": agent id ", identity->agent_id, ", host ",
-                   identity->host, ", spool ", options.config.spool().path(), " with ",
+      absl::StrCat("tacho-agent ", options.version, ": agent id ", identity->agent_id, " (",
+                   identity->agent_id_from, "), host ", identity->host, " (", identity->host_from,
+                   "), spool ", options.config.spool().path(), " with ",
                    agent->spool_->end() - agent->spool_->begin(), " messages, collector ",
                    absl::StrJoin(*addresses, " or ")));
   return agent;

@@ -13,6 +13,7 @@
 #include "agent/sampler.h"
 #include "agent/spool.h"
 #include "agent/stream/sender.h"
+#include "client/environment_identity.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
@@ -20,6 +21,8 @@ namespace tacho::agent {
 struct AgentOptions {
   config::v1::Agent config;  // As tacho::config::ParseYaml gives it: with all defaults.
   std::string version;       // For the collector and the log.
+  // Where the agent's own environment is looked at, getenv() but in tests; null: it has none.
+  client::EnvironmentGetter environment;
   LogLine log;
   // How long stopping may take to deliver what is spooled; the rest waits for the next start.
   absl::Duration flush = absl::Seconds(5);

@@ -187,6 +187,9 @@ int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
   tacho::agent::AgentOptions options;
   options.config = config;
   options.version = TACHO_VERSION;
+  options.environment = [](const char* name) {
+    return getenv(name);
+  };  // NOLINT(concurrency-mt-unsafe)
   options.log = [log](LogLevel level, absl::string_view line) { log.Write(ToLevel(level), line); };
   options.broken = [log, &broken](const absl::Status& status) {
     log.Error("stopping, start the agent again", {{"reason", status.ToString()}});

@@ -10,7 +10,6 @@
 #include "agent/collector_addresses.h"
 #include "agent/diagnose/context.h"
 #include "agent/diagnose/tcp_connect.h"
-#include "agent/identity.h"
 #include "agent/stream/collector_security.h"
 #include "agent/stream/monotonic_time.h"
 #include "grpcpp/channel.h"
@@ -25,6 +24,7 @@ namespace {
 
 struct Way {
   config::v1::Agent config;
+  std::string agent_id;
   std::string address;
   std::string version;
   absl::Duration timeout;
@@ -265,9 +265,8 @@ std::vector<Finding> CheckWay(const Way& way) {
   if (findings.back().severity == Severity::kFailed) return findings;
   findings.push_back(CheckConnection(way));
   if (findings.back().severity == Severity::kFailed) return findings;
-  const auto identity = ResolveIdentity(way.config.identity());
-  if (!identity.ok()) return findings;  // The check of that name says it.
-  for (Finding& finding : CheckCalls(way, identity->agent_id)) {
+  if (way.agent_id.empty()) return findings;  // The check of the identity says it.
+  for (Finding& finding : CheckCalls(way, way.agent_id)) {
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -284,9 +283,11 @@ std::vector<Check> CollectorChecks(const DiagnoseContext& context) {
                                             .remedy = "correct collector.addresses"}};
              }}};
   }
+  const auto identity = IdentityOf(context);
   std::vector<Check> checks;
   for (const std::string& address : *addresses) {
     const Way way{.config = context.config,
+                  .agent_id = identity.ok() ? identity->agent_id : "",
                   .address = address,
                   .version = context.version,
                   .timeout = context.timeout};

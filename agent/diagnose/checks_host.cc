@@ -1,4 +1,4 @@
-// Identity, permissions, the spool's disk, huge pages, the clock: what this machine itself can say.
+// Permissions, the spool's disk, huge pages, the clock: what this machine itself can say.
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <sys/timex.h>
@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/diagnose/context.h"
-#include "agent/identity.h"
 #include "agent/sources/host/proc_file.h"
 #include "agent/stream/monotonic_time.h"
 
@@ -26,25 +25,6 @@ namespace {
 namespace fs = std::filesystem;
 
 std::string Why(int error) { return std::generic_category().message(error); }
-
-std::vector<Finding> CheckIdentity(const config::v1::Agent::Identity& config) {
-  const auto identity = ResolveIdentity(config);
-  if (!identity.ok()) {
-    return {{.severity = Severity::kFailed,
-             .message = std::string(identity.status().message()),
-             .remedy = "correct the section identity of the configuration"}};
-  }
-  Finding finding{
-      .message = absl::StrCat("agent id ", identity->agent_id, ", host ", identity->host),
-      .figures = {{"agent_id", identity->agent_id}, {"host", identity->host}}};
-  for (const auto& [name, value] : identity->labels) finding.figures["label_" + name] = value;
-  if (absl::StartsWith(identity->host, "localhost")) {
-    finding.severity = Severity::kWarning;
-    absl::StrAppend(&finding.message, ", a name that other machines have too");
-    finding.remedy = "name the machine, or set identity.host and identity.agent_id";
-  }
-  return {finding};
-}
 
 std::vector<Finding> CheckVersions(const std::string& version) {
   utsname system = {};
@@ -183,10 +163,6 @@ std::vector<Check> HostChecks(const DiagnoseContext& context) {
   const config::v1::Agent& config = context.config;
   const std::string hangs = "the file system hangs: look at the kernel's log and at mounts";
   return {
-      {.name = "identity",
-       .deadline = context.timeout,
-       .run = [identity = config.identity()] { return CheckIdentity(identity); },
-       .remedy = "the host's name cannot be found out; set identity.host"},
       {.name = "versions",
        .deadline = context.timeout,
        .run = [version = context.version] { return CheckVersions(version); }},
@@ -211,7 +187,7 @@ std::vector<Check> HostChecks(const DiagnoseContext& context) {
 std::vector<Check> AllChecks(const DiagnoseContext& context) {
   std::vector<Check> all;
   for (const auto& checks :
-       {HostChecks, ChipChecks, SourceChecks, CollectorChecks, ComputeChecks}) {
+       {IdentityChecks, HostChecks, ChipChecks, SourceChecks, CollectorChecks, ComputeChecks}) {
     for (Check& check : checks(context)) all.push_back(std::move(check));
   }
   return all;

@@ -19,7 +19,6 @@
 #include "absl/time/clock.h"
 #include "agent/diagnose/context.h"
 #include "agent/diagnose/tcp_connect.h"
-#include "agent/identity.h"
 #include "agent/source.h"
 #include "agent/sources/make_sources.h"
 
@@ -92,11 +91,11 @@ std::vector<Finding> PollOnce(Source* source, const std::vector<std::string>& lo
 }
 
 // A source by its place in the list that MakeSources() makes: each check makes its own.
-std::vector<Finding> CheckSource(const config::v1::Agent& config, size_t index) {
-  const auto identity = ResolveIdentity(config.identity());
+std::vector<Finding> CheckSource(const config::v1::Agent& config, const SourceIdentity& identity,
+                                 size_t index) {
   std::vector<std::string> log;
-  auto sources = MakeSources(config, {.host = identity.ok() ? identity->host : "localhost"},
-                             [&log](absl::string_view line) { log.emplace_back(line); });
+  auto sources =
+      MakeSources(config, identity, [&log](absl::string_view line) { log.emplace_back(line); });
   if (!sources.ok())
     return {{.severity = Severity::kFailed, .message = sources.status().ToString()}};
   std::vector<Finding> findings = PollOnce((*sources)[index].get(), log);
@@ -135,7 +134,12 @@ std::vector<Finding> CheckPorts(const std::string& ports) {
 std::vector<Check> SourceChecks(const DiagnoseContext& context) {
   std::vector<Check> checks;
   const config::v1::Agent config = Harmless(context.config);
-  const auto sources = MakeSources(config, {.host = "localhost"}, nullptr);
+  // What is wrong with it the check of that name says.
+  const auto identity = IdentityOf(context);
+  const SourceIdentity named =
+      identity.ok() ? SourceIdentity{.host = identity->host, .metadata = identity->metadata}
+                    : SourceIdentity{.host = "localhost"};
+  const auto sources = MakeSources(config, named, nullptr);
   if (!sources.ok()) {
     checks.push_back({.name = "metrics", .run = [status = sources.status()] {
                         return std::vector<Finding>{{.severity = Severity::kFailed,
@@ -147,7 +151,7 @@ std::vector<Check> SourceChecks(const DiagnoseContext& context) {
   for (size_t i = 0; i < sources->size(); ++i) {
     checks.push_back({.name = "metrics",
                       .deadline = context.timeout,
-                      .run = [config, i] { return CheckSource(config, i); },
+                      .run = [config, named, i] { return CheckSource(config, named, i); },
                       .remedy = absl::StrCat("what the source ", std::string((*sources)[i]->name()),
                                              " asks hangs: a driver, a mount or an endpoint")});
   }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <ostream>
 #include <utility>
 
@@ -128,6 +129,9 @@ int RunDiagnose(const std::vector<std::string>& arguments, const std::string& ve
   }
   DiagnoseContext context = flags->context;
   context.version = version;
+  context.environment = [](const char* name) {
+    return ::getenv(name);
+  };  // NOLINT(concurrency-mt-unsafe)
   if (const absl::Status status = LoadConfig(*flags, &context.config); !status.ok()) {
     *errors << "tacho-agent: " << status.message() << "\n";
     return kExitUsage;

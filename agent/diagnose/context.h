@@ -4,16 +4,20 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "agent/diagnose/runner.h"
+#include "agent/identity.h"
+#include "client/environment_identity.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
 
 struct DiagnoseContext {
-  config::v1::Agent config;  // With all defaults.
-  std::string version;       // Of the agent.
-  std::string dev = "/dev";  // Where device files are.
+  config::v1::Agent config;                         // With all defaults.
+  std::string version;                              // Of the agent.
+  std::string dev = "/dev";                         // Where device files are.
+  client::EnvironmentGetter environment = nullptr;  // Null: there is none.
   // Of each check that waits for others: a collector, a source.
   absl::Duration timeout = absl::Seconds(10);
   enum class Compute { kAuto, kNever, kAlways };  // kAuto: not while a trainer runs here.
@@ -22,7 +26,11 @@ struct DiagnoseContext {
   absl::Duration compute_timeout = absl::Seconds(120);  // A first compilation takes a minute.
 };
 
+// As the agent would have it.
+absl::StatusOr<Identity> IdentityOf(const DiagnoseContext& context);  // checks_identity.cc
+
 // Each function below gives checks that own copies of what they need.
+std::vector<Check> IdentityChecks(const DiagnoseContext& context);   // checks_identity.cc
 std::vector<Check> HostChecks(const DiagnoseContext& context);       // checks_host.cc
 std::vector<Check> ChipChecks(const DiagnoseContext& context);       // checks_chips.cc
 std::vector<Check> SourceChecks(const DiagnoseContext& context);     // checks_sources.cc

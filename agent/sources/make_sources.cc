@@ -15,6 +15,8 @@
 #include "agent/sources/host/host_source.h"
 #include "agent/sources/host/process_source.h"
 #include "agent/sources/host/sampled_source.h"
+#include "agent/sources/notices/notices_source.h"
+#include "agent/sources/notices/running_tasks.h"
 #include "agent/sources/ring_source.h"
 #include "agent/sources/text/endpoint_source.h"
 #include "agent/sources/text/json_lines_source.h"
@@ -85,6 +87,21 @@ void AddHostSources(const config::v1::Agent::Sources& wanted, const HostOptions&
                                                      .page_bytes = options.page_bytes}));
 }
 
+std::unique_ptr<Source> MakeNoticesSource(const config::v1::Agent::Sources& wanted,
+                                          const SourceIdentity& identity, LogCallback log) {
+  NoticesOptions options;
+  options.job = wanted.host().job();
+  options.host = identity.host;
+  options.interval = absl::Nanoseconds(wanted.notices().interval());
+  options.running_tasks = [places = RunningTasksPlaces{.rings = wanted.rings().directory(),
+                                                       .proc = wanted.host().proc(),
+                                                       .dev = wanted.tpu().dev()}] {
+    return FindRunningTasks(places);
+  };
+  options.log = std::move(log);
+  return std::make_unique<NoticesSource>(*identity.metadata, std::move(options));
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v1::Agent& config,
@@ -129,8 +146,11 @@ absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v
     options.rings = wanted.rings().directory();
     options.log = log;
     const char* const ports = std::getenv("TPU_RUNTIME_METRICS_PORTS");
-    if (ports != nullptr) options.metrics_ports = ports;
+    options.metrics_ports = ports != nullptr ? ports : identity.tpu_metrics_ports;
     sources.push_back(std::make_unique<TpuSource>(wanted.tpu(), std::move(options)));
+  }
+  if (wanted.notices().enabled() && identity.metadata.has_value()) {
+    sources.push_back(MakeNoticesSource(wanted, identity, log));
   }
   const TextSourceOptions text{.host = identity.host, .own_job = wanted.host().job(), .log = log};
   if (absl::Status status = AddTextSources(wanted, text, &sources); !status.ok()) return status;

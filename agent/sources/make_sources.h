@@ -2,11 +2,13 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "agent/source.h"
+#include "agent/sources/identity/metadata_server.h"
 #include "agent/sources/trouble_log.h"
 #include "tacho/config/v1/agent.pb.h"
 
@@ -14,6 +16,10 @@ namespace tacho::agent {
 
 struct SourceIdentity {
   std::string host;  // The host label of everything that is sampled. Not empty.
+  // Where maintenance is announced; none: nowhere.
+  std::optional<MetadataServer> metadata = std::nullopt;
+  // TPU_RUNTIME_METRICS_PORTS as the metadata server has it, for want of one in the environment.
+  std::string tpu_metrics_ports = {};
 };
 
 // `log` takes the sources' lines; it may be null and must outlive them.

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,11 +16,13 @@
 namespace tacho::agent {
 
 struct StreamOptions {
-  std::vector<std::string> addresses;         // "host:port" of each collector, the best first.
-  client::ChannelSecurity security;           // Of the way to each of them.
-  std::string agent_id;                       // Unique in the fleet.
-  std::map<std::string, std::string> labels;  // Of Hello.
-  std::string version;                        // Of Hello.
+  std::vector<std::string> addresses;  // "host:port" of each collector, the best first.
+  client::ChannelSecurity security;    // Of the way to each of them.
+  std::string agent_id;                // Unique in the fleet.
+  // Of each Hello, as they are known by then: at most 32. Called on the sender's thread; may be
+  // null.
+  std::function<std::vector<std::pair<std::string, std::string>>()> labels;
+  std::string version;  // Of Hello.
   absl::Duration backoff_min = absl::Milliseconds(500);
   absl::Duration backoff_max = absl::Seconds(30);
   // An earlier collector of the list is tried again when a later one has worked for so long, or up

@@ -52,10 +52,12 @@ void StreamSession::SayHello() {
   hello->set_agent_id(options_.agent_id);
   hello->set_spool_generation(spool_->generation());
   hello->set_first_sequence(spool_->begin());
-  for (const auto& [name, value] : options_.labels) {
-    v1::Label* label = hello->add_identity();
-    label->set_name(name);
-    label->set_value(value);
+  if (options_.labels) {
+    for (const auto& [name, value] : options_.labels()) {
+      v1::Label* label = hello->add_identity();
+      label->set_name(name);
+      label->set_value(value);
+    }
   }
   hello->set_version(options_.version);
   hello->set_several_collectors(options_.addresses.size() > 1);

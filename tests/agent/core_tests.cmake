@@ -2,7 +2,7 @@
 tacho_test(agent_spool_test LABEL unit
   SOURCES spool_test.cc DEPS tacho::agent_core RocksDB::rocksdb-shared)
 tacho_test(agent_stream_test LABEL unit
-  SOURCES stream_pieces_test.cc agent_identity_test.cc collector_choice_test.cc
+  SOURCES stream_pieces_test.cc collector_choice_test.cc
   DEPS tacho::agent_core tacho::interop_proto)
 tacho_test(agent_lanes_test LABEL unit
   SOURCES stream_lanes_test.cc DEPS tacho::agent_core RocksDB::rocksdb-shared)
@@ -15,5 +15,6 @@ tacho_test(agent_sampler_test LABEL unit
   DEPS tacho::agent_core absl::strings)
 tacho_test(agent_diagnose_test LABEL unit
   SOURCES diagnose_test.cc ../support/canned_http_server.cc ../support/canned_http_server.h
+          ../support/fake_metadata_server.cc ../support/fake_metadata_server.h
           ../support/tfevents_writer.cc
   DEPS tacho::agent_diagnose tacho::yaml_config absl::strings absl::synchronization)

@@ -24,6 +24,7 @@
 #include "agent/stream/monotonic_time.h"
 #include "proto/yaml_config.h"
 #include "tests/support/canned_http_server.h"
+#include "tests/support/fake_metadata_server.h"
 #include "tests/support/tfevents_writer.h"
 
 namespace tacho::agent {
@@ -31,6 +32,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::tacho::testing::CannedHttpServer;
+using ::tacho::testing::FakeMetadataServer;
 using ::tacho::testing::WriteFile;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -170,10 +172,37 @@ class DiagnoseTest : public ::testing::Test {
   DiagnoseContext context_;
 };
 
+TEST_F(DiagnoseTest, EachFactSaysWhereItCameFrom) {
+  FakeMetadataServer fake;
+  fake.SetTpuVm();
+  const std::string authority = fake.authority();
+  context_.environment = [&authority](const char* name) -> const char* {
+    if (absl::string_view(name) == "GCE_METADATA_HOST") return authority.c_str();
+    return absl::string_view(name) == "POD_NAME" ? "bert-0-3" : nullptr;
+  };
+  std::vector<Finding> findings = RunChecks(IdentityChecks(context_)).findings;
+  ASSERT_NE(Find(findings, "identity", "zone"), nullptr);
+  EXPECT_EQ(Find(findings, "identity", "zone")->message, "europe-west4-b, from instance/zone");
+  ASSERT_NE(Find(findings, "identity", "pod"), nullptr);
+  EXPECT_EQ(Find(findings, "identity", "pod")->message, "bert-0-3, from POD_NAME");
+  ASSERT_NE(Find(findings, "identity", "metadata server"), nullptr);
+  EXPECT_EQ(Find(findings, "identity", "metadata server")->message,
+            absl::StrCat("answers at ", authority));
+  fake.Behave(FakeMetadataServer::Manner::kOther);
+  findings = RunChecks(IdentityChecks(context_)).findings;
+  ASSERT_NE(Find(findings, "identity", "metadata server"), nullptr);
+  EXPECT_EQ(Find(findings, "identity", "metadata server")->severity, Severity::kWarning);
+  EXPECT_THAT(Find(findings, "identity", "metadata server")->remedy, HasSubstr("hostNetwork"));
+}
+
 TEST_F(DiagnoseTest, HostSaysWhoItIsAndWhatItsDiskCanDo) {
-  const auto findings = RunChecks(HostChecks(context_)).findings;
+  std::vector<Finding> findings = RunChecks(IdentityChecks(context_)).findings;
   ASSERT_NE(Find(findings, "identity"), nullptr);
-  EXPECT_EQ(Find(findings, "identity")->message, "agent id a, host host-a");
+  EXPECT_EQ(Find(findings, "identity")->message,
+            "agent id a (identity.agent_id), host host-a (identity.host)");
+  ASSERT_NE(Find(findings, "identity", "metadata server"), nullptr);
+  EXPECT_EQ(Find(findings, "identity", "metadata server")->severity, Severity::kInfo);
+  findings = RunChecks(HostChecks(context_)).findings;
   const Finding* const spool = Find(findings, "spool");
   ASSERT_NE(spool, nullptr);
   EXPECT_EQ(spool->severity, Severity::kOk) << spool->message;

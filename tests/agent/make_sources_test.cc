@@ -12,6 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 std::vector<std::string> Names(const config::v1::Agent& config) {
   const auto sources = MakeSources(config, {.host = "host-a"}, nullptr);
@@ -43,6 +44,18 @@ TEST(MakeSourcesTest, OnlyWhatIsConfiguredIsMade) {
   EXPECT_THAT(Names(config), ElementsAre("host", "host_settings", "filesystems",
                                          "network_filesystems", "processes", "tfevents", "rings",
                                          "endpoint:h:1", "textfiles", "json_lines"));
+}
+
+TEST(MakeSourcesTest, NoticesAreWatchedForWhereSomebodyAnnouncesThem) {
+  config::v1::Agent config;
+  config.mutable_sources()->mutable_notices()->set_enabled(true);
+  config.mutable_sources()->mutable_notices()->set_interval(1'000'000'000);
+  EXPECT_THAT(Names(config), IsEmpty());
+  const MetadataServer server(*ParseHttpUrl("http://h:1"), absl::Seconds(1));
+  const auto sources = MakeSources(config, {.host = "host-a", .metadata = server}, nullptr);
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  ASSERT_THAT(*sources, SizeIs(1));
+  EXPECT_EQ(sources->front()->name(), "notices");
 }
 
 TEST(MakeSourcesTest, TwoEndpointsOfOneNameAreRefused) {

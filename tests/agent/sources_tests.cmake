@@ -37,6 +37,13 @@ tacho_test(agent_text_sources_test LABEL unit
           ../support/canned_http_server.cc ../support/canned_http_server.h
           ../support/tfevents_writer.cc
   DEPS tacho::agent_sources absl::strings absl::synchronization)
+tacho_test(agent_identity_test LABEL unit
+  SOURCES agent_identity_test.cc host_facts_test.cc metadata_server_test.cc notices_test.cc
+          recording_sink.cc recording_sink.h tpu_env_test.cc tpu_test_machine.cc tpu_test_machine.h
+          ../support/canned_http_server.cc ../support/canned_http_server.h
+          ../support/fake_metadata_server.cc ../support/fake_metadata_server.h
+          ../support/tfevents_writer.cc
+  DEPS tacho::agent_core tacho::client tacho::tfevents absl::strings absl::synchronization)
 tacho_test(agent_host_more_test LABEL unit
   SOURCES host_more_test.cc recording_sink.cc recording_sink.h ../support/tfevents_writer.cc
   DEPS tacho::agent_sources tacho::client absl::strings)

@@ -47,6 +47,11 @@ void CannedHttpServer::Answer(const std::string& body, const std::string& conten
                            "\r\nContent-Length: ", body.size(), "\r\n\r\n", body));
 }
 
+void CannedHttpServer::AnswerEach(std::function<std::string(const std::string&)> answer) {
+  absl::MutexLock lock(&mutex_);
+  answer_ = std::move(answer);
+}
+
 std::string CannedHttpServer::last_request() {
   absl::MutexLock lock(&mutex_);
   return request_;
@@ -76,11 +81,14 @@ void CannedHttpServer::ServeOne(int fd) {
     request.append(buffer, static_cast<size_t>(got));
   }
   std::string bytes;
+  std::function<std::string(const std::string&)> answer;
   {
     absl::MutexLock lock(&mutex_);
     request_ = request;
     bytes = bytes_;
+    answer = answer_;
   }
+  if (answer) bytes = answer(request);
   if (bytes.empty()) {
     while (::recv(fd, buffer, sizeof(buffer), 0) > 0) {  // Until the client gives up.
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -27,6 +28,10 @@ class CannedHttpServer {
   void Answer(const std::string& body, const std::string& content_type = "text/plain");
   // Connections are accepted and never answered.
   void AnswerNothing() { AnswerBytes(""); }
+  // To each request what `answer` makes of it, head and body, instead of the bytes. Called on the
+  // server's thread.
+  void AnswerEach(std::function<std::string(const std::string& request)> answer)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   std::string last_request() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -37,6 +42,7 @@ class CannedHttpServer {
   uint16_t port_ = 0;
   absl::Mutex mutex_;
   std::string bytes_ ABSL_GUARDED_BY(mutex_);
+  std::function<std::string(const std::string&)> answer_ ABSL_GUARDED_BY(mutex_);
   std::string request_ ABSL_GUARDED_BY(mutex_);
   int connection_ ABSL_GUARDED_BY(mutex_) = -1;
   std::thread thread_;

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "agent/sources/chips/chip_events.h"
 #include "agent/sources/chips/chip_sample.h"
+#include "agent/sources/chips/process_jobs.h"
 
 namespace tacho::agent {
 
@@ -22,8 +23,6 @@ class ChipJobs {
   // For so long after a process was first seen its job is looked for again: a trainer may open its
   // ring after its chips.
   static constexpr absl::Duration kSettling = absl::Minutes(5);
-  // Of the directory of rings, at one look.
-  static constexpr size_t kMaxRings = 1024;
 
   // `rings`: directory; may be empty.
   ChipJobs(std::string proc, std::string rings);
@@ -35,21 +34,13 @@ class ChipJobs {
             ChipSample* sample);
 
  private:
-  struct Job {
-    std::string job;  // Empty: not known.
-    std::string task;
-    std::string attempt;
-    bool of_ring = false;
-    bool operator==(const Job&) const = default;
-  };
   struct Holder {
     absl::Time first;
     std::set<uint32_t> chips;
-    Job job;
+    ProcessJob job;
   };
 
-  std::map<int, Job> JobsOfRings() const;
-  Job JobOf(int pid, const std::map<int, Job>& of_rings) const;
+  ProcessJob JobOf(int pid, const std::map<int, ProcessJob>& of_rings) const;
   bool IsSettling(absl::Time now, const HeldChips& held) const;
 
   const std::string proc_;

@@ -66,9 +66,13 @@ absl::Time EndpointSource::Poll(absl::Time now, RowSink* sink) {
 }
 
 absl::StatusOr<Exposition> EndpointSource::Scrape() {
-  const auto response = HttpGet(url_, {.timeout = absl::Nanoseconds(config_.timeout()),
-                                       .max_body_bytes = config_.max_body_bytes(),
-                                       .accept = kAccept});
+  const absl::Duration timeout = absl::Nanoseconds(config_.timeout());
+  const auto response =
+      HttpGet(url_, {.timeout = timeout,
+                     .max_body_bytes = config_.max_body_bytes(),
+                     .accept = kAccept,
+                     .headers = {absl::StrCat("X-Prometheus-Scrape-Timeout-Seconds: ",
+                                              absl::ToDoubleSeconds(timeout))}});
   if (!response.ok()) return response.status();
   if (response->status != kHttpOk) {
     return absl::UnavailableError(

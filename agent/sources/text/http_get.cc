@@ -72,11 +72,11 @@ absl::StatusOr<HttpResponse> HttpGet(const HttpUrl& url, const HttpGetOptions& o
   const absl::Time deadline = MonotonicNow() + options.timeout;
   const auto socket = ConnectTcp(url.host, url.port, deadline);
   if (!socket.ok()) return socket.status();
-  const std::string request = absl::StrCat(
-      "GET ", url.path, " HTTP/1.1\r\nHost: ", url.authority(),
-      "\r\nUser-Agent: tacho-agent\r\nAccept: ", options.accept,
-      "\r\nX-Prometheus-Scrape-Timeout-Seconds: ", absl::ToDoubleSeconds(options.timeout),
-      "\r\nConnection: close\r\n\r\n");
+  std::string request =
+      absl::StrCat("GET ", url.path, " HTTP/1.1\r\nHost: ", url.authority(),
+                   "\r\nUser-Agent: tacho-agent\r\nAccept: ", options.accept, "\r\n");
+  for (const std::string& line : options.headers) absl::StrAppend(&request, line, "\r\n");
+  absl::StrAppend(&request, "Connection: close\r\n\r\n");
   if (absl::Status status = (*socket)->Send(request, deadline); !status.ok()) return status;
   return ReceiveAnswer(**socket, options, deadline);
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -28,6 +29,7 @@ struct HttpGetOptions {
   absl::Duration timeout = absl::Seconds(5);
   uint64_t max_body_bytes = 8 << 20;
   std::string accept = "*/*";
+  std::vector<std::string> headers = {};  // Further lines, "Name: value".
 };
 
 // Redirects are not followed. Any status comes back, 404 as 200.

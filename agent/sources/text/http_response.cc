@@ -94,6 +94,7 @@ absl::Status HttpResponseReader::ReadHeaderLine(absl::string_view line) {
   if (colon == absl::string_view::npos) return Broken("a line of the header without a colon");
   const absl::string_view name = line.substr(0, colon);
   const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
+  response_.headers[absl::AsciiStrToLower(name)] = std::string(value);
   if (absl::EqualsIgnoreCase(name, "content-type")) {
     response_.content_type = std::string(value);
   } else if (absl::EqualsIgnoreCase(name, "content-length")) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 
 #include "absl/status/status.h"
@@ -13,6 +14,7 @@ namespace tacho::agent {
 struct HttpResponse {
   int status = 0;
   std::string content_type;
+  std::map<std::string, std::string> headers;  // Names in lower case; the last of equal ones.
   std::string body;
 };
 

@@ -1,0 +1,33 @@
+// Which job's task a process of this machine is.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace tacho::agent {
+
+struct ProcessJob {
+  std::string job;   // Empty: not known.
+  std::string task;  // Empty, as the next: it cannot be told.
+  std::string attempt;
+  bool of_ring = false;
+  bool operator==(const ProcessJob&) const = default;
+};
+
+// Of a directory of rings, at one look.
+inline constexpr size_t kMaxRings = 1024;
+
+struct RingOwner {
+  int pid = 0;  // Of its own pid namespace: two rings may have one number.
+  ProcessJob job;
+  bool alive = false;  // The process that writes it.
+};
+// The rings in `directory`, which may be empty or missing. What is no ring is left out: the source
+// of rings says what is wrong with it.
+std::vector<RingOwner> OwnersOfRings(const std::string& directory);
+
+// What the recorder would take from the process's environment (client/environment_identity.h).
+ProcessJob JobOfEnvironment(const std::string& proc, int pid);
+
+}  // namespace tacho::agent

@@ -1,0 +1,58 @@
+// Facts of this machine and of whom it works for, which label it, and where each was found.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "agent/sources/identity/metadata_server.h"
+#include "client/environment_identity.h"
+
+namespace tacho::agent {
+
+struct HostFact {
+  std::string value;
+  std::string from;  // "NODE_NAME", "/etc/podinfo/labels", "instance/zone", kConfigured.
+};
+
+// By label; docs/identity.md lists them.
+using HostFacts = std::map<std::string, HostFact>;
+
+inline constexpr char kConfigured[] = "configuration";
+
+// Of a value that somebody else gives. Longer ones, and those with other bytes than printable
+// ASCII, are no names of a cloud or a cluster, and are left out.
+inline constexpr size_t kMaxFactBytes = 256;
+
+// Adds it unless that label is there, or the value is none.
+void AddFact(absl::string_view label, absl::string_view untrusted, absl::string_view from,
+             HostFacts* facts);
+
+// Variables of Kubernetes' downward API, of JobSet, TPUs and Slurm.
+void AddFactsOfEnvironment(const client::EnvironmentGetter& environment, HostFacts* facts);
+
+// Files of a downward API volume in `pod_info`, and of the service account, whose directory has the
+// namespace. Either may be missing, or empty.
+void AddFactsOfPod(const std::string& pod_info, const std::string& service_account,
+                   HostFacts* facts);
+
+// What the metadata server tells.
+struct MetadataFacts {
+  HostFacts facts;
+  std::string tpu_metrics_ports;  // TPU_RUNTIME_METRICS_PORTS of tpu-env.
+  absl::Status status;            // Why there may be more that is not known.
+};
+// Asks until something fails for another reason than that it is not there, or the budget is used
+// up: a server that does not answer costs one timeout.
+MetadataFacts AskMetadata(const MetadataServer& server, absl::Duration budget);
+
+// At most `max` labels for a series or a Hello: those that are configured first, by name, then
+// those that say most of a machine.
+std::vector<std::pair<std::string, std::string>> LabelsOf(const HostFacts& facts, size_t max);
+
+}  // namespace tacho::agent

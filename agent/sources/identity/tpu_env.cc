@@ -1,0 +1,87 @@
+#include "agent/sources/identity/tpu_env.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "agent/sources/identity/quoted_text.h"
+
+namespace tacho::agent {
+namespace {
+
+bool IsKey(absl::string_view key) {
+  return !key.empty() && key.size() <= kMaxTpuEnvKey &&
+         std::all_of(key.begin(), key.end(),
+                     [](unsigned char c) { return absl::ascii_isalnum(c) || c == '_'; });
+}
+
+// White space, or a comment that white space sets off.
+bool IsEndOfLine(absl::string_view rest) {
+  const absl::string_view text = absl::StripLeadingAsciiWhitespace(rest);
+  return text.empty() || (text.size() < rest.size() && text.front() == '#');
+}
+
+// `text` begins behind the quote.
+std::optional<std::string> SingleQuoted(absl::string_view text) {
+  std::string value;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '\'') {
+      value += text[i];
+    } else if (i + 1 < text.size() && text[i + 1] == '\'') {
+      value += text[++i];
+    } else if (IsEndOfLine(text.substr(i + 1))) {
+      return value;
+    } else {
+      return std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> DoubleQuoted(absl::string_view text) {
+  std::optional<std::string> value = ConsumeQuoted(&text);
+  return IsEndOfLine(text) ? value : std::nullopt;
+}
+
+std::string Bare(absl::string_view text) {
+  size_t end = text.find('#');
+  while (end != absl::string_view::npos && end > 0 &&
+         !absl::ascii_isspace(static_cast<unsigned char>(text[end - 1]))) {
+    end = text.find('#', end + 1);
+  }
+  return std::string(absl::StripTrailingAsciiWhitespace(text.substr(0, end)));
+}
+
+std::optional<std::string> ValueOf(absl::string_view text) {
+  text = absl::StripLeadingAsciiWhitespace(text);
+  if (absl::ConsumePrefix(&text, "'")) return SingleQuoted(text);
+  if (absl::StartsWith(text, "\"")) return DoubleQuoted(text);
+  return Bare(text);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> ParseTpuEnv(absl::string_view untrusted) {
+  constexpr char kByteOrderMark[] = "\xef\xbb\xbf";
+  std::map<std::string, std::string> found;
+  absl::ConsumePrefix(&untrusted, kByteOrderMark);
+  for (absl::string_view line : absl::StrSplit(untrusted, '\n')) {
+    absl::ConsumeSuffix(&line, "\r");
+    const size_t colon = line.find(':');
+    if (colon == absl::string_view::npos || absl::StrContains(line, '\0')) continue;
+    const absl::string_view key = absl::StripAsciiWhitespace(line.substr(0, colon));
+    if (!IsKey(key)) continue;
+    std::optional<std::string> value = ValueOf(line.substr(colon + 1));
+    if (!value.has_value() || value->size() > kMaxTpuEnvValue) continue;
+    const std::string name(key);
+    if (found.size() >= kMaxTpuEnvEntries && !found.contains(name)) continue;
+    found[name] = *std::move(value);
+  }
+  return found;
+}
+
+}  // namespace tacho::agent

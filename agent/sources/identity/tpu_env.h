@@ -1,0 +1,30 @@
+// The metadata attribute tpu-env of a TPU VM: what its makers tell libtpu.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace tacho::agent {
+
+// A TPU VM's has some thirty; a list of a large slice's workers is its longest value.
+inline constexpr size_t kMaxTpuEnvEntries = 256;
+inline constexpr size_t kMaxTpuEnvKey = 128;
+inline constexpr size_t kMaxTpuEnvValue = 64 << 10;
+
+// "KEY: 'value'" a line, as YAML has it:
+//
+//   ACCELERATOR_TYPE: 'v4-256'      in single quotes, two of which stand for one
+//   TOPOLOGY: "4x4x8"               in double quotes, with \\ \" \n \t and no other escape
+//   WORKER_ID: 3  # of this host    bare, up to a comment
+//   # …                             nothing, as an empty line
+//   WRAP: ''                        an empty value, which is there
+//
+// What has another form (no colon, a quote that does not end, text behind one, a key that is no
+// [A-Za-z0-9_]+) is left out, and so are NULs' lines and what is too long or too many: one damaged
+// line does not cost the others. Of equal keys the last counts, as in YAML's common readers.
+std::map<std::string, std::string> ParseTpuEnv(absl::string_view untrusted);
+
+}  // namespace tacho::agent
