@@ -59,8 +59,8 @@ absl::Status SetFlag(const std::string& flag, const std::string& value, Diagnose
 }
 
 absl::Status LoadConfig(const DiagnoseFlags& flags, config::v1::Agent* config) {
-  const absl::Status status = flags.config.empty() ? config::ParseYaml("", "", config)
-                                                   : config::LoadYamlFile(flags.config, config);
+  absl::Status status = flags.config.empty() ? config::ParseYaml("", "", config)
+                                             : config::LoadYamlFile(flags.config, config);
   if (!status.ok() || flags.collector.empty()) return status;
   config->mutable_collector()->clear_address();
   config->mutable_collector()->clear_addresses();
