@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -45,7 +46,9 @@ class SenderTest : public ::testing::Test {
     options.return_after = return_after_;
     options.lanes.short_backlog = short_backlog_;
     options.agent_id = "agent-7";
-    options.labels = {{"zone", "z1"}};
+    options.labels = [] {
+      return std::vector<std::pair<std::string, std::string>>{{"zone", "z1"}};
+    };
     options.version = "test";
     options.backoff_min = backoff_min_;
     options.backoff_max = backoff_max_;
