@@ -169,6 +169,7 @@ class Reader {
     int index = 0;
     for (const YAML::Node& element : list.node) {
       Message* const added = reflection.AddMessage(message, list.field);
+      ApplyAllDefaults(LineOf(element), list.path, added);
       CopyFieldsOfSameName(*message, added);
       inheriting_ = true;
       ReadMessage(element, LineOf(element), absl::StrCat(list.path, "[", index++, "]"), added);
@@ -181,11 +182,50 @@ class Reader {
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
       const FieldDescriptor* source = from.GetDescriptor()->FindFieldByName(field.name());
-      if (source == nullptr || field.message_type() == nullptr || field.is_repeated()) continue;
-      if (source->message_type() != field.message_type() || source->is_repeated()) continue;
-      to->GetReflection()
-          ->MutableMessage(to, &field)
-          ->CopyFrom(from.GetReflection()->GetMessage(from, source));
+      if (source == nullptr || source->is_repeated() || field.is_repeated()) continue;
+      if (source->type() != field.type() || source->message_type() != field.message_type())
+        continue;
+      CopyField(from, *source, field, to);
+    }
+  }
+
+  // Of the same type.
+  static void CopyField(const Message& from, const FieldDescriptor& source,
+                        const FieldDescriptor& field, Message* to) {
+    const google::protobuf::Reflection& read = *from.GetReflection();
+    const google::protobuf::Reflection& write = *to->GetReflection();
+    switch (field.cpp_type()) {
+      case FieldDescriptor::CPPTYPE_MESSAGE:
+        return write.MutableMessage(to, &field)->CopyFrom(read.GetMessage(from, &source));
+      case FieldDescriptor::CPPTYPE_STRING:
+        return write.SetString(to, &field, read.GetString(from, &source));
+      case FieldDescriptor::CPPTYPE_BOOL:
+        return write.SetBool(to, &field, read.GetBool(from, &source));
+      case FieldDescriptor::CPPTYPE_INT32:
+        return write.SetInt32(to, &field, read.GetInt32(from, &source));
+      case FieldDescriptor::CPPTYPE_INT64:
+        return write.SetInt64(to, &field, read.GetInt64(from, &source));
+      case FieldDescriptor::CPPTYPE_UINT32:
+        return write.SetUInt32(to, &field, read.GetUInt32(from, &source));
+      case FieldDescriptor::CPPTYPE_UINT64:
+        return write.SetUInt64(to, &field, read.GetUInt64(from, &source));
+      case FieldDescriptor::CPPTYPE_DOUBLE:
+        return write.SetDouble(to, &field, read.GetDouble(from, &source));
+      case FieldDescriptor::CPPTYPE_FLOAT:
+      case FieldDescriptor::CPPTYPE_ENUM:
+        break;  // No key is of these.
+    }
+  }
+
+  // Also of messages within.
+  void ApplyAllDefaults(int line, const std::string& path, Message* message) {
+    ApplyDefaults(line, path, message);
+    const Descriptor& type = *message->GetDescriptor();
+    for (int i = 0; i < type.field_count(); ++i) {
+      const FieldDescriptor& field = *type.field(i);
+      if (field.message_type() == nullptr || field.is_repeated()) continue;
+      ApplyAllDefaults(line, Joined(path, field.name()),
+                       message->GetReflection()->MutableMessage(message, &field));
     }
   }
 

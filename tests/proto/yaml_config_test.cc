@@ -66,6 +66,29 @@ conditions:
   EXPECT_TRUE(MessageDifferencer::Equals(config, again)) << PrintYaml(config);
 }
 
+TEST(ParseYamlTest, AnInheritingListTakesNumbersTooAndHasItsOwnDefaultsElse) {
+  config::v1::Agent config;
+  ASSERT_TRUE(ParseYaml("sources:\n"
+                        "  endpoints:\n"
+                        "    targets:\n"
+                        "      - {url: 'http://h:1/m'}\n"
+                        "      - {url: 'http://h:2/m', interval: 3s, series: {task: '7'}}\n"
+                        "    interval: 2s\n",
+                        "f.yaml", &config)
+                  .ok());
+  const auto& endpoints = config.sources().endpoints();
+  ASSERT_EQ(endpoints.targets_size(), 2);
+  EXPECT_EQ(endpoints.targets(0).interval(), 2'000'000'000);
+  EXPECT_EQ(endpoints.targets(0).timeout(), endpoints.timeout());
+  EXPECT_EQ(endpoints.targets(0).max_body_bytes(), uint64_t{8} << 20);
+  EXPECT_EQ(endpoints.targets(0).max_series(), 5000u);
+  EXPECT_TRUE(endpoints.targets(0).timestamps());
+  EXPECT_EQ(endpoints.targets(0).series().job(), "hosts");
+  EXPECT_EQ(endpoints.targets(1).interval(), 3'000'000'000);
+  EXPECT_EQ(endpoints.targets(1).series().job(), "hosts");
+  EXPECT_EQ(endpoints.targets(1).series().task(), "7");
+}
+
 TEST(ParseYamlTest, MistakesInAnInheritingListNameTheLine) {
   EXPECT_EQ(
       MistakesOf<v1::Collector>("conditions:\n  jobs:\n    - progress: {stalled: {fro: 1s}}\n"),
