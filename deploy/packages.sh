@@ -17,13 +17,13 @@ declare -A packages=(
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev rapidjson-dev
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel
     python3-numpy python3-torch curl ca-certificates openssl
-    nodejs npm"
+    nodejs npm strace"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
   [bench]="libnghttp2-dev rapidjson-dev python3-numpy python3-torch python3-prometheus-client"
 )
 # Servers are unpacked into build/tools/ instead: installing their packages would start services on
 # the machine of whoever runs our tests.
-declare -A tools=([test]="prometheus prometheus-alertmanager" [bench]="prometheus victoria-metrics")
+declare -A tools=([test]="prometheus prometheus-alertmanager" [bench]="prometheus prometheus-node-exporter victoria-metrics")
 
 say() { echo "packages: $*" >&2; }
 
