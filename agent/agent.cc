@@ -40,16 +40,27 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
   return stream;
 }
 
+DeliveryFigures FiguresOf(const SpoolStats& spool) {
+  return {.waiting_messages = spool.entries,
+          .waiting_bytes = spool.bytes,
+          .rows = spool.appended_rows,
+          .lost_rows = spool.dropped_rows};
+}
+
 // The agent's own rows are filed with those of its host, as often.
 std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identity& identity,
-                                       std::shared_ptr<const SourceLedger> ledger) {
+                                       std::shared_ptr<const SourceLedger> ledger,
+                                       const Spool* spool) {
   const config::v1::Agent::Host& host = options.config.sources().host();
   return std::make_unique<SelfSource>(SelfOptions{
       .job = host.job(),
       .host = identity.host,
+      .agent_id = identity.agent_id,
+      .version = options.version,
       .interval = absl::Nanoseconds(host.interval()),
       .log = [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); },
-      .ledger = std::move(ledger)});
+      .ledger = std::move(ledger),
+      .delivery = [spool] { return FiguresOf(spool->Stats()); }});
 }
 
 // Filed likewise.
@@ -99,7 +110,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
       MakeStreamOptions(options, *identity, known, *addresses), agent->spool_.get());
   auto ledger = std::make_shared<SourceLedger>();
   if (options.config.sources().host().enabled()) {
-    sources->push_back(MakeSelfSource(options, *identity, ledger));
+    sources->push_back(MakeSelfSource(options, *identity, ledger, agent->spool_.get()));
     sources->push_back(std::move(identity_source));
   }
   agent->sampler_ = std::make_unique<Sampler>(

@@ -69,6 +69,10 @@ class Source {
   // missing. While it is not OK, polls are at least 1 s, 2 s, 4 s, ... a minute apart; the code and
   // the text come with the agent's own metrics and events (agent/sources/self/self_source.h).
   virtual absl::Status status() const { return absl::OkStatus(); }
+
+  // Asked likewise: rows that were there to be read, and were overwritten or damaged before this
+  // source came to them; since it was made.
+  virtual uint64_t lost_rows() const { return 0; }
 };
 
 }  // namespace tacho::agent

@@ -20,9 +20,11 @@ absl::Time SourceTurn::Poll() {
   ledger_->BeginPoll(line_, began);
   const absl::Time next = source_->Poll(now, sink_);
   const absl::Status status = source_->status();
-  ledger_->EndPoll(line_, clock_.monotonic(), now, status);
   pause_ = status.ok() ? absl::ZeroDuration() : std::clamp(2 * pause_, kFirstPause, kLongestPause);
-  return began + std::max(next - now, pause_);
+  const absl::Time due = began + std::max(next - now, pause_);
+  ledger_->EndPoll(line_, clock_.monotonic(), now,
+                   {.status = status, .next = due, .lost_rows = source_->lost_rows()});
+  return due;
 }
 
 void SourceTurn::PollLast(absl::Time deadline) {

@@ -188,6 +188,7 @@ absl::Status Spool::AppendRows(uint32_t layout, std::span<const int64_t> times_u
     absl::Status status = Append(messages, checkpoint, std::move(notes));
     if (!status.ok()) return status;
     state.noted = true;
+    stats_.appended_rows += times_unix_ns.size();
   }
   TellListener();
   return absl::OkStatus();

@@ -64,6 +64,7 @@ struct SpoolOptions {
 struct SpoolStats {
   uint64_t entries = 0;
   uint64_t bytes = 0;
+  uint64_t appended_rows = 0;    // Since Open().
   uint64_t dropped_entries = 0;  // Since Open(), for want of room or because they were refused.
   uint64_t dropped_rows = 0;
 };

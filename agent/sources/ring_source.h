@@ -41,6 +41,7 @@ class RingSource : public Source {
 
   absl::string_view name() const override { return "rings"; }
   absl::Time Poll(absl::Time now, RowSink* sink) override;
+  uint64_t lost_rows() const override { return stats_.lost_rows; }
 
   const RingStats& stats() const { return stats_; }
 

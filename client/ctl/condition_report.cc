@@ -4,34 +4,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "client/ctl/condition_text.h"
 #include "client/ctl/csv.h"
 #include "client/ctl/number_format.h"
 #include "client/ctl/table.h"
 #include "client/ctl/text.h"
 #include "client/ctl/time_format.h"
+#include "client/ctl/wrap.h"
 
 namespace tacho::ctl {
 namespace {
 
 constexpr size_t kIndent = 2;
 constexpr size_t kNarrow = 60;  // Columns; below, step and place stand in lines of their own.
-
-// Lines of whole words; a word that is too long runs over the edge. `width` 0 is no limit.
-std::vector<std::string> Wrap(absl::string_view text, size_t width) {
-  std::vector<std::string> lines;
-  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
-    const bool fits = !lines.empty() &&
-                      (width == 0 || DisplayWidth(lines.back()) + 1 + DisplayWidth(word) <= width);
-    if (fits) {
-      absl::StrAppend(&lines.back(), " ", word);
-    } else {
-      lines.emplace_back(word);
-    }
-  }
-  return lines;
-}
 
 int64_t Since(const v1::Condition& condition) {
   return condition.since_unix_ns() != 0 ? condition.since_unix_ns() : condition.changed_unix_ns();

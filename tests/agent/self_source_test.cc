@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
@@ -21,17 +22,26 @@ using ::testing::SizeIs;
 class SelfSourceTest : public ::testing::Test {
  protected:
   SelfSourceTest()
-      : source_({.job = "hosts",
-                 .host = "host-a",
-                 .log = [this](absl::string_view line) { log_.emplace_back(line); },
-                 .ledger = ledger_,
-                 .monotonic = [this] { return monotonic_; }}) {}
+      : source_(
+            {.job = "hosts",
+             .host = "host-a",
+             .agent_id = "agent-a",
+             .version = "1.2.3",
+             .log = [this](absl::string_view line) { log_.emplace_back(line); },
+             .ledger = ledger_,
+             .delivery =
+                 [] {
+                   return DeliveryFigures{
+                       .waiting_messages = 3, .waiting_bytes = 4096, .rows = 100, .lost_rows = 5};
+                 },
+             .monotonic = [this] { return monotonic_; }}) {}
 
   // A poll of the source "tpu" that took a second and ended so; then the row about it.
   void Tell(const absl::Status& status) {
     ledger_->BeginPoll(tpu_, monotonic_);
     monotonic_ += absl::Seconds(1);
-    ledger_->EndPoll(tpu_, monotonic_, now_, status);
+    ledger_->EndPoll(tpu_, monotonic_, now_,
+                     {.status = status, .next = monotonic_ + retry_in_, .lost_rows = 7});
     PollNext();
   }
   void PollNext() {
@@ -54,6 +64,7 @@ class SelfSourceTest : public ::testing::Test {
   size_t tpu_ = ledger_->Add("tpu");
   absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
   absl::Time monotonic_ = absl::FromUnixSeconds(50);
+  absl::Duration retry_in_ = absl::Seconds(4);
   SelfSource source_;
 };
 
@@ -69,6 +80,29 @@ TEST_F(SelfSourceTest, RowSaysHowEachSourceDoesAndWhatTheAgentCosts) {
   EXPECT_EQ(sink_.samples.front().job, "hosts");
   EXPECT_EQ(sink_.samples.front().host, "host-a");
   EXPECT_THAT(sink_.events, IsEmpty());
+}
+
+TEST_F(SelfSourceTest, RowSaysWhoTheAgentIsWhatWaitsAndWhatWasLost) {
+  Tell(absl::OkStatus());
+  EXPECT_EQ(Value("tacho_agent_info", "agent_id=agent-aversion=1.2.3"), 1);
+  EXPECT_EQ(Value("tacho_agent_spool_messages", ""), 3);
+  EXPECT_EQ(Value("tacho_agent_spool_bytes", ""), 4096);
+  EXPECT_EQ(Value("tacho_agent_rows_total", ""), 100);
+  EXPECT_EQ(Value("tacho_agent_lost_rows_total", ""), 5);
+  EXPECT_EQ(Value("tacho_agent_source_lost_rows_total"), 7);
+}
+
+TEST_F(SelfSourceTest, FailingSourceSaysForHowLongAndWhenItIsTriedAgain) {
+  Tell(absl::OkStatus());
+  EXPECT_TRUE(std::isnan(Value("tacho_agent_source_failing_seconds")));
+  EXPECT_TRUE(std::isnan(Value("tacho_agent_source_retry_seconds")));
+  Tell(absl::UnavailableError("one"));
+  EXPECT_EQ(Value("tacho_agent_source_failing_seconds"), 10);
+  EXPECT_EQ(Value("tacho_agent_source_retry_seconds"), 4);
+  Tell(absl::UnavailableError("another, and it goes on"));
+  EXPECT_EQ(Value("tacho_agent_source_failing_seconds"), 20);
+  Tell(absl::OkStatus());
+  EXPECT_TRUE(std::isnan(Value("tacho_agent_source_failing_seconds")));
 }
 
 TEST_F(SelfSourceTest, FailureIsAMetricWithItsCodeAndAnEventWithItsReason) {
@@ -108,6 +142,8 @@ TEST_F(SelfSourceTest, PollThatDoesNotReturnIsAFailure) {
   PollNext();
   EXPECT_EQ(Value("tacho_agent_source_up"), 0);
   EXPECT_EQ(Value("tacho_agent_source_failing", "source=tpureason=DEADLINE_EXCEEDED"), 1);
+  EXPECT_EQ(Value("tacho_agent_source_failing_seconds"), 60);
+  EXPECT_EQ(Value("tacho_agent_source_retry_seconds"), 0) << "it is being tried";
   ASSERT_THAT(sink_.events, SizeIs(1));
   EXPECT_THAT(sink_.events[0].message(), HasSubstr("its poll has not returned for 1m"));
 }

@@ -25,6 +25,7 @@ class FakeSource : public Source {
     std::function<void()> in_poll = [] {};
     std::vector<absl::Time> polls = {};
     absl::Duration next = absl::Seconds(10);  // Not positive: there is more to read.
+    uint64_t lost_rows = 0;
   };
   explicit FakeSource(Script* script) : script_(script) {}
 
@@ -36,6 +37,7 @@ class FakeSource : public Source {
     return NextAligned(now, script_->next);
   }
   absl::Status status() const override { return script_->status; }
+  uint64_t lost_rows() const override { return script_->lost_rows; }
 
  private:
   Script* const script_;
@@ -113,6 +115,17 @@ TEST_F(SourceTurnTest, LedgerKnowsPollsFailuresTimeAndSince) {
   EXPECT_EQ(health.status, absl::UnavailableError("no driver"));
   EXPECT_EQ(health.since, failed);
   EXPECT_EQ(health.in_poll, absl::ZeroDuration());
+}
+
+TEST_F(SourceTurnTest, LedgerKnowsWhenASourceIsTriedAgainAndWhatItLost) {
+  script_.status = absl::UnavailableError("no driver");
+  script_.lost_rows = 42;
+  turn_.Poll();
+  Pass(absl::Seconds(3));
+  EXPECT_EQ(ledger_.Read(monotonic_).at(0).next_poll_in, absl::Seconds(4));
+  EXPECT_EQ(ledger_.Read(monotonic_).at(0).lost_rows, 42);
+  Pass(absl::Seconds(5));
+  EXPECT_EQ(ledger_.Read(monotonic_).at(0).next_poll_in, absl::ZeroDuration());
 }
 
 TEST_F(SourceTurnTest, LedgerKnowsAPollThatHasNotReturned) {

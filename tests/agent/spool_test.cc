@@ -263,6 +263,7 @@ TEST_F(SpoolTest, FullSpoolDropsTheOldestAndSaysSoInAGap) {
   EXPECT_GT(rows_kept, 50u);
   EXPECT_EQ(rows_kept + rows_lost, 500u);
   EXPECT_EQ(rows_lost, spool_->Stats().dropped_rows);
+  EXPECT_EQ(spool_->Stats().appended_rows, 500u);
 }
 
 TEST_F(SpoolTest, WhatIsDurableAheadOfABacklogIsNotCountedAsLost) {

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <utility>
 #include <vector>
@@ -57,6 +58,20 @@ void AddCost(Row* row) {
            "Memory of the agent that is in RAM", ResidentBytes());
 }
 
+void AddDelivery(const DeliveryFigures& figures, Row* row) {
+  row->Add("tacho_agent_spool_messages", v1::METRIC_TYPE_GAUGE, "messages",
+           "Messages that wait in the spool for the collector",
+           static_cast<double>(figures.waiting_messages));
+  row->Add("tacho_agent_spool_bytes", v1::METRIC_TYPE_GAUGE, "By",
+           "Size of the messages that wait in the spool",
+           static_cast<double>(figures.waiting_bytes));
+  row->Add("tacho_agent_rows_total", v1::METRIC_TYPE_COUNTER, "rows",
+           "Rows that sources gave to the spool", static_cast<double>(figures.rows));
+  row->Add("tacho_agent_lost_rows_total", v1::METRIC_TYPE_COUNTER, "rows",
+           "Rows that the spool gave up: it was full or damaged, or the collector refused them",
+           static_cast<double>(figures.lost_rows));
+}
+
 // What is wrong with a source now, a poll that hangs included.
 absl::Status StatusOf(const SourceHealth& health) {
   if (health.in_poll < SelfSource::kPollTakesTooLong) return health.status;
@@ -66,7 +81,12 @@ absl::Status StatusOf(const SourceHealth& health) {
                    "; what it asks (a driver, a mount, an endpoint) hangs"));
 }
 
-void AddSource(const SourceHealth& health, Row* row) {
+// Of a source that fails.
+absl::Duration FailingFor(const SourceHealth& health, absl::Time now) {
+  return health.status.ok() ? health.in_poll : std::max(now - health.since, absl::ZeroDuration());
+}
+
+void AddSource(const SourceHealth& health, absl::Time now, Row* row) {
   const absl::Status status = StatusOf(health);
   const auto add = [&](const char* name, v1::MetricType type, const char* unit, const char* help,
                        double value) {
@@ -82,6 +102,12 @@ void AddSource(const SourceHealth& health, Row* row) {
                  "1 while the source fails, with the code of its reason; the text is in the event "
                  "source_failed",
                  1));
+    add("tacho_agent_source_failing_seconds", v1::METRIC_TYPE_GAUGE, "s",
+        "For how long the source has been failing; only while it does",
+        absl::ToDoubleSeconds(FailingFor(health, now)));
+    add("tacho_agent_source_retry_seconds", v1::METRIC_TYPE_GAUGE, "s",
+        "How soon the source is tried again; only while it fails. 0: it is being tried",
+        absl::ToDoubleSeconds(health.next_poll_in));
   }
   add("tacho_agent_source_polls_total", v1::METRIC_TYPE_COUNTER, "polls",
       "Times that the source was polled", static_cast<double>(health.polls));
@@ -92,6 +118,9 @@ void AddSource(const SourceHealth& health, Row* row) {
   add("tacho_agent_source_in_poll_seconds", v1::METRIC_TYPE_GAUGE, "s",
       "How long the poll that has not returned yet takes; 0: there is none",
       absl::ToDoubleSeconds(health.in_poll));
+  add("tacho_agent_source_lost_rows_total", v1::METRIC_TYPE_COUNTER, "rows",
+      "Rows that were overwritten or damaged before the source read them",
+      static_cast<double>(health.lost_rows));
 }
 
 }  // namespace
@@ -116,8 +145,13 @@ absl::Status SelfSource::WriteRow(absl::Time now, const std::vector<SourceHealth
   Row row;
   row.layout.mutable_source()->set_job(options_.job);
   row.layout.mutable_source()->set_host(options_.host);
+  v1::Layout::Series* const info = row.Add("tacho_agent_info", v1::METRIC_TYPE_GAUGE, "1",
+                                           "1, with the agent's id and version as labels", 1);
+  AddLabel("agent_id", options_.agent_id, info);
+  AddLabel("version", options_.version, info);
   AddCost(&row);
-  for (const SourceHealth& health : sources) AddSource(health, &row);
+  AddDelivery(options_.delivery(), &row);
+  for (const SourceHealth& health : sources) AddSource(health, now, &row);
   const absl::StatusOr<uint32_t> layout = sink->DefineLayout(row.layout);
   if (!layout.ok()) return layout.status();
   const int64_t time_ns = absl::ToUnixNanos(now);

@@ -1,4 +1,5 @@
-// Tells about the agent itself: how each of its sources does, and what the agent costs.
+// Tells about the agent itself: who it is, what it costs, what waits in its spool, what it lost,
+// and how each of its sources does.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,23 @@
 
 namespace tacho::agent {
 
+// What has become of the rows that sources gave, since the agent's start.
+struct DeliveryFigures {
+  uint64_t waiting_messages = 0;  // In the spool, which the collector does not have on disk.
+  uint64_t waiting_bytes = 0;
+  uint64_t rows = 0;
+  uint64_t lost_rows = 0;  // Of these, and of those that waited before: given up.
+};
+
 struct SelfOptions {
   std::string job = {};   // Under which rows and events are filed: that of the host.
   std::string host = {};  // Label of every row.
+  std::string agent_id = {};
+  std::string version = {};
   absl::Duration interval = absl::Seconds(10);
   LogCallback log = nullptr;  // May be null.
   std::shared_ptr<const SourceLedger> ledger = nullptr;
+  std::function<DeliveryFigures()> delivery = [] { return DeliveryFigures(); };
   std::function<absl::Time()> monotonic = MonotonicNow;
 };
 

@@ -1,5 +1,6 @@
 #include "agent/sources/self/source_ledger.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace tacho::agent {
@@ -16,15 +17,17 @@ void SourceLedger::BeginPoll(size_t source, absl::Time monotonic) {
 }
 
 void SourceLedger::EndPoll(size_t source, absl::Time monotonic, absl::Time now,
-                           absl::Status status) {
+                           PollOutcome outcome) {
   absl::MutexLock lock(&mutex_);
   Line& line = lines_[source];
   SourceHealth& health = line.health;
-  if (health.polls == 0 || status.ok() != health.status.ok()) health.since = now;
+  if (health.polls == 0 || outcome.status.ok() != health.status.ok()) health.since = now;
   ++health.polls;
-  if (!status.ok()) ++health.failures;
+  if (!outcome.status.ok()) ++health.failures;
   health.busy += monotonic - line.poll_began;
-  health.status = std::move(status);
+  health.status = std::move(outcome.status);
+  health.lost_rows = outcome.lost_rows;
+  line.next_poll = outcome.next;
   line.poll_began = absl::InfiniteFuture();
 }
 
@@ -32,8 +35,12 @@ std::vector<SourceHealth> SourceLedger::Read(absl::Time monotonic) const {
   absl::MutexLock lock(&mutex_);
   std::vector<SourceHealth> result;
   for (const Line& line : lines_) {
-    result.push_back(line.health);
-    if (line.poll_began <= monotonic) result.back().in_poll = monotonic - line.poll_began;
+    SourceHealth& health = result.emplace_back(line.health);
+    if (line.poll_began <= monotonic) {
+      health.in_poll = monotonic - line.poll_began;
+    } else {
+      health.next_poll_in = std::max(line.next_poll - monotonic, absl::ZeroDuration());
+    }
   }
   return result;
 }

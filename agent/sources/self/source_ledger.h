@@ -25,6 +25,15 @@ struct SourceHealth {
   absl::Time since = absl::InfinitePast();
   // How long the poll that has not returned yet has been going on; 0: there is none.
   absl::Duration in_poll;
+  absl::Duration next_poll_in;  // 0: it is due, or going on.
+  uint64_t lost_rows = 0;       // Source::lost_rows().
+};
+
+// What a poll ended in.
+struct PollOutcome {
+  absl::Status status = absl::OkStatus();
+  absl::Time next = absl::InfinitePast();  // When the next one is due; MonotonicNow()'s.
+  uint64_t lost_rows = 0;
 };
 
 // Thread-safe.
@@ -36,7 +45,7 @@ class SourceLedger {
   // Times of MonotonicNow().
   void BeginPoll(size_t source, absl::Time monotonic) ABSL_LOCKS_EXCLUDED(mutex_);
   // `now` is the machine's time.
-  void EndPoll(size_t source, absl::Time monotonic, absl::Time now, absl::Status status)
+  void EndPoll(size_t source, absl::Time monotonic, absl::Time now, PollOutcome outcome)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   // In the order of Add().
@@ -46,6 +55,7 @@ class SourceLedger {
   struct Line {
     SourceHealth health;
     absl::Time poll_began = absl::InfiniteFuture();  // InfiniteFuture(): not in a poll.
+    absl::Time next_poll = absl::InfinitePast();
   };
 
   mutable absl::Mutex mutex_;

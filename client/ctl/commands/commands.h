@@ -8,6 +8,7 @@ namespace tacho::ctl {
 Command JobsCommand();
 Command StatusCommand();
 Command WatchCommand();
+Command AgentsCommand();
 Command ConditionsCommand();
 Command AttemptsCommand();
 Command MetricsCommand();

@@ -82,7 +82,7 @@ _tachoctl() {
     COMPREPLY=($(compgen -W 'bash' -- "$cur"))
   elif [[ $command == admin ]]; then
     [[ -z $job ]] && COMPREPLY=($(compgen -W 'drain stats log-level reload snapshot' -- "$cur"))
-  elif [[ $command == version || $command == jobs && -n $job ]]; then
+  elif [[ $command == version || $command == agents || $command == jobs && -n $job ]]; then
     return
   elif [[ -z $job ]]; then
     _tachoctl_names "$cur" < <(tachoctl completion job-names "${where[@]}" --timeout 1s 2>/dev/null)

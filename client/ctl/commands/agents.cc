@@ -1,0 +1,201 @@
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/agent_report.h"
+#include "client/ctl/agent_status.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/text.h"
+#include "client/ctl/time_parse.h"
+
+namespace tacho::ctl {
+namespace {
+
+constexpr char kDefaultJob[] = "hosts";  // sources.host.job of the agents' configuration.
+
+// 1,000 hosts with 16 sources tell 120,000 series.
+constexpr uint64_t kMostSeries = 1'000'000;
+// Each is asked for its tasks: a call of its own.
+constexpr size_t kMostJobs = 1000;
+constexpr uint32_t kMostEvents = 100'000;  // The most that a collector gives.
+
+struct AgentsOptions {
+  std::string job = kDefaultJob;
+  std::string pattern;  // Empty: every host.
+  absl::Duration seen = absl::Hours(24);
+  absl::Duration silent_after = absl::Minutes(1);
+  bool failing = false;
+};
+
+absl::Status ParseAge(const ParsedArgs& args, absl::string_view flag, absl::Duration* age) {
+  const auto text = args.Get(flag);
+  if (!text) return absl::OkStatus();
+  const absl::StatusOr<absl::Duration> duration = ParseDuration(*text);
+  if (!duration.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", duration.status().message()));
+  }
+  *age = *duration;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<AgentsOptions> ParseOptions(const ParsedArgs& args) {
+  AgentsOptions options;
+  if (!args.positionals().empty()) options.pattern = args.positionals()[0];
+  options.job = args.Get("job").value_or(options.job);
+  options.failing = args.Has("failing");
+  for (const absl::Status& parsed : {ParseAge(args, "seen", &options.seen),
+                                     ParseAge(args, "silent-after", &options.silent_after)}) {
+    if (!parsed.ok()) return parsed;
+  }
+  return options;
+}
+
+absl::Status ReadLatest(QueryClient& client, const AgentsOptions& options,
+                        std::vector<v1::LatestSample>* latest) {
+  v1::LatestRequest request;
+  v1::Selector& selector = *request.mutable_selector();
+  selector.set_job(options.job);
+  selector.mutable_metrics()->Assign(AgentMetrics().begin(), AgentMetrics().end());
+  if (!options.pattern.empty()) {
+    v1::Matcher& matcher = *selector.add_matchers();
+    matcher.set_label("host");
+    matcher.set_op(v1::Matcher::OP_MATCHES);
+    matcher.set_value(options.pattern);
+  }
+  request.set_max_series(kMostSeries);
+  return client.Latest(request, [&](const v1::LatestResponse& response) {
+    latest->insert(latest->end(), response.samples().begin(), response.samples().end());
+    return true;
+  });
+}
+
+// Reasons and tasks are worth having, and the list is worth showing without.
+void ReadReasons(QueryClient& client, const AgentsOptions& options,
+                 std::vector<AgentStatus>* agents) {
+  const std::optional<int64_t> first = FirstFailure(*agents);
+  if (!first) return;
+  v1::ListEventsRequest request;
+  request.set_job(options.job);
+  request.set_kind("source_failed");
+  request.set_newest(kMostEvents);
+  // An agent tells the event and the first row of a failure at the same time.
+  request.mutable_time()->set_begin_unix_ns(std::max<int64_t>(*first - 1'000'000'000, 0));
+  std::vector<v1::RecordedEvent> failures;
+  const absl::Status status = client.ListEvents(request, [&](const auto& response) {
+    failures.insert(failures.end(), response.events().begin(), response.events().end());
+    return true;
+  });
+  if (status.ok()) AddReasons(failures, agents);
+}
+
+void ReadTasks(const Invocation& invocation, QueryClient& client, const AgentsOptions& options,
+               std::vector<AgentStatus>* agents) {
+  v1::ListJobsRequest request;
+  request.add_states(v1::JOB_STATE_RUNNING);
+  const auto jobs = client.ListJobs(request, kMostJobs);
+  if (!jobs.ok()) return;
+  for (const v1::Job& job : *jobs) {
+    if (job.name() == options.job) continue;
+    if (const auto detail = client.GetJob(job.name()); detail.ok()) AddTasks(*detail, agents);
+  }
+  if (jobs->size() < kMostJobs) return;
+  *invocation.env.err << "tachoctl: of more than " << kMostJobs
+                      << " jobs that run the tasks are left out\n";
+}
+
+void Show(const Invocation& invocation, const std::vector<AgentStatus>& agents) {
+  switch (invocation.common.format) {
+    case Format::kJson:
+      return WriteAgentsJson(*invocation.env.out, agents);
+    case Format::kCsv:
+      return WriteAgentsCsv(*invocation.env.out, agents);
+    case Format::kTable:
+      if (!agents.empty()) PrintAgents(invocation.env, agents);
+  }
+}
+
+int SayNone(const Invocation& invocation, const QueryClient& client, const AgentsOptions& options,
+            size_t known) {
+  std::ostream& err = *invocation.env.err;
+  err << "tachoctl: ";
+  if (known > 0) {
+    err << "no agent fails or is silent, of " << known << " at ";
+  } else {
+    err << "no agent" << (options.pattern.empty() ? "" : " matches") << " in job '"
+        << Printable(options.job) << "' within " << absl::FormatDuration(options.seen) << " at ";
+  }
+  err << Printable(client.address()) << "\n";
+  return kNothing;
+}
+
+int Run(const Invocation& invocation) {
+  const absl::StatusOr<AgentsOptions> options = ParseOptions(invocation.args);
+  if (!options.ok()) {
+    return UsageError(invocation.env, "agents", std::string(options.status().message()));
+  }
+  QueryClient client = invocation.Connect();
+  std::vector<v1::LatestSample> latest;
+  if (const absl::Status read = ReadLatest(client, *options, &latest); !read.ok()) {
+    return JobCallError(invocation, client, options->job, read);
+  }
+  std::vector<AgentStatus> agents = AssessAgents(latest, invocation.env.now, options->silent_after);
+  std::erase_if(agents, [&](const AgentStatus& agent) {
+    return invocation.env.now - absl::FromUnixNanos(agent.last_seen_unix_ns) > options->seen;
+  });
+  const size_t known = agents.size();
+  if (options->failing) {
+    std::erase_if(agents,
+                  [](const AgentStatus& agent) { return agent.state == AgentStatus::State::kOk; });
+  }
+  if (!agents.empty()) {
+    ReadReasons(client, *options, &agents);
+    ReadTasks(invocation, client, *options, &agents);
+  }
+  Show(invocation, agents);
+  return agents.empty() ? SayNone(invocation, client, *options, known) : kOk;
+}
+
+}  // namespace
+
+Command AgentsCommand() {
+  return {
+      .name = "agents",
+      .group = CommandGroup::kNow,
+      .operands = "[PATTERN]",
+      .summary =
+          "List agents: what waits in their spools, what was lost, which sources fail and why",
+      .details =
+          R"(PATTERN is an RE2 expression that must match the whole name of the host. An agent is silent when
+it was not heard of for a minute; what is said of it then is what it said last. WAITING are messages
+in its spool, ROWS and LOST count since it was started; LOST includes rows that rings overwrote.
+Below an agent stands each source that fails: for how long, when it is tried again, and why.
+
+Examples:
+  tachoctl agents
+  tachoctl agents 'web-.*' --failing
+  tachoctl agents -o json | jq -r '.agents[] | select(.state != "ok") | .host'
+
+JSON: {"agents": [{"agent", "host", "version", "state": "ok"|"failing"|"silent", "last_seen",
+  "last_seen_unix_ns", "jobs": [{"job", "tasks": [N]}], "waiting_messages", "waiting_bytes",
+  "rows", "lost_rows", "resident_bytes", "sources": [{"source", "state": "ok"|"failing", "code",
+  "reason", "since", "since_unix_ns", "retry", "retry_unix_ns", "polls", "failures",
+  "lost_rows"}]}]}. What is not known is null. CSV has a line for each source.)",
+      .flags = {{.name = "failing",
+                 .help = "Only agents that are silent or have a failing source."},
+                {.name = "seen",
+                 .placeholder = "AGE",
+                 .help = "Only agents that were heard of within 1h, 7d, …. Default: 1d."},
+                {.name = "silent-after",
+                 .placeholder = "AGE",
+                 .help = "What counts as silence, like 30s or 10m. Default: 1m."},
+                {.name = "job",
+                 .placeholder = "JOB",
+                 .help = "Under which job agents file their hosts (their sources.host.job). "
+                         "Default: hosts."}},
+      .min_operands = 0,
+      .max_operands = 1,
+      .run = Run};
+}
+
+}  // namespace tacho::ctl
