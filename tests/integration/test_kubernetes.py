@@ -208,7 +208,11 @@ class RunningTest(security_case.SecurityCase):
             self.assertEqual(told.stdout, "200", probe)
 
         workload = Workload(*AGENT)
-        (name,) = [e["name"] for e in workload.container["env"] if "valueFrom" in e]
+        given = {
+            variable["name"]: "node-a"
+            for variable in workload.container["env"]
+            if variable["valueFrom"] == {"fieldRef": {"fieldPath": "spec.nodeName"}}
+        }
         path = self.configured(workload)
         with open(path) as file:
             text = file.read().replace("tacho-collector.tacho.svc:7411", f"localhost:{grpc_port}")
@@ -219,7 +223,7 @@ class RunningTest(security_case.SecurityCase):
         agent = self.started(
             harness.Program(
                 [os.environ[workload.program], "--config", path],
-                os.path.join(self.directory, "agent.log"), env={name: "node-a"},
+                os.path.join(self.directory, "agent.log"), env=given,
             )
         )  # fmt: skip
 
