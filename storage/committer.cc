@@ -18,8 +18,10 @@ namespace {
 
 // What a request weighs in the queue besides its entry.
 constexpr uint64_t kRequestOverhead = 256;
-// Memory of a write that is kept for the next one.
-constexpr size_t kMaxKeptWrite = size_t{4} << 20;
+// Memory of a write that is kept for the next one: what a collector at full speed commits at once.
+constexpr size_t kMaxKeptWrite = size_t{16} << 20;
+// Room for what a write holds besides entries: a key a request, and origins.
+constexpr size_t kWriteOverhead = size_t{64} << 10;
 
 // An agent sends two lanes at most, so its durable sequences have few holes: ours leave 32
 // (agent/stream/lanes.h). Without a bound an agent could make the set, and every write of it, as
@@ -277,8 +279,12 @@ absl::Status Committer::WriteAndApply(const Staged& staged, std::vector<Request>
 }
 
 void Committer::Commit(std::vector<Request>* group) {
-  if (write_ == nullptr || write_->Data().capacity() > kMaxKeptWrite) {
-    write_ = std::make_unique<rocksdb::WriteBatch>();
+  size_t expected = kWriteOverhead;
+  for (const Request& request : *group) expected += WeightOf(request);
+  const size_t kept = write_ == nullptr ? 0 : write_->Data().capacity();
+  // Made as large as it will be: growing would copy it over and over.
+  if (kept < expected || kept > kMaxKeptWrite) {
+    write_ = std::make_unique<rocksdb::WriteBatch>(expected);
   }
   write_->Clear();  // Its memory stays: fresh pages cost as much as filling them.
   const Staged staged = Stage(*group, write_.get());
