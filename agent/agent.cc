@@ -44,7 +44,7 @@ DeliveryFigures FiguresOf(const SpoolStats& spool) {
   return {.waiting_messages = spool.entries,
           .waiting_bytes = spool.bytes,
           .rows = spool.appended_rows,
-          .lost_rows = spool.dropped_rows};
+          .lost_rows = spool.dropped_rows()};
 }
 
 // The agent's own rows are filed with those of its host, as often.
@@ -60,7 +60,8 @@ std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identi
       .interval = absl::Nanoseconds(host.interval()),
       .log = [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); },
       .ledger = std::move(ledger),
-      .delivery = [spool] { return FiguresOf(spool->Stats()); }});
+      .delivery = [spool] { return FiguresOf(spool->Stats()); },
+      .spool = [spool] { return spool->Stats(); }});
 }
 
 // Filed likewise.
@@ -99,6 +100,8 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
 
   auto spool = Spool::Open({.path = options.config.spool().path(),
                             .max_bytes = options.config.spool().max_bytes(),
+                            .max_age = absl::Nanoseconds(options.config.spool().max_age()),
+                            .patient_sources = {"tfevents"},
                             .log = options.log});
   if (!spool.ok()) return spool.status();
 

@@ -17,6 +17,11 @@ using Note = storage::SpoolJournal::Note;
 // Bytes of a Batch beyond its columns: tags, lengths, sequence, layout.
 constexpr uint64_t kBatchOverhead = 64;
 
+// Rounded up: nothing is to be too old too early.
+Note NoteOf(const SpoolAges::Mark& mark) {
+  return {SpooledKey(mark.sequence), absl::StrCat(absl::ToUnixSeconds(mark.before) + 1)};
+}
+
 void SetSequence(uint64_t sequence, v1::ClientMessage* message) {
   switch (message->message_case()) {
     case v1::ClientMessage::kBatch:
@@ -30,6 +35,20 @@ void SetSequence(uint64_t sequence, v1::ClientMessage* message) {
     default:
       assert(false && "has no sequence");
   }
+}
+
+// Rows that were never spooled: the Gap is all that there is of them.
+v1::ClientMessage GapOfItsOwn(uint64_t rows) {
+  v1::ClientMessage message;
+  message.mutable_gap()->set_rows(rows);
+  message.mutable_gap()->set_reason("the agent's disk refused them");
+  return message;
+}
+
+void NameItself(uint64_t sequence, v1::Gap* gap) {
+  if (gap->has_lost()) return;
+  gap->mutable_lost()->set_first(sequence);
+  gap->mutable_lost()->set_last(sequence);
 }
 
 // Makes way for a new spool. Earlier damaged ones are removed: they could fill the disk.
@@ -80,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(SpoolOptions options) {
 }
 
 Spool::Spool(SpoolOptions options, std::unique_ptr<storage::SpoolJournal> journal)
-    : options_(std::move(options)), journal_(std::move(journal)) {}
+    : options_(std::move(options)), journal_(std::move(journal)), ages_(options_.max_age) {}
 
 absl::Status Spool::Load() {
   const auto notes = journal_->ReadNotes("");
@@ -91,6 +110,11 @@ absl::Status Spool::Load() {
       checkpoints_[std::string(key)] = note.value;
     } else if (const auto sequence = NumberOfKey<uint64_t>(key, kDroppedPrefix)) {
       left_out_.insert(*sequence);
+    } else if (const auto mark = NumberOfKey<uint64_t>(key, kSpooledPrefix)) {
+      int64_t seconds = 0;
+      if (absl::SimpleAtoi(note.value, &seconds)) {
+        ages_.Restore({*mark, absl::FromUnixSeconds(seconds)});
+      }
     } else if (const auto id = NumberOfKey<uint32_t>(key, kLayoutPrefix)) {
       v1::Layout layout;
       if (!layout.ParseFromString(note.value)) {
@@ -104,6 +128,12 @@ absl::Status Spool::Load() {
   // What a crashed process left in the log has been written to tables, and synced, by opening.
   if (absl::Status status = journal_->Sync(); !status.ok()) return status;
   synced_end_ = journal_->end();
+  read_end_ = journal_->end();
+  if (const auto mark = ages_.Opened(journal_->end(), options_.now())) {
+    absl::Status status = journal_->WriteNotes({NoteOf(*mark)});
+    if (!status.ok()) return status;
+  }
+  MakeRoom();
   return absl::OkStatus();
 }
 
@@ -182,10 +212,15 @@ absl::Status Spool::AppendRows(uint32_t layout, std::span<const int64_t> times_u
           absl::StrCat("rows do not fit layout ", layout, ": ", times_unix_ns.size(), " times, ",
                        steps.size(), " steps, ", values.size(), " values of ", state.width));
     }
+    absl::Status status = CheckRoomFor(checkpoint);
+    if (!status.ok()) return status;
     std::vector<Note> notes;
     if (!state.noted) notes.push_back({LayoutKey(layout), *state.content});
     std::vector<v1::ClientMessage> messages = Split(layout, state, times_unix_ns, steps, values);
-    absl::Status status = Append(messages, checkpoint, std::move(notes));
+    status = Append(messages, checkpoint, std::move(notes));
+    if (absl::IsUnavailable(status) && checkpoint.key.empty()) {
+      CountRefusedRows(times_unix_ns.size());
+    }
     if (!status.ok()) return status;
     state.noted = true;
     stats_.appended_rows += times_unix_ns.size();
@@ -240,25 +275,52 @@ absl::Status Spool::Append(std::span<v1::ClientMessage> messages, const Checkpoi
   } else if (!checkpoint.key.empty()) {
     checkpoints_[checkpoint.key] = checkpoint.value;
   }
-  if (!messages.empty()) MakeRoom();
+  if (!messages.empty()) {
+    TellRefusedRows();
+    MakeRoom();
+  }
   return absl::OkStatus();
 }
 
-absl::Status Spool::AppendMessages(std::span<v1::ClientMessage> messages,
-                                   const std::vector<Note>& notes) {
+absl::Status Spool::AppendMessages(std::span<v1::ClientMessage> messages, std::vector<Note> notes,
+                                   uint64_t trim_to) {
   if (messages.empty()) return notes.empty() ? absl::OkStatus() : journal_->WriteNotes(notes);
 
   // All appending is done under our lock, so this is what the journal will give.
   uint64_t sequence = journal_->end();
+  const absl::Time now = options_.now();
+  const auto mark = ages_.Due(sequence, now);
+  if (mark) notes.push_back(NoteOf(*mark));
   std::vector<std::string> entries;
   entries.reserve(messages.size());
   for (v1::ClientMessage& message : messages) {
+    if (message.has_gap()) NameItself(sequence, message.mutable_gap());
     SetSequence(sequence++, &message);
     entries.push_back(message.SerializeAsString());
   }
-  const auto first = journal_->AppendAll(entries, notes);
+  const auto first = journal_->AppendAll(entries, notes, trim_to);
   assert(!first.ok() || *first + entries.size() == sequence);
+  if (first.ok()) ages_.Spooled(mark, sequence, now);
   return first.status();
+}
+
+absl::Status Spool::CheckRoomFor(const Checkpoint& checkpoint) const {
+  if (journal_->bytes() <= options_.max_bytes / 2) return absl::OkStatus();
+  const std::string source = checkpoint.key.substr(0, checkpoint.key.find('/'));
+  if (!options_.patient_sources.contains(source)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the spool is more than half full: what '", source,
+                                             "' reads waits in its files"));
+}
+
+void Spool::CountRefusedRows(uint64_t rows) {
+  rows_refused_ += rows;
+  stats_.Of(SpoolLoss::kDisk).rows += rows;
+}
+
+void Spool::TellRefusedRows() {
+  if (rows_refused_ == 0) return;
+  v1::ClientMessage gap = GapOfItsOwn(rows_refused_);
+  if (AppendMessages({&gap, 1}, {}).ok()) rows_refused_ = 0;
 }
 
 void Spool::TellListener() {

@@ -7,6 +7,7 @@
 //   layout/<n>        a serialized v1.Layout; what `layout: <n>` of a spooled Batch refers to
 //   checkpoint/<key>  how far a source has read; written together with the rows, all or nothing
 //   dropped/<n>       entry <n> is left out; a Gap further on tells the collector
+//   spooled/<n>       when the newest entry before <n> was spooled (agent/spool_ages.h)
 //
 // An entry that is given up is replaced, in its place, by a Gap of its own sequence: any number of
 // them leaves no hole at the collector. Only one whose Gap is refused too, or cannot be read, is
@@ -16,6 +17,10 @@
 // the last Sync() (the sender calls it within a second), checkpoints included, so that sources
 // which read files read that part again. Only synced entries are sent: a sequence that a collector
 // has seen is never used again for something else.
+//
+// What is dropped past a bound goes in the same write as the Gap that tells of it, so that no crash
+// makes a row both delivered and lost, or neither. Memory does not grow with what waits, but for
+// some hundred KiB (storage/entry_sizes.h).
 #pragma once
 
 #include <cstdint>
@@ -40,6 +45,9 @@
 #include "agent/log.h"
 #include "agent/loss_report.h"
 #include "agent/source.h"
+#include "agent/spool_ages.h"
+#include "agent/spool_losses.h"
+#include "agent/spool_stats.h"
 #include "storage/spool_journal.h"
 #include "tacho/v1/ingest.pb.h"
 
@@ -55,18 +63,15 @@ struct BatchLimits {
 struct SpoolOptions {
   std::string path;              // Directory; created if missing.
   uint64_t max_bytes = 1 << 30;  // Of entries. Past it the oldest are dropped and counted.
+  // What has waited for longer is dropped and counted, up to a 64th later. Zero: no such bound.
+  absl::Duration max_age = absl::ZeroDuration();
+  // Sources whose files keep what they read. While the spool is more than half full their rows are
+  // refused with UNAVAILABLE, so that years of old files never drive out what is recorded now.
+  std::set<std::string> patient_sources;
   std::function<absl::Time()> now = absl::Now;
   LogLine log;
   rocksdb::Env* env = nullptr;  // Not owned; must outlive the spool. nullptr: the real one.
   absl::Duration reopen_interval = absl::Seconds(1);  // After the disk refused.
-};
-
-struct SpoolStats {
-  uint64_t entries = 0;
-  uint64_t bytes = 0;
-  uint64_t appended_rows = 0;    // Since Open().
-  uint64_t dropped_entries = 0;  // Since Open(), for want of room or because they were refused.
-  uint64_t dropped_rows = 0;
 };
 
 // Thread-safe: sources append from the sampling thread, the sender reads and trims from its own.
@@ -156,10 +161,16 @@ class Spool : public RowSink {
   absl::Status Append(std::span<v1::ClientMessage> messages, const Checkpoint& checkpoint,
                       std::vector<storage::SpoolJournal::Note> notes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives the messages their sequences and appends them with `notes`.
+  // Gives the messages their sequences and appends them with `notes`; everything before `trim_to`
+  // goes in the same write.
   absl::Status AppendMessages(std::span<v1::ClientMessage> messages,
-                              const std::vector<storage::SpoolJournal::Note>& notes)
+                              std::vector<storage::SpoolJournal::Note> notes, uint64_t trim_to = 0)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Why the rows may not be spooled now, which are of the checkpoint's source.
+  absl::Status CheckRoomFor(const Checkpoint& checkpoint) const;
+  // Rows that the disk refused and that nobody spools again; then, when it takes writes, a Gap.
+  void CountRefusedRows(uint64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TellRefusedRows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AppendOne(v1::ClientMessage message, const Checkpoint& checkpoint)
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<v1::ClientMessage> Split(uint32_t layout, const LayoutState& state,
@@ -167,12 +178,20 @@ class Spool : public RowSink {
                                        std::span<const int64_t> steps,
                                        std::span<const double> values)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops what is past the bounds. Should the disk refuse, the next append tries again.
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops entries from the oldest on, those before `end` and of `bytes` bytes or a little more.
+  void DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Reads entries from the oldest on into `losses`; returns the first that is to stay.
+  uint64_t AddUpOldest(uint64_t end, uint64_t bytes, SpoolLosses* losses)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether dropping the entry loses nothing that was not lost or stored before.
   bool IsSettled(uint64_t sequence) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status TrimLocked(uint64_t sequence) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Forgets what was kept of entries that are gone.
+  absl::Status AfterTrim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts a Gap in the entry's place, and returns it.
-  absl::StatusOr<v1::ClientMessage> StandIn(uint64_t sequence, uint64_t rows,
+  absl::StatusOr<v1::ClientMessage> StandIn(uint64_t sequence, uint64_t rows, SpoolLoss loss,
                                             absl::string_view reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // It is not read any more; a Gap at the end of the spool says so.
@@ -199,6 +218,14 @@ class Spool : public RowSink {
   std::map<std::string, std::string, std::less<>> checkpoints_ ABSL_GUARDED_BY(mutex_);
   std::set<uint64_t> left_out_ ABSL_GUARDED_BY(mutex_);
   LossReport losses_ ABSL_GUARDED_BY(mutex_);
+  SpoolAges ages_ ABSL_GUARDED_BY(mutex_);
+  uint64_t only_gaps_before_ ABSL_GUARDED_BY(mutex_) = 1;  // Of what is too old.
+  // Who may have sent what lies before it is not known.
+  uint64_t read_end_ ABSL_GUARDED_BY(mutex_) = 1;
+  // The Gap that told last of what was dropped; while nobody has read it, it is told to be longer
+  // rather than followed by another. Its sequence is 0: there is none.
+  v1::Gap dropped_gap_ ABSL_GUARDED_BY(mutex_);
+  uint64_t rows_refused_ ABSL_GUARDED_BY(mutex_) = 0;  // By the disk, and no Gap tells of them yet.
   std::vector<v1::SequenceRange> durable_ahead_ ABSL_GUARDED_BY(mutex_);
   uint64_t damaged_entries_ ABSL_GUARDED_BY(mutex_) = 0;
   SpoolStats stats_ ABSL_GUARDED_BY(mutex_);  // Only what is counted.

@@ -18,7 +18,10 @@ void SpoolLosses::AddUncounted(uint64_t sequence) {
 void SpoolLosses::Add(uint64_t sequence, const v1::ClientMessage& message) {
   AddUncounted(sequence);
   rows_ += RowsOf(message);
-  if (!message.has_gap()) return;
+  if (!message.has_gap()) {
+    ++messages_;
+    return;
+  }
 
   const v1::Gap& older = message.gap();
   if (older.lost().last() + 1 < lost_.first()) {
@@ -27,6 +30,12 @@ void SpoolLosses::Add(uint64_t sequence, const v1::ClientMessage& message) {
   }
   lost_.set_first(std::min(lost_.first(), older.lost().first()));
   older_rows_ += older.rows();
+}
+
+void SpoolLosses::Continue(const v1::Gap& gap) {
+  if (entries_ == 0 || gap.lost().last() + 1 != lost_.first()) return;
+  lost_.set_first(gap.lost().first());
+  older_rows_ += gap.rows();
 }
 
 std::vector<v1::ClientMessage> SpoolLosses::Gaps(absl::string_view reason) const {

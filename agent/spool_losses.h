@@ -20,16 +20,21 @@ class SpoolLosses {
   void AddUncounted(uint64_t sequence);
 
   uint64_t entries() const { return entries_; }
+  uint64_t messages() const { return messages_; }  // Of these, that are lost by this: no Gaps.
   uint64_t rows() const { return rows_; }
 
-  // What to tell the collector, sequences not set: one Gap over the dropped entries, which takes in
-  // the Gaps among them that join on to it; those that do not are repeated as they were. None if
-  // nothing was added.
+  // Takes in what a Gap told that no entry of these is, if the entries join on to it.
+  void Continue(const v1::Gap& gap);
+
+  // What to tell the collector, sequences not set: one Gap over the dropped entries, the last,
+  // which takes in the Gaps among them that join on to it; those that do not are repeated as they
+  // were. None if nothing was added.
   std::vector<v1::ClientMessage> Gaps(absl::string_view reason) const;
 
  private:
   v1::SequenceRange lost_;
   uint64_t entries_ = 0;
+  uint64_t messages_ = 0;
   uint64_t rows_ = 0;        // Of the dropped entries.
   uint64_t older_rows_ = 0;  // Of the Gaps taken in.
   std::vector<v1::ClientMessage> apart_;

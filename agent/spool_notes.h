@@ -15,10 +15,14 @@ namespace tacho::agent {
 inline constexpr char kLayoutPrefix[] = "layout/";
 inline constexpr char kCheckpointPrefix[] = "checkpoint/";
 inline constexpr char kDroppedPrefix[] = "dropped/";
+inline constexpr char kSpooledPrefix[] = "spooled/";
 
 inline std::string LayoutKey(uint32_t id) { return absl::StrFormat("%s%08x", kLayoutPrefix, id); }
 inline std::string DroppedKey(uint64_t sequence) {
   return absl::StrFormat("%s%016x", kDroppedPrefix, sequence);
+}
+inline std::string SpooledKey(uint64_t sequence) {
+  return absl::StrFormat("%s%016x", kSpooledPrefix, sequence);
 }
 
 // The number after the prefix; nullopt if `key` is not of that kind.

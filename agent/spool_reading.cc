@@ -13,10 +13,6 @@ namespace {
 
 using Note = storage::SpoolJournal::Note;
 
-// Read at once when room is made.
-constexpr uint64_t kRoomReadBytes = 1u << 20;
-// When room is made, so much more than needed is: one Gap then stands for many entries.
-constexpr uint64_t kSpareFraction = 16;
 // More damaged entries than this are not a flipped bit here and there but a broken database.
 constexpr uint64_t kMaxDamagedEntries = 64;
 // The collector refuses a Gap with a longer reason, which may hold what others have written.
@@ -72,6 +68,7 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
     if (!raw.ok()) return raw.status();
 
     std::vector<Entry> entries;
+    if (!raw->empty()) read_end_ = std::max(read_end_, raw->back().position + 1);
     for (const storage::SpoolJournal::Entry& from : *raw) {
       if (from.position >= synced_end_ || left_out_.contains(from.position)) continue;
       Entry entry{.sequence = from.position, .bytes = from.bytes.size(), .message = {}};
@@ -79,7 +76,7 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
         entries.push_back(std::move(entry));
         continue;
       }
-      auto gap = StandIn(from.position, 0, "the entry is no message");
+      auto gap = StandIn(from.position, 0, SpoolLoss::kDamaged, "the entry is no message");
       if (!gap.ok()) return gap.status();
       entry.message = *std::move(gap);
       entries.push_back(std::move(entry));
@@ -91,13 +88,15 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
 
 absl::Status Spool::Trim(uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
-  return TrimLocked(sequence);
+  if (absl::Status status = journal_->Trim(sequence); !status.ok()) return status;
+  return AfterTrim();
 }
 
-absl::Status Spool::TrimLocked(uint64_t sequence) {
-  if (absl::Status status = journal_->Trim(sequence); !status.ok()) return status;
-
+absl::Status Spool::AfterTrim() {
   std::vector<Note> obsolete;
+  for (const uint64_t mark : ages_.Trim(journal_->begin())) {
+    obsolete.push_back({SpooledKey(mark), ""});
+  }
   while (!left_out_.empty() && *left_out_.begin() < journal_->begin()) {
     obsolete.push_back({DroppedKey(*left_out_.begin()), ""});
     left_out_.erase(left_out_.begin());
@@ -134,22 +133,22 @@ absl::Status Spool::Drop(uint64_t sequence, uint64_t rows, absl::string_view rea
     const bool known = entries.ok() && !entries->empty() &&
                        message.ParseFromString(entries->front().bytes) && IsStandIn(message);
     absl::Status status = known ? LeaveOut(sequence, message.gap().rows(), message.gap().reason())
-                                : StandIn(sequence, rows, reason).status();
+                                : StandIn(sequence, rows, SpoolLoss::kRefused, reason).status();
     if (!status.ok()) return status;
   }
   TellListener();
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::ClientMessage> Spool::StandIn(uint64_t sequence, uint64_t rows,
+absl::StatusOr<v1::ClientMessage> Spool::StandIn(uint64_t sequence, uint64_t rows, SpoolLoss loss,
                                                  absl::string_view reason) {
   v1::ClientMessage message = GapOver(sequence, rows, reason);
   message.mutable_gap()->set_sequence(sequence);
   absl::Status status = journal_->Replace(sequence, message.SerializeAsString());
   if (!status.ok()) return status;
 
-  ++stats_.dropped_entries;
-  stats_.dropped_rows += rows;
+  ++stats_.Of(loss).messages;
+  stats_.Of(loss).rows += rows;
   if (const auto line = losses_.Add(sequence, rows, reason, options_.now())) {
     Say(options_.log, LogLevel::kWarning, *line);
   }
@@ -165,7 +164,7 @@ absl::Status Spool::LeaveOut(uint64_t sequence, uint64_t rows, absl::string_view
 
 absl::Status Spool::GiveUpDamaged(uint64_t sequence) {
   const absl::string_view reason = "the entry is damaged on the agent's disk";
-  if (auto gap = StandIn(sequence, 0, reason); !gap.ok()) return gap.status();
+  if (auto gap = StandIn(sequence, 0, SpoolLoss::kDamaged, reason); !gap.ok()) return gap.status();
   // What is broken may be the block that the entry was in.
   if (!absl::IsDataLoss(journal_->Read(sequence, 1).status())) return absl::OkStatus();
   return LeaveOut(sequence, 0, reason);
@@ -174,56 +173,6 @@ absl::Status Spool::GiveUpDamaged(uint64_t sequence) {
 void Spool::SetDurableAhead(std::vector<v1::SequenceRange> ranges) {
   absl::MutexLock lock(&mutex_);
   durable_ahead_ = std::move(ranges);
-}
-
-bool Spool::IsSettled(uint64_t sequence) const {
-  if (left_out_.contains(sequence)) return true;
-  return std::any_of(durable_ahead_.begin(), durable_ahead_.end(),
-                     [sequence](const v1::SequenceRange& range) {
-                       return range.first() <= sequence && sequence <= range.last();
-                     });
-}
-
-// Drops the oldest entries until the rest is well within the bound. If the disk refuses meanwhile,
-// the next append tries again.
-void Spool::MakeRoom() {
-  if (journal_->bytes() <= options_.max_bytes) return;
-
-  const uint64_t surplus =
-      journal_->bytes() - (options_.max_bytes - options_.max_bytes / kSpareFraction);
-  const uint64_t end = journal_->end() - 1;  // The newest stays.
-  uint64_t at = journal_->begin();
-  uint64_t freed = 0;
-  SpoolLosses losses;
-  while (freed < surplus && at < end) {
-    const auto entries = journal_->Read(at, kRoomReadBytes);
-    if (absl::IsDataLoss(entries.status())) {
-      losses.AddUncounted(at++);
-      continue;
-    }
-    if (!entries.ok() || entries->empty()) return;
-    for (const storage::SpoolJournal::Entry& entry : *entries) {
-      if (freed >= surplus || at >= end) break;
-      v1::ClientMessage message;
-      if (IsSettled(at) || !message.ParseFromString(entry.bytes)) {
-        losses.AddUncounted(at);
-      } else {
-        losses.Add(at, message);
-      }
-      freed += entry.bytes.size();
-      ++at;
-    }
-  }
-
-  std::vector<v1::ClientMessage> gaps = losses.Gaps("the agent's spool was full");
-  const absl::Status status = AppendMessages(gaps, {});
-  if (!status.ok() || !TrimLocked(at).ok()) return;
-  stats_.dropped_entries += losses.entries();
-  stats_.dropped_rows += losses.rows();
-  Say(options_.log, LogLevel::kWarning,
-      absl::StrCat("the spool is full (", options_.max_bytes, " bytes): dropped the oldest ",
-                   losses.entries(), " messages with ", losses.rows(),
-                   " rows; the collector has been out of reach for too long"));
 }
 
 }  // namespace tacho::agent

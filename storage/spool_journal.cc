@@ -300,7 +300,7 @@ absl::StatusOr<uint64_t> SpoolJournal::Append(absl::string_view entry,
 }
 
 absl::StatusOr<uint64_t> SpoolJournal::AppendAll(std::span<const std::string> entries,
-                                                 const std::vector<Note>& notes) {
+                                                 const std::vector<Note>& notes, uint64_t trim_to) {
   absl::MutexLock lock(&mutex_);
   const auto database = UseLocked();
   if (!database.ok()) return database.status();
@@ -308,12 +308,13 @@ absl::StatusOr<uint64_t> SpoolJournal::AppendAll(std::span<const std::string> en
   rocksdb::WriteBatch write;
   const uint64_t first = (*database)->journal->end();
   for (const std::string& entry : entries) (*database)->journal->Stage(entry, &write);
+  (*database)->journal->StageTrim(trim_to, &write);
   StageNotes(notes, &write);
   if (absl::Status status = Write(*database, &write); !status.ok()) return status;
   return first;
 }
 
-absl::Status SpoolJournal::Replace(uint64_t position, absl::string_view entry) {
+absl::Status SpoolJournal::Replace(uint64_t position, absl::string_view entry, uint64_t trim_to) {
   absl::MutexLock lock(&mutex_);
   const auto database = UseLocked();
   if (!database.ok()) return database.status();
@@ -322,6 +323,7 @@ absl::Status SpoolJournal::Replace(uint64_t position, absl::string_view entry) {
   }
   rocksdb::WriteBatch write;
   (*database)->journal->StageReplace(position, entry, &write);
+  (*database)->journal->StageTrim(trim_to, &write);
   return Write(*database, &write);
 }
 

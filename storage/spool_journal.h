@@ -69,13 +69,17 @@ class SpoolJournal {
   // a crash of the process; a crash of the machine may take what came after the last Sync().
   absl::StatusOr<uint64_t> Append(absl::string_view entry, const std::vector<Note>& notes = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same for several entries at once; returns the position of the first. Not none.
+  // The same for several entries at once; returns the position of the first. Not none. With
+  // `trim_to`, all entries before that position are removed in the same write.
   absl::StatusOr<uint64_t> AppendAll(std::span<const std::string> entries,
-                                     const std::vector<Note>& notes) ABSL_LOCKS_EXCLUDED(mutex_);
+                                     const std::vector<Note>& notes, uint64_t trim_to = 0)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Puts another entry in the place of one that is kept, also of a damaged one. As after Append(),
-  // a crash of the machine may undo it until the next Sync().
+  // a crash of the machine may undo it until the next Sync(). With `trim_to`, which must not be
+  // past it, all entries before that position are removed in the same write.
   //   OUT_OF_RANGE  no entry is kept there.
-  absl::Status Replace(uint64_t position, absl::string_view entry) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Replace(uint64_t position, absl::string_view entry, uint64_t trim_to = 0)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status WriteNotes(const std::vector<Note>& notes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes durable what was appended before the call. Appending goes on meanwhile.
   absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);

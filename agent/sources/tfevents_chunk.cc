@@ -23,11 +23,13 @@ constexpr uint64_t kCrcBytes = 4;
 // An open regular file.
 class File {
  public:
-  explicit File(const std::string& path)
+  File(BeneathDirectory* root, const std::string& relative)
       // Not to wait for a writer should it be a pipe.
-      : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+      : fd_(root->Open(relative, O_RDONLY | O_NONBLOCK)) {
     struct stat info = {};
-    if (fd_ < 0 || ::fstat(fd_, &info) != 0) {
+    if (fd_ < 0 && errno == EXDEV) {
+      error_ = "a link that leads out of the log directory, which is not followed";
+    } else if (fd_ < 0 || ::fstat(fd_, &info) != 0) {
       error_ = std::generic_category().message(errno);
     } else if (!S_ISREG(info.st_mode)) {
       error_ = "not a regular file";
@@ -92,7 +94,8 @@ Outcome CompareIdentity(File& file, const client::TfeventsPosition& position) {
   if (file.size() >= position.offset) {
     const std::optional<uint32_t> crc = file.ReadCrc(position.offset - kCrcBytes);
     if (!crc.has_value()) return Outcome::kUnreadable;
-    return *crc == position.last_crc ? Outcome::kMore : Outcome::kReplaced;
+    if (*crc == position.last_crc) return Outcome::kMore;
+    return FirstCrc(file) == position.first_crc ? Outcome::kDiffers : Outcome::kReplaced;
   }
   const std::optional<uint32_t> first = FirstCrc(file);
   // Too short to tell, or the same beginning: whoever rewrites it may not have come further yet.
@@ -191,11 +194,12 @@ class ChunkReader {
 
 }  // namespace
 
-TfeventsChunk ReadTfeventsChunk(const std::string& path, const client::TfeventsPosition& position,
+TfeventsChunk ReadTfeventsChunk(BeneathDirectory* root, const std::string& relative,
+                                const client::TfeventsPosition& position,
                                 const TfeventsChunkLimits& limits,
                                 absl::FunctionRef<const char*(absl::string_view payload)> visit) {
   TfeventsChunk chunk;
-  File file(path);
+  File file(root, relative);
   chunk.outcome = Outcome::kUnreadable;
   if (file.error().empty()) chunk.outcome = CompareIdentity(file, position);
   chunk.text = file.error();

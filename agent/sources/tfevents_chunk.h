@@ -6,6 +6,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
+#include "agent/sources/beneath_directory.h"
 #include "client/tfevents/position.h"
 
 namespace tacho::agent {
@@ -24,7 +25,10 @@ struct TfeventsChunk {
     kAtEnd,     // What follows is not a whole record yet, if there is anything.
     kShrunk,    // Shorter than what was read, but it begins as it did: being written anew, perhaps.
     kReplaced,  // Not the file that was read. Start with an empty position.
-    kCorrupt,   // The record at `end` is damaged for the reason in `text`.
+    // It begins as it did, but has other bytes where reading had stopped: a copy that is being made
+    // in pieces, or what a network file system shows meanwhile; or, if it stays so, another file.
+    kDiffers,
+    kCorrupt,     // The record at `end` is damaged for the reason in `text`.
     kUnreadable,  // The system says why in `text`; try again later.
   };
   Outcome outcome = Outcome::kAtEnd;
@@ -36,10 +40,12 @@ struct TfeventsChunk {
   uint64_t skipped_records = 0;  // Longer than the limit.
 };
 
-// Reads on from `position`, to its chunk_end if that is not 0. `visit` gets each record's payload
-// and returns what is wrong with it, or nullptr; its damage ends the chunk before that record. A
-// dead position is only compared with the file (kReplaced, kShrunk or kAtEnd).
-TfeventsChunk ReadTfeventsChunk(const std::string& path, const client::TfeventsPosition& position,
+// Reads the file `relative` below `root` on from `position`, to its chunk_end if that is not 0.
+// `visit` gets each record's payload and returns what is wrong with it, or nullptr; its damage ends
+// the chunk before that record. A dead position is only compared with the file (kReplaced,
+// kDiffers, kShrunk or kAtEnd).
+TfeventsChunk ReadTfeventsChunk(BeneathDirectory* root, const std::string& relative,
+                                const client::TfeventsPosition& position,
                                 const TfeventsChunkLimits& limits,
                                 absl::FunctionRef<const char*(absl::string_view payload)> visit);
 

@@ -1,9 +1,11 @@
 // What the parts of the event file source share.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/sources/tfevents_chunk.h"
@@ -29,6 +31,8 @@ struct TfeventsContext {
       absl::Now;  // Measures work; stored times come from the files.
   TfeventsChunkLimits limits;
   TfeventsStats stats;
+  absl::flat_hash_set<uint64_t> series;  // Hashes of those known.
+  size_t max_series = 0;
   TroubleLog* log = nullptr;
 };
 

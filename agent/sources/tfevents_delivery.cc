@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 
 namespace tacho::agent {
@@ -67,6 +68,12 @@ TfeventsDelivery::Result TfeventsDelivery::DeliverGroup(const Group& group, absl
   const uint64_t size = group.rows->values.size();
   if (begin >= size) return Result::kDone;
   if (progress_ && context_->clock() >= deadline) return Result::kPaused;
+  if (!KnowSeries(group)) {
+    Refuse(group, size - begin,
+           absl::ResourceExhaustedError(absl::StrCat("more than ", context_->max_series,
+                                                     " tags in all log directories together")));
+    return Result::kDone;
+  }
   const absl::StatusOr<uint32_t> layout =
       sink_->DefineLayout(LayoutOf(source_, group.attempt, *group.tag));
   if (absl::IsUnavailable(layout.status())) return Result::kRefused;
@@ -92,6 +99,15 @@ TfeventsDelivery::Result TfeventsDelivery::DeliverGroup(const Group& group, absl
     progress_ = true;
   }
   return Result::kDone;
+}
+
+bool TfeventsDelivery::KnowSeries(const Group& group) {
+  using Name = std::tuple<absl::string_view, uint32_t, absl::string_view>;
+  const uint64_t name = absl::Hash<Name>()(Name(key_, group.attempt, *group.tag));
+  if (context_->series.contains(name)) return true;
+  if (context_->series.size() >= context_->max_series) return false;
+  context_->series.insert(name);
+  return true;
 }
 
 client::TfeventsPosition TfeventsDelivery::After(const Group& group, uint64_t rows) const {

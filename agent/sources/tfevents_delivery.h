@@ -42,6 +42,8 @@ class TfeventsDelivery {
     const client::TfeventsRows* rows = nullptr;
     bool last = false;  // Of the chunk.
   };
+  // False: there are too many others.
+  bool KnowSeries(const Group& group);
   Result DeliverGroup(const Group& group, absl::Time deadline);
   // Where the file stands once the first `rows` of the group are stored, which ends at its last.
   client::TfeventsPosition After(const Group& group, uint64_t rows) const;

@@ -41,9 +41,10 @@ client::TfeventsOtherTags DecodeTags(absl::string_view text) {
 
 }  // namespace
 
-TfeventsRun::TfeventsRun(std::string directory, std::string key, v1::Source source,
-                         bool fixed_attempt, TfeventsContext* context)
-    : directory_(std::move(directory)),
+TfeventsRun::TfeventsRun(BeneathDirectory* root, std::string directory, std::string key,
+                         v1::Source source, bool fixed_attempt, TfeventsContext* context)
+    : root_(root),
+      directory_(std::move(directory)),
       key_(std::move(key)),
       source_(std::move(source)),
       fixed_attempt_(fixed_attempt),
@@ -56,7 +57,7 @@ std::string TfeventsRun::FileKey(const std::string& name) const {
 std::string TfeventsRun::TagsKey() const { return absl::StrCat("tfevents/tags/", key_); }
 
 std::string TfeventsRun::PathOf(const std::string& name) const {
-  return absl::StrCat(directory_, "/", name);
+  return directory_ == "." ? name : absl::StrCat(directory_, "/", name);
 }
 
 void TfeventsRun::SeeFile(const std::string& name, const TfeventsFileStamp& stamp,
@@ -97,6 +98,11 @@ bool TfeventsRun::ForgetUnseen(RowSink* sink) {
   return false;
 }
 
+void TfeventsRun::Forget(RowSink* sink) {
+  for (auto& [name, file] : files_) file.seen = false;
+  ForgetUnseen(sink);
+}
+
 TfeventsRun::Files::iterator TfeventsRun::FindWork() {
   // A chunk that was begun comes first: it must be cut into rows just as it was.
   const auto begun = std::find_if(files_.begin(), files_.end(), [](const auto& entry) {
@@ -135,9 +141,19 @@ TfeventsRun::Turn TfeventsRun::ReadChunk(const std::string& name, File* file, ab
                                          absl::Time deadline, RowSink* sink) {
   client::TfeventsRowBuilder builder(RuleFor(name), file->position, &other_tags_);
   const TfeventsChunk chunk =
-      ReadTfeventsChunk(PathOf(name), file->position, context_->limits,
+      ReadTfeventsChunk(root_, PathOf(name), file->position, context_->limits,
                         [&builder](absl::string_view payload) { return builder.Add(payload); });
-  const bool newly_dead = chunk.outcome == Outcome::kCorrupt;
+  const bool doubtful = chunk.outcome == Outcome::kCorrupt || chunk.outcome == Outcome::kDiffers;
+  const bool certain = doubtful && IsCertain(chunk.end, now, file);
+  if (!doubtful) file->doubted = absl::InfiniteFuture();
+  if (chunk.outcome == Outcome::kReplaced || (certain && chunk.outcome == Outcome::kDiffers)) {
+    ++context_->stats.replaced_files;
+    context_->log->Say(now, "replaced",
+                       absl::StrCat(root_->path(), "/", PathOf(name),
+                                    ": is another file than before; read from its beginning"));
+    return StartAnew(file);
+  }
+  const bool newly_dead = certain;
   if (chunk.end > file->position.offset || newly_dead) {
     client::TfeventsPosition end;
     end.offset = chunk.end;
@@ -159,34 +175,47 @@ TfeventsRun::Turn TfeventsRun::ReadChunk(const std::string& name, File* file, ab
   return Finish(name, chunk, file, now);
 }
 
+bool TfeventsRun::IsCertain(uint64_t offset, absl::Time now, File* file) {
+  // The last condition: the clock was set back.
+  if (file->doubted == absl::InfiniteFuture() || file->doubted_at != offset ||
+      now < file->doubted) {
+    file->doubted = now;
+    file->doubted_at = offset;
+  }
+  return now - file->doubted >= kTfeventsPatience;
+}
+
+TfeventsRun::Turn TfeventsRun::StartAnew(File* file) {
+  // The steps and attempts of the old content stay known to the run.
+  if (file->position.placed) {
+    forgotten_attempt_ = std::max(forgotten_attempt_, file->position.attempt);
+  }
+  Raise(&forgotten_highest_, file->position.highest);
+  const TfeventsFileStamp stamp = file->stamp;
+  *file = File();
+  file->stamp = stamp;
+  return Turn::kMore;
+}
+
 TfeventsRun::Turn TfeventsRun::Finish(const std::string& name, const TfeventsChunk& chunk,
                                       File* file, absl::Time now) {
   const auto say = [&](absl::string_view kind, absl::string_view text) {
-    context_->log->Say(now, kind, absl::StrCat(PathOf(name), ": ", text));
+    context_->log->Say(now, kind, absl::StrCat(root_->path(), "/", PathOf(name), ": ", text));
   };
-  if (chunk.outcome == Outcome::kReplaced) {
-    ++context_->stats.replaced_files;
-    say("replaced", "is another file than before; read from its beginning");
-    const TfeventsFileStamp stamp = file->stamp;
-    // The steps and attempts of the old content stay known to the run.
-    if (file->position.placed) {
-      forgotten_attempt_ = std::max(forgotten_attempt_, file->position.attempt);
-    }
-    Raise(&forgotten_highest_, file->position.highest);
-    *file = File();
-    file->stamp = stamp;
-    return Turn::kMore;
-  }
   if (chunk.outcome == Outcome::kMore) return Turn::kMore;
   file->read = file->stamp;
   file->read_once = true;
-  if (chunk.outcome == Outcome::kCorrupt) {
+  if (chunk.outcome == Outcome::kDiffers ||
+      (chunk.outcome == Outcome::kCorrupt && !file->position.dead)) {
+    // Again at the next look, whether it has changed or not.
+    file->read_once = false;
+    file->waiting = true;
+  } else if (chunk.outcome == Outcome::kCorrupt) {
     ++context_->stats.dead_files;
     say("corrupt",
         absl::StrCat(chunk.text, " at byte ", chunk.end, "; the file is read no further"));
   } else if (chunk.outcome == Outcome::kUnreadable) {
     ++context_->stats.unreadable;
-    // Again at the next look, whether it has changed or not.
     file->read_once = false;
     file->waiting = true;
     if (std::exchange(file->said, chunk.text) != chunk.text) say("unreadable", chunk.text);

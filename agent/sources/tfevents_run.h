@@ -19,6 +19,11 @@
 
 namespace tacho::agent {
 
+// How long a file may look damaged, or like another one, before that is believed. A network file
+// system may show zeros where data are still on their way; a client's caches are a minute old at
+// most.
+inline constexpr absl::Duration kTfeventsPatience = absl::Minutes(2);
+
 // A file's size and time of change, to see without opening it whether there is something to read.
 struct TfeventsFileStamp {
   uint64_t size = 0;
@@ -29,16 +34,19 @@ struct TfeventsFileStamp {
 
 class TfeventsRun {
  public:
-  // `directory` is where the files lie; checkpoints have keys that begin with "tfevents/file/" or
-  // "tfevents/tags/" and end with `key`. Of `source`, the attempt only counts if it is fixed.
-  TfeventsRun(std::string directory, std::string key, v1::Source source, bool fixed_attempt,
-              TfeventsContext* context);
+  // `directory`, below `root`, is where the files lie; checkpoints have keys that begin with
+  // "tfevents/file/" or "tfevents/tags/" and end with `key`. Of `source`, the attempt only counts
+  // if it is fixed.
+  TfeventsRun(BeneathDirectory* root, std::string directory, std::string key, v1::Source source,
+              bool fixed_attempt, TfeventsContext* context);
 
   // Takes note of a file as it is at present. Its checkpoint is read when it is new.
   void SeeFile(const std::string& name, const TfeventsFileStamp& stamp, const RowSink& sink);
   // Forgets files that have not been seen since the previous call, and their checkpoints. False if
   // none is left.
   bool ForgetUnseen(RowSink* sink);
+  // Forgets all files and their checkpoints.
+  void Forget(RowSink* sink);
 
   // Whether there is something to read, as far as can be told without opening files.
   bool HasWork() { return FindWork() != files_.end(); }
@@ -60,6 +68,9 @@ class TfeventsRun {
     bool seen = true;
     bool waiting = false;  // Cannot be read on before it is seen again.
     std::string said;      // The last trouble with it, so that it is told once.
+    // Since when it looks damaged, or like another one, at this place.
+    absl::Time doubted = absl::InfiniteFuture();
+    uint64_t doubted_at = 0;
 
     bool HasMore() const {
       return !waiting && (!read_once || position.chunk_end != 0 || !(stamp == read));
@@ -71,12 +82,16 @@ class TfeventsRun {
   client::TfeventsAttemptRule RuleFor(const std::string& name) const;
   Turn ReadChunk(const std::string& name, File* file, absl::Time now, absl::Time deadline,
                  RowSink* sink);
+  // Whether what was found at `offset` has stayed so for long enough to be believed.
+  static bool IsCertain(uint64_t offset, absl::Time now, File* file);
+  Turn StartAnew(File* file);
   Turn Finish(const std::string& name, const TfeventsChunk& chunk, File* file, absl::Time now);
   void SaveOtherTags(RowSink* sink);
   std::string FileKey(const std::string& name) const;
   std::string TagsKey() const;
-  std::string PathOf(const std::string& name) const;
+  std::string PathOf(const std::string& name) const;  // Below the root.
 
+  BeneathDirectory* const root_;
   const std::string directory_;
   const std::string key_;
   const v1::Source source_;

@@ -13,7 +13,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "agent/source.h"
-#include "agent/sources/directory_walk.h"
+#include "agent/sources/beneath_directory.h"
+#include "agent/sources/log_tree.h"
 #include "agent/sources/tfevents_context.h"
 #include "agent/sources/tfevents_run.h"
 #include "agent/sources/tfevents_run_name.h"
@@ -27,10 +28,17 @@ struct TfeventsOptions {
   LogCallback log;                                // May be null.
   std::function<absl::Time()> clock = absl::Now;  // To stop in time; any steady clock will do.
   absl::Duration turn = absl::Milliseconds(50);   // Of work in one Poll().
+  // After a turn that left something to read, so many turns long nothing is done: gigabytes of old
+  // files take a quarter of a core, which the trainers of the machine do not miss.
+  int rest = 3;
   TfeventsChunkLimits limits;
+  // Tags of all attempts of all runs. Each is a layout, which the spool and the collector keep as
+  // long as they run; those beyond are left out and counted.
+  size_t max_series = 100'000;
 };
 
-// Goes round in cycles: first all directories are walked, then what is new is read. One thread.
+// Each turn looks at the directories that are due and reads what is new, a chunk of a run at a time
+// and then of the next: neither a large tree nor a long file holds up the others. One thread.
 class TfeventsSource : public Source {
  public:
   //   INVALID_ARGUMENT  a directory is given twice, or its pattern and template do not fit.
@@ -47,38 +55,41 @@ class TfeventsSource : public Source {
   const TfeventsStats& stats() const { return context_.stats; }
 
  private:
+  struct Run {
+    std::unique_ptr<TfeventsRun> files;  // Null if its name does not match.
+    bool queued = false;
+  };
   // A log directory and the runs found in it.
   struct Directory {
-    std::string path;
+    std::unique_ptr<BeneathDirectory> root;
     TfeventsRunNamer namer;
-    // By run directory; null if its name does not match.
-    std::map<std::string, std::unique_ptr<TfeventsRun>> runs;
-    std::vector<std::string> failures;  // Of the last walk, so that each is told once.
+    std::unique_ptr<LogTree> tree;
+    std::map<std::string, Run> runs;  // By run directory.
+    uint64_t left_out_told = 0;
   };
-  enum class Phase { kIdle, kWalking, kReading };
 
   TfeventsSource(absl::Duration poll_interval, TfeventsOptions options);
 
-  // Each returns true when the phase is over, false if the turn ended first.
-  bool Walk(absl::Time now, absl::Time deadline, RowSink* sink);
-  void See(Directory* directory, const DirectoryWalk::File& file, absl::Time now, RowSink* sink);
+  // Each returns true if nothing is left to do, false if the deadline came first.
+  bool Look(absl::Time now, absl::Time deadline, RowSink* sink);
+  bool Read(absl::Time now, absl::Time deadline, RowSink* sink);
+  // One step; false if the directory rests.
+  bool LookAt(Directory* directory, absl::Time now, RowSink* sink);
+  void See(Directory* directory, absl::Time now, RowSink* sink);
+  void EndLook(Directory* directory, absl::Time now, RowSink* sink);
+  void ForgetRun(Directory* directory, RowSink* sink);
   std::unique_ptr<TfeventsRun> MakeRun(const Directory& directory, const std::string& run,
                                        absl::Time now);
-  void EndWalk(Directory* directory, absl::Time now, RowSink* sink);
-  bool Read(absl::Time now, absl::Time deadline, RowSink* sink);
+  absl::Time NextLook() const;
 
   const absl::Duration poll_interval_;
   const TfeventsOptions options_;
   TroubleLog log_;
   TfeventsContext context_;
   std::vector<Directory> directories_;
-
-  Phase phase_ = Phase::kIdle;
-  absl::Time next_cycle_ = absl::InfinitePast();
-  size_t walking_ = 0;  // Index of the directory that is walked.
-  std::unique_ptr<DirectoryWalk> walk_;
-  std::deque<TfeventsRun*>
-      to_read_;  // Runs take turns, so that a long file does not hold up others.
+  size_t looking_ = 0;  // Index of the directory that is next.
+  // Runs take turns, so that a long file does not hold up others.
+  std::deque<Run*> to_read_;
   bool refused_ = false;
 };
 

@@ -67,7 +67,11 @@ void TfeventsRowBuilder::AddValues(const TfEvent& event) {
 bool TfeventsRowBuilder::IsScalar(const TfValue& value) {
   const bool says_scalar = value.plugin == kScalarPlugin || value.scalar_class;
   const bool says_other = !says_scalar && !value.plugin.empty();
-  if (says_other && other_tags_->size() < kMaxOtherTags) other_tags_->emplace(value.tag);
+  // A tag that no metric can have is left out anyway.
+  if (says_other && other_tags_->size() < kMaxOtherTags &&
+      value.tag.size() <= kMaxMetricNameBytes) {
+    other_tags_->emplace(value.tag);
+  }
   switch (value.kind) {
     case TfValue::Kind::kSimple:
       return true;

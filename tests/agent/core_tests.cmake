@@ -1,9 +1,11 @@
 # Tests of the spool, the stream, and the agent's parts.
 tacho_test(agent_spool_test LABEL unit
-  SOURCES spool_test.cc DEPS tacho::agent_core RocksDB::rocksdb-shared)
+  SOURCES spool_ages_test.cc spool_bounds_test.cc spool_test.cc spool_test_fixture.h DEPS tacho::agent_core RocksDB::rocksdb-shared)
 tacho_test(agent_stream_test LABEL unit
   SOURCES stream_pieces_test.cc collector_choice_test.cc
   DEPS tacho::agent_core tacho::interop_proto)
+tacho_test(agent_spool_outage_test LABEL unit TIMEOUT 180
+  SOURCES fake_collector.h spool_outage_test.cc DEPS tacho::agent_core)
 tacho_test(agent_lanes_test LABEL unit
   SOURCES stream_lanes_test.cc DEPS tacho::agent_core RocksDB::rocksdb-shared)
 tacho_test(agent_sender_test LABEL unit

@@ -34,6 +34,7 @@ class SelfSourceTest : public ::testing::Test {
                    return DeliveryFigures{
                        .waiting_messages = 3, .waiting_bytes = 4096, .rows = 100, .lost_rows = 5};
                  },
+             .spool = [this] { return spool_; },
              .monotonic = [this] { return monotonic_; }}) {}
 
   // A poll of the source "tpu" that took a second and ended so; then the row about it.
@@ -58,6 +59,7 @@ class SelfSourceTest : public ::testing::Test {
     return std::numeric_limits<double>::quiet_NaN();
   }
 
+  SpoolStats spool_;
   testing::RecordingSink sink_;
   std::vector<std::string> log_;
   std::shared_ptr<SourceLedger> ledger_ = std::make_shared<SourceLedger>();
@@ -103,6 +105,18 @@ TEST_F(SelfSourceTest, FailingSourceSaysForHowLongAndWhenItIsTriedAgain) {
   EXPECT_EQ(Value("tacho_agent_source_failing_seconds"), 20);
   Tell(absl::OkStatus());
   EXPECT_TRUE(std::isnan(Value("tacho_agent_source_failing_seconds")));
+}
+
+TEST_F(SelfSourceTest, RowSaysWhatTheSpoolHasLostByReason) {
+  spool_.Of(SpoolLoss::kBytes) = {.messages = 2, .rows = 20};
+  spool_.Of(SpoolLoss::kAge) = {.messages = 3, .rows = 30};
+  spool_.Of(SpoolLoss::kDisk) = {.messages = 0, .rows = 5};
+  PollNext();
+  EXPECT_EQ(Value("tacho_agent_spool_lost_rows_total", "reason=bytes"), 20);
+  EXPECT_EQ(Value("tacho_agent_spool_lost_rows_total", "reason=age"), 30);
+  EXPECT_EQ(Value("tacho_agent_spool_lost_rows_total", "reason=disk"), 5);
+  EXPECT_EQ(Value("tacho_agent_spool_lost_rows_total", "reason=refused"), 0);
+  EXPECT_EQ(Value("tacho_agent_spool_lost_messages_total", "reason=age"), 3);
 }
 
 TEST_F(SelfSourceTest, FailureIsAMetricWithItsCodeAndAnEventWithItsReason) {

@@ -1,7 +1,7 @@
 # Tests of agent/sources.
 tacho_test(tfevents_source_test LABEL unit TIMEOUT 120
-  SOURCES recording_sink.cc recording_sink.h tfevents_files_test.cc tfevents_source_fixture.h
-          tfevents_source_test.cc ../support/tfevents_writer.cc
+  SOURCES log_tree_test.cc recording_sink.cc recording_sink.h tfevents_files_test.cc
+          tfevents_foreign_test.cc tfevents_source_fixture.h tfevents_source_test.cc ../support/tfevents_writer.cc
   DEPS tacho::agent_sources absl::strings)
 target_compile_definitions(tfevents_source_test PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tacho_test(host_source_test LABEL unit

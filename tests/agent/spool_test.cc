@@ -5,103 +5,19 @@
 #include <filesystem>
 #include <limits>
 #include <memory>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rocksdb/db.h"
-#include "storage/journal.h"
-#include "tests/support/faulty_env.h"
+#include "tests/agent/spool_test_fixture.h"
 
 namespace tacho::agent {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-v1::Layout MakeLayout(const std::string& job, int width = 1, bool has_steps = false) {
-  v1::Layout layout;
-  layout.mutable_source()->set_job(job);
-  layout.mutable_source()->set_host("h");
-  layout.set_has_steps(has_steps);
-  for (int i = 0; i < width; ++i) {
-    layout.add_series()->mutable_metric()->set_name(absl::StrCat("metric_", i));
-  }
-  return layout;
-}
-
-class SpoolTest : public ::testing::Test {
- protected:
-  SpoolTest() { Reopen(); }
-
-  void Reopen() {
-    spool_.reset();
-    auto spool =
-        Spool::Open({.path = "/spool",
-                     .max_bytes = max_bytes_,
-                     .now = [this] { return now_; },
-                     .log = [this](LogLevel, absl::string_view line) { log_.emplace_back(line); },
-                     .env = &env_,
-                     .reopen_interval = absl::ZeroDuration()});
-    ASSERT_TRUE(spool.ok()) << spool.status();
-    spool_ = *std::move(spool);
-  }
-
-  // As a flipped bit on the disk does.
-  void Damage(char position) {
-    spool_.reset();
-    std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-        {rocksdb::kDefaultColumnFamilyName, {}}, {storage::Journal::kColumnFamily, {}}};
-    rocksdb::Options options;
-    options.env = &env_;
-    std::vector<rocksdb::ColumnFamilyHandle*> handles;
-    rocksdb::DB* db = nullptr;
-    ASSERT_TRUE(rocksdb::DB::Open(options, "/spool", families, &handles, &db).ok());
-    const std::string key = std::string(7, '\0') + position;
-    EXPECT_TRUE(db->Put({}, handles[1], key, "damaged").ok());
-    for (rocksdb::ColumnFamilyHandle* handle : handles) {
-      EXPECT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());
-    }
-    delete db;
-    Reopen();
-  }
-
-  uint32_t Define(const v1::Layout& layout) { return *spool_->DefineLayout(layout); }
-
-  absl::Status AppendRow(uint32_t layout, double value, const RowSink::Checkpoint& at = {}) {
-    const int64_t time = 1'700'000'000'000'000'000;
-    return spool_->AppendRows(layout, {&time, 1}, {}, {&value, 1}, at);
-  }
-
-  std::vector<Spool::Entry> ReadAll(uint64_t sequence = 1) {
-    EXPECT_TRUE(spool_->Sync().ok());
-    std::vector<Spool::Entry> all;
-    for (;;) {  // What lies before a damaged entry is read by itself.
-      auto entries = spool_->Read(all.empty() ? sequence : all.back().sequence + 1, UINT64_MAX);
-      EXPECT_TRUE(entries.ok()) << entries.status();
-      if (!entries.ok() || entries->empty()) return all;
-      for (Spool::Entry& entry : *entries) all.push_back(std::move(entry));
-    }
-  }
-
-  std::vector<double> FirstValues() {
-    std::vector<double> values;
-    for (const auto& entry : ReadAll()) {
-      if (entry.message.has_batch()) values.push_back(entry.message.batch().values(0));
-    }
-    return values;
-  }
-
-  tacho::testing::FaultyEnv env_;
-  uint64_t max_bytes_ = 1u << 30;
-  absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);
-  std::vector<std::string> log_;
-  std::unique_ptr<Spool> spool_;
-};
 
 TEST_F(SpoolTest, EntriesCarryTheirSequenceAndKeepTheirOrder) {
   const uint32_t layout = Define(MakeLayout("job"));
@@ -235,57 +151,6 @@ TEST_F(SpoolTest, CheckpointsMoveWithTheirRowsOrNotAtAll) {
   EXPECT_EQ(spool_->ReadCheckpoint("host/x"), "");
 }
 
-TEST_F(SpoolTest, FullSpoolDropsTheOldestAndSaysSoInAGap) {
-  max_bytes_ = 100'000;
-  Reopen();
-  const uint32_t layout = Define(MakeLayout("job", 100));
-  const std::vector<int64_t> times(1, 1);
-  for (int i = 0; i < 500; ++i) {
-    const std::vector<double> values(100, i);
-    ASSERT_TRUE(spool_->AppendRows(layout, times, {}, values, {}).ok());
-    ASSERT_LE(spool_->Stats().bytes, max_bytes_ + 1000);
-  }
-  // What is kept and what the gaps name is everything, and nothing is both.
-  uint64_t rows_kept = 0;
-  uint64_t rows_lost = 0;
-  std::set<uint64_t> accounted;
-  for (const auto& entry : ReadAll()) {
-    EXPECT_TRUE(accounted.insert(entry.sequence).second);
-    if (entry.message.has_batch()) ++rows_kept;
-    if (!entry.message.has_gap()) continue;
-    const v1::Gap& gap = entry.message.gap();
-    rows_lost += gap.rows();
-    for (uint64_t lost = gap.lost().first(); lost <= gap.lost().last(); ++lost) {
-      EXPECT_TRUE(accounted.insert(lost).second) << lost;
-    }
-  }
-  EXPECT_EQ(accounted.size(), spool_->end() - 1);
-  EXPECT_GT(rows_kept, 50u);
-  EXPECT_EQ(rows_kept + rows_lost, 500u);
-  EXPECT_EQ(rows_lost, spool_->Stats().dropped_rows);
-  EXPECT_EQ(spool_->Stats().appended_rows, 500u);
-}
-
-TEST_F(SpoolTest, WhatIsDurableAheadOfABacklogIsNotCountedAsLost) {
-  max_bytes_ = 1u << 20;
-  Reopen();
-  const uint32_t layout = Define(MakeLayout("job", 100));
-  const std::vector<int64_t> times(1, 1);
-  const std::vector<double> values(100, 1);
-  for (int i = 0; i < 100; ++i) {
-    ASSERT_TRUE(spool_->AppendRows(layout, times, {}, values, {}).ok());
-  }
-  v1::SequenceRange ahead;
-  ahead.set_first(11);
-  ahead.set_last(90);
-  spool_->SetDurableAhead({ahead});
-  while (spool_->begin() <= 100) {
-    ASSERT_TRUE(spool_->AppendRows(layout, times, {}, values, {}).ok());
-  }
-  // Those from 101 on that went in the same turn are lost as well.
-  EXPECT_EQ(spool_->Stats().dropped_rows, 20 + spool_->begin() - 101);
-}
-
 TEST_F(SpoolTest, GivenUpEntryBecomesAGapInItsPlaceForGood) {
   const uint32_t layout = Define(MakeLayout("job"));
   for (int i = 1; i <= 3; ++i) ASSERT_TRUE(AppendRow(layout, i).ok());
@@ -310,8 +175,8 @@ TEST_F(SpoolTest, GapThatIsGivenUpTooIsLeftOutAndToldAtTheEnd) {
   ASSERT_TRUE(spool_->Drop(2, 1, "poison").ok());
   ASSERT_TRUE(spool_->Drop(2, 0, "the Gap is refused").ok());
   ASSERT_TRUE(spool_->Drop(2, 0, "again").ok());
-  EXPECT_EQ(spool_->Stats().dropped_entries, 1u);
-  EXPECT_EQ(spool_->Stats().dropped_rows, 1u);
+  EXPECT_EQ(spool_->Stats().dropped_entries(), 1u);
+  EXPECT_EQ(spool_->Stats().dropped_rows(), 1u);
   Reopen();
   const auto entries = ReadAll();
   ASSERT_EQ(entries.size(), 3u);
@@ -340,7 +205,7 @@ TEST_F(SpoolTest, DamagedEntryIsGivenUpAndTheOthersAreRead) {
   const auto entries = ReadAll();
   ASSERT_EQ(entries.size(), 3u);
   EXPECT_EQ(entries[1].message.gap().lost().first(), 2u);
-  EXPECT_EQ(spool_->Stats().dropped_entries, 1u);
+  EXPECT_EQ(spool_->Stats().dropped_entries(), 1u);
 }
 
 TEST_F(SpoolTest, SaysOnceAMinuteWhatItGaveUp) {

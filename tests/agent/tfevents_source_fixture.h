@@ -50,11 +50,18 @@ class TfeventsSourceTest : public ::testing::Test {
     options.log = [this](absl::string_view line) { log_.emplace_back(line); };
     options.limits = limits_;
     options.turn = turn_;
+    options.rest = 0;
+    options.max_series = max_series_;
     auto source = TfeventsSource::Create(config_, std::move(options));
     ASSERT_TRUE(source.ok()) << source.status();
     source_ = *std::move(source);
   }
 
+  // A directory that has not changed for long is looked at after 75 s at most.
+  void CycleLater() {
+    now_ += absl::Minutes(2);
+    Cycle();
+  }
   // One cycle: until the source wants to sleep.
   void Cycle() {
     now_ += absl::Seconds(3);
@@ -81,6 +88,7 @@ class TfeventsSourceTest : public ::testing::Test {
   config::v1::Agent::Tfevents config_;
   TfeventsChunkLimits limits_;
   absl::Duration turn_ = absl::Milliseconds(50);
+  size_t max_series_ = 100'000;
   RecordingSink sink_;
   std::vector<std::string> log_;
   std::unique_ptr<TfeventsSource> source_;

@@ -23,6 +23,7 @@ class FaultyEnv : public rocksdb::EnvWrapper {
     std::string match;
     rocksdb::Status append;  // OK: works.
     rocksdb::Status sync;
+    int spare = 0;      // So many more work before it goes wrong.
     bool torn = false;  // An append that fails writes half of its bytes.
   };
   void Set(Fault fault) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -34,6 +35,10 @@ class FaultyEnv : public rocksdb::EnvWrapper {
   // From now on the disk is full, or has room again.
   void RefuseWrites(bool refuse) {
     Set({.append = refuse ? rocksdb::Status::NoSpace("injected") : rocksdb::Status()});
+  }
+  // As RefuseWrites(true), but so many more appends to files work.
+  void RefuseAfter(int appends) {
+    Set({.append = rocksdb::Status::NoSpace("injected"), .spare = appends});
   }
   void RefuseSyncs(bool refuse) {
     Set({.sync = refuse ? rocksdb::Status::IOError("injected") : rocksdb::Status()});
@@ -82,6 +87,7 @@ class FaultyEnv : public rocksdb::EnvWrapper {
   Fault FaultOf(const std::string& name, rocksdb::Status Fault::*of) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     if ((fault_.*of).ok() || !absl::StrContains(name, fault_.match)) return {};
+    if (fault_.spare-- > 0) return {};
     ++failures_;
     return fault_;
   }

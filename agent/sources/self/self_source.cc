@@ -72,6 +72,21 @@ void AddDelivery(const DeliveryFigures& figures, Row* row) {
            static_cast<double>(figures.lost_rows));
 }
 
+void AddLosses(const SpoolStats& stats, Row* row) {
+  for (size_t i = 0; i < stats.lost.size(); ++i) {
+    const SpoolStats::Lost& lost = stats.lost.at(i);
+    AddLabel("reason", kSpoolLossNames.at(i),
+             row->Add("tacho_agent_spool_lost_rows_total", v1::METRIC_TYPE_COUNTER, "rows",
+                      "Rows that never reach the collector: past spool.max_bytes or spool.max_age, "
+                      "refused by the agent's disk or by the collector, or damaged",
+                      static_cast<double>(lost.rows)));
+    AddLabel("reason", kSpoolLossNames.at(i),
+             row->Add("tacho_agent_spool_lost_messages_total", v1::METRIC_TYPE_COUNTER, "messages",
+                      "The same in messages: batches, events and attributes",
+                      static_cast<double>(lost.messages)));
+  }
+}
+
 // What is wrong with a source now, a poll that hangs included.
 absl::Status StatusOf(const SourceHealth& health) {
   if (health.in_poll < SelfSource::kPollTakesTooLong) return health.status;
@@ -151,6 +166,7 @@ absl::Status SelfSource::WriteRow(absl::Time now, const std::vector<SourceHealth
   AddLabel("version", options_.version, info);
   AddCost(&row);
   AddDelivery(options_.delivery(), &row);
+  if (options_.spool) AddLosses(options_.spool(), &row);
   for (const SourceHealth& health : sources) AddSource(health, now, &row);
   const absl::StatusOr<uint32_t> layout = sink->DefineLayout(row.layout);
   if (!layout.ok()) return layout.status();

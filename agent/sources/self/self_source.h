@@ -14,6 +14,7 @@
 #include "agent/source.h"
 #include "agent/sources/self/source_ledger.h"
 #include "agent/sources/trouble_log.h"
+#include "agent/spool_stats.h"
 #include "agent/stream/monotonic_time.h"
 
 namespace tacho::agent {
@@ -35,6 +36,7 @@ struct SelfOptions {
   LogCallback log = nullptr;  // May be null.
   std::shared_ptr<const SourceLedger> ledger = nullptr;
   std::function<DeliveryFigures()> delivery = [] { return DeliveryFigures(); };
+  std::function<SpoolStats()> spool = nullptr;  // For losses by reason; may be null.
   std::function<absl::Time()> monotonic = MonotonicNow;
 };
 
