@@ -16,6 +16,8 @@ using Note = storage::SpoolJournal::Note;
 
 // Bytes of a Batch beyond its columns: tags, lengths, sequence, layout.
 constexpr uint64_t kBatchOverhead = 64;
+// Spooled without a look at how full the disk is.
+constexpr uint64_t kUncheckedBytes = 64u << 10;
 
 // Rounded up: nothing is to be too old too early.
 Note NoteOf(const SpoolAges::Mark& mark) {
@@ -129,6 +131,7 @@ absl::Status Spool::Load() {
   if (absl::Status status = journal_->Sync(); !status.ok()) return status;
   synced_end_ = journal_->end();
   read_end_ = journal_->end();
+  unchecked_bytes_ = kUncheckedBytes;
   if (const auto mark = ages_.Opened(journal_->end(), options_.now())) {
     absl::Status status = journal_->WriteNotes({NoteOf(*mark)});
     if (!status.ok()) return status;
@@ -268,6 +271,9 @@ absl::Status Spool::Append(std::span<v1::ClientMessage> messages, const Checkpoi
   if (!checkpoint.key.empty()) {
     notes.push_back({absl::StrCat(kCheckpointPrefix, checkpoint.key), checkpoint.value});
   }
+  if (!messages.empty()) {
+    if (absl::Status status = CheckDisk(); !status.ok()) return status;
+  }
   if (absl::Status status = AppendMessages(messages, notes); !status.ok()) return status;
 
   if (checkpoint.value.empty()) {
@@ -297,11 +303,25 @@ absl::Status Spool::AppendMessages(std::span<v1::ClientMessage> messages, std::v
     if (message.has_gap()) NameItself(sequence, message.mutable_gap());
     SetSequence(sequence++, &message);
     entries.push_back(message.SerializeAsString());
+    unchecked_bytes_ += entries.back().size();
   }
   const auto first = journal_->AppendAll(entries, notes, trim_to);
   assert(!first.ok() || *first + entries.size() == sequence);
   if (first.ok()) ages_.Spooled(mark, sequence, now);
   return first.status();
+}
+
+absl::Status Spool::CheckDisk() {
+  if (unchecked_bytes_ < kUncheckedBytes) return absl::OkStatus();
+  if (!journal_->HasSpareRoom()) {
+    journal_->ReleaseRoom().IgnoreError();
+    return absl::UnavailableError(
+        absl::StrCat("the disk of ", options_.path,
+                     " is nearly full; nothing more is spooled, so that what waits there can be "
+                     "sent: make room, or lower spool.max_bytes"));
+  }
+  unchecked_bytes_ = 0;
+  return absl::OkStatus();
 }
 
 absl::Status Spool::CheckRoomFor(const Checkpoint& checkpoint) const {

@@ -166,6 +166,8 @@ class Spool : public RowSink {
   absl::Status AppendMessages(std::span<v1::ClientMessage> messages,
                               std::vector<storage::SpoolJournal::Note> notes, uint64_t trim_to = 0)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // UNAVAILABLE if the disk is nearly full: what waits must still be read and trimmed.
+  absl::Status CheckDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Why the rows may not be spooled now, which are of the checkpoint's source.
   absl::Status CheckRoomFor(const Checkpoint& checkpoint) const;
   // Rows that the disk refused and that nobody spools again; then, when it takes writes, a Gap.
@@ -219,6 +221,8 @@ class Spool : public RowSink {
   std::set<uint64_t> left_out_ ABSL_GUARDED_BY(mutex_);
   LossReport losses_ ABSL_GUARDED_BY(mutex_);
   SpoolAges ages_ ABSL_GUARDED_BY(mutex_);
+  uint64_t unchecked_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // Appended since the disk was looked at.
+  uint64_t trimmed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // Since room was given back.
   uint64_t only_gaps_before_ ABSL_GUARDED_BY(mutex_) = 1;  // Of what is too old.
   // Who may have sent what lies before it is not known.
   uint64_t read_end_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -10,7 +10,7 @@ uint64_t RowsOf(const v1::ClientMessage& message) {
 }
 
 void SpoolLosses::AddUncounted(uint64_t sequence) {
-  if (entries_ == 0) lost_.set_first(sequence);
+  if (lost_.first() == 0) lost_.set_first(sequence);
   lost_.set_last(sequence);
   ++entries_;
 }
@@ -33,9 +33,8 @@ void SpoolLosses::Add(uint64_t sequence, const v1::ClientMessage& message) {
 }
 
 void SpoolLosses::Continue(const v1::Gap& gap) {
-  if (entries_ == 0 || gap.lost().last() + 1 != lost_.first()) return;
-  lost_.set_first(gap.lost().first());
-  older_rows_ += gap.rows();
+  lost_ = gap.lost();
+  older_rows_ = gap.rows();
 }
 
 std::vector<v1::ClientMessage> SpoolLosses::Gaps(absl::string_view reason) const {

@@ -23,7 +23,7 @@ class SpoolLosses {
   uint64_t messages() const { return messages_; }  // Of these, that are lost by this: no Gaps.
   uint64_t rows() const { return rows_; }
 
-  // Takes in what a Gap told that no entry of these is, if the entries join on to it.
+  // First, if at all: takes in what a Gap told that is none of the entries, which join on to it.
   void Continue(const v1::Gap& gap);
 
   // What to tell the collector, sequences not set: one Gap over the dropped entries, the last,

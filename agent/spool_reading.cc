@@ -13,6 +13,8 @@ namespace {
 
 using Note = storage::SpoolJournal::Note;
 
+// Given back to the disk at once: some files.
+constexpr uint64_t kReleasedBytes = 16u << 20;
 // More damaged entries than this are not a flipped bit here and there but a broken database.
 constexpr uint64_t kMaxDamagedEntries = 64;
 // The collector refuses a Gap with a longer reason, which may hold what others have written.
@@ -88,7 +90,13 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
 
 absl::Status Spool::Trim(uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
+  const uint64_t before = journal_->bytes();
   if (absl::Status status = journal_->Trim(sequence); !status.ok()) return status;
+  trimmed_bytes_ += before - std::min(before, journal_->bytes());
+  if (trimmed_bytes_ >= kReleasedBytes) {
+    trimmed_bytes_ = 0;
+    journal_->ReleaseRoom().IgnoreError();  // Again when more is trimmed.
+  }
   return AfterTrim();
 }
 

@@ -38,7 +38,11 @@ void Spool::MakeRoom() {
 }
 
 void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
+  // Before what is dropped now lies what was dropped last.
+  bool extend =
+      dropped_gap_.sequence() >= read_end_ && dropped_gap_.lost().last() + 1 == journal_->begin();
   SpoolLosses losses;
+  if (extend) losses.Continue(dropped_gap_);
   const uint64_t kept = AddUpOldest(end, bytes, &losses);
   if (kept == journal_->begin()) return;
   // Gaps have no age. Of an outage that lasts, one would follow another for ever.
@@ -46,14 +50,19 @@ void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
     only_gaps_before_ = kept;
     return;
   }
+
   std::vector<v1::ClientMessage> gaps = losses.Gaps(ReasonOf(loss));
-  // Before what is dropped now lies what was dropped last.
-  const bool extend = gaps.size() == 1 && dropped_gap_.sequence() >= std::max(read_end_, kept) &&
-                      dropped_gap_.lost().last() + 1 == journal_->begin();
+  // Others come with it, and in one write they can only be appended; or it goes itself.
+  if (extend && (gaps.size() > 1 || dropped_gap_.sequence() < kept)) {
+    extend = false;
+    losses = SpoolLosses();
+    if (AddUpOldest(end, bytes, &losses) != kept) return;
+    gaps = losses.Gaps(ReasonOf(loss));
+  }
   if (extend) {
-    losses.Continue(dropped_gap_);
-    gaps = losses.Gaps(dropped_gap_.reason() == ReasonOf(loss) ? ReasonOf(loss) : kBothReasons);
-    gaps[0].mutable_gap()->set_sequence(dropped_gap_.sequence());
+    v1::Gap* gap = gaps[0].mutable_gap();
+    gap->set_sequence(dropped_gap_.sequence());
+    if (dropped_gap_.reason() != ReasonOf(loss)) gap->set_reason(kBothReasons);
   }
   const absl::Status told =
       extend ? journal_->Replace(dropped_gap_.sequence(), gaps[0].SerializeAsString(), kept)

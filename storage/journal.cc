@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/iterator.h"
 #include "rocksdb/options.h"
@@ -187,6 +188,15 @@ void Journal::StageRollback(uint64_t position, rocksdb::WriteBatch* write) {
     write->Delete(column_family_, AsSlice(EncodeKey(end_ - 1)));
     sizes_.PopBack();
   }
+}
+
+absl::Status Journal::DeleteTrimmedFiles(uint64_t position) const {
+  const Key first = EncodeKey(kTrimMark + 1);
+  const Key last = EncodeKey(position);
+  const rocksdb::Slice begin = AsSlice(first);
+  const rocksdb::Slice end = AsSlice(last);
+  return FromRocksDb(
+      rocksdb::DeleteFilesInRange(db_, column_family_, &begin, &end, /*include_end=*/false));
 }
 
 absl::Status Journal::Read(uint64_t position, const Visit& visit) const {

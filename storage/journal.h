@@ -67,6 +67,10 @@ class Journal {
   // again: only for entries that nobody was told of.
   void StageRollback(uint64_t position, rocksdb::WriteBatch* write);
 
+  // Removes files that hold nothing but entries before `position`, of which the trim mark says that
+  // they are gone; that mark must be durable.
+  absl::Status DeleteTrimmedFiles(uint64_t position) const;
+
   // Calls `visit` for each entry from `position` (or the oldest kept, if that is later) on, oldest
   // first, until it returns an error, which is returned.
   //   DATA_LOSS    an entry does not match its checksum, or one is missing; the text names it.

@@ -1,5 +1,8 @@
 #include "storage/spool_journal.h"
 
+#include <sys/statvfs.h>
+
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <random>
@@ -47,6 +50,8 @@ constexpr size_t kBlockCacheBytes = 1u << 20;
 constexpr size_t kTableFileBytes = 8u << 20;
 constexpr size_t kManifestPreallocation = 64u << 10;
 constexpr int kMaxOpenFiles = 32;
+// Of the disk; of a small one no more than its 8th.
+constexpr uint64_t kSpareBytes = 16u << 20;
 
 rocksdb::Slice AsSlice(absl::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
@@ -367,6 +372,23 @@ absl::Status SpoolJournal::Sync() {
   absl::MutexLock lock(&mutex_);
   if (database_ == *database) database_.reset();
   return absl::UnavailableError(absl::StrCat("sync ", options_.path, ": ", status.ToString()));
+}
+
+bool SpoolJournal::HasSpareRoom() const {
+  struct statvfs disk = {};
+  // What cannot be told is not refused.
+  if (options_.env != nullptr || ::statvfs(options_.path.c_str(), &disk) != 0) return true;
+  const uint64_t spare = std::min(kSpareBytes, uint64_t{disk.f_blocks} * disk.f_frsize / 8);
+  return uint64_t{disk.f_bavail} * disk.f_frsize >= spare;
+}
+
+absl::Status SpoolJournal::ReleaseRoom() {
+  const uint64_t end = begin();
+  // Without the mark of their trimming, entries whose file is gone would be missing.
+  if (absl::Status status = Sync(); !status.ok()) return status;
+  const auto database = Use();
+  if (!database.ok()) return database.status();
+  return (*database)->journal->DeleteTrimmedFiles(end);
 }
 
 absl::StatusOr<std::vector<SpoolJournal::Note>> SpoolJournal::ReadNotes(absl::string_view prefix) {

@@ -84,6 +84,13 @@ class SpoolJournal {
   // Makes durable what was appended before the call. Appending goes on meanwhile.
   absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Whether the disk has the room that reading, trimming and opening need: RocksDB writes out and
+  // merges what it has. Who appends while it has not may end with entries that cannot be read.
+  bool HasSpareRoom() const;
+  // Gives the disk back what trimmed entries took, as far as whole files held nothing else. Left to
+  // RocksDB, that would be done when so much has been appended again.
+  absl::Status ReleaseRoom() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The notes whose key begins with `prefix`, by key.
   absl::StatusOr<std::vector<Note>> ReadNotes(absl::string_view prefix) ABSL_LOCKS_EXCLUDED(mutex_);
 

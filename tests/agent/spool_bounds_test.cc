@@ -140,6 +140,25 @@ TEST_F(SpoolTest, GapThatWasReadIsNotMadeLonger) {
   }
 }
 
+// Gaps of earlier runs, of this one, and rows: whatever is dropped together, no row is forgotten.
+TEST_F(SpoolTest, RowsAreCountedToTheLastOverManyRestartsOfAnOutage) {
+  max_bytes_ = 20'000;
+  uint64_t appended = 0;
+  for (int restart = 0; restart < 12; ++restart) {
+    Reopen();
+    const uint32_t layout = Define(MakeLayout("job"));
+    for (int i = 0; i < 100 + 300 * (restart % 4); ++i, ++appended) {
+      ASSERT_TRUE(AppendRow(layout, i).ok());
+    }
+    uint64_t rows = 0;
+    for (const auto& entry : ReadAll())
+      rows += entry.message.has_batch() ? 1 : entry.message.gap().rows();
+    EXPECT_EQ(rows, appended) << restart;
+    if (restart % 2 == 0) continue;
+    Reopen();
+  }
+}
+
 // What was dropped and the Gap that tells of it are one write: whatever the disk refuses, a row is
 // kept or told as lost, never both.
 TEST_F(SpoolTest, NoRowIsBothKeptAndLostWhereverTheDiskRefuses) {

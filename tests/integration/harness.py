@@ -162,16 +162,23 @@ class Collector:
 class Agent:
     """tacho-agent; its spool outlives it."""
 
-    def __init__(self, directory, collector, sources, agent_id="agent-1", host="host-1"):
+    def __init__(
+        self, directory, collector, sources, agent_id="agent-1", host="host-1", spool=None,
+        more="", hasty=False,
+    ):  # fmt: skip
+        """`spool` is another place of it, `more` further keys of it; a hasty one catches up as fast
+        as it can."""
+        catch_up = ", backlog_rows_per_second: 0" if hasty else ""
+        spool = spool or os.path.join(directory, agent_id + ".spool")
         self.log = os.path.join(directory, agent_id + ".log")
         self.config = os.path.join(directory, agent_id + ".yaml")
         self.program = None
         with open(self.config, "w") as file:
             file.write(
                 f"collector: {{address: '{collector.address}', backoff_min: 50ms,"
-                " backoff_max: 500ms}\n"
+                f" backoff_max: 500ms{catch_up}}}\n"
                 f"identity: {{agent_id: {agent_id}, host: {host}}}\n"
-                f"spool: {{path: {os.path.join(directory, agent_id + '.spool')}}}\n"
+                f"spool: {{path: {spool}{more}}}\n"
                 f"sources:\n{sources}"
             )
 
