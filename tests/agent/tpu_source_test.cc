@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/fsuid.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -40,6 +42,7 @@ constexpr char kDuty[] = "tpu.runtime.tensorcore.dutycycle.percent";
 constexpr char kQueue[] = "hlo.queue.size.gauge";
 constexpr char kExecution[] = "hlo.execution.timing.distribution.microseconds";
 constexpr char kMegascale[] = "megascale.error.detected.gauge";
+constexpr char kSliceError[] = "slice.error.detected.gauge";
 constexpr char kLatency[] = "megascale.dcn_transfer_latencies.microsecond.cumulative.distribution";
 constexpr char kOurLatency[] = "host_megascale_dcn_transfer_latency_seconds";
 
@@ -70,9 +73,9 @@ class TpuSourceTest : public ::testing::Test {
     libtpu->Set(DeviceGauges(kTotal, {{first, 100}, {first + 1, 100}}, true));
     libtpu->Set(DeviceGauges(kUsed, {{first, 40}, {first + 1, 60}}, true));
   }
-  static void SetError(FakeLibtpu* libtpu, int64_t value) {
+  static void SetError(FakeLibtpu* libtpu, int64_t value, const char* gauge = kMegascale) {
     proto::TPUMetric metric;
-    metric.set_name(kMegascale);
+    metric.set_name(gauge);
     AddWithPairs({{"error_type", "HANG_DETECTED"}}, &metric)->mutable_gauge()->set_as_int(value);
     libtpu->Set(metric);
   }
@@ -420,6 +423,43 @@ TEST_F(TpuSourceTest, ErrorIsAnEventOnceWhenItRisesAndOnceWhenItFalls) {
   EXPECT_THAT(Kinds(),
               ElementsAre("chips_held", "tpu_megascale_error", "tpu_megascale_error_cleared"));
   EXPECT_EQ(sink_.events[1].fields().at("error_type"), "HANG_DETECTED");
+}
+
+TEST_F(TpuSourceTest, ErrorOfTheSliceIsAnotherEventThanOneBetweenSlices) {
+  FakeLibtpu libtpu;
+  HoldTwoChips(libtpu);
+  SetMemory(&libtpu);
+  SetError(&libtpu, 1, kSliceError);
+  SetError(&libtpu, 0);
+  Poll();
+  EXPECT_EQ(Value("host_slice_errors"), 1);
+  EXPECT_EQ(Value("host_megascale_errors"), 0);
+  EXPECT_THAT(Kinds(), ElementsAre("chips_held", "tpu_slice_error"));
+  EXPECT_THAT(sink_.events[1].message(), HasSubstr("of the slice: HANG_DETECTED"));
+  // The process ends with it: there is nobody left who would say that it is over.
+  libtpu.Stop();
+  machine_.RemoveProcess(41);
+  Poll();
+  EXPECT_THAT(Kinds(), Contains("tpu_slice_error_cleared"));
+}
+
+// Who holds it may be a process that the agent may not look at: then nothing says that it is idle.
+TEST_F(TpuSourceTest, ChipWithoutAHolderIsUnknownIfAProcessCannotBeLookedAt) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
+  machine_.AddV5p("0000:00:05.0", 0);
+  machine_.AddProcess(41, {"vfio/0"}, {});
+  machine_.AddProcess(42, {}, {});
+  std::filesystem::permissions(machine_.proc() + "/41/fd", std::filesystem::perms::none);
+  ::setfsuid(65534);
+  Poll();
+  ::setfsuid(0);
+  EXPECT_EQ(StateOf("0"), "unknown");
+  EXPECT_EQ(Value("host_chips_present"), 1);
+  EXPECT_THAT(Kinds(), IsEmpty());
+  machine_.RemoveProcess(41);
+  Poll();  // Looks through all processes again after 10 s.
+  Poll();
+  EXPECT_EQ(StateOf("0"), "idle");
 }
 
 proto::GetTpuRuntimeStatusResponse TwoCores() {
