@@ -211,7 +211,9 @@ TEST_F(SpoolTest, PatientSourcesWaitWhileTheSpoolIsHalfFull) {
   Reopen();
   const uint32_t layout = Define(MakeLayout("job"));
   int patient = 0;
-  while (AppendRow(layout, 1, {"files/a", absl::StrCat(patient)}).ok()) ++patient;
+  while (patient < 10'000 && AppendRow(layout, 1, {"files/a", absl::StrCat(patient)}).ok()) {
+    ++patient;
+  }
   EXPECT_NEAR(static_cast<double>(spool_->Stats().bytes), 50'000, 100);
   EXPECT_EQ(spool_->ReadCheckpoint("files/a"), absl::StrCat(patient - 1));
   EXPECT_TRUE(AppendRow(layout, 1).ok());
