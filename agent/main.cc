@@ -22,6 +22,7 @@
 #include "agent/diagnose/command.h"
 #include "agent/stream/collector_security.h"
 #include "proto/config_diff.h"
+#include "proto/process/loaded_pages.h"
 #include "proto/process/log.h"
 #include "proto/process/service_manager.h"
 #include "proto/yaml_config.h"
@@ -201,6 +202,8 @@ int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
     log.Error("cannot start", {{"reason", agent.status().message()}});
     return absl::IsInvalidArgument(agent.status()) ? kExitUsage : kExitFailed;
   }
+  // An agent shall be small, and what its libraries touched to be loaded is most of it.
+  tacho::ReleaseLoadedPages();
   (*agent)->Start();
   if (const absl::Status told = manager.Ready("sampling"); !told.ok()) {
     log.Warn("the service manager is not told", {{"reason", told.message()}});

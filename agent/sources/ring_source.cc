@@ -1,5 +1,7 @@
 #include "agent/sources/ring_source.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -37,7 +39,7 @@ absl::Time RingSource::Poll(absl::Time now, RowSink* sink) {
     // The second condition: the clock was set back.
     if (now < next_ && next_ - now <= poll_interval_) return next_;
     next_ = now + poll_interval_;
-    Scan(now, sink);
+    if (DirectoryMayHaveChanged(now)) Scan(now, sink);
     for (const auto& [path, ring] : rings_) to_read_.push_back(path);
   }
   while (!to_read_.empty()) {
@@ -45,6 +47,17 @@ absl::Time RingSource::Poll(absl::Time now, RowSink* sink) {
     if (options_.clock() >= deadline) break;
   }
   return to_read_.empty() ? std::max(next_, now) : now;
+}
+
+bool RingSource::DirectoryMayHaveChanged(absl::Time now) {
+  struct stat about = {};
+  const bool is_there = ::stat(directory_.c_str(), &about) == 0;
+  const absl::Time changed =
+      is_there ? absl::TimeFromTimespec(about.st_mtim) : absl::InfinitePast();
+  const bool listed_lately = now >= listed_ && now - listed_ < kListUnchanged;
+  if (changed == std::exchange(directory_changed_, changed) && listed_lately) return false;
+  listed_ = now;
+  return true;
 }
 
 void RingSource::Scan(absl::Time now, RowSink* sink) {

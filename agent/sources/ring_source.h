@@ -33,6 +33,9 @@ class RingSource : public Source {
  public:
   // How often a file that was rejected is looked at again, should it be mended or become readable.
   static constexpr absl::Duration kRetryRejected = absl::Minutes(1);
+  // A directory whose time of change is the same is listed this often, as that time is coarse; one
+  // that changed at once.
+  static constexpr absl::Duration kListUnchanged = absl::Seconds(1);
 
   RingSource(const config::v1::Agent::Rings& config, RingOptions options);
   RingSource(const RingSource&) = delete;
@@ -51,6 +54,8 @@ class RingSource : public Source {
     std::string reason;
   };
 
+  // Whether a file may have come or gone.
+  bool DirectoryMayHaveChanged(absl::Time now);
   void Scan(absl::Time now, RowSink* sink);
   void OpenRing(const std::string& path, absl::Time now, RowSink* sink);
   void Reject(const std::string& path, const absl::Status& status, absl::Time now);
@@ -66,7 +71,9 @@ class RingSource : public Source {
   std::map<std::string, std::unique_ptr<RingTail>> rings_;  // By path.
   std::map<std::string, Rejected> rejected_;                // By path.
   absl::Time next_ = absl::InfinitePast();
-  std::deque<std::string> to_read_;  // In this round; rings take turns.
+  absl::Time listed_ = absl::InfinitePast();
+  absl::Time directory_changed_ = absl::InfinitePast();  // As of the last look.
+  std::deque<std::string> to_read_;                      // In this round; rings take turns.
 };
 
 }  // namespace tacho::agent

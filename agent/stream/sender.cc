@@ -105,7 +105,8 @@ Sender::Sender(StreamOptions options, Spool* spool)
                .backoff_max = options_.backoff_max,
                .return_after = options_.return_after,
                .random = options_.random ? options_.random : UsualRandom()}),
-      memories_(options_.addresses.size()) {
+      memories_(options_.addresses.size()),
+      sync_pause_(std::min(kFirstSyncPause, options_.sync_interval)) {
   for (StreamMemory& memory : memories_) {
     memory.pace = BacklogPace(options_.backlog_rows_per_second);
   }
@@ -114,7 +115,9 @@ Sender::Sender(StreamOptions options, Spool* spool)
 Sender::~Sender() { Stop(absl::ZeroDuration()); }
 
 void Sender::Start() {
-  spool_->SetListener([this] { wake_up_.Ring(); });
+  spool_->SetListener([this] {
+    if (!sync_is_awaited_.exchange(true)) wake_up_.Ring();
+  });
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -212,9 +215,16 @@ bool Sender::MayStop(absl::Time now) {
 }
 
 void Sender::SyncIfDue(absl::Time now) {
-  if (spool_->synced_end() >= spool_->end()) return;
-  if (now < last_sync_ + options_.sync_interval && !stopping_) return;
+  if (spool_->synced_end() >= spool_->end()) {
+    sync_is_awaited_ = false;
+    // What came between the two did not ring.
+    if (spool_->synced_end() >= spool_->end()) return;
+    sync_is_awaited_ = true;
+  }
+  if (now < last_sync_ + sync_pause_ && !stopping_) return;
   last_sync_ = now;
+  sync_pause_ = std::min(2 * sync_pause_, options_.sync_interval);
+  sync_is_awaited_ = false;  // Before it: what comes later rings again.
   absl::Status status = spool_->Sync();
   if (!status.ok() && logged_.Allow("sync", now)) {
     Say(options_.log, LogLevel::kError, absl::StrCat("sync the spool: ", status.message()));
@@ -224,7 +234,7 @@ void Sender::SyncIfDue(absl::Time now) {
 absl::Time Sender::NextWake(absl::Time now) const {
   absl::Time next = absl::InfiniteFuture();
   if (spool_->synced_end() < spool_->end()) {
-    next = std::max(last_sync_ + options_.sync_interval, now);
+    next = std::max(last_sync_ + sync_pause_, now);
   }
   if (stopping_) next = std::min(next, now + kFarewell);  // To look at the deadline.
   if (session_ == nullptr) return broken_ ? next : std::min(next, choice_.begin_at());

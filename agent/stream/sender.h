@@ -46,6 +46,10 @@ class Sender {
   SenderStats Stats() const;
 
  private:
+  // Sources give their first rows one after the other: after a start they are not to wait for a
+  // whole sync_interval each.
+  static constexpr absl::Duration kFirstSyncPause = absl::Milliseconds(30);
+
   void Run();
   void RunOnce(absl::Time now);
   void Dial(absl::Time now);
@@ -92,10 +96,13 @@ class Sender {
   absl::Time welcome_by_ = absl::InfiniteFuture();
   absl::Time farewell_by_ = absl::InfiniteFuture();  // Of a stream that is ended to return.
   absl::Time last_sync_ = absl::InfinitePast();
+  absl::Duration sync_pause_;  // Until the next one; grows to the interval.
   bool stopping_ = false;
   bool last_attempt_made_ = false;
   bool broken_ = false;
 
+  // Whether the thread knows that something is to be synced: more of it need not wake it up.
+  std::atomic<bool> sync_is_awaited_ = false;
   std::atomic<bool> connected_ = false;
   std::atomic<uint64_t> streams_ = 0;
   std::atomic<uint64_t> messages_sent_ = 0;

@@ -49,8 +49,9 @@ class RingSourceTest : public ::testing::Test {
     source_ = std::make_unique<RingSource>(config, std::move(options));
   }
 
-  void Cycle() {
-    now_ += absl::Seconds(1);
+  void Cycle() { CycleAfter(absl::Seconds(1)); }
+  void CycleAfter(absl::Duration time) {
+    now_ += time;
     for (int turn = 0; turn < 10'000; ++turn) {
       if (source_->Poll(now_, &sink_) > now_) return;
     }
@@ -115,6 +116,27 @@ TEST_F(RingSourceTest, RingOfALiveTrainerStaysAndOfAnEndedOneGoesOnceItIsDrained
   EXPECT_FALSE(fs::exists(path));
   EXPECT_THAT(sink_.checkpoints, IsEmpty());
   EXPECT_EQ(source_->stats().removed_files, 1u);
+}
+
+TEST_F(RingSourceTest, NewRingIsReadAtTheNextLook) {
+  Cycle();
+  CycleAfter(absl::Milliseconds(200));
+  Recorder recorder = Open();
+  Record(&recorder, 0, 1);
+  CycleAfter(absl::Milliseconds(200));
+  EXPECT_THAT(Steps(), ElementsAre(0));
+}
+
+TEST_F(RingSourceTest, NewRingThatTheDirectorysTimeDoesNotShowIsReadWithinASecond) {
+  Cycle();
+  const auto changed = fs::last_write_time(root_);
+  Recorder recorder = Open();
+  Record(&recorder, 0, 1);
+  fs::last_write_time(root_, changed);
+  CycleAfter(absl::Milliseconds(200));
+  EXPECT_THAT(Steps(), IsEmpty()) << "it is not listed again for nothing";
+  CycleAfter(absl::Milliseconds(800));
+  EXPECT_THAT(Steps(), ElementsAre(0));
 }
 
 TEST_F(RingSourceTest, RestartedAgentGoesOnWhereItWas) {

@@ -52,7 +52,7 @@ class SenderTest : public ::testing::Test {
     options.version = "test";
     options.backoff_min = backoff_min_;
     options.backoff_max = backoff_max_;
-    options.sync_interval = absl::Milliseconds(1);
+    options.sync_interval = sync_interval_;
     options.log = [this](LogLevel, absl::string_view line) {
       absl::MutexLock lock(&log_mutex_);
       absl::StrAppend(&log_, line, "\n");
@@ -99,6 +99,7 @@ class SenderTest : public ::testing::Test {
   absl::Duration backoff_min_ = absl::Milliseconds(5);
   absl::Duration backoff_max_ = absl::Milliseconds(20);
   absl::Duration return_after_ = absl::Hours(1);
+  absl::Duration sync_interval_ = absl::Milliseconds(1);
   uint64_t short_backlog_ = 1'000'000;  // One lane.
   absl::Mutex log_mutex_;
   std::string log_ ABSL_GUARDED_BY(log_mutex_);

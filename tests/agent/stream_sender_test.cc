@@ -12,6 +12,15 @@
 namespace tacho::agent {
 namespace {
 
+TEST_F(SenderTest, FirstRowsOfSourcesDoNotWaitForAWholeSyncInterval) {
+  sync_interval_ = absl::Hours(1);
+  StartSender(collector_.address());
+  for (int i = 0; i < 3; ++i) {
+    Append(i, i);
+    ASSERT_TRUE(WaitForEmptySpool()) << i;
+  }
+}
+
 TEST_F(SenderTest, DeliversWhatIsSpooledAndTrimsIt) {
   Append(1, 5, "a");
   StartSender(collector_.address());
