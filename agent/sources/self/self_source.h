@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -62,6 +63,9 @@ class SelfSource : public Source {
   TroubleLog log_;
   Cadence cadence_;
   std::map<std::string, absl::Status> told_;  // By source.
+  // Of the last row: its handle, and what it was made for.
+  std::optional<uint32_t> layout_;
+  std::string shape_;
 };
 
 }  // namespace tacho::agent
