@@ -201,7 +201,7 @@ absl::StatusOr<uint32_t> JsonLinesSource::LayoutOf(absl::Time now, File* file,
     definition->set_name(metric);
     definition->set_type(v1::METRIC_TYPE_GAUGE);
   }
-  const absl::StatusOr<uint32_t> id = sink->DefineLayout(layout);
+  absl::StatusOr<uint32_t> id = sink->DefineLayout(layout);
   if (id.ok()) file->layouts.emplace(content, *id);
   return id;
 }

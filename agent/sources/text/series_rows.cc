@@ -62,7 +62,7 @@ absl::Status SeriesRows::Write(absl::Time now, LayoutBudget* budget, RowSink* si
     values.push_back(column.present ? column.value : StaleMarker());
   }
   const int64_t time_ns = absl::ToUnixNanos(now);
-  const absl::Status status = sink->AppendRows(layout_, {&time_ns, 1}, {}, values, {});
+  absl::Status status = sink->AppendRows(layout_, {&time_ns, 1}, {}, values, {});
   for (Column& column : columns_) {
     // Of a row that was refused nothing is known to have ended.
     column.live = column.present || (column.live && !status.ok());
