@@ -75,7 +75,7 @@ class DirectQueue {
  public:
   // Rows of one item. Few, so that dropping the oldest one costs little.
   static constexpr size_t kMaxRowsPerItem = 256;
-  static constexpr uint64_t kMinBytes = 64 * 1024;
+  static constexpr uint64_t kMinBytes = uint64_t{64} * 1024;
 
   explicit DirectQueue(uint64_t max_bytes);
 
