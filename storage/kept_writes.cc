@@ -26,7 +26,7 @@ rocksdb::Status KeptWrites::WriteAll() {
       write = &kept_.front();  // Stays where it is while others are added behind it.
     }
     if (first) DiskWatch::KeepResumable(db_);
-    const rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), write);
+    rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), write);
     if (status.ok()) continue;
     absl::MutexLock lock(&mutex_);
     refused_ = status;
