@@ -56,6 +56,10 @@ int64_t EarlierStep(int64_t a, int64_t b) {
   return b == storage::kNoStep ? a : std::min(a, b);
 }
 
+// As std::fmin() and std::fmax(), which are calls: a NaN is skipped.
+double Lower(double a, double b) { return a < b || std::isnan(b) ? a : b; }
+double Higher(double a, double b) { return a > b || std::isnan(b) ? a : b; }
+
 absl::Status TooManyPlaces() {
   return absl::ResourceExhaustedError(
       absl::StrCat("an aggregate has more than ", kMaxPlaces,
@@ -76,6 +80,43 @@ double EntryOf(const Bucket& bucket, const FoldOptions& options) {
   if (!options.enter_sums && options.function == v1::AGGREGATE_FUNCTION_MAX) return Highest(bucket);
   if (bucket.nan > 0 && !SkipsNan(options.function)) return kNan;
   return MeanOrSum(bucket, options.enter_sums);
+}
+
+// Inlined, so that a piece is never put together in memory.
+inline __attribute__((always_inline)) absl::Status Fold::Enter(const FoldedPlace& piece,
+                                                               double value) {
+  // Series mostly meet in the same places in the same order.
+  ++newest_;
+  bool added = false;
+  if (newest_ >= places_.size() || places_[newest_].folded.position != piece.position) {
+    const auto found =
+        by_position_.try_emplace(piece.position, static_cast<uint32_t>(places_.size()));
+    newest_ = found.first->second;
+    added = found.second;
+  }
+  if (added) {
+    if (places_.size() == kMaxPlaces) return TooManyPlaces();
+    places_.emplace_back().folded = piece;
+  } else {
+    FoldedPlace& folded = places_[newest_].folded;
+    folded.first_time_ns = std::min(folded.first_time_ns, piece.first_time_ns);
+    folded.last_time_ns = std::max(folded.last_time_ns, piece.last_time_ns);
+    folded.first_step = EarlierStep(folded.first_step, piece.first_step);
+    folded.last_step = std::max(folded.last_step, piece.last_step);
+    folded.attempt = std::max(folded.attempt, piece.attempt);
+    folded.count += piece.count;
+    folded.non_finite += piece.non_finite;
+    folded.lowest = Lower(folded.lowest, piece.lowest);
+    folded.highest = Higher(folded.highest, piece.highest);
+  }
+  if (std::isnan(value) && SkipsNan(options_.function)) return absl::OkStatus();
+  if (!IsQuantile(options_.function)) {
+    Update(&places_[newest_], value);
+    return absl::OkStatus();
+  }
+  if (held_.size() == kMaxHeldValues) return TooManyValues();
+  held_.push_back({newest_, value});
+  return absl::OkStatus();
 }
 
 absl::Status Fold::AddAtStep(const Sample& sample) {
@@ -104,41 +145,6 @@ absl::Status Fold::AddBucket(const Bucket& bucket) {
                 .lowest = bucket.min,
                 .highest = bucket.max},
                EntryOf(bucket, options_));
-}
-
-absl::Status Fold::Enter(const FoldedPlace& piece, double value) {
-  // Series mostly meet in the same places in the same order.
-  ++newest_;
-  bool added = false;
-  if (newest_ >= places_.size() || places_[newest_].folded.position != piece.position) {
-    const auto found =
-        by_position_.try_emplace(piece.position, static_cast<uint32_t>(places_.size()));
-    newest_ = found.first->second;
-    added = found.second;
-  }
-  if (added) {
-    if (places_.size() == kMaxPlaces) return TooManyPlaces();
-    places_.emplace_back().folded = piece;
-  } else {
-    FoldedPlace& folded = places_[newest_].folded;
-    folded.first_time_ns = std::min(folded.first_time_ns, piece.first_time_ns);
-    folded.last_time_ns = std::max(folded.last_time_ns, piece.last_time_ns);
-    folded.first_step = EarlierStep(folded.first_step, piece.first_step);
-    folded.last_step = std::max(folded.last_step, piece.last_step);
-    folded.attempt = std::max(folded.attempt, piece.attempt);
-    folded.count += piece.count;
-    folded.non_finite += piece.non_finite;
-    folded.lowest = std::fmin(folded.lowest, piece.lowest);  // Skips NaN.
-    folded.highest = std::fmax(folded.highest, piece.highest);
-  }
-  if (std::isnan(value) && SkipsNan(options_.function)) return absl::OkStatus();
-  if (!IsQuantile(options_.function)) {
-    Update(&places_[newest_], value);
-    return absl::OkStatus();
-  }
-  if (held_.size() == kMaxHeldValues) return TooManyValues();
-  held_.push_back({newest_, value});
-  return absl::OkStatus();
 }
 
 void Fold::Update(Place* place, double value) const {

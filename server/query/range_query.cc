@@ -117,21 +117,9 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
   }
   const bool increases = plan_.counter == v1::COUNTER_FUNCTION_INCREASE;
   Fold fold({plan_.function, plan_.quantile, /*enter_sums=*/increases});
-  for (const storage::SeriesPtr& series : output.members) {
-    absl::Status status;
-    if (plan_.by_step) {
-      SeriesScan scan = Scan(series, output.attempt);
-      auto samples = SortedBySteps(&scan);
-      if (!samples.ok()) return samples.status();
-      KeepNewestOfEachStep(&*samples);
-      for (const Sample& sample : *samples) status.Update(fold.AddAtStep(sample));
-    } else {
-      auto buckets = ReduceOne(series, output.attempt, *total_extent_);
-      if (!buckets.ok()) return buckets.status();
-      for (const Bucket& bucket : *buckets) status.Update(fold.AddBucket(bucket));
-    }
-    if (!status.ok()) return status;
-  }
+  absl::Status status =
+      plan_.by_step ? FoldBySteps(output, &fold) : FoldByTime(output, *total_extent_, &fold);
+  if (!status.ok()) return status;
   const std::vector<FoldedPlace> places = fold.Take();
   if (!plan_.by_step) {
     buckets_ = AsBuckets(places);
@@ -141,6 +129,37 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
     for (const FoldedPlace& place : places) {
       points_.push_back({place.last_time_ns, place.position, place.attempt, place.value});
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RangeQuery::FoldBySteps(const RangeOutput& output, Fold* fold) const {
+  for (const storage::SeriesPtr& series : output.members) {
+    SeriesScan scan = Scan(series, output.attempt);
+    auto samples = SortedBySteps(&scan);
+    if (!samples.ok()) return samples.status();
+    KeepNewestOfEachStep(&*samples);
+    for (const Sample& sample : *samples) {
+      if (absl::Status status = fold->AddAtStep(sample); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RangeQuery::FoldByTime(const RangeOutput& output, const AxisExtent& extent,
+                                    Fold* fold) {
+  if (extent.empty()) return absl::OkStatus();
+  const BucketGrid grid(extent, plan_.max_points);
+  absl::Status folded;
+  const auto enter = [&](const Bucket& bucket) {
+    if (absl::Status status = fold->AddBucket(bucket); !status.ok()) folded = std::move(status);
+  };
+  BucketStream stream(grid, enter);
+  for (const storage::SeriesPtr& series : output.members) {
+    absl::Status status = ReduceInto(series, output.attempt, grid, &stream);
+    if (!status.ok()) return status;
+    stream.EndSeries();
+    if (!folded.ok()) return folded;
   }
   return absl::OkStatus();
 }
@@ -177,6 +196,16 @@ absl::StatusOr<std::vector<Bucket>> RangeQuery::ReduceOne(const storage::SeriesP
   const BucketGrid grid(extent, plan_.max_points);
   Reducer reducer(grid, plan_.by_step);
   reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
+  if (absl::Status status = ReduceInto(series, attempt, grid, &reducer); !status.ok()) {
+    return status;
+  }
+  return reducer.Take();
+}
+
+template <typename Buckets>
+absl::Status RangeQuery::ReduceInto(const storage::SeriesPtr& series,
+                                    std::optional<uint32_t> attempt, const BucketGrid& grid,
+                                    Buckets* buckets) {
   absl::Status status =
       Scan(series, attempt)
           .ForEachBlock(
@@ -184,11 +213,10 @@ absl::StatusOr<std::vector<Bucket>> RangeQuery::ReduceOne(const storage::SeriesP
                 return !plan_.by_step &&
                        grid.IndexOf(summary.first_time_ns) == grid.IndexOf(summary.last_time_ns);
               },
-              [&](const storage::SampleSummary& summary) { reducer.AddByTime(summary); },
-              [&](const storage::SampleBlock& block) { reducer.Add(block); }, &block_);
+              [&](const storage::SampleSummary& summary) { buckets->AddByTime(summary); },
+              [&](const storage::SampleBlock& block) { buckets->Add(block); }, &block_);
   block_.clear();
-  if (!status.ok()) return status;
-  return reducer.Take();
+  return status;
 }
 
 absl::Status RangeQuery::FindTotalExtent() {

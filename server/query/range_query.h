@@ -9,7 +9,8 @@
 //   step  -           -            its samples, to be sorted (step_order.h)
 //   step  N           -            N buckets; read twice
 //   step  - or N      yes          one place a step; for quantiles every value (across.h)
-//   time  N           yes          N places; for quantiles N values a series; read twice
+//   time  N           yes          N places and a bucket; for quantiles N values a series; read
+//                                  twice
 #pragma once
 
 #include <cstdint>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/query/across.h"
 #include "server/query/query_control.h"
 #include "server/query/range_outputs.h"
 #include "server/query/range_plan.h"
@@ -60,6 +62,12 @@ class RangeQuery {
   absl::StatusOr<std::vector<Bucket>> ReduceOne(const storage::SeriesPtr& series,
                                                 std::optional<uint32_t> attempt,
                                                 const AxisExtent& extent);
+  // Adds the series to a Reducer or a BucketStream.
+  template <typename Buckets>
+  absl::Status ReduceInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
+                          const BucketGrid& grid, Buckets* buckets);
+  absl::Status FoldBySteps(const RangeOutput& output, Fold* fold) const;
+  absl::Status FoldByTime(const RangeOutput& output, const AxisExtent& extent, Fold* fold);
   absl::Status FindTotalExtent();
 
   // Fills the data of *piece with what is left of the output; false if that is nothing.

@@ -101,22 +101,23 @@ void Bucket::AddByTime(const storage::SampleBlock& block, size_t begin, size_t e
   last = block.values[end - 1];
   count += end - begin;
   const auto values = std::span(block.values).subspan(begin, end - begin);
-  if (!std::all_of(values.begin(), values.end(),
-                   [](double value) { return std::isfinite(value); })) {
+  // The usual case in registers and without a branch: nothing but finite values.
+  double lowest = finite == 0 ? values.front() : min;
+  double highest = finite == 0 ? values.front() : max;
+  long double total = sum;
+  double zero = 0;  // Becomes NaN if a value is not finite.
+  for (const double value : values) {
+    lowest = std::min(lowest, value);
+    highest = std::max(highest, value);
+    total += value;
+    zero += value - value;
+  }
+  if (zero != 0) {
     for (const double value : values) {
       if (!std::isfinite(value)) ++non_finite;
       AddValue(value);
     }
     return;
-  }
-  // The usual case in registers.
-  double lowest = finite == 0 ? values.front() : min;
-  double highest = finite == 0 ? values.front() : max;
-  long double total = sum;
-  for (const double value : values) {
-    lowest = std::min(lowest, value);
-    highest = std::max(highest, value);
-    total += value;
   }
   min = lowest;
   max = highest;
@@ -173,6 +174,35 @@ void Reducer::AddByTime(const storage::SampleBlock& block) {
     while (i < block.size() && times[i] <= last) ++i;
     BucketAt(index).AddByTime(block, begin, i);
   }
+}
+
+Bucket* BucketStream::BucketAt(int64_t time_ns) {
+  if (bucket_.count > 0 && time_ns <= last_ns_) return &bucket_;
+  uint32_t index = 0;
+  if (bucket_.count == 0) {
+    index = grid_.IndexOf(time_ns);
+  } else {
+    index = grid_.IndexAfter(bucket_.index, time_ns);
+    visit_(bucket_);
+  }
+  bucket_ = Bucket{.index = index};
+  last_ns_ = grid_.LastOf(index);
+  return &bucket_;
+}
+
+void BucketStream::Add(const storage::SampleBlock& block) {
+  const std::span<const int64_t> times = block.times;
+  for (size_t i = 0; i < times.size();) {
+    Bucket* const bucket = BucketAt(times[i]);
+    const size_t begin = i;
+    while (i < times.size() && times[i] <= last_ns_) ++i;
+    bucket->AddByTime(block, begin, i);
+  }
+}
+
+void BucketStream::EndSeries() {
+  if (bucket_.count > 0) visit_(bucket_);
+  bucket_ = {};
 }
 
 std::vector<Bucket> Reducer::Take() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "server/query/series_scan.h"
 
 namespace tacho::server {
@@ -100,6 +101,32 @@ class Reducer {
   bool in_order_ = true;                          // They ascend: positions mostly do.
   absl::flat_hash_map<uint32_t, size_t> places_;  // By index, once they do not.
   size_t newest_ = 0;  // Place of the bucket that was used last: mostly the next as well.
+};
+
+// The time buckets of one series after the other, each given away when it is complete: nothing is
+// held of a series but the bucket at hand. Not thread-safe.
+class BucketStream {
+ public:
+  // `visit` takes the buckets with samples, of each series ascending. It must outlive this.
+  BucketStream(const BucketGrid& grid, absl::FunctionRef<void(const Bucket&)> visit)
+      : grid_(grid), visit_(visit) {}
+
+  // What comes next of a series, ascending in time. A summary lies in one bucket.
+  void Add(const storage::SampleBlock& block);
+  void AddByTime(const storage::SampleSummary& summary) {
+    BucketAt(summary.first_time_ns)->AddByTime(summary);
+  }
+  // After the last of a series.
+  void EndSeries();
+
+ private:
+  // Goes on to the bucket of a time, which is not before the one at hand.
+  Bucket* BucketAt(int64_t time_ns);
+
+  const BucketGrid grid_;
+  const absl::FunctionRef<void(const Bucket&)> visit_;
+  Bucket bucket_;        // Without samples: none is at hand.
+  int64_t last_ns_ = 0;  // Of the bucket at hand.
 };
 
 }  // namespace tacho::server
