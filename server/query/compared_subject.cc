@@ -51,15 +51,20 @@ absl::StatusOr<ComparedSubject> ComparedSubject::Create(const storage::Store& st
 
 absl::Status ComparedSubject::Select(const storage::Store& store,
                                      const ComparedSelection& subject) {
-  const auto job = store.FindJob(selection_.selector.job);
-  if (!job.has_value()) return NoSuchJob(store, selection_.selector.job);
-  if (!subject.attempt.has_value()) {
-    if (!job->attempts.empty()) attributes_ = job->attempts.back().attributes;
+  const auto attempts = store.Attempts(selection_.selector.job);
+  if (!attempts.ok()) return attempts.status();
+  if (!subject.attempt.has_value() && !attempts->empty()) {
+    attributes_ = attempts->back().attributes;
     return ChooseAttempts(store, subject.attempts, &selection_);
   }
-  const auto found = std::find_if(job->attempts.begin(), job->attempts.end(),
+  const auto found = std::find_if(attempts->begin(), attempts->end(),
                                   [&](auto& info) { return info.attempt == *subject.attempt; });
-  if (found == job->attempts.end()) return NoSuchAttempt(subject, *job);
+  if (found == attempts->end()) {
+    const auto job = store.FindJob(selection_.selector.job);
+    if (!job.has_value()) return NoSuchJob(store, selection_.selector.job);
+    if (subject.attempt.has_value()) return NoSuchAttempt(subject, *job);
+    return ChooseAttempts(store, subject.attempts, &selection_);
+  }
   attributes_ = found->attributes;
   selection_.attempts.Require(subject.attempt);
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <utility>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -13,7 +14,7 @@ inline constexpr size_t kListingPieceBytes = 256 << 10;
 
 // Takes one piece. Its error ends the listing and is returned.
 template <typename Response>
-using Send = absl::FunctionRef<absl::Status(const Response&)>;
+using Send = absl::FunctionRef<absl::Status(Response)>;
 
 // What `send` refers to must outlive this.
 template <typename Response>
@@ -29,10 +30,8 @@ class ListingPieces {
   }
   absl::Status Flush() {
     if (bytes_ == 0) return absl::OkStatus();
-    absl::Status status = send_(piece_);
-    piece_.Clear();
     bytes_ = 0;
-    return status;
+    return send_(std::exchange(piece_, {}));
   }
 
  private:

@@ -174,7 +174,7 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
                   } else {
                     status = work(reactor);
                   }
-                  const absl::Status sent = reactor->Flush();
+                  const absl::Status sent = reactor->Flush(status.ok());
                   return status.ok() ? sent : WithoutOtherNames(status, *rights, scope.job);
                 },
                 finish);
@@ -257,7 +257,7 @@ grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::ListSeries(
       [this, request](StreamReactor<v1::ListSeriesResponse>* reactor) {
         return server::ListSeries(*options_.store, *request, limits().max_series(),
                                   reactor->control(),
-                                  [&](const auto& piece) { return reactor->Write(piece); });
+                                  [&](auto piece) { return reactor->Write(std::move(piece)); });
       });
 }
 
@@ -295,7 +295,7 @@ grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Latest(
   return Stream<v1::LatestResponse>(
       "Latest", context, scope, [this, request](StreamReactor<v1::LatestResponse>* reactor) {
         return server::Latest(*options_.store, *request, limits().max_series(), reactor->control(),
-                              [&](const auto& piece) { return reactor->Write(piece); });
+                              [&](auto piece) { return reactor->Write(std::move(piece)); });
       });
 }
 
@@ -445,7 +445,7 @@ grpc::ServerWriteReactor<v1::ListEventsResponse>* QueryService::ListEvents(
       "ListEvents", context, scope,
       [this, request](StreamReactor<v1::ListEventsResponse>* reactor) {
         return server::ListEvents(*options_.store, *request, reactor->control(),
-                                  [&](const auto& piece) { return reactor->Write(piece); });
+                                  [&](auto piece) { return reactor->Write(std::move(piece)); });
       });
 }
 

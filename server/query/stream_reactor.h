@@ -18,8 +18,8 @@
 namespace tacho::server {
 
 // The newest message is held back until there is another, or the end, with which it then leaves: an
-// answer of one message is one write. Deletes itself when gRPC is done with it, which is some time
-// after End(): the worker touches neither it nor its control afterwards.
+// answer of one message is one write. Deletes itself when gRPC is done with it and End() was
+// called: the worker touches neither it nor its control afterwards.
 template <typename Response>
 class StreamReactor final : public grpc::ServerWriteReactor<Response> {
  public:
@@ -58,10 +58,13 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   // To be called once, after the last Write() and before End(): waits until all messages but the
   // one held back have left, or the client has gone, or the query has to stop; the status is that
   // of control().Check() in the last case. A client that stopped reading is cut off at the
-  // deadline.
-  absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_) {
+  // deadline. If the query `succeeded`, the end follows the messages without waiting for End().
+  absl::Status Flush(bool succeeded) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
+    end_follows_ = succeeded && holds_ && !queue_.empty();
     absl::Status status = WaitWhileAllowed(0);
+    if (ended_) return absl::OkStatus();
+    end_follows_ = false;
     if (!status.ok()) holds_ = false;
     if (!status.ok() && !queue_.empty()) {
       queue_.erase(queue_.begin() + 1, queue_.end());  // The first is with gRPC.
@@ -76,17 +79,22 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     return absl::CancelledError("the client has gone");
   }
 
-  // Sends what is held back, and the status. Instead of Finish().
-  void End(const grpc::Status& status) {
-    if (holds_) {
-      this->StartWriteAndFinish(&held_, grpc::WriteOptions(), status);
-    } else {
-      this->Finish(status);
+  // Sends what is held back, and the status. Instead of Finish(). After a Flush() that ended the
+  // call the status is OK.
+  void End(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!HasEnded()) {
+      if (holds_) {
+        this->StartWriteAndFinish(&held_, grpc::WriteOptions(), status);
+      } else {
+        this->Finish(status);
+      }
     }
+    Release();
   }
 
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_) {
     Response* next = nullptr;
+    bool last = false;
     grpc::WriteOptions how;
     {
       absl::MutexLock lock(&mutex_);
@@ -100,13 +108,17 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
       }
       if (!queue_.empty()) next = &queue_.front().response;
       if (queue_.size() > 1) how.set_buffer_hint();  // Small ones leave together.
+      last = end_follows_ && ok_ && queue_.empty();
+      ended_ = last;
       written_.Signal();
     }
-    // A worker that sees the queue empty may finish the call: `this` is its own from then on.
+    // A worker that sees the queue empty may finish the call, unless it is ended here: what is
+    // touched below is not the worker's.
     if (next != nullptr) this->StartWrite(next, how);
+    if (last) this->StartWriteAndFinish(&held_, grpc::WriteOptions(), grpc::Status::OK);
   }
   void OnCancel() override { control_.Cancel(); }
-  void OnDone() override { delete this; }
+  void OnDone() override { Release(); }
 
  private:
   static constexpr size_t kQueueBytes = size_t{256} << 10;
@@ -117,6 +129,16 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     Response response;
     size_t bytes = 0;
   };
+
+  bool HasEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return ended_;
+  }
+
+  // By the worker and by gRPC, in any order.
+  void Release() {
+    if (--users_ == 0) delete this;
+  }
 
   // Until no more than `bytes` are queued or the query has to stop.
   absl::Status WaitWhileAllowed(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -129,6 +151,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
 
   grpc::CallbackServerContext* const context_;
   QueryControl control_;
+  std::atomic<int> users_ = 2;
   // The worker's, and gRPC's once the call has ended.
   Response held_;
   bool holds_ = false;
@@ -137,6 +160,8 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // The first is with gRPC.
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ok_ ABSL_GUARDED_BY(mutex_) = true;
+  bool end_follows_ ABSL_GUARDED_BY(mutex_) = false;  // What is held back, after the queue.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;        // By OnWriteDone().
 };
 
 }  // namespace tacho::server
