@@ -22,8 +22,8 @@ class RangePacking {
   absl::Status Flush();
 
  private:
-  // A few hundred series of a minute; the first bytes do not wait for long.
-  static constexpr size_t kMessageBytes = size_t{128} << 10;
+  // A message costs about what it costs to send 100 KiB; the first bytes do not wait for long.
+  static constexpr size_t kMessageBytes = size_t{512} << 10;
 
   const bool packed_;
   const absl::FunctionRef<absl::Status(v1::RangeResponse)> write_;

@@ -121,7 +121,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   void OnDone() override { Release(); }
 
  private:
-  static constexpr size_t kQueueBytes = size_t{256} << 10;
+  static constexpr size_t kQueueBytes = size_t{512} << 10;
   static constexpr absl::Duration kLookAgain = absl::Milliseconds(100);
   static constexpr absl::Duration kGrace = absl::Seconds(1);
 
