@@ -3,6 +3,8 @@
 import datetime
 import os
 
+SLOWEST_SECONDS = 5  # Told in the table's text.
+
 
 def per(amount, divisor):
     return amount / divisor if amount is not None and divisor else None
@@ -73,6 +75,8 @@ class Report:
             "kib_per_connection": per(growth, 1024 * self.options.agents),
             "all_welcomed_after_s": recovered("all_welcomed", could_recover, events),
             "up_to_date_after_s": recovered("up_to_date", could_recover, events),
+            "by_second": [{key: value for key, value in e.items() if key not in ("event", "cpu_s")}
+                          for e in events if e["event"] == "second"],
             **{key: value for key, value in mark.items() if key not in ("event", "t", "name")},
         })
 
@@ -134,7 +138,15 @@ class Report:
                 text(phase["ack_p99_ms"]), text(phase["ack_max_ms"]), text(phase["rows_late"]),
                 text(phase["rows_resent"]), text(phase["all_welcomed_after_s"]),
                 text(phase["up_to_date_after_s"]), text(self.load_cores(phase))))
-        return "\n".join([self.head(), "", *aligned(rows), "", self.foot()])
+        return "\n".join([self.head(), "", *aligned(rows), "", *self.slowest_seconds(), self.foot()])
+
+    def slowest_seconds(self):
+        """A line: the seconds with the highest p99, and whether the load program was late in them."""
+        seconds = [second for phase in self.phases for second in phase["by_second"]]
+        seconds.sort(key=lambda second: -second["ack_p99_ms"])
+        told = [f"{second['second']} (p99 {second['ack_p99_ms']:.0f} ms, load late "
+                f"{second['lateness_ms']:.0f} ms)" for second in seconds[:SLOWEST_SECONDS]]
+        return [f"Slowest seconds since the first row: {', '.join(told)}.", ""] if told else []
 
     def load_cores(self, phase):
         index = self.phases.index(phase)

@@ -280,6 +280,7 @@ void Fleet::RunOnce(double until, int wake_fd) {
   const int count =
       epoll_wait(epoll_, events.data(), events.size(), static_cast<int>(std::ceil(1e3 * wait_s)));
   stats_.lateness_s = std::max(stats_.lateness_s, before - last_loop_);
+  second_stats_.lateness_s = std::max(second_stats_.lateness_s, before - last_loop_);
   last_loop_ = Now();
   for (int i = 0; i < count; ++i) {
     if (events[i].data.u32 == kNoAgent) continue;
@@ -292,6 +293,7 @@ void Fleet::RunOnce(double until, int wake_fd) {
   while (timers_.next() <= last_loop_) OnTimer(timers_.Take());
   if (started_at_ > 0 && !stopping_) LetRowsFallDue();
   LookForRecovery();
+  TellSecond();
 }
 
 }  // namespace tacho::bench

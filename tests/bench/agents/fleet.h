@@ -136,6 +136,8 @@ class Fleet {
   double DueAt(uint32_t agent, uint64_t sequence) const;
   void LetRowsFallDue();
   void LookForRecovery();
+  // Emits "second" at the end of each, counted from Start().
+  void TellSecond();
   void CheckDurable(Agent* agent, uint64_t durable);
   FleetState Count() const;
 
@@ -152,6 +154,7 @@ class Fleet {
   std::vector<int> abandoned_;
   Timers timers_;
   FleetStats stats_;
+  SecondStats second_stats_;
 
   double started_at_ = 0;  // 0: no rows yet.
   bool stopping_ = false;
@@ -159,6 +162,7 @@ class Fleet {
   bool verifying_ = false;
   uint64_t fallen_due_ = 0;  // Messages of the whole fleet.
   double last_loop_ = 0;
+  uint64_t seconds_told_ = 0;
   double next_look_ = 0;
   bool was_whole_ = false;       // Every agent welcomed.
   bool was_up_to_date_ = false;  // And nothing older than a second outstanding.

@@ -150,6 +150,7 @@ void Fleet::OnDurable(Agent* agent, uint64_t durable) {
     stats_.rows_acknowledged += options_.shape.rows;
     const double sent_at = started_at_ + agent->sent_at[sequence % options_.window];
     stats_.acknowledged_after.Add(now - sent_at);
+    second_stats_.acknowledged_after.Add(now - sent_at);
     if (!options_.as_fast_as_acknowledged) {
       stats_.durable_after.Add(now - DueAt(IndexOf(*agent), sequence));
     }
@@ -177,6 +178,15 @@ void Fleet::LookForRecovery() {
     drained_ = true;
     emit_("drained", "");
   }
+}
+
+void Fleet::TellSecond() {
+  if (started_at_ == 0 || drained_) return;
+  if (last_loop_ < started_at_ + static_cast<double>(seconds_told_ + 1)) return;
+  emit_("second", ToJsonMembers(second_stats_, seconds_told_));
+  second_stats_ = SecondStats();
+  // Of some that went by in one pause of this loop the first has everything.
+  seconds_told_ = static_cast<uint64_t>(last_loop_ - started_at_);
 }
 
 void Fleet::Verify() {

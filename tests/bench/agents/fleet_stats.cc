@@ -41,4 +41,10 @@ std::string ToJsonMembers(const FleetStats& stats, const FleetState& state) {
   return members + "}";
 }
 
+std::string ToJsonMembers(const SecondStats& stats, uint64_t second) {
+  return absl::StrFormat("\"second\": %d, \"messages\": %d, \"lateness_ms\": %.1f, ", second,
+                         stats.acknowledged_after.count(), 1e3 * stats.lateness_s) +
+         LatencyMembers("ack", stats.acknowledged_after);
+}
+
 }  // namespace tacho::bench

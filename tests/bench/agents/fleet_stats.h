@@ -24,6 +24,12 @@ struct FleetStats {
   double lateness_s = 0;                 // Longest pause of this program's own loop.
 };
 
+// What a second was like: which ones have the slow acknowledgements.
+struct SecondStats {
+  Latencies acknowledged_after;  // Of what was acknowledged in it.
+  double lateness_s = 0;         // As above: slowness up to this is this program's own.
+};
+
 // How it stands now.
 struct FleetState {
   uint32_t connected = 0;
@@ -33,6 +39,8 @@ struct FleetState {
 
 // `"name": value, ...` without braces.
 std::string ToJsonMembers(const FleetStats& stats, const FleetState& state);
+
+std::string ToJsonMembers(const SecondStats& stats, uint64_t second);
 
 // As a JSON string, quotes included.
 std::string JsonText(const std::string& text);
