@@ -60,3 +60,17 @@ uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes) {
 uint32_t Crc32c(absl::string_view bytes) { return ExtendCrc32c(0, bytes); }
 
 }  // namespace tacho::storage
+
+#if defined(__x86_64__)
+// Takes the place of RocksDB's own function, which checksums all that goes into its log: of a name
+// that both have, shared libraries take the program's. Distributions build RocksDB for the oldest
+// x86-64, where it works by table, and that was a tenth of the collector's processor time at full
+// speed. The function is pure, so that nobody can tell but by its speed; where RocksDB has none of
+// this name and type, nobody calls this one.
+namespace rocksdb::crc32c {
+uint32_t Extend(uint32_t crc, const char* bytes, size_t size);
+uint32_t Extend(uint32_t crc, const char* bytes, size_t size) {
+  return tacho::storage::ExtendCrc32c(crc, absl::string_view(bytes, size));
+}
+}  // namespace rocksdb::crc32c
+#endif
