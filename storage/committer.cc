@@ -282,9 +282,10 @@ void Committer::Commit(std::vector<Request>* group) {
   size_t expected = kWriteOverhead;
   for (const Request& request : *group) expected += WeightOf(request);
   const size_t kept = write_ == nullptr ? 0 : write_->Data().capacity();
-  // Made as large as it will be: growing would copy it over and over.
+  // Made as large as it will be, and as a somewhat larger one will: growing would copy it over and
+  // over, and each new one is of fresh pages.
   if (kept < expected || kept > kMaxKeptWrite) {
-    write_ = std::make_unique<rocksdb::WriteBatch>(expected);
+    write_ = std::make_unique<rocksdb::WriteBatch>(std::bit_ceil(expected));
   }
   write_->Clear();  // Its memory stays: fresh pages cost as much as filling them.
   const Staged staged = Stage(*group, write_.get());
