@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -37,6 +38,11 @@ bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c
 }  // namespace
 
 bool IsUtf8(absl::string_view text) {
+  // Nearly all text is ASCII, which a word tells at once.
+  for (uint64_t word = 0; text.size() >= sizeof(word); text.remove_prefix(sizeof(word))) {
+    std::memcpy(&word, text.data(), sizeof(word));
+    if ((word & 0x8080808080808080) != 0) break;
+  }
   while (!text.empty()) {
     const size_t length = CodePointBytes(text);
     if (length == 0) return false;

@@ -1,3 +1,5 @@
+#include <string>
+
 #include "gtest/gtest.h"
 #include "server/ingest/text_rules.h"
 
@@ -16,6 +18,15 @@ TEST(TextRulesTest, Utf8RefusesWhatTheStandardRefuses) {
                            "\xed\xa0\x80", "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80",
                            "\xf5\x80\x80\x80", "a\xff", "\xc3(", "\xe2(\xa1"}) {
     EXPECT_FALSE(IsUtf8(text));
+  }
+}
+
+TEST(TextRulesTest, Utf8IsLookedAtInEveryPlace) {
+  for (size_t before = 0; before < 20; ++before) {
+    const std::string text(before, 'a');
+    EXPECT_TRUE(IsUtf8(text + "\xc3\xa9" + text)) << before;
+    EXPECT_FALSE(IsUtf8(text + "\xc3" + text)) << before;
+    EXPECT_FALSE(IsUtf8(text + "\xff")) << before;
   }
 }
 
