@@ -71,23 +71,29 @@ void WindowBuilder::AddRows(const storage::Layout& layout,
     }
   }
   const LayoutTargets& targets = *TargetsOf(layout, job, task);
+  size_t rows_in_all = 0;
+  for (const storage::RowsEntry& rows : entries) rows_in_all += rows.rows;
   const size_t most_of_host = PointsOf(nullptr, nullptr);
   const size_t most_of_task = task == nullptr ? 0 : PointsOf(job, task);
   for (const Target& target : targets.targets) {
     if (target.track == nullptr) continue;
+    size_t coming = rows_in_all;
     for (const storage::RowsEntry& rows : entries) {
-      if (target.column >= rows.columns) continue;
-      AddColumn(target, target.of_host ? most_of_host : most_of_task, rows);
+      if (target.column < rows.columns) {
+        AddColumn(target, target.of_host ? most_of_host : most_of_task, coming, rows);
+      }
+      coming -= rows.rows;
     }
   }
 }
 
-void WindowBuilder::AddColumn(const Target& target, size_t most, const storage::RowsEntry& rows) {
+void WindowBuilder::AddColumn(const Target& target, size_t most, size_t coming,
+                              const storage::RowsEntry& rows) {
   for (size_t row = 0; row < rows.rows; ++row) {
     Point point{rows.Time(row), rows.Step(row), rows.Value(row, target.column)};
     if (std::bit_cast<uint64_t>(point.value) == storage::kStaleMarkerBits) continue;
     if (target.factor != 1) point.value *= target.factor;
-    Add(target, most, point);
+    Add(target, most, coming - row, point);
   }
 }
 
@@ -114,7 +120,7 @@ void WindowBuilder::AddSamples(const storage::Series& series, uint32_t attempt,
     }
     if (target.track == nullptr) continue;
     if (target.factor != 1) point.value *= target.factor;
-    Add(target, most, point);
+    Add(target, most, 1, point);
   }
 }
 

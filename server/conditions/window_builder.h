@@ -74,7 +74,7 @@ class WindowBuilder {
   void AddSamples(const storage::Series& series, uint32_t attempt, absl::Span<const Point> points);
   void AddEvent(const storage::Event& event);
   // What the series means; nullopt: nothing, so that AddSamples() does nothing with it.
-  std::optional<SignalMatch> Meaning(const storage::Series& series) const;
+  std::optional<SignalMatch> Meaning(const storage::Series& series);
   // Of a chip or a host.
   static bool IsHostSignal(Signal signal);
 
@@ -113,13 +113,14 @@ class WindowBuilder {
   Tracks* HostTracks(const storage::Series& series, Signal signal);
   Track* FindOrAddTrack(const storage::Series& series, const SignalMatch& match, uint64_t* of_job,
                         Tracks* tracks);
-  void Add(const Target& target, size_t most, const Point& point);
+  // `coming`: about so many points are added, this one included.
+  void Add(const Target& target, size_t most, size_t coming, const Point& point);
   // The values of its column.
-  void AddColumn(const Target& target, size_t most, const storage::RowsEntry& rows);
+  void AddColumn(const Target& target, size_t most, size_t coming, const storage::RowsEntry& rows);
   size_t PointsOf(const JobState* job, const TaskWindow* task) const;
-  // For one more point where `points` are as many as were allocated: more are, or some are thinned
-  // out, of all series if a new one finds none left.
-  void MakeRoom(size_t most, std::vector<Point>* points);
+  // For one more point where `points` are as many as were allocated: more are, for all that are
+  // `coming` if there is room, or some are thinned out, of all series if a new one finds none left.
+  void MakeRoom(size_t most, size_t coming, std::vector<Point>* points);
   void ShrinkAll();
   void Rebalance(JobState* job);
   void ShrinkTracks(size_t most, Tracks* tracks);
@@ -130,6 +131,8 @@ class WindowBuilder {
   void ReturnHosts(JobWindow* window);
 
   const SignalNames names_;
+  // What names_ says: a fleet has the same names on every host.
+  absl::flat_hash_map<std::string, std::optional<SignalMatch>> meanings_;
   WindowLimits limits_;
   int64_t oldest_ns_ = INT64_MIN;
   std::map<std::string, std::unique_ptr<JobState>, std::less<>> jobs_;

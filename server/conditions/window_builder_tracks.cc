@@ -12,6 +12,8 @@ namespace tacho::server {
 namespace {
 
 constexpr uint64_t kLeadersShare = 8;
+// Names whose meaning is remembered: who sends many finds them all forgotten now and then.
+constexpr size_t kMaxMeanings = 4096;
 
 // "loss", or "loss{head=a}" where other labels than those of chips and hosts tell series apart.
 std::string NameOf(const storage::Series& series) {
@@ -34,9 +36,12 @@ uint64_t BytesOf(const std::vector<Point>& points) { return points.capacity() * 
 
 bool WindowBuilder::IsHostSignal(Signal signal) { return signal >= Signal::kChipBusy; }
 
-std::optional<SignalMatch> WindowBuilder::Meaning(const storage::Series& series) const {
+std::optional<SignalMatch> WindowBuilder::Meaning(const storage::Series& series) {
   if (series.metric->type == storage::MetricType::kHistogram) return std::nullopt;
-  return names_.Find(series.metric->name);
+  const std::string& name = series.metric->name;
+  if (const auto known = meanings_.find(name); known != meanings_.end()) return known->second;
+  if (meanings_.size() >= kMaxMeanings) meanings_.clear();
+  return meanings_.emplace(name, names_.Find(name)).first->second;
 }
 
 WindowBuilder::Target WindowBuilder::MakeTarget(const storage::Series& series,
@@ -117,10 +122,20 @@ size_t WindowBuilder::PointsOf(const JobState* job, const TaskWindow* task) cons
   return std::clamp<uint64_t>(share, kMinPoints, limits_.points);
 }
 
-void WindowBuilder::MakeRoom(size_t most, std::vector<Point>* points) {
+void WindowBuilder::MakeRoom(size_t most, size_t coming, std::vector<Point>* points) {
   if (points->size() > most) return ThinPoints(most, points);
+  const auto fits = [&](size_t room) {
+    return bytes_ - BytesOf(*points) + room * sizeof(Point) <= limits_.total_bytes;
+  };
   size_t wanted = std::min(std::max<size_t>(8, 2 * points->size()), most + 1);
-  if (bytes_ - BytesOf(*points) + wanted * sizeof(Point) > limits_.total_bytes) {
+  // As if it had grown step by step, but for the copies on the way.
+  size_t at_once = wanted;
+  while (at_once < std::min(points->size() + coming, most + 1)) {
+    at_once = std::min(2 * at_once, most + 1);
+  }
+  if (fits(at_once)) {
+    wanted = at_once;
+  } else if (!fits(wanted)) {
     if (points->size() > kMinPoints) return ThinPoints(points->size() - 1, points);
     ShrinkAll();
     wanted = kMinPoints + 1;
@@ -145,9 +160,9 @@ void WindowBuilder::ShrinkAll() {
   }
 }
 
-void WindowBuilder::Add(const Target& target, size_t most, const Point& point) {
+void WindowBuilder::Add(const Target& target, size_t most, size_t coming, const Point& point) {
   std::vector<Point>& points = target.track->points;
-  if (points.size() == points.capacity()) MakeRoom(most, &points);
+  if (points.size() == points.capacity()) MakeRoom(most, coming, &points);
   AddPoint(point, most, &points);
 }
 
