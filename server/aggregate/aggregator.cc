@@ -4,21 +4,17 @@
 #include <cmath>
 #include <functional>
 #include <span>
+#include <string>
 #include <tuple>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
 #include "server/aggregate/job_scrape.h"
 #include "server/aggregate/page_writer.h"
 #include "server/aggregate/plan_source.h"
 
 namespace tacho::server {
-namespace {
-
-const storage::Series& FirstSeries(const CopiedRow& row) { return *row.layout->series.front(); }
-
-}  // namespace
-
 Aggregator::Aggregator(const storage::Store* store, AggregateRulesPtr rules)
     : store_(store), rules_(std::move(rules)), known_series_(store->Stats().next_series_id) {}
 
@@ -36,23 +32,15 @@ void Aggregator::SetRules(AggregateRulesPtr rules) {
 
 Aggregator::Jobs Aggregator::GroupByJob(std::vector<CopiedRow>* rows,
                                         const ScrapeOptions& options) {
-  std::sort(rows->begin(), rows->end(), [](const CopiedRow& a, const CopiedRow& b) {
-    const storage::Series& left = FirstSeries(a);
-    const storage::Series& right = FirstSeries(b);
-    if (left.job_id != right.job_id) return left.job_id < right.job_id;
-    if (left.source != right.source) return std::less<>()(left.source, right.source);
-    return a.layout->id < b.layout->id;
-  });
   const absl::Time listed_from = options.now - std::max(options.staleness, kJobLinger);
   Jobs jobs;
   for (size_t begin = 0; begin < rows->size();) {
-    const storage::JobId id = FirstSeries((*rows)[begin]).job_id;
+    const storage::JobId id = (*rows)[begin].job;
     size_t end = begin + 1;
-    while (end < rows->size() && FirstSeries((*rows)[end]).job_id == id) ++end;
+    while (end < rows->size() && (*rows)[end].job == id) ++end;
     std::unique_ptr<JobState>& state = states_[id];
     if (state == nullptr) {
-      const std::string& name = FirstSeries((*rows)[begin]).source->job;
-      state = std::make_unique<JobState>(id, name, *rules_);
+      state = std::make_unique<JobState>(id, (*rows)[begin].source->job, *rules_);
     }
     auto& job = jobs.emplace_back(std::make_unique<JobScrape>());
     job->state = state.get();
@@ -62,6 +50,7 @@ Aggregator::Jobs Aggregator::GroupByJob(std::vector<CopiedRow>* rows,
   }
   std::sort(jobs.begin(), jobs.end(),
             [](const auto& a, const auto& b) { return a->state->name < b->state->name; });
+  for (size_t i = 0; i < jobs.size(); ++i) jobs[i]->state->place = i;
   return jobs;
 }
 
@@ -97,8 +86,8 @@ void Aggregator::PlanJob(JobScrape* job) {
   }
   for (size_t begin = 0; begin < job->rows.size();) {
     size_t end = begin + 1;
-    const storage::SeriesSource* source = FirstSeries(job->rows[begin]).source;
-    while (end < job->rows.size() && FirstSeries(job->rows[end]).source == source) ++end;
+    const storage::SeriesSource* source = job->rows[begin].source;
+    while (end < job->rows.size() && job->rows[end].source == source) ++end;
     PlanSource(job->rows.subspan(begin, end - begin),
                std::span(job->plans).subspan(begin, end - begin), &state);
     begin = end;
@@ -106,24 +95,36 @@ void Aggregator::PlanJob(JobScrape* job) {
 }
 
 void Aggregator::BindHosts(const Jobs& jobs) {
-  absl::flat_hash_map<absl::string_view, std::vector<JobScrape*>> jobs_on;
-  for (const auto& job : jobs) {
-    for (const absl::string_view host : job->task_hosts) jobs_on[host].push_back(job.get());
-  }
+  const auto is_bound = [](const JobScrape& job, size_t row) {
+    return !job.plans[row]->to_jobs.empty() && !job.rows[row].values.empty();
+  };
+  // Most often no job or one.
+  using JobsHere = absl::InlinedVector<JobScrape*, 1>;
+  absl::flat_hash_map<absl::string_view, JobsHere> jobs_on;
+  bool jobs_are_known = false;
   for (const auto& job : jobs) {
     for (size_t i = 0; i < job->rows.size(); ++i) {
+      if (!is_bound(*job, i)) continue;
+      if (!std::exchange(jobs_are_known, true)) {
+        for (const auto& other : jobs) {
+          for (const std::string& host : other->state->present.task_hosts) {
+            jobs_on[host].push_back(other.get());
+          }
+        }
+      }
       const CopiedRow& row = job->rows[i];
       LayoutPlan* const plan = job->plans[i];
-      if (plan->to_jobs.empty() || row.values.empty()) continue;
-      const auto found = jobs_on.find(FirstSeries(row).source->host);
-      std::vector<JobScrape*> here;
-      if (found != jobs_on.end()) here = found->second;
-      std::vector<storage::JobId> ids;
-      for (const JobScrape* other : here) ids.push_back(other->state->id);
-      if (ids != plan->bound_jobs) {
+      const auto found = jobs_on.find(row.source->host);
+      const JobsHere here = found == jobs_on.end() ? JobsHere() : found->second;
+      const auto is_of = [](const JobScrape* other, storage::JobId id) {
+        return other->state->id == id;
+      };
+      if (!std::equal(here.begin(), here.end(), plan->bound_jobs.begin(), plan->bound_jobs.end(),
+                      is_of)) {
         plan->bound.clear();
-        plan->bound_jobs = ids;
+        plan->bound_jobs.clear();
         for (JobScrape* other : here) {
+          plan->bound_jobs.push_back(other->state->id);
           for (const auto& [rule, columns] : plan->to_jobs) {
             plan->bound.push_back(other->state->MakeTargets(*row.layout, *plan, rule, columns));
           }
@@ -132,23 +133,24 @@ void Aggregator::BindHosts(const Jobs& jobs) {
       for (size_t k = 0; k < plan->bound.size(); ++k) {
         if (!plan->bound[k].used) continue;
         here[k / plan->to_jobs.size()]->inputs.push_back(
-            {&row, plan, &plan->bound[k], &job->growth[i]});
+            {&row, plan, &plan->bound[k], job->growth.data() + job->growth_of[i]});
       }
     }
   }
 }
 
 void Aggregator::FollowCounters(JobScrape* job) {
-  job->growth.resize(job->rows.size());
+  size_t counters = 0;
+  for (const LayoutPlan* plan : job->plans) counters += plan->counters.size();
+  job->growth.reserve(counters);
   for (size_t i = 0; i < job->rows.size(); ++i) {
+    job->growth_of.push_back(job->growth.size());
     const CopiedRow& row = job->rows[i];
     const LayoutPlan& plan = *job->plans[i];
     if (row.values.empty() || plan.counters.empty()) continue;
     const storage::Layout& layout = *row.layout;
     // The counters of a task begin with it; those of a host may have run for months.
-    const bool begins = FirstSeries(row).source->task.has_value();
-    std::vector<double>& growth = job->growth[i];
-    growth.reserve(plan.counters.size());
+    const bool begins = row.source->task.has_value();
     for (const auto& [column, number] : plan.counters) {
       CounterTrack& track = job->state->tracks[number];
       const double value = row.values[column];
@@ -166,7 +168,7 @@ void Aggregator::FollowCounters(JobScrape* job) {
         }
         track = {value, row.Time(column), layout.attempt, true};
       }
-      growth.push_back(grown);
+      job->growth.push_back(grown);
     }
   }
 }
@@ -176,7 +178,6 @@ void Aggregator::FollowCounters(JobScrape* job) {
 void Aggregator::OrderCells() {
   for (const auto& [id, state] : states_) {
     order_is_old_ |= state->cells_changed;
-    state->cells_changed = false;
   }
   if (!order_is_old_) return;
   order_.clear();
@@ -194,7 +195,7 @@ void Aggregator::OrderCells() {
       }
     }
     if (a.job != b.job) return a.job->name < b.job->name;
-    return std::tie(left.labels, left.tail) < std::tie(right.labels, right.tail);
+    return std::tie(*left.labels, left.tail) < std::tie(*right.labels, right.tail);
   });
   std::shared_ptr<const CellFamily> family;
   for (const CellPlace& place : order_) {
@@ -203,6 +204,7 @@ void Aggregator::OrderCells() {
     cell.conflicts = absl::string_view(family->type) != cell.family->type;
     if (!cell.conflicts) cell.family = family;
   }
+  for (const auto& [id, state] : states_) state->BriefCells();
   order_is_old_ = false;
 }
 
@@ -220,28 +222,29 @@ void Aggregator::Scrape(const ScrapeOptions& options,
       if (job->rows[i].values.empty()) continue;
       for (const ColumnTargets& targets : job->plans[i]->own) {
         if (!targets.used) continue;
-        job->inputs.push_back({&job->rows[i], job->plans[i], &targets, &job->growth[i]});
+        job->inputs.push_back(
+            {&job->rows[i], job->plans[i], &targets, job->growth.data() + job->growth_of[i]});
       }
     }
   }
   BindHosts(jobs);
-  for (const auto& job : jobs) CountValues(job.get());
   OrderCells();
-  absl::flat_hash_map<const JobState*, JobScrape*> scrape_of;
-  for (const auto& job : jobs) scrape_of[job->state] = job.get();
+  for (const auto& job : jobs) CountValues(job.get());
+  const size_t begin = page->size();
+  page->reserve(begin + page_bytes_ + page_bytes_ / 4);
   PageWriter writer(jobs, *rules_, options, visible);
-  std::vector<std::pair<JobScrape*, Cell*>> shown;
+  std::vector<CellPlace> shown;
   for (const CellPlace& place : order_) {
-    JobScrape* const job = scrape_of[place.job];
-    Cell& cell = place.job->cells[place.cell];
-    cell.shown = writer.Take(job, cell);
-    if (cell.shown) shown.emplace_back(job, &cell);
+    if (!writer.Take(place.job->place, place.cell)) continue;
+    jobs[place.job->place]->shown[place.cell] = 1;
+    shown.push_back(place);
   }
   std::vector<double> scratch;
   for (const auto& job : jobs) ComputeCells(job.get(), &scratch);
   writer.WriteJobs(page);
-  for (const auto& [job, cell] : shown) writer.WriteCell(job, cell, page);
+  for (const CellPlace& place : shown) writer.WriteCell(place.job->place, place.cell, page);
   writer.WriteTotals(page);
+  page_bytes_ = page->size() - begin;
 }
 
 }  // namespace tacho::server

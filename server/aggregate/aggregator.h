@@ -76,6 +76,7 @@ class Aggregator {
   };
   std::vector<CellPlace> order_ ABSL_GUARDED_BY(mutex_);  // As on the page.
   bool order_is_old_ ABSL_GUARDED_BY(mutex_) = true;
+  size_t page_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the last page: the next is as long.
 };
 
 }  // namespace tacho::server

@@ -58,18 +58,21 @@ struct Cell {
   uint32_t counter = kNoCell;  // Of a rate: the cell with the total.
   std::shared_ptr<const CellFamily> family;
   std::string metric;
-  std::string labels;      // job="x",host="h"
-  std::string tail;        // ,metric="a.b" or nothing.
+  const std::string* labels = nullptr;  // job="x",host="h"; the job's cells of a group share it.
+  std::string tail;                     // ,metric="a.b" or nothing.
   bool conflicts = false;  // With a family of the same name and another type: it is not shown.
 
   double total = 0;             // Of a counter: what its series grew by.
   RateWindow rate;              // Of a rate.
   std::vector<Bucket> buckets;  // Of a histogram, in no order.
+};
 
-  // Of the scrape under way.
-  uint32_t values = 0;        // Series that report; no line without one.
-  bool shown = false;         // It fits on the page.
-  uint32_t first_result = 0;  // Among the job's.
+// What a scrape asks of every cell of a job, shown or not, close together.
+struct CellBrief {
+  uint32_t lines = 0;  // If any of its series report; 0 if it conflicts.
+  uint32_t rule = 0;
+  uint32_t counter = kNoCell;  // Of a rate.
+  bool conflicts = false;
 };
 
 // One series of a counter or of a histogram's buckets.

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <iterator>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "server/aggregate/stats.h"
 
 namespace tacho::server {
@@ -14,16 +16,12 @@ const double kStale = std::bit_cast<double>(storage::kStaleMarkerBits);
 
 bool IsValue(double value) { return std::bit_cast<uint64_t>(value) != storage::kStaleMarkerBits; }
 
-const storage::SeriesSource& SourceOf(const CopiedRow& row) {
-  return *row.layout->series.front()->source;
-}
-
 // Calls `group` with the first and one past the last row of each source.
 template <typename Group>
 void ForEachSource(const JobScrape& job, const Group& group) {
   for (size_t begin = 0; begin < job.rows.size();) {
     size_t end = begin + 1;
-    while (end < job.rows.size() && &SourceOf(job.rows[end]) == &SourceOf(job.rows[begin])) ++end;
+    while (end < job.rows.size() && job.rows[end].source == job.rows[begin].source) ++end;
     group(begin, end);
     begin = end;
   }
@@ -65,31 +63,65 @@ uint32_t CountFresh(const CopiedRow& row) {
   return static_cast<uint32_t>(std::count_if(row.values.begin(), row.values.end(), IsValue));
 }
 
-void AddGrowth(const JobScrape::Input& input, std::vector<Cell>* cells) {
-  const std::vector<double>& growth = *input.growth;
-  for (size_t i = 0; i < growth.size(); ++i) {
-    const uint32_t cell = input.targets->cells[input.plan->counters[i].column];
-    if (cell != kNoCell) (*cells)[cell].total += growth[i];
+void AddGrowth(const JobScrape::Input& input, JobScrape* job) {
+  std::vector<Cell>& cells = job->state->cells;
+  for (const auto& [counter, cell] : input.targets->cells->counters) {
+    cells[cell].total += input.growth[counter];
   }
   for (const ColumnTargets::Bucket& bucket : input.targets->buckets) {
-    Cell& cell = (*cells)[bucket.cell];
-    const double grown = growth[bucket.counter];
+    Cell& cell = cells[bucket.cell];
+    const double grown = input.growth[bucket.counter];
     cell.buckets[bucket.bucket].growth += grown;
     if (bucket.next != kNoCell) cell.buckets[bucket.next].growth -= grown;
-    cell.values += IsValue(input.row->values[input.plan->counters[bucket.counter].column]);
+    job->counts[bucket.cell] +=
+        IsValue(input.row->values[input.plan->counters[bucket.counter].column]);
   }
 }
 
-void ComputeStatsOfCell(const JobState& state, std::span<double> values, Cell* cell,
-                        std::vector<double>* results) {
-  cell->first_result = static_cast<uint32_t>(results->size());
-  const std::vector<AggregateStat>& stats = StatsOf(state, *cell);
-  ComputeStats(values, stats, results);
-  if (cell->kind != Cell::Kind::kCounter) return;
+void ComputeStatsOfCell(uint32_t index, std::span<double> values, JobScrape* job) {
+  const Cell& cell = job->state->cells[index];
+  const size_t first = job->results.size();
+  job->first_result[index] = static_cast<uint32_t>(first);
+  const std::vector<AggregateStat>& stats = StatsOf(*job->state, cell);
+  ComputeStats(values, stats, &job->results);
+  if (cell.kind != Cell::Kind::kCounter) return;
   for (size_t i = 0; i < stats.size(); ++i) {
-    if (stats[i].function != AggregateFunction::kSum) continue;
-    (*results)[cell->first_result + i] = cell->total;
+    if (stats[i].function == AggregateFunction::kSum) job->results[first + i] = cell.total;
   }
+}
+
+bool HasStats(const Cell& cell) {
+  return cell.kind == Cell::Kind::kGauge || cell.kind == Cell::Kind::kCounter;
+}
+
+// The tasks whose rows have all been silent for too long, of the newest attempt.
+uint64_t CountSilentTasks(absl::Time listed_from, const JobScrape& job) {
+  const absl::flat_hash_set<uint32_t>& reporting = job.state->present.tasks;
+  absl::flat_hash_set<uint32_t> silent;
+  for (const CopiedRow& row : job.rows) {
+    if (!row.values.empty() || row.received < listed_from) continue;
+    if (!row.source->task || row.layout->attempt != job.attempt) continue;
+    if (!reporting.contains(*row.source->task)) silent.insert(*row.source->task);
+  }
+  return silent.size();
+}
+
+void FindPresent(JobScrape* job) {
+  Presence now;
+  for (const CopiedRow& row : job->rows) {
+    if (!row.values.empty()) now.layouts.push_back(row.layout->id);
+  }
+  Presence& before = job->state->present;
+  if (now.layouts == before.layouts) return;
+  for (const CopiedRow& row : job->rows) {
+    if (row.values.empty()) continue;
+    now.hosts.insert(row.source->host);
+    if (!row.source->task) continue;
+    now.tasks.insert(*row.source->task);
+    now.task_hosts.insert(row.source->host);
+  }
+  for (const uint32_t task : before.tasks) job->state->tasks_left += !now.tasks.contains(task);
+  before = std::move(now);
 }
 
 }  // namespace
@@ -101,19 +133,8 @@ void LookAtRows(absl::Time listed_from, JobScrape* job) {
     job->attempt = std::max(job->attempt, row.layout->attempt);
     job->listed = true;
   }
-  absl::flat_hash_set<uint32_t> heard;
-  for (const CopiedRow& row : job->rows) {
-    const storage::SeriesSource& source = SourceOf(row);
-    if (source.task && row.received >= listed_from && row.layout->attempt == job->attempt) {
-      heard.insert(*source.task);
-    }
-    if (row.values.empty()) continue;
-    if (source.task) job->tasks.insert(*source.task);
-    job->hosts.insert(source.host);
-    if (source.task) job->task_hosts.insert(source.host);
-  }
-  job->silent_tasks = static_cast<uint64_t>(std::count_if(
-      heard.begin(), heard.end(), [job](uint32_t task) { return !job->tasks.contains(task); }));
+  FindPresent(job);
+  job->silent_tasks = CountSilentTasks(listed_from, *job);
   ForEachSource(*job, [job](size_t begin, size_t end) {
     IncludeStep(job->rows.subspan(begin, end - begin), job);
   });
@@ -125,78 +146,68 @@ void KeepNewest(JobScrape* job) {
     uint32_t before = 0, now = 0;
     for (size_t i = begin; i < end; ++i) {
       before += job->plans[i]->fresh_series;
-      job->plans[i]->fresh_series = CountFresh(job->rows[i]);
-      now += job->plans[i]->fresh_series;
+      const uint32_t fresh = CountFresh(job->rows[i]);
+      job->rows[i].full = fresh == job->rows[i].values.size();
+      job->plans[i]->fresh_series = fresh;
+      now += fresh;
     }
     job->series += now;
     if (before > now) job->state->series_left += before - now;
   });
-  for (const uint32_t task : job->state->tasks) {
-    job->state->tasks_left += !job->tasks.contains(task);
-  }
-  job->state->tasks = job->tasks;
 }
 
 void CountValues(JobScrape* job) {
-  std::vector<Cell>& cells = job->state->cells;
-  for (Cell& cell : cells) cell.values = 0;
-  std::vector<uint32_t> counts(cells.size());
+  job->counts.assign(job->state->cells.size(), 0);
+  // Full rows whose columns go the same ways, as those of a job's tasks do, are counted together.
+  absl::flat_hash_map<const ColumnCells*, uint32_t> full_rows;
   for (const JobScrape::Input& input : job->inputs) {
-    AddGrowth(input, &cells);
-    const double* value = input.row->values.data();
-    for (const uint32_t cell : input.targets->cells) {
-      if (cell != kNoCell) counts[cell] += IsValue(*value);
-      ++value;
+    AddGrowth(input, job);
+    if (input.row->full) {
+      ++full_rows[input.targets->cells];
+      continue;
+    }
+    for (const auto& [column, cell] : input.targets->cells->values) {
+      job->counts[cell] += IsValue(input.row->values[column]);
     }
   }
-  for (size_t i = 0; i < cells.size(); ++i) cells[i].values += counts[i];
-  for (Cell& cell : cells) {
-    if (cell.kind == Cell::Kind::kRate) cell.values = cells[cell.counter].values;
+  for (const auto& [cells, rows] : full_rows) {
+    for (const auto& [column, cell] : cells->values) job->counts[cell] += rows;
+  }
+  for (size_t i = 0; i < job->counts.size(); ++i) {
+    const uint32_t counter = job->state->briefs[i].counter;
+    if (counter != kNoCell) job->counts[i] = job->counts[counter];
   }
 }
 
 void ComputeCells(JobScrape* job, std::vector<double>* scratch) {
-  std::vector<Cell>& cells = job->state->cells;
+  const std::vector<Cell>& cells = job->state->cells;
   // Where the next value of each cell goes.
   std::vector<uint32_t> next(cells.size(), kNoCell);
   uint32_t end = 0;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const bool has_stats =
-        cells[i].kind == Cell::Kind::kGauge || cells[i].kind == Cell::Kind::kCounter;
-    if (!cells[i].shown || !has_stats) continue;
+    if (job->shown[i] == 0 || !HasStats(cells[i])) continue;
     next[i] = end;
-    end += cells[i].values;
+    end += job->counts[i];
   }
   scratch->resize(end);
+  absl::flat_hash_map<const ColumnCells*, std::vector<ColumnCells::Place>> shown;
   for (const JobScrape::Input& input : job->inputs) {
-    const double* values = input.row->values.data();
-    for (const uint32_t cell : input.targets->cells) {
-      const double value = *values++;
-      if (cell == kNoCell || next[cell] == kNoCell || !IsValue(value)) continue;
-      (*scratch)[next[cell]++] = value;
+    const auto [found, is_new] = shown.try_emplace(input.targets->cells);
+    if (is_new) {
+      std::copy_if(found->first->values.begin(), found->first->values.end(),
+                   std::back_inserter(found->second),
+                   [&next](const auto& place) { return next[place.cell] != kNoCell; });
+    }
+    for (const auto& [column, cell] : found->second) {
+      const double value = input.row->values[column];
+      if (IsValue(value)) (*scratch)[next[cell]++] = value;
     }
   }
-  for (size_t i = 0; i < cells.size(); ++i) {
+  job->first_result.resize(cells.size());
+  for (uint32_t i = 0; i < cells.size(); ++i) {
     if (next[i] == kNoCell) continue;
-    const std::span<double> values(scratch->data() + next[i] - cells[i].values, cells[i].values);
-    ComputeStatsOfCell(*job->state, values, &cells[i], &job->results);
-  }
-}
-
-const std::vector<AggregateStat>& StatsOf(const JobState& state, const Cell& cell) {
-  const AggregateRule& rule = state.rules->rules[cell.rule];
-  return cell.kind == Cell::Kind::kCounter ? rule.counter_stats : rule.gauge_stats;
-}
-
-size_t LinesOf(const JobState& state, const Cell& cell) {
-  if (cell.values == 0 || cell.conflicts) return 0;
-  switch (cell.kind) {
-    case Cell::Kind::kRate:
-      return 1;
-    case Cell::Kind::kHistogram:
-      return cell.buckets.size() + 2;
-    default:
-      return StatsOf(state, cell).size();
+    const uint32_t count = job->counts[i];
+    ComputeStatsOfCell(i, std::span(scratch->data() + next[i] - count, count), job);
   }
 }
 

@@ -6,8 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/aggregate/aggregate_rule.h"
 #include "server/aggregate/job_state.h"
@@ -21,37 +19,39 @@ struct JobScrape {
     const CopiedRow* row = nullptr;
     const LayoutPlan* plan = nullptr;
     const ColumnTargets* targets = nullptr;
-    const std::vector<double>* growth = nullptr;  // Of the plan's counters.
+    const double* growth = nullptr;  // Of the plan's counters.
   };
 
   JobState* state = nullptr;
-  std::span<CopiedRow> rows;                // Those of a source together.
-  std::vector<LayoutPlan*> plans;           // Of the rows.
-  std::vector<std::vector<double>> growth;  // Of the rows' counters since the last scrape.
+  std::span<CopiedRow> rows;       // Those of a source together.
+  std::vector<LayoutPlan*> plans;  // Of the rows.
+  std::vector<double> growth;      // Of all rows' counters since the last scrape.
+  std::vector<size_t> growth_of;   // Where that of each row begins.
   std::vector<Input> inputs;
-  std::vector<double> results;  // Cells have their places in it.
+  // By cell.
+  std::vector<uint32_t> counts;        // Series that report; no line without one.
+  std::vector<uint8_t> shown;          // It fits on the page: 1.
+  std::vector<uint32_t> first_result;  // Of those shown: where in `results`.
+  std::vector<double> results;
 
   bool listed = false;  // Something was received within the hour.
   uint32_t attempt = 0;
   int64_t last_time_ns = 0;
-  // Of what reports now; highest and lowest of the tasks' newest steps.
-  absl::flat_hash_set<uint32_t> tasks;
-  absl::flat_hash_set<absl::string_view> hosts;
-  absl::flat_hash_set<absl::string_view> task_hosts;  // Those with a task of the job.
   uint64_t silent_tasks = 0;  // Of the newest attempt; have reported within the hour.
-  uint64_t series = 0;
+  uint64_t series = 0;        // That report now.
+  // Highest and lowest of the newest steps of the tasks that report.
   std::optional<int64_t> last_step_max;
   std::optional<int64_t> last_step_min;
 };
 
-// Fills in what is above but for plans, inputs and results.
+// Finds who reports, and fills in what follows `results` but for `series`.
 void LookAtRows(absl::Time listed_from, JobScrape* job);
 
 // Of a series that several layouts of a source have, only the newest value stays; the others become
 // stale markers. Counts the series that report and those that left.
 void KeepNewest(JobScrape* job);
 
-// Adds the growth of counters to their cells, and counts each cell's values.
+// Adds the growth of counters to their cells, and counts each cell's values. The cells are briefed.
 void CountValues(JobScrape* job);
 
 // Computes `results`: of each cell that is shown one value for each of its stats. The others cost
@@ -59,9 +59,8 @@ void CountValues(JobScrape* job);
 void ComputeCells(JobScrape* job, std::vector<double>* scratch);
 
 // How many lines a cell has; 0 if nothing of it reports.
-size_t LinesOf(const JobState& state, const Cell& cell);
-
-// The stats of a gauge or counter.
-const std::vector<AggregateStat>& StatsOf(const JobState& state, const Cell& cell);
+inline size_t LinesOf(const JobScrape& job, size_t cell) {
+  return job.counts[cell] == 0 ? 0 : job.state->briefs[cell].lines;
+}
 
 }  // namespace tacho::server

@@ -48,7 +48,19 @@ Cell::Kind KindOf(MetricType type) {
   return type == MetricType::kHistogram ? Cell::Kind::kHistogram : Cell::Kind::kGauge;
 }
 
+// Of a cell that is shown.
+size_t LinesOf(const JobState& state, const Cell& cell) {
+  if (cell.kind == Cell::Kind::kRate) return 1;
+  if (cell.kind == Cell::Kind::kHistogram) return cell.buckets.size() + 2;
+  return StatsOf(state, cell).size();
+}
+
 }  // namespace
+
+const std::vector<AggregateStat>& StatsOf(const JobState& state, const Cell& cell) {
+  const AggregateRule& rule = state.rules->rules[cell.rule];
+  return cell.kind == Cell::Kind::kCounter ? rule.counter_stats : rule.gauge_stats;
+}
 
 std::string EscapeLabelValue(absl::string_view value) {
   return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\n", "\\n"}, {"\"", "\\\""}});
@@ -71,7 +83,7 @@ const std::vector<uint32_t>& JobState::RulesOfMetric(const storage::Series& seri
 
 uint32_t JobState::AddLine(Cell cell, ColumnTargets* targets) {
   const auto [line, is_new] =
-      cell_of_line_.try_emplace(absl::StrCat(cell.family->name, "{", cell.labels, cell.tail),
+      cell_of_line_.try_emplace(absl::StrCat(cell.family->name, "{", *cell.labels, cell.tail),
                                 static_cast<uint32_t>(cells.size()));
   if (!is_new) {
     const Cell& there = cells[line->second];
@@ -95,7 +107,9 @@ uint32_t JobState::AddCell(const storage::Series& series, uint32_t rule_index,
   cell.kind = KindOf(metric.type);
   cell.rule = rule_index;
   cell.metric = metric.name;
-  cell.labels = absl::StrCat("job=\"", EscapeLabelValue(name), "\"", group_labels);
+  const auto labels =
+      labels_.insert(absl::StrCat("job=\"", EscapeLabelValue(name), "\"", group_labels)).first;
+  cell.labels = &*labels;
   const ExpositionName exposition = ExpositionNameOf(rule.rename, metric.name, metric.type);
   if (!exposition.metric_label.empty()) cell.tail = LabelText("metric", exposition.metric_label);
   const auto family = [&](std::string family_name) {
@@ -170,7 +184,10 @@ void JobState::AddBuckets(const storage::Layout& layout, const LayoutPlan& plan,
     std::vector<Cell::Bucket>& buckets = cells[cell].buckets;
     auto bucket = std::find_if(buckets.begin(), buckets.end(),
                                [bound](const auto& b) { return b.bound == bound; });
-    if (bucket == buckets.end()) bucket = buckets.insert(buckets.end(), {bound, 0});
+    if (bucket == buckets.end()) {
+      bucket = buckets.insert(buckets.end(), {bound, 0});
+      cells_changed = true;
+    }
     const bool has_next = key_above != nullptr && *key_above == std::get<0>(found[i]);
     const uint32_t next = has_next ? targets->buckets.back().bucket : kNoCell;
     targets->buckets.push_back(
@@ -184,15 +201,36 @@ ColumnTargets JobState::MakeTargets(const storage::Layout& layout, const LayoutP
                                     uint32_t rule, const std::vector<uint32_t>& columns) {
   ColumnTargets targets;
   targets.rule = rule;
-  targets.cells.assign(layout.series.size(), kNoCell);
+  ColumnCells cells_of;
+  size_t counter = 0;
   for (const uint32_t column : columns) {
     const storage::Series& series = *layout.series[column];
     if (series.metric->type == MetricType::kHistogram) continue;
-    targets.cells[column] = FindOrAddCell(series, rule, &targets);
-    targets.used |= targets.cells[column] != kNoCell;
+    const uint32_t cell = FindOrAddCell(series, rule, &targets);
+    if (cell == kNoCell) continue;
+    cells_of.values.push_back({column, cell});
+    while (counter < plan.counters.size() && plan.counters[counter].column < column) ++counter;
+    if (counter < plan.counters.size() && plan.counters[counter].column == column) {
+      cells_of.counters.push_back({static_cast<uint32_t>(counter), cell});
+    }
   }
+  targets.used = !cells_of.values.empty();
+  targets.cells = &*column_cells_.insert(std::move(cells_of)).first;
   AddBuckets(layout, plan, columns, &targets);
   return targets;
+}
+
+void JobState::BriefCells() {
+  briefs.clear();
+  briefs.reserve(cells.size());
+  for (const Cell& cell : cells) {
+    CellBrief& brief = briefs.emplace_back();
+    brief.rule = cell.rule;
+    brief.conflicts = cell.conflicts;
+    if (cell.kind == Cell::Kind::kRate) brief.counter = cell.counter;
+    if (!cell.conflicts) brief.lines = static_cast<uint32_t>(LinesOf(*this, cell));
+  }
+  cells_changed = false;
 }
 
 void JobState::FindRules(const storage::Series& series, std::vector<uint32_t>* found) {

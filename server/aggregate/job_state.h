@@ -2,8 +2,9 @@
 // aggregate, and how far its counters were.
 //
 // A layout is looked at closely once, when it first shows a row; a scrape then only follows
-// numbers. Memory: 4 bytes a column and rule, 32 bytes a series of a counter, some hundred bytes an
-// aggregate. All of it goes when the job leaves the store's memory.
+// numbers. Memory: 8 bytes a column, once for all layouts whose columns go the same ways, 32 bytes
+// a series of a counter, some hundred bytes an aggregate. All of it goes when the job leaves the
+// store's memory.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +16,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/container/node_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "server/aggregate/aggregate_rule.h"
 #include "server/aggregate/cell.h"
@@ -22,10 +24,33 @@
 
 namespace tacho::server {
 
+// Which column is in which cell. The tasks of a job record the same metrics, so one object serves
+// the layouts of many.
+struct ColumnCells {
+  struct Place {
+    uint32_t column = 0;
+    uint32_t cell = 0;
+    friend bool operator==(const Place&, const Place&) = default;
+    template <typename H>
+    friend H AbslHashValue(H hash, const Place& place) {
+      return H::combine(std::move(hash), place.column, place.cell);
+    }
+  };
+  std::vector<Place> values;  // Ascending; not those of histograms.
+  // Of these the counters, by index into LayoutPlan::counters.
+  std::vector<Place> counters;
+
+  friend bool operator==(const ColumnCells&, const ColumnCells&) = default;
+  template <typename H>
+  friend H AbslHashValue(H hash, const ColumnCells& cells) {
+    return H::combine(std::move(hash), cells.values, cells.counters);
+  }
+};
+
 // Where the columns of a layout go by one rule.
 struct ColumnTargets {
   uint32_t rule = 0;
-  std::vector<uint32_t> cells;  // By column; kNoCell: nowhere. Not those of histograms.
+  const ColumnCells* cells = nullptr;  // Owned by the state of the job that the cells are of.
   struct Bucket {
     uint32_t counter = 0;  // Index into LayoutPlan::counters.
     uint32_t cell = 0;
@@ -62,6 +87,14 @@ struct LayoutPlan {
   uint32_t fresh_series = 0;  // That it had in the last scrape.
 };
 
+// Who reports.
+struct Presence {
+  std::vector<storage::LayoutId> layouts;  // What the rest follows from.
+  absl::flat_hash_set<uint32_t> tasks;
+  absl::flat_hash_set<std::string> hosts;
+  absl::flat_hash_set<std::string> task_hosts;  // Those with a task of the job.
+};
+
 struct JobState {
   JobState(storage::JobId job, absl::string_view job_name, const AggregateRules& all_rules);
 
@@ -70,6 +103,8 @@ struct JobState {
   // Where columns of a layout go by a rule under this job, which need not be the layout's own.
   ColumnTargets MakeTargets(const storage::Layout& layout, const LayoutPlan& plan, uint32_t rule,
                             const std::vector<uint32_t>& columns);
+  // After cells were added, and their conflicts found.
+  void BriefCells();
 
   const storage::JobId id;
   const std::string name;
@@ -77,12 +112,14 @@ struct JobState {
 
   absl::flat_hash_map<storage::LayoutId, std::unique_ptr<LayoutPlan>> layouts;
   std::vector<Cell> cells;
+  std::vector<CellBrief> briefs;  // Of the cells.
   std::vector<CounterTrack> tracks;
-  bool cells_changed = false;
+  bool cells_changed = false;  // Since BriefCells.
   storage::SeriesId highest_series = 0;
 
+  size_t place = 0;  // Among the jobs of the scrape under way.
   // What was there in the last scrape, and has left since.
-  absl::flat_hash_set<uint32_t> tasks;
+  Presence present;
   uint64_t tasks_left = 0;
   uint64_t series_left = 0;
 
@@ -98,6 +135,8 @@ struct JobState {
   void AddBuckets(const storage::Layout& layout, const LayoutPlan& plan,
                   const std::vector<uint32_t>& columns, ColumnTargets* targets);
 
+  absl::node_hash_set<ColumnCells> column_cells_;
+  absl::node_hash_set<std::string> labels_;
   absl::flat_hash_map<storage::MetricId, std::vector<uint32_t>> rules_of_;
   // By rule, metric and group.
   absl::flat_hash_map<std::string, uint32_t> cell_of_;
@@ -106,6 +145,9 @@ struct JobState {
   absl::flat_hash_map<std::string, uint32_t> cell_of_line_;
   absl::flat_hash_map<std::pair<uint32_t, std::string>, uint32_t> groups_;
 };
+
+// The stats of a gauge or counter.
+const std::vector<AggregateStat>& StatsOf(const JobState& state, const Cell& cell);
 
 // Text as the value of a label on /metrics.
 std::string EscapeLabelValue(absl::string_view value);

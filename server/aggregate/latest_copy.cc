@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <utility>
 
 namespace tacho::server {
@@ -13,6 +14,36 @@ constexpr size_t kBlockValues = 1 << 16;
 
 LatestCopy::LatestCopy(const storage::Store& store, absl::Time fresh_from) {
   store.VisitLatestRows([&](const storage::LatestRow& row) { Add(row, fresh_from); });
+  for (CopiedRow& row : rows_) {
+    const storage::Series& first = *row.layout->series.front();
+    row.source = first.source;
+    row.job = first.job_id;
+  }
+  Order();
+}
+
+void LatestCopy::Order() {
+  // Rows are large and what they point to is far away: keys are sorted instead.
+  struct Key {
+    storage::JobId job = 0;
+    uint32_t row = 0;
+    const storage::SeriesSource* source = nullptr;
+    storage::LayoutId layout = 0;
+  };
+  std::vector<Key> keys;
+  keys.reserve(rows_.size());
+  for (const CopiedRow& row : rows_) {
+    keys.push_back({row.job, static_cast<uint32_t>(keys.size()), row.source, row.layout->id});
+  }
+  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+    if (a.job != b.job) return a.job < b.job;
+    if (a.source != b.source) return std::less<>()(a.source, b.source);
+    return a.layout < b.layout;
+  });
+  std::vector<CopiedRow> ordered;
+  ordered.reserve(rows_.size());
+  for (const Key& key : keys) ordered.push_back(std::move(rows_[key.row]));
+  rows_ = std::move(ordered);
 }
 
 void LatestCopy::Add(const storage::LatestRow& row, absl::Time fresh_from) {

@@ -15,6 +15,9 @@ namespace tacho::server {
 
 struct CopiedRow {
   storage::LayoutPtr layout;
+  const storage::SeriesSource* source = nullptr;
+  storage::JobId job = 0;
+  bool full = false;  // No value is a stale marker.
   int64_t time_ns = 0;
   int64_t step = storage::kNoStep;
   absl::Time received;
@@ -30,13 +33,15 @@ struct CopiedRow {
 // One thread at a time.
 class LatestCopy {
  public:
-  // Of rows received before `fresh_from` there are no values.
+  // Of rows received before `fresh_from` there are no values. The rows of a job come together,
+  // those of a source within it too.
   LatestCopy(const storage::Store& store, absl::Time fresh_from);
 
   std::vector<CopiedRow>& rows() { return rows_; }
 
  private:
   void Add(const storage::LatestRow& row, absl::Time fresh_from);
+  void Order();
   std::span<double> Allocate(size_t values);
 
   std::vector<CopiedRow> rows_;

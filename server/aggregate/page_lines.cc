@@ -35,7 +35,7 @@ void AppendHistogram(const Cell& cell, std::string* page) {
             [](const Cell::Bucket& a, const Cell::Bucket& b) { return a.bound < b.bound; });
   double total = 0;
   const auto bucket = [&](double bound) {
-    absl::StrAppend(page, cell.family->name, "_bucket{", cell.labels, cell.tail, ",le=\"");
+    absl::StrAppend(page, cell.family->name, "_bucket{", *cell.labels, cell.tail, ",le=\"");
     AppendValue(bound, page);
     page->append("\"} ");
     AppendValue(total, page);
@@ -46,22 +46,18 @@ void AppendHistogram(const Cell& cell, std::string* page) {
     if (std::isfinite(bound)) bucket(bound);
   }
   bucket(std::numeric_limits<double>::infinity());
-  absl::StrAppend(page, cell.family->name, "_count{", cell.labels, cell.tail, "} ");
+  absl::StrAppend(page, cell.family->name, "_count{", *cell.labels, cell.tail, "} ");
   AppendValue(total, page);
   page->push_back('\n');
 }
 
-void AppendStats(const JobScrape& job, const Cell& cell, std::string* page) {
-  const double* value = job.results.data() + cell.first_result;
+void AppendStats(const JobScrape& job, const Cell& cell, const double* value, std::string* page) {
+  const std::string head = absl::StrCat(cell.family->name, "{", *cell.labels, ",stat=\"");
+  const std::string tail = absl::StrCat("\"", cell.tail, "} ");
   for (const AggregateStat& stat : StatsOf(*job.state, cell)) {
-    Append(cell.family->name, page);
-    page->push_back('{');
-    Append(cell.labels, page);
-    page->append(",stat=\"");
-    Append(stat.name, page);
-    page->push_back('"');
-    Append(cell.tail, page);
-    page->append("} ");
+    page->append(head);
+    page->append(stat.name);
+    page->append(tail);
     AppendValue(*value++, page);
     page->push_back('\n');
   }
@@ -90,17 +86,18 @@ void AppendLine(absl::string_view name, absl::string_view labels, double value, 
   page->push_back('\n');
 }
 
-void AppendCell(const JobScrape& job, absl::Time now, Cell* cell, std::string* page) {
-  switch (cell->kind) {
+void AppendCell(const JobScrape& job, absl::Time now, uint32_t index, std::string* page) {
+  Cell& cell = job.state->cells[index];
+  switch (cell.kind) {
     case Cell::Kind::kHistogram:
-      AppendHistogram(*cell, page);
+      AppendHistogram(cell, page);
       break;
     case Cell::Kind::kRate:
-      AppendLine(cell->family->name, absl::StrCat(cell->labels, cell->tail),
-                 cell->rate.Rate(now, job.state->cells[cell->counter].total), page);
+      AppendLine(cell.family->name, absl::StrCat(*cell.labels, cell.tail),
+                 cell.rate.Rate(now, job.state->cells[cell.counter].total), page);
       break;
     default:
-      AppendStats(job, *cell, page);
+      AppendStats(job, cell, job.results.data() + job.first_result[index], page);
   }
 }
 

@@ -20,6 +20,6 @@ void AppendListedHead(absl::string_view family, std::string* page);
 void AppendLine(absl::string_view name, absl::string_view labels, double value, std::string* page);
 
 // All lines of a cell: LinesOf() of them.
-void AppendCell(const JobScrape& job, absl::Time now, Cell* cell, std::string* page);
+void AppendCell(const JobScrape& job, absl::Time now, uint32_t cell, std::string* page);
 
 }  // namespace tacho::server

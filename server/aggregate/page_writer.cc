@@ -35,6 +35,8 @@ PageWriter::PageWriter(const std::vector<std::unique_ptr<JobScrape>>& jobs,
   std::vector<size_t> wanted;
   jobs_.reserve(jobs.size());
   for (const auto& scrape : jobs) {
+    scrape->shown.assign(scrape->counts.size(), 0);
+    job_at_.push_back(nullptr);
     if (!scrape->listed) continue;
     Job& job = jobs_.emplace_back();
     job.scrape = scrape.get();
@@ -46,9 +48,9 @@ PageWriter::PageWriter(const std::vector<std::unique_ptr<JobScrape>>& jobs,
     } else {
       left_out_ += JobLines(*scrape);
     }
-    job_of_[scrape.get()] = &job;
+    job_at_.back() = &job;
     size_t lines = 0;
-    for (const Cell& cell : scrape->state->cells) lines += LinesOf(*scrape->state, cell);
+    for (size_t cell = 0; cell < scrape->counts.size(); ++cell) lines += LinesOf(*scrape, cell);
     wanted.push_back(lines);
   }
   const std::vector<size_t> shares = FairShares(wanted, left);
@@ -77,7 +79,7 @@ void PageWriter::WriteJobs(std::string* page) {
         page);
   };
   family("tacho_job_attempt", [](const JobScrape& job) { return job.attempt; });
-  family("tacho_job_hosts", [](const JobScrape& job) { return job.hosts.size(); });
+  family("tacho_job_hosts", [](const JobScrape& job) { return job.state->present.hosts.size(); });
   family("tacho_job_last_seen_timestamp_seconds",
          [](const JobScrape& job) { return static_cast<double>(job.last_time_ns) / 1e9; });
   const char* const last_step = "tacho_job_last_step";
@@ -95,37 +97,41 @@ void PageWriter::WriteJobs(std::string* page) {
   family("tacho_job_series_left_total",
          [](const JobScrape& job) { return job.state->series_left; });
   family("tacho_job_silent_tasks", [](const JobScrape& job) { return job.silent_tasks; });
-  family("tacho_job_tasks", [](const JobScrape& job) { return job.tasks.size(); });
+  family("tacho_job_tasks", [](const JobScrape& job) { return job.state->present.tasks.size(); });
   family("tacho_job_tasks_left_total", [](const JobScrape& job) { return job.state->tasks_left; });
 }
 
-bool PageWriter::Take(JobScrape* scrape, const Cell& cell) {
-  const size_t lines = LinesOf(*scrape->state, cell);
+bool PageWriter::Take(size_t place, uint32_t cell) {
+  Job* const job = job_at_[place];
+  const size_t lines = job == nullptr ? 0 : LinesOf(*job->scrape, cell);
   if (lines == 0) return false;
-  Job& job = *job_of_[scrape];
-  if (lines > job.left) {
-    job.left_out += lines;
+  if (lines > job->left) {
+    job->left_out += lines;
     left_out_ += lines;
     return false;
   }
-  job.left -= lines;
-  return job.visible;
+  job->left -= lines;
+  return job->visible;
 }
 
-void PageWriter::WriteCell(JobScrape* scrape, Cell* cell, std::string* page) {
-  if (family_ != cell->family.get()) {
-    family_ = cell->family.get();
+void PageWriter::WriteCell(size_t place, uint32_t cell, std::string* page) {
+  const JobScrape& job = *job_at_[place]->scrape;
+  const CellFamily* const family = job.state->cells[cell].family.get();
+  if (family_ != family) {
+    family_ = family;
     AppendHead(family_->name, family_->type, family_->help, page);
   }
-  AppendCell(*scrape, options_.now, cell, page);
+  AppendCell(job, options_.now, cell, page);
 }
 
 void PageWriter::WriteRules(std::string* page) const {
   std::vector<uint64_t> groups(rules_.rules.size()), without_group(groups), conflicts(groups);
   for (const Job& job : jobs_) {
-    for (const Cell& cell : job.scrape->state->cells) {
-      groups[cell.rule] += cell.values > 0 && cell.kind != Cell::Kind::kRate;
-      if (cell.conflicts) conflicts[cell.rule] += cell.values;
+    for (size_t i = 0; i < job.scrape->counts.size(); ++i) {
+      const CellBrief& cell = job.scrape->state->briefs[i];
+      const uint32_t values = job.scrape->counts[i];
+      groups[cell.rule] += values > 0 && cell.counter == kNoCell;
+      if (cell.conflicts) conflicts[cell.rule] += values;
     }
     const auto add = [&](const ColumnTargets& targets) {
       without_group[targets.rule] += targets.without_group;

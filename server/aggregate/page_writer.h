@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -35,9 +34,10 @@ class PageWriter {
 
   void WriteJobs(std::string* page);
   // To be called for every cell of all jobs, by family: whether it has a place on the page.
-  bool Take(JobScrape* job, const Cell& cell);
+  // `job` is the place in `jobs`.
+  bool Take(size_t job, uint32_t cell);
   // Those that have, in the same order, once they are computed.
-  void WriteCell(JobScrape* job, Cell* cell, std::string* page);
+  void WriteCell(size_t job, uint32_t cell, std::string* page);
   void WriteTotals(std::string* page) const;
 
  private:
@@ -56,7 +56,7 @@ class PageWriter {
   const AggregateRules& rules_;
   const ScrapeOptions options_;
   std::vector<Job> jobs_;
-  absl::flat_hash_map<const JobScrape*, Job*> job_of_;
+  std::vector<Job*> job_at_;  // By place; nullptr: it is not on the page.
   size_t left_out_ = 0;
   const CellFamily* family_ = nullptr;  // Whose head was written.
 };

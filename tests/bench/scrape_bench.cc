@@ -214,6 +214,7 @@ void Run(const Plan& plan) {
 }  // namespace tacho::bench
 
 int main(int argc, char** argv) {
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // As the collector does.
   std::map<std::string, std::string> flags = {{"path", "/tmp/tacho_scrape_bench"},
                                               {"jobs", "500"},
                                               {"tasks", "20"},

@@ -41,6 +41,14 @@ TEST_F(AggregateCountersTest, ASumDoesNotFallWhenATaskRestarts) {
   EXPECT_EQ(Line("tacho_job_tokens_total{job=\"j\",stat=\"max\",metric=\"tokens\"}"), 1005);
 }
 
+// The tokens are the second counter of one layout and the first of the other, in the same column.
+TEST_F(AggregateCountersTest, TasksOfTheSameColumnsMayHaveOtherCountersBesides) {
+  AddRule("dropped|free")->set_keep(false);
+  Row({Series("j", "dropped", 0, "h0", MetricType::kCounter), Tokens(0)}, {5, 100}, 1);
+  Row({Series("j", "free", 1, "h1"), Tokens(1)}, {7, 1000}, 1);
+  EXPECT_EQ(Line(kTokens), 1100);
+}
+
 TEST_F(AggregateCountersTest, ASumDoesNotFallWhenATaskLeavesAndComesBack) {
   const auto first = Tokens(0), second = Tokens(1);
   Row({first}, {100}, 1);

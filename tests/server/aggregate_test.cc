@@ -156,6 +156,19 @@ TEST_F(AggregateTest, AStaleMarkerIsNoValue) {
   EXPECT_THAT(Page(), Not(HasSubstr("accuracy"))) << "it has no aggregate at all";
 }
 
+TEST_F(AggregateTest, TasksWithAndWithoutAValueAreCountedTogether) {
+  for (uint32_t task = 0; task < 6; ++task) {
+    const auto step_time = Series("j", "step_time", task, "h" + std::to_string(task));
+    Row({Loss(task), step_time}, {1.0 + task, task % 3 == 1 ? kStale : 2.0});
+  }
+  const auto lines = Lines();
+  EXPECT_EQ(lines.at("tacho_job_loss{job=\"j\",stat=\"count\"}"), 6);
+  EXPECT_EQ(lines.at("tacho_job_loss{job=\"j\",stat=\"sum\"}"), 21);
+  EXPECT_EQ(lines.at("tacho_job_step_time{job=\"j\",stat=\"count\"}"), 4);
+  EXPECT_EQ(lines.at("tacho_job_step_time{job=\"j\",stat=\"sum\"}"), 8);
+  EXPECT_EQ(lines.at("tacho_job_series{job=\"j\"}"), 10);
+}
+
 TEST_F(AggregateTest, TellsTheFastestAndTheSlowestTask) {
   Row({Loss(0)}, {1}, 100, absl::ZeroDuration(), 0, 1000);
   Row({Loss(1)}, {1}, 100, absl::ZeroDuration(), 0, 990);
