@@ -12,9 +12,76 @@
 #include "absl/container/inlined_vector.h"
 #include "server/aggregate/job_scrape.h"
 #include "server/aggregate/page_writer.h"
+#include "server/aggregate/parallel.h"
 #include "server/aggregate/plan_source.h"
 
 namespace tacho::server {
+namespace {
+
+void PlanJob(JobScrape* job) {
+  JobState& state = *job->state;
+  for (const CopiedRow& row : job->rows) {
+    std::unique_ptr<LayoutPlan>& plan = state.layouts[row.layout->id];
+    if (plan == nullptr) plan = std::make_unique<LayoutPlan>();
+    job->plans.push_back(plan.get());
+  }
+  for (size_t begin = 0; begin < job->rows.size();) {
+    size_t end = begin + 1;
+    const storage::SeriesSource* source = job->rows[begin].source;
+    while (end < job->rows.size() && job->rows[end].source == source) ++end;
+    PlanSource(job->rows.subspan(begin, end - begin),
+               std::span(job->plans).subspan(begin, end - begin), &state);
+    begin = end;
+  }
+}
+
+void FollowCounters(storage::SeriesId known_series, JobScrape* job) {
+  size_t counters = 0;
+  for (const LayoutPlan* plan : job->plans) counters += plan->counters.size();
+  job->growth.reserve(counters);
+  for (size_t i = 0; i < job->rows.size(); ++i) {
+    job->growth_of.push_back(job->growth.size());
+    const CopiedRow& row = job->rows[i];
+    const LayoutPlan& plan = *job->plans[i];
+    if (row.values.empty() || plan.counters.empty()) continue;
+    const storage::Layout& layout = *row.layout;
+    // The counters of a task begin with it; those of a host may have run for months.
+    const bool begins = row.source->task.has_value();
+    for (const auto& [column, number] : plan.counters) {
+      CounterTrack& track = job->state->tracks[number];
+      const double value = row.values[column];
+      double grown = 0;
+      const bool late = track.seen && (row.Time(column) < track.time_ns ||
+                                       (begins && layout.attempt < track.attempt));
+      if (std::isfinite(value) && !late) {
+        const bool reset = track.seen
+                               ? value < track.last || (begins && layout.attempt != track.attempt)
+                               : begins && layout.series[column]->id >= known_series;
+        if (reset) {
+          grown = std::max(value, 0.0);
+        } else if (track.seen) {
+          grown = value - track.last;
+        }
+        track = {value, row.Time(column), layout.attempt, true};
+      }
+      job->growth.push_back(grown);
+    }
+  }
+}
+
+void TakeOwnInputs(JobScrape* job) {
+  for (size_t i = 0; i < job->rows.size(); ++i) {
+    if (job->rows[i].values.empty()) continue;
+    for (const ColumnTargets& targets : job->plans[i]->own) {
+      if (!targets.used) continue;
+      job->inputs.push_back(
+          {&job->rows[i], job->plans[i], &targets, job->growth.data() + job->growth_of[i]});
+    }
+  }
+}
+
+}  // namespace
+
 Aggregator::Aggregator(const storage::Store* store, AggregateRulesPtr rules)
     : store_(store), rules_(std::move(rules)), known_series_(store->Stats().next_series_id) {}
 
@@ -30,9 +97,7 @@ void Aggregator::SetRules(AggregateRulesPtr rules) {
   order_is_old_ = true;
 }
 
-Aggregator::Jobs Aggregator::GroupByJob(std::vector<CopiedRow>* rows,
-                                        const ScrapeOptions& options) {
-  const absl::Time listed_from = options.now - std::max(options.staleness, kJobLinger);
+Aggregator::Jobs Aggregator::GroupByJob(std::vector<CopiedRow>* rows) {
   Jobs jobs;
   for (size_t begin = 0; begin < rows->size();) {
     const storage::JobId id = (*rows)[begin].job;
@@ -45,7 +110,6 @@ Aggregator::Jobs Aggregator::GroupByJob(std::vector<CopiedRow>* rows,
     auto& job = jobs.emplace_back(std::make_unique<JobScrape>());
     job->state = state.get();
     job->rows = std::span(*rows).subspan(begin, end - begin);
-    LookAtRows(listed_from, job.get());
     begin = end;
   }
   std::sort(jobs.begin(), jobs.end(),
@@ -74,23 +138,6 @@ void Aggregator::ForgetOthers(const Jobs& jobs) {
       plan->bound_jobs.clear();
       plan->bound.clear();
     }
-  }
-}
-
-void Aggregator::PlanJob(JobScrape* job) {
-  JobState& state = *job->state;
-  for (const CopiedRow& row : job->rows) {
-    std::unique_ptr<LayoutPlan>& plan = state.layouts[row.layout->id];
-    if (plan == nullptr) plan = std::make_unique<LayoutPlan>();
-    job->plans.push_back(plan.get());
-  }
-  for (size_t begin = 0; begin < job->rows.size();) {
-    size_t end = begin + 1;
-    const storage::SeriesSource* source = job->rows[begin].source;
-    while (end < job->rows.size() && job->rows[end].source == source) ++end;
-    PlanSource(job->rows.subspan(begin, end - begin),
-               std::span(job->plans).subspan(begin, end - begin), &state);
-    begin = end;
   }
 }
 
@@ -139,40 +186,6 @@ void Aggregator::BindHosts(const Jobs& jobs) {
   }
 }
 
-void Aggregator::FollowCounters(JobScrape* job) {
-  size_t counters = 0;
-  for (const LayoutPlan* plan : job->plans) counters += plan->counters.size();
-  job->growth.reserve(counters);
-  for (size_t i = 0; i < job->rows.size(); ++i) {
-    job->growth_of.push_back(job->growth.size());
-    const CopiedRow& row = job->rows[i];
-    const LayoutPlan& plan = *job->plans[i];
-    if (row.values.empty() || plan.counters.empty()) continue;
-    const storage::Layout& layout = *row.layout;
-    // The counters of a task begin with it; those of a host may have run for months.
-    const bool begins = row.source->task.has_value();
-    for (const auto& [column, number] : plan.counters) {
-      CounterTrack& track = job->state->tracks[number];
-      const double value = row.values[column];
-      double grown = 0;
-      const bool late = track.seen && (row.Time(column) < track.time_ns ||
-                                       (begins && layout.attempt < track.attempt));
-      if (std::isfinite(value) && !late) {
-        const bool reset = track.seen
-                               ? value < track.last || (begins && layout.attempt != track.attempt)
-                               : begins && layout.series[column]->id >= known_series_;
-        if (reset) {
-          grown = std::max(value, 0.0);
-        } else if (track.seen) {
-          grown = value - track.last;
-        }
-        track = {value, row.Time(column), layout.attempt, true};
-      }
-      job->growth.push_back(grown);
-    }
-  }
-}
-
 // By family, job and labels. Families of one name become one object; of two types under one name
 // the first stays.
 void Aggregator::OrderCells() {
@@ -212,37 +225,30 @@ void Aggregator::Scrape(const ScrapeOptions& options,
                         absl::FunctionRef<bool(absl::string_view job)> visible, std::string* page) {
   absl::MutexLock lock(&mutex_);
   LatestCopy copy(*store_, options.now - options.staleness);
-  const Jobs jobs = GroupByJob(&copy.rows(), options);
+  const Jobs jobs = GroupByJob(&copy.rows());
   ForgetOthers(jobs);
-  for (const auto& job : jobs) {
-    PlanJob(job.get());
-    KeepNewest(job.get());
-    FollowCounters(job.get());
-    for (size_t i = 0; i < job->rows.size(); ++i) {
-      if (job->rows[i].values.empty()) continue;
-      for (const ColumnTargets& targets : job->plans[i]->own) {
-        if (!targets.used) continue;
-        job->inputs.push_back(
-            {&job->rows[i], job->plans[i], &targets, job->growth.data() + job->growth_of[i]});
-      }
-    }
-  }
+  // What is of one job alone, several jobs at once.
+  const size_t threads = ScrapeThreads();
+  const absl::Time listed_from = options.now - std::max(options.staleness, kJobLinger);
+  const storage::SeriesId known_series = known_series_;
+  ParallelFor(jobs.size(), threads, [&jobs, listed_from, known_series](size_t i) {
+    JobScrape* const job = jobs[i].get();
+    LookAtRows(listed_from, job);
+    PlanJob(job);
+    KeepNewest(job);
+    FollowCounters(known_series, job);
+    TakeOwnInputs(job);
+  });
   BindHosts(jobs);
   OrderCells();
-  for (const auto& job : jobs) CountValues(job.get());
+  ParallelFor(jobs.size(), threads, [&jobs](size_t i) { CountValues(jobs[i].get()); });
   const size_t begin = page->size();
   page->reserve(begin + page_bytes_ + page_bytes_ / 4);
   PageWriter writer(jobs, *rules_, options, visible);
-  std::vector<CellPlace> shown;
-  for (const CellPlace& place : order_) {
-    if (!writer.Take(place.job->place, place.cell)) continue;
-    jobs[place.job->place]->shown[place.cell] = 1;
-    shown.push_back(place);
-  }
-  std::vector<double> scratch;
-  for (const auto& job : jobs) ComputeCells(job.get(), &scratch);
+  for (const CellPlace& place : order_) writer.Take(place.job->place, place.cell);
+  ParallelFor(jobs.size(), threads, [&jobs](size_t i) { ComputeCells(jobs[i].get()); });
   writer.WriteJobs(page);
-  for (const CellPlace& place : shown) writer.WriteCell(place.job->place, place.cell, page);
+  writer.WriteCells(threads, page);
   writer.WriteTotals(page);
   page_bytes_ = page->size() - begin;
 }

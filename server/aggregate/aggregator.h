@@ -2,7 +2,8 @@
 // the configuration, who reports, who has left. Computed from the newest rows in memory.
 //
 // A scrape copies the newest values out of the store (a row's lock is held for the copy alone),
-// then follows, column by column, what was planned when a layout was first seen (job_state.h).
+// then follows, column by column, what was planned when a layout was first seen (job_state.h). What
+// is of one job alone is done for several jobs at once, on up to four cores.
 #pragma once
 
 #include <cstddef>
@@ -57,13 +58,11 @@ class Aggregator {
   using Jobs = std::vector<std::unique_ptr<JobScrape>>;  // By name.
 
   // The steps of a scrape, in order.
-  Jobs GroupByJob(std::vector<CopiedRow>* rows, const ScrapeOptions& options)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Jobs GroupByJob(std::vector<CopiedRow>* rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetOthers(const Jobs& jobs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void PlanJob(JobScrape* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BindHosts(const Jobs& jobs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FollowCounters(JobScrape* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OrderCells() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   const storage::Store* const store_;
   absl::Mutex mutex_;
   AggregateRulesPtr rules_ ABSL_GUARDED_BY(mutex_);

@@ -179,7 +179,7 @@ void CountValues(JobScrape* job) {
   }
 }
 
-void ComputeCells(JobScrape* job, std::vector<double>* scratch) {
+void ComputeCells(JobScrape* job) {
   const std::vector<Cell>& cells = job->state->cells;
   // Where the next value of each cell goes.
   std::vector<uint32_t> next(cells.size(), kNoCell);
@@ -189,7 +189,7 @@ void ComputeCells(JobScrape* job, std::vector<double>* scratch) {
     next[i] = end;
     end += job->counts[i];
   }
-  scratch->resize(end);
+  std::vector<double> scratch(end);
   absl::flat_hash_map<const ColumnCells*, std::vector<ColumnCells::Place>> shown;
   for (const JobScrape::Input& input : job->inputs) {
     const auto [found, is_new] = shown.try_emplace(input.targets->cells);
@@ -200,14 +200,14 @@ void ComputeCells(JobScrape* job, std::vector<double>* scratch) {
     }
     for (const auto& [column, cell] : found->second) {
       const double value = input.row->values[column];
-      if (IsValue(value)) (*scratch)[next[cell]++] = value;
+      if (IsValue(value)) scratch[next[cell]++] = value;
     }
   }
   job->first_result.resize(cells.size());
   for (uint32_t i = 0; i < cells.size(); ++i) {
     if (next[i] == kNoCell) continue;
     const uint32_t count = job->counts[i];
-    ComputeStatsOfCell(i, std::span(scratch->data() + next[i] - count, count), job);
+    ComputeStatsOfCell(i, std::span(scratch.data() + next[i] - count, count), job);
   }
 }
 

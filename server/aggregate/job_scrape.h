@@ -55,8 +55,8 @@ void KeepNewest(JobScrape* job);
 void CountValues(JobScrape* job);
 
 // Computes `results`: of each cell that is shown one value for each of its stats. The others cost
-// nothing: a page that is full is no more work than its lines. Takes `scratch` for memory.
-void ComputeCells(JobScrape* job, std::vector<double>* scratch);
+// nothing: a page that is full is no more work than its lines.
+void ComputeCells(JobScrape* job);
 
 // How many lines a cell has; 0 if nothing of it reports.
 inline size_t LinesOf(const JobScrape& job, size_t cell) {

@@ -12,7 +12,45 @@
 namespace tacho::server {
 namespace {
 
-void AppendValue(double value, std::string* page) {
+void Append(absl::string_view text, std::string* page) { page->append(text.data(), text.size()); }
+
+void AppendHistogram(const Cell& cell, std::string* page) {
+  std::vector<Cell::Bucket> buckets = cell.buckets;
+  std::sort(buckets.begin(), buckets.end(),
+            [](const Cell::Bucket& a, const Cell::Bucket& b) { return a.bound < b.bound; });
+  double total = 0;
+  const auto bucket = [&](double bound) {
+    absl::StrAppend(page, cell.family->name, "_bucket{", *cell.labels, cell.tail, ",le=\"");
+    AppendNumber(bound, page);
+    page->append("\"} ");
+    AppendNumber(total, page);
+    page->push_back('\n');
+  };
+  for (const auto& [bound, growth] : buckets) {
+    total = std::max(total, total + growth);  // Buckets that are not of one moment may disagree.
+    if (std::isfinite(bound)) bucket(bound);
+  }
+  bucket(std::numeric_limits<double>::infinity());
+  absl::StrAppend(page, cell.family->name, "_count{", *cell.labels, cell.tail, "} ");
+  AppendNumber(total, page);
+  page->push_back('\n');
+}
+
+void AppendStats(const JobScrape& job, const Cell& cell, const double* value, std::string* page) {
+  const std::string head = absl::StrCat(cell.family->name, "{", *cell.labels, ",stat=\"");
+  const std::string tail = absl::StrCat("\"", cell.tail, "} ");
+  for (const AggregateStat& stat : StatsOf(*job.state, cell)) {
+    page->append(head);
+    page->append(stat.name);
+    page->append(tail);
+    AppendNumber(*value++, page);
+    page->push_back('\n');
+  }
+}
+
+}  // namespace
+
+void AppendNumber(double value, std::string* page) {
   char text[32];
   if (std::isnan(value)) {
     page->append("NaN");
@@ -26,44 +64,6 @@ void AppendValue(double value, std::string* page) {
   const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
   page->append(text, static_cast<size_t>(end - text));
 }
-
-void Append(absl::string_view text, std::string* page) { page->append(text.data(), text.size()); }
-
-void AppendHistogram(const Cell& cell, std::string* page) {
-  std::vector<Cell::Bucket> buckets = cell.buckets;
-  std::sort(buckets.begin(), buckets.end(),
-            [](const Cell::Bucket& a, const Cell::Bucket& b) { return a.bound < b.bound; });
-  double total = 0;
-  const auto bucket = [&](double bound) {
-    absl::StrAppend(page, cell.family->name, "_bucket{", *cell.labels, cell.tail, ",le=\"");
-    AppendValue(bound, page);
-    page->append("\"} ");
-    AppendValue(total, page);
-    page->push_back('\n');
-  };
-  for (const auto& [bound, growth] : buckets) {
-    total = std::max(total, total + growth);  // Buckets that are not of one moment may disagree.
-    if (std::isfinite(bound)) bucket(bound);
-  }
-  bucket(std::numeric_limits<double>::infinity());
-  absl::StrAppend(page, cell.family->name, "_count{", *cell.labels, cell.tail, "} ");
-  AppendValue(total, page);
-  page->push_back('\n');
-}
-
-void AppendStats(const JobScrape& job, const Cell& cell, const double* value, std::string* page) {
-  const std::string head = absl::StrCat(cell.family->name, "{", *cell.labels, ",stat=\"");
-  const std::string tail = absl::StrCat("\"", cell.tail, "} ");
-  for (const AggregateStat& stat : StatsOf(*job.state, cell)) {
-    page->append(head);
-    page->append(stat.name);
-    page->append(tail);
-    AppendValue(*value++, page);
-    page->push_back('\n');
-  }
-}
-
-}  // namespace
 
 void AppendHead(absl::string_view family, absl::string_view type, absl::string_view help,
                 std::string* page) {
@@ -82,7 +82,7 @@ void AppendLine(absl::string_view name, absl::string_view labels, double value, 
   Append(name, page);
   if (!labels.empty()) absl::StrAppend(page, "{", labels, "}");
   page->push_back(' ');
-  AppendValue(value, page);
+  AppendNumber(value, page);
   page->push_back('\n');
 }
 

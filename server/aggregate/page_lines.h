@@ -10,6 +10,9 @@
 
 namespace tacho::server {
 
+// As short as reads back as the same number; NaN, +Inf, -Inf.
+void AppendNumber(double value, std::string* page);
+
 void AppendHead(absl::string_view family, absl::string_view type, absl::string_view help,
                 std::string* page);
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/aggregate/page_lines.h"
+#include "server/aggregate/parallel.h"
 
 namespace tacho::server {
 namespace {
@@ -101,27 +102,43 @@ void PageWriter::WriteJobs(std::string* page) {
   family("tacho_job_tasks_left_total", [](const JobScrape& job) { return job.state->tasks_left; });
 }
 
-bool PageWriter::Take(size_t place, uint32_t cell) {
+void PageWriter::Take(size_t place, uint32_t cell) {
   Job* const job = job_at_[place];
   const size_t lines = job == nullptr ? 0 : LinesOf(*job->scrape, cell);
-  if (lines == 0) return false;
+  if (lines == 0) return;
   if (lines > job->left) {
     job->left_out += lines;
     left_out_ += lines;
-    return false;
+    return;
   }
   job->left -= lines;
-  return job->visible;
+  if (!job->visible) return;
+  job->scrape->shown[cell] = 1;
+  shown_.push_back({job->scrape, cell});
 }
 
-void PageWriter::WriteCell(size_t place, uint32_t cell, std::string* page) {
-  const JobScrape& job = *job_at_[place]->scrape;
-  const CellFamily* const family = job.state->cells[cell].family.get();
-  if (family_ != family) {
-    family_ = family;
-    AppendHead(family_->name, family_->type, family_->help, page);
+void PageWriter::WritePiece(size_t begin, size_t end, std::string* page) const {
+  const auto family_of = [this](size_t i) {
+    return shown_[i].job->state->cells[shown_[i].cell].family.get();
+  };
+  for (size_t i = begin; i < end; ++i) {
+    const CellFamily* const family = family_of(i);
+    if (i == 0 || family != family_of(i - 1)) {
+      AppendHead(family->name, family->type, family->help, page);
+    }
+    AppendCell(*shown_[i].job, options_.now, shown_[i].cell, page);
   }
-  AppendCell(job, options_.now, cell, page);
+}
+
+void PageWriter::WriteCells(size_t threads, std::string* page) const {
+  if (threads == 1) return WritePiece(0, shown_.size(), page);
+  // The first piece needs no copy.
+  std::vector<std::string> others(threads - 1);
+  const auto piece = [&](size_t i) { return shown_.size() * i / threads; };
+  ParallelFor(threads, threads, [&](size_t i) {
+    WritePiece(piece(i), piece(i + 1), i == 0 ? page : &others[i - 1]);
+  });
+  for (const std::string& written : others) page->append(written);
 }
 
 void PageWriter::WriteRules(std::string* page) const {

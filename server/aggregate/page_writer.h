@@ -33,11 +33,11 @@ class PageWriter {
              const ScrapeOptions& options, Visible visible);
 
   void WriteJobs(std::string* page);
-  // To be called for every cell of all jobs, by family: whether it has a place on the page.
-  // `job` is the place in `jobs`.
-  bool Take(size_t job, uint32_t cell);
+  // To be called for every cell of all jobs, by family: marks it as shown if it has a place on the
+  // page. `job` is the place in `jobs`.
+  void Take(size_t job, uint32_t cell);
   // Those that have, in the same order, once they are computed.
-  void WriteCell(size_t job, uint32_t cell, std::string* page);
+  void WriteCells(size_t threads, std::string* page) const;
   void WriteTotals(std::string* page) const;
 
  private:
@@ -51,6 +51,8 @@ class PageWriter {
   };
   void WriteFamily(const char* name, absl::FunctionRef<void(const Job&)> write,
                    std::string* page) const;
+  // Some of those that are shown.
+  void WritePiece(size_t begin, size_t end, std::string* page) const;
   void WriteRules(std::string* page) const;
 
   const AggregateRules& rules_;
@@ -58,7 +60,11 @@ class PageWriter {
   std::vector<Job> jobs_;
   std::vector<Job*> job_at_;  // By place; nullptr: it is not on the page.
   size_t left_out_ = 0;
-  const CellFamily* family_ = nullptr;  // Whose head was written.
+  struct Shown {
+    const JobScrape* job = nullptr;
+    uint32_t cell = 0;
+  };
+  std::vector<Shown> shown_;
 };
 
 }  // namespace tacho::server

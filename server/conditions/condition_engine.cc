@@ -83,10 +83,18 @@ void ConditionEngine::RunOnce() {
       }
       Judge(name, job, now);
     }
-    windows_->ForgetHostsBefore(absl::ToUnixNanos(gone));
+    ForgetHosts(now);
   }
   StoreAgainWhatWasRefused();
   ShowFigures();
+}
+
+// A look at every track of every host: worth it where some may have left since the last.
+void ConditionEngine::ForgetHosts(absl::Time now) {
+  if (now < forget_due_) return;
+  const absl::Duration after = settings_->forget_after();
+  windows_->ForgetHostsBefore(absl::ToUnixNanos(now - after));
+  forget_due_ = now + std::min(after / 64, absl::Minutes(1));
 }
 
 void ConditionEngine::TakeSettings() {

@@ -113,6 +113,7 @@ class ConditionEngine final : public Reloadable {
   void LetGo(const std::string& name, JudgedJob* job, absl::Time now, const std::string& reason,
              const std::string& message);
   void NoteStragglers(const JudgedCondition& condition);
+  void ForgetHosts(absl::Time now);
 
   void Store(storage::Event event);
   std::vector<storage::Event> UnsettledOf(const std::string& job) const;
@@ -129,6 +130,7 @@ class ConditionEngine final : public Reloadable {
   std::shared_ptr<const ConditionSettings> next_settings_ ABSL_GUARDED_BY(mutex_);
 
   // The thread's.
+  absl::Time forget_due_ = absl::InfinitePast();
   std::shared_ptr<const ConditionSettings> settings_;
   std::unique_ptr<WindowBuilder> windows_;
   std::unique_ptr<storage::Subscription> subscription_;

@@ -2,29 +2,83 @@
 
 #include <zlib.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <vector>
+
+#include "server/aggregate/parallel.h"
 
 namespace tacho::server {
+namespace {
+
+// Smaller pieces are not worth a thread, and each begins without what the one before has seen.
+constexpr size_t kMinPieceBytes = 256 << 10;
+
+const Bytef* BytesOf(absl::string_view text) { return reinterpret_cast<const Bytef*>(text.data()); }
+
+// Appends to *packed. A piece that is not the last ends at a byte, so that another may follow.
+bool Deflate(absl::string_view bytes, bool last, std::string* packed) {
+  constexpr int kRawWindow = -MAX_WBITS;  // Negative: neither gzip's header nor zlib's.
+  constexpr int kMemoryLevel = 8;         // zlib's default.
+  z_stream stream = {};
+  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kRawWindow, kMemoryLevel,
+                   Z_DEFAULT_STRATEGY) != Z_OK) {
+    return false;
+  }
+  // zlib does not write through next_in; its type lacks the const.
+  stream.next_in = const_cast<Bytef*>(BytesOf(bytes));
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  int result = Z_OK;
+  do {
+    const size_t begin = packed->size();
+    const size_t room = stream.avail_in / 8 + 4096;  // Text shrinks to less, most often.
+    packed->resize(begin + room);
+    stream.next_out = reinterpret_cast<Bytef*>(packed->data() + begin);
+    stream.avail_out = static_cast<uInt>(room);
+    result = deflate(&stream, last ? Z_FINISH : Z_SYNC_FLUSH);
+    packed->resize(begin + room - stream.avail_out);
+  } while (stream.avail_out == 0 && (result == Z_OK || result == Z_BUF_ERROR));
+  deflateEnd(&stream);
+  return result == (last ? Z_STREAM_END : Z_OK);
+}
+
+void AppendLittleEndian(uint32_t number, std::string* out) {
+  for (int shift = 0; shift < 32; shift += 8) {
+    out->push_back(static_cast<char>(number >> shift & 0xff));
+  }
+}
+
+}  // namespace
 
 std::optional<std::string> Gzip(absl::string_view bytes) {
   if (bytes.size() > std::numeric_limits<uInt>::max()) return std::nullopt;
-  constexpr int kGzipWindow = MAX_WBITS + 16;  // + 16: a gzip header, not zlib's.
-  constexpr int kMemoryLevel = 8;              // zlib's default.
-  z_stream stream = {};
-  if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kMemoryLevel,
-                   Z_DEFAULT_STRATEGY) != Z_OK) {
-    return std::nullopt;
+  struct Piece {
+    absl::string_view bytes;
+    std::string packed;
+    uLong crc = 0;
+    bool ok = false;
+  };
+  const size_t threads = ScrapeThreads();
+  std::vector<Piece> pieces(std::clamp<size_t>(bytes.size() / kMinPieceBytes, 1, 2 * threads));
+  ParallelFor(pieces.size(), threads, [&](size_t i) {
+    Piece& piece = pieces[i];
+    const size_t begin = bytes.size() * i / pieces.size();
+    const size_t end = bytes.size() * (i + 1) / pieces.size();
+    piece.bytes = bytes.substr(begin, end - begin);
+    piece.crc = crc32(0, BytesOf(piece.bytes), static_cast<uInt>(piece.bytes.size()));
+    piece.ok = Deflate(piece.bytes, i + 1 == pieces.size(), &piece.packed);
+  });
+  // RFC 1952: magic, deflate, no flags, no time, fastest, Unix; then the CRC and the length.
+  std::string packed("\x1f\x8b\x08\0\0\0\0\0\x04\x03", 10);
+  uLong crc = crc32(0, nullptr, 0);
+  for (const Piece& piece : pieces) {
+    if (!piece.ok) return std::nullopt;
+    packed += piece.packed;
+    crc = crc32_combine(crc, piece.crc, static_cast<z_off_t>(piece.bytes.size()));
   }
-  std::string packed(deflateBound(&stream, static_cast<uLong>(bytes.size())), '\0');
-  // zlib does not write through next_in; its type lacks the const.
-  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-  stream.avail_in = static_cast<uInt>(bytes.size());
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  const int result = deflate(&stream, Z_FINISH);  // One call: the bound holds it all.
-  packed.resize(stream.total_out);
-  deflateEnd(&stream);
-  if (result != Z_STREAM_END) return std::nullopt;
+  AppendLittleEndian(static_cast<uint32_t>(crc), &packed);
+  AppendLittleEndian(static_cast<uint32_t>(bytes.size()), &packed);
   return packed;
 }
 

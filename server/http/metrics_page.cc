@@ -1,14 +1,14 @@
 #include "server/http/metrics_page.h"
 
-#include <prometheus/text_serializer.h>
-
 #include <iterator>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
+#include "server/aggregate/parallel.h"
 #include "server/http/families.h"
+#include "server/http/family_text.h"
 #include "server/http/health_metrics.h"
 #include "server/http/limit_metrics.h"
 #include "server/http/process_metrics.h"
@@ -120,13 +120,7 @@ absl::StatusOr<std::function<void()>> MetricsPage::Prepare(const config::v1::Col
   };
 }
 
-std::string MetricsPage::Render(const Rights& rights) const {
-  const absl::Time began = absl::Now();
-  const config::v1::Collector::Metrics limits = this->limits();
-  std::string page;
-  aggregator_.Scrape(
-      {options_.now(), absl::Nanoseconds(limits.staleness()), limits.max_series()},
-      [&](absl::string_view job) { return rights.MayTouch(job); }, &page);
+std::string MetricsPage::RenderOthers(const Rights& rights, size_t max_lines) const {
   Families all;
   if (options_.registry != nullptr) Append(options_.registry->Collect(), &all);
   Append(StoreFamilies(options_.store->Stats()), &all);
@@ -135,12 +129,33 @@ std::string MetricsPage::Render(const Rights& rights) const {
   Append(ProcessFamilies(), &all);
   Append(LogFamilies(options_.log.counts()), &all);
   all.push_back(BuildInfo());
-  for (const auto& other : options_.others) Append(other(limits.max_series()), &all);
-  all.push_back(GaugeFamily("tacho_scrape_collect_seconds", "Time it took to compute this page.",
-                            absl::ToDoubleSeconds(absl::Now() - began)));
+  for (const auto& other : options_.others) Append(other(max_lines), &all);
   LeaveOutJobs(rights, &all);
   Describe(helps_, &all);
-  page += prometheus::TextSerializer().Serialize(all);
+  std::string text;
+  AppendFamilies(all, &text);
+  return text;
+}
+
+std::string MetricsPage::Render(const Rights& rights) const {
+  const absl::Time began = absl::Now();
+  const config::v1::Collector::Metrics limits = this->limits();
+  std::string page, others;
+  const auto part = [&](size_t number) {
+    if (number == 1) {
+      others = RenderOthers(rights, limits.max_series());
+      return;
+    }
+    aggregator_.Scrape(
+        {options_.now(), absl::Nanoseconds(limits.staleness()), limits.max_series()},
+        [&](absl::string_view job) { return rights.MayTouch(job); }, &page);
+  };
+  ParallelFor(2, ScrapeThreads(), part);
+  page += others;
+  Families took = {GaugeFamily("tacho_scrape_collect_seconds", "Time it took to compute this page.",
+                               absl::ToDoubleSeconds(absl::Now() - began))};
+  Describe(helps_, &took);
+  AppendFamilies(took, &page);
   return page;
 }
 

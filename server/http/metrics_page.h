@@ -51,6 +51,8 @@ class MetricsPage final : public Reloadable {
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // All but the aggregates.
+  std::string RenderOthers(const Rights& rights, size_t max_lines) const;
   config::v1::Collector::Metrics limits() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const MetricsPageOptions options_;                                 // As it was started.

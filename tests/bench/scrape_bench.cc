@@ -203,8 +203,8 @@ void Run(const Plan& plan) {
   const std::vector<double> scraped = writer.TakeLatencies();
   writer.Stop();
   Print("scrape, time", wall);
-  Print("scrape, CPU", cpu);
-  Print("gzip, CPU", gzip);
+  Print("scrape, CPU of the first thread", cpu);
+  Print("gzip, CPU of the first thread", gzip);
   std::printf("packed page %zu bytes\n", bytes);
   Print("append to durable, no scrapes", quiet);
   Print("append to durable, scrapes", scraped);

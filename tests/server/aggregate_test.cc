@@ -2,12 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 
 #include "server/aggregate/page_writer.h"
+#include "server/aggregate/parallel.h"
 #include "server/aggregate/quantile.h"
 #include "server/aggregate/stats.h"
 #include "tests/server/aggregate_fixture.h"
@@ -27,6 +29,16 @@ const double kStale = std::bit_cast<double>(storage::kStaleMarkerBits);
 constexpr absl::Duration kStaleness = absl::Minutes(5);
 
 using AggregateTest = AggregateFixture;
+
+TEST(ParallelFor, CallsWithEveryNumberOnce) {
+  for (const size_t count : {0, 1, 2, 1000}) {
+    for (const size_t threads : {1, 2, 4}) {
+      std::vector<std::atomic<int>> calls(count);
+      ParallelFor(count, threads, [&calls](size_t i) { ++calls[i]; });
+      for (size_t i = 0; i < count; ++i) EXPECT_EQ(calls[i], 1) << i << " of " << count;
+    }
+  }
+}
 
 TEST(Quantile, InterpolatesBetweenTheClosestRanks) {
   EXPECT_EQ(QuantileOfSorted({1, 2, 3, 4}, 0.5), 2.5);

@@ -57,7 +57,7 @@ std::string Get(int port, const std::string& path, const std::string& headers = 
 std::string BodyOf(const std::string& answer) { return answer.substr(answer.find("\r\n\r\n") + 4); }
 
 std::string Gunzip(const std::string& packed) {
-  std::string plain(1 << 20, '\0');
+  std::string plain(8 << 20, '\0');
   z_stream stream = {};
   EXPECT_EQ(inflateInit2(&stream, MAX_WBITS + 16), Z_OK);
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
@@ -227,6 +227,22 @@ TEST(Gzip, PacksTheEmptyStringAndALargeOne) {
   std::string large;
   for (int i = 0; i < 50'000; ++i) absl::StrAppend(&large, i, " ");
   EXPECT_EQ(Gunzip(*Gzip(large)), large);
+}
+
+TEST(Gzip, PiecesAreOneStreamWhateverIsInThem) {
+  std::string text, noise;
+  uint64_t state = 1;
+  for (int i = 0; i < 400'000; ++i) {
+    state = state * 6364136223846793005 + 1442695040888963407;
+    absl::StrAppend(&text, i, " ");
+    for (int byte = 0; byte < 4; ++byte)
+      noise.push_back(static_cast<char>(state >> (32 + 8 * byte)));
+  }
+  for (const std::string& bytes : {text, noise, text + noise, noise + text.substr(0, 777'777)}) {
+    const std::string packed = *Gzip(bytes);
+    EXPECT_TRUE(Gunzip(packed) == bytes) << bytes.size() << " bytes";
+    EXPECT_LT(packed.size(), bytes.size() + 4096);
+  }
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ tacho_test(aggregate_test LABEL unit
 tacho_test(metric_list_test LABEL unit SOURCES metric_list_test.cc DEPS tacho::metric_list)
 target_compile_definitions(metric_list_test PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
 tacho_test(http_test LABEL unit
-  SOURCES http_accept_test.cc http_front_test.cc http_server_test.cc metrics_page_test.cc
-          fake_store.h
+  SOURCES family_text_test.cc http_accept_test.cc http_front_test.cc http_server_test.cc
+          metrics_page_test.cc fake_store.h
   DEPS tacho::http PkgConfig::HTTPLIB ZLIB::ZLIB)
 tacho_test(query_store_test LABEL unit
   SOURCES query_store_test.cc

@@ -1,0 +1,37 @@
+#include "server/aggregate/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace tacho::server {
+namespace {
+
+constexpr size_t kMaxThreads = 4;
+
+}  // namespace
+
+size_t ScrapeThreads() {
+  return std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+}
+
+void ParallelFor(size_t count, size_t threads, absl::FunctionRef<void(size_t)> work) {
+  std::atomic<size_t> next = 0;
+  const auto run = [&] {
+    for (size_t i = next++; i < count; i = next++) work(i);
+  };
+  std::vector<std::thread> others;
+  while (others.size() + 1 < std::min(threads, count)) {
+    try {
+      others.emplace_back(run);
+    } catch (const std::system_error&) {
+      break;
+    }
+  }
+  run();
+  for (std::thread& other : others) other.join();
+}
+
+}  // namespace tacho::server
