@@ -8,22 +8,21 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/ring_format.h"
+#include "tests/agent/chip_source_fixture.h"
 #include "tests/agent/gpu_test_machine.h"
-#include "tests/agent/recording_sink.h"
 
 namespace tacho::agent {
 namespace {
 
-using ::tacho::agent::testing::RecordingSink;
-using ::tacho::agent::testing::StoredSample;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class GpuSourceTest : public ::testing::Test {
+class GpuSourceTest : public testing::ChipSourceFixture {
  protected:
+  GpuSourceTest() : ChipSourceFixture({"ok", "absent", "lost", "hanging", "reset_required"}) {}
+
   void SetUp() override {
     config_.set_interval(absl::ToInt64Nanoseconds(absl::Seconds(10)));
     config_.set_job("hosts");
@@ -55,26 +54,6 @@ class GpuSourceTest : public ::testing::Test {
     next_ = source_->Poll(steady_, &sink_);
   }
 
-  const StoredSample* Find(absl::string_view metric, absl::string_view label = "") const {
-    for (const StoredSample& sample : sink_.samples) {
-      if (sample.metric == metric && sample.label == label) return &sample;
-    }
-    return nullptr;
-  }
-  double Value(absl::string_view metric, absl::string_view label = "") const {
-    const StoredSample* const sample = Find(metric, label);
-    return sample == nullptr ? -1 : sample->value();
-  }
-  bool IsStale(absl::string_view metric, absl::string_view label) const {
-    const StoredSample* const sample = Find(metric, label);
-    return sample != nullptr && sample->bits == client::kStaleMarkerBits;
-  }
-  std::string StateOf(absl::string_view chip) const {
-    for (const char* state : {"ok", "absent", "lost", "hanging", "reset_required"}) {
-      if (Value("chip_state", absl::StrCat("chip=", chip, "state=", state)) == 1) return state;
-    }
-    return "";
-  }
   std::vector<std::string> Kinds() const {
     std::vector<std::string> kinds;
     for (const v1::Event& event : sink_.events) {
@@ -94,8 +73,6 @@ class GpuSourceTest : public ::testing::Test {
 
   testing::GpuTestMachine machine_;
   config::v1::Gpu config_;
-  RecordingSink sink_;
-  std::vector<std::string> log_;
   std::unique_ptr<GpuSource> source_;
   absl::Time steady_ = absl::FromUnixSeconds(100000);
   absl::Time next_;

@@ -16,7 +16,7 @@ tacho_test(ring_source_test LABEL unit
           ../support/tfevents_writer.cc
   DEPS tacho::agent_sources tacho::client absl::strings)
 tacho_test(gpu_source_test LABEL unit
-  SOURCES call_worker_test.cc chip_rows_test.cc chip_inventory_test.cc gpu_reader_test.cc
+  SOURCES call_worker_test.cc chip_rows_test.cc chip_inventory_test.cc chip_source_fixture.h gpu_reader_test.cc
           gpu_source_test.cc gpu_test_machine.cc gpu_test_machine.h recording_sink.cc recording_sink.h
           ../support/tfevents_writer.cc
   DEPS tacho::agent_chips tacho::tfevents absl::strings)
@@ -24,8 +24,8 @@ add_dependencies(gpu_source_test tacho_fake_nvml tacho_fake_nvml_old)
 target_compile_definitions(gpu_source_test PRIVATE
   TACHO_FAKE_NVML="$<TARGET_FILE:tacho_fake_nvml>" TACHO_FAKE_NVML_OLD="$<TARGET_FILE:tacho_fake_nvml_old>")
 tacho_test(tpu_source_test LABEL unit
-  SOURCES chip_holders_test.cc chip_jobs_test.cc hang_watch_test.cc recording_sink.cc recording_sink.h tpu_chips_test.cc tpu_errors_test.cc
-          tpu_places_test.cc tpu_points_test.cc tpu_source_test.cc tpu_test_machine.cc tpu_test_machine.h
+  SOURCES chip_holders_test.cc chip_jobs_test.cc chip_source_fixture.h hang_watch_test.cc
+          recording_sink.cc recording_sink.h tpu_chips_test.cc tpu_errors_test.cc tpu_places_test.cc tpu_points_test.cc tpu_source_test.cc tpu_test_machine.cc tpu_test_machine.h
           tpu_totals_test.cc ../support/tfevents_writer.cc
   DEPS tacho::agent_chips tacho::fake_libtpu tacho::client tacho::tfevents absl::strings)
 tacho_test(agent_exposition_test LABEL unit

@@ -11,8 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/ring_format.h"
-#include "tests/agent/recording_sink.h"
+#include "tests/agent/chip_source_fixture.h"
 #include "tests/agent/tpu_test_machine.h"
 #include "tests/support/libtpu/fake_libtpu.h"
 #include "tests/support/tfevents_writer.h"
@@ -21,7 +20,6 @@ namespace tacho::agent {
 namespace {
 
 namespace proto = ::tpu::monitoring::runtime;
-using ::tacho::agent::testing::RecordingSink;
 using ::tacho::agent::testing::StoredSample;
 using ::tacho::testing::AddWithPairs;
 using ::tacho::testing::DeviceGauges;
@@ -46,8 +44,11 @@ constexpr char kSliceError[] = "slice.error.detected.gauge";
 constexpr char kLatency[] = "megascale.dcn_transfer_latencies.microsecond.cumulative.distribution";
 constexpr char kOurLatency[] = "host_megascale_dcn_transfer_latency_seconds";
 
-class TpuSourceTest : public ::testing::Test {
+class TpuSourceTest : public testing::ChipSourceFixture {
  protected:
+  TpuSourceTest()
+      : ChipSourceFixture({"ok", "idle", "held_without_metrics", "absent", "unknown"}) {}
+
   void SetUp() override {
     config_.set_interval(absl::ToInt64Nanoseconds(absl::Seconds(10)));
     config_.set_job("hosts");
@@ -109,26 +110,6 @@ class TpuSourceTest : public ::testing::Test {
     next_ = source_->Poll(now_, &sink_);
   }
 
-  const StoredSample* Find(absl::string_view metric, absl::string_view label = "") const {
-    for (const StoredSample& sample : sink_.samples) {
-      if (sample.metric == metric && sample.label == label) return &sample;
-    }
-    return nullptr;
-  }
-  double Value(absl::string_view metric, absl::string_view label = "") const {
-    const StoredSample* const sample = Find(metric, label);
-    return sample == nullptr ? -1 : sample->value();
-  }
-  bool IsStale(absl::string_view metric, absl::string_view label) const {
-    const StoredSample* const sample = Find(metric, label);
-    return sample != nullptr && sample->bits == client::kStaleMarkerBits;
-  }
-  std::string StateOf(absl::string_view chip) const {
-    for (const char* state : {"ok", "idle", "held_without_metrics", "absent", "unknown"}) {
-      if (Value("chip_state", absl::StrCat("chip=", chip, "state=", state)) == 1) return state;
-    }
-    return "";
-  }
   std::vector<std::string> Kinds() const {
     std::vector<std::string> kinds;
     for (const v1::Event& event : sink_.events) kinds.push_back(event.kind());
@@ -137,8 +118,6 @@ class TpuSourceTest : public ::testing::Test {
 
   testing::TpuTestMachine machine_;
   config::v1::Tpu config_;
-  RecordingSink sink_;
-  std::vector<std::string> log_;
   std::unique_ptr<TpuSource> source_;
   absl::Time now_ = absl::FromUnixSeconds(100000);
   absl::Time next_;
