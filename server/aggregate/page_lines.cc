@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <iterator>
 #include <vector>
 
@@ -60,8 +61,12 @@ void AppendNumber(double value, std::string* page) {
     page->append(value > 0 ? "+Inf" : "-Inf");
     return;
   }
-  // The shortest text that reads back as the same number.
-  const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
+  // Counts and times are read by people too: no exponent. Of other numbers the shortest text.
+  constexpr double kExact = 1e15;  // Whole numbers below are exact, and so is their text.
+  const bool is_whole = std::abs(value) < kExact && std::trunc(value) == value;
+  const auto end =
+      is_whole ? std::to_chars(std::begin(text), std::end(text), static_cast<int64_t>(value)).ptr
+               : std::to_chars(std::begin(text), std::end(text), value).ptr;
   page->append(text, static_cast<size_t>(end - text));
 }
 

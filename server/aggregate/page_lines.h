@@ -10,7 +10,8 @@
 
 namespace tacho::server {
 
-// As short as reads back as the same number; NaN, +Inf, -Inf.
+// A text that reads back as the same number: whole ones without an exponent, others as short as can
+// be; NaN, +Inf, -Inf. Of -0 the sign is left out.
 void AppendNumber(double value, std::string* page);
 
 void AppendHead(absl::string_view family, absl::string_view type, absl::string_view help,

@@ -2,8 +2,7 @@
 //
 // The lines are those of prometheus::TextSerializer. That one rounds numbers to 16 digits, which
 // makes others of some, and goes through a std::ostream, which takes a microsecond for each of the
-// tens of thousands of lines that many jobs make; here numbers are the shortest that read back as
-// the same.
+// tens of thousands of lines that many jobs make; here every number reads back as the same.
 #pragma once
 
 #include <prometheus/metric_family.h>

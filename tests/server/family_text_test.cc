@@ -85,6 +85,15 @@ TEST(FamilyText, NumbersReadBackAsTheSame) {
   EXPECT_EQ(TextOf({family}), "# TYPE n untyped\nn NaN 1700000000123\n");
 }
 
+TEST(FamilyText, WholeNumbersHaveNoExponent) {
+  MetricFamily family{"n", "", MetricType::Gauge, {}};
+  for (const double value : {1e5, 10'000'000.0, -1e14, 1e15}) {
+    family.metric.emplace_back().gauge.value = value;
+  }
+  EXPECT_EQ(TextOf({family}),
+            "# TYPE n gauge\nn 100000\nn 10000000\nn -100000000000000\nn 1e+15\n");
+}
+
 TEST(FamilyText, ABucketOfAllIsNotWrittenTwice) {
   MetricFamily family{"h", "Spread.", MetricType::Histogram, {}};
   auto& histogram = family.metric.emplace_back().histogram;
