@@ -13,27 +13,9 @@
 #include "server/aggregate/job_scrape.h"
 #include "server/aggregate/page_writer.h"
 #include "server/aggregate/parallel.h"
-#include "server/aggregate/plan_source.h"
 
 namespace tacho::server {
 namespace {
-
-void PlanJob(JobScrape* job) {
-  JobState& state = *job->state;
-  for (const CopiedRow& row : job->rows) {
-    std::unique_ptr<LayoutPlan>& plan = state.layouts[row.layout->id];
-    if (plan == nullptr) plan = std::make_unique<LayoutPlan>();
-    job->plans.push_back(plan.get());
-  }
-  for (size_t begin = 0; begin < job->rows.size();) {
-    size_t end = begin + 1;
-    const storage::SeriesSource* source = job->rows[begin].source;
-    while (end < job->rows.size() && job->rows[end].source == source) ++end;
-    PlanSource(job->rows.subspan(begin, end - begin),
-               std::span(job->plans).subspan(begin, end - begin), &state);
-    begin = end;
-  }
-}
 
 void FollowCounters(storage::SeriesId known_series, JobScrape* job) {
   size_t counters = 0;

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "server/aggregate/plan_source.h"
 #include "server/aggregate/stats.h"
 
 namespace tacho::server {
@@ -137,6 +140,18 @@ void LookAtRows(absl::Time listed_from, JobScrape* job) {
   job->silent_tasks = CountSilentTasks(listed_from, *job);
   ForEachSource(*job, [job](size_t begin, size_t end) {
     IncludeStep(job->rows.subspan(begin, end - begin), job);
+  });
+}
+
+void PlanJob(JobScrape* job) {
+  for (const CopiedRow& row : job->rows) {
+    std::unique_ptr<LayoutPlan>& plan = job->state->layouts[row.layout->id];
+    if (plan == nullptr) plan = std::make_unique<LayoutPlan>();
+    job->plans.push_back(plan.get());
+  }
+  ForEachSource(*job, [job](size_t begin, size_t end) {
+    PlanSource(job->rows.subspan(begin, end - begin),
+               std::span(job->plans).subspan(begin, end - begin), job->state);
   });
 }
 

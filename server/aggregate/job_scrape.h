@@ -47,6 +47,9 @@ struct JobScrape {
 // Finds who reports, and fills in what follows `results` but for `series`.
 void LookAtRows(absl::Time listed_from, JobScrape* job);
 
+// Fills in `plans`, made if the layout is new.
+void PlanJob(JobScrape* job);
+
 // Of a series that several layouts of a source have, only the newest value stays; the others become
 // stale markers. Counts the series that report and those that left.
 void KeepNewest(JobScrape* job);
