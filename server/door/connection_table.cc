@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <climits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +23,10 @@ constexpr double kPerSentByte = 1.0 / 64;
 // What is forgiven: pings, settings, window updates.
 constexpr double kForgivenPerSecond = 64 << 10;
 constexpr double kForgivenAtOnce = 1 << 20;
+// Without a call no message can be on its way beyond the flow control window of 64 KiB. Each ping
+// too many is answered by a GOAWAY that gRPC 1.51 keeps until it has closed: up to 3 KB for 17
+// bytes.
+constexpr double kForgivenWithoutCall = 128 << 10;
 // An unfinished message of less is not worth looking for.
 constexpr double kUnfinishedBytes = 64 << 10;
 // Nor is one that comes more slowly: an agent without rows pings every 10 s at most, which with TLS
@@ -71,6 +76,13 @@ Traffic TrafficOf(int fd) {
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
   return {static_cast<double>(info.tcpi_bytes_received),
           static_cast<double>(info.tcpi_bytes_acked)};
+}
+
+// Of a socket that was shut down: gRPC would still read and keep what is queued there, megabytes of
+// a flood.
+void DropReceived(int fd) {
+  while (recv(fd, nullptr, INT_MAX, MSG_TRUNC | MSG_DONTWAIT) > 0) {
+  }
 }
 
 }  // namespace
@@ -212,6 +224,7 @@ void ConnectionTable::ShutDown(Connections::iterator connection, const char* rea
   const PeerAddress peer = connection->second.peer;
   if (InodeOf(connection->first) == connection->second.inode) {
     shutdown(connection->first, SHUT_RDWR);  // gRPC finds it broken, and closes it.
+    DropReceived(connection->first);
   }
   if (reason != kSilent) by_network_[NetworkOf(peer)].penalty_until = now + kPenalty;
   Forget(connection, now);
@@ -241,7 +254,8 @@ const char* ConnectionTable::Judge(int fd, Connection* connection, absl::Time no
   const double last_waste = std::exchange(connection->waste, waste);
   // A message that is coming in is not explained before it is whole.
   const auto one_message = static_cast<double>(limits_.max_message_bytes);
-  if (connection->debt > kForgivenAtOnce + one_message) return "flood";
+  const double forgiven_at_once = calls == 0 ? kForgivenWithoutCall : kForgivenAtOnce + one_message;
+  if (connection->debt > forgiven_at_once) return "flood";
 
   if (messages + calls != connection->messages) {
     connection->messages = messages + calls;

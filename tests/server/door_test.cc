@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -222,7 +223,28 @@ TEST_F(ConnectionTableTest, AFloodIsShutDownAndAnUnfinishedMessageInTheEnd) {
   EXPECT_EQ(Counter("tacho_connections_closed_total", "unfinished"), 1);
 }
 
-// Half a day of pings is as much as the beginning of a message.
+TEST_F(ConnectionTableTest, WithoutACallLittleIsForgivenAndWhatIsQueuedIsDropped) {
+  Pair early;
+  Pair flood;
+  ASSERT_TRUE(Admit(early));
+  ASSERT_TRUE(Admit(flood));
+  // Handshake, headers and a window of data, before the call is begun.
+  early.Send(90'000);
+  flood.Send(90'000);
+  std::string read(90'000, 'x');
+  ASSERT_EQ(recv(flood.fd(), read.data(), read.size(), MSG_WAITALL), 90'000);
+  flood.Send(90'000);
+  Pass(absl::Milliseconds(5));
+  EXPECT_FALSE(early.IsShutDown());
+  EXPECT_TRUE(flood.IsShutDown());
+  EXPECT_EQ(Counter("tacho_connections_closed_total", "flood"), 1);
+  int queued = -1;
+  ASSERT_EQ(ioctl(flood.fd(), FIONREAD, &queued), 0);
+  EXPECT_EQ(queued, 0);
+  ASSERT_EQ(ioctl(early.fd(), FIONREAD, &queued), 0);
+  EXPECT_EQ(queued, 90'000);
+}
+
 TEST_F(ConnectionTableTest, AnAddressWhoseConnectionsEndWithoutACallGetsFewer) {
   for (int n = 0; n < 10; ++n) {
     Pair pair;
@@ -259,6 +281,7 @@ TEST_F(ConnectionTableTest, ConnectionsWithACallMayEndAsOftenAsTheyLike) {
   }
 }
 
+// Half a day of pings is as much as the beginning of a message.
 TEST_F(ConnectionTableTest, AnIdleConnectionMayPingForAsLongAsItLikes) {
   Pair idle;
   ASSERT_TRUE(Admit(idle));
