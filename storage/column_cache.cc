@@ -158,6 +158,10 @@ FrameTimesPtr ColumnCache::MakeTimes(TimeColumn column) {
   const std::vector<int64_t>& each = times->column.times;
   times->ascend =
       std::adjacent_find(each.begin(), each.end(), std::greater_equal<>()) == each.end();
+  for (const int64_t step : times->column.steps) {
+    times->lowest_step = std::min(times->lowest_step, step);
+    times->highest_step = std::max(times->highest_step, step);
+  }
   const uint64_t bytes = BytesOf(*times);
   *times_bytes_ += bytes;
   return {times, [bytes, total = times_bytes_](const FrameTimes* gone) {

@@ -44,6 +44,9 @@ struct ColumnInfo {
 struct FrameTimes {
   TimeColumn column;
   bool ascend = false;  // Strictly: no time comes twice.
+  // Of steps; kNoStep is one.
+  int64_t lowest_step = INT64_MAX;
+  int64_t highest_step = INT64_MIN;
 };
 using FrameTimesPtr = std::shared_ptr<const FrameTimes>;
 

@@ -101,6 +101,9 @@ class ReadView {
   // Samples of one of the view's series.
   virtual std::unique_ptr<SeriesReader> Read(const SeriesPtr& series,
                                              const ReadOptions& options) = 0;
+
+  // Columns that its readers have had to decode so far: those that were not known.
+  virtual uint64_t columns_decoded() const { return 0; }
 };
 
 // A view of a whole job, also of series that are found only after it was made. What it shows is

@@ -95,19 +95,16 @@ std::pair<size_t, size_t> StoredSeriesReader::RowsInRange(const DecodedColumn& c
   return {begin, std::max(begin, end)};
 }
 
-bool StoredSeriesReader::AreInRange(const std::vector<int64_t>& steps) const {
+bool StoredSeriesReader::StepsAreInRange(const FrameTimes& times) const {
   if (!options_.first_step && !options_.last_step) return true;
   // Rows without a step are left out.
-  const int64_t first = std::max(options_.first_step.value_or(INT64_MIN), kNoStep + 1);
-  const int64_t last = options_.last_step.value_or(INT64_MAX);
-  size_t others = 0;  // Counted without a branch, which is several steps an instruction.
-  for (const int64_t step : steps) others += step < first || step > last ? 1 : 0;
-  return others == 0;
+  return times.lowest_step >= std::max(options_.first_step.value_or(INT64_MIN), kNoStep + 1) &&
+         times.highest_step <= options_.last_step.value_or(INT64_MAX);
 }
 
 bool StoredSeriesReader::Copy(const DecodedColumn& column, SampleBlock* block) const {
   const TimeColumn& time = column.times->column;
-  if (!column.whole || !column.times->ascend || !AreInRange(time.steps)) return false;
+  if (!column.whole || !column.times->ascend || !StepsAreInRange(*column.times)) return false;
   block->clear();
   if (options_.attempt && time.attempt != *options_.attempt) return true;
   const auto [first, last] = RowsInRange(column);

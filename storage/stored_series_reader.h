@@ -34,8 +34,8 @@ class StoredSeriesReader final : public SeriesReader {
   absl::StatusOr<std::optional<SampleSummary>> SummariseFront() const;
   // Rows of a column that are in the range of times.
   std::pair<size_t, size_t> RowsInRange(const DecodedColumn& column) const;
-  // Whether a range of steps that was asked for leaves out none of these.
-  bool AreInRange(const std::vector<int64_t>& steps) const;
+  // Whether a range of steps that was asked for leaves out none of these rows.
+  bool StepsAreInRange(const FrameTimes& times) const;
   // Replaces *block with what is wanted of the column; false if that takes more than copying.
   bool Copy(const DecodedColumn& column, SampleBlock* block) const;
   SampleRun MakeRun(const DecodedColumn& column) const;

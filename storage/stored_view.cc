@@ -118,6 +118,7 @@ absl::StatusOr<DecodedColumnPtr> StoredView::FindDecoded(size_t partition, const
                                                          const SeriesColumnsPtr& columns,
                                                          size_t index, const MetBytes& met) {
   if (DecodedColumnPtr known = columns->Decoded(index)) return known;
+  ++columns_decoded_;
   const ColumnInfo& column = columns->columns()[index];
   absl::StatusOr<DecodedColumnPtr> decoded;
   if (index < met.size() && !met[index].empty()) {

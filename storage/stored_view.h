@@ -39,6 +39,8 @@ class StoredView final : public ReadView {
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override;
 
+  uint64_t columns_decoded() const override { return columns_decoded_; }
+
   // --- For the view's readers ------------------------------------------------------------------
 
   const std::vector<PartitionPtr>& partitions() const { return partitions_; }  // Ascending.
@@ -84,6 +86,7 @@ class StoredView final : public ReadView {
   const std::vector<PartitionPtr> partitions_;
   CapturedRows open_rows_;
   const rocksdb::Snapshot* const snapshot_;
+  uint64_t columns_decoded_ = 0;
   std::vector<std::unique_ptr<rocksdb::Iterator>> iterators_;  // One a partition; null: none yet.
   // The series of a layout follow one another, and their frames share time columns.
   absl::flat_hash_map<std::string, FrameTimesPtr> times_;  // By key.

@@ -197,11 +197,16 @@ absl::Status QueryClient::Export(const v1::ExportRequest& request,
 
 absl::Status QueryClient::Compare(const v1::CompareRequest& request,
                                   const Handler<v1::CompareResponse>& handle) {
+  v1::CompareRequest packed = request;
+  packed.set_packed(true);
   return ReadStream<v1::CompareResponse>(
       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->AsyncCompare(context, request, queue, nullptr);
+        return stub_->AsyncCompare(context, packed, queue, nullptr);
       },
-      handle);
+      [&](const v1::CompareResponse& message) {
+        return handle(message) &&
+               std::all_of(message.more().begin(), message.more().end(), std::cref(handle));
+      });
 }
 
 std::unique_ptr<WatchCall> QueryClient::Watch(const v1::WatchRequest& request) {

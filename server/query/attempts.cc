@@ -1,5 +1,7 @@
 #include "server/query/attempts.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -7,6 +9,15 @@
 #include "server/grpc_status.h"
 
 namespace tacho::server {
+
+size_t LeadingRows(uint32_t attempt, std::span<const uint32_t> attempts) {
+  size_t others = 0;  // Counted without a branch, which is several rows an instruction.
+  for (const uint32_t one : attempts) others += one != attempt ? 1 : 0;
+  if (others == 0) return attempts.size();
+  const auto end = std::find_if(attempts.begin(), attempts.end(),
+                                [attempt](uint32_t one) { return one != attempt; });
+  return static_cast<size_t>(end - attempts.begin());
+}
 
 absl::Status AttemptCondition::Add(const storage::Matcher& matcher) {
   const bool compares = matcher.op() == storage::Matcher::Op::kEqual ||
@@ -78,7 +89,7 @@ void AttemptCondition::Filter(storage::SampleBlock* block) const {
     const uint32_t attempt = block->attempts[i];
     Ask(attempt);
     if (!allowed_ || !superseded_.empty()) break;
-    while (i < block->size() && block->attempts[i] == attempt) ++i;
+    i += LeadingRows(attempt, std::span(block->attempts).subspan(i));
   }
   size_t kept = i;
   for (; i < block->size(); ++i) {

@@ -16,6 +16,9 @@
 
 namespace tacho::server {
 
+// How many of these, from the front, are rows of the attempt.
+size_t LeadingRows(uint32_t attempt, std::span<const uint32_t> attempts);
+
 // Conditions of which all must hold. Copies may be used by one thread each.
 class AttemptCondition {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -150,15 +151,19 @@ absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& s
 
 void ComparedSubject::Include(const storage::SampleBlock& samples) {
   if (samples.size() == 0) return;
-  const auto [first, last] = std::minmax_element(samples.times.begin(), samples.times.end());
-  extent_.Include(*first);
-  extent_.Include(*last);
+  int64_t first = samples.times.front();
+  int64_t last = first;
+  for (const int64_t time : samples.times) {
+    first = std::min(first, time);
+    last = std::max(last, time);
+  }
+  extent_.Include(first);
+  extent_.Include(last);
   extent_.IncludeStep(samples.steps.front());
   extent_.IncludeStep(samples.steps.back());
-  for (size_t i = 0; i < samples.size(); ++i) {
-    if (i == 0 || samples.attempts[i] != samples.attempts[i - 1]) {
-      attempts_.insert(samples.attempts[i]);
-    }
+  for (std::span<const uint32_t> rest = samples.attempts; !rest.empty();) {
+    attempts_.insert(rest.front());
+    rest = rest.subspan(LeadingRows(rest.front(), rest));
   }
 }
 

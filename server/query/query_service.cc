@@ -1,6 +1,7 @@
 #include "server/query/query_service.h"
 
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 
@@ -19,7 +20,7 @@
 #include "server/query/job_listing.h"
 #include "server/query/label_listing.h"
 #include "server/query/listings.h"
-#include "server/query/range_packing.h"
+#include "server/query/message_packing.h"
 #include "server/query/range_query.h"
 #include "server/query/unary_reactor.h"
 #include "server/query/watch_plan.h"
@@ -59,7 +60,10 @@ QueryService::QueryService(QueryServiceOptions options)
           {.board = options_.conditions == nullptr ? &no_conditions_ : options_.conditions,
            .now = options_.now,
            .alive_after = options_.watch_alive_after}),
-      workers_(options_.limits.max_concurrent()) {}
+      workers_(options_.limits.max_concurrent()) {
+  if (std::thread::hardware_concurrency() < 2) return;
+  spare_ = [this](std::function<void()> work) { return workers_.RunSpare(std::move(work)); };
+}
 
 QueryService::~QueryService() { Drain(); }
 
@@ -268,14 +272,14 @@ grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
       "Range", context, scope,
       [this, request](StreamReactor<v1::RangeResponse>* reactor) -> absl::Status {
         const auto limits = this->limits();
-        auto query =
-            RangeQuery::Create(*options_.store, *request,
-                               {limits.max_series(), limits.max_samples()}, reactor->control());
+        auto query = RangeQuery::Create(*options_.store, *request,
+                                        {limits.max_series(), limits.max_samples()},
+                                        reactor->control(), spare_);
         if (!query.ok()) return query.status();
         const auto write = [reactor](v1::RangeResponse message) {
           return reactor->Write(std::move(message));
         };
-        RangePacking packing(request->packed(), write);
+        MessagePacking<v1::RangeResponse> packing(request->packed(), write);
         v1::RangeResponse piece;
         for (uint64_t counted = 0;;) {
           absl::StatusOr<bool> more = (*query)->Next(&piece);
@@ -305,10 +309,16 @@ grpc::ServerWriteReactor<v1::CompareResponse>* QueryService::Compare(
       "Compare", context, {},
       [this, request](StreamReactor<v1::CompareResponse>* reactor, const Rights& rights) {
         const auto limits = this->limits();
-        return server::Compare(
+        const auto write = [reactor](v1::CompareResponse message) {
+          return reactor->Write(std::move(message));
+        };
+        MessagePacking<v1::CompareResponse> packing(request->packed(), write);
+        absl::Status status = server::Compare(
             *options_.store, *request, {limits.max_series(), limits.max_samples()}, rights,
             reactor->control(),
-            [&](v1::CompareResponse piece) { return reactor->Write(std::move(piece)); });
+            [&](v1::CompareResponse piece) { return packing.Add(std::move(piece)); });
+        absl::Status sent = packing.Flush();
+        return status.ok() ? sent : status;
       });
 }
 

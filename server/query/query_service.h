@@ -15,6 +15,7 @@
 #include "server/conditions/condition_board.h"
 #include "server/conditions/signal_names.h"
 #include "server/limits/refusal_ledger.h"
+#include "server/query/columns_ahead.h"
 #include "server/query/conditions_watch.h"
 #include "server/query/query_metrics.h"
 #include "server/query/stream_reactor.h"
@@ -163,6 +164,7 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
   ConditionBoard no_conditions_;  // Where nobody judges.
   ConditionWatches condition_watches_;
   WorkerPool workers_;
+  SpareThread spare_;  // Of workers_; empty on one core.
 };
 
 }  // namespace tacho::server

@@ -11,9 +11,6 @@
 namespace tacho::server {
 namespace {
 
-// Buckets for which room is made at once.
-constexpr size_t kUsualPoints = 1024;
-
 // Attempts of the job that are selected, ascending.
 absl::StatusOr<std::vector<uint32_t>> SelectedAttempts(const storage::Store& store,
                                                        const Selection& selection) {
@@ -31,7 +28,8 @@ absl::StatusOr<std::vector<uint32_t>> SelectedAttempts(const storage::Store& sto
 absl::StatusOr<std::unique_ptr<RangeQuery>> RangeQuery::Create(const storage::Store& store,
                                                                const v1::RangeRequest& request,
                                                                const RangeLimits& limits,
-                                                               const QueryControl& control) {
+                                                               const QueryControl& control,
+                                                               SpareThread spare) {
   absl::StatusOr<RangePlan> plan = MakeRangePlan(request, limits);
   if (!plan.ok()) return plan.status();
   if (absl::Status status = ChooseAttempts(store, plan->attempts, &plan->selection); !status.ok()) {
@@ -46,20 +44,15 @@ absl::StatusOr<std::unique_ptr<RangeQuery>> RangeQuery::Create(const storage::St
   std::unique_ptr<RangeQuery> query(
       new RangeQuery(*std::move(plan), control, store.OpenView(*series)));
   query->outputs_ = GroupSeries(query->plan_, *series, *attempts);
+  if (!query->plan_.aggregates()) {
+    query->ahead_.emplace(store, query->plan_, query->outputs_, std::move(spare));
+  }
   return query;
 }
 
 RangeQuery::RangeQuery(RangePlan plan, const QueryControl& control,
                        std::unique_ptr<storage::ReadView> view)
-    : plan_(std::move(plan)), control_(control), view_(std::move(view)) {}
-
-SeriesScan RangeQuery::Scan(const storage::SeriesPtr& series,
-                            std::optional<uint32_t> attempt) const {
-  storage::ReadOptions read = plan_.read;
-  if (attempt.has_value()) read.attempt = attempt;
-  read.bound_steps = plan_.selection.attempts.needs_step_bounds();
-  return SeriesScan(view_->Read(series, read), plan_.selection.attempts, control_, plan_.counter);
-}
+    : plan_(std::move(plan)), control_(control), reader_(plan_, control, std::move(view)) {}
 
 absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
   for (;;) {
@@ -91,23 +84,24 @@ absl::Status RangeQuery::Begin(const RangeOutput& output) {
   buckets_.clear();
   block_used_ = held_used_ = 0;
   if (plan_.aggregates()) return BeginFolded(output);
+  ahead_->Pass(next_output_, reader_.columns_decoded());
   const storage::SeriesPtr& series = output.members.front();
   if (plan_.max_points > 0) {
-    absl::StatusOr<AxisExtent> extent = ExtentOf(series, output.attempt);
+    const absl::StatusOr<AxisExtent> extent = reader_.ExtentOf(series, output.attempt);
     if (!extent.ok()) return extent.status();
-    auto buckets = ReduceOne(series, output.attempt, *extent);
+    auto buckets = reader_.Reduce(series, output.attempt, *extent);
     if (!buckets.ok()) return buckets.status();
     buckets_ = *std::move(buckets);
     return absl::OkStatus();
   }
   if (plan_.by_step) {
-    SeriesScan scan = Scan(series, output.attempt);
+    SeriesScan scan = reader_.Scan(series, output.attempt);
     auto points = SortedBySteps(&scan);
     if (!points.ok()) return points.status();
     points_ = *std::move(points);
     return absl::OkStatus();
   }
-  scan_.emplace(Scan(series, output.attempt));
+  scan_.emplace(reader_.Scan(series, output.attempt));
   return absl::OkStatus();
 }
 
@@ -135,7 +129,7 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
 
 absl::Status RangeQuery::FoldBySteps(const RangeOutput& output, Fold* fold) const {
   for (const storage::SeriesPtr& series : output.members) {
-    SeriesScan scan = Scan(series, output.attempt);
+    SeriesScan scan = reader_.Scan(series, output.attempt);
     auto samples = SortedBySteps(&scan);
     if (!samples.ok()) return samples.status();
     KeepNewestOfEachStep(&*samples);
@@ -156,7 +150,7 @@ absl::Status RangeQuery::FoldByTime(const RangeOutput& output, const AxisExtent&
   };
   BucketStream stream(grid, enter);
   for (const storage::SeriesPtr& series : output.members) {
-    absl::Status status = ReduceInto(series, output.attempt, grid, &stream);
+    absl::Status status = reader_.ReduceInto(series, output.attempt, grid, &stream);
     if (!status.ok()) return status;
     stream.EndSeries();
     if (!folded.ok()) return folded;
@@ -164,67 +158,12 @@ absl::Status RangeQuery::FoldByTime(const RangeOutput& output, const AxisExtent&
   return absl::OkStatus();
 }
 
-absl::StatusOr<AxisExtent> RangeQuery::ExtentOf(const storage::SeriesPtr& series,
-                                                std::optional<uint32_t> attempt) {
-  AxisExtent extent;
-  SeriesScan scan = Scan(series, attempt);
-  absl::Status status;
-  if (plan_.by_step) {
-    status = scan.ForEachBlock([](const storage::SampleSummary&) { return false; },
-                               [](const storage::SampleSummary&) {},
-                               [&](const storage::SampleBlock& block) {
-                                 for (const int64_t step : block.steps) extent.Include(step);
-                               },
-                               &block_);
-  } else {
-    status = scan.ForEachBounds(
-        [&](int64_t first_ns, int64_t last_ns) {
-          extent.Include(first_ns);
-          extent.Include(last_ns);
-        },
-        &block_);
-  }
-  block_.clear();
-  if (!status.ok()) return status;
-  return extent;
-}
-
-absl::StatusOr<std::vector<Bucket>> RangeQuery::ReduceOne(const storage::SeriesPtr& series,
-                                                          std::optional<uint32_t> attempt,
-                                                          const AxisExtent& extent) {
-  if (extent.empty()) return std::vector<Bucket>();
-  const BucketGrid grid(extent, plan_.max_points);
-  Reducer reducer(grid, plan_.by_step);
-  reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
-  if (absl::Status status = ReduceInto(series, attempt, grid, &reducer); !status.ok()) {
-    return status;
-  }
-  return reducer.Take();
-}
-
-template <typename Buckets>
-absl::Status RangeQuery::ReduceInto(const storage::SeriesPtr& series,
-                                    std::optional<uint32_t> attempt, const BucketGrid& grid,
-                                    Buckets* buckets) {
-  absl::Status status =
-      Scan(series, attempt)
-          .ForEachBlock(
-              [&](const storage::SampleSummary& summary) {
-                return !plan_.by_step &&
-                       grid.IndexOf(summary.first_time_ns) == grid.IndexOf(summary.last_time_ns);
-              },
-              [&](const storage::SampleSummary& summary) { buckets->AddByTime(summary); },
-              [&](const storage::SampleBlock& block) { buckets->Add(block); }, &block_);
-  block_.clear();
-  return status;
-}
-
 absl::Status RangeQuery::FindTotalExtent() {
   if (total_extent_.has_value()) return absl::OkStatus();
   AxisExtent total;
   for (const RangeOutput& output : outputs_) {
     for (const storage::SeriesPtr& series : output.members) {
-      absl::StatusOr<AxisExtent> extent = ExtentOf(series, output.attempt);
+      const absl::StatusOr<AxisExtent> extent = reader_.ExtentOf(series, output.attempt);
       if (!extent.ok()) return extent.status();
       if (extent->empty()) continue;
       total.Include(extent->first);

@@ -20,9 +20,11 @@
 
 #include "absl/status/statusor.h"
 #include "server/query/across.h"
+#include "server/query/columns_ahead.h"
 #include "server/query/query_control.h"
 #include "server/query/range_outputs.h"
 #include "server/query/range_plan.h"
+#include "server/query/range_reader.h"
 #include "server/query/reduce.h"
 #include "server/query/series_scan.h"
 #include "storage/store.h"
@@ -33,12 +35,14 @@ namespace tacho::server {
 // One thread at a time. The store and the control must outlive it.
 class RangeQuery {
  public:
-  // Finds the series.
+  // Finds the series. A spare thread may decode ahead what the store does not know, see
+  // columns_ahead.h.
   //   INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED  as query.proto says.
   static absl::StatusOr<std::unique_ptr<RangeQuery>> Create(const storage::Store& store,
                                                             const v1::RangeRequest& request,
                                                             const RangeLimits& limits,
-                                                            const QueryControl& control);
+                                                            const QueryControl& control,
+                                                            SpareThread spare = {});
 
   // Replaces *piece with the next; false if there are none left. Series without a sample in the
   // range have no piece.
@@ -52,20 +56,9 @@ class RangeQuery {
  private:
   RangeQuery(RangePlan plan, const QueryControl& control, std::unique_ptr<storage::ReadView> view);
 
-  SeriesScan Scan(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
-
   // Prepares the next output: opens scan_, or fills points_ or buckets_.
   absl::Status Begin(const RangeOutput& output);
   absl::Status BeginFolded(const RangeOutput& output);
-  absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
-                                      std::optional<uint32_t> attempt);
-  absl::StatusOr<std::vector<Bucket>> ReduceOne(const storage::SeriesPtr& series,
-                                                std::optional<uint32_t> attempt,
-                                                const AxisExtent& extent);
-  // Adds the series to a Reducer or a BucketStream.
-  template <typename Buckets>
-  absl::Status ReduceInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
-                          const BucketGrid& grid, Buckets* buckets);
   absl::Status FoldBySteps(const RangeOutput& output, Fold* fold) const;
   absl::Status FoldByTime(const RangeOutput& output, const AxisExtent& extent, Fold* fold);
   absl::Status FindTotalExtent();
@@ -77,8 +70,9 @@ class RangeQuery {
 
   const RangePlan plan_;
   const QueryControl& control_;
-  const std::unique_ptr<storage::ReadView> view_;  // Of all series: every pass sees the same.
+  RangeReader reader_;  // Of all series: every pass sees the same.
   std::vector<RangeOutput> outputs_;
+  std::optional<ColumnsAhead> ahead_;       // Without an aggregation.
   std::optional<AxisExtent> total_extent_;  // Of all series: the buckets in which they meet.
 
   size_t next_output_ = 0;
@@ -86,7 +80,7 @@ class RangeQuery {
   bool begun_ = false;    // An output is being returned ...
   bool started_ = false;  // ... and has had a piece.
   std::optional<SeriesScan> scan_;
-  storage::SampleBlock block_;  // Of scan_; returned up to block_used_. Else for passing use.
+  storage::SampleBlock block_;  // Of scan_; returned up to block_used_.
   size_t block_used_ = 0;
   std::vector<Sample> points_;
   std::vector<Bucket> buckets_;

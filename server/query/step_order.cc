@@ -38,37 +38,51 @@ void Copy(const storage::SampleBlock& from, size_t i, storage::SampleBlock* to, 
   to->values[at] = from.values[i];
 }
 
-// Of samples of one step that follow each other appends the last.
-void AppendNewest(const storage::SampleBlock& block, storage::SampleBlock* all) {
-  if (block.size() == 0) return;
-  size_t last = all->size();  // Where the next goes, unless it is of the step before.
-  Resize(last + block.size(), all);
-  if (last > 0 && all->steps[last - 1] == block.steps.front()) --last;
-  Copy(block, 0, all, last);
-  // Rows often come faster than steps: no branch guesses well which of them is a new one.
-  for (size_t i = 1; i < block.size(); ++i) {
-    last += block.steps[i] == block.steps[i - 1] ? 0 : 1;
-    Copy(block, i, all, last);
-  }
-  Resize(last + 1, all);
+void Put(const Sample& sample, storage::SampleBlock* to, size_t at) {
+  to->times[at] = sample.time_ns;
+  to->steps[at] = sample.step;
+  to->attempts[at] = sample.attempt;
+  to->values[at] = sample.value;
 }
 
-// Whether the block goes on in the order of Before() from the last of `all`.
-bool GoesOn(const storage::SampleBlock& all, const storage::SampleBlock& block) {
-  if (all.size() > 0 && Before(SampleOf(block, 0), SampleOf(all, all.size() - 1))) return false;
-  size_t falls = 0;  // Counted without a branch, which is several samples an instruction.
-  size_t others = 0;
+// Whether the samples are in the order of Before().
+bool AreInOrder(const storage::SampleBlock& block) {
   for (size_t i = 1; i < block.size(); ++i) {
-    falls += block.steps[i] < block.steps[i - 1] ? 1 : 0;
-    others += block.attempts[i] != block.attempts[0] ? 1 : 0;
-  }
-  if (falls > 0) return false;
-  if (others == 0) return true;  // Times ascend.
-  for (size_t i = 1; i < block.size(); ++i) {
-    if (block.steps[i] > block.steps[i - 1]) continue;
     if (Before(SampleOf(block, i), SampleOf(block, i - 1))) return false;
   }
   return true;
+}
+
+bool HasOneAttempt(const storage::SampleBlock& block) {
+  return LeadingRows(block.attempts.front(), block.attempts) == block.size();
+}
+
+// Goes on with the block in the order of Before(): of samples of one step that follow each other
+// appends the last. false: that order is not kept, and *all is as it was.
+bool AppendNewest(const storage::SampleBlock& block, storage::SampleBlock* all) {
+  if (block.size() == 0) return true;
+  const size_t before = all->size();
+  const Sample replaced = before == 0 ? Sample() : SampleOf(*all, before - 1);
+  if (before > 0 && Before(SampleOf(block, 0), replaced)) return false;
+  // Times ascend: with one attempt, order is that of steps.
+  if (!HasOneAttempt(block) && !AreInOrder(block)) return false;
+  Resize(before + block.size(), all);
+  size_t last = before > 0 && replaced.step == block.steps.front() ? before - 1 : before;
+  Copy(block, 0, all, last);
+  // Rows often come faster than steps: no branch guesses well which of them is a new one.
+  size_t falls = 0;
+  for (size_t i = 1; i < block.size(); ++i) {
+    falls += block.steps[i] < block.steps[i - 1] ? 1 : 0;
+    last += block.steps[i] == block.steps[i - 1] ? 0 : 1;
+    Copy(block, i, all, last);
+  }
+  if (falls == 0) {
+    Resize(last + 1, all);
+    return true;
+  }
+  Resize(before, all);
+  if (before > 0) Put(replaced, all, before - 1);
+  return false;
 }
 
 void Sort(std::vector<Sample>* samples) {
@@ -102,10 +116,7 @@ absl::StatusOr<storage::SampleBlock> NewestOfEachStep(SeriesScan* scan) {
     if (!*more) break;
     read += block.size();
     if (read > kMaxSortedSamples) return TooManySamples();
-    if (samples.empty() && GoesOn(newest, block)) {
-      AppendNewest(block, &newest);
-      continue;
-    }
+    if (samples.empty() && AppendNewest(block, &newest)) continue;
     if (samples.empty()) Append(newest, &samples);
     Append(block, &samples);
   }

@@ -12,10 +12,21 @@ WorkerPool::Admission WorkerPool::Run(std::function<void()> work) {
   absl::MutexLock lock(&mutex_);
   if (closed_) return Admission::kClosed;
   if (active_ >= max_threads_) return Admission::kFull;
+  Start(std::move(work));
+  return Admission::kAccepted;
+}
+
+bool WorkerPool::RunSpare(std::function<void()> work) {
+  absl::MutexLock lock(&mutex_);
+  if (closed_ || active_ >= max_threads_ / 2) return false;
+  Start(std::move(work));
+  return true;
+}
+
+void WorkerPool::Start(std::function<void()> work) {
   ++active_;
   waiting_.push_back(std::move(work));
   if (threads_.size() < active_) threads_.emplace_back([this] { Loop(); });
-  return Admission::kAccepted;
 }
 
 void WorkerPool::SetMaxThreads(uint32_t max_threads) {

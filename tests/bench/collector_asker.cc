@@ -28,6 +28,7 @@ void Count(const v1::CompareResponse& piece, Answer* answer) {
   const auto columns = static_cast<uint64_t>(piece.metric().columns_size());
   answer->series += columns;
   answer->samples += static_cast<uint64_t>(piece.metric().positions_size()) * columns;
+  for (const v1::CompareResponse& next : piece.more()) Count(next, answer);
 }
 
 grpc::ByteBuffer AsBuffer(const std::string& bytes) {

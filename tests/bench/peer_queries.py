@@ -109,7 +109,7 @@ def compare(end_s, run_steps):
                              "nocache": 1})
     subjects = "".join(f' subjects {{ job: "{RUNS}{i:03}" }}' for i in range(2))
     return Query("compare", f"two runs of {run_steps:,} steps compared at {points} points",
-                 ("compare", f'{subjects} metrics: "train_loss" alignment: ALIGNMENT_STEP '
+                 ("compare", f'{subjects} metrics: "train_loss" alignment: ALIGNMENT_STEP packed: true '
                              f"max_points: {points}"), asked, asked, 0)
 
 

@@ -77,6 +77,21 @@ TEST(WorkerPool, RefusesWhatHasNoThreadAndTakesItAfterwards) {
   EXPECT_EQ(ran, 102);
 }
 
+TEST(WorkerPool, SpareThreadsLeaveHalfOfThemToOthers) {
+  WorkerPool pool(4);
+  absl::Notification release;
+  const auto wait = [&release] { release.WaitForNotification(); };
+  EXPECT_TRUE(pool.RunSpare(wait));
+  EXPECT_TRUE(pool.RunSpare(wait));
+  EXPECT_FALSE(pool.RunSpare(wait));
+  EXPECT_EQ(pool.Run(wait), WorkerPool::Admission::kAccepted);
+  EXPECT_EQ(pool.Run(wait), WorkerPool::Admission::kAccepted);
+  EXPECT_EQ(pool.Run(wait), WorkerPool::Admission::kFull);
+  release.Notify();
+  pool.Close();
+  EXPECT_FALSE(pool.RunSpare(wait));
+}
+
 TEST(WorkerPool, CloseFinishesWhatWasTakenAndRefusesMore) {
   WorkerPool pool(8);
   std::atomic<int> ran = 0;

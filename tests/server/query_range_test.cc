@@ -5,8 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "server/query/message_packing.h"
 #include "server/query/pieces.h"
-#include "server/query/range_packing.h"
 #include "server/query/range_query.h"
 #include "tests/server/fake_store.h"
 
@@ -188,7 +188,7 @@ TEST_F(QueryRangeTest, RefusesBucketValuesWithoutBucketsOrUnknown) {
   EXPECT_THAT(Failure().message(), HasSubstr("bucket_values: has a value that is not known"));
 }
 
-TEST(RangePackingTest, PiecesShareMessagesInTheirOrder) {
+TEST(MessagePackingTest, PiecesShareMessagesInTheirOrder) {
   for (const bool packed : {false, true}) {
     SCOPED_TRACE(packed);
     std::vector<v1::RangeResponse> messages;
@@ -196,7 +196,7 @@ TEST(RangePackingTest, PiecesShareMessagesInTheirOrder) {
       messages.push_back(std::move(message));
       return absl::OkStatus();
     };
-    RangePacking packing(packed, write);
+    MessagePacking<v1::RangeResponse> packing(packed, write);
     constexpr uint32_t kPieces = 1000;
     for (uint32_t i = 0; i < kPieces; ++i) {
       v1::RangeResponse piece;

@@ -160,6 +160,16 @@ TEST_F(QueryServiceTest, ComparesExportsAndFindsWhatIsNotFinite) {
   EXPECT_THAT(compared.metric().columns(0).avg(), testing::ElementsAre(0, 0.5, 1));
   EXPECT_FALSE(compare_reader->Read(&compared));
   EXPECT_TRUE(compare_reader->Finish().ok());
+  PatientContext packed_context;
+  compare.set_packed(true);
+  auto packed_reader = stub_->Compare(&packed_context, compare);
+  v1::CompareResponse packed;
+  ASSERT_TRUE(packed_reader->Read(&packed));
+  EXPECT_EQ(packed.subjects().subjects(0).last_step(), 2);
+  ASSERT_EQ(packed.more_size(), 1);
+  EXPECT_EQ(packed.more(0).SerializeAsString(), compared.SerializeAsString());
+  EXPECT_FALSE(packed_reader->Read(&packed));
+  EXPECT_TRUE(packed_reader->Finish().ok());
   v1::ExportRequest whole;
   whole.mutable_selector()->set_job("j");
   v1::ExportResponse exported;

@@ -28,6 +28,9 @@ tacho_test(query_random_test LABEL unit
 tacho_test(query_jobs_test LABEL unit
   SOURCES query_jobs_test.cc
   DEPS tacho::query RocksDB::rocksdb-shared)
+tacho_test(query_ahead_test LABEL unit
+  SOURCES query_ahead_test.cc query_store_fixture.h
+  DEPS tacho::query RocksDB::rocksdb-shared)
 tacho_test(query_history_test LABEL unit
   SOURCES query_compare_test.cc query_export_test.cc query_first_non_finite_test.cc query_store_fixture.h
   DEPS tacho::query RocksDB::rocksdb-shared)

@@ -1,0 +1,56 @@
+// Reads series as a Range request asks for them: as they were recorded, or in buckets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/query/query_control.h"
+#include "server/query/range_plan.h"
+#include "server/query/reduce.h"
+#include "server/query/series_scan.h"
+#include "storage/series_reader.h"
+
+namespace tacho::server {
+
+// One thread at a time. The plan and the control must outlive it.
+class RangeReader {
+ public:
+  RangeReader(const RangePlan& plan, const QueryControl& control,
+              std::unique_ptr<storage::ReadView> view);
+
+  // Of one of the view's series, and of an attempt if it is set. Must not outlive this.
+  SeriesScan Scan(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
+
+  // Where its samples lie along the axis.
+  absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
+                                      std::optional<uint32_t> attempt);
+  // Its buckets in that extent.
+  absl::StatusOr<std::vector<Bucket>> Reduce(const storage::SeriesPtr& series,
+                                             std::optional<uint32_t> attempt,
+                                             const AxisExtent& extent);
+  // Adds its samples to the stream's buckets; the axis is time.
+  absl::Status ReduceInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
+                          const BucketGrid& grid, BucketStream* stream);
+  // Decodes what the plan, which does not aggregate, needs of it, so that the store knows it.
+  absl::Status Touch(const storage::SeriesPtr& series, std::optional<uint32_t> attempt);
+
+  // Columns that had to be decoded so far.
+  uint64_t columns_decoded() const { return view_->columns_decoded(); }
+
+ private:
+  // `buckets` has AddByTime(SampleSummary) and Add(SampleBlock).
+  template <typename Buckets>
+  absl::Status ReadInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
+                        const BucketGrid& grid, Buckets* buckets);
+
+  const RangePlan& plan_;
+  const QueryControl& control_;
+  const std::unique_ptr<storage::ReadView> view_;
+  storage::SampleBlock block_;  // For passing use.
+};
+
+}  // namespace tacho::server
