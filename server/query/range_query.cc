@@ -52,7 +52,7 @@ absl::StatusOr<std::unique_ptr<RangeQuery>> RangeQuery::Create(const storage::St
 
 RangeQuery::RangeQuery(RangePlan plan, const QueryControl& control,
                        std::unique_ptr<storage::ReadView> view)
-    : plan_(std::move(plan)), control_(control), reader_(plan_, control, std::move(view)) {}
+    : plan_(std::move(plan)), reader_(plan_, control, std::move(view)) {}
 
 absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
   for (;;) {

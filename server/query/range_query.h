@@ -69,7 +69,6 @@ class RangeQuery {
   absl::Status CountSamples(const v1::RangeResponse& piece);
 
   const RangePlan plan_;
-  const QueryControl& control_;
   RangeReader reader_;  // Of all series: every pass sees the same.
   std::vector<RangeOutput> outputs_;
   std::optional<ColumnsAhead> ahead_;       // Without an aggregation.
