@@ -1,6 +1,6 @@
 // A second thread for a query that has to decode many columns: it decodes those that the query is
 // about to come to, and the store keeps them until then. What the query answers is the same, with
-// it or without.
+// it or without. It has a view of its own, so the open rows of the series are held twice.
 #pragma once
 
 #include <cstddef>

@@ -11,20 +11,21 @@ WorkerPool::~WorkerPool() { Close(); }
 WorkerPool::Admission WorkerPool::Run(std::function<void()> work) {
   absl::MutexLock lock(&mutex_);
   if (closed_) return Admission::kClosed;
-  if (active_ >= max_threads_) return Admission::kFull;
-  Start(std::move(work));
+  if (active_ - spare_ >= max_threads_) return Admission::kFull;
+  Start({std::move(work), /*spare=*/false});
   return Admission::kAccepted;
 }
 
 bool WorkerPool::RunSpare(std::function<void()> work) {
   absl::MutexLock lock(&mutex_);
   if (closed_ || active_ >= max_threads_ / 2) return false;
-  Start(std::move(work));
+  Start({std::move(work), /*spare=*/true});
   return true;
 }
 
-void WorkerPool::Start(std::function<void()> work) {
+void WorkerPool::Start(Work work) {
   ++active_;
+  if (work.spare) ++spare_;
   waiting_.push_back(std::move(work));
   if (threads_.size() < active_) threads_.emplace_back([this] { Loop(); });
 }
@@ -54,7 +55,7 @@ void WorkerPool::Close() {
 
 void WorkerPool::Loop() {
   for (;;) {
-    std::function<void()> work;
+    Work work;
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(this, &WorkerPool::WorkOrClosed));
@@ -62,10 +63,11 @@ void WorkerPool::Loop() {
       work = std::move(waiting_.back());
       waiting_.pop_back();
     }
-    work();
-    work = nullptr;  // Frees what it holds before the slot is given away.
+    work.run();
+    work.run = nullptr;  // Frees what it holds before the slot is given away.
     absl::MutexLock lock(&mutex_);
     --active_;
+    if (work.spare) --spare_;
   }
 }
 

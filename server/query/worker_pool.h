@@ -11,8 +11,8 @@
 
 namespace tacho::server {
 
-// Thread-safe. Threads are made when first needed and kept, at most `max_threads` at work. Nothing
-// queues: work either has a thread at once or is refused.
+// Thread-safe. Threads are made when first needed and kept, at most `max_threads` at work for
+// Run(). Nothing queues: work either has a thread at once or is refused.
 class WorkerPool {
  public:
   explicit WorkerPool(uint32_t max_threads);
@@ -21,8 +21,8 @@ class WorkerPool {
   enum class Admission { kAccepted, kFull, kClosed };
   Admission Run(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // For what makes other work faster: true if a thread runs it. It is not to keep work from being
-  // accepted, so it is refused if half of the threads are at work.
+  // For what makes other work faster: true if a thread runs it, one beside the `max_threads`, so
+  // that no work is refused for it. Refused itself if half as many threads are at work.
   bool RunSpare(std::function<void()> work) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // For work that comes from now on; what is running goes on.
@@ -36,7 +36,12 @@ class WorkerPool {
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  void Start(std::function<void()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  struct Work {
+    std::function<void()> run;
+    bool spare = false;
+  };
+
+  void Start(Work work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool WorkOrClosed() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return closed_ || !waiting_.empty();
@@ -46,7 +51,8 @@ class WorkerPool {
   uint32_t max_threads_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t active_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<std::function<void()>> waiting_ ABSL_GUARDED_BY(mutex_);  // Fewer than idle threads.
+  uint32_t spare_ ABSL_GUARDED_BY(mutex_) = 0;         // Of them, from RunSpare().
+  std::vector<Work> waiting_ ABSL_GUARDED_BY(mutex_);  // Fewer than idle threads.
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 

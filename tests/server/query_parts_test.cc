@@ -77,17 +77,19 @@ TEST(WorkerPool, RefusesWhatHasNoThreadAndTakesItAfterwards) {
   EXPECT_EQ(ran, 102);
 }
 
-TEST(WorkerPool, SpareThreadsLeaveHalfOfThemToOthers) {
+TEST(WorkerPool, SpareWorkKeepsNoOtherFromBeingTaken) {
   WorkerPool pool(4);
   absl::Notification release;
   const auto wait = [&release] { release.WaitForNotification(); };
   EXPECT_TRUE(pool.RunSpare(wait));
   EXPECT_TRUE(pool.RunSpare(wait));
   EXPECT_FALSE(pool.RunSpare(wait));
-  EXPECT_EQ(pool.Run(wait), WorkerPool::Admission::kAccepted);
-  EXPECT_EQ(pool.Run(wait), WorkerPool::Admission::kAccepted);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(pool.Run(wait), WorkerPool::Admission::kAccepted);
   EXPECT_EQ(pool.Run(wait), WorkerPool::Admission::kFull);
+  EXPECT_EQ(pool.active(), 6u);
   release.Notify();
+  while (pool.active() > 0) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_TRUE(pool.RunSpare(wait));
   pool.Close();
   EXPECT_FALSE(pool.RunSpare(wait));
 }
