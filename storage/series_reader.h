@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -26,6 +27,15 @@ struct ReadOptions {
   bool bound_steps = false;
 };
 
+// Samples of one series where they lie in memory, one entry a sample in every column.
+struct SampleColumns {
+  std::span<const int64_t> times;
+  std::span<const int64_t> steps;  // kNoStep where a row has none.
+  std::span<const double> values;  // Bits as recorded; no stale markers.
+
+  size_t size() const { return times.size(); }
+};
+
 // Some samples of one series, one entry a sample in every column.
 struct SampleBlock {
   std::vector<int64_t> times;
@@ -35,6 +45,16 @@ struct SampleBlock {
 
   size_t size() const { return times.size(); }
   void clear();
+  SampleColumns columns() const { return {times, steps, values}; }
+};
+
+// Samples of one series and one attempt that are held elsewhere.
+struct SampleView {
+  uint32_t attempt = 0;
+  SampleColumns columns;
+  std::shared_ptr<const void> owner;  // Of what the columns show.
+
+  size_t size() const { return columns.size(); }
 };
 
 // A run of samples of one series without the samples: what a stored column says of itself. All of
@@ -83,6 +103,11 @@ class SeriesReader {
                                            SampleSummary* /*summary*/) {
     return false;
   }
+
+  // For who does not change samples, a block without copying: if what comes next are samples of one
+  // column that need no merging, replaces *view with at least one of them. false: nothing has been
+  // skipped, go on with Next().
+  virtual absl::StatusOr<bool> NextView(SampleView* /*view*/) { return false; }
 
   // For who asks only how far samples reach: if what comes next are samples of one column whose
   // bounds are known without looking at each, replaces *bounds with those and skips them. false:

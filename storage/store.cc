@@ -27,6 +27,7 @@ std::unique_ptr<SeriesReader> Store::Read(const SeriesPtr& series,
                                      SampleSummary* summary) override {
       return reader_->NextSummary(fits, summary);
     }
+    absl::StatusOr<bool> NextView(SampleView* view) override { return reader_->NextView(view); }
     absl::StatusOr<bool> NextBounds(SampleBounds* bounds) override {
       return reader_->NextBounds(bounds);
     }

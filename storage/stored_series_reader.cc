@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "storage/job.h"
@@ -102,18 +103,15 @@ bool StoredSeriesReader::StepsAreInRange(const FrameTimes& times) const {
          times.highest_step <= options_.last_step.value_or(INT64_MAX);
 }
 
-bool StoredSeriesReader::Copy(const DecodedColumn& column, SampleBlock* block) const {
-  const TimeColumn& time = column.times->column;
-  if (!column.whole || !column.times->ascend || !StepsAreInRange(*column.times)) return false;
-  block->clear();
-  if (options_.attempt && time.attempt != *options_.attempt) return true;
-  const auto [first, last] = RowsInRange(column);
-  const auto begin = static_cast<ptrdiff_t>(first);
-  const auto end = static_cast<ptrdiff_t>(last);
-  block->times.assign(time.times.begin() + begin, time.times.begin() + end);
-  block->steps.assign(time.steps.begin() + begin, time.steps.begin() + end);
-  block->attempts.assign(last - first, time.attempt);
-  block->values.assign(column.values.begin() + begin, column.values.begin() + end);
+bool StoredSeriesReader::Show(const DecodedColumnPtr& column, SampleView* view) const {
+  const TimeColumn& time = column->times->column;
+  if (!column->whole || !column->times->ascend || !StepsAreInRange(*column->times)) return false;
+  const bool wanted = !options_.attempt || time.attempt == *options_.attempt;
+  const auto [begin, end] = wanted ? RowsInRange(*column) : std::pair<size_t, size_t>();
+  const auto rows = [begin = begin, end = end](const auto& of) {
+    return std::span(of).subspan(begin, end - begin);
+  };
+  *view = {time.attempt, {rows(time.times), rows(time.steps), rows(column->values)}, column};
   return true;
 }
 
@@ -130,23 +128,56 @@ SampleRun StoredSeriesReader::MakeRun(const DecodedColumn& column) const {
   return {front().position, std::move(samples), options_};
 }
 
+absl::StatusOr<DecodedColumnPtr> StoredSeriesReader::DecodeFront() {
+  if (decoded_ == nullptr) {
+    auto column = view_->FindDecoded(partition_, *series_, columns_, index_, met_);
+    if (!column.ok()) return column.status();
+    decoded_ = *std::move(column);
+  }
+  return decoded_;
+}
+
+void StoredSeriesReader::PassFront() {
+  ++index_;
+  decoded_ = nullptr;
+}
+
 absl::StatusOr<bool> StoredSeriesReader::Next(SampleBlock* block) {
-  OpenRuns();
   for (;;) {
+    SampleView view;
+    const auto any = NextView(&view);
+    if (!any.ok()) return any.status();
+    if (*any) {
+      block->times.assign(view.columns.times.begin(), view.columns.times.end());
+      block->steps.assign(view.columns.steps.begin(), view.columns.steps.end());
+      block->attempts.assign(view.size(), view.attempt);
+      block->values.assign(view.columns.values.begin(), view.columns.values.end());
+      return true;
+    }
+    // Whatever comes before the next column begins can be merged now.
+    const bool columns_left = columns_ != nullptr;
+    if (TakeMerged(&runs_, columns_left ? front().first_time_ns : INT64_MAX, block)) return true;
+    if (!columns_left) return false;
+    const auto column = DecodeFront();
+    if (!column.ok()) return column.status();
+    SampleRun run = MakeRun(**column);
+    if (!run.empty()) runs_.push_back(std::move(run));
+    PassFront();
+  }
+}
+
+absl::StatusOr<bool> StoredSeriesReader::NextView(SampleView* view) {
+  OpenRuns();
+  for (;; PassFront()) {
     const auto any = FindFront();
     if (!any.ok()) return any.status();
-    // Whatever comes before the next column begins can be merged now.
-    if (TakeMerged(&runs_, *any ? front().first_time_ns : INT64_MAX, block)) return true;
-    if (!*any) return false;
-    const auto column = view_->FindDecoded(partition_, *series_, columns_, index_, met_);
+    if (!*any || !FrontIsAlone()) return false;
+    const auto column = DecodeFront();
     if (!column.ok()) return column.status();
-    if (!FrontIsAlone() || !Copy(**column, block)) {
-      SampleRun run = MakeRun(**column);
-      if (!run.empty()) runs_.push_back(std::move(run));
-      block->clear();
-    }
-    ++index_;
-    if (block->size() > 0) return true;
+    if (!Show(*column, view)) return false;
+    if (view->size() == 0) continue;
+    PassFront();
+    return true;
   }
 }
 
@@ -200,13 +231,13 @@ absl::StatusOr<bool> StoredSeriesReader::NextSummary(
   if (!summarised.ok()) return summarised.status();
   if (!*summarised || !fits(**summarised)) return false;
   *summary = **summarised;
-  ++index_;
+  PassFront();
   return true;
 }
 
 absl::StatusOr<bool> StoredSeriesReader::NextBounds(SampleBounds* bounds) {
   OpenRuns();
-  for (;; ++index_) {
+  for (;; PassFront()) {
     const auto any = FindFront();
     if (!any.ok()) return any.status();
     if (!*any || !FrontIsAlone()) return false;
@@ -216,14 +247,14 @@ absl::StatusOr<bool> StoredSeriesReader::NextBounds(SampleBounds* bounds) {
     const auto [begin, end] = RowsInRange(*known);
     if (begin == end || (options_.attempt && time.attempt != *options_.attempt)) continue;
     *bounds = {time.attempt, time.times[begin], time.times[end - 1]};
-    ++index_;
+    PassFront();
     return true;
   }
   const auto summarised = SummariseFront();
   if (!summarised.ok()) return summarised.status();
   if (!*summarised) return false;
   *bounds = {(*summarised)->attempt, (*summarised)->first_time_ns, (*summarised)->last_time_ns};
-  ++index_;
+  PassFront();
   return true;
 }
 

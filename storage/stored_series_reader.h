@@ -21,6 +21,7 @@ class StoredSeriesReader final : public SeriesReader {
   absl::StatusOr<bool> Next(SampleBlock* block) override;
   absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> fits,
                                    SampleSummary* summary) override;
+  absl::StatusOr<bool> NextView(SampleView* view) override;
   absl::StatusOr<bool> NextBounds(SampleBounds* bounds) override;
 
  private:
@@ -28,6 +29,8 @@ class StoredSeriesReader final : public SeriesReader {
   // Moves to the next column of the range, where it is not yet; false if there is none left.
   absl::StatusOr<bool> FindFront();
   const ColumnInfo& front() const { return columns_->columns()[index_]; }
+  absl::StatusOr<DecodedColumnPtr> DecodeFront();
+  void PassFront();
   // Nothing else of the range lies before the front column ends.
   bool FrontIsAlone() const;
   // What the front column says of itself; nullopt if it must be decoded.
@@ -36,8 +39,8 @@ class StoredSeriesReader final : public SeriesReader {
   std::pair<size_t, size_t> RowsInRange(const DecodedColumn& column) const;
   // Whether a range of steps that was asked for leaves out none of these rows.
   bool StepsAreInRange(const FrameTimes& times) const;
-  // Replaces *block with what is wanted of the column; false if that takes more than copying.
-  bool Copy(const DecodedColumn& column, SampleBlock* block) const;
+  // Replaces *view with what is wanted of the column; false if that is not some rows as they are.
+  bool Show(const DecodedColumnPtr& column, SampleView* view) const;
   SampleRun MakeRun(const DecodedColumn& column) const;
 
   StoredView* const view_;
@@ -50,7 +53,8 @@ class StoredSeriesReader final : public SeriesReader {
   size_t partition_ = 0;  // Of columns_, or the next to look into.
   SeriesColumnsPtr columns_;
   StoredView::MetBytes met_;
-  size_t index_ = 0;  // Of the front column among columns_.
+  size_t index_ = 0;          // Of the front column among columns_.
+  DecodedColumnPtr decoded_;  // The front column; null: not yet asked for.
 };
 
 }  // namespace tacho::storage

@@ -82,6 +82,14 @@ double EntryOf(const Bucket& bucket, const FoldOptions& options) {
   return MeanOrSum(bucket, options.enter_sums);
 }
 
+// The same of a bucket with finite samples alone.
+inline double EntryOfFinite(const FiniteValues& values, size_t count, const FoldOptions& options) {
+  if (options.enter_sums) return static_cast<double>(values.sum);
+  if (options.function == v1::AGGREGATE_FUNCTION_MIN) return values.min;
+  if (options.function == v1::AGGREGATE_FUNCTION_MAX) return values.max;
+  return static_cast<double>(values.sum / static_cast<long double>(count));
+}
+
 // Inlined, so that a piece is never put together in memory.
 inline __attribute__((always_inline)) absl::Status Fold::Enter(const FoldedPlace& piece,
                                                                double value) {
@@ -145,6 +153,25 @@ absl::Status Fold::AddBucket(const Bucket& bucket) {
                 .lowest = bucket.min,
                 .highest = bucket.max},
                EntryOf(bucket, options_));
+}
+
+absl::Status Fold::AddRun(uint32_t index, const storage::SampleColumns& columns, size_t begin,
+                          size_t end) {
+  FiniteValues values;
+  if (!values.Take(columns.values.subspan(begin, end - begin))) {
+    Bucket bucket{.index = index};
+    bucket.AddByTime(columns, begin, end);
+    return AddBucket(bucket);
+  }
+  return Enter({.position = index,
+                .first_time_ns = columns.times[begin],
+                .last_time_ns = columns.times[end - 1],
+                .first_step = columns.steps[begin],
+                .last_step = columns.steps[end - 1],
+                .count = end - begin,
+                .lowest = values.min,
+                .highest = values.max},
+               EntryOfFinite(values, end - begin, options_));
 }
 
 void Fold::Update(Place* place, double value) const {
@@ -212,6 +239,64 @@ std::vector<FoldedPlace> Fold::Take() {
   by_position_.clear();
   newest_ = 0;
   return taken;
+}
+
+void FoldByTime::Enter(const absl::Status& entered) {
+  if (!entered.ok() && status_.ok()) status_ = entered;
+}
+
+void FoldByTime::GoOnTo(int64_t time_ns) {
+  if (bucket_.count > 0 && time_ns <= last_ns_) return;
+  uint32_t index = 0;
+  if (bucket_.count == 0) {
+    index = grid_.IndexOf(time_ns);
+  } else {
+    index = grid_.IndexAfter(bucket_.index, time_ns);
+    Enter(fold_->AddBucket(bucket_));
+  }
+  bucket_ = Bucket{.index = index};
+  last_ns_ = grid_.LastOf(index);
+}
+
+void FoldByTime::Add(const storage::SampleColumns& columns) {
+  const std::span<const int64_t> times = columns.times;
+  const auto end_of = [times](size_t i, int64_t last_ns) {
+    while (i < times.size() && times[i] <= last_ns) ++i;
+    return i;
+  };
+  if (times.empty()) return;
+  GoOnTo(times.front());
+  uint32_t index = bucket_.index;
+  int64_t last_ns = last_ns_;
+  size_t end = end_of(0, last_ns);
+  bucket_.AddByTime(columns, 0, end);
+  if (end == times.size()) return;
+  Enter(fold_->AddBucket(bucket_));
+  // Buckets that begin and end here need not be held.
+  for (;;) {
+    const size_t begin = end;
+    index = grid_.IndexAfter(index, times[begin]);
+    last_ns = grid_.LastOf(index);
+    end = end_of(begin, last_ns);
+    if (end == times.size()) {
+      bucket_ = Bucket{.index = index};
+      bucket_.AddByTime(columns, begin, end);
+      last_ns_ = last_ns;
+      return;
+    }
+    Enter(fold_->AddRun(index, columns, begin, end));
+  }
+}
+
+void FoldByTime::AddByTime(const storage::SampleSummary& summary) {
+  GoOnTo(summary.first_time_ns);
+  bucket_.AddByTime(summary);
+}
+
+absl::Status FoldByTime::EndSeries() {
+  if (bucket_.count > 0) Enter(fold_->AddBucket(bucket_));
+  bucket_ = {};
+  return status_;
 }
 
 std::vector<Bucket> ReduceSteps(const std::vector<FoldedPlace>& places, uint32_t max_buckets) {

@@ -63,6 +63,9 @@ class Fold {
   absl::Status AddAtStep(const Sample& sample);
   // A series' time bucket.
   absl::Status AddBucket(const Bucket& bucket);
+  // The time bucket of a series of which these samples, [begin, end), are all.
+  absl::Status AddRun(uint32_t index, const storage::SampleColumns& columns, size_t begin,
+                      size_t end);
 
   // By position, ascending. The fold is empty afterwards.
   std::vector<FoldedPlace> Take();
@@ -91,6 +94,31 @@ class Fold {
   absl::flat_hash_map<int64_t, uint32_t> by_position_;
   uint32_t newest_ = 0;  // Place that was entered last.
   std::vector<Held> held_;
+};
+
+// Enters one series after the other into a fold, bucket by bucket of time: nothing is held of a
+// series but the bucket at hand. Not thread-safe.
+class FoldByTime {
+ public:
+  // The fold is not owned.
+  FoldByTime(const BucketGrid& grid, Fold* fold) : grid_(grid), fold_(fold) {}
+
+  // What comes next of a series, ascending in time. A summary lies in one bucket.
+  void Add(const storage::SampleColumns& columns);
+  void AddByTime(const storage::SampleSummary& summary);
+  // After the last of a series. Statuses are those of Fold.
+  absl::Status EndSeries();
+
+ private:
+  // Makes the bucket of a time, which is not before the one at hand, the one at hand.
+  void GoOnTo(int64_t time_ns);
+  void Enter(const absl::Status& entered);
+
+  const BucketGrid grid_;
+  Fold* const fold_;
+  Bucket bucket_;        // Without samples: none is at hand.
+  int64_t last_ns_ = 0;  // Of the bucket at hand.
+  absl::Status status_;  // The first that is not OK.
 };
 
 // Folded steps as buckets along the steps. Counts are of the samples that went in.

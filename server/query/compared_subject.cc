@@ -125,9 +125,11 @@ absl::Status ComparedSubject::IncludeExtent(const SeriesList& series, AxisExtent
 absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& series,
                                                              const BucketGrid& grid) {
   Fold fold(plan_->fold);
+  storage::SampleBlock block;
+  std::vector<int64_t> elapsed;
   for (const storage::SeriesPtr& one : series) {
     Reducer reducer(grid, /*by_step=*/false);
-    absl::Status status = Scan(one).ForEachBlock(
+    absl::Status status = Scan(one).ForEachColumns(
         [&](const storage::SampleSummary& summary) {
           return grid.IndexOf(Elapsed(summary.first_time_ns, origin_ns_)) ==
                  grid.IndexOf(Elapsed(summary.last_time_ns, origin_ns_));
@@ -137,10 +139,13 @@ absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& s
           summary.last_time_ns = Elapsed(summary.last_time_ns, origin_ns_);
           reducer.AddByTime(summary);
         },
-        [&](storage::SampleBlock block) {
-          for (int64_t& time : block.times) time = Elapsed(time, origin_ns_);
-          reducer.Add(block);
-        });
+        [&](storage::SampleColumns columns) {
+          elapsed.clear();
+          for (const int64_t time : columns.times) elapsed.push_back(Elapsed(time, origin_ns_));
+          columns.times = elapsed;
+          reducer.Add(columns);
+        },
+        &block);
     if (!status.ok()) return status;
     for (const Bucket& bucket : reducer.Take()) {
       if (status = fold.AddBucket(bucket); !status.ok()) return status;

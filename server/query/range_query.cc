@@ -112,7 +112,7 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
   const bool increases = plan_.counter == v1::COUNTER_FUNCTION_INCREASE;
   Fold fold({plan_.function, plan_.quantile, /*enter_sums=*/increases});
   absl::Status status =
-      plan_.by_step ? FoldBySteps(output, &fold) : FoldByTime(output, *total_extent_, &fold);
+      plan_.by_step ? FoldAlongSteps(output, &fold) : FoldAlongTime(output, *total_extent_, &fold);
   if (!status.ok()) return status;
   const std::vector<FoldedPlace> places = fold.Take();
   if (!plan_.by_step) {
@@ -127,7 +127,7 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
   return absl::OkStatus();
 }
 
-absl::Status RangeQuery::FoldBySteps(const RangeOutput& output, Fold* fold) const {
+absl::Status RangeQuery::FoldAlongSteps(const RangeOutput& output, Fold* fold) const {
   for (const storage::SeriesPtr& series : output.members) {
     SeriesScan scan = reader_.Scan(series, output.attempt);
     auto samples = SortedBySteps(&scan);
@@ -140,20 +140,14 @@ absl::Status RangeQuery::FoldBySteps(const RangeOutput& output, Fold* fold) cons
   return absl::OkStatus();
 }
 
-absl::Status RangeQuery::FoldByTime(const RangeOutput& output, const AxisExtent& extent,
-                                    Fold* fold) {
+absl::Status RangeQuery::FoldAlongTime(const RangeOutput& output, const AxisExtent& extent,
+                                       Fold* fold) {
   if (extent.empty()) return absl::OkStatus();
   const BucketGrid grid(extent, plan_.max_points);
-  absl::Status folded;
-  const auto enter = [&](const Bucket& bucket) {
-    if (absl::Status status = fold->AddBucket(bucket); !status.ok()) folded = std::move(status);
-  };
-  BucketStream stream(grid, enter);
+  FoldByTime by_time(grid, fold);
   for (const storage::SeriesPtr& series : output.members) {
-    absl::Status status = reader_.ReduceInto(series, output.attempt, grid, &stream);
+    absl::Status status = reader_.FoldInto(series, output.attempt, grid, &by_time);
     if (!status.ok()) return status;
-    stream.EndSeries();
-    if (!folded.ok()) return folded;
   }
   return absl::OkStatus();
 }

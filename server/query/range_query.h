@@ -59,8 +59,8 @@ class RangeQuery {
   // Prepares the next output: opens scan_, or fills points_ or buckets_.
   absl::Status Begin(const RangeOutput& output);
   absl::Status BeginFolded(const RangeOutput& output);
-  absl::Status FoldBySteps(const RangeOutput& output, Fold* fold) const;
-  absl::Status FoldByTime(const RangeOutput& output, const AxisExtent& extent, Fold* fold);
+  absl::Status FoldAlongSteps(const RangeOutput& output, Fold* fold) const;
+  absl::Status FoldAlongTime(const RangeOutput& output, const AxisExtent& extent, Fold* fold);
   absl::Status FindTotalExtent();
 
   // Fills the data of *piece with what is left of the output; false if that is nothing.

@@ -12,7 +12,7 @@ constexpr size_t kUsualPoints = 1024;
 // Buckets that nobody asks for.
 struct NoBuckets {
   void AddByTime(const storage::SampleSummary&) {}
-  void Add(const storage::SampleBlock&) {}
+  void Add(const storage::SampleColumns&) {}
 };
 
 }  // namespace
@@ -35,12 +35,12 @@ absl::StatusOr<AxisExtent> RangeReader::ExtentOf(const storage::SeriesPtr& serie
   SeriesScan scan = Scan(series, attempt);
   absl::Status status;
   if (plan_.by_step) {
-    status = scan.ForEachBlock([](const storage::SampleSummary&) { return false; },
-                               [](const storage::SampleSummary&) {},
-                               [&](const storage::SampleBlock& block) {
-                                 for (const int64_t step : block.steps) extent.Include(step);
-                               },
-                               &block_);
+    status = scan.ForEachColumns([](const storage::SampleSummary&) { return false; },
+                                 [](const storage::SampleSummary&) {},
+                                 [&](const storage::SampleColumns& columns) {
+                                   for (const int64_t step : columns.steps) extent.Include(step);
+                                 },
+                                 &block_);
   } else {
     status = scan.ForEachBounds(
         [&](int64_t first_ns, int64_t last_ns) {
@@ -66,10 +66,11 @@ absl::StatusOr<std::vector<Bucket>> RangeReader::Reduce(const storage::SeriesPtr
   return reducer.Take();
 }
 
-absl::Status RangeReader::ReduceInto(const storage::SeriesPtr& series,
-                                     std::optional<uint32_t> attempt, const BucketGrid& grid,
-                                     BucketStream* stream) {
-  return ReadInto(series, attempt, grid, stream);
+absl::Status RangeReader::FoldInto(const storage::SeriesPtr& series,
+                                   std::optional<uint32_t> attempt, const BucketGrid& grid,
+                                   FoldByTime* fold) {
+  absl::Status status = ReadInto(series, attempt, grid, fold);
+  return status.ok() ? fold->EndSeries() : status;
 }
 
 absl::Status RangeReader::Touch(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) {
@@ -79,11 +80,10 @@ absl::Status RangeReader::Touch(const storage::SeriesPtr& series, std::optional<
     NoBuckets none;
     return ReadInto(series, attempt, BucketGrid(*extent, plan_.max_points), &none);
   }
-  SeriesScan scan = Scan(series, attempt);
-  for (;;) {
-    const absl::StatusOr<bool> more = scan.Next(&block_);
-    if (!more.ok() || !*more) return more.status();
-  }
+  return Scan(series, attempt)
+      .ForEachColumns([](const storage::SampleSummary&) { return false; },
+                      [](const storage::SampleSummary&) {}, [](const storage::SampleColumns&) {},
+                      &block_);
 }
 
 template <typename Buckets>
@@ -92,13 +92,13 @@ absl::Status RangeReader::ReadInto(const storage::SeriesPtr& series,
                                    Buckets* buckets) {
   absl::Status status =
       Scan(series, attempt)
-          .ForEachBlock(
+          .ForEachColumns(
               [&](const storage::SampleSummary& summary) {
                 return !plan_.by_step &&
                        grid.IndexOf(summary.first_time_ns) == grid.IndexOf(summary.last_time_ns);
               },
               [&](const storage::SampleSummary& summary) { buckets->AddByTime(summary); },
-              [&](const storage::SampleBlock& block) { buckets->Add(block); }, &block_);
+              [&](const storage::SampleColumns& columns) { buckets->Add(columns); }, &block_);
   block_.clear();
   return status;
 }

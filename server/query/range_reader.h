@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/query/across.h"
 #include "server/query/query_control.h"
 #include "server/query/range_plan.h"
 #include "server/query/reduce.h"
@@ -32,9 +33,9 @@ class RangeReader {
   absl::StatusOr<std::vector<Bucket>> Reduce(const storage::SeriesPtr& series,
                                              std::optional<uint32_t> attempt,
                                              const AxisExtent& extent);
-  // Adds its samples to the stream's buckets; the axis is time.
-  absl::Status ReduceInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
-                          const BucketGrid& grid, BucketStream* stream);
+  // Enters it into a fold with that grid; the axis is time.
+  absl::Status FoldInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
+                        const BucketGrid& grid, FoldByTime* fold);
   // Decodes what the plan, which does not aggregate, needs of it, so that the store knows it.
   absl::Status Touch(const storage::SeriesPtr& series, std::optional<uint32_t> attempt);
 
@@ -42,7 +43,7 @@ class RangeReader {
   uint64_t columns_decoded() const { return view_->columns_decoded(); }
 
  private:
-  // `buckets` has AddByTime(SampleSummary) and Add(SampleBlock).
+  // `buckets` has AddByTime(SampleSummary) and Add(SampleColumns).
   template <typename Buckets>
   absl::Status ReadInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
                         const BucketGrid& grid, Buckets* buckets);

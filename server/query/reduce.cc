@@ -35,16 +35,6 @@ uint32_t BucketGrid::IndexOf(int64_t position) const {
                                width_);
 }
 
-uint32_t BucketGrid::IndexAfter(uint32_t index, int64_t position) const {
-  if (width_ == 0) return 0;
-  return position <= LastOf(index + 1) ? index + 1 : IndexOf(position);
-}
-
-int64_t BucketGrid::LastOf(uint32_t index) const {
-  if (complete_ <= index) return static_cast<int64_t>(kHighest);
-  return static_cast<int64_t>(static_cast<uint64_t>(first_) + (uint64_t{index} + 1) * width_ - 1);
-}
-
 void Bucket::AddValue(double value) {
   if (std::isfinite(value)) [[likely]] {
     min = finite == 0 ? value : std::min(min, value);
@@ -90,38 +80,28 @@ void Bucket::AddByTime(const storage::SampleSummary& summary) {
   count += summary.count;
 }
 
-void Bucket::AddByTime(const storage::SampleBlock& block, size_t begin, size_t end) {
+void Bucket::AddByTime(const storage::SampleColumns& columns, size_t begin, size_t end) {
   if (count == 0) {
-    first_time_ns = block.times[begin];
-    first_step = block.steps[begin];
-    first = block.values[begin];
+    first_time_ns = columns.times[begin];
+    first_step = columns.steps[begin];
+    first = columns.values[begin];
   }
-  last_time_ns = block.times[end - 1];
-  last_step = block.steps[end - 1];
-  last = block.values[end - 1];
+  last_time_ns = columns.times[end - 1];
+  last_step = columns.steps[end - 1];
+  last = columns.values[end - 1];
   count += end - begin;
-  const auto values = std::span(block.values).subspan(begin, end - begin);
-  // The usual case in registers and without a branch: nothing but finite values.
-  double lowest = finite == 0 ? values.front() : min;
-  double highest = finite == 0 ? values.front() : max;
-  long double total = sum;
-  double zero = 0;  // Becomes NaN if a value is not finite.
-  for (const double value : values) {
-    lowest = std::min(lowest, value);
-    highest = std::max(highest, value);
-    total += value;
-    zero += value - value;
-  }
-  if (zero != 0) {
+  const std::span<const double> values = columns.values.subspan(begin, end - begin);
+  FiniteValues usual;
+  if (!usual.Take(values)) {
     for (const double value : values) {
       if (!std::isfinite(value)) ++non_finite;
       AddValue(value);
     }
     return;
   }
-  min = lowest;
-  max = highest;
-  sum = total;
+  min = finite == 0 ? usual.min : std::min(min, usual.min);
+  max = finite == 0 ? usual.max : std::max(max, usual.max);
+  sum += usual.sum;
   finite += values.size();
 }
 
@@ -151,58 +131,29 @@ Bucket& Reducer::BucketAt(uint32_t index) {
   return buckets_[newest_];
 }
 
-void Reducer::Add(const storage::SampleBlock& block) {
-  if (!by_step_) return AddByTime(block);
-  for (size_t i = 0; i < block.size();) {
+void Reducer::Add(const storage::SampleColumns& columns) {
+  if (!by_step_) return AddByTime(columns);
+  for (size_t i = 0; i < columns.size();) {
     // Which bucket follows is not known along steps.
-    const int64_t step = block.steps[i];
+    const int64_t step = columns.steps[i];
     Bucket& bucket = BucketAt(grid_.IndexOf(step));
     do {
-      bucket.Add({block.times[i], step, block.attempts[i], block.values[i]}, by_step_);
+      bucket.Add({.time_ns = columns.times[i], .step = step, .value = columns.values[i]}, by_step_);
       ++i;
-    } while (i < block.size() && block.steps[i] == step);
+    } while (i < columns.size() && columns.steps[i] == step);
   }
 }
 
-void Reducer::AddByTime(const storage::SampleBlock& block) {
-  const std::vector<int64_t>& times = block.times;
+void Reducer::AddByTime(const storage::SampleColumns& columns) {
+  const std::span<const int64_t> times = columns.times;
   uint32_t index = 0;
-  for (size_t i = 0; i < block.size();) {
+  for (size_t i = 0; i < times.size();) {
     index = i == 0 ? grid_.IndexOf(times[i]) : grid_.IndexAfter(index, times[i]);
     const int64_t last = grid_.LastOf(index);
     const size_t begin = i;
-    while (i < block.size() && times[i] <= last) ++i;
-    BucketAt(index).AddByTime(block, begin, i);
+    while (i < times.size() && times[i] <= last) ++i;
+    BucketAt(index).AddByTime(columns, begin, i);
   }
-}
-
-Bucket* BucketStream::BucketAt(int64_t time_ns) {
-  if (bucket_.count > 0 && time_ns <= last_ns_) return &bucket_;
-  uint32_t index = 0;
-  if (bucket_.count == 0) {
-    index = grid_.IndexOf(time_ns);
-  } else {
-    index = grid_.IndexAfter(bucket_.index, time_ns);
-    visit_(bucket_);
-  }
-  bucket_ = Bucket{.index = index};
-  last_ns_ = grid_.LastOf(index);
-  return &bucket_;
-}
-
-void BucketStream::Add(const storage::SampleBlock& block) {
-  const std::span<const int64_t> times = block.times;
-  for (size_t i = 0; i < times.size();) {
-    Bucket* const bucket = BucketAt(times[i]);
-    const size_t begin = i;
-    while (i < times.size() && times[i] <= last_ns_) ++i;
-    bucket->AddByTime(block, begin, i);
-  }
-}
-
-void BucketStream::EndSeries() {
-  if (bucket_.count > 0) visit_(bucket_);
-  bucket_ = {};
 }
 
 std::vector<Bucket> Reducer::Take() {

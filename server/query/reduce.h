@@ -2,13 +2,14 @@
 // extremes, the ends, and that something was not a number.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/functional/function_ref.h"
 #include "server/query/series_scan.h"
 
 namespace tacho::server {
@@ -22,6 +23,16 @@ struct AxisExtent {
   void Include(int64_t position);
 };
 
+// What values that are all finite come to.
+struct FiniteValues {
+  double min = 0;
+  double max = 0;
+  long double sum = 0;
+
+  // Of at least one value; false if one is not finite, and *this then means nothing.
+  bool Take(std::span<const double> values);
+};
+
 // Divides an extent into at most `max_buckets` (at least 1) buckets of equal width, a whole number.
 class BucketGrid {
  public:
@@ -30,9 +41,15 @@ class BucketGrid {
   // `position` lies in the extent.
   uint32_t IndexOf(int64_t position) const;
   // The same for a position behind `index`, which is mostly of the bucket that follows.
-  uint32_t IndexAfter(uint32_t index, int64_t position) const;
+  uint32_t IndexAfter(uint32_t index, int64_t position) const {
+    if (width_ == 0) return 0;
+    return position <= LastOf(index + 1) ? index + 1 : IndexOf(position);
+  }
   // The last position of a bucket, or the highest of all.
-  int64_t LastOf(uint32_t index) const;
+  int64_t LastOf(uint32_t index) const {
+    if (complete_ <= index) return std::numeric_limits<int64_t>::max();
+    return static_cast<int64_t>(static_cast<uint64_t>(first_) + (uint64_t{index} + 1) * width_ - 1);
+  }
 
  private:
   const int64_t first_;
@@ -67,8 +84,8 @@ struct Bucket {
   void Add(const Sample& sample, bool by_step);
   // All samples of a summary at once, along the axis of time.
   void AddByTime(const storage::SampleSummary& summary);
-  // Samples [begin, end) of a block, not none, along the axis of time.
-  void AddByTime(const storage::SampleBlock& block, size_t begin, size_t end);
+  // Samples [begin, end) of the columns, not none, along the axis of time.
+  void AddByTime(const storage::SampleColumns& columns, size_t begin, size_t end);
   void AddValue(double value);
   double Average() const;  // Over finite values; NaN if there is none.
 };
@@ -80,7 +97,7 @@ class Reducer {
 
   // Makes room for so many buckets.
   void Reserve(size_t buckets) { buckets_.reserve(buckets); }
-  void Add(const storage::SampleBlock& block);
+  void Add(const storage::SampleColumns& columns);
   // The axis is time, and the summary lies in one bucket.
   void AddByTime(const storage::SampleSummary& summary) {
     BucketAt(grid_.IndexOf(summary.first_time_ns)).AddByTime(summary);
@@ -93,7 +110,7 @@ class Reducer {
 
  private:
   Bucket& BucketAt(uint32_t index);
-  void AddByTime(const storage::SampleBlock& block);
+  void AddByTime(const storage::SampleColumns& columns);
 
   const BucketGrid grid_;
   const bool by_step_;
@@ -103,30 +120,30 @@ class Reducer {
   size_t newest_ = 0;  // Place of the bucket that was used last: mostly the next as well.
 };
 
-// The time buckets of one series after the other, each given away when it is complete: nothing is
-// held of a series but the bucket at hand. Not thread-safe.
-class BucketStream {
- public:
-  // `visit` takes the buckets with samples, of each series ascending. It must outlive this.
-  BucketStream(const BucketGrid& grid, absl::FunctionRef<void(const Bucket&)> visit)
-      : grid_(grid), visit_(visit) {}
-
-  // What comes next of a series, ascending in time. A summary lies in one bucket.
-  void Add(const storage::SampleBlock& block);
-  void AddByTime(const storage::SampleSummary& summary) {
-    BucketAt(summary.first_time_ns)->AddByTime(summary);
+// Inline: most runs are of a few values.
+inline bool FiniteValues::Take(std::span<const double> values) {
+  // In registers and without a branch on values; of two lanes, as each addition takes as long as
+  // several values could be looked at.
+  double low[2] = {values.front(), values.front()};
+  double high[2] = {values.front(), values.front()};
+  long double total[2] = {};
+  double zero[2] = {};  // Becomes NaN if a value is not finite.
+  const auto take = [&](size_t lane, double value) {
+    low[lane] = std::min(low[lane], value);
+    high[lane] = std::max(high[lane], value);
+    total[lane] += value;
+    zero[lane] += value - value;
+  };
+  size_t i = 0;
+  for (; i + 1 < values.size(); i += 2) {
+    take(0, values[i]);
+    take(1, values[i + 1]);
   }
-  // After the last of a series.
-  void EndSeries();
-
- private:
-  // Goes on to the bucket of a time, which is not before the one at hand.
-  Bucket* BucketAt(int64_t time_ns);
-
-  const BucketGrid grid_;
-  const absl::FunctionRef<void(const Bucket&)> visit_;
-  Bucket bucket_;        // Without samples: none is at hand.
-  int64_t last_ns_ = 0;  // Of the bucket at hand.
-};
+  if (i < values.size()) take(0, values[i]);
+  min = std::min(low[0], low[1]);
+  max = std::max(high[0], high[1]);
+  sum = total[0] + total[1];
+  return zero[0] + zero[1] == 0;
+}
 
 }  // namespace tacho::server

@@ -38,6 +38,16 @@ absl::StatusOr<bool> SeriesScan::NextSummary(
       summary);
 }
 
+absl::StatusOr<bool> SeriesScan::NextView(storage::SampleView* view) {
+  // Growth changes samples, and a timeline leaves out some in the middle of a column.
+  if (growth_.has_value() || attempts_.needs_step_bounds()) return false;
+  for (;;) {
+    if (absl::Status status = control_.Check(); !status.ok()) return status;
+    absl::StatusOr<bool> more = reader_->NextView(view);
+    if (!more.ok() || !*more || attempts_.Allows(view->attempt)) return more;
+  }
+}
+
 absl::StatusOr<bool> SeriesScan::NextBounds(storage::SampleBounds* bounds) {
   if (absl::Status status = control_.Check(); !status.ok()) return status;
   // Growth leaves out samples, and so may a timeline in the middle of a column.

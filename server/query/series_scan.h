@@ -29,6 +29,9 @@ class SeriesScan {
   absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
                                    storage::SampleSummary* summary);
 
+  // As storage::SeriesReader::NextView(), of allowed samples only.
+  absl::StatusOr<bool> NextView(storage::SampleView* view);
+
   // As storage::SeriesReader::NextBounds(), of allowed samples only.
   absl::StatusOr<bool> NextBounds(storage::SampleBounds* bounds);
   // Calls visit(first_ns, last_ns) for pieces of what is left, of which nothing lies outside of
@@ -54,12 +57,6 @@ class SeriesScan {
   absl::Status ForEachBlock(const Fits& fits, const VisitSummary& visit_summary,
                             const VisitBlock& visit_block) {
     storage::SampleBlock block;
-    return ForEachBlock(fits, visit_summary, visit_block, &block);
-  }
-  // The same, with the caller's block, whose memory serves many series.
-  template <typename Fits, typename VisitSummary, typename VisitBlock>
-  absl::Status ForEachBlock(const Fits& fits, const VisitSummary& visit_summary,
-                            const VisitBlock& visit_block, storage::SampleBlock* block) {
     storage::SampleSummary summary;
     for (;;) {
       absl::StatusOr<bool> more = NextSummary(fits, &summary);
@@ -68,10 +65,37 @@ class SeriesScan {
         visit_summary(summary);
         continue;
       }
+      more = Next(&block);
+      if (!more.ok()) return more.status();
+      if (!*more) return absl::OkStatus();
+      visit_block(block);
+    }
+  }
+
+  // The same with visit_columns(const storage::SampleColumns&), for who does not ask for attempts:
+  // samples are not copied where the store holds them. *block is only room to work in.
+  template <typename Fits, typename VisitSummary, typename VisitColumns>
+  absl::Status ForEachColumns(const Fits& fits, const VisitSummary& visit_summary,
+                              const VisitColumns& visit_columns, storage::SampleBlock* block) {
+    storage::SampleSummary summary;
+    storage::SampleView view;
+    for (;;) {
+      absl::StatusOr<bool> more = NextSummary(fits, &summary);
+      if (!more.ok()) return more.status();
+      if (*more) {
+        visit_summary(summary);
+        continue;
+      }
+      more = NextView(&view);
+      if (!more.ok()) return more.status();
+      if (*more) {
+        visit_columns(view.columns);
+        continue;
+      }
       more = Next(block);
       if (!more.ok()) return more.status();
       if (!*more) return absl::OkStatus();
-      visit_block(*block);
+      visit_columns(block->columns());
     }
   }
 

@@ -48,14 +48,16 @@ absl::StatusOr<std::optional<Newest>> NewestSince(const storage::Store& store, c
   read.begin_ns = begin_ns;
   std::optional<Newest> newest;
   SeriesScan scan(store.Read(series, read), AttemptCondition(), control);
+  storage::SampleBlock block;
   absl::Status status =
-      scan.ForEachBlock([](const storage::SampleSummary&) { return true; },
-                        [&](const storage::SampleSummary& summary) {
-                          newest = Newest{summary.last_time_ns, summary.last_step};
-                        },
-                        [&](const storage::SampleBlock& block) {
-                          newest = Newest{block.times.back(), block.steps.back()};
-                        });
+      scan.ForEachColumns([](const storage::SampleSummary&) { return true; },
+                          [&](const storage::SampleSummary& summary) {
+                            newest = Newest{summary.last_time_ns, summary.last_step};
+                          },
+                          [&](const storage::SampleColumns& columns) {
+                            newest = Newest{columns.times.back(), columns.steps.back()};
+                          },
+                          &block);
   if (!status.ok()) return status;
   return newest;
 }

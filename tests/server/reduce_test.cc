@@ -34,7 +34,7 @@ std::vector<Bucket> Reduce(const std::vector<Sample>& samples, uint32_t points,
   AxisExtent extent;
   for (const Sample& sample : samples) extent.Include(by_step ? sample.step : sample.time_ns);
   Reducer reducer(BucketGrid(extent, points), by_step);
-  reducer.Add(BlockOf(samples));
+  reducer.Add(BlockOf(samples).columns());
   return reducer.Take();
 }
 
@@ -108,8 +108,8 @@ TEST(BucketStream, GivesOfEverySeriesWhatAReducerGives) {
     for (size_t begin = 0; begin < samples.size();) {
       const size_t end = std::min(begin + 13 + begin % 7, samples.size());
       const auto block = BlockOf(std::span(samples).subspan(begin, end - begin));
-      reducer.Add(block);
-      stream.Add(block);
+      reducer.Add(block.columns());
+      stream.Add(block.columns());
       begin = end;
     }
     if (series == 1) {
