@@ -42,12 +42,17 @@ size_t ColumnCache::SourceOf(JobId job, const SeriesSource& source) {
 ColumnCache::Entry* ColumnCache::Touch(const Key& key) {
   const auto found = by_key_.find(key);
   if (found == by_key_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, found->second);
-  return &entries_.front();
+  // An entry of the newest quarter stays where it is: moving costs more than finding.
+  if (moves_ - found->second->moved >= entries_.size() / 4) {
+    entries_.splice(entries_.begin(), entries_, found->second);
+    found->second->moved = ++moves_;
+  }
+  return &*found->second;
 }
 
 void ColumnCache::Insert(Entry entry) {
   bytes_ += entry.bytes;
+  entry.moved = ++moves_;
   entries_.push_front(std::move(entry));
   by_key_[entries_.front().key] = entries_.begin();
 }

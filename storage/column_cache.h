@@ -142,6 +142,7 @@ class ColumnCache {
     SeriesColumnsPtr columns = nullptr;  // Of a series,
     Times times = {};                    // of a frame.
     uint64_t bytes = 0;
+    uint64_t moved = 0;  // moves_ when it came to the front.
   };
   using Entries = std::list<Entry>;
   struct Counters {
@@ -150,7 +151,7 @@ class ColumnCache {
     std::atomic<uint32_t> rewrites = 0;
   };
 
-  // The entry under a key, which becomes the one used last; null if there is none.
+  // The entry under a key, which becomes one of those used last; null if there is none.
   Entry* Touch(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Charge(Entry* entry, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -164,7 +165,8 @@ class ColumnCache {
   std::atomic<uint64_t> hits_ = 0;
   std::atomic<uint64_t> misses_ = 0;
   mutable absl::Mutex mutex_;
-  Entries entries_ ABSL_GUARDED_BY(mutex_);  // The one used last in front.
+  Entries entries_ ABSL_GUARDED_BY(mutex_);  // Those used last in front.
+  uint64_t moves_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Key, Entries::iterator> by_key_ ABSL_GUARDED_BY(mutex_);
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Without time columns.
 };

@@ -34,6 +34,10 @@ struct SampleColumns {
   std::span<const double> values;  // Bits as recorded; no stale markers.
 
   size_t size() const { return times.size(); }
+  SampleColumns Rows(size_t begin, size_t end) const {
+    const size_t count = end - begin;
+    return {times.subspan(begin, count), steps.subspan(begin, count), values.subspan(begin, count)};
+  }
 };
 
 // Some samples of one series, one entry a sample in every column.

@@ -108,10 +108,8 @@ bool StoredSeriesReader::Show(const DecodedColumnPtr& column, SampleView* view) 
   if (!column->whole || !column->times->ascend || !StepsAreInRange(*column->times)) return false;
   const bool wanted = !options_.attempt || time.attempt == *options_.attempt;
   const auto [begin, end] = wanted ? RowsInRange(*column) : std::pair<size_t, size_t>();
-  const auto rows = [begin = begin, end = end](const auto& of) {
-    return std::span(of).subspan(begin, end - begin);
-  };
-  *view = {time.attempt, {rows(time.times), rows(time.steps), rows(column->values)}, column};
+  const SampleColumns all = {time.times, time.steps, column->values};
+  *view = {time.attempt, all.Rows(begin, end), column};
   return true;
 }
 

@@ -8,19 +8,29 @@ namespace {
 
 bool HasStep(int64_t step) { return step != storage::kNoStep; }
 
+void AddColumns(const storage::SampleColumns& columns, v1::Points* points) {
+  points->mutable_times_unix_ns()->Add(columns.times.begin(), columns.times.end());
+  points->mutable_values()->Add(columns.values.begin(), columns.values.end());
+  if (std::any_of(columns.steps.begin(), columns.steps.end(), HasStep)) {
+    points->mutable_steps()->Add(columns.steps.begin(), columns.steps.end());
+  }
+}
+
 }  // namespace
 
 void FillPoints(const storage::SampleBlock& block, size_t begin, size_t end, v1::Points* points) {
-  const auto from = static_cast<ptrdiff_t>(begin);
-  const auto to = static_cast<ptrdiff_t>(end);
-  points->mutable_times_unix_ns()->Add(block.times.begin() + from, block.times.begin() + to);
-  points->mutable_values()->Add(block.values.begin() + from, block.values.begin() + to);
-  if (std::any_of(block.steps.begin() + from, block.steps.begin() + to, HasStep)) {
-    points->mutable_steps()->Add(block.steps.begin() + from, block.steps.begin() + to);
-  }
-  if (std::any_of(block.attempts.begin() + from, block.attempts.begin() + to,
+  AddColumns(block.columns().Rows(begin, end), points);
+  const auto attempts = std::span(block.attempts).subspan(begin, end - begin);
+  if (std::any_of(attempts.begin(), attempts.end(),
                   [](uint32_t attempt) { return attempt != 0; })) {
-    points->mutable_attempts()->Add(block.attempts.begin() + from, block.attempts.begin() + to);
+    points->mutable_attempts()->Add(attempts.begin(), attempts.end());
+  }
+}
+
+void FillPoints(const storage::SampleView& view, size_t begin, size_t end, v1::Points* points) {
+  AddColumns(view.columns.Rows(begin, end), points);
+  if (view.attempt != 0) {
+    points->mutable_attempts()->Resize(static_cast<int>(end - begin), view.attempt);
   }
 }
 

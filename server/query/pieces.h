@@ -32,8 +32,9 @@ class BucketValues {
   uint32_t bits_;
 };
 
-// Samples [begin, end) of the block.
+// Samples [begin, end) of the block or the view.
 void FillPoints(const storage::SampleBlock& block, size_t begin, size_t end, v1::Points* points);
+void FillPoints(const storage::SampleView& view, size_t begin, size_t end, v1::Points* points);
 void FillPoints(std::span<const Sample> samples, v1::Points* points);
 // Appends; columns of values that are not in `values` stay as they are.
 void FillBuckets(std::span<const Bucket> buckets, const BucketValues& values, v1::Buckets* proto);

@@ -40,9 +40,13 @@ std::vector<RangeOutput> GroupSeries(const RangePlan& plan,
   absl::flat_hash_map<std::vector<std::string>, size_t> groups;
   std::vector<std::vector<storage::SeriesPtr>> members;
   for (const storage::SeriesPtr& one : series) {
-    const auto [it, added] = groups.try_emplace(GroupKey(*one, plan.by), members.size());
-    if (added) members.emplace_back();
-    members[it->second].push_back(one);
+    // Series of one metric follow each other.
+    const bool another = !plan.by.empty() || members.empty() ||
+                         members.back().front()->metric->name != one->metric->name;
+    size_t group = members.size() - (another ? 0 : 1);
+    if (another) group = groups.try_emplace(GroupKey(*one, plan.by), group).first->second;
+    if (group == members.size()) members.emplace_back();
+    members[group].push_back(one);
   }
   for (const auto& group : members) {
     if (!plan.by_attempt) outputs.push_back({group, std::nullopt});

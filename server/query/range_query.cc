@@ -79,10 +79,11 @@ absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
 
 absl::Status RangeQuery::Begin(const RangeOutput& output) {
   scan_.reset();
+  view_ = {};
   block_.clear();
   points_.clear();
   buckets_.clear();
-  block_used_ = held_used_ = 0;
+  scanned_used_ = held_used_ = 0;
   if (plan_.aggregates()) return BeginFolded(output);
   ahead_->Pass(next_output_, reader_.columns_decoded());
   const storage::SeriesPtr& series = output.members.front();
@@ -186,14 +187,21 @@ absl::StatusOr<bool> RangeQuery::FillData(v1::RangeResponse* piece) {
 }
 
 absl::StatusOr<bool> RangeQuery::FillFromScan(v1::Points* points) {
-  if (block_used_ == block_.size()) {
-    block_used_ = 0;
-    absl::StatusOr<bool> more = scan_->Next(&block_);
+  if (scanned_used_ == view_.size() + block_.size()) {
+    scanned_used_ = 0;
+    view_ = {};
+    block_.clear();
+    absl::StatusOr<bool> more = scan_->NextView(&view_);
+    if (more.ok() && !*more) more = scan_->Next(&block_);
     if (!more.ok() || !*more) return more;
   }
-  const size_t end = std::min(block_.size(), block_used_ + kSamplesPerPiece);
-  FillPoints(block_, block_used_, end, points);
-  block_used_ = end;
+  const size_t end = std::min(view_.size() + block_.size(), scanned_used_ + kSamplesPerPiece);
+  if (view_.size() > 0) {
+    FillPoints(view_, scanned_used_, end, points);
+  } else {
+    FillPoints(block_, scanned_used_, end, points);
+  }
+  scanned_used_ = end;
   return true;
 }
 

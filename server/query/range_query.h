@@ -79,8 +79,9 @@ class RangeQuery {
   bool begun_ = false;    // An output is being returned ...
   bool started_ = false;  // ... and has had a piece.
   std::optional<SeriesScan> scan_;
-  storage::SampleBlock block_;  // Of scan_; returned up to block_used_.
-  size_t block_used_ = 0;
+  storage::SampleView view_;    // Of scan_, or ...
+  storage::SampleBlock block_;  // ... this, while the other is empty;
+  size_t scanned_used_ = 0;     // returned up to here.
   std::vector<Sample> points_;
   std::vector<Bucket> buckets_;
   size_t held_used_ = 0;  // Of points_ or buckets_.

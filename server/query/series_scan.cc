@@ -29,33 +29,36 @@ absl::StatusOr<bool> SeriesScan::Next(storage::SampleBlock* block) {
 
 absl::StatusOr<bool> SeriesScan::NextSummary(
     absl::FunctionRef<bool(const storage::SampleSummary&)> fits, storage::SampleSummary* summary) {
-  if (absl::Status status = control_.Check(); !status.ok()) return status;
   if (growth_.has_value()) return false;  // Where a counter was reset is in its samples.
-  return reader_->NextSummary(
+  return Checked(reader_->NextSummary(
       [&](const storage::SampleSummary& offered) {
         return attempts_.AllowsAll(offered) && fits(offered);
       },
-      summary);
+      summary));
 }
 
 absl::StatusOr<bool> SeriesScan::NextView(storage::SampleView* view) {
   // Growth changes samples, and a timeline leaves out some in the middle of a column.
   if (growth_.has_value() || attempts_.needs_step_bounds()) return false;
   for (;;) {
-    if (absl::Status status = control_.Check(); !status.ok()) return status;
-    absl::StatusOr<bool> more = reader_->NextView(view);
+    absl::StatusOr<bool> more = Checked(reader_->NextView(view));
     if (!more.ok() || !*more || attempts_.Allows(view->attempt)) return more;
   }
 }
 
 absl::StatusOr<bool> SeriesScan::NextBounds(storage::SampleBounds* bounds) {
-  if (absl::Status status = control_.Check(); !status.ok()) return status;
   // Growth leaves out samples, and so may a timeline in the middle of a column.
   if (growth_.has_value() || attempts_.needs_step_bounds()) return false;
   for (;;) {
-    absl::StatusOr<bool> more = reader_->NextBounds(bounds);
+    absl::StatusOr<bool> more = Checked(reader_->NextBounds(bounds));
     if (!more.ok() || !*more || attempts_.Allows(bounds->attempt)) return more;
   }
+}
+
+absl::StatusOr<bool> SeriesScan::Checked(absl::StatusOr<bool> more) const {
+  if (!more.ok() || !*more) return more;
+  if (absl::Status status = control_.Check(); !status.ok()) return status;
+  return true;
 }
 
 absl::Status SeriesScan::ForEachBounds(absl::FunctionRef<void(int64_t, int64_t)> visit,

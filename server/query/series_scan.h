@@ -100,6 +100,9 @@ class SeriesScan {
   }
 
  private:
+  // Looks at the control where there was more; where there was not, Next() follows, which does.
+  absl::StatusOr<bool> Checked(absl::StatusOr<bool> more) const;
+
   std::unique_ptr<storage::SeriesReader> reader_;
   AttemptCondition attempts_;
   const QueryControl& control_;
