@@ -18,7 +18,8 @@ uint64_t BytesOf(const DecodedColumn& column) {
 
 uint64_t BytesOf(const FrameTimes& times) {
   return sizeof(FrameTimes) + 64 +
-         (times.column.times.capacity() + times.column.steps.capacity()) * sizeof(int64_t);
+         (times.column.times.capacity() + times.column.steps.capacity()) * sizeof(int64_t) +
+         times.step_ends.capacity() * sizeof(uint32_t);
 }
 
 bool SameKey(const ColumnInfo& a, const ColumnInfo& b) {
@@ -28,6 +29,27 @@ bool SameKey(const ColumnInfo& a, const ColumnInfo& b) {
 bool KeyBefore(const ColumnInfo& a, const ColumnInfo& b) {
   return a.first_time_ns != b.first_time_ns ? a.first_time_ns < b.first_time_ns
                                             : a.position < b.position;
+}
+
+void DescribeSteps(FrameTimes* times) {
+  const std::vector<int64_t>& steps = times->column.steps;
+  size_t repeats = 0;
+  for (size_t i = 1; i < steps.size(); ++i) repeats += steps[i] == steps[i - 1] ? 1 : 0;
+  if (std::is_sorted(steps.begin(), steps.end())) {
+    times->step_order = repeats > 0 ? StepOrder::kNeverFall : StepOrder::kRise;
+  }
+  if (times->step_order == StepOrder::kNeverFall) {
+    times->step_ends.reserve(steps.size() - repeats);
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (i + 1 == steps.size() || steps[i] != steps[i + 1]) {
+        times->step_ends.push_back(static_cast<uint32_t>(i));
+      }
+    }
+  }
+  for (const int64_t step : steps) {
+    times->lowest_step = std::min(times->lowest_step, step);
+    times->highest_step = std::max(times->highest_step, step);
+  }
 }
 
 }  // namespace
@@ -163,10 +185,7 @@ FrameTimesPtr ColumnCache::MakeTimes(TimeColumn column) {
   const std::vector<int64_t>& each = times->column.times;
   times->ascend =
       std::adjacent_find(each.begin(), each.end(), std::greater_equal<>()) == each.end();
-  for (const int64_t step : times->column.steps) {
-    times->lowest_step = std::min(times->lowest_step, step);
-    times->highest_step = std::max(times->highest_step, step);
-  }
+  DescribeSteps(times);
   const uint64_t bytes = BytesOf(*times);
   *times_bytes_ += bytes;
   return {times, [bytes, total = times_bytes_](const FrameTimes* gone) {

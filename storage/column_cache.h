@@ -47,6 +47,8 @@ struct FrameTimes {
   // Of steps; kNoStep is one.
   int64_t lowest_step = INT64_MAX;
   int64_t highest_step = INT64_MIN;
+  StepOrder step_order = StepOrder::kAny;
+  std::vector<uint32_t> step_ends;  // Of kNeverFall: the last row of each step.
 };
 using FrameTimesPtr = std::shared_ptr<const FrameTimes>;
 

@@ -52,11 +52,23 @@ struct SampleBlock {
   SampleColumns columns() const { return {times, steps, values}; }
 };
 
+// From one sample to the next.
+enum class StepOrder {
+  kAny,        // Or not known.
+  kNeverFall,  // And some are equal.
+  kRise,
+};
+
 // Samples of one series and one attempt that are held elsewhere.
 struct SampleView {
   uint32_t attempt = 0;
   SampleColumns columns;
-  std::shared_ptr<const void> owner;  // Of what the columns show.
+  StepOrder step_order = StepOrder::kAny;
+  // Of kNeverFall: the newest sample of each step but that of the last sample, which is the last.
+  // `step_ends_from` is to be taken from each.
+  std::span<const uint32_t> step_ends;
+  uint32_t step_ends_from = 0;
+  std::shared_ptr<const void> owner;  // Of what the spans show.
 
   size_t size() const { return columns.size(); }
 };

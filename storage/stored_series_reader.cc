@@ -26,6 +26,17 @@ void BoundSteps(const std::vector<int64_t>& steps, SampleSummary* summary) {
   summary->highest_step = extent.last_step.value_or(kNoStep);
 }
 
+// Of rows [begin, end).
+void ShowSteps(const FrameTimes& times, size_t begin, size_t end, SampleView* view) {
+  view->step_order = times.step_order;
+  const std::vector<uint32_t>& ends = times.step_ends;
+  if (ends.empty() || begin == end) return;
+  const auto from = std::lower_bound(ends.begin(), ends.end(), begin);
+  const auto to = std::lower_bound(from, ends.end(), end - 1);
+  view->step_ends = std::span(from, to);
+  view->step_ends_from = static_cast<uint32_t>(begin);
+}
+
 bool IsBefore(int64_t time_ns, int64_t end_ns) { return end_ns == INT64_MAX || time_ns < end_ns; }
 
 }  // namespace
@@ -109,7 +120,8 @@ bool StoredSeriesReader::Show(const DecodedColumnPtr& column, SampleView* view) 
   const bool wanted = !options_.attempt || time.attempt == *options_.attempt;
   const auto [begin, end] = wanted ? RowsInRange(*column) : std::pair<size_t, size_t>();
   const SampleColumns all = {time.times, time.steps, column->values};
-  *view = {time.attempt, all.Rows(begin, end), column};
+  *view = {.attempt = time.attempt, .columns = all.Rows(begin, end), .owner = column};
+  ShowSteps(*column->times, begin, end, view);
   return true;
 }
 

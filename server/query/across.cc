@@ -56,10 +56,6 @@ int64_t EarlierStep(int64_t a, int64_t b) {
   return b == storage::kNoStep ? a : std::min(a, b);
 }
 
-// As std::fmin() and std::fmax(), which are calls: a NaN is skipped.
-double Lower(double a, double b) { return a < b || std::isnan(b) ? a : b; }
-double Higher(double a, double b) { return a > b || std::isnan(b) ? a : b; }
-
 absl::Status TooManyPlaces() {
   return absl::ResourceExhaustedError(
       absl::StrCat("an aggregate has more than ", kMaxPlaces,

@@ -36,16 +36,33 @@ double Mean(long double sum, uint64_t count) {
   return count == 0 ? kNan : static_cast<double>(sum / static_cast<long double>(count));
 }
 
-// Places of which each is one sample.
+// Places of which each is one sample, at least one.
 Cell CellOfSamples(std::span<const double> samples) {
   Cell cell;
   long double sum = 0;
-  uint64_t finite = 0;
+  uint64_t finite = samples.size();
+  // The usual case without a branch on values.
+  double low = samples.front();
+  double high = low;
+  double zero = 0;  // Becomes NaN if a sample is not finite.
   for (const double sample : samples) {
-    if (!std::isfinite(sample)) continue;
+    low = low < sample ? low : sample;
+    high = high > sample ? high : sample;
     sum += sample;
-    ++finite;
-    Widen(sample, sample, &cell);
+    zero += sample - sample;
+  }
+  if (zero == 0) {
+    cell.lowest = low;
+    cell.highest = high;
+  } else {
+    sum = 0;
+    finite = 0;
+    for (const double sample : samples) {
+      if (!std::isfinite(sample)) continue;
+      sum += sample;
+      ++finite;
+      Widen(sample, sample, &cell);
+    }
   }
   cell.count = samples.size();
   cell.non_finite = cell.count - finite;
@@ -83,8 +100,9 @@ std::vector<int64_t> Union(std::span<const int64_t> a, std::span<const int64_t> 
 std::vector<int64_t> FirstsOf(std::span<const int64_t> positions, const AxisExtent& extent,
                               const BucketGrid& grid) {
   std::vector<int64_t> firsts;
+  uint32_t index = 0;
   for (size_t i = 0; i < positions.size();) {
-    const uint32_t index = grid.IndexOf(positions[i]);
+    index = i == 0 ? grid.IndexOf(positions[i]) : grid.IndexAfter(index, positions[i]);
     firsts.push_back(index == 0 ? extent.first : grid.LastOf(index - 1) + 1);
     const int64_t last = grid.LastOf(index);
     while (i < positions.size() && positions[i] <= last) ++i;
@@ -143,8 +161,8 @@ void SummariseSamples(const std::vector<Cell>& cells, const std::vector<int64_t>
     if (cell.count == 0) continue;
     summary->set_count(summary->count() + cell.count);
     summary->set_non_finite(summary->non_finite() + cell.non_finite);
-    min = std::fmin(min, cell.lowest);
-    max = std::fmax(max, cell.highest);
+    min = Lower(min, cell.lowest);
+    max = Higher(max, cell.highest);
     if (std::isfinite(cell.avg)) {
       sum += cell.avg;
       ++finite;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -22,6 +23,10 @@ struct AxisExtent {
   bool empty() const { return first > last; }
   void Include(int64_t position);
 };
+
+// As std::fmin() and std::fmax(), which are calls: a NaN is skipped.
+inline double Lower(double a, double b) { return a < b || std::isnan(b) ? a : b; }
+inline double Higher(double a, double b) { return a > b || std::isnan(b) ? a : b; }
 
 // What values that are all finite come to.
 struct FiniteValues {

@@ -23,24 +23,22 @@ absl::Status TooManySamples() {
 
 // What a scan returned: samples in ascending time.
 struct Rows {
-  storage::SampleColumns columns;
-  std::span<const uint32_t> attempts;  // Empty: all are of this one.
-  uint32_t attempt = 0;
+  storage::SampleView view;
+  std::span<const uint32_t> attempts;  // Empty: all are of the view's.
 
-  size_t size() const { return columns.size(); }
+  size_t size() const { return view.size(); }
   Sample At(size_t i) const {
-    return {columns.times[i], columns.steps[i], attempts.empty() ? attempt : attempts[i],
+    const storage::SampleColumns& columns = view.columns;
+    return {columns.times[i], columns.steps[i], attempts.empty() ? view.attempt : attempts[i],
             columns.values[i]};
   }
 };
 
 Rows RowsOf(const storage::SampleBlock& block) {
-  const uint32_t attempt = block.attempts.front();
-  if (LeadingRows(attempt, block.attempts) == block.size()) return {block.columns(), {}, attempt};
-  return {block.columns(), block.attempts, attempt};
+  Rows rows{.view = {.attempt = block.attempts.front(), .columns = block.columns()}};
+  if (LeadingRows(rows.view.attempt, block.attempts) < block.size()) rows.attempts = block.attempts;
+  return rows;
 }
-
-Rows RowsOf(const storage::SampleView& view) { return {view.columns, {}, view.attempt}; }
 
 void Append(const Rows& rows, std::vector<Sample>* samples) {
   for (size_t i = 0; i < rows.size(); ++i) samples->push_back(rows.At(i));
@@ -72,13 +70,43 @@ void Put(const Sample& sample, storage::SampleBlock* to, size_t at) {
 
 // Whether the samples are in the order of Before().
 bool AreInOrder(const Rows& rows) {
+  const std::span<const int64_t> steps = rows.view.columns.steps;
   // Times ascend: with one attempt, order is that of steps.
-  if (rows.attempts.empty())
-    return std::is_sorted(rows.columns.steps.begin(), rows.columns.steps.end());
+  if (rows.attempts.empty()) {
+    return rows.view.step_order != storage::StepOrder::kAny ||
+           std::is_sorted(steps.begin(), steps.end());
+  }
   for (size_t i = 1; i < rows.size(); ++i) {
     if (Before(rows.At(i), rows.At(i - 1))) return false;
   }
   return true;
+}
+
+// Copies those rows, of which none comes before the one before it, that are the last of their step
+// to places from `at` on. Returns how many.
+size_t CopyNewest(const Rows& rows, storage::SampleBlock* to, size_t at) {
+  const storage::SampleColumns& from = rows.view.columns;
+  size_t next = at;
+  const auto copy = [&](size_t row) {
+    to->times[next] = from.times[row];
+    to->steps[next] = from.steps[row];
+    to->values[next] = from.values[row];
+    if (!rows.attempts.empty()) to->attempts[next] = rows.attempts[row];
+  };
+  if (rows.view.step_order == storage::StepOrder::kNeverFall) {
+    for (const uint32_t end : rows.view.step_ends) {
+      copy(end - rows.view.step_ends_from);
+      ++next;
+    }
+    copy(rows.size() - 1);
+    return next + 1 - at;
+  }
+  // Rows often come faster than steps: no branch guesses well which of them is a new one.
+  for (size_t i = 0; i < rows.size(); ++i) {
+    next += i == 0 || from.steps[i] == from.steps[i - 1] ? 0 : 1;
+    copy(i);
+  }
+  return next + 1 - at;
 }
 
 // Goes on with the rows in the order of Before(): of samples of one step that follow each other
@@ -86,25 +114,17 @@ bool AreInOrder(const Rows& rows) {
 bool AppendNewest(const Rows& rows, storage::SampleBlock* all) {
   if (rows.size() == 0) return true;
   const size_t before = all->size();
-  const Sample replaced = before == 0 ? Sample() : SampleOf(*all, before - 1);
-  if (before > 0 && Before(rows.At(0), replaced)) return false;
+  const Sample last = before == 0 ? Sample() : SampleOf(*all, before - 1);
+  if (before > 0 && Before(rows.At(0), last)) return false;
   if (!AreInOrder(rows)) return false;
-  Resize(before + rows.size(), all);
-  const storage::SampleColumns& from = rows.columns;
-  const size_t first = before > 0 && replaced.step == from.steps.front() ? before - 1 : before;
-  size_t last = first;
-  // Rows often come faster than steps: no branch guesses well which of them is a new one.
-  for (size_t i = 0; i < rows.size(); ++i) {
-    last += i == 0 || from.steps[i] == from.steps[i - 1] ? 0 : 1;
-    all->times[last] = from.times[i];
-    all->steps[last] = from.steps[i];
-    all->values[last] = from.values[i];
-    if (!rows.attempts.empty()) all->attempts[last] = rows.attempts[i];
-  }
-  Resize(last + 1, all);
+  const bool ends_are_known = rows.view.step_order == storage::StepOrder::kNeverFall;
+  Resize(before + (ends_are_known ? rows.view.step_ends.size() + 1 : rows.size()), all);
+  const bool replaces = before > 0 && last.step == rows.view.columns.steps.front();
+  const size_t at = replaces ? before - 1 : before;
+  Resize(at + CopyNewest(rows, all, at), all);
   if (rows.attempts.empty()) {
-    std::fill(all->attempts.begin() + static_cast<ptrdiff_t>(first), all->attempts.end(),
-              rows.attempt);
+    std::fill(all->attempts.begin() + static_cast<ptrdiff_t>(at), all->attempts.end(),
+              rows.view.attempt);
   }
   return true;
 }
@@ -119,7 +139,7 @@ class NewestSteps {
  public:
   // Views are held until there are enough of them: then it is known for how many rows to make room.
   void Add(storage::SampleView view) {
-    held_rows_ += view.size();
+    held_rows_ += view.step_ends.empty() ? view.size() : view.step_ends.size() + 1;
     held_.push_back(std::move(view));
     if (held_rows_ >= kHeldRows) AddHeld();
   }
@@ -143,7 +163,7 @@ class NewestSteps {
 
   void AddHeld() {
     if (samples_.empty()) Reserve(newest_.size() + held_rows_, &newest_);
-    for (const storage::SampleView& view : held_) Add(RowsOf(view));
+    for (storage::SampleView& view : held_) Add(Rows{std::move(view), {}});
     held_.clear();
     held_rows_ = 0;
   }

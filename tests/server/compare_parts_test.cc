@@ -1,14 +1,18 @@
 // The parts of a comparison by step over random samples: each step once, and one series alone.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <deque>
 #include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
 #include <random>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "server/query/compared_metric.h"
 #include "server/query/step_order.h"
@@ -16,10 +20,26 @@
 namespace tacho::server {
 namespace {
 
+// Returns blocks, and views where it holds a piece of one attempt.
 class ListReader final : public storage::SeriesReader {
  public:
-  ListReader(std::vector<Sample> samples, size_t block_size)
-      : samples_(std::move(samples)), block_size_(block_size) {}
+  ListReader(std::vector<Sample> samples, size_t block_size, bool shows)
+      : samples_(std::move(samples)), block_size_(block_size), shows_(shows) {}
+
+  absl::StatusOr<bool> NextView(storage::SampleView* view) override {
+    if (!shows_ || (++calls_ % 5) == 0) return false;
+    const auto block = std::make_shared<storage::SampleBlock>();
+    const size_t began = next_;
+    const auto more = Next(block.get());
+    if (!more.ok() || !*more) return more;
+    if (LeadingRows(block->attempts.front(), block->attempts) < block->size()) {
+      next_ = began;
+      return false;
+    }
+    *view = {.attempt = block->attempts.front(), .columns = block->columns(), .owner = block};
+    TellOrder(view);
+    return true;
+  }
 
   absl::StatusOr<bool> Next(storage::SampleBlock* block) override {
     block->clear();
@@ -33,9 +53,26 @@ class ListReader final : public storage::SeriesReader {
   }
 
  private:
+  // Of some, as if the view began within a column.
+  void TellOrder(storage::SampleView* view) {
+    const std::span<const int64_t> steps = view->columns.steps;
+    if (calls_ % 3 == 0 || !std::is_sorted(steps.begin(), steps.end())) return;
+    view->step_ends_from = 7;
+    ends_.emplace_back();
+    for (uint32_t i = 0; i + 1 < steps.size(); ++i) {
+      if (steps[i] != steps[i + 1]) ends_.back().push_back(view->step_ends_from + i);
+    }
+    const bool rise = ends_.back().size() + 1 == steps.size();
+    view->step_order = rise ? storage::StepOrder::kRise : storage::StepOrder::kNeverFall;
+    if (!rise) view->step_ends = ends_.back();
+  }
+
   const std::vector<Sample> samples_;
   const size_t block_size_;
+  const bool shows_;
   size_t next_ = 0;
+  size_t calls_ = 0;
+  std::deque<std::vector<uint32_t>> ends_;  // Of the views.
 };
 
 // Samples of one series in ascending time: steps stay for a while, some attempts go back, and in
@@ -75,7 +112,8 @@ class CompareParts : public testing::TestWithParam<uint32_t> {
   }
   storage::SampleBlock Newest(const std::vector<Sample>& samples) {
     const size_t block_size = 1 + random_() % 50;
-    SeriesScan scan(std::make_unique<ListReader>(samples, block_size), {}, control_);
+    const bool shows = random_() % 3 > 0;
+    SeriesScan scan(std::make_unique<ListReader>(samples, block_size, shows), {}, control_);
     auto newest = NewestOfEachStep(&scan);
     EXPECT_TRUE(newest.ok()) << newest.status();
     return *std::move(newest);

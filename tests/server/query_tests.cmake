@@ -1,7 +1,7 @@
 # Queries, aggregates and HTTP.
 tacho_test(query_test LABEL unit
-  SOURCES compare_parts_test.cc query_fold_test.cc query_listing_test.cc query_parts_test.cc
-          query_range_test.cc query_timeline_test.cc reduce_test.cc fake_store.h
+  SOURCES compare_parts_test.cc fold_by_time_test.cc query_fold_test.cc query_listing_test.cc
+          query_parts_test.cc query_range_test.cc query_timeline_test.cc reduce_test.cc fake_store.h
   DEPS tacho::query)
 tacho_test(query_service_test LABEL unit
   SOURCES query_service_test.cc fake_store.h

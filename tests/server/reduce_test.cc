@@ -7,9 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
-#include <string>
 
-#include "absl/strings/str_cat.h"
 #include "server/query/step_order.h"
 
 namespace tacho::server {
@@ -36,21 +34,6 @@ std::vector<Bucket> Reduce(const std::vector<Sample>& samples, uint32_t points,
   Reducer reducer(BucketGrid(extent, points), by_step);
   reducer.Add(BlockOf(samples).columns());
   return reducer.Take();
-}
-
-std::string Text(const Bucket& bucket) {
-  return absl::StrCat(bucket.index, ": ", bucket.first_time_ns, "..", bucket.last_time_ns, " step ",
-                      bucket.first_step, "..", bucket.last_step, " ", bucket.first, "..",
-                      bucket.last, " min ", bucket.min, " max ", bucket.max, " sum ",
-                      static_cast<double>(bucket.sum), " of ", bucket.finite, " ", bucket.nan, " ",
-                      bucket.positive_infinite, " ", bucket.negative_infinite, ", ", bucket.count,
-                      " with ", bucket.non_finite);
-}
-
-std::vector<std::string> Texts(const std::vector<Bucket>& buckets) {
-  std::vector<std::string> texts;
-  for (const Bucket& bucket : buckets) texts.push_back(Text(bucket));
-  return texts;
 }
 
 std::vector<Sample> Ramp(int count) {
@@ -90,45 +73,6 @@ TEST(Reducer, KeepsEverySampleInExactlyOneBucket) {
   EXPECT_EQ(sum, 999.0L * 1000 / 2);
   EXPECT_EQ(buckets.front().first_time_ns, 1000);
   EXPECT_EQ(buckets.back().last_time_ns, 1999);
-}
-
-// Three series that meet in a grid, in pieces of odd lengths, one of them a summary.
-TEST(BucketStream, GivesOfEverySeriesWhatAReducerGives) {
-  const BucketGrid grid({1000, 2000}, 37);
-  std::vector<Bucket> streamed;
-  const auto visit = [&](const Bucket& bucket) { streamed.push_back(bucket); };
-  BucketStream stream(grid, visit);
-  std::vector<Bucket> expected;
-  for (int series = 0; series < 3; ++series) {
-    std::vector<Sample> samples = Ramp(1000);
-    samples.erase(samples.begin() + 200, samples.begin() + 300 + series);
-    samples[17].value = kNan;
-    samples[400].value = series == 0 ? kInf : -kInf;
-    Reducer reducer(grid, /*by_step=*/false);
-    for (size_t begin = 0; begin < samples.size();) {
-      const size_t end = std::min(begin + 13 + begin % 7, samples.size());
-      const auto block = BlockOf(std::span(samples).subspan(begin, end - begin));
-      reducer.Add(block.columns());
-      stream.Add(block.columns());
-      begin = end;
-    }
-    if (series == 1) {
-      const storage::SampleSummary summary = {.first_time_ns = 2000,
-                                              .last_time_ns = 2000,
-                                              .first = 5,
-                                              .last = 5,
-                                              .count = 3,
-                                              .min = 4,
-                                              .max = 6,
-                                              .sum = 15};
-      reducer.AddByTime(summary);
-      stream.AddByTime(summary);
-    }
-    stream.EndSeries();
-    for (const Bucket& bucket : reducer.Take()) expected.push_back(bucket);
-  }
-  EXPECT_GT(expected.size(), 90u);
-  EXPECT_EQ(Texts(streamed), Texts(expected));
 }
 
 TEST(Reducer, KeepsASpikeAndTheNanBesideIt) {

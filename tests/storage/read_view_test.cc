@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <memory>
 #include <random>
+#include <span>
 #include <tuple>
 
 #include "gmock/gmock.h"
@@ -102,8 +104,117 @@ TEST_F(ReadViewTest, ReadersOfOneViewDoNotDisturbEachOther) {
   EXPECT_THAT(values_b, ElementsAre(0, -1, -2, -3, -4, -5));
 }
 
-// Random frames over three days, overlapping, out of order, with repeats of times, stale markers
-// and two attempts, against a map.
+// Of each step the last sample but for that of the last sample, as a view should tell.
+std::vector<uint32_t> StepEnds(std::span<const int64_t> steps) {
+  std::vector<uint32_t> ends;
+  for (uint32_t i = 0; i + 1 < steps.size(); ++i) {
+    if (steps[i] != steps[i + 1]) ends.push_back(i);
+  }
+  return ends;
+}
+
+void CheckStepOrder(const SampleView& view) {
+  const std::span<const int64_t> steps = view.columns.steps;
+  std::vector<uint32_t> told;
+  for (const uint32_t end : view.step_ends) told.push_back(end - view.step_ends_from);
+  if (view.step_order == StepOrder::kAny) {
+    EXPECT_THAT(told, IsEmpty());
+    return;
+  }
+  EXPECT_TRUE(std::is_sorted(steps.begin(), steps.end()));
+  if (view.step_order == StepOrder::kNeverFall) {
+    EXPECT_EQ(told, StepEnds(steps));
+  } else {
+    EXPECT_EQ(StepEnds(steps).size(), steps.size() - 1) << "each is higher";
+    EXPECT_THAT(told, IsEmpty());
+  }
+}
+
+// Reads by views where they are offered, else by samples, and checks that this is `all`. Returns
+// how often views of each order were offered.
+std::map<StepOrder, int> CheckViews(std::unique_ptr<SeriesReader> reader, const SampleBlock& all) {
+  std::map<StepOrder, int> offered;
+  SampleBlock read;
+  SampleView view;
+  SampleBlock block;
+  for (;;) {
+    const auto shown = reader->NextView(&view);
+    EXPECT_TRUE(shown.ok()) << shown.status();
+    if (!shown.ok()) return offered;
+    if (!*shown) {
+      const auto more = reader->Next(&block);
+      EXPECT_TRUE(more.ok()) << more.status();
+      if (!more.ok()) return offered;
+      if (!*more) break;
+      view = {.columns = block.columns()};
+    } else {
+      ++offered[view.step_order];
+      EXPECT_GT(view.size(), 0u);
+      CheckStepOrder(view);
+      block.attempts.assign(view.size(), view.attempt);
+    }
+    read.attempts.insert(read.attempts.end(), block.attempts.begin(), block.attempts.end());
+    const SampleColumns& columns = view.columns;
+    read.times.insert(read.times.end(), columns.times.begin(), columns.times.end());
+    read.steps.insert(read.steps.end(), columns.steps.begin(), columns.steps.end());
+    read.values.insert(read.values.end(), columns.values.begin(), columns.values.end());
+  }
+  reader.reset();  // The last view holds what it shows.
+  EXPECT_EQ(std::count(view.columns.times.begin(), view.columns.times.end(), INT64_MIN), 0);
+  EXPECT_EQ(read.times, all.times);
+  EXPECT_EQ(read.steps, all.steps);
+  EXPECT_EQ(read.attempts, all.attempts);
+  const auto bits = [](double a, double b) {
+    return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+  };
+  EXPECT_TRUE(std::equal(read.values.begin(), read.values.end(), all.values.begin(),
+                         all.values.end(), bits));
+  return offered;
+}
+
+TEST_F(ReadViewTest, ViewsShowColumnsThatStandAloneAndTheOrderOfTheirSteps) {
+  const LayoutPtr layout = Register(Definition("job", {"loss"}));
+  int64_t second = 0;
+  const auto append = [&](const std::vector<int64_t>& steps) {
+    std::vector<int64_t> times;
+    std::vector<double> values;
+    for (size_t i = 0; i < steps.size(); ++i) {
+      times.push_back(kBegin + ++second * kSecond);
+      values.push_back(static_cast<double>(second));
+    }
+    ASSERT_TRUE(Append(layout, times, steps, values).ok());
+    ASSERT_TRUE(store_->Seal().ok());
+  };
+  append({1, 2, 3, 4});
+  append({5, 5, 5, 6, 7, 7, 9, 9});
+  append({9, 9, 9});
+  append({10, 11, 3, 4});
+  append({kNoStep, kNoStep, 5, 6});
+  const SeriesPtr loss = Find("job", "loss");
+  // Twice: decoded, and out of memory.
+  for (int i = 0; i < 2; ++i) {
+    const auto offered = CheckViews(store_->Read(loss, {}), ReadAll(loss));
+    EXPECT_EQ(offered,
+              (std::map<StepOrder, int>{
+                  {StepOrder::kRise, 1}, {StepOrder::kNeverFall, 3}, {StepOrder::kAny, 1}}));
+  }
+  // Whatever part of them is asked for.
+  for (int64_t begin = 0; begin <= second + 1; ++begin) {
+    for (int64_t end = begin; end <= second + 1; ++end) {
+      ReadOptions options;
+      options.begin_ns = kBegin + begin * kSecond;
+      options.end_ns = kBegin + end * kSecond;
+      CheckViews(store_->Read(loss, options), ReadAll(loss, options));
+    }
+  }
+  ReadOptions steps;
+  steps.first_step = 6;
+  CheckViews(store_->Read(loss, steps), ReadAll(loss, steps));
+  // What an open row lies within is not shown.
+  ASSERT_TRUE(Append(layout, {kBegin + 2 * kSecond}, {2}, {22}).ok());
+  EXPECT_EQ(CheckViews(store_->Read(loss, {}), ReadAll(loss)).count(StepOrder::kRise), 0u);
+}
+
 // Reads by bounds where they are offered, else by samples, and checks how far that reaches against
 // all samples. Returns how often bounds were offered.
 size_t CheckBounds(SeriesReader* reader, const SampleBlock& all) {
@@ -137,6 +248,8 @@ size_t CheckBounds(SeriesReader* reader, const SampleBlock& all) {
   return offered;
 }
 
+// Random frames over three days, overlapping, out of order, with repeats of times, stale markers
+// and two attempts, against a map.
 TEST_F(ReadViewTest, EqualsAModelWhateverTheFrames) {
   std::mt19937_64 random(20);
   using Identity = std::tuple<int64_t, uint32_t, int64_t>;
@@ -183,6 +296,7 @@ TEST_F(ReadViewTest, EqualsAModelWhateverTheFrames) {
     }
     ASSERT_EQ(actual, expected);
     CheckBounds(store_->Read(Find("job", "loss"), options).get(), read);
+    CheckViews(store_->Read(Find("job", "loss"), options), read);
   };
   for (int round = 0; round < 300; ++round) {
     append();
