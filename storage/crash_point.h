@@ -62,7 +62,7 @@ inline constexpr char kCloseStopped[] = "close.stopped";  // The threads have en
 inline constexpr char kCloseFlushed[] = "close.flushed";  // Memory is in tables.
 inline constexpr char kCloseSettled[] = "close.settled";  // Before the database is closed.
 
-inline constexpr absl::string_view kAll[] = {
+inline constexpr const char* kAll[] = {
     kOpenDatabase,     kOpenIndex,   kOpenSequences, kOpenReplay,      kOpenReady,
     kRegisterBegin,    kRegisterEnd, kCommitStaged,  kCommitWritten,   kCommitApplied,
     kResumed,          kResumeKept,  kSealBegin,     kSealEncoded,     kSealWritten,
