@@ -38,11 +38,14 @@ absl::StatusOr<bool> SeriesScan::NextSummary(
 }
 
 absl::StatusOr<bool> SeriesScan::NextView(storage::SampleView* view) {
+  *view = {};
   // Growth changes samples, and a timeline leaves out some in the middle of a column.
   if (growth_.has_value() || attempts_.needs_step_bounds()) return false;
   for (;;) {
     absl::StatusOr<bool> more = Checked(reader_->NextView(view));
-    if (!more.ok() || !*more || attempts_.Allows(view->attempt)) return more;
+    if (more.ok() && *more && attempts_.Allows(view->attempt)) return true;
+    *view = {};  // Also of what is not allowed.
+    if (!more.ok() || !*more) return more;
   }
 }
 

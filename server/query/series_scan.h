@@ -29,7 +29,7 @@ class SeriesScan {
   absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
                                    storage::SampleSummary* summary);
 
-  // As storage::SeriesReader::NextView(), of allowed samples only.
+  // As storage::SeriesReader::NextView(), of allowed samples only. Without one *view is empty.
   absl::StatusOr<bool> NextView(storage::SampleView* view);
 
   // As storage::SeriesReader::NextBounds(), of allowed samples only.
