@@ -128,7 +128,11 @@ class AgentsTest(harness.TestCase):
             lambda: (a := self.agents()) and any(one["jobs"] for one in a.values()) and a,
             "the task on a host",
         )
-        told = harness.wait_until(lambda: len(a := self.agents()) == 2 and a, "both agents told")
+        # Their first rows tell of none that was stored.
+        told = harness.wait_until(
+            lambda: len(a := self.agents()) == 2 and all(one["rows"] for one in a.values()) and a,
+            "both agents told, also of rows",
+        )
         self.assertEqual(told["host-1"]["jobs"], [{"job": "spirals", "tasks": [3]}])
         self.assertEqual(told["host-2"]["jobs"], [])
         self.assertEqual({one["agent"] for one in told.values()}, {"agent-1", "agent-2"})
