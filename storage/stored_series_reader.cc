@@ -37,6 +37,13 @@ void ShowSteps(const FrameTimes& times, size_t begin, size_t end, SampleView* vi
   view->step_ends_from = static_cast<uint32_t>(begin);
 }
 
+void Copy(const SampleColumns& columns, uint32_t attempt, SampleBlock* block) {
+  block->times.assign(columns.times.begin(), columns.times.end());
+  block->steps.assign(columns.steps.begin(), columns.steps.end());
+  block->attempts.assign(columns.size(), attempt);
+  block->values.assign(columns.values.begin(), columns.values.end());
+}
+
 bool IsBefore(int64_t time_ns, int64_t end_ns) { return end_ns == INT64_MAX || time_ns < end_ns; }
 
 }  // namespace
@@ -127,14 +134,10 @@ bool StoredSeriesReader::Show(const DecodedColumnPtr& column, SampleView* view) 
 
 SampleRun StoredSeriesReader::MakeRun(const DecodedColumn& column) const {
   const TimeColumn& time = column.times->column;
-  const auto [first, last] = RowsInRange(column);
-  const auto begin = static_cast<ptrdiff_t>(first);
-  const auto end = static_cast<ptrdiff_t>(last);
+  const auto [begin, end] = RowsInRange(column);
   SampleBlock samples;
-  samples.times.assign(time.times.begin() + begin, time.times.begin() + end);
-  samples.steps.assign(time.steps.begin() + begin, time.steps.begin() + end);
-  samples.attempts.assign(last - first, time.attempt);
-  samples.values.assign(column.values.begin() + begin, column.values.begin() + end);
+  Copy(SampleColumns{time.times, time.steps, column.values}.Rows(begin, end), time.attempt,
+       &samples);
   return {front().position, std::move(samples), options_};
 }
 
@@ -158,10 +161,7 @@ absl::StatusOr<bool> StoredSeriesReader::Next(SampleBlock* block) {
     const auto any = NextView(&view);
     if (!any.ok()) return any.status();
     if (*any) {
-      block->times.assign(view.columns.times.begin(), view.columns.times.end());
-      block->steps.assign(view.columns.steps.begin(), view.columns.steps.end());
-      block->attempts.assign(view.size(), view.attempt);
-      block->values.assign(view.columns.values.begin(), view.columns.values.end());
+      Copy(view.columns, view.attempt, block);
       return true;
     }
     // Whatever comes before the next column begins can be merged now.

@@ -51,6 +51,14 @@ double Highest(const Bucket& bucket) {
   return bucket.negative_infinite > 0 ? -kInfinity : kNan;
 }
 
+// As EntryOf() of a bucket that has these samples alone.
+double EntryOfFinite(const FiniteValues& values, size_t count, const FoldOptions& options) {
+  if (options.enter_sums) return static_cast<double>(values.sum);
+  if (options.function == v1::AGGREGATE_FUNCTION_MIN) return values.min;
+  if (options.function == v1::AGGREGATE_FUNCTION_MAX) return values.max;
+  return static_cast<double>(values.sum / static_cast<long double>(count));
+}
+
 int64_t EarlierStep(int64_t a, int64_t b) {
   if (a == storage::kNoStep) return b;
   return b == storage::kNoStep ? a : std::min(a, b);
@@ -76,14 +84,6 @@ double EntryOf(const Bucket& bucket, const FoldOptions& options) {
   if (!options.enter_sums && options.function == v1::AGGREGATE_FUNCTION_MAX) return Highest(bucket);
   if (bucket.nan > 0 && !SkipsNan(options.function)) return kNan;
   return MeanOrSum(bucket, options.enter_sums);
-}
-
-// The same of a bucket with finite samples alone.
-inline double EntryOfFinite(const FiniteValues& values, size_t count, const FoldOptions& options) {
-  if (options.enter_sums) return static_cast<double>(values.sum);
-  if (options.function == v1::AGGREGATE_FUNCTION_MIN) return values.min;
-  if (options.function == v1::AGGREGATE_FUNCTION_MAX) return values.max;
-  return static_cast<double>(values.sum / static_cast<long double>(count));
 }
 
 // Inlined, so that a piece is never put together in memory.

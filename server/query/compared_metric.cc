@@ -41,7 +41,8 @@ Cell CellOfSamples(std::span<const double> samples) {
   Cell cell;
   long double sum = 0;
   uint64_t finite = samples.size();
-  // The usual case without a branch on values.
+  // The usual case without a branch on values; in the order of CellOfPlaces(), so that sums and
+  // zeros' signs are the same to the bit, which FiniteValues does not promise.
   double low = samples.front();
   double high = low;
   double zero = 0;  // Becomes NaN if a sample is not finite.

@@ -57,19 +57,11 @@ class SeriesScan {
   absl::Status ForEachBlock(const Fits& fits, const VisitSummary& visit_summary,
                             const VisitBlock& visit_block) {
     storage::SampleBlock block;
-    storage::SampleSummary summary;
-    for (;;) {
-      absl::StatusOr<bool> more = NextSummary(fits, &summary);
-      if (!more.ok()) return more.status();
-      if (*more) {
-        visit_summary(summary);
-        continue;
-      }
-      more = Next(&block);
-      if (!more.ok()) return more.status();
-      if (!*more) return absl::OkStatus();
-      visit_block(block);
-    }
+    return ForEachSummary(fits, visit_summary, [&]() -> absl::StatusOr<bool> {
+      absl::StatusOr<bool> more = Next(&block);
+      if (more.ok() && *more) visit_block(block);
+      return more;
+    });
   }
 
   // The same with visit_columns(const storage::SampleColumns&), for who does not ask for attempts:
@@ -77,8 +69,26 @@ class SeriesScan {
   template <typename Fits, typename VisitSummary, typename VisitColumns>
   absl::Status ForEachColumns(const Fits& fits, const VisitSummary& visit_summary,
                               const VisitColumns& visit_columns, storage::SampleBlock* block) {
-    storage::SampleSummary summary;
     storage::SampleView view;
+    return ForEachSummary(fits, visit_summary, [&]() -> absl::StatusOr<bool> {
+      absl::StatusOr<bool> more = NextView(&view);
+      if (more.ok() && *more) {
+        visit_columns(view.columns);
+        return true;
+      }
+      if (more.ok()) more = Next(block);
+      if (more.ok() && *more) visit_columns(block->columns());
+      return more;
+    });
+  }
+
+ private:
+  // Calls visit_next(), which visits some of what comes next or returns false at the end, for what
+  // is not summarised.
+  template <typename Fits, typename VisitSummary, typename VisitNext>
+  absl::Status ForEachSummary(const Fits& fits, const VisitSummary& visit_summary,
+                              const VisitNext& visit_next) {
+    storage::SampleSummary summary;
     for (;;) {
       absl::StatusOr<bool> more = NextSummary(fits, &summary);
       if (!more.ok()) return more.status();
@@ -86,20 +96,11 @@ class SeriesScan {
         visit_summary(summary);
         continue;
       }
-      more = NextView(&view);
-      if (!more.ok()) return more.status();
-      if (*more) {
-        visit_columns(view.columns);
-        continue;
-      }
-      more = Next(block);
-      if (!more.ok()) return more.status();
-      if (!*more) return absl::OkStatus();
-      visit_columns(block->columns());
+      more = visit_next();
+      if (!more.ok() || !*more) return more.status();
     }
   }
 
- private:
   // Looks at the control where there was more; where there was not, Next() follows, which does.
   absl::StatusOr<bool> Checked(absl::StatusOr<bool> more) const;
 
