@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/query/across.h"
+#include "server/query/compared_metric.h"
 #include "server/query/selection.h"
 #include "storage/series_reader.h"
 #include "tacho/v1/query.pb.h"
@@ -31,6 +32,7 @@ struct ComparePlan {
   storage::ReadOptions read;
   uint32_t max_points = kDefaultComparedPoints;
   FoldOptions fold;
+  ComparedValues values;
 };
 
 //   INVALID_ARGUMENT  the text names the field and what was expected.

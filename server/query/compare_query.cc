@@ -121,7 +121,7 @@ class Comparison {
       }
       if (!plan_.by_step) SetPositions(grid, extent, &places);
     }
-    FillComparison(places, plan_.max_points, metric);
+    FillComparison(places, plan_.max_points, plan_.values, metric);
     return absl::OkStatus();
   }
 

@@ -202,25 +202,29 @@ void SummariseDifferences(const std::vector<Cell>& first, const std::vector<Cell
 }
 
 void FillColumn(const std::vector<Cell>& first, const std::vector<Cell>& cells, bool is_first,
-                v1::ComparedColumn* column) {
+                const ComparedValues& values, v1::ComparedColumn* column) {
   const auto rows = static_cast<int>(cells.size());
-  column->mutable_avg()->Reserve(rows);
-  column->mutable_min()->Reserve(rows);
-  column->mutable_max()->Reserve(rows);
-  column->mutable_counts()->Reserve(rows);
-  column->mutable_non_finite()->Reserve(rows);
-  if (!is_first) column->mutable_difference()->Reserve(rows);
+  // Where the entries go; null where they are not wanted.
+  const auto extend = [rows](bool wanted, auto* entries) {
+    if (wanted) entries->Reserve(rows);
+    return wanted ? entries->AddNAlreadyReserved(rows) : nullptr;
+  };
+  double* const avg = extend(values.Has(v1::COMPARED_VALUE_AVG), column->mutable_avg());
+  double* const min = extend(values.Has(v1::COMPARED_VALUE_MIN), column->mutable_min());
+  double* const max = extend(values.Has(v1::COMPARED_VALUE_MAX), column->mutable_max());
+  double* const difference = extend(!is_first && values.Has(v1::COMPARED_VALUE_DIFFERENCE),
+                                    column->mutable_difference());
+  uint64_t* const counts = extend(true, column->mutable_counts());
+  uint64_t* const non_finite = extend(true, column->mutable_non_finite());
   for (size_t row = 0; row < cells.size(); ++row) {
     const Cell& cell = cells[row];
-    const bool none = cell.count == 0;
-    column->add_avg(none ? kNan : cell.avg);
-    column->add_min(none ? kNan : cell.min());
-    column->add_max(none ? kNan : cell.max());
-    column->add_counts(cell.count);
-    column->add_non_finite(cell.non_finite);
-    if (is_first) continue;
-    const bool both = !none && first[row].count > 0;
-    column->add_difference(both ? cell.avg - first[row].avg : kNan);
+    counts[row] = cell.count;
+    non_finite[row] = cell.non_finite;
+    // Without a sample they are NaN.
+    if (avg != nullptr) avg[row] = cell.avg;
+    if (min != nullptr) min[row] = cell.min();
+    if (max != nullptr) max[row] = cell.max();
+    if (difference != nullptr) difference[row] = cell.avg - first[row].avg;
   }
 }
 
@@ -240,7 +244,7 @@ ComparedPlaces AsPlaces(const std::vector<FoldedPlace>& folded) {
 }
 
 void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_rows,
-                    v1::CompareMetric* metric) {
+                    const ComparedValues& values, v1::CompareMetric* metric) {
   const std::vector<int64_t> rows = RowsOf(subjects, max_rows);
   metric->mutable_positions()->Add(rows.begin(), rows.end());
   std::vector<Cell> first;
@@ -248,7 +252,7 @@ void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_ro
     std::vector<Cell> cells = CellsOf(subjects[i], rows);
     if (i == 0) first = cells;
     v1::ComparedColumn* column = metric->add_columns();
-    FillColumn(first, cells, i == 0, column);
+    FillColumn(first, cells, i == 0, values, column);
     SummariseSamples(cells, rows, column->mutable_summary());
     SummariseDifferences(first, cells, column->mutable_summary());
   }

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "server/query/across.h"
+#include "server/query/value_set.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::server {
@@ -30,9 +31,11 @@ struct ComparedPlaces {
 // Of what a fold returned.
 ComparedPlaces AsPlaces(const std::vector<FoldedPlace>& folded);
 
-// Fills positions and columns. More than `max_rows` distinct positions are put into buckets of
-// equal width.
+using ComparedValues = ValueSet<v1::ComparedValue>;
+
+// Fills positions and columns, of values those in `values`. More than `max_rows` distinct positions
+// are put into buckets of equal width.
 void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_rows,
-                    v1::CompareMetric* metric);
+                    const ComparedValues& values, v1::CompareMetric* metric);
 
 }  // namespace tacho::server

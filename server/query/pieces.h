@@ -9,6 +9,7 @@
 
 #include "server/query/reduce.h"
 #include "server/query/series_scan.h"
+#include "server/query/value_set.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::server {
@@ -16,21 +17,7 @@ namespace tacho::server {
 inline constexpr size_t kSamplesPerPiece = 16'384;  // 28 bytes each: 448 KiB.
 inline constexpr size_t kBucketsPerPiece = 4'096;   // 96 bytes each: 384 KiB.
 
-// A set of v1::BucketValue.
-class BucketValues {
- public:
-  BucketValues() : bits_(~uint32_t{0}) {}  // All.
-  static BucketValues None() {
-    BucketValues none;
-    none.bits_ = 0;
-    return none;
-  }
-  void Include(v1::BucketValue value) { bits_ |= uint32_t{1} << value; }
-  bool Has(v1::BucketValue value) const { return (bits_ >> value & 1) != 0; }
-
- private:
-  uint32_t bits_;
-};
+using BucketValues = ValueSet<v1::BucketValue>;
 
 // Samples [begin, end) of the block or the view.
 void FillPoints(const storage::SampleBlock& block, size_t begin, size_t end, v1::Points* points);

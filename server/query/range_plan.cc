@@ -30,14 +30,9 @@ absl::Status SetBucketValues(const v1::RangeRequest& request, RangePlan* plan) {
   if (plan->max_points == 0) {
     return InvalidFieldError("bucket_values", "goes with max_points only: there are no buckets");
   }
-  plan->bucket_values = BucketValues::None();
-  for (const int value : request.bucket_values()) {
-    if (value == v1::BUCKET_VALUE_UNSPECIFIED || !v1::BucketValue_IsValid(value)) {
-      return InvalidFieldError("bucket_values", "has a value that is not known here");
-    }
-    plan->bucket_values.Include(static_cast<v1::BucketValue>(value));
-  }
-  return absl::OkStatus();
+  auto values = BucketValues::Of(request.bucket_values(), v1::BucketValue_IsValid, "bucket_values");
+  if (values.ok()) plan->bucket_values = *values;
+  return values.status();
 }
 
 absl::Status SetQuantile(const v1::Aggregation& aggregation, RangePlan* plan) {

@@ -110,7 +110,8 @@ def compare(end_s, run_steps):
     subjects = "".join(f' subjects {{ job: "{RUNS}{i:03}" }}' for i in range(2))
     return Query("compare", f"two runs of {run_steps:,} steps compared at {points} points",
                  ("compare", f'{subjects} metrics: "train_loss" alignment: ALIGNMENT_STEP packed: true '
-                             f"max_points: {points}"), asked, asked, 0)
+                             f"max_points: {points} compared_values: COMPARED_VALUE_AVG "
+                             "compared_values: COMPARED_VALUE_DIFFERENCE"), asked, asked, 0)
 
 
 def fleet_jobs(hosts):
@@ -143,34 +144,79 @@ def wait_until_idle(server, patience_s=60):
             return
 
 
-def measure(server, figures, options):
-    hosts, interval_s = options.history_hosts, options.history_interval_s
-    rows = DAY_S // interval_s
+@dataclasses.dataclass
+class Store:
+    """A job that is asked about, with a day of rows, among hosts of other jobs that are not."""
+    hosts: int
+    interval_s: int
+    other_hosts: int = 0
+    other_rows: int = 0  # Of each of them, the last of the day.
+    other_interval_s: int = 1
+
+    def series(self):
+        return (self.hosts + self.other_hosts) * SERIES_PER_HOST
+
+    def rows(self):
+        return DAY_S // self.interval_s
+
+
+def load_store(server, store, end_s, run_steps):
+    """Returns how many samples the store has."""
+    rows = store.rows()
+    message = max(n for n in range(1, ROWS_A_MESSAGE + 1) if rows % n == 0)
+    # All on one connection, so that hosts keep pace: Prometheus takes nothing an hour late.
+    report = server.load(agents=1, hosts=store.hosts, rows=message, batches=rows // message,
+                         interval_ms=1000 * store.interval_s, start_unix_s=end_s - DAY_S)
+    samples = report["samples"]
+    if store.other_hosts > 0:
+        report = server.load(agents=min(200, store.other_hosts), hosts=store.other_hosts, rows=1,
+                             batches=store.other_rows, interval_ms=1000 * store.other_interval_s,
+                             start_unix_s=end_s - store.other_rows * store.other_interval_s,
+                             job_prefix="other-")
+        samples += report["samples"]
+    wait_until_idle(server)
+    # Two runs side by side that end with the day.
+    report = server.load(agents=1, hosts=2, hosts_per_job=1, job_prefix=RUNS, rows=ROWS_A_MESSAGE,
+                         batches=-(-run_steps // ROWS_A_MESSAGE), interval_ms=1000,
+                         start_unix_s=end_s - run_steps)
+    wait_until_idle(server)
+    return samples, report["samples"]
+
+
+def measure(server, figures, options, store, prefix="query", title=""):
     # A little in the past: the peers answer with some delay for the newest moments.
     end_s = int(time.time()) - 300
     server.start()
-    # All on one connection, so that hosts keep pace: Prometheus takes nothing an hour late.
-    report = server.load(agents=1, hosts=hosts, rows=ROWS_A_MESSAGE, batches=rows // ROWS_A_MESSAGE,
-                         interval_ms=1000 * interval_s, start_unix_s=end_s - DAY_S)
-    figures.note(f"Queries: {hosts} hosts of one job, a row every {interval_s} s for a day, "
-                 f"{report['samples'] / 1e6:.1f} million samples.")
-    wait_until_idle(server)
-    # Two runs side by side that end with the day.
-    server.load(agents=1, hosts=2, hosts_per_job=1, job_prefix=RUNS, rows=ROWS_A_MESSAGE,
-                batches=-(-options.run_steps // ROWS_A_MESSAGE), interval_ms=1000,
-                start_unix_s=end_s - options.run_steps)
-    wait_until_idle(server)
-    for query in queries(hosts, interval_s, end_s, options.run_steps):
+    samples, run_samples = load_store(server, store, end_s, options.run_steps)
+    rest = f", {store.other_hosts:,} hosts of other jobs" if store.other_hosts > 0 else ""
+    figures.note(f"Queries: {title}{store.hosts} hosts of one job, a row every {store.interval_s} s "
+                 f"for a day{rest}, {samples / 1e6:.1f} million samples, and the two runs with "
+                 f"{run_samples / 1e6:.1f} million.")
+    for query in queries(store.hosts, store.interval_s, end_s, options.run_steps):
         server.stop()
         server.start()
         wait_until_idle(server, 20)
-        measure_query(server, figures, query, options)
+        measure_query(server, figures, query, options, prefix, title)
     disk = server.settle()[1]
-    figures.add("query.disk", "B/sample", server.name, disk / report["samples"],
-                "queries' day: disk, settled", "<= 0.75 x VM")
+    figures.add(f"{prefix}.disk", "B/sample", server.name, disk / (samples + run_samples),
+                f"{title or 'queries: '}disk, settled", "<= 0.75 x VM")
 
 
-def measure_query(server, figures, query, options):
+def measure_in_other_stores(each, figures, options):
+    """The same questions about a job in stores of other sizes; each(measurement) takes turns."""
+    for store in (Store(*numbers) for numbers in options.stores):
+        series = store.series()
+
+        def measure_one(server, store=store, series=series):
+            if server.name == "prometheus":
+                return  # It takes no rows that are older than those of another job by hours.
+            measure(server, figures, options, store, f"query.{series}_series",
+                    f"{series:,} series: ")
+
+        each(measure_one)
+
+
+def measure_query(server, figures, query, options, prefix, title):
     theirs = query.prometheus if server.name == "prometheus" else query.victoriametrics
     resident = server.resident_bytes()
     server.forget_peak()
@@ -179,11 +225,11 @@ def measure_query(server, figures, query, options):
                        min_seconds=options.query_seconds)
     cpu = server.cpu_seconds() - cpu
 
-    def add(name, unit, value, title, bar=""):
-        figures.add(f"query.{query.name}.{name}", unit, server.name, value, title, bar)
+    def add(name, unit, value, what, bar=""):
+        figures.add(f"{prefix}.{query.name}.{name}", unit, server.name, value, what, bar)
 
     bar = "" if query.samples is None else "<= 0.33 x VM"
-    add("p50", "ms", report["p50_ms"], query.title, bar)
+    add("p50", "ms", report["p50_ms"], title + query.title, bar)
     if query.samples is not None:
         add("decoded", "ms", report["decoded_p50_ms"], "... until in columns")
         add("cold", "ms", report["first_ms"], "... cold", bar)

@@ -161,8 +161,8 @@ TEST_P(CompareParts, OneSeriesAloneIsAsIfItHadBeenFolded) {
     }
     for (const uint32_t max_rows : {1u, 2u, 17u, 200u, 10'000u}) {
       v1::CompareMetric expected, actual;
-      FillComparison(folded, max_rows, &expected);
-      FillComparison(alone, max_rows, &actual);
+      FillComparison(folded, max_rows, ComparedValues(), &expected);
+      FillComparison(alone, max_rows, ComparedValues(), &actual);
       EXPECT_EQ(actual.SerializeAsString(), expected.SerializeAsString()) << max_rows;
       EXPECT_LE(actual.positions_size(), static_cast<int>(max_rows));
     }

@@ -334,6 +334,38 @@ TEST_P(CompareOnceTest, AnswersAMetricThatWasNamedAndNobodyHas) {
   EXPECT_EQ(messages_[1].metric().positions_size(), 0);
 }
 
+TEST_P(CompareOnceTest, LeavesOutTheValuesThatAreNotAskedFor) {
+  MakeJob("a", {.metrics = {"loss"}});
+  MakeJob("b", {.tasks = 2, .attempts = 2, .metrics = {"loss"}});
+  AddSubject("a");
+  AddSubject("b");
+  ASSERT_TRUE(Run().ok());
+  const v1::CompareMetric everything = messages_.at(1).metric();
+  ASSERT_EQ(everything.columns_size(), 2);
+  ASSERT_GT(everything.columns(1).difference_size(), 0);
+  // Every set of values; bit v stands for value v.
+  for (int asked = 2; asked < 1 << v1::ComparedValue_ARRAYSIZE; asked += 2) {
+    SCOPED_TRACE(asked);
+    const auto has = [asked](v1::ComparedValue value) { return (asked >> value & 1) != 0; };
+    v1::CompareMetric expected = everything;
+    for (v1::ComparedColumn& column : *expected.mutable_columns()) {
+      if (!has(v1::COMPARED_VALUE_AVG)) column.clear_avg();
+      if (!has(v1::COMPARED_VALUE_MIN)) column.clear_min();
+      if (!has(v1::COMPARED_VALUE_MAX)) column.clear_max();
+      if (!has(v1::COMPARED_VALUE_DIFFERENCE)) column.clear_difference();
+    }
+    request_.clear_compared_values();
+    for (const auto value : {v1::COMPARED_VALUE_DIFFERENCE, v1::COMPARED_VALUE_MAX,
+                             v1::COMPARED_VALUE_MIN, v1::COMPARED_VALUE_AVG}) {
+      if (has(value)) request_.add_compared_values(value);
+    }
+    ASSERT_TRUE(Run().ok());
+    ASSERT_EQ(messages_.size(), 2u);
+    // Serialized, because NaN is not equal to itself.
+    EXPECT_EQ(messages_[1].metric().SerializeAsString(), expected.SerializeAsString());
+  }
+}
+
 TEST_P(CompareOnceTest, TellsWhatIsWrong) {
   MakeJob("train-a", {});
   MakeJob("secret", {});
@@ -359,6 +391,9 @@ TEST_P(CompareOnceTest, TellsWhatIsWrong) {
   matcher->set_label("attempt");
   EXPECT_THAT(Run().message(), HasSubstr("subjects.attempt"));
   request_.clear_matchers();
+  request_.add_compared_values(v1::COMPARED_VALUE_UNSPECIFIED);
+  EXPECT_THAT(Run().message(), HasSubstr("compared_values: has a value that is not known"));
+  request_.clear_compared_values();
   limits_.max_series = 7;
   AddSubject("secret");
   EXPECT_TRUE(absl::IsResourceExhausted(Run()));
