@@ -194,6 +194,11 @@ FrameTimesPtr ColumnCache::MakeTimes(TimeColumn column) {
           }};
 }
 
+bool ColumnCache::IsHalfEmpty() const {
+  absl::MutexLock lock(&mutex_);
+  return bytes_ + *times_bytes_ <= max_bytes_ / 2;
+}
+
 void ColumnCache::Clear() {
   absl::MutexLock lock(&mutex_);
   entries_.clear();

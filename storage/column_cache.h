@@ -127,6 +127,8 @@ class ColumnCache {
   // To be remembered or not: its bytes count for as long as anybody has it.
   FrameTimesPtr MakeTimes(TimeColumn column);
 
+  bool IsHalfEmpty() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Forgets everything.
   void Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -24,8 +24,7 @@ absl::StatusOr<std::optional<LatestSample>> LatestOfHeaders(StoredView* view,
   const auto partition = PartitionOf(*view, newest_ns);
   if (!partition || !view->FindOpenRows(*series).empty()) return latest;
   StoredView::MetBytes met;
-  const auto columns =
-      view->FindColumns(*partition, *series, /*begin_ns=*/INT64_MAX, INT64_MAX, &met);
+  const auto columns = view->FindColumns(*partition, *series, {.begin_ns = INT64_MAX}, &met);
   if (!columns.ok()) return columns.status();
   const ColumnInfo* last = nullptr;
   bool tied = false;  // Another ends at the same time.

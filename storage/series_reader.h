@@ -25,6 +25,10 @@ struct ReadOptions {
   std::optional<uint32_t> attempt;
   // Summaries are to tell their lowest and highest step; a frame's steps are decoded for that.
   bool bound_steps = false;
+  // Who reads much that is not asked for again soon: values decoded for it are kept for the next
+  // reader only where there is room enough, so that no others have to leave for them. (Time
+  // columns, which series share, are.)
+  bool read_once = false;
 };
 
 // Samples of one series where they lie in memory, one entry a sample in every column.

@@ -70,8 +70,7 @@ absl::StatusOr<bool> StoredSeriesReader::FindFront() {
       if (options_.end_ns != INT64_MAX && partitions[partition_]->day() > DayOf(options_.end_ns)) {
         break;
       }
-      auto columns =
-          view_->FindColumns(partition_, *series_, options_.begin_ns, options_.end_ns, &met_);
+      auto columns = view_->FindColumns(partition_, *series_, options_, &met_);
       if (!columns.ok()) return columns.status();
       columns_ = *std::move(columns);
       index_ = 0;
@@ -143,7 +142,7 @@ SampleRun StoredSeriesReader::MakeRun(const DecodedColumn& column) const {
 
 absl::StatusOr<DecodedColumnPtr> StoredSeriesReader::DecodeFront() {
   if (decoded_ == nullptr) {
-    auto column = view_->FindDecoded(partition_, *series_, columns_, index_, met_);
+    auto column = view_->FindDecoded(partition_, *series_, columns_, index_, options_, met_);
     if (!column.ok()) return column.status();
     decoded_ = *std::move(column);
   }

@@ -74,7 +74,7 @@ absl::StatusOr<rocksdb::PinnableSlice> StoredView::ReadColumn(size_t partition,
 
 absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition,
                                                                 const Series& series,
-                                                                int64_t begin_ns, int64_t end_ns,
+                                                                const ReadOptions& options,
                                                                 MetBytes* met) {
   const std::string prefix = ValueColumnKey::SeriesPrefix(series);
   rocksdb::Iterator* const it = IteratorOf(partition);
@@ -87,8 +87,8 @@ absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition
     if (!header.ok()) return header.status();
     columns.push_back({key->first_time_ns, key->position, header->layout, header->last_time_ns,
                        header->rows, header->stats});
-    const bool wanted =
-        header->last_time_ns >= begin_ns && (end_ns == INT64_MAX || key->first_time_ns < end_ns);
+    const bool wanted = header->last_time_ns >= options.begin_ns &&
+                        (options.end_ns == INT64_MAX || key->first_time_ns < options.end_ns);
     if (!wanted || met_bytes + it->value().size() > kMetBytes) continue;
     met_bytes += it->value().size();
     met->resize(columns.size());
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition
 }
 
 absl::StatusOr<SeriesColumnsPtr> StoredView::FindColumns(size_t partition, const Series& series,
-                                                         int64_t begin_ns, int64_t end_ns,
+                                                         const ReadOptions& options,
                                                          MetBytes* met) {
   met->clear();
   const int64_t day = partitions_[partition]->day();
@@ -107,16 +107,17 @@ absl::StatusOr<SeriesColumnsPtr> StoredView::FindColumns(size_t partition, const
   if (count) {
     if (SeriesColumnsPtr known = cache_->Find(day, series.id, *count)) return known;
   }
-  auto listed = ListColumns(partition, series, begin_ns, end_ns, met);
+  auto listed = ListColumns(partition, series, options, met);
   if (!listed.ok()) return listed.status();
   auto columns = std::make_shared<SeriesColumns>(*std::move(listed));
-  if (count) cache_->Put(day, series.id, *count, columns);
+  if (count && Keeps(options)) cache_->Put(day, series.id, *count, columns);
   return columns;
 }
 
 absl::StatusOr<DecodedColumnPtr> StoredView::FindDecoded(size_t partition, const Series& series,
                                                          const SeriesColumnsPtr& columns,
-                                                         size_t index, const MetBytes& met) {
+                                                         size_t index, const ReadOptions& options,
+                                                         const MetBytes& met) {
   if (DecodedColumnPtr known = columns->Decoded(index)) return known;
   ++columns_decoded_;
   const ColumnInfo& column = columns->columns()[index];
@@ -130,7 +131,7 @@ absl::StatusOr<DecodedColumnPtr> StoredView::FindDecoded(size_t partition, const
     if (!bytes.ok()) return bytes.status();
     decoded = Decode(partition, series, column, View(*bytes));
   }
-  if (decoded.ok()) {
+  if (decoded.ok() && Keeps(options)) {
     cache_->PutDecoded(partitions_[partition]->day(), series.id, columns, index, *decoded);
   }
   return decoded;

@@ -52,15 +52,15 @@ class StoredView final : public ReadView {
   // none.
   using MetBytes = std::vector<std::string>;
   // The columns of a series in a partition. If they are not known yet, *met becomes what was met of
-  // those with times in [begin_ns, end_ns), up to a bound; else it becomes empty.
+  // those with times in the range of `options`, up to a bound; else it becomes empty.
   //   DATA_LOSS  one is damaged.
   absl::StatusOr<SeriesColumnsPtr> FindColumns(size_t partition, const Series& series,
-                                               int64_t begin_ns, int64_t end_ns, MetBytes* met);
-  // One of them with its values and times. `met` may be empty.
+                                               const ReadOptions& options, MetBytes* met);
+  // One of them with its values and times, found with the same options. `met` may be empty.
   //   DATA_LOSS  it is damaged, or its time column is not there.
   absl::StatusOr<DecodedColumnPtr> FindDecoded(size_t partition, const Series& series,
                                                const SeriesColumnsPtr& columns, size_t index,
-                                               const MetBytes& met);
+                                               const ReadOptions& options, const MetBytes& met);
   // The times of one of them.
   absl::StatusOr<FrameTimesPtr> FindTimes(size_t partition, const Series& series,
                                           const ColumnInfo& column);
@@ -75,8 +75,11 @@ class StoredView final : public ReadView {
   absl::StatusOr<rocksdb::PinnableSlice> ReadColumn(size_t partition, const std::string& key,
                                                     absl::string_view kind);
   absl::StatusOr<std::vector<ColumnInfo>> ListColumns(size_t partition, const Series& series,
-                                                      int64_t begin_ns, int64_t end_ns,
-                                                      MetBytes* met);
+                                                      const ReadOptions& options, MetBytes* met);
+  // Whether what was found for a reader is kept for the next.
+  bool Keeps(const ReadOptions& options) const {
+    return !options.read_once || cache_->IsHalfEmpty();
+  }
   absl::StatusOr<DecodedColumnPtr> Decode(size_t partition, const Series& series,
                                           const ColumnInfo& column, absl::string_view bytes);
 

@@ -86,6 +86,7 @@ Baseline Baselines::Measure(const std::string& job, uint32_t attempt, const Sign
   const double factor = names.Find(first->metric->name)->factor;
   storage::ReadOptions options;
   options.attempt = attempt;
+  options.read_once = true;
   const auto reader = store_->Read(first, options);
   storage::SampleBlock block;
   std::vector<double> seconds;

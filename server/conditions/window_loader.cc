@@ -64,6 +64,7 @@ absl::Status LoadWindow(const storage::Store& store, const std::string& job, con
   const auto view = store.OpenView(*all);
   for (const auto& series : *all) {
     storage::ReadOptions options;
+    options.read_once = true;
     const bool of_host = WindowBuilder::IsHostSignal(builder->Meaning(*series)->signal);
     if (!of_host && !attempts->empty()) options.attempt = attempts->back().attempt;
     const bool leads = !of_host && series->source->task == lowest;

@@ -85,8 +85,8 @@ absl::StatusOr<ComparePlan> MakeComparePlan(const v1::CompareRequest& request) {
   auto fold = MakeFold(request.aggregation());
   if (!fold.ok()) return fold.status();
   plan.fold = *fold;
-  auto values = ComparedValues::Of(request.compared_values(), v1::ComparedValue_IsValid,
-                                   "compared_values");
+  auto values =
+      ComparedValues::Of(request.compared_values(), v1::ComparedValue_IsValid, "compared_values");
   if (!values.ok()) return values.status();
   plan.values = *values;
   plan.metrics.assign(request.metrics().begin(), request.metrics().end());

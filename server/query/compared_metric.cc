@@ -212,8 +212,8 @@ void FillColumn(const std::vector<Cell>& first, const std::vector<Cell>& cells, 
   double* const avg = extend(values.Has(v1::COMPARED_VALUE_AVG), column->mutable_avg());
   double* const min = extend(values.Has(v1::COMPARED_VALUE_MIN), column->mutable_min());
   double* const max = extend(values.Has(v1::COMPARED_VALUE_MAX), column->mutable_max());
-  double* const difference = extend(!is_first && values.Has(v1::COMPARED_VALUE_DIFFERENCE),
-                                    column->mutable_difference());
+  double* const difference =
+      extend(!is_first && values.Has(v1::COMPARED_VALUE_DIFFERENCE), column->mutable_difference());
   uint64_t* const counts = extend(true, column->mutable_counts());
   uint64_t* const non_finite = extend(true, column->mutable_non_finite());
   for (size_t row = 0; row < cells.size(); ++row) {

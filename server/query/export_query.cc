@@ -113,6 +113,7 @@ absl::Status Export(const storage::Store& store, const v1::ExportRequest& reques
   absl::Status status = ChooseAttempts(store, request.attempts(), &*selection);
   if (!status.ok()) return status;
   read->attempt = selection->attempts.only();
+  read->read_once = true;
   // The view first: what it shows is in what is described and found afterwards.
   const auto view = store.OpenJobView(request.selector().job());
   v1::GetJobRequest get;
