@@ -72,6 +72,18 @@ absl::StatusOr<rocksdb::PinnableSlice> StoredView::ReadColumn(size_t partition,
   return bytes;
 }
 
+absl::StatusOr<absl::string_view> StoredView::ReadTimeColumn(size_t partition,
+                                                             const std::string& key) {
+  if (key != read_key_) {
+    read_key_.clear();
+    auto bytes = ReadColumn(partition, key, "time column");
+    if (!bytes.ok()) return bytes.status();
+    read_bytes_ = *std::move(bytes);
+    read_key_ = key;
+  }
+  return View(read_bytes_);
+}
+
 absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition,
                                                                 const Series& series,
                                                                 const ReadOptions& options,
@@ -176,9 +188,9 @@ absl::StatusOr<TimeColumnEnds> StoredView::FindTimeColumnEnds(size_t partition,
         cache_->FindTimes(day, column.layout, column.first_time_ns, column.position, *count);
     if (known) return known->ends;
   }
-  const auto bytes = ReadColumn(partition, KeyOfTimes(series, column), "time column");
+  const auto bytes = ReadTimeColumn(partition, KeyOfTimes(series, column));
   if (!bytes.ok()) return bytes.status();
-  auto ends = DecodeTimeColumnEnds(View(*bytes));
+  auto ends = DecodeTimeColumnEnds(*bytes);
   if (ends.ok() && count) {
     cache_->PutTimes(day, column.layout, column.first_time_ns, column.position, *count,
                      {.ends = *ends});
@@ -200,10 +212,10 @@ absl::StatusOr<FrameTimesPtr> StoredView::FindTimes(size_t partition, const Seri
     if (known) times = known->times;
   }
   if (times == nullptr) {
-    const auto bytes = ReadColumn(partition, key, "time column");
+    const auto bytes = ReadTimeColumn(partition, key);
     if (!bytes.ok()) return bytes.status();
-    auto decoded = DecodeTimeColumn(View(*bytes));
-    const auto ends = DecodeTimeColumnEnds(View(*bytes));
+    auto decoded = DecodeTimeColumn(*bytes);
+    const auto ends = DecodeTimeColumnEnds(*bytes);
     if (!decoded.ok() || !ends.ok()) {
       return absl::DataLossError(
           absl::StrCat("the time column ", absl::BytesToHexString(key), " of ", PartitionName(day),

@@ -74,6 +74,9 @@ class StoredView final : public ReadView {
   // Reads a column under a key.
   absl::StatusOr<rocksdb::PinnableSlice> ReadColumn(size_t partition, const std::string& key,
                                                     absl::string_view kind);
+  // A time column as it is stored; valid until the next call. Who asked for its ends often asks for
+  // its times next.
+  absl::StatusOr<absl::string_view> ReadTimeColumn(size_t partition, const std::string& key);
   absl::StatusOr<std::vector<ColumnInfo>> ListColumns(size_t partition, const Series& series,
                                                       const ReadOptions& options, MetBytes* met);
   // Whether what was found for a reader is kept for the next.
@@ -91,6 +94,8 @@ class StoredView final : public ReadView {
   const rocksdb::Snapshot* const snapshot_;
   uint64_t columns_decoded_ = 0;
   std::vector<std::unique_ptr<rocksdb::Iterator>> iterators_;  // One a partition; null: none yet.
+  std::string read_key_;  // Of read_bytes_, the time column that was read last.
+  rocksdb::PinnableSlice read_bytes_;
   // The series of a layout follow one another, and their frames share time columns.
   absl::flat_hash_map<std::string, FrameTimesPtr> times_;  // By key.
   std::deque<std::string> times_in_order_;                 // Of coming; the oldest leaves first.
