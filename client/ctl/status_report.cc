@@ -20,12 +20,19 @@ namespace {
 
 using State = JobStatus::State;
 
+std::string SeenText(const Environment& env, int64_t unix_ns) {
+  if (unix_ns == 0) return "never: no row of it was stored";
+  return absl::StrCat(ReadableTime(unix_ns, env.zone), " ", ZoneName(env.now, env.zone), " (",
+                      Age(unix_ns, env.now), ")");
+}
+
 std::string StateText(const Environment& env, const JobStatus& status) {
   const int64_t last_seen = status.job.job().last_seen_unix_ns();
   switch (status.state) {
     case State::kReporting:
       return absl::StrCat("reporting, last sample ", Age(last_seen, env.now));
     case State::kSilent:
+      if (last_seen == 0) return "SILENT, no sample yet";
       return absl::StrCat("SILENT for ", ReadableDuration(status.age), " (last sample ",
                           ReadableTime(last_seen, env.zone), ")");
     case State::kEnded:
@@ -110,12 +117,8 @@ void PrintHeader(const Environment& env, const JobStatus& status) {
                                    Thousands(job.series()), " series"));
   fields.Line("conditions", ConditionsText(status));
   fields.Line("run again", RunAgainText(status.job));
-  fields.Line("first seen", absl::StrCat(ReadableTime(job.first_seen_unix_ns(), env.zone), " ",
-                                         ZoneName(env.now, env.zone), " (",
-                                         Age(job.first_seen_unix_ns(), env.now), ")"));
-  fields.Line("last seen", absl::StrCat(ReadableTime(job.last_seen_unix_ns(), env.zone), " ",
-                                        ZoneName(env.now, env.zone), " (",
-                                        Age(job.last_seen_unix_ns(), env.now), ")"));
+  fields.Line("first seen", SeenText(env, job.first_seen_unix_ns()));
+  fields.Line("last seen", SeenText(env, job.last_seen_unix_ns()));
   if (const v1::Attempt* attempt = status.attempt(); attempt != nullptr) {
     fields.Line("attributes", AttributesText(*attempt));
   }

@@ -110,6 +110,18 @@ TEST_F(CtlRunTest, JobsReadsEveryPage) {
                                "1769860800000000000,2026-01-31T12:01:30.000000000Z,"));
 }
 
+TEST_F(CtlRunTest, AJobWithoutASampleWasNeverSeen) {
+  fake_.jobs.emplace_back().set_name("refused");
+  fake_.job.mutable_job()->set_name("refused");
+  EXPECT_EQ(Run({"jobs"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("refused"), Not(HasSubstr("1970")), Not(HasSubstr("ago"))));
+  EXPECT_EQ(Run({"jobs", "-o", "csv"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("refused,0,0,0,0,,,,,,"));
+  EXPECT_EQ(Run({"status", "refused"}), kOk) << Err();
+  EXPECT_THAT(Out(), AllOf(HasSubstr("last seen:  never: no row of it was stored\n"),
+                           Not(HasSubstr("1970")), Not(HasSubstr("ago"))));
+}
+
 TEST_F(CtlRunTest, NoJobsIsNothingFound) {
   EXPECT_EQ(Run({"jobs"}), kNothing);
   EXPECT_EQ(Out(), "");

@@ -43,6 +43,9 @@ Cell ConditionsCell(const std::optional<ConditionsByJob>& conditions, const std:
   return found == conditions->end() ? StringMap() : found->second;
 }
 
+// Of a job none of whose rows was stored there is no time.
+Cell SeenCell(int64_t unix_ns) { return unix_ns == 0 ? Cell() : UnixNs{unix_ns}; }
+
 std::vector<Cell> Row(const v1::Job& job, const std::optional<ConditionsByJob>& conditions) {
   return {job.name(),
           uint64_t{job.tasks()},
@@ -50,8 +53,8 @@ std::vector<Cell> Row(const v1::Job& job, const std::optional<ConditionsByJob>& 
           uint64_t{job.attempts()},
           job.series(),
           job.has_last_step() ? Cell(int64_t{job.last_step()}) : Cell(),
-          UnixNs{job.first_seen_unix_ns()},
-          UnixNs{job.last_seen_unix_ns()},
+          SeenCell(job.first_seen_unix_ns()),
+          SeenCell(job.last_seen_unix_ns()),
           StateName(job.state()),
           ConditionsCell(conditions, job.name())};
 }
