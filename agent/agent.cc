@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "agent/collector_addresses.h"
-#include "agent/identity.h"
+#include "agent/stream/collector_addresses.h"
+#include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/identity_source.h"
 #include "agent/sources/identity/known_host.h"
 #include "agent/sources/make_sources.h"

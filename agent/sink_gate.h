@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "agent/source.h"
+#include "agent/sources/rows/source.h"
 
 namespace tacho::agent {
 

@@ -7,9 +7,9 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/source.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/self/source_ledger.h"
-#include "agent/stream/monotonic_time.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 

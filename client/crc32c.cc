@@ -1,4 +1,4 @@
-#include "client/crc32c.h"
+#include "proto/base/crc32c.h"
 
 #include <array>
 #include <cstring>

@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <system_error>
 
-#include "client/ring_text.h"
+#include "client/ring/ring_text.h"
 
 namespace tacho::client {
 namespace {

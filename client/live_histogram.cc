@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "client/ring_format.h"
+#include "client/ring/ring_format.h"
 
 namespace tacho::client {
 

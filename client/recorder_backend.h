@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "client/ring_format.h"
+#include "client/ring/ring_format.h"
 
 namespace tacho::client {
 

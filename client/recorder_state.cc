@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "client/ring_text.h"
+#include "client/ring/ring_text.h"
 
 namespace tacho::client {
 namespace {

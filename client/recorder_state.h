@@ -17,7 +17,7 @@
 #include "client/live_histogram.h"
 #include "client/metric.h"
 #include "client/recorder_backend.h"
-#include "client/ring_format.h"
+#include "client/ring/ring_format.h"
 
 namespace tacho::client {
 

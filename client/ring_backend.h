@@ -5,8 +5,8 @@
 #include <string>
 
 #include "client/recorder_backend.h"
-#include "client/ring_file.h"
-#include "client/ring_writer.h"
+#include "client/ring/ring_file.h"
+#include "client/ring/ring_writer.h"
 
 namespace tacho::client {
 

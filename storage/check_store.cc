@@ -6,13 +6,13 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
-#include "storage/database.h"
-#include "storage/directory_check.h"
-#include "storage/journal.h"
-#include "storage/keys.h"
-#include "storage/rocksdb_status.h"
-#include "storage/series_index.h"
-#include "storage/silent_logger.h"
+#include "storage/db/database.h"
+#include "storage/db/directory_check.h"
+#include "storage/journal/journal.h"
+#include "storage/codec/keys.h"
+#include "storage/db/rocksdb_status.h"
+#include "storage/index/series_index.h"
+#include "storage/db/silent_logger.h"
 
 namespace tacho::storage {
 namespace {

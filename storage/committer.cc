@@ -10,8 +10,8 @@
 #include "absl/time/clock.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
-#include "storage/keys.h"
-#include "storage/rocksdb_status.h"
+#include "storage/codec/keys.h"
+#include "storage/db/rocksdb_status.h"
 
 namespace tacho::storage {
 namespace {

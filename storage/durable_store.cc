@@ -4,10 +4,10 @@
 #include "absl/time/clock.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
-#include "storage/bytes.h"
-#include "storage/event_record.h"
-#include "storage/keys.h"
-#include "storage/rows_entry.h"
+#include "storage/codec/bytes.h"
+#include "storage/index/event_record.h"
+#include "storage/codec/keys.h"
+#include "storage/journal/rows_entry.h"
 
 namespace tacho::storage {
 namespace {

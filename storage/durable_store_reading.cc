@@ -3,13 +3,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
-#include "storage/bytes.h"
+#include "storage/codec/bytes.h"
 #include "storage/durable_store.h"
-#include "storage/event_record.h"
-#include "storage/keys.h"
-#include "storage/latest_of_headers.h"
-#include "storage/rocksdb_status.h"
-#include "storage/stored_view.h"
+#include "storage/index/event_record.h"
+#include "storage/codec/keys.h"
+#include "storage/columns/latest_of_headers.h"
+#include "storage/db/rocksdb_status.h"
+#include "storage/columns/stored_view.h"
 
 namespace tacho::storage {
 namespace {

@@ -1,11 +1,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "rocksdb/db.h"
-#include "storage/bytes.h"
+#include "storage/codec/bytes.h"
 #include "storage/durable_store.h"
-#include "storage/keys.h"
-#include "storage/rocksdb_status.h"
-#include "storage/rows_entry.h"
+#include "storage/codec/keys.h"
+#include "storage/db/rocksdb_status.h"
+#include "storage/journal/rows_entry.h"
 
 namespace tacho::storage {
 namespace {

@@ -4,10 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
-#include "storage/bytes.h"
+#include "storage/codec/bytes.h"
 #include "storage/durable_store.h"
-#include "storage/keys.h"
-#include "storage/rocksdb_status.h"
+#include "storage/codec/keys.h"
+#include "storage/db/rocksdb_status.h"
 
 namespace tacho::storage {
 namespace {

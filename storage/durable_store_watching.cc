@@ -2,7 +2,7 @@
 
 #include "rocksdb/db.h"
 #include "storage/durable_store.h"
-#include "storage/stored_view.h"
+#include "storage/columns/stored_view.h"
 
 namespace tacho::storage {
 

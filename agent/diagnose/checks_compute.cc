@@ -12,7 +12,7 @@
 #include "absl/strings/strip.h"
 #include "agent/diagnose/child_process.h"
 #include "agent/diagnose/context.h"
-#include "client/ring_reader.h"
+#include "client/ring/ring_reader.h"
 
 namespace tacho::agent {
 namespace {

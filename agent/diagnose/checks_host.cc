@@ -17,7 +17,7 @@
 #include "absl/strings/str_format.h"
 #include "agent/diagnose/context.h"
 #include "agent/sources/host/proc_file.h"
-#include "agent/stream/monotonic_time.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 namespace {

@@ -4,7 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/diagnose/context.h"
-#include "agent/identity.h"
+#include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/host_facts.h"
 #include "agent/sources/identity/identity_source.h"
 

@@ -19,7 +19,7 @@
 #include "absl/time/clock.h"
 #include "agent/diagnose/context.h"
 #include "agent/diagnose/tcp_connect.h"
-#include "agent/source.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/make_sources.h"
 
 namespace tacho::agent {

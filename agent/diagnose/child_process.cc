@@ -12,7 +12,7 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "agent/stream/monotonic_time.h"
+#include "proto/base/clock.h"
 
 extern char** environ;
 

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/diagnose/finding.h"
 #include "agent/diagnose/runner.h"
-#include "proto/yaml_config.h"
+#include "proto/config/yaml_config.h"
 
 namespace tacho::agent {
 namespace {

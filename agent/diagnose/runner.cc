@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "agent/stream/monotonic_time.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 namespace {

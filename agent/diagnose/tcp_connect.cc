@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "agent/sources/text/tcp_socket.h"
-#include "agent/stream/monotonic_time.h"
+#include "agent/sources/fetch/tcp_socket.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 

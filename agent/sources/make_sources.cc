@@ -17,11 +17,11 @@
 #include "agent/sources/host/sampled_source.h"
 #include "agent/sources/notices/notices_source.h"
 #include "agent/sources/notices/running_tasks.h"
-#include "agent/sources/ring_source.h"
+#include "agent/sources/rings/ring_source.h"
 #include "agent/sources/text/endpoint_source.h"
 #include "agent/sources/text/json_lines_source.h"
 #include "agent/sources/text/textfile_source.h"
-#include "agent/sources/tfevents_source.h"
+#include "agent/sources/tfevents/tfevents_source.h"
 #include "agent/sources/tpu/tpu_source.h"
 
 namespace tacho::agent {

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/source.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/identity/metadata_server.h"
-#include "agent/sources/trouble_log.h"
+#include "agent/sources/rows/trouble_log.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {

@@ -1,6 +1,6 @@
 #include "agent/stream/collector_security.h"
 
-#include "agent/collector_addresses.h"
+#include "agent/stream/collector_addresses.h"
 
 namespace tacho::agent {
 

@@ -29,7 +29,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "agent/spool.h"
+#include "agent/spool/spool.h"
 #include "agent/stream/backlog_pace.h"
 #include "agent/stream/send_window.h"
 #include "tacho/v1/ingest.pb.h"

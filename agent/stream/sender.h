@@ -15,7 +15,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "agent/spool.h"
+#include "agent/spool/spool.h"
 #include "agent/stream/collector_choice.h"
 #include "agent/stream/stream_options.h"
 #include "agent/stream/stream_session.h"

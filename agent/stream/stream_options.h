@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/log.h"
+#include "agent/sources/rows/log.h"
 #include "agent/stream/lanes.h"
 #include "client/channel/channel_security.h"
 

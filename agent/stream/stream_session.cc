@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/spool_losses.h"
-#include "agent/stream/monotonic_time.h"
+#include "agent/spool/spool_losses.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "agent/spool.h"
+#include "agent/spool/spool.h"
 #include "agent/stream/backlog_pace.h"
 #include "agent/stream/clock_offset.h"
 #include "agent/stream/denied_jobs.h"

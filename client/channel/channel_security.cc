@@ -7,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "proto/address.h"
-#include "proto/checked_file.h"
-#include "proto/pem_files.h"
+#include "proto/base/address.h"
+#include "proto/base/checked_file.h"
+#include "proto/base/pem_files.h"
 
 namespace tacho::client {
 namespace {

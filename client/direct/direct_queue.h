@@ -14,7 +14,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "client/ring_format.h"
+#include "client/ring/ring_format.h"
 
 namespace tacho::client {
 

@@ -9,7 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "client/ring_text.h"
+#include "client/ring/ring_text.h"
 
 namespace tacho::importer {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "client/crc32c.h"
+#include "proto/base/crc32c.h"
 
 namespace tacho::client {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "client/ring_text.h"
+#include "client/ring/ring_text.h"
 
 namespace tacho::client {
 namespace {

@@ -20,7 +20,7 @@
 #include "absl/time/clock.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
-#include "proto/config_value.h"
+#include "proto/config/config_value.h"
 
 namespace tacho::server {
 namespace {

@@ -9,7 +9,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "grpcpp/grpcpp.h"
-#include "proto/process/log.h"
+#include "proto/base/log.h"
 #include "server/admin/snapshots.h"
 #include "server/query/worker_pool.h"
 #include "tacho/v1/admin.grpc.pb.h"

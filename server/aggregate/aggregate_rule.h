@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "storage/series.h"
+#include "storage/model/series.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server {

@@ -4,7 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/metric_list.h"
+#include "server/metrics/metric_list.h"
 
 namespace tacho::server {
 namespace {

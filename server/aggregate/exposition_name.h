@@ -11,7 +11,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "storage/series.h"
+#include "storage/model/series.h"
 
 namespace tacho::server {
 

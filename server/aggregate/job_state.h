@@ -20,7 +20,7 @@
 #include "absl/strings/string_view.h"
 #include "server/aggregate/aggregate_rule.h"
 #include "server/aggregate/cell.h"
-#include "storage/series.h"
+#include "storage/model/series.h"
 
 namespace tacho::server {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/metric_list.h"
+#include "server/metrics/metric_list.h"
 
 namespace tacho::server {
 namespace {

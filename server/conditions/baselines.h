@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "server/conditions/signal_names.h"
-#include "server/conditions/window.h"
+#include "server/conditions/window/signal_names.h"
+#include "server/conditions/window/window.h"
 #include "storage/store.h"
 
 namespace tacho::server {

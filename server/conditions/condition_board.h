@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "server/conditions/condition_state.h"
-#include "server/conditions/finding.h"
+#include "server/conditions/window/finding.h"
 
 namespace tacho::server {
 

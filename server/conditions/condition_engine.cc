@@ -5,9 +5,9 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
-#include "proto/process/background_thread.h"
+#include "proto/base/background_thread.h"
 #include "server/conditions/condition_events.h"
-#include "server/conditions/window_loader.h"
+#include "server/conditions/window/window_loader.h"
 
 namespace tacho::server {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/conditions/condition_board.h"
-#include "storage/event.h"
+#include "storage/model/event.h"
 #include "storage/store.h"
 
 namespace tacho::server {

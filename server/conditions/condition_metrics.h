@@ -7,7 +7,7 @@
 #include <prometheus/registry.h>
 
 #include "absl/time/time.h"
-#include "server/conditions/window_builder.h"
+#include "server/conditions/window/window_builder.h"
 
 namespace tacho::server {
 

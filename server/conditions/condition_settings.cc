@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "server/conditions/configured_names.h"
+#include "server/conditions/window/configured_names.h"
 #include "server/conditions/detectors_curves.h"
 #include "server/conditions/detectors_hardware.h"
 #include "server/conditions/detectors_progress.h"

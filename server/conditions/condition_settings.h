@@ -11,8 +11,8 @@
 #include "absl/time/time.h"
 #include "re2/re2.h"
 #include "server/conditions/detector.h"
-#include "server/conditions/signal_names.h"
-#include "server/conditions/window_builder.h"
+#include "server/conditions/window/signal_names.h"
+#include "server/conditions/window/window_builder.h"
 #include "tacho/config/v1/conditions.pb.h"
 
 namespace tacho::server {

@@ -13,7 +13,7 @@
 #include <string>
 
 #include "absl/time/time.h"
-#include "server/conditions/finding.h"
+#include "server/conditions/window/finding.h"
 
 namespace tacho::server {
 

@@ -15,8 +15,8 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/conditions/finding.h"
-#include "server/conditions/window.h"
+#include "server/conditions/window/finding.h"
+#include "server/conditions/window/window.h"
 
 namespace tacho::server {
 

@@ -1,15 +1,15 @@
 // Settings of the detectors of curves, out of the configuration, in which every key is set.
 #pragma once
 
-#include "server/conditions/diverged.h"
-#include "server/conditions/gradient_exploding.h"
-#include "server/conditions/gradient_vanished.h"
-#include "server/conditions/loss_spike.h"
-#include "server/conditions/oscillating.h"
-#include "server/conditions/overfitting.h"
-#include "server/conditions/plateau.h"
-#include "server/conditions/replica_disagreement.h"
-#include "server/conditions/weights_frozen.h"
+#include "server/conditions/detectors/diverged.h"
+#include "server/conditions/detectors/gradient_exploding.h"
+#include "server/conditions/detectors/gradient_vanished.h"
+#include "server/conditions/detectors/loss_spike.h"
+#include "server/conditions/detectors/oscillating.h"
+#include "server/conditions/detectors/overfitting.h"
+#include "server/conditions/detectors/plateau.h"
+#include "server/conditions/detectors/replica_disagreement.h"
+#include "server/conditions/detectors/weights_frozen.h"
 #include "tacho/config/v1/conditions_curves.pb.h"
 
 namespace tacho::server {

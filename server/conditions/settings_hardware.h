@@ -1,10 +1,10 @@
 // The settings of the detectors of hardware, from the configuration.
 #pragma once
 
-#include "server/conditions/hardware_errors.h"
-#include "server/conditions/memory_leak.h"
-#include "server/conditions/memory_pressure.h"
-#include "server/conditions/throttled.h"
+#include "server/conditions/detectors/hardware_errors.h"
+#include "server/conditions/detectors/memory_leak.h"
+#include "server/conditions/detectors/memory_pressure.h"
+#include "server/conditions/detectors/throttled.h"
 #include "tacho/config/v1/conditions_hardware.pb.h"
 
 namespace tacho::server {

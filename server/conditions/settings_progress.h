@@ -1,17 +1,17 @@
 // The settings of the detectors of progress, from the configuration.
 #pragma once
 
-#include "server/conditions/agent_silent.h"
-#include "server/conditions/clock_skewed.h"
-#include "server/conditions/data_loss.h"
-#include "server/conditions/input_bound.h"
-#include "server/conditions/low_utilization.h"
-#include "server/conditions/slower_than_baseline.h"
-#include "server/conditions/stalled.h"
-#include "server/conditions/straggling.h"
-#include "server/conditions/task_missing.h"
-#include "server/conditions/throughput_dropped.h"
-#include "server/conditions/trainer_silent.h"
+#include "server/conditions/detectors/agent_silent.h"
+#include "server/conditions/detectors/clock_skewed.h"
+#include "server/conditions/detectors/data_loss.h"
+#include "server/conditions/detectors/input_bound.h"
+#include "server/conditions/detectors/low_utilization.h"
+#include "server/conditions/detectors/slower_than_baseline.h"
+#include "server/conditions/detectors/stalled.h"
+#include "server/conditions/detectors/straggling.h"
+#include "server/conditions/detectors/task_missing.h"
+#include "server/conditions/detectors/throughput_dropped.h"
+#include "server/conditions/detectors/trainer_silent.h"
 #include "tacho/config/v1/conditions_progress.pb.h"
 
 namespace tacho::server {

@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "server/goodput/job_goodput.h"
-#include "server/query/job_state.h"
+#include "server/query/read/job_state.h"
 
 namespace tacho::server {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "server/goodput/ledger.h"
-#include "server/query/query_control.h"
-#include "storage/event.h"
-#include "storage/job.h"
+#include "server/query/read/query_control.h"
+#include "storage/model/event.h"
+#include "storage/model/job.h"
 #include "storage/store.h"
 
 namespace tacho::server {

@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "proto/process/background_thread.h"
-#include "server/conditions/configured_names.h"
-#include "server/query/query_control.h"
+#include "proto/base/background_thread.h"
+#include "server/conditions/window/configured_names.h"
+#include "server/query/read/query_control.h"
 
 namespace tacho::server {
 namespace {

@@ -19,9 +19,9 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/conditions/signal_names.h"
+#include "server/conditions/window/signal_names.h"
 #include "server/goodput/job_goodput.h"
-#include "server/reloadable.h"
+#include "server/process/reloadable.h"
 #include "storage/store.h"
 
 namespace tacho::server {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/goodput/metric_table.h"
+#include "server/metrics/goodput_table.h"
 
 namespace tacho::server {
 namespace {

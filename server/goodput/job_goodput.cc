@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/goodput/attempt_facts.h"
 #include "server/goodput/sample_cursor.h"
-#include "storage/matcher.h"
+#include "storage/index/matcher.h"
 
 namespace tacho::server {
 namespace {

@@ -12,10 +12,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "server/conditions/signal_names.h"
+#include "server/conditions/window/signal_names.h"
 #include "server/goodput/ledger.h"
 #include "server/goodput/step_figures.h"
-#include "server/query/query_control.h"
+#include "server/query/read/query_control.h"
 #include "storage/store.h"
 
 namespace tacho::server {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/query/sample.h"
-#include "storage/series_reader.h"
+#include "server/query/read/sample.h"
+#include "storage/model/series_reader.h"
 
 namespace tacho::server {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "server/door/peer_address.h"
+#include "server/edge/peer_address.h"
 
 namespace tacho::server {
 

@@ -12,7 +12,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "server/error_table.h"
+#include "server/errors/error_table.h"
 #include "server/quota/monotonic_time.h"
 
 namespace tacho::server {

@@ -21,8 +21,8 @@
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
-#include "server/door/gate.h"
-#include "server/door/listener.h"
+#include "server/edge/gate.h"
+#include "server/edge/listener.h"
 #include "server/http/http_connection.h"
 #include "server/http/http_limits.h"
 

@@ -1,6 +1,6 @@
 #include "server/http/http_guard.h"
 
-#include "server/error_table.h"
+#include "server/errors/error_table.h"
 #include "server/http/error_response.h"
 
 namespace tacho::server {

@@ -13,7 +13,7 @@
 #include "server/http/limit_metrics.h"
 #include "server/http/process_metrics.h"
 #include "server/http/store_metrics.h"
-#include "server/metric_list.h"
+#include "server/metrics/metric_list.h"
 
 namespace tacho::server {
 namespace {

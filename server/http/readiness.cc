@@ -1,7 +1,7 @@
 #include "server/http/readiness.h"
 
 #include "absl/strings/str_cat.h"
-#include "server/error_table.h"
+#include "server/errors/error_table.h"
 
 namespace tacho::server {
 

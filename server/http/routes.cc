@@ -3,7 +3,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/error_table.h"
+#include "server/errors/error_table.h"
 #include "server/http/accept.h"
 #include "server/http/error_response.h"
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/error_table.h"
-#include "server/grpc_status.h"
+#include "server/errors/error_table.h"
+#include "server/errors/grpc_status.h"
 #include "server/ingest/text_rules.h"
 
 namespace tacho::server {

@@ -34,9 +34,9 @@
 #include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/stream_layout.h"
-#include "storage/event.h"
-#include "storage/sequence_set.h"
-#include "storage/series.h"
+#include "storage/model/event.h"
+#include "storage/journal/sequence_set.h"
+#include "storage/model/series.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::server {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "storage/series.h"
+#include "storage/model/series.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::server {

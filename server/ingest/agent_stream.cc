@@ -7,8 +7,8 @@
 #include "google/protobuf/arena.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/proto_buffer_reader.h"
-#include "server/error_table.h"
-#include "server/grpc_status.h"
+#include "server/errors/error_table.h"
+#include "server/errors/grpc_status.h"
 #include "server/ingest/wire_check.h"
 #include "server/quota/monotonic_time.h"
 

@@ -24,7 +24,7 @@
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
-#include "server/door/connection_table.h"
+#include "server/edge/connection_table.h"
 #include "server/ingest/ack_coalescer.h"
 #include "server/ingest/ack_pacer.h"
 #include "server/ingest/stream_pace.h"

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "proto/process/log.h"
-#include "server/reloadable.h"
+#include "proto/base/log.h"
+#include "server/process/reloadable.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server {

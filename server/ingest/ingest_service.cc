@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/error_table.h"
+#include "server/errors/error_table.h"
 #include "server/security/grpc_caller.h"
 
 namespace tacho::server {

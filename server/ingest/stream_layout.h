@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "server/ingest/admitted_layout.h"
-#include "server/quota/token_bucket.h"
-#include "storage/rows.h"
-#include "storage/series.h"
+#include "server/edge/token_bucket.h"
+#include "storage/model/rows.h"
+#include "storage/model/series.h"
 #include "storage/store.h"
 
 namespace tacho::server {

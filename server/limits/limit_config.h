@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "storage/series_limits.h"
+#include "storage/index/series_limits.h"
 #include "tacho/config/v1/limits.pb.h"
 
 namespace tacho::server {

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "storage/series.h"
-#include "storage/series_limits.h"
+#include "storage/model/series.h"
+#include "storage/index/series_limits.h"
 
 namespace tacho::server {
 

@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "storage/series_limits.h"
+#include "storage/index/series_limits.h"
 
 namespace tacho::server {
 

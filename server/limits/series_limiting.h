@@ -11,7 +11,7 @@
 #include "prometheus/counter.h"
 #include "prometheus/registry.h"
 #include "server/limits/refusal_ledger.h"
-#include "server/reloadable.h"
+#include "server/process/reloadable.h"
 #include "storage/store.h"
 #include "tacho/config/v1/limits.pb.h"
 

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/query/query_control.h"
+#include "server/query/read/query_control.h"
 
 namespace tacho::server {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "server/query/query_control.h"
+#include "server/query/read/query_control.h"
 
 namespace tacho::server {
 

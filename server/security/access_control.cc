@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "server/error_table.h"
+#include "server/errors/error_table.h"
 
 namespace tacho::server {
 namespace {

@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/reloadable.h"
+#include "server/process/reloadable.h"
 #include "server/security/access_rules.h"
 #include "server/security/rights.h"
 #include "tacho/config/v1/collector.pb.h"

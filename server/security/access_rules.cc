@@ -7,8 +7,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "proto/checked_file.h"
-#include "proto/yaml_config.h"
+#include "proto/base/checked_file.h"
+#include "proto/config/yaml_config.h"
 
 namespace tacho::server {
 namespace {

@@ -1,7 +1,7 @@
 #include "server/security/listen_policy.h"
 
 #include "absl/strings/str_cat.h"
-#include "proto/address.h"
+#include "proto/base/address.h"
 #include "server/security/access_control.h"
 #include "server/security/tls_material.h"
 

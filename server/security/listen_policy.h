@@ -5,7 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/reloadable.h"
+#include "server/process/reloadable.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server {

@@ -4,7 +4,7 @@
 #include <openssl/x509v3.h>
 
 #include "absl/strings/str_cat.h"
-#include "proto/pem_files.h"
+#include "proto/base/pem_files.h"
 
 namespace tacho::server {
 namespace {

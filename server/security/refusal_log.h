@@ -5,7 +5,7 @@
 #include "absl/strings/string_view.h"
 #include "prometheus/counter.h"
 #include "prometheus/registry.h"
-#include "proto/process/log.h"
+#include "proto/base/log.h"
 
 namespace tacho::server {
 

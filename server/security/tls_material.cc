@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "proto/checked_file.h"
+#include "proto/base/checked_file.h"
 #include "server/security/secret.h"
 
 namespace tacho::server {

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "proto/pem_files.h"
+#include "proto/base/pem_files.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server {

@@ -11,7 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/reloadable.h"
+#include "server/process/reloadable.h"
 #include "server/security/tls_material.h"
 #include "tacho/config/v1/collector.pb.h"
 

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
-#include "server/grpc_status.h"
-#include "server/query/selection.h"
+#include "server/errors/grpc_status.h"
+#include "server/query/read/selection.h"
 
 namespace tacho::server::tb {
 namespace {

@@ -1,6 +1,6 @@
 #include "server/tensorboard/request.h"
 
-#include "server/grpc_status.h"
+#include "server/errors/grpc_status.h"
 
 namespace tacho::server::tb {
 

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "interop/tensorboard_data_provider.pb.h"
-#include "server/query/query_control.h"
+#include "server/query/read/query_control.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
 

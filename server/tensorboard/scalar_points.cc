@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/query/across.h"
-#include "server/query/series_scan.h"
-#include "server/query/step_order.h"
+#include "server/query/read/across.h"
+#include "server/query/read/series_scan.h"
+#include "server/query/read/step_order.h"
 
 namespace tacho::server::tb {
 namespace {

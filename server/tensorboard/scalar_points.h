@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/query/query_control.h"
+#include "server/query/read/query_control.h"
 #include "server/tensorboard/experiment.h"
 #include "server/tensorboard/sampler.h"
 #include "server/tensorboard/tags.h"
-#include "storage/series_reader.h"
+#include "storage/model/series_reader.h"
 
 namespace tacho::server::tb {
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "server/query/series_scan.h"
+#include "server/query/read/series_scan.h"
 
 namespace tacho::server::tb {
 namespace {

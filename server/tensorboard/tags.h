@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/query/query_control.h"
+#include "server/query/read/query_control.h"
 #include "server/tensorboard/experiment.h"
 #include "storage/store.h"
 

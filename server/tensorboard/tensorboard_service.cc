@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/grpc_status.h"
+#include "server/errors/grpc_status.h"
 #include "server/tensorboard/experiment.h"
 #include "server/tensorboard/scalars.h"
 #include "server/tensorboard/texts.h"

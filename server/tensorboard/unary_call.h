@@ -7,7 +7,7 @@
 #include <functional>
 #include <utility>
 
-#include "server/query/query_control.h"
+#include "server/query/read/query_control.h"
 
 namespace tacho::server::tb {
 

@@ -9,7 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "agent/source.h"
+#include "agent/sources/rows/source.h"
 
 namespace tacho::agent::testing {
 

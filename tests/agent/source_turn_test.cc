@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/cadence.h"
+#include "agent/sources/rows/cadence.h"
 #include "tests/agent/recording_sink.h"
 
 namespace tacho::agent {

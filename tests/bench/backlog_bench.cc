@@ -23,7 +23,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "agent/spool.h"
+#include "agent/spool/spool.h"
 #include "agent/stream/sender.h"
 #include "grpcpp/create_channel.h"
 #include "tacho/v1/query.grpc.pb.h"

@@ -19,7 +19,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "benchmark/benchmark.h"
-#include "storage/column_codec.h"
+#include "storage/codec/column_codec.h"
 #include "tests/bench/fleet_generator.h"
 
 namespace tacho::bench {

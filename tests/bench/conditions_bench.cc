@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
-#include "proto/yaml_config.h"
+#include "proto/config/yaml_config.h"
 #include "server/conditions/condition_engine.h"
 #include "storage/store.h"
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
-#include "storage/frame.h"
-#include "storage/head.h"
-#include "storage/rows_entry.h"
+#include "storage/codec/frame.h"
+#include "storage/head/head.h"
+#include "storage/journal/rows_entry.h"
 #include "tests/bench/bench_flags.h"
 #include "tests/bench/fleet_generator.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "storage/database.h"
-#include "storage/series_index.h"
+#include "storage/db/database.h"
+#include "storage/index/series_index.h"
 
 namespace tacho::bench {
 namespace {

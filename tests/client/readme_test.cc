@@ -11,8 +11,8 @@
 
 #include "client/direct/direct_recorder.h"
 #include "client/recorder.h"
-#include "client/ring_reader.h"
-#include "tests/agent/fake_collector.h"
+#include "client/ring/ring_reader.h"
+#include "tests/agent/stream/fake_collector.h"
 
 namespace tacho::client {
 namespace {

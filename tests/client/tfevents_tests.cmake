@@ -1,5 +1,5 @@
 # Tests of client/tfevents.
 tacho_test(tfevents_parse_test LABEL unit
-  SOURCES tfevents_event_test.cc tfevents_record_test.cc tfevents_writer_test.cc
+  SOURCES tfevents/tfevents_event_test.cc tfevents/tfevents_record_test.cc tfevents/tfevents_writer_test.cc
           ../support/tfevents_writer.cc
   DEPS tacho::tfevents tacho::client absl::strings)

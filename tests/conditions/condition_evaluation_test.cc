@@ -7,7 +7,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "proto/yaml_config.h"
+#include "proto/config/yaml_config.h"
 #include "server/conditions/detectors_curves.h"
 #include "tests/conditions/planted.h"
 #include "tests/conditions/recorded_job.h"

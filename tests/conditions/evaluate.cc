@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "proto/yaml_config.h"
+#include "proto/config/yaml_config.h"
 #include "server/conditions/detectors_curves.h"
 #include "server/conditions/detectors_hardware.h"
 #include "server/conditions/detectors_progress.h"

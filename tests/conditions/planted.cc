@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "server/conditions/robust.h"
+#include "server/conditions/measures/robust.h"
 
 namespace tacho::conditions {
 namespace {

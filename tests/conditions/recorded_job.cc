@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "client/import/units.h"
-#include "server/conditions/signal_names.h"
+#include "server/conditions/window/signal_names.h"
 
 namespace tacho::conditions {
 namespace {

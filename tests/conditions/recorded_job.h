@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/conditions/window.h"
+#include "server/conditions/window/window.h"
 
 namespace tacho::conditions {
 

@@ -28,7 +28,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "storage/crash_point.h"
+#include "storage/db/crash_point.h"
 #include "tests/crash/crash_env.h"
 #include "tests/crash/model.h"
 #include "tests/crash/plan.h"

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
-#include "storage/bytes.h"
+#include "storage/codec/bytes.h"
 #include "tests/crash/plan.h"
 
 namespace tacho::crash {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "storage/sequence_set.h"
+#include "storage/journal/sequence_set.h"
 #include "storage/store.h"
 
 namespace tacho::crash {

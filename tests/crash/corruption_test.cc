@@ -18,7 +18,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rocksdb/db.h"
-#include "storage/keys.h"
+#include "storage/codec/keys.h"
 #include "storage/store.h"
 #include "tests/crash/contents.h"
 #include "tests/crash/plan.h"

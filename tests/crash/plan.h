@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "storage/event.h"
-#include "storage/sequence_set.h"
-#include "storage/series.h"
+#include "storage/model/event.h"
+#include "storage/journal/sequence_set.h"
+#include "storage/model/series.h"
 
 namespace tacho::crash {
 

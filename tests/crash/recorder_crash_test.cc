@@ -11,8 +11,8 @@
 #include <variant>
 #include <vector>
 
-#include "agent/sources/ring_source.h"
-#include "client/ring_reader.h"
+#include "agent/sources/rings/ring_source.h"
+#include "client/ring/ring_reader.h"
 #include "tests/agent/recording_sink.h"
 #include "tests/crash/dying_trainer.h"
 #include "tests/crash/memory_cgroup.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "storage/series.h"
+#include "storage/model/series.h"
 
 namespace tacho::storage {
 namespace {

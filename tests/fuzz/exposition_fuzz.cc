@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/sources/text/exposition.h"
 #include "agent/sources/text/exposition_scanner.h"
-#include "agent/sources/text/http_response.h"
+#include "agent/sources/fetch/http_response.h"
 
 namespace {
 

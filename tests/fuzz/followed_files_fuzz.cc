@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "agent/sources/text/json_lines_source.h"
-#include "agent/sources/tfevents_source.h"
+#include "agent/sources/tfevents/tfevents_source.h"
 #include "tests/agent/recording_sink.h"
 
 namespace {

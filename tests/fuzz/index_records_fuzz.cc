@@ -15,9 +15,9 @@
 #include "absl/time/clock.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
-#include "storage/job_table.h"
-#include "storage/journal.h"
-#include "storage/series_index.h"
+#include "storage/index/job_table.h"
+#include "storage/journal/journal.h"
+#include "storage/index/series_index.h"
 
 namespace tacho::storage {
 namespace {

@@ -13,9 +13,9 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "client/crc32c.h"
-#include "client/ring_reader.h"
-#include "client/ring_records.h"
+#include "proto/base/crc32c.h"
+#include "client/ring/ring_reader.h"
+#include "client/ring/ring_records.h"
 
 namespace {
 

@@ -7,15 +7,15 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "storage/bytes.h"
-#include "storage/column_codec.h"
-#include "storage/column_stats.h"
-#include "storage/event_record.h"
-#include "storage/frame.h"
-#include "storage/index_records.h"
-#include "storage/keys.h"
-#include "storage/rows_entry.h"
-#include "storage/sequence_set.h"
+#include "storage/codec/bytes.h"
+#include "storage/codec/column_codec.h"
+#include "storage/codec/column_stats.h"
+#include "storage/index/event_record.h"
+#include "storage/codec/frame.h"
+#include "storage/index/index_records.h"
+#include "storage/codec/keys.h"
+#include "storage/journal/rows_entry.h"
+#include "storage/journal/sequence_set.h"
 
 namespace tacho::storage {
 namespace {

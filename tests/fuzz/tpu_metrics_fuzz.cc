@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/sources/chips/chip_holders.h"
 #include "agent/sources/chips/chip_inventory.h"
-#include "agent/sources/chips/chip_sample.h"
+#include "agent/sources/rows/chip_sample.h"
 #include "agent/sources/tpu/core_states.h"
 #include "agent/sources/tpu/tpu_names.h"
 #include "agent/sources/tpu/tpu_places.h"

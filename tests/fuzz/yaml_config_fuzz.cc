@@ -4,7 +4,7 @@
 #include <cstdlib>
 
 #include "google/protobuf/util/message_differencer.h"
-#include "proto/yaml_config.h"
+#include "proto/config/yaml_config.h"
 #include "tacho/config/v1/agent.pb.h"
 #include "tacho/config/v1/collector.pb.h"
 

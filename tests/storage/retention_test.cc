@@ -3,7 +3,7 @@
 
 #include "absl/strings/match.h"
 #include "gmock/gmock.h"
-#include "storage/keys.h"
+#include "storage/codec/keys.h"
 #include "tests/storage/store_fixture.h"
 
 namespace tacho::storage {

@@ -7,7 +7,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rocksdb/db.h"
-#include "storage/keys.h"
+#include "storage/codec/keys.h"
 #include "tests/storage/store_fixture.h"
 
 namespace tacho::storage {

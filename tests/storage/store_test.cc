@@ -6,7 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "storage/keys.h"
+#include "storage/codec/keys.h"
 #include "tests/storage/store_fixture.h"
 #include "tests/support/faulty_env.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "storage/series.h"
+#include "storage/model/series.h"
 
 namespace tacho::storage {
 

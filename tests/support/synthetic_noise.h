@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "server/conditions/signal.h"
+#include "server/conditions/window/signal.h"
 
 namespace tacho::testing {
 

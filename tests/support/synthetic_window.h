@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "server/conditions/signal.h"
-#include "server/conditions/window.h"
+#include "server/conditions/window/signal.h"
+#include "server/conditions/window/window.h"
 
 namespace tacho::testing {
 

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/source.h"
+#include "agent/sources/rows/source.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::agent {

@@ -8,7 +8,7 @@
 
 #include "absl/time/time.h"
 #include "agent/sources/chips/chip_events.h"
-#include "agent/sources/chips/chip_sample.h"
+#include "agent/sources/rows/chip_sample.h"
 #include "agent/sources/chips/process_jobs.h"
 
 namespace tacho::agent {

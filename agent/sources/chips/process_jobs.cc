@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/sources/chips/chip_holders.h"
 #include "client/environment_identity.h"
-#include "client/ring_reader.h"
+#include "client/ring/ring_reader.h"
 
 namespace tacho::agent {
 

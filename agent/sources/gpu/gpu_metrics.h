@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "agent/sources/chips/chip_sample.h"
+#include "agent/sources/rows/chip_sample.h"
 #include "agent/sources/gpu/gpu_values.h"
 
 namespace tacho::agent {

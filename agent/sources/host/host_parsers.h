@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "agent/sources/host/host_sample.h"
+#include "agent/sources/rows/host_sample.h"
 
 namespace tacho::agent {
 

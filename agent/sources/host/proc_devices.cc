@@ -10,7 +10,7 @@
 #include "absl/strings/match.h"
 #include "agent/sources/host/host_parsers.h"
 #include "agent/sources/host/host_text.h"
-#include "client/ring_text.h"
+#include "client/ring/ring_text.h"
 
 namespace tacho::agent {
 namespace {

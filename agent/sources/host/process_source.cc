@@ -11,7 +11,7 @@
 #include "agent/sources/host/proc_file.h"
 #include "agent/sources/host/process_stat.h"
 #include "agent/sources/host/sampled_source.h"
-#include "client/ring_reader.h"
+#include "client/ring/ring_reader.h"
 
 namespace tacho::agent {
 namespace {

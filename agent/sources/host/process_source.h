@@ -8,12 +8,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/cadence.h"
-#include "agent/source.h"
-#include "agent/sources/host/host_sample.h"
-#include "agent/sources/text/layout_budget.h"
-#include "agent/sources/text/series_rows.h"
-#include "agent/sources/trouble_log.h"
+#include "agent/sources/rows/cadence.h"
+#include "agent/sources/rows/source.h"
+#include "agent/sources/rows/host_sample.h"
+#include "agent/sources/rows/layout_budget.h"
+#include "agent/sources/rows/series_rows.h"
+#include "agent/sources/rows/trouble_log.h"
 
 namespace tacho::agent {
 

@@ -9,13 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/cadence.h"
-#include "agent/source.h"
-#include "agent/sources/chips/chip_sample.h"
+#include "agent/sources/rows/cadence.h"
+#include "agent/sources/rows/source.h"
+#include "agent/sources/rows/chip_sample.h"
 #include "agent/sources/identity/known_host.h"
 #include "agent/sources/identity/metadata_server.h"
-#include "agent/sources/trouble_log.h"
-#include "agent/stream/monotonic_time.h"
+#include "agent/sources/rows/trouble_log.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 

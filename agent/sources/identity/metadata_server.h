@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/sources/text/http_get.h"
+#include "agent/sources/fetch/http_get.h"
 #include "client/environment_identity.h"
 
 namespace tacho::agent {

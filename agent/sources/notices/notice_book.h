@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "agent/source.h"
+#include "agent/sources/rows/source.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::agent {

@@ -11,12 +11,12 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/cadence.h"
-#include "agent/source.h"
+#include "agent/sources/rows/cadence.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/self/source_ledger.h"
-#include "agent/sources/trouble_log.h"
-#include "agent/spool_stats.h"
-#include "agent/stream/monotonic_time.h"
+#include "agent/sources/rows/trouble_log.h"
+#include "agent/spool/spool_stats.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 

@@ -10,7 +10,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/sources/text/bounded_file.h"
+#include "agent/sources/fetch/bounded_file.h"
 
 namespace tacho::agent {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/sources/chips/chip_sample.h"
+#include "agent/sources/rows/chip_sample.h"
 
 namespace tacho::agent {
 

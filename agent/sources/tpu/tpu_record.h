@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "agent/sources/chips/chip_sample.h"
+#include "agent/sources/rows/chip_sample.h"
 #include "agent/sources/tpu/hang_watch.h"
 #include "agent/sources/tpu/tpu_client.h"
 #include "agent/sources/tpu/tpu_names.h"

@@ -4,13 +4,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/ctl/admin_client.h"
+#include "client/ctl/call/admin_client.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/figures.h"
-#include "client/ctl/nearest.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_format.h"
-#include "client/ctl/time_parse.h"
+#include "client/ctl/output/figures.h"
+#include "proto/base/nearest.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/text/time_format.h"
+#include "client/ctl/line/time_parse.h"
 
 namespace tacho::ctl {
 namespace {

@@ -3,11 +3,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/agent_report.h"
-#include "client/ctl/agent_status.h"
+#include "client/ctl/views/agent_report.h"
+#include "client/ctl/views/agent_status.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_parse.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/line/time_parse.h"
 
 namespace tacho::ctl {
 namespace {

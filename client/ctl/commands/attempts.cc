@@ -2,13 +2,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/csv.h"
-#include "client/ctl/job_state.h"
-#include "client/ctl/json_writer.h"
-#include "client/ctl/number_format.h"
-#include "client/ctl/table.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_format.h"
+#include "client/ctl/text/csv.h"
+#include "client/ctl/views/job_state.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/table.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/text/time_format.h"
 
 namespace tacho::ctl {
 namespace {

@@ -3,8 +3,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/record_writer.h"
-#include "client/ctl/text.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/text.h"
 
 namespace tacho::ctl {
 namespace {

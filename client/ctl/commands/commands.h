@@ -1,7 +1,7 @@
 // The commands of tachoctl, one file each.
 #pragma once
 
-#include "client/ctl/command.h"
+#include "client/ctl/line/command.h"
 
 namespace tacho::ctl {
 

@@ -3,13 +3,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/comparison.h"
-#include "client/ctl/csv.h"
-#include "client/ctl/metric_check.h"
-#include "client/ctl/number_format.h"
-#include "client/ctl/table.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_format.h"
+#include "client/ctl/views/comparison.h"
+#include "client/ctl/text/csv.h"
+#include "client/ctl/views/metric_check.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/table.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/text/time_format.h"
 
 namespace tacho::ctl {
 namespace {

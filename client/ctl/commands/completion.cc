@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/text.h"
+#include "client/ctl/text/text.h"
 #include "client/import/formats.h"
 
 namespace tacho::ctl {

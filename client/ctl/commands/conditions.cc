@@ -9,12 +9,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/condition_report.h"
-#include "client/ctl/condition_text.h"
-#include "client/ctl/interrupts.h"
-#include "client/ctl/number_format.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_parse.h"
+#include "client/ctl/views/condition_report.h"
+#include "client/ctl/text/condition_text.h"
+#include "client/ctl/line/interrupts.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/line/time_parse.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,7 +1,7 @@
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/record_writer.h"
-#include "client/ctl/text.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/text.h"
 
 namespace tacho::ctl {
 namespace {

@@ -7,12 +7,12 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/export/export_source.h"
 #include "client/ctl/export/export_writer.h"
-#include "client/ctl/interrupts.h"
-#include "client/ctl/number_format.h"
-#include "client/ctl/progress_line.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/selection_parse.h"
-#include "client/ctl/text.h"
+#include "client/ctl/line/interrupts.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/progress_line.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/line/selection_parse.h"
+#include "client/ctl/text/text.h"
 
 namespace tacho::ctl {
 namespace {

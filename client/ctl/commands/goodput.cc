@@ -8,12 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/json_writer.h"
-#include "client/ctl/number_format.h"
-#include "client/ctl/record_writer.h"
-#include "client/ctl/table.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_format.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/table.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/text/time_format.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,8 +1,8 @@
-#include "client/ctl/help.h"
+#include "client/ctl/commands/usage.h"
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/run.h"
+#include "client/ctl/commands/run.h"
 
 namespace tacho::ctl {
 namespace {

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/import_report.h"
-#include "client/ctl/import_run.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_parse.h"
+#include "client/ctl/views/import_report.h"
+#include "client/ctl/views/import_run.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/line/time_parse.h"
 #include "client/import/formats.h"
 
 namespace tacho::ctl {

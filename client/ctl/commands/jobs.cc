@@ -6,13 +6,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/condition_text.h"
-#include "client/ctl/job_state.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/record_writer.h"
-#include "client/ctl/selection_parse.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_parse.h"
+#include "client/ctl/text/condition_text.h"
+#include "client/ctl/views/job_state.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/line/selection_parse.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/line/time_parse.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,8 +1,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/record_writer.h"
-#include "client/ctl/text.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/text.h"
 
 namespace tacho::ctl {
 namespace {

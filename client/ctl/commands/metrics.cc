@@ -1,6 +1,6 @@
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/record_writer.h"
-#include "client/ctl/series_name.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/series_name.h"
 
 namespace tacho::ctl {
 namespace {

@@ -2,10 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/metric_check.h"
-#include "client/ctl/number_format.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/record_writer.h"
+#include "client/ctl/views/metric_check.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/output/record_writer.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/ctl/plot.h"
+#include "client/ctl/text/plot.h"
 
 #include <algorithm>
 #include <set>
@@ -6,15 +6,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/csv.h"
-#include "client/ctl/curve_query.h"
-#include "client/ctl/json_writer.h"
-#include "client/ctl/metric_check.h"
-#include "client/ctl/number_format.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/selection_parse.h"
-#include "client/ctl/subject_parse.h"
-#include "client/ctl/time_format.h"
+#include "client/ctl/text/csv.h"
+#include "client/ctl/call/curve_query.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/views/metric_check.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/line/selection_parse.h"
+#include "client/ctl/line/subject_parse.h"
+#include "client/ctl/text/time_format.h"
 
 namespace tacho::ctl {
 namespace {

@@ -2,9 +2,9 @@
 #include <set>
 
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/metric_check.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/sample_sink.h"
+#include "client/ctl/views/metric_check.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/output/sample_sink.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,4 +1,4 @@
-#include "client/ctl/report.h"
+#include "client/ctl/views/report.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -8,11 +8,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/csv.h"
-#include "client/ctl/number_format.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_format.h"
+#include "client/ctl/text/csv.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/text/time_format.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,8 +1,8 @@
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/metric_check.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/record_writer.h"
-#include "client/ctl/series_name.h"
+#include "client/ctl/views/metric_check.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/series_name.h"
 
 namespace tacho::ctl {
 namespace {

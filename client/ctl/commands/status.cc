@@ -1,11 +1,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/job_status.h"
-#include "client/ctl/metric_check.h"
-#include "client/ctl/status_report.h"
-#include "client/ctl/text.h"
-#include "client/ctl/time_parse.h"
+#include "client/ctl/views/job_status.h"
+#include "client/ctl/views/metric_check.h"
+#include "client/ctl/views/status_report.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/line/time_parse.h"
 
 namespace tacho::ctl {
 namespace {

@@ -5,13 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/interrupts.h"
-#include "client/ctl/job_status.h"
-#include "client/ctl/query_options.h"
-#include "client/ctl/time_format.h"
-#include "client/ctl/time_parse.h"
-#include "client/ctl/watch_call.h"
-#include "client/ctl/watch_display.h"
+#include "client/ctl/line/interrupts.h"
+#include "client/ctl/views/job_status.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/text/time_format.h"
+#include "client/ctl/line/time_parse.h"
+#include "client/ctl/call/watch_call.h"
+#include "client/ctl/views/watch_display.h"
 
 namespace tacho::ctl {
 namespace {

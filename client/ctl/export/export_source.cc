@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "client/ctl/samples.h"
+#include "client/ctl/text/samples.h"
 
 namespace tacho::ctl {
 namespace {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
-#include "client/ctl/query_client.h"
+#include "client/ctl/call/query_client.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::ctl {

@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/export/export_writer.h"
 #include "client/ctl/export/series_text.h"
-#include "client/ctl/json_writer.h"
-#include "client/ctl/series_name.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/series_name.h"
 #include "client/import/values.h"
 
 namespace tacho::ctl {

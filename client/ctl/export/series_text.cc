@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/ctl/json_writer.h"
+#include "client/ctl/text/json_writer.h"
 
 namespace tacho::ctl {
 

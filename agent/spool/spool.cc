@@ -1,0 +1,385 @@
+#include "agent/spool/spool.h"
+
+#include <algorithm>
+#include <cassert>
+#include <filesystem>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "agent/spool/spool_notes.h"
+
+namespace tacho::agent {
+namespace {
+
+using Note = storage::SpoolJournal::Note;
+
+// Bytes of a Batch beyond its columns: tags, lengths, sequence, layout.
+constexpr uint64_t kBatchOverhead = 64;
+// Spooled without a look at how full the disk is.
+constexpr uint64_t kUncheckedBytes = 64u << 10;
+
+// Rounded up: nothing is to be too old too early.
+Note NoteOf(const SpoolAges::Mark& mark) {
+  return {SpooledKey(mark.sequence), absl::StrCat(absl::ToUnixSeconds(mark.before) + 1)};
+}
+
+void SetSequence(uint64_t sequence, v1::ClientMessage* message) {
+  switch (message->message_case()) {
+    case v1::ClientMessage::kBatch:
+      return message->mutable_batch()->set_sequence(sequence);
+    case v1::ClientMessage::kEvent:
+      return message->mutable_event()->set_sequence(sequence);
+    case v1::ClientMessage::kAttributes:
+      return message->mutable_attributes()->set_sequence(sequence);
+    case v1::ClientMessage::kGap:
+      return message->mutable_gap()->set_sequence(sequence);
+    default:
+      assert(false && "has no sequence");
+  }
+}
+
+// Rows that were never spooled: the Gap is all that there is of them.
+v1::ClientMessage GapOfItsOwn(uint64_t rows) {
+  v1::ClientMessage message;
+  message.mutable_gap()->set_rows(rows);
+  message.mutable_gap()->set_reason("the agent's disk refused them");
+  return message;
+}
+
+void NameItself(uint64_t sequence, v1::Gap* gap) {
+  if (gap->has_lost()) return;
+  gap->mutable_lost()->set_first(sequence);
+  gap->mutable_lost()->set_last(sequence);
+}
+
+// Makes way for a new spool. Earlier damaged ones are removed: they could fill the disk.
+absl::Status MoveAside(const std::string& path, absl::Time now, const LogLine& log) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path from = fs::absolute(path, error);
+  if (!from.has_filename()) from = from.parent_path();
+  const std::string prefix = from.filename().string() + ".damaged-";
+  std::vector<fs::path> earlier;
+  for (const auto& entry : fs::directory_iterator(from.parent_path(), error)) {
+    if (entry.path().filename().string().starts_with(prefix)) earlier.push_back(entry.path());
+  }
+  for (const fs::path& old : earlier) {
+    Say(log, LogLevel::kWarning, absl::StrCat("removing ", old.string(), ", set aside earlier"));
+    fs::remove_all(old, error);
+  }
+  const std::string to = absl::StrCat(from.parent_path().string(), "/", prefix,
+                                      absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()));
+  fs::rename(from, to, error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat("rename ", from.string(), ": ", error.message()));
+  }
+  Say(log, LogLevel::kError,
+      absl::StrCat("what was spooled in it and not yet sent is lost; the spool is now ", to,
+                   ", and a new one begins"));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(SpoolOptions options) {
+  for (bool moved = false;; moved = true) {
+    auto journal = storage::SpoolJournal::Open(
+        {.path = options.path, .env = options.env, .reopen_interval = options.reopen_interval});
+    absl::Status status = journal.status();
+    if (status.ok()) {
+      auto spool = std::unique_ptr<Spool>(new Spool(options, *std::move(journal)));
+      absl::MutexLock lock(&spool->mutex_);
+      status = spool->Load();
+      if (status.ok()) return spool;
+    }
+    if (!absl::IsDataLoss(status) || moved) return status;
+    Say(options.log, LogLevel::kError, absl::StrCat("the spool is damaged: ", status.message()));
+    status = MoveAside(options.path, options.now(), options.log);
+    if (!status.ok()) return status;
+  }
+}
+
+Spool::Spool(SpoolOptions options, std::unique_ptr<storage::SpoolJournal> journal)
+    : options_(std::move(options)), journal_(std::move(journal)), ages_(options_.max_age) {}
+
+absl::Status Spool::Load() {
+  const auto notes = journal_->ReadNotes("");
+  if (!notes.ok()) return notes.status();
+  for (const Note& note : *notes) {
+    absl::string_view key = note.key;
+    if (absl::ConsumePrefix(&key, kCheckpointPrefix)) {
+      checkpoints_[std::string(key)] = note.value;
+    } else if (const auto sequence = NumberOfKey<uint64_t>(key, kDroppedPrefix)) {
+      left_out_.insert(*sequence);
+    } else if (const auto mark = NumberOfKey<uint64_t>(key, kSpooledPrefix)) {
+      int64_t seconds = 0;
+      if (absl::SimpleAtoi(note.value, &seconds)) {
+        ages_.Restore({*mark, absl::FromUnixSeconds(seconds)});
+      }
+    } else if (const auto id = NumberOfKey<uint32_t>(key, kLayoutPrefix)) {
+      v1::Layout layout;
+      if (!layout.ParseFromString(note.value)) {
+        return absl::DataLossError(absl::StrCat("note ", note.key, " is no layout"));
+      }
+      AddLayout(*id, note.value, layout);
+      layouts_[*id].noted = true;
+    }
+  }
+  old_layouts_end_ = journal_->end();
+  // What a crashed process left in the log has been written to tables, and synced, by opening.
+  if (absl::Status status = journal_->Sync(); !status.ok()) return status;
+  synced_end_ = journal_->end();
+  read_end_ = journal_->end();
+  unchecked_bytes_ = kUncheckedBytes;
+  if (const auto mark = ages_.Opened(journal_->end(), options_.now())) {
+    absl::Status status = journal_->WriteNotes({NoteOf(*mark)});
+    if (!status.ok()) return status;
+  }
+  MakeRoom();
+  return absl::OkStatus();
+}
+
+void Spool::AddLayout(uint32_t id, std::string content, const v1::Layout& layout) {
+  const auto added = layouts_by_content_.emplace(std::move(content), id).first;
+  layouts_[id] = {.content = &added->first,
+                  .job = layout.source().job(),
+                  .width = static_cast<uint64_t>(layout.series_size()),
+                  .has_steps = layout.has_steps()};
+  next_layout_ = std::max(next_layout_, id + 1);
+}
+
+absl::StatusOr<uint32_t> Spool::DefineLayout(const v1::Layout& layout) {
+  if (layout.series().empty()) return absl::InvalidArgumentError("layout without series");
+  v1::Layout content = layout;
+  content.clear_id();
+  std::string bytes = content.SerializeAsString();
+
+  absl::MutexLock lock(&mutex_);
+  const auto known = layouts_by_content_.find(bytes);
+  const uint32_t id = known != layouts_by_content_.end() ? known->second : next_layout_;
+  if (known == layouts_by_content_.end()) AddLayout(id, std::move(bytes), content);
+  layouts_[id].defined = true;
+  return id;
+}
+
+absl::StatusOr<v1::Layout> Spool::FindLayout(uint32_t layout) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = layouts_.find(layout);
+  v1::Layout result;
+  if (found == layouts_.end() || !result.ParseFromString(*found->second.content)) {
+    return absl::NotFoundError(absl::StrCat("no layout ", layout, " in the spool"));
+  }
+  return result;
+}
+
+std::vector<v1::ClientMessage> Spool::Split(uint32_t layout, const LayoutState& state,
+                                            std::span<const int64_t> times,
+                                            std::span<const int64_t> steps,
+                                            std::span<const double> values) {
+  const uint64_t row_bytes = 8 * (1 + (state.has_steps ? 1 : 0) + state.width);
+  const uint64_t room = limits_.max_bytes - std::min(limits_.max_bytes, kBatchOverhead);
+  const uint64_t rows =
+      std::max<uint64_t>(1, std::min<uint64_t>(limits_.max_rows, room / row_bytes));
+
+  std::vector<v1::ClientMessage> messages;
+  for (uint64_t first = 0; first < times.size(); first += rows) {
+    const uint64_t count = std::min<uint64_t>(rows, times.size() - first);
+    v1::Batch* batch = messages.emplace_back().mutable_batch();
+    batch->set_layout(layout);
+    const auto batch_times = times.subspan(first, count);
+    batch->mutable_times_unix_ns()->Add(batch_times.begin(), batch_times.end());
+    if (state.has_steps) {
+      const auto batch_steps = steps.subspan(first, count);
+      batch->mutable_steps()->Add(batch_steps.begin(), batch_steps.end());
+    }
+    const auto batch_values = values.subspan(first * state.width, count * state.width);
+    batch->mutable_values()->Add(batch_values.begin(), batch_values.end());
+  }
+  return messages;
+}
+
+absl::Status Spool::AppendRows(uint32_t layout, std::span<const int64_t> times_unix_ns,
+                               std::span<const int64_t> steps, std::span<const double> values,
+                               const Checkpoint& checkpoint) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = layouts_.find(layout);
+    if (found == layouts_.end() || !found->second.defined) {
+      return absl::InvalidArgumentError(absl::StrCat("layout ", layout, " was never defined"));
+    }
+    LayoutState& state = found->second;
+    if (values.size() != times_unix_ns.size() * state.width ||
+        steps.size() != (state.has_steps ? times_unix_ns.size() : 0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("rows do not fit layout ", layout, ": ", times_unix_ns.size(), " times, ",
+                       steps.size(), " steps, ", values.size(), " values of ", state.width));
+    }
+    absl::Status status = CheckRoomFor(checkpoint);
+    if (!status.ok()) return status;
+    std::vector<Note> notes;
+    if (!state.noted) notes.push_back({LayoutKey(layout), *state.content});
+    std::vector<v1::ClientMessage> messages = Split(layout, state, times_unix_ns, steps, values);
+    status = Append(messages, checkpoint, std::move(notes));
+    if (absl::IsUnavailable(status) && checkpoint.key.empty()) {
+      CountRefusedRows(times_unix_ns.size());
+    }
+    if (!status.ok()) return status;
+    state.noted = true;
+    stats_.appended_rows += times_unix_ns.size();
+  }
+  TellListener();
+  return absl::OkStatus();
+}
+
+absl::Status Spool::AppendEvent(const v1::Event& event, const Checkpoint& checkpoint) {
+  v1::ClientMessage message;
+  *message.mutable_event() = event;
+  return AppendOne(std::move(message), checkpoint);
+}
+
+absl::Status Spool::AppendAttributes(const v1::Attributes& attributes,
+                                     const Checkpoint& checkpoint) {
+  v1::ClientMessage message;
+  *message.mutable_attributes() = attributes;
+  return AppendOne(std::move(message), checkpoint);
+}
+
+absl::Status Spool::AppendOne(v1::ClientMessage message, const Checkpoint& checkpoint) {
+  {
+    absl::MutexLock lock(&mutex_);
+    absl::Status status = Append({&message, 1}, checkpoint, {});
+    if (!status.ok()) return status;
+  }
+  TellListener();
+  return absl::OkStatus();
+}
+
+absl::Status Spool::WriteCheckpoint(const Checkpoint& checkpoint) {
+  absl::MutexLock lock(&mutex_);
+  return Append({}, checkpoint, {});
+}
+
+std::string Spool::ReadCheckpoint(absl::string_view key) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = checkpoints_.find(key);
+  return found == checkpoints_.end() ? std::string() : found->second;
+}
+
+absl::Status Spool::Append(std::span<v1::ClientMessage> messages, const Checkpoint& checkpoint,
+                           std::vector<Note> notes) {
+  if (!checkpoint.key.empty()) {
+    notes.push_back({absl::StrCat(kCheckpointPrefix, checkpoint.key), checkpoint.value});
+  }
+  if (!messages.empty()) {
+    if (absl::Status status = CheckDisk(); !status.ok()) return status;
+  }
+  if (absl::Status status = AppendMessages(messages, notes); !status.ok()) return status;
+
+  if (checkpoint.value.empty()) {
+    checkpoints_.erase(checkpoint.key);
+  } else if (!checkpoint.key.empty()) {
+    checkpoints_[checkpoint.key] = checkpoint.value;
+  }
+  if (!messages.empty()) {
+    TellRefusedRows();
+    MakeRoom();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Spool::AppendMessages(std::span<v1::ClientMessage> messages, std::vector<Note> notes,
+                                   uint64_t trim_to) {
+  if (messages.empty()) return notes.empty() ? absl::OkStatus() : journal_->WriteNotes(notes);
+
+  // All appending is done under our lock, so this is what the journal will give.
+  uint64_t sequence = journal_->end();
+  const absl::Time now = options_.now();
+  const auto mark = ages_.Due(sequence, now);
+  if (mark) notes.push_back(NoteOf(*mark));
+  std::vector<std::string> entries;
+  entries.reserve(messages.size());
+  for (v1::ClientMessage& message : messages) {
+    if (message.has_gap()) NameItself(sequence, message.mutable_gap());
+    SetSequence(sequence++, &message);
+    entries.push_back(message.SerializeAsString());
+    unchecked_bytes_ += entries.back().size();
+  }
+  const auto first = journal_->AppendAll(entries, notes, trim_to);
+  assert(!first.ok() || *first + entries.size() == sequence);
+  if (first.ok()) ages_.Spooled(mark, sequence, now);
+  return first.status();
+}
+
+absl::Status Spool::CheckDisk() {
+  if (unchecked_bytes_ < kUncheckedBytes) return absl::OkStatus();
+  if (!journal_->HasSpareRoom()) {
+    journal_->ReleaseRoom().IgnoreError();
+    return absl::UnavailableError(
+        absl::StrCat("the disk of ", options_.path,
+                     " is nearly full; nothing more is spooled, so that what waits there can be "
+                     "sent: make room, or lower spool.max_bytes"));
+  }
+  unchecked_bytes_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status Spool::CheckRoomFor(const Checkpoint& checkpoint) const {
+  if (journal_->bytes() <= options_.max_bytes / 2) return absl::OkStatus();
+  const std::string source = checkpoint.key.substr(0, checkpoint.key.find('/'));
+  if (!options_.patient_sources.contains(source)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("the spool is more than half full: what '", source,
+                                             "' reads waits in its files"));
+}
+
+void Spool::CountRefusedRows(uint64_t rows) {
+  rows_refused_ += rows;
+  stats_.Of(SpoolLoss::kDisk).rows += rows;
+}
+
+void Spool::TellRefusedRows() {
+  if (rows_refused_ == 0) return;
+  v1::ClientMessage gap = GapOfItsOwn(rows_refused_);
+  if (AppendMessages({&gap, 1}, {}).ok()) rows_refused_ = 0;
+}
+
+void Spool::TellListener() {
+  std::shared_ptr<const std::function<void()>> listener;
+  {
+    absl::MutexLock lock(&mutex_);
+    listener = listener_;
+  }
+  if (listener != nullptr && *listener) (*listener)();
+}
+
+void Spool::SetListener(std::function<void()> appended) {
+  auto listener = std::make_shared<const std::function<void()>>(std::move(appended));
+  absl::MutexLock lock(&mutex_);
+  listener_ = std::move(listener);
+}
+
+std::string Spool::JobOf(const v1::ClientMessage& message) const {
+  if (message.has_event()) return message.event().source().job();
+  if (message.has_attributes()) return message.attributes().job();
+  if (!message.has_batch()) return "";
+  absl::MutexLock lock(&mutex_);
+  const auto found = layouts_.find(message.batch().layout());
+  return found == layouts_.end() ? std::string() : found->second.job;
+}
+
+void Spool::LimitBatches(const BatchLimits& limits) {
+  const BatchLimits ours;
+  absl::MutexLock lock(&mutex_);
+  limits_.max_bytes = std::min(ours.max_bytes, limits.max_bytes);
+  limits_.max_rows = std::min(ours.max_rows, limits.max_rows);
+}
+
+SpoolStats Spool::Stats() const {
+  absl::MutexLock lock(&mutex_);
+  SpoolStats stats = stats_;
+  stats.entries = journal_->end() - journal_->begin();
+  stats.bytes = journal_->bytes();
+  return stats;
+}
+
+}  // namespace tacho::agent

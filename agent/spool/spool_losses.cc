@@ -1,0 +1,50 @@
+#include "agent/spool/spool_losses.h"
+
+#include <algorithm>
+#include <string>
+
+namespace tacho::agent {
+
+uint64_t RowsOf(const v1::ClientMessage& message) {
+  return message.has_batch() ? static_cast<uint64_t>(message.batch().times_unix_ns_size()) : 0;
+}
+
+void SpoolLosses::AddUncounted(uint64_t sequence) {
+  if (lost_.first() == 0) lost_.set_first(sequence);
+  lost_.set_last(sequence);
+  ++entries_;
+}
+
+void SpoolLosses::Add(uint64_t sequence, const v1::ClientMessage& message) {
+  AddUncounted(sequence);
+  rows_ += RowsOf(message);
+  if (!message.has_gap()) {
+    ++messages_;
+    return;
+  }
+
+  const v1::Gap& older = message.gap();
+  if (older.lost().last() + 1 < lost_.first()) {
+    apart_.push_back(message);
+    return;
+  }
+  lost_.set_first(std::min(lost_.first(), older.lost().first()));
+  older_rows_ += older.rows();
+}
+
+void SpoolLosses::Continue(const v1::Gap& gap) {
+  lost_ = gap.lost();
+  older_rows_ = gap.rows();
+}
+
+std::vector<v1::ClientMessage> SpoolLosses::Gaps(absl::string_view reason) const {
+  if (entries_ == 0) return {};
+  std::vector<v1::ClientMessage> gaps = apart_;
+  v1::Gap* gap = gaps.emplace_back().mutable_gap();
+  *gap->mutable_lost() = lost_;
+  gap->set_rows(rows_ + older_rows_);
+  gap->set_reason(std::string(reason));
+  return gaps;
+}
+
+}  // namespace tacho::agent

@@ -1,0 +1,186 @@
+// The half of Spool that takes entries out: reading, syncing, trimming, giving up.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "agent/spool/spool.h"
+#include "agent/spool/spool_losses.h"
+#include "agent/spool/spool_notes.h"
+
+namespace tacho::agent {
+namespace {
+
+using Note = storage::SpoolJournal::Note;
+
+// Given back to the disk at once: some files.
+constexpr uint64_t kReleasedBytes = 16u << 20;
+// More damaged entries than this are not a flipped bit here and there but a broken database.
+constexpr uint64_t kMaxDamagedEntries = 64;
+// The collector refuses a Gap with a longer reason, which may hold what others have written.
+constexpr size_t kMaxReasonBytes = 512;
+
+v1::ClientMessage GapOver(uint64_t sequence, uint64_t rows, absl::string_view reason) {
+  v1::ClientMessage message;
+  v1::Gap* gap = message.mutable_gap();
+  gap->mutable_lost()->set_first(sequence);
+  gap->mutable_lost()->set_last(sequence);
+  gap->set_rows(rows);
+  for (const char c : reason.substr(0, kMaxReasonBytes)) {
+    gap->mutable_reason()->push_back(absl::ascii_isprint(static_cast<unsigned char>(c)) ? c : '?');
+  }
+  return message;
+}
+
+// Whether the message is in the place of one that was given up.
+bool IsStandIn(const v1::ClientMessage& message) {
+  return message.has_gap() && message.gap().lost().first() == message.gap().sequence();
+}
+
+}  // namespace
+
+uint64_t Spool::synced_end() const {
+  absl::MutexLock lock(&mutex_);
+  return synced_end_;
+}
+
+absl::Status Spool::Sync() {
+  const uint64_t end = journal_->end();
+  // Without our lock: sources go on appending while the disk works.
+  if (absl::Status status = journal_->Sync(); !status.ok()) return status;
+  absl::MutexLock lock(&mutex_);
+  synced_end_ = std::max(synced_end_, end);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_t max_bytes) {
+  absl::MutexLock lock(&mutex_);
+  for (;;) {
+    sequence = std::max(sequence, journal_->begin());
+    if (sequence >= synced_end_) return std::vector<Entry>();
+
+    const auto raw = journal_->Read(sequence, max_bytes);
+    if (absl::IsDataLoss(raw.status())) {
+      if (++damaged_entries_ > kMaxDamagedEntries) return raw.status();
+      absl::Status status = GiveUpDamaged(sequence);
+      if (!status.ok()) return status;
+      if (left_out_.contains(sequence)) ++sequence;
+      continue;
+    }
+    if (!raw.ok()) return raw.status();
+
+    std::vector<Entry> entries;
+    if (!raw->empty()) read_end_ = std::max(read_end_, raw->back().position + 1);
+    for (const storage::SpoolJournal::Entry& from : *raw) {
+      if (from.position >= synced_end_ || left_out_.contains(from.position)) continue;
+      Entry entry{.sequence = from.position, .bytes = from.bytes.size(), .message = {}};
+      if (entry.message.ParseFromString(from.bytes)) {
+        entries.push_back(std::move(entry));
+        continue;
+      }
+      auto gap = StandIn(from.position, 0, SpoolLoss::kDamaged, "the entry is no message");
+      if (!gap.ok()) return gap.status();
+      entry.message = *std::move(gap);
+      entries.push_back(std::move(entry));
+    }
+    if (!entries.empty() || raw->empty()) return entries;
+    sequence = raw->back().position + 1;  // All of these were given up.
+  }
+}
+
+absl::Status Spool::Trim(uint64_t sequence) {
+  absl::MutexLock lock(&mutex_);
+  const uint64_t before = journal_->bytes();
+  if (absl::Status status = journal_->Trim(sequence); !status.ok()) return status;
+  trimmed_bytes_ += before - std::min(before, journal_->bytes());
+  if (trimmed_bytes_ >= kReleasedBytes) {
+    trimmed_bytes_ = 0;
+    journal_->ReleaseRoom().IgnoreError();  // Again when more is trimmed.
+  }
+  return AfterTrim();
+}
+
+absl::Status Spool::AfterTrim() {
+  std::vector<Note> obsolete;
+  for (const uint64_t mark : ages_.Trim(journal_->begin())) {
+    obsolete.push_back({SpooledKey(mark), ""});
+  }
+  while (!left_out_.empty() && *left_out_.begin() < journal_->begin()) {
+    obsolete.push_back({DroppedKey(*left_out_.begin()), ""});
+    left_out_.erase(left_out_.begin());
+  }
+  if (!old_layouts_forgotten_ && journal_->begin() >= old_layouts_end_) {
+    ForgetOldLayouts(&obsolete);
+    old_layouts_forgotten_ = true;
+  }
+  // Should the disk refuse, they are found and removed in a later run.
+  return obsolete.empty() ? absl::OkStatus() : journal_->WriteNotes(obsolete);
+}
+
+// Entries of earlier runs are gone, so what they alone referred to may go.
+void Spool::ForgetOldLayouts(std::vector<Note>* obsolete) {
+  for (auto it = layouts_.begin(); it != layouts_.end();) {
+    const LayoutState& state = it->second;
+    if (state.defined) {
+      ++it;
+      continue;
+    }
+    obsolete->push_back({LayoutKey(it->first), ""});
+    layouts_by_content_.erase(layouts_by_content_.find(*state.content));
+    it = layouts_.erase(it);
+  }
+}
+
+absl::Status Spool::Drop(uint64_t sequence, uint64_t rows, absl::string_view reason) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (sequence < journal_->begin() || left_out_.contains(sequence)) return absl::OkStatus();
+    const auto entries = journal_->Read(sequence, 1);
+    if (!entries.ok() && !absl::IsDataLoss(entries.status())) return entries.status();
+    v1::ClientMessage message;
+    const bool known = entries.ok() && !entries->empty() &&
+                       message.ParseFromString(entries->front().bytes) && IsStandIn(message);
+    absl::Status status = known ? LeaveOut(sequence, message.gap().rows(), message.gap().reason())
+                                : StandIn(sequence, rows, SpoolLoss::kRefused, reason).status();
+    if (!status.ok()) return status;
+  }
+  TellListener();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::ClientMessage> Spool::StandIn(uint64_t sequence, uint64_t rows, SpoolLoss loss,
+                                                 absl::string_view reason) {
+  v1::ClientMessage message = GapOver(sequence, rows, reason);
+  message.mutable_gap()->set_sequence(sequence);
+  absl::Status status = journal_->Replace(sequence, message.SerializeAsString());
+  if (!status.ok()) return status;
+
+  ++stats_.Of(loss).messages;
+  stats_.Of(loss).rows += rows;
+  if (const auto line = losses_.Add(sequence, rows, reason, options_.now())) {
+    Say(options_.log, LogLevel::kWarning, *line);
+  }
+  return message;
+}
+
+absl::Status Spool::LeaveOut(uint64_t sequence, uint64_t rows, absl::string_view reason) {
+  v1::ClientMessage message = GapOver(sequence, rows, reason);
+  absl::Status status = Append({&message, 1}, {}, {{DroppedKey(sequence), "1"}});
+  if (status.ok()) left_out_.insert(sequence);
+  return status;
+}
+
+absl::Status Spool::GiveUpDamaged(uint64_t sequence) {
+  const absl::string_view reason = "the entry is damaged on the agent's disk";
+  if (auto gap = StandIn(sequence, 0, SpoolLoss::kDamaged, reason); !gap.ok()) return gap.status();
+  // What is broken may be the block that the entry was in.
+  if (!absl::IsDataLoss(journal_->Read(sequence, 1).status())) return absl::OkStatus();
+  return LeaveOut(sequence, 0, reason);
+}
+
+void Spool::SetDurableAhead(std::vector<v1::SequenceRange> ranges) {
+  absl::MutexLock lock(&mutex_);
+  durable_ahead_ = std::move(ranges);
+}
+
+}  // namespace tacho::agent

@@ -1,0 +1,49 @@
+#include "agent/stream/collector_addresses.h"
+
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "proto/config/yaml_config.h"
+
+namespace tacho::agent {
+namespace {
+
+std::vector<std::string> DefaultAddresses() {
+  config::v1::Agent defaults;
+  if (!config::ParseYaml("", "", &defaults).ok()) return {};
+  return {defaults.collector().addresses().begin(), defaults.collector().addresses().end()};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> CollectorAddresses(
+    const config::v1::Agent::Collector& config) {
+  std::vector<std::string> addresses(config.addresses().begin(), config.addresses().end());
+  if (!config.address().empty()) {
+    if (addresses != DefaultAddresses()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("collector.address (", config.address(),
+                       ") and collector.addresses are both given; put it first in addresses and "
+                       "leave address out"));
+    }
+    return std::vector<std::string>{config.address()};
+  }
+  if (addresses.empty()) {
+    return absl::InvalidArgumentError(
+        "collector.addresses is empty; expected at least one host:port");
+  }
+  std::set<std::string> seen;
+  for (const std::string& address : addresses) {
+    if (address.empty()) {
+      return absl::InvalidArgumentError(
+          "collector.addresses has an empty element; expected host:port");
+    }
+    if (!seen.insert(address).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("collector.addresses names ", address, " twice; expected each once"));
+    }
+  }
+  return addresses;
+}
+
+}  // namespace tacho::agent

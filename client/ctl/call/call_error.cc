@@ -1,0 +1,108 @@
+#include <string>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client/ctl/line/command.h"
+#include "proto/base/nearest.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/text/time_format.h"
+
+namespace tacho::ctl {
+namespace {
+
+std::string Remedy(const QueryClient& client, const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kDeadlineExceeded:
+      return absl::StrCat("no answer from ", client.address(), " within ",
+                          ReadableDuration(client.timeout()),
+                          ". Ask for less (--since, --points), or wait longer: --timeout 5m");
+    case absl::StatusCode::kUnavailable:
+      return absl::StrCat("the collector at ", client.address(),
+                          " cannot answer now: ", std::string(status.message()),
+                          ". Try again in a moment");
+    case absl::StatusCode::kUnauthenticated:
+      return absl::StrCat("the collector at ", client.address(),
+                          " does not know you: ", std::string(status.message()));
+    case absl::StatusCode::kUnimplemented:
+      return absl::StrCat("the server at ", client.address(),
+                          " does not know this call; it is older than this tachoctl, or no "
+                          "tacho-collector");
+    default:
+      return status.message().empty() ? absl::StatusCodeToString(status.code())
+                                      : std::string(status.message());
+  }
+}
+
+// gRPC's texts, by what they mean mostly.
+const char* WhatToDo(const absl::Status& status) {
+  const std::string text(status.message());
+  if (absl::StrContains(text, "CERTIFICATE_VERIFY_FAILED") ||
+      absl::StrContains(text, "certificate verify failed")) {
+    return "Its certificate is of no authority that you trust, or for another name: see --tls-ca "
+           "and --tls-server-name.\n";
+  }
+  if (absl::StrContains(text, "andshake failed") || absl::StrContains(text, "WRONG_VERSION")) {
+    return "The TLS handshake failed: the collector may not speak TLS, or wants a certificate "
+           "(--tls-cert, --tls-key).\n";
+  }
+  if (absl::StrContains(text, "ocket closed") || absl::StrContains(text, "SETTINGS")) {
+    return "Something is there and hung up: the collector may want TLS (--tls-ca FILE), or no "
+           "collector is at this address.\n";
+  }
+  return "Start one with 'tacho-collector', or say where it is: --address HOST:PORT, or "
+         "TACHO_ADDRESS in the environment.\n";
+}
+
+// The jobs a person could have meant; nothing if the collector cannot say.
+std::vector<std::string> KnownJobs(QueryClient& client) {
+  // Enough to find a mistyped name, bounded for a collector with very many.
+  constexpr size_t kAtMost = 10'000;
+  std::vector<std::string> names;
+  if (const auto jobs = client.ListJobs({}, kAtMost); jobs.ok()) {
+    for (const v1::Job& job : *jobs) names.push_back(job.name());
+  }
+  return names;
+}
+
+}  // namespace
+
+int UsageError(const Environment& env, absl::string_view command, absl::string_view message) {
+  const std::string path = command.empty() ? "tachoctl" : absl::StrCat("tachoctl ", command);
+  *env.err << path << ": " << Printable(message) << "\nHelp: " << path << " --help\n";
+  return kUsage;
+}
+
+int CallError(const Invocation& invocation, const QueryClient& client, const absl::Status& status) {
+  std::ostream& err = *invocation.env.err;
+  if (!client.setup().ok()) {
+    err << "tachoctl: " << Printable(std::string(status.message())) << "\n";
+    return kUsage;
+  }
+  if (client.reached()) {
+    err << "tachoctl: " << Printable(Remedy(client, status)) << "\n";
+    return kNothing;
+  }
+  err << "tachoctl: cannot reach a collector at " << Printable(client.address()) << ": "
+      << Printable(std::string(status.message())) << "\n"
+      << WhatToDo(status);
+  return kUnreachable;
+}
+
+int JobCallError(const Invocation& invocation, QueryClient& client, const std::string& job,
+                 const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kNotFound ||
+      absl::StrContains(absl::AsciiStrToLower(status.message()), "did you mean")) {
+    return CallError(invocation, client, status);
+  }
+  const std::vector<std::string> known = KnownJobs(client);
+  std::string message = absl::StrCat("no job '", job, "'", DidYouMean(job, known));
+  if (known.empty()) {
+    absl::StrAppend(&message, "; the collector at ", client.address(), " has no jobs yet");
+  }
+  *invocation.env.err << "tachoctl: " << Printable(message) << "\nAll jobs: tachoctl jobs\n";
+  return kNothing;
+}
+
+}  // namespace tacho::ctl

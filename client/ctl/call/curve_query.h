@@ -1,0 +1,68 @@
+// Curves of a metric, as the collector has them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/ctl/text/curve.h"
+#include "client/ctl/call/query_client.h"
+#include "client/ctl/text/samples.h"
+
+namespace tacho::ctl {
+
+struct MetricCurve {
+  v1::Metric metric;
+  std::string group;  // "task 0": values of the labels that are kept apart; "" if there are none.
+  size_t series = 0;  // How many were folded into it.
+  std::vector<CurvePoint> points;
+};
+
+// Folds the buckets and points of a Range answer into curves. Not thread-safe.
+class CurveFolder {
+ public:
+  // Of at most `points` places. Series are folded into one curve a metric, or one for each of the
+  // combinations that the labels `group_by` have.
+  CurveFolder(bool by_step, size_t points, std::vector<std::string> group_by)
+      : by_step_(by_step), points_(points), group_by_(std::move(group_by)) {}
+
+  //   INTERNAL  the answer does not fit together.
+  absl::Status Add(const v1::RangeResponse& response);
+
+  // By metric, then in the order in which groups came. Rows without a step are left out by step.
+  std::vector<MetricCurve> Finish() &&;
+
+ private:
+  // What one bucket adds to the place where it lies.
+  struct Piece {
+    double x = 0;
+    double low = 0;
+    double high = 0;
+    double sum = 0;  // Of `count - non_finite` values.
+    uint64_t count = 0;
+    uint64_t non_finite = 0;
+  };
+  struct Folded {
+    MetricCurve curve;
+    std::vector<Piece> pieces;
+  };
+  void AddBucket(const Bucket& bucket);
+  std::vector<CurvePoint> Fold(std::vector<Piece> pieces) const;
+  std::string GroupOf(const v1::SeriesInfo& series) const;
+
+  const bool by_step_;
+  const size_t points_;
+  const std::vector<std::string> group_by_;
+  std::vector<Folded> folded_;
+  std::map<std::pair<std::string, std::string>, size_t> index_;  // By metric and group.
+  size_t current_ = 0;
+};
+
+// `request` without max_points, which is set here so that `points` places result.
+//   as QueryClient::Range
+absl::StatusOr<std::vector<MetricCurve>> ReadCurves(QueryClient& client, v1::RangeRequest request,
+                                                    size_t points,
+                                                    const std::vector<std::string>& group_by);
+
+}  // namespace tacho::ctl

@@ -1,0 +1,119 @@
+#include "client/ctl/commands/usage.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "client/ctl/text/text.h"
+
+namespace tacho::ctl {
+namespace {
+
+constexpr size_t kFlagColumn = 26;
+constexpr size_t kWidth = 96;
+
+void PrintWrapped(std::ostream& out, absl::string_view text, size_t indent, size_t width) {
+  size_t column = indent;
+  for (const auto& word : absl::StrSplit(text, ' ')) {
+    const size_t size = DisplayWidth(word);
+    if (column > indent && column + 1 + size > width) {
+      out << '\n' << std::string(indent, ' ');
+      column = indent;
+    }
+    if (column > indent) {
+      out << ' ';
+      ++column;
+    }
+    out << std::string(word);
+    column += size;
+  }
+  out << '\n';
+}
+
+void PrintFlags(const Environment& env, const std::vector<FlagSpec>& flags, std::ostream& out) {
+  const size_t width = env.width == 0 ? kWidth : std::clamp<size_t>(env.width, 60, kWidth);
+  for (const FlagSpec& flag : flags) {
+    std::string left = flag.letter != 0 ? absl::StrCat("  -", std::string(1, flag.letter), ", ")
+                                        : std::string("      ");
+    absl::StrAppend(&left, "--", flag.name, flag.placeholder.empty() ? "" : " ", flag.placeholder);
+    out << left;
+    if (left.size() + 2 > kFlagColumn) {
+      out << '\n' << std::string(kFlagColumn, ' ');
+    } else {
+      out << std::string(kFlagColumn - left.size(), ' ');
+    }
+    PrintWrapped(out, flag.help, kFlagColumn, width);
+  }
+}
+
+const char* GroupTitle(CommandGroup group) {
+  switch (group) {
+    case CommandGroup::kNow:
+      return "What runs, and how it does";
+    case CommandGroup::kHistory:
+      return "What was recorded";
+    case CommandGroup::kCompare:
+      return "Runs against each other";
+    case CommandGroup::kData:
+      return "Data in and out";
+    case CommandGroup::kOperate:
+      return "The collector";
+    case CommandGroup::kTool:
+      break;
+  }
+  return "This tool";
+}
+
+void PrintCommands(std::ostream& out) {
+  const Command* before = nullptr;
+  for (const Command& command : Commands()) {
+    if (before == nullptr || before->group != command.group) {
+      out << '\n' << GroupTitle(command.group) << ":\n";
+    }
+    std::string left = absl::StrCat("  ", command.name, " ", command.operands);
+    if (left.size() + 2 > kFlagColumn) {
+      out << left << '\n';
+      left.clear();
+    }
+    left.resize(kFlagColumn, ' ');
+    out << left << command.summary << '\n';
+    before = &command;
+  }
+}
+
+}  // namespace
+
+void PrintOverview(const Environment& env, std::ostream& out) {
+  out << "tachoctl asks a Tachograph collector about training jobs.\n\n"
+         "Usage: tachoctl COMMAND [OPERANDS] [FLAGS]\n";
+  PrintCommands(out);
+  out << R"(
+A first look:
+  tachoctl jobs                            which jobs there are
+  tachoctl status JOB                      is it healthy, how far, which task is behind
+  tachoctl query JOB loss --points 40      the course of a metric
+  tachoctl help query                      everything a query can do, with examples
+
+Flags of every command:
+)";
+  PrintFlags(env, CommonFlags(), out);
+  out << R"(
+Exit codes: 0 done; 1 nothing found, or the collector refused; 2 wrong command line;
+3 no collector at the address; 4 (report only) a threshold is exceeded or could not be checked.
+)";
+}
+
+void PrintCommandHelp(const Environment& env, const Command& command, std::ostream& out) {
+  out << command.summary << ".\n\nUsage: tachoctl " << command.name
+      << (command.operands.empty() ? "" : " ") << command.operands << " [FLAGS]\n";
+  if (!command.details.empty()) out << '\n' << command.details << '\n';
+  if (!command.flags.empty()) {
+    out << "\nFlags:\n";
+    PrintFlags(env, command.flags, out);
+  }
+  out << "\nFlags of every command:\n";
+  PrintFlags(env, CommonFlags(), out);
+}
+
+}  // namespace tacho::ctl

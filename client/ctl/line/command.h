@@ -1,0 +1,72 @@
+// A command of tachoctl, and what all commands share.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/ctl/line/environment.h"
+#include "proto/base/flags.h"
+#include "client/ctl/call/query_client.h"
+
+namespace tacho::ctl {
+
+enum class Format { kTable, kJson, kCsv };
+
+struct CommonOptions {
+  std::string address;
+  Format format = Format::kTable;
+  absl::Duration timeout = absl::Seconds(30);
+  client::ChannelSecurity security;
+};
+
+// One use of a command, with its flags checked for form.
+struct Invocation {
+  const ParsedArgs& args;
+  const Environment& env;
+  CommonOptions common;
+
+  const std::string& Positional(size_t index) const { return args.positionals()[index]; }
+  QueryClient Connect() const {
+    return QueryClient({common.address, common.timeout, common.security});
+  }
+};
+
+// What the help lists commands under.
+enum class CommandGroup { kNow, kHistory, kCompare, kData, kOperate, kTool };
+
+struct Command {
+  std::string name;
+  CommandGroup group = CommandGroup::kTool;
+  std::string operands;  // "JOB [METRIC]"
+  std::string summary;   // One line.
+  std::string details;   // Paragraphs for its help, examples included; ends without a line break.
+  std::vector<FlagSpec> flags;
+  size_t min_operands = 0;
+  size_t max_operands = 0;
+  int (*run)(const Invocation&) = nullptr;
+};
+
+inline constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
+
+// Flags that every command takes.
+const std::vector<FlagSpec>& CommonFlags();
+
+// All commands, in the order of the help.
+const std::vector<Command>& Commands();
+const Command* FindCommand(absl::string_view name);
+
+// Says on err what is wrong with the command line and where to read; returns kUsage.
+int UsageError(const Environment& env, absl::string_view command, absl::string_view message);
+
+// Says on err what failed and what to do about it; returns kUnreachable or kNothing.
+int CallError(const Invocation& invocation, const QueryClient& client, const absl::Status& status);
+
+// As CallError, for a call that names `job`: if the collector does not know it, nearest names are
+// shown, asked for here if the collector's text has none.
+int JobCallError(const Invocation& invocation, QueryClient& client, const std::string& job,
+                 const absl::Status& status);
+
+}  // namespace tacho::ctl

@@ -1,0 +1,93 @@
+#include "client/ctl/line/environment.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+
+namespace tacho::ctl {
+namespace {
+
+// Read before any thread starts.
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
+}
+
+size_t TerminalWidth(bool is_terminal) {
+  size_t columns = 0;
+  if (absl::SimpleAtoi(Variable("COLUMNS"), &columns) && columns > 0) return columns;
+  winsize size{};
+  if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0) return size.ws_col;
+  return 0;
+}
+
+TerminalSize SizeNow() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
+  return {size.ws_col, size.ws_row};
+}
+
+// Only a locale that clearly is not UTF-8 turns block characters off: containers often set none.
+bool LocaleHasUnicode() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const std::string locale = Variable(name);
+    if (locale.empty()) continue;
+    const std::string lower = absl::AsciiStrToLower(locale);
+    return absl::StrContains(lower, "utf-8") || absl::StrContains(lower, "utf8");
+  }
+  return true;
+}
+
+// Of the two places that need not be told, the one that there is.
+std::string AdminSocketHere() {
+  const std::string local(kLocalAdminAddress);
+  const std::string path = local.substr(local.find(':') + 1);
+  const std::string packaged(kDefaultAdminAddress);
+  const bool only_local = access(packaged.substr(packaged.find(':') + 1).c_str(), F_OK) != 0 &&
+                          access(path.c_str(), F_OK) == 0;
+  return only_local ? local : packaged;
+}
+
+// Off only if that is said: who sets it wants TLS.
+bool IsOn(const std::string& value) {
+  const std::string lower = absl::AsciiStrToLower(value);
+  return !lower.empty() && lower != "0" && lower != "false" && lower != "no" && lower != "off";
+}
+
+client::ChannelSecurity SecurityVariables() {
+  client::ChannelSecurity security;
+  security.ca = Variable("TACHO_TLS_CA");
+  security.certificate = Variable("TACHO_TLS_CERT");
+  security.key = Variable("TACHO_TLS_KEY");
+  security.server_name = Variable("TACHO_TLS_SERVER_NAME");
+  security.token_file = Variable("TACHO_TOKEN_FILE");
+  security.tls = IsOn(Variable("TACHO_TLS"));
+  return security;
+}
+
+}  // namespace
+
+Environment RealEnvironment() {
+  Environment environment;
+  environment.out_is_terminal = isatty(STDOUT_FILENO) == 1;
+  environment.err_is_terminal = isatty(STDERR_FILENO) == 1;
+  environment.width = TerminalWidth(environment.out_is_terminal);
+  environment.terminal_size = SizeNow;
+  environment.unicode = LocaleHasUnicode();
+  environment.color =
+      environment.out_is_terminal && Variable("NO_COLOR").empty() && Variable("TERM") != "dumb";
+  environment.zone = absl::LocalTimeZone();
+  const std::string address = Variable("TACHO_ADDRESS");
+  if (!address.empty()) environment.address = address;
+  const std::string admin_address = Variable("TACHO_ADMIN_ADDRESS");
+  environment.admin_address = admin_address.empty() ? AdminSocketHere() : admin_address;
+  environment.security = SecurityVariables();
+  return environment;
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,34 @@
+// Where the samples of a query go: a table, JSON or CSV.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/status.h"
+#include "client/ctl/line/command.h"
+#include "client/ctl/line/query_options.h"
+#include "client/ctl/text/samples.h"
+
+namespace tacho::ctl {
+
+// Begin(), then the samples of that series, then the next Begin(); Finish() once, whatever
+// happened.
+class SampleSink {
+ public:
+  virtual ~SampleSink() = default;
+
+  virtual void Begin(const v1::SeriesInfo& series) = 0;
+  // One of the two, depending on whether the query reduces. False: no more are wanted.
+  virtual bool Add(const Point& point) = 0;
+  virtual bool Add(const Bucket& bucket) = 0;
+  // `status` is how the reading ended; a failure is said by the caller, the sink only marks what it
+  // wrote as incomplete.
+  virtual void Finish(const absl::Status& status) = 0;
+};
+
+std::unique_ptr<SampleSink> MakeCsvSink(std::ostream& out, const QueryOptions& options);
+std::unique_ptr<SampleSink> MakeJsonSink(std::ostream& out, const QueryOptions& options);
+// Holds the samples in memory until Finish(); asks for no more after kTableSamples.
+inline constexpr size_t kTableSamples = 1'000'000;
+std::unique_ptr<SampleSink> MakeTableSink(const Environment& env, const QueryOptions& options);
+
+}  // namespace tacho::ctl

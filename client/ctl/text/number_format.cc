@@ -1,0 +1,82 @@
+#include "client/ctl/text/number_format.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace tacho::ctl {
+namespace {
+
+constexpr int kSignificantDigits = 6;
+// Above this a double's whole numbers are better read with an exponent.
+constexpr double kWholeBelow = 1e15;
+
+std::string NonFinite(double value) {
+  if (std::isnan(value)) return "NaN";
+  return value > 0 ? "Infinity" : "-Infinity";
+}
+
+bool IsWhole(double value) { return value == std::trunc(value) && std::fabs(value) < kWholeBelow; }
+
+// Decimals that suit all of `values`, or -1 if they differ too much in size.
+int CommonDecimals(const std::vector<double>& values) {
+  double largest = 0;
+  double smallest = HUGE_VAL;
+  bool whole = true;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    whole = whole && IsWhole(value);
+    if (value == 0) continue;
+    largest = std::max(largest, std::fabs(value));
+    smallest = std::min(smallest, std::fabs(value));
+  }
+  if (whole) return 0;
+  // Beyond a factor of 1,000 the small ones would lose the digits that matter.
+  if (largest >= 1e9 || smallest < 1e-4 || largest / smallest > 1e3) return -1;
+  const int magnitude = static_cast<int>(std::floor(std::log10(largest)));
+  return std::clamp(kSignificantDigits - 1 - magnitude, 0, 8);
+}
+
+}  // namespace
+
+std::string ExactNumber(double value) {
+  if (!std::isfinite(value)) return NonFinite(value);
+  char buffer[32];
+  const std::to_chars_result result = std::to_chars(buffer, buffer + sizeof(buffer), value);
+  return {buffer, result.ptr};
+}
+
+std::string ReadableNumber(double value) {
+  if (!std::isfinite(value)) return NonFinite(value);
+  if (IsWhole(value)) return absl::StrFormat("%.0f", value == 0 ? 0 : value);
+  return absl::StrFormat("%.*g", kSignificantDigits, value);
+}
+
+std::vector<std::string> ReadableColumn(const std::vector<double>& values) {
+  const int decimals = CommonDecimals(values);
+  std::vector<std::string> texts;
+  texts.reserve(values.size());
+  for (const double value : values) {
+    if (decimals < 0 || !std::isfinite(value)) {
+      texts.push_back(ReadableNumber(value));
+    } else {
+      texts.push_back(absl::StrFormat("%.*f", decimals, value == 0 ? 0 : value));
+    }
+  }
+  return texts;
+}
+
+std::string Thousands(uint64_t value) {
+  std::string text = absl::StrCat(value);
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
+  return text;
+}
+
+std::string Count(uint64_t count, absl::string_view noun) {
+  return absl::StrCat(Thousands(count), " ", noun, count == 1 ? "" : "s");
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,251 @@
+#include "client/ctl/views/agent_report.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/ctl/text/csv.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/table.h"
+#include "client/ctl/text/time_format.h"
+#include "client/ctl/text/wrap.h"
+
+namespace tacho::ctl {
+namespace {
+
+constexpr size_t kIndent = 2;
+
+const char* StateName(AgentStatus::State state) {
+  switch (state) {
+    case AgentStatus::State::kOk:
+      return "ok";
+    case AgentStatus::State::kFailing:
+      return "failing";
+    case AgentStatus::State::kSilent:
+      break;
+  }
+  return "silent";
+}
+
+// "0-3,7".
+std::string Ranges(std::vector<uint32_t> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  std::string text;
+  for (size_t first = 0, last = 0; first < numbers.size(); first = last + 1) {
+    last = first;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
+    absl::StrAppend(&text, text.empty() ? "" : ",", numbers[first]);
+    if (last > first) absl::StrAppend(&text, "-", numbers[last]);
+  }
+  return text;
+}
+
+std::string TasksText(const AgentStatus& agent) {
+  std::string text;
+  for (const auto& [job, tasks] : agent.tasks) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", job, " ", Ranges(tasks));
+  }
+  return text;
+}
+
+std::string NumberText(const std::optional<uint64_t>& number) {
+  return number ? Thousands(*number) : "";
+}
+
+std::string SourcesText(const AgentStatus& agent) {
+  const size_t failing = agent.failing();
+  if (failing == 0) return absl::StrCat(agent.sources.size(), " ok");
+  return absl::StrCat(failing, " of ", agent.sources.size(), " fail", failing == 1 ? "s" : "");
+}
+
+// "tpu fails since 3m 20s, again in 12s: UNAVAILABLE: no libtpu …".
+std::string FailureText(const SourceStatus& source, absl::Time now) {
+  std::string text = absl::StrCat(source.name, " fails");
+  if (source.since_unix_ns) {
+    const absl::Duration age = now - absl::FromUnixNanos(*source.since_unix_ns);
+    absl::StrAppend(&text, " for ", ReadableDuration(std::max(age, absl::ZeroDuration())));
+  }
+  if (source.retry_unix_ns) {
+    const absl::Duration retry = absl::FromUnixNanos(*source.retry_unix_ns) - now;
+    absl::StrAppend(&text, retry > absl::ZeroDuration()
+                               ? absl::StrCat(", again in ", ReadableDuration(retry))
+                               : ", again now");
+  }
+  for (const std::string& part : {source.code, source.reason}) {
+    if (!part.empty()) absl::StrAppend(&text, ": ", part);
+  }
+  return text;
+}
+
+class AgentsDocument {
+ public:
+  explicit AgentsDocument(std::ostream& out) : json_(out) {}
+
+  void Write(const std::vector<AgentStatus>& agents) {
+    json_.BeginObject();
+    json_.Key("agents");
+    json_.BeginArray();
+    for (const AgentStatus& agent : agents) Agent(agent);
+    json_.EndArray();
+    json_.EndObject();
+  }
+
+ private:
+  void Agent(const AgentStatus& agent) {
+    json_.BeginObject();
+    Text("agent", agent.id);
+    Text("host", agent.host);
+    Text("version", agent.version);
+    Text("state", StateName(agent.state));
+    json_.TimeFields("last_seen", agent.last_seen_unix_ns);
+    json_.Key("jobs");
+    json_.BeginArray();
+    for (const auto& [job, tasks] : agent.tasks) Job(job, tasks);
+    json_.EndArray();
+    Number("waiting_messages", agent.waiting_messages);
+    Number("waiting_bytes", agent.waiting_bytes);
+    Number("rows", agent.rows);
+    Number("lost_rows", agent.lost_rows);
+    Number("resident_bytes", agent.resident_bytes);
+    json_.Key("sources");
+    json_.BeginArray();
+    for (const SourceStatus& source : agent.sources) Source(source);
+    json_.EndArray();
+    json_.EndObject();
+  }
+
+  void Job(const std::string& job, std::vector<uint32_t> tasks) {
+    std::sort(tasks.begin(), tasks.end());
+    json_.BeginObject();
+    Text("job", job);
+    json_.Key("tasks");
+    json_.BeginArray();
+    for (const uint32_t task : tasks) json_.Uint(task);
+    json_.EndArray();
+    json_.EndObject();
+  }
+
+  void Source(const SourceStatus& source) {
+    json_.BeginObject();
+    Text("source", source.name);
+    Text("state", source.failing ? "failing" : "ok");
+    Text("code", source.code);
+    Text("reason", source.reason);
+    Time("since", source.since_unix_ns);
+    Time("retry", source.retry_unix_ns);
+    Number("polls", source.polls);
+    Number("failures", source.failures);
+    Number("lost_rows", source.lost_rows);
+    json_.EndObject();
+  }
+
+  void Text(absl::string_view name, absl::string_view text) {
+    json_.Key(name);
+    if (text.empty()) return json_.Null();
+    json_.String(text);
+  }
+  void Number(absl::string_view name, const std::optional<uint64_t>& number) {
+    json_.Key(name);
+    if (!number) return json_.Null();
+    json_.Uint(*number);
+  }
+  void Time(absl::string_view name, const std::optional<int64_t>& unix_ns) {
+    if (unix_ns) return json_.TimeFields(name, *unix_ns);
+    json_.Key(name);
+    json_.Null();
+    json_.Key(absl::StrCat(name, "_unix_ns"));
+    json_.Null();
+  }
+
+  JsonWriter json_;
+};
+
+std::string CsvNumber(const std::optional<uint64_t>& number) {
+  return number ? absl::StrCat(*number) : "";
+}
+
+void AppendTime(const std::optional<int64_t>& unix_ns, std::vector<std::string>* fields) {
+  fields->push_back(unix_ns ? ExactTime(*unix_ns) : "");
+  fields->push_back(unix_ns ? absl::StrCat(*unix_ns) : "");
+}
+
+std::vector<std::string> CsvFields(const AgentStatus& agent, const SourceStatus* source) {
+  std::vector<std::string> fields = {agent.id, agent.host, agent.version, StateName(agent.state)};
+  AppendTime(agent.last_seen_unix_ns, &fields);
+  fields.push_back(TasksText(agent));
+  for (const auto& number : {agent.waiting_messages, agent.waiting_bytes, agent.rows,
+                             agent.lost_rows, agent.resident_bytes}) {
+    fields.push_back(CsvNumber(number));
+  }
+  if (source == nullptr) {
+    fields.resize(fields.size() + 8);
+    return fields;
+  }
+  fields.push_back(source->name);
+  fields.emplace_back(source->failing ? "failing" : "ok");
+  fields.push_back(source->code);
+  fields.push_back(source->reason);
+  AppendTime(source->since_unix_ns, &fields);
+  AppendTime(source->retry_unix_ns, &fields);
+  return fields;
+}
+
+}  // namespace
+
+void PrintAgents(const Environment& env, const std::vector<AgentStatus>& agents) {
+  const bool ids = std::any_of(agents.begin(), agents.end(), [](const AgentStatus& agent) {
+    return !agent.id.empty() && agent.id != agent.host;
+  });
+  std::vector<TableColumn> columns = {{"HOST", Align::kLeft, true}};
+  if (ids) columns.push_back({"AGENT", Align::kLeft, true});
+  columns.insert(columns.end(), {{"STATE", Align::kLeft, false},
+                                 {"LAST SEEN", Align::kLeft, false},
+                                 {"SOURCES", Align::kLeft, false},
+                                 {"WAITING", Align::kRight, false},
+                                 {"ROWS", Align::kRight, false},
+                                 {"LOST", Align::kRight, false},
+                                 {"TASKS", Align::kLeft, true}});
+  const size_t room = env.width == 0 ? 0 : std::max(env.width, kIndent + 1) - kIndent;
+  Table table(std::move(columns));
+  for (const AgentStatus& agent : agents) {
+    std::vector<std::string> cells = {agent.host};
+    if (ids) cells.push_back(agent.id);
+    cells.insert(cells.end(),
+                 {StateName(agent.state), Age(agent.last_seen_unix_ns, env.now), SourcesText(agent),
+                  NumberText(agent.waiting_messages), NumberText(agent.rows),
+                  NumberText(agent.lost_rows), TasksText(agent)});
+    table.AddRow(std::move(cells));
+    for (const SourceStatus& source : agent.sources) {
+      if (!source.failing) continue;
+      for (const std::string& line : Wrap(FailureText(source, env.now), room)) {
+        table.AddRemark(std::string(kIndent, ' ') + line);
+      }
+    }
+  }
+  table.Print(*env.out, env.width, env.unicode);
+}
+
+void WriteAgentsJson(std::ostream& out, const std::vector<AgentStatus>& agents) {
+  AgentsDocument(out).Write(agents);
+}
+
+void WriteAgentsCsv(std::ostream& out, const std::vector<AgentStatus>& agents) {
+  out << CsvLine({"agent",         "host",
+                  "version",       "state",
+                  "last_seen",     "last_seen_unix_ns",
+                  "tasks",         "waiting_messages",
+                  "waiting_bytes", "rows",
+                  "lost_rows",     "resident_bytes",
+                  "source",        "source_state",
+                  "code",          "reason",
+                  "since",         "since_unix_ns",
+                  "retry",         "retry_unix_ns"});
+  for (const AgentStatus& agent : agents) {
+    if (agent.sources.empty()) out << CsvLine(CsvFields(agent, nullptr));
+    for (const SourceStatus& source : agent.sources) out << CsvLine(CsvFields(agent, &source));
+  }
+}
+
+}  // namespace tacho::ctl

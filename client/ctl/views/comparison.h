@@ -1,0 +1,54 @@
+// The answer of a comparison, collected.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/ctl/text/curve.h"
+#include "proto/base/flags.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/call/query_client.h"
+#include "client/ctl/line/subject_parse.h"
+
+namespace tacho::ctl {
+
+struct Comparison {
+  bool by_step = true;             // Else by time since each subject's beginning.
+  std::vector<std::string> names;  // Of the subjects, as they were typed.
+  v1::CompareSubjects subjects;
+  std::vector<v1::CompareMetric> metrics;  // Each has one column a subject, and samples in one.
+  std::vector<std::string> missing;        // Metrics that were named and have none anywhere.
+};
+
+// Flags that say what is compared and how: --by, --metric, --match, --steps, --attempts, --points.
+const std::vector<FlagSpec>& CompareFlags();
+
+//   INVALID_ARGUMENT  the text names the flag and what was expected.
+absl::StatusOr<v1::CompareRequest> ParseCompareRequest(const ParsedArgs& args,
+                                                       const std::vector<SubjectName>& subjects);
+
+// As QueryClient::Compare, and
+//   INTERNAL  the answer does not fit together.
+absl::StatusOr<Comparison> ReadComparison(QueryClient& client, const v1::CompareRequest& request,
+                                          const std::vector<SubjectName>& subjects);
+
+// "0, 2..4": attempts that took part.
+std::string AttemptsText(const v1::ComparedSubject& subject);
+
+// Curves of the subjects, named as they are, those without a place included.
+std::vector<Curve> CurvesOf(const Comparison& comparison, const v1::CompareMetric& metric);
+
+// Members "by", "subjects", "attributes", "equal_attributes" and "metrics" of the object that is
+// open; `with_rows` says whether each metric has its rows.
+void WriteComparison(JsonWriter& json, const Comparison& comparison, bool with_rows);
+
+// What WriteComparison() writes, for the help.
+extern const char* const kComparisonJsonHelp;
+
+// "+0.5 %", "-12.3 %", "0 %"; "" for NaN.
+std::string PercentText(double fraction);
+// "+0.25", "-3", "0"; "" for NaN.
+std::string SignedText(double value);
+
+}  // namespace tacho::ctl

@@ -1,0 +1,272 @@
+#include "client/ctl/views/import_report.h"
+
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/table.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/text/time_format.h"
+
+namespace tacho::ctl {
+namespace {
+
+using importer::Refusals;
+using importer::Skip;
+using importer::Summary;
+
+constexpr size_t kShownUnits = 20;
+
+std::string ReasonName(v1::Reject::Reason reason) {
+  std::string name = v1::Reject::Reason_Name(reason);
+  return absl::AsciiStrToLower(absl::StripPrefix(name, "REASON_"));
+}
+
+// What a person can do about it, where the collector's own text does not say it for an import.
+std::string Remedy(v1::Reject::Reason reason) {
+  switch (reason) {
+    case v1::Reject::REASON_TOO_OLD:
+      return "The collector keeps less: raise its storage.retention (0s keeps everything), and run "
+             "the import again with a new --agent-id, as nothing is sent twice under the same one. "
+             "Or give made times a later --start.";
+    case v1::Reject::REASON_FUTURE:
+      return "The times are ahead of the collector's clock: check --start, --step-time and the "
+             "unit of the file's times.";
+    default:
+      return "";
+  }
+}
+
+std::string Times(const Summary& summary, absl::TimeZone zone) {
+  if (!summary.first_unix_ns) return "none";
+  return absl::StrCat(ReadableTime(*summary.first_unix_ns, zone), " to ",
+                      ReadableTime(*summary.last_unix_ns, zone));
+}
+
+std::string Steps(const Summary& summary) {
+  if (!summary.first_step) return "none";
+  return absl::StrCat(*summary.first_step, " to ", *summary.last_step);
+}
+
+std::string Titles(const Import& import) {
+  std::set<std::string> titles;
+  for (const ImportedUnit& unit : import.units) titles.insert(FormatTitle(unit.unit.format));
+  return absl::StrJoin(titles, ", ");
+}
+
+class TextReport {
+ public:
+  TextReport(const Environment& env, const ImportOptions& options, const Import& import)
+      : env_(env), out_(*env.out), options_(options), import_(import), sum_(import.Sum()) {}
+
+  void Print() {
+    out_ << Printable(options_.job) << ": " << Count(import_.units.size(), "unit") << " of "
+         << Titles(import_) << (options_.dry_run ? " (dry run: nothing is written)" : "") << "\n";
+    PrintUnits();
+    const Summary& summary = sum_.summary;
+    Line("read", absl::StrCat(Count(summary.samples + summary.skipped_samples(), "sample"), ", ",
+                              Count(summary.events, "event"), ", ",
+                              Count(summary.attributes, "attribute")));
+    PrintSkipped();
+    Line(options_.dry_run ? "to write" : "written",
+         absl::StrCat(Count(summary.samples, "sample"), " of ", Thousands(summary.series),
+                      " series in ", Count(summary.rows, "row")));
+    if (!options_.dry_run) PrintOutcome();
+    if (summary.repeated > 0) {
+      Line("repeated",
+           absl::StrCat(summary.repeated_is_exact ? "" : "at least ", Thousands(summary.repeated),
+                        " of them have the series, attempt, time and step of another: "
+                        "one of them stays"));
+    }
+    Line("times", absl::StrCat(Times(summary, env_.zone), " ", ZoneName(env_.now, env_.zone)));
+    Line("steps", Steps(summary));
+    for (const std::string& note : summary.notes) Line("note", note);
+  }
+
+ private:
+  void Line(absl::string_view name, absl::string_view text) {
+    std::string padded(name);
+    padded.resize(10, ' ');
+    out_ << "  " << padded << Printable(text) << "\n";
+  }
+
+  void PrintUnits() {
+    if (import_.units.size() < 2) return;
+    Table table({{"  NAME", Align::kLeft, true},
+                 {"SERIES", Align::kRight},
+                 {"SAMPLES", Align::kRight},
+                 {"STEPS", Align::kLeft}});
+    size_t shown = 0;
+    for (const ImportedUnit& unit : import_.units) {
+      if (++shown > kShownUnits) break;
+      table.AddRow({absl::StrCat("  ", unit.unit.name), Thousands(unit.summary.series),
+                    Thousands(unit.summary.samples), Steps(unit.summary)});
+    }
+    table.Print(out_, env_.width, env_.unicode);
+    if (import_.units.size() > kShownUnits) {
+      out_ << "  and " << import_.units.size() - kShownUnits << " more\n";
+    }
+  }
+
+  void PrintSkipped() {
+    for (int i = 0; i < importer::kSkips; ++i) {
+      const Summary::Skipped& skipped = sum_.summary.skipped[static_cast<size_t>(i)];
+      if (skipped.samples == 0) continue;
+      Line("skipped", absl::StrCat(Thousands(skipped.samples), " ", SkipWords(static_cast<Skip>(i)),
+                                   "; the first: ", skipped.where));
+    }
+  }
+
+  void PrintOutcome() {
+    Line("stored", absl::StrCat(sum_.exact() ? "" : "at most ", Thousands(sum_.stored),
+                                " samples and events, durable"));
+    if (sum_.already_messages > 0) {
+      Line("before", absl::StrCat(Thousands(sum_.already),
+                                  " samples had been delivered by an earlier run of this import"));
+    }
+    for (const auto& [reason, refused] : sum_.refusals.refused) {
+      Line("refused",
+           absl::StrCat(Thousands(refused.samples), " by the collector (", ReasonName(reason),
+                        "), like ", refused.example, ": ", refused.detail));
+      if (const std::string remedy = Remedy(reason); !remedy.empty()) Line("", remedy);
+    }
+    for (const auto& [reason, folded] : sum_.refusals.folded) {
+      Line("folded",
+           absl::StrCat(Thousands(folded.samples), " by the collector, into overflow series (",
+                        ReasonName(reason), "): ", folded.detail));
+    }
+    if (sum_.connections > 1) {
+      Line("note", "the connection was lost: what the collector refused just before is not known");
+    }
+  }
+
+  const Environment& env_;
+  std::ostream& out_;
+  const ImportOptions& options_;
+  const Import& import_;
+  const ImportedUnit sum_;
+};
+
+class JsonReport {
+ public:
+  JsonReport(std::ostream& out, const ImportOptions& options, const Import& import)
+      : json_(out), options_(options), import_(import) {}
+
+  void Print() {
+    const ImportedUnit sum = import_.Sum();
+    json_.BeginObject();
+    Text("job", options_.job);
+    Bool("dry_run", options_.dry_run);
+    Counts(sum);
+    json_.Key("units");
+    json_.BeginArray();
+    for (const ImportedUnit& unit : import_.units) {
+      json_.BeginObject();
+      Text("name", unit.unit.name);
+      Text("format", importer::FormatNames()[static_cast<size_t>(unit.unit.format)]);
+      Text("agent_id", unit.agent_id);
+      json_.Key("paths");
+      json_.BeginArray();
+      for (const std::string& path : unit.unit.paths) json_.String(path);
+      json_.EndArray();
+      Counts(unit);
+      json_.EndObject();
+    }
+    json_.EndArray();
+    json_.Key("notes");
+    json_.BeginArray();
+    for (const std::string& note : sum.summary.notes) json_.String(note);
+    json_.EndArray();
+    json_.EndObject();
+  }
+
+ private:
+  void Text(absl::string_view name, const std::string& value) {
+    json_.Key(name);
+    json_.String(value);
+  }
+  void Bool(absl::string_view name, bool value) {
+    json_.Key(name);
+    json_.Bool(value);
+  }
+  void Number(absl::string_view name, uint64_t value) {
+    json_.Key(name);
+    json_.Uint(value);
+  }
+  void Range(absl::string_view name, const std::optional<int64_t>& first,
+             const std::optional<int64_t>& last) {
+    json_.Key(name);
+    if (!first) {
+      json_.Null();
+      return;
+    }
+    json_.BeginArray();
+    json_.Int(*first);
+    json_.Int(*last);
+    json_.EndArray();
+  }
+
+  void Counts(const ImportedUnit& unit) {
+    const Summary& summary = unit.summary;
+    Number("read", summary.samples + summary.skipped_samples());
+    Number("series", summary.series);
+    Number("rows", summary.rows);
+    Number("samples", summary.samples);
+    Number("repeated", summary.repeated);
+    Number("events", summary.events);
+    Number("attributes", summary.attributes);
+    Number("messages", summary.messages);
+    Number("stored", unit.stored);
+    Number("already_stored", unit.already);
+    Bool("exact", unit.exact());
+    Range("times_unix_ns", summary.first_unix_ns, summary.last_unix_ns);
+    Range("steps", summary.first_step, summary.last_step);
+    json_.Key("skipped");
+    json_.BeginObject();
+    for (int i = 0; i < importer::kSkips; ++i) {
+      const uint64_t samples = summary.skipped[static_cast<size_t>(i)].samples;
+      if (samples > 0) Number(SkipName(static_cast<Skip>(i)), samples);
+    }
+    json_.EndObject();
+    Sums("refused", unit.refusals.refused);
+    Sums("folded", unit.refusals.folded);
+  }
+
+  void Sums(absl::string_view name, const std::map<v1::Reject::Reason, Refusals::Sum>& sums) {
+    json_.Key(name);
+    json_.BeginArray();
+    for (const auto& [reason, refused] : sums) {
+      json_.BeginObject();
+      Text("reason", ReasonName(reason));
+      Number("samples", refused.samples);
+      Text("example", refused.example);
+      Text("detail", refused.detail);
+      json_.EndObject();
+    }
+    json_.EndArray();
+  }
+
+  JsonWriter json_;
+  const ImportOptions& options_;
+  const Import& import_;
+};
+
+}  // namespace
+
+void ReportImport(const Invocation& invocation, const ImportOptions& options,
+                  const Import& import) {
+  if (invocation.common.format == Format::kJson) {
+    JsonReport(*invocation.env.out, options, import).Print();
+  } else {
+    TextReport(invocation.env, options, import).Print();
+  }
+}
+
+}  // namespace tacho::ctl

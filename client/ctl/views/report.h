@@ -1,0 +1,58 @@
+// Two runs side by side, for people who decide whether a change is good.
+#pragma once
+
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "client/ctl/views/comparison.h"
+#include "client/ctl/views/threshold.h"
+
+namespace tacho::ctl {
+
+struct Report {
+  Comparison comparison;  // Of two subjects: what is measured against, and what is measured.
+  std::vector<Verdict> verdicts;
+  absl::Time now;
+  absl::TimeZone zone;
+  std::string zone_name;
+  size_t curves = 0;  // Of at most so many metrics curves are drawn.
+
+  const std::string& first() const { return comparison.names[0]; }
+  const std::string& second() const { return comparison.names[1]; }
+  bool passed() const;
+  // "Passed", "FAILED: 1 of 3 thresholds", "No thresholds were set".
+  std::string VerdictText() const;
+};
+
+// Metrics with a threshold, then those that changed most; each once.
+std::vector<const v1::CompareMetric*> ByWeight(const Report& report);
+
+// One line of the tables that both formats have.
+struct ReportLine {
+  std::string name;
+  std::string first;
+  std::string second;
+};
+// Job, attempts, steps, times of both.
+std::vector<ReportLine> Facts(const Report& report);
+
+// "metric [unit]"
+std::string MetricTitle(const v1::Metric& metric);
+// By how much the second run's values differ on average: "+2.1 %", or as a difference where the
+// first one's average is 0; "" if nothing can be compared.
+std::string ChangeText(const v1::ComparedSummary& second);
+// "+2.1 %" or "+0.5"; "unknown".
+std::string ChangeText(const Verdict& verdict);
+
+void WriteMarkdown(std::ostream& out, const Report& report);
+
+// One file without scripts and without anything from elsewhere; follows the reader's choice of
+// light or dark.
+void WriteHtml(std::ostream& out, const Report& report);
+
+void WriteReportJson(std::ostream& out, const Report& report);
+
+}  // namespace tacho::ctl

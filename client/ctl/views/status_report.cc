@@ -1,0 +1,207 @@
+#include "client/ctl/views/status_report.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "client/ctl/views/condition_report.h"
+#include "client/ctl/text/condition_text.h"
+#include "client/ctl/views/job_state.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/table.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/text/time_format.h"
+
+namespace tacho::ctl {
+namespace {
+
+using State = JobStatus::State;
+
+std::string SeenText(const Environment& env, int64_t unix_ns) {
+  if (unix_ns == 0) return "never: no row of it was stored";
+  return absl::StrCat(ReadableTime(unix_ns, env.zone), " ", ZoneName(env.now, env.zone), " (",
+                      Age(unix_ns, env.now), ")");
+}
+
+std::string StateText(const Environment& env, const JobStatus& status) {
+  const int64_t last_seen = status.job.job().last_seen_unix_ns();
+  switch (status.state) {
+    case State::kReporting:
+      return absl::StrCat("reporting, last sample ", Age(last_seen, env.now));
+    case State::kSilent:
+      if (last_seen == 0) return "SILENT, no sample yet";
+      return absl::StrCat("SILENT for ", ReadableDuration(status.age), " (last sample ",
+                          ReadableTime(last_seen, env.zone), ")");
+    case State::kEnded:
+      break;
+  }
+  const v1::RecordedEvent& event = *status.ended;
+  return absl::StrCat("ended ", Age(event.time_unix_ns(), env.now),
+                      event.message().empty() ? "" : ": ", event.message());
+}
+
+std::string ProgressText(const JobStatus& status) {
+  const v1::Attempt* attempt = status.attempt();
+  if (attempt == nullptr || !attempt->has_last_step()) return "";
+  std::string text = absl::StrCat("step ", attempt->last_step());
+  if (status.progress) {
+    absl::StrAppendFormat(&text, " of %d (%.1f %%)", *status.planned_steps, 100 * *status.progress);
+  }
+  if (status.steps_per_second) {
+    absl::StrAppend(&text, ", ", ReadableNumber(*status.steps_per_second), " steps/s");
+  }
+  if (status.remaining) {
+    absl::StrAppend(&text, ", about ", ReadableDuration(*status.remaining), " to go");
+  }
+  return text;
+}
+
+class Fields {
+ public:
+  explicit Fields(std::ostream& out) : out_(out) {}
+  void Line(absl::string_view name, const std::string& text) {
+    if (text.empty()) return;
+    std::string left = absl::StrCat(name, ":");
+    left.resize(std::max<size_t>(12, left.size() + 1), ' ');
+    out_ << left << Printable(text) << '\n';
+  }
+
+ private:
+  std::ostream& out_;
+};
+
+std::string AttributesText(const v1::Attempt& attempt) {
+  std::vector<std::pair<std::string, std::string>> sorted(attempt.attributes().begin(),
+                                                          attempt.attributes().end());
+  std::sort(sorted.begin(), sorted.end());
+  std::string text;
+  for (const auto& [name, value] : sorted) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", name, "=", value);
+  }
+  return text;
+}
+
+// Steps that a later attempt took over; "" if there are none.
+std::string RunAgainText(const v1::GetJobResponse& job) {
+  std::string text;
+  for (const v1::Attempt& attempt : job.attempts()) {
+    if (attempt.superseded().empty()) continue;
+    absl::StrAppend(&text, text.empty() ? "steps " : "; ", StepRangesText(attempt.superseded()),
+                    " of attempt ", attempt.attempt());
+  }
+  return text;
+}
+
+// "" if nothing is judged.
+std::string ConditionsText(const JobStatus& status) {
+  if (!status.conditions) return "";
+  const size_t holding = Holding(*status.conditions).size();
+  const auto judged = static_cast<size_t>(
+      std::count_if(status.conditions->begin(), status.conditions->end(),
+                    [](const auto& one) { return one.status() != v1::CONDITION_STATUS_UNKNOWN; }));
+  return absl::StrCat(holding == 0 ? "none" : absl::StrCat(holding), " of ",
+                      Count(judged, "condition"), " that ", judged == 1 ? "is" : "are", " judged");
+}
+
+void PrintHeader(const Environment& env, const JobStatus& status) {
+  const v1::Job& job = status.job.job();
+  Fields fields(*env.out);
+  fields.Line("job", job.name());
+  fields.Line("state", StateText(env, status));
+  fields.Line("progress", ProgressText(status));
+  fields.Line("size", absl::StrCat(Count(job.tasks(), "task"), " on ", Count(job.hosts(), "host"),
+                                   ", ", Count(job.attempts(), "attempt"), ", ",
+                                   Thousands(job.series()), " series"));
+  fields.Line("conditions", ConditionsText(status));
+  fields.Line("run again", RunAgainText(status.job));
+  fields.Line("first seen", SeenText(env, job.first_seen_unix_ns()));
+  fields.Line("last seen", SeenText(env, job.last_seen_unix_ns()));
+  if (const v1::Attempt* attempt = status.attempt(); attempt != nullptr) {
+    fields.Line("attributes", AttributesText(*attempt));
+  }
+}
+
+bool IsBehind(const TaskStatus& task) { return task.behind_steps >= kBehindSteps; }
+
+// The state of the whole job is said above: a task is marked only where it differs.
+std::string MarkOf(const JobStatus& status, const TaskStatus& task) {
+  if (task.silent && status.state == State::kReporting) return "SILENT";
+  if (IsBehind(task)) return absl::StrCat("behind by ", task.behind_steps);
+  return "";
+}
+
+std::vector<const TaskStatus*> TasksToShow(const JobStatus& status, size_t limit) {
+  std::vector<const TaskStatus*> tasks;
+  for (const TaskStatus& task : status.tasks) tasks.push_back(&task);
+  if (limit == 0 || tasks.size() <= limit) return tasks;
+  std::stable_sort(tasks.begin(), tasks.end(), [&](const TaskStatus* a, const TaskStatus* b) {
+    return std::make_pair(a->silent, a->behind_steps) > std::make_pair(b->silent, b->behind_steps);
+  });
+  tasks.resize(limit);
+  return tasks;
+}
+
+std::vector<std::string> ColumnOf(const std::vector<const TaskStatus*>& tasks,
+                                  const std::string& metric) {
+  std::vector<double> values;
+  for (const TaskStatus* task : tasks) {
+    const auto found = task->latest.find(metric);
+    if (found != task->latest.end()) values.push_back(found->second.value());
+  }
+  const std::vector<std::string> texts = ReadableColumn(values);
+  std::vector<std::string> cells;
+  size_t next = 0;
+  for (const TaskStatus* task : tasks) {
+    cells.push_back(task->latest.count(metric) > 0 ? texts[next++] : "");
+  }
+  return cells;
+}
+
+void PrintTasks(const Environment& env, const JobStatus& status, size_t limit) {
+  const std::vector<const TaskStatus*> tasks = TasksToShow(status, limit);
+  std::vector<TableColumn> columns = {{"TASK", Align::kRight, false},
+                                      {"HOST", Align::kLeft, true},
+                                      {"ATTEMPT", Align::kRight, false},
+                                      {"LAST STEP", Align::kRight, false},
+                                      {"LAST SEEN", Align::kLeft, false}};
+  std::vector<std::vector<std::string>> values;
+  for (const std::string& metric : status.key_metrics) {
+    columns.push_back({metric, Align::kRight, false});
+    values.push_back(ColumnOf(tasks, metric));
+  }
+  columns.push_back({"", Align::kLeft, false});
+  Table table(std::move(columns));
+  for (size_t row = 0; row < tasks.size(); ++row) {
+    const v1::Task& task = tasks[row]->task;
+    std::vector<std::string> cells = {task.has_task() ? absl::StrCat(task.task()) : "-",
+                                      task.host(), absl::StrCat(task.attempt()),
+                                      task.has_last_step() ? absl::StrCat(task.last_step()) : "",
+                                      Age(task.last_seen_unix_ns(), env.now)};
+    for (const auto& column : values) cells.push_back(column[row]);
+    cells.push_back(MarkOf(status, *tasks[row]));
+    table.AddRow(std::move(cells));
+  }
+  *env.out << '\n';
+  table.Print(*env.out, env.width, env.unicode);
+  if (tasks.size() < status.tasks.size()) {
+    *env.out << "\n"
+             << Thousands(status.tasks.size() - tasks.size())
+             << " more tasks, none worse than these; all: --limit 0\n";
+  }
+}
+
+}  // namespace
+
+void PrintStatus(const Environment& env, const JobStatus& status, size_t limit) {
+  PrintHeader(env, status);
+  if (status.conditions && !Holding(*status.conditions).empty()) {
+    *env.out << '\n';
+    PrintConditions(env, Holding(*status.conditions), {.jobs = false, .status = false});
+  }
+  if (!status.tasks.empty()) PrintTasks(env, status, limit);
+}
+
+}  // namespace tacho::ctl

@@ -1,0 +1,258 @@
+#include "server/conditions/detectors/diverged.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/conditions/measures/curve.h"
+#include "server/conditions/measures/robust.h"
+
+namespace tacho::server {
+namespace {
+
+// Rows of different hosts come as much as that apart.
+constexpr int64_t kPatienceNs = 10'000'000'000;
+
+// How many non-finite values of a signal mean that training is lost.
+struct Rule {
+  Signal signal;
+  const char* reason;
+  uint32_t values;  // Among the newest `window`; the very newest suffices if `newest_suffices`.
+  uint32_t window;
+  bool newest_suffices;
+  uint32_t start_values;  // In a row, if none was finite before.
+};
+
+std::vector<Rule> RulesOf(const DivergedSettings& s) {
+  return {
+      {Signal::kLoss, "NonFiniteLoss", s.loss_values, s.loss_window, true, 1},
+      {Signal::kParamNorm, "NonFiniteWeights", 1, 1, true, 1},
+      {Signal::kGradNorm, "NonFiniteGradient", s.gradient_values, s.gradient_values, false,
+       s.gradient_start_values},
+      {Signal::kUpdateNorm, "NonFiniteGradient", s.gradient_values, s.gradient_values, false,
+       s.gradient_start_values},
+      {Signal::kEvalLoss, "NonFiniteEvalLoss", s.eval_values, s.eval_values, false, UINT32_MAX},
+  };
+}
+
+// One track that has something non-finite.
+struct Hit {
+  const TaskWindow* task = nullptr;
+  const char* reason = nullptr;
+  std::string metric;
+  Point first;          // Of the present stretch.
+  bool enough = false;  // By the signal's rule.
+};
+
+// Where the stretch began that the newest non-finite value belongs to: stretches are apart if
+// `window` finite values are between them.
+std::optional<size_t> StretchStart(const std::vector<Point>& points, size_t window) {
+  std::optional<size_t> start;
+  size_t finite = 0;
+  for (size_t i = 0; i < points.size(); ++i) {
+    if (!std::isfinite(points[i].value)) {
+      if (!start) start = i;
+      finite = 0;
+    } else if (start && ++finite >= window) {
+      start.reset();
+    }
+  }
+  return start;
+}
+
+bool Enough(const std::vector<Point>& points, const Rule& rule) {
+  if (points.empty()) return false;
+  const auto bad = [](const Point& point) { return !std::isfinite(point.value); };
+  const bool ever_finite = !std::all_of(points.begin(), points.end(), bad);
+  if (!ever_finite) return points.size() >= rule.start_values;
+  if (rule.newest_suffices && bad(points.back())) return true;
+  const size_t window = std::min<size_t>(rule.window, points.size());
+  return std::count_if(points.end() - static_cast<std::ptrdiff_t>(window), points.end(), bad) >=
+         static_cast<std::ptrdiff_t>(rule.values);
+}
+
+bool HasFinite(const Track& track) {
+  return std::any_of(track.points.begin(), track.points.end(),
+                     [](const Point& point) { return std::isfinite(point.value); });
+}
+
+// Whether any task's track of this metric has ever been finite.
+bool FiniteSomewhere(const JobWindow& window, Signal signal, const std::string& metric) {
+  for (const TaskWindow& task : window.tasks) {
+    const auto found = task.tracks.find(signal);
+    if (found == task.tracks.end()) continue;
+    for (const Track& track : found->second) {
+      if (track.metric == metric && HasFinite(track)) return true;
+    }
+  }
+  return false;
+}
+
+void AddHits(const JobWindow& window, const TaskWindow& task, const Rule& rule,
+             std::vector<Hit>* hits) {
+  const auto found = task.tracks.find(rule.signal);
+  if (found == task.tracks.end()) return;
+  for (const Track& track : found->second) {
+    // Scanned as they are: a track without anything non-finite costs no copy.
+    if (std::all_of(track.points.begin(), track.points.end(),
+                    [](const Point& point) { return std::isfinite(point.value); })) {
+      continue;
+    }
+    if (!HasFinite(track) && FiniteSomewhere(window, rule.signal, track.metric)) continue;
+    const std::vector<Point> points = EffectivePoints(track.points);
+    const auto start = StretchStart(points, std::max<size_t>(rule.window, 2));
+    if (!start) continue;
+    hits->push_back({&task, rule.reason, track.metric, points[*start], Enough(points, rule)});
+  }
+}
+
+size_t TasksOf(const std::vector<Hit>& hits) {
+  std::vector<const TaskWindow*> tasks;
+  for (const Hit& hit : hits) tasks.push_back(hit.task);
+  std::sort(tasks.begin(), tasks.end());
+  return static_cast<size_t>(std::unique(tasks.begin(), tasks.end()) - tasks.begin());
+}
+
+std::string Where(const Hit& hit) {
+  std::string text = absl::StrCat(hit.metric);
+  if (hit.task->task) absl::StrAppend(&text, " of task ", *hit.task->task);
+  if (!hit.task->host.empty()) absl::StrAppend(&text, " on ", hit.task->host);
+  if (hit.first.step != kNoPointStep) absl::StrAppend(&text, " at step ", hit.first.step);
+  return text;
+}
+
+void AddCulprits(const std::vector<Hit>& hits, Finding* finding) {
+  for (const Hit& hit : hits) {
+    if (finding->culprits.size() == kMaxCulprits) return;
+    Culprit culprit;
+    culprit.task = hit.task->task;
+    culprit.host = hit.task->host;
+    culprit.metric = hit.metric;
+    if (hit.first.step != kNoPointStep) culprit.step = hit.first.step;
+    culprit.score = static_cast<double>(finding->culprits.size());
+    finding->culprits.push_back(std::move(culprit));
+  }
+}
+
+// By step first: clocks of hosts differ, steps of a synchronous job do not.
+void SortHits(std::vector<Hit>* hits) {
+  std::stable_sort(hits->begin(), hits->end(), [](const Hit& a, const Hit& b) {
+    return std::tie(a.first.step, a.first.time_ns) < std::tie(b.first.step, b.first.time_ns);
+  });
+}
+
+// Whether a task from which that step is still to come may turn out to have been hit before.
+bool MayNotBeFirst(const JobWindow& window, const Point& first) {
+  if (first.step == kNoPointStep || window.now_ns - first.time_ns > kPatienceNs) return false;
+  return std::any_of(window.tasks.begin(), window.tasks.end(), [&](const TaskWindow& task) {
+    return !task.ended && task.last_step && *task.last_step < first.step;
+  });
+}
+
+// `hits` are sorted.
+Finding OfHits(const JobWindow& window, const std::vector<Hit>& hits) {
+  const Hit& first = hits.front();
+  const auto verdict =
+      std::find_if(hits.begin(), hits.end(), [](const Hit& h) { return h.enough; });
+  Finding finding = NotPresent();
+  finding.present = true;
+  finding.severity = Severity::kCritical;
+  finding.reason = verdict->reason;
+  finding.since_ns = first.first.time_ns;
+  if (first.first.step != kNoPointStep) finding.step = first.first.step;
+  const size_t tasks = TasksOf(hits);
+  finding.message = absl::StrCat(Where(first), " was ", ValueText(first.first.value),
+                                 " first; since then it has been seen on ", tasks, " of ",
+                                 window.tasks.size(), " tasks");
+  finding.figures = {
+      {"tasks_hit", static_cast<double>(tasks), "1"},
+      {"tasks", static_cast<double>(window.tasks.size()), "1"},
+      {"first_value", first.first.value, "1"},
+      {"spread_seconds", static_cast<double>(hits.back().first.time_ns - first.first.time_ns) / 1e9,
+       "s"},
+  };
+  AddCulprits(hits, &finding);
+  return finding;
+}
+
+// Medians of `width` values each, of stretches that overlap by half.
+struct Levels {
+  std::vector<double> values;
+  std::vector<size_t> starts;  // Indices of points.
+};
+
+Levels LevelsOf(const Curve& curve, size_t width) {
+  Levels levels;
+  const size_t n = curve.points.size();
+  // Aligned to the newest, whose level is the one in question.
+  for (size_t first = n % std::max<size_t>(1, width / 2); first + width <= n; first += width / 2) {
+    levels.values.push_back(Median(curve.Values(first, first + width)));
+    levels.starts.push_back(first);
+  }
+  return levels;
+}
+
+Finding DetectRunAway(const JobWindow& window, const DivergedSettings& settings) {
+  const Curve curve = JobCurve(window, Signal::kLoss);
+  const size_t width = settings.run_away_points;
+  if (curve.points.size() < 3 * width) return NotPresent();
+  const std::vector<double> all = curve.Values(0, curve.points.size());
+  const auto [low, high] = std::minmax_element(all.begin(), all.end());
+  if (*low < 0 && *high > 0) return NotPresent();
+  const Levels levels = LevelsOf(curve, width);
+  const auto least = std::min_element(levels.values.begin(), levels.values.end());
+  const double now = levels.values.back();
+  const double rise = now - *least;
+  const double fall = levels.values.front() - *least;
+  const size_t from = levels.starts[static_cast<size_t>(least - levels.values.begin())];
+  const double noise = UpperNoise(curve.Values(from, from + width));
+  const double needed =
+      std::max({settings.run_away_share * fall, settings.run_away_relative * std::abs(*least),
+                settings.run_away_noise * noise});
+  // The peak of before must not lie far above: then it is on its way down.
+  const double peak = *std::max_element(least, levels.values.end());
+  if (!(rise > needed) || now < *least + 0.8 * (peak - *least)) return NotPresent();
+  const CurvePoint& best = curve.points[from + width / 2];
+  Finding finding = NotPresent();
+  finding.present = true;
+  finding.severity = Severity::kCritical;
+  finding.reason = "LossRanAway";
+  finding.since_ns = best.time_ns;
+  finding.step = best.step;
+  finding.message = absl::StrCat(curve.metric, " has risen from ", ValueText(*least), " at step ",
+                                 best.step, " to ", ValueText(now), " at step ",
+                                 curve.points.back().step, " and does not come back");
+  finding.figures = {{"level", now, "1"},
+                     {"least_level", *least, "1"},
+                     {"threshold", needed, "1"},
+                     {"noise", noise, "1"}};
+  Culprit culprit;
+  culprit.metric = curve.metric;
+  culprit.step = best.step;
+  finding.culprits.push_back(std::move(culprit));
+  return finding;
+}
+
+}  // namespace
+
+Finding DetectDiverged(const JobWindow& window, const DivergedSettings& settings) {
+  bool judged = false;
+  std::vector<Hit> hits;
+  for (const Rule& rule : RulesOf(settings)) {
+    for (const TaskWindow& task : window.tasks) {
+      judged = judged || FindTrack(task.tracks, rule.signal) != nullptr;
+      AddHits(window, task, rule, &hits);
+    }
+  }
+  if (!judged) return NotJudged();
+  if (std::any_of(hits.begin(), hits.end(), [](const Hit& hit) { return hit.enough; })) {
+    SortHits(&hits);
+    return MayNotBeFirst(window, hits.front().first) ? NotPresent() : OfHits(window, hits);
+  }
+  return DetectRunAway(window, settings);
+}
+
+}  // namespace tacho::server

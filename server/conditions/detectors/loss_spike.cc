@@ -1,0 +1,158 @@
+#include "server/conditions/detectors/loss_spike.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <deque>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/conditions/measures/curve.h"
+#include "server/conditions/measures/robust.h"
+
+namespace tacho::server {
+namespace {
+
+constexpr size_t kMostPoints = 1024;
+// Values after which the threshold is found anew: it costs four medians.
+constexpr size_t kRefresh = 8;
+
+// Values whose median is the course of the loss, off which its noise is measured.
+constexpr size_t kCourse = 9;
+
+struct Threshold {
+  double level = 0;
+  double noise = 0;
+  double distance = 0;  // Of a high value from the level.
+};
+
+Threshold ThresholdOf(const std::deque<double>& reference, const LossSpikeSettings& settings) {
+  const size_t n = reference.size();
+  const std::vector<double> values(reference.begin(), reference.end());
+  Threshold threshold;
+  threshold.level = Median({reference.end() - static_cast<std::ptrdiff_t>(n / 4), reference.end()});
+  threshold.noise = UpperNoise(OffRunningMedian(values, kCourse));
+  threshold.distance = std::max(settings.sigmas * threshold.noise,
+                                settings.least_relative * std::abs(threshold.level));
+  return threshold;
+}
+
+struct Spike {
+  size_t first = 0;  // Index of the first high value.
+  Threshold threshold;
+  double peak = 0;
+};
+
+// Walks along the curve, one value after the other.
+class Walk {
+ public:
+  Walk(const std::vector<CurvePoint>& points, const LossSpikeSettings& settings)
+      : points_(points), settings_(settings) {}
+
+  std::optional<Spike> Run(size_t from) {
+    for (size_t i = from; i < points_.size(); ++i) {
+      if (spike_) {
+        During(i);
+      } else {
+        Before(i);
+      }
+    }
+    return spike_;
+  }
+
+ private:
+  void Remember(double value) {
+    reference_.push_back(value);
+    if (reference_.size() > settings_.reference_points) reference_.pop_front();
+    ++remembered_;
+  }
+
+  void Before(size_t i) {
+    const double value = points_[i].value;
+    if (reference_.size() < settings_.least_reference) return Remember(value);
+    if (remembered_ >= kRefresh) {
+      threshold_ = ThresholdOf(reference_, settings_);
+      remembered_ = 0;
+    }
+    while (!high_.empty() && high_.front() + settings_.of_values <= i) high_.pop_front();
+    if (value <= threshold_.level + threshold_.distance) return Remember(value);
+    high_.push_back(i);
+    if (high_.size() < settings_.values) return;
+    spike_ = Spike{.first = high_.front(), .threshold = threshold_, .peak = value};
+    for (const size_t at : high_) spike_->peak = std::max(spike_->peak, points_[at].value);
+    high_.clear();
+  }
+
+  void During(size_t i) {
+    spike_->peak = std::max(spike_->peak, points_[i].value);
+    std::vector<double> newest;
+    for (size_t k = i + 1 - std::min<size_t>(i, settings_.values); k <= i; ++k) {
+      newest.push_back(points_[k].value);
+    }
+    const Threshold& threshold = spike_->threshold;
+    if (Median(newest) < threshold.level + threshold.distance / 2) {
+      spike_.reset();
+    } else if (i - spike_->first >= settings_.give_up_points) {
+      spike_.reset();
+      reference_.clear();
+      remembered_ = 0;
+    }
+  }
+
+  const std::vector<CurvePoint>& points_;
+  const LossSpikeSettings& settings_;
+  std::deque<double> reference_;
+  std::deque<size_t> high_;  // Of the newest `of_values`.
+  Threshold threshold_;
+  size_t remembered_ = 0;  // Since threshold_ was found.
+  std::optional<Spike> spike_;
+};
+
+Finding OfSpike(const Curve& curve, const Spike& spike, const LossSpikeSettings& settings) {
+  const CurvePoint& first = curve.points[spike.first];
+  const size_t lasted = curve.points.size() - spike.first;
+  Finding finding = NotPresent();
+  finding.present = true;
+  finding.severity = Severity::kWarning;
+  finding.reason = lasted > settings.slow_points ? "LossSpikeNotRecovered" : "LossSpike";
+  finding.since_ns = first.time_ns;
+  finding.step = first.step;
+  finding.message =
+      absl::StrCat(curve.metric, " has jumped from about ", ValueText(spike.threshold.level),
+                   " to ", ValueText(spike.peak), " since step ", first.step,
+                   " and has not come back by step ", curve.points.back().step);
+  const double sigmas = spike.threshold.noise > 0
+                            ? (spike.peak - spike.threshold.level) / spike.threshold.noise
+                            : std::numeric_limits<double>::infinity();
+  finding.figures = {{"level_before", spike.threshold.level, "1"},
+                     {"noise", spike.threshold.noise, "1"},
+                     {"threshold", spike.threshold.level + spike.threshold.distance, "1"},
+                     {"peak", spike.peak, "1"},
+                     {"newest", curve.points.back().value, "1"},
+                     {"points", static_cast<double>(lasted), "1"}};
+  Culprit culprit;
+  culprit.metric = curve.metric;
+  culprit.step = first.step;
+  culprit.score = sigmas;
+  finding.culprits.push_back(std::move(culprit));
+  return finding;
+}
+
+}  // namespace
+
+Finding DetectLossSpike(const JobWindow& window, const LossSpikeSettings& settings) {
+  const Curve curve = JobCurve(window, Signal::kLoss);
+  if (curve.points.size() <= settings.least_reference) return NotJudged();
+  const size_t from = curve.points.size() - std::min(curve.points.size(), kMostPoints);
+  const auto spike = Walk(curve.points, settings).Run(from);
+  if (!spike) return NotPresent();
+  const size_t before = spike->first - std::min<size_t>(spike->first, settings.reference_points);
+  if (LearningRateRose(window, curve.points[before].step, curve.points[spike->first].step,
+                       settings.rate_jump)) {
+    return NotPresent();
+  }
+  return OfSpike(curve, *spike, settings);
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,35 @@
+#include "server/conditions/measures/heard.h"
+
+#include <cmath>
+
+namespace tacho::server {
+
+Hosts::Hosts(const JobWindow& window) : now_ns_(window.now_ns) {
+  for (const HostWindow& host : window.hosts) hosts_.emplace(host.host, &host);
+}
+
+const HostWindow* Hosts::Find(const std::string& host) const {
+  const auto found = hosts_.find(host);
+  return found == hosts_.end() ? nullptr : found->second;
+}
+
+bool Hosts::Heard(const std::string& host) const {
+  const HostWindow* found = Find(host);
+  return found != nullptr && found->agent.has_value() && found->agent->connected &&
+         now_ns_ - found->agent->last_heard_ns <= absl::ToInt64Nanoseconds(kAgentHeardWithin);
+}
+
+bool Hosts::Unheard(const std::string& host) const {
+  const HostWindow* found = Find(host);
+  return found != nullptr && found->agent.has_value() && !Heard(host);
+}
+
+int64_t Hosts::Corrected(const std::string& host, int64_t time_ns) const {
+  const HostWindow* found = Find(host);
+  if (found == nullptr || !found->agent.has_value()) return time_ns;
+  const double offset = found->agent->clock_offset_seconds.value_or(0);
+  if (!std::isfinite(offset)) return time_ns;
+  return time_ns - static_cast<int64_t>(offset * 1e9);
+}
+
+}  // namespace tacho::server

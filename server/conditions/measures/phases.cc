@@ -1,0 +1,77 @@
+#include "server/conditions/measures/phases.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <map>
+#include <utility>
+
+namespace tacho::server {
+namespace {
+
+struct PhaseWords {
+  Phase phase;
+  absl::string_view name;
+  absl::string_view start;
+  absl::string_view end;
+};
+
+constexpr std::array<PhaseWords, 6> kPhases = {{
+    {Phase::kInit, "initializing", "init_started", "initialized"},
+    {Phase::kCompile, "compiling", "compile_started", "compiled"},
+    {Phase::kRestore, "restoring", "restore_started", "checkpoint_restored"},
+    {Phase::kCheckpoint, "checkpointing", "checkpoint_started", "checkpoint_saved"},
+    {Phase::kEval, "evaluating", "eval_started", "eval_ended"},
+    {Phase::kPreempted, "preempted", "preempted", "init_started"},
+}};
+
+}  // namespace
+
+absl::string_view PhaseName(Phase phase) { return kPhases.at(static_cast<size_t>(phase)).name; }
+
+std::vector<PhaseInterval> FindPhases(const JobWindow& window) {
+  std::vector<PhaseInterval> found;
+  std::map<std::pair<std::optional<uint32_t>, Phase>, size_t> open;
+  for (const WindowEvent& event : window.events) {
+    for (const PhaseWords& words : kPhases) {
+      const auto key = std::make_pair(event.task, words.phase);
+      if (event.kind != words.start && event.kind != words.end) continue;
+      const auto before = open.find(key);
+      if (before != open.end()) {
+        found[before->second].end_ns = event.time_ns;
+        open.erase(before);
+      }
+      if (event.kind != words.start) continue;
+      open[key] = found.size();
+      found.push_back({.phase = words.phase,
+                       .start_ns = event.time_ns,
+                       .end_ns = kStillOpen,
+                       .task = event.task});
+    }
+  }
+  return found;
+}
+
+PhaseCover::PhaseCover(const std::vector<PhaseInterval>& phases) {
+  for (const PhaseInterval& phase : phases) {
+    if (phase.open() || phase.end_ns <= phase.start_ns) continue;
+    if (!spans_.empty() && phase.start_ns <= spans_.back().end_ns) {
+      spans_.back().end_ns = std::max(spans_.back().end_ns, phase.end_ns);
+    } else {
+      spans_.push_back({phase.start_ns, phase.end_ns});
+    }
+  }
+}
+
+bool PhaseCover::Covers(int64_t from_ns, int64_t to_ns) const {
+  auto span = std::partition_point(spans_.begin(), spans_.end(),
+                                   [&](const Span& one) { return one.end_ns <= from_ns; });
+  int64_t covered = 0;
+  for (; span != spans_.end() && span->start_ns < to_ns; ++span) {
+    covered += std::min(span->end_ns, to_ns) - std::max(span->start_ns, from_ns);
+  }
+  // Clocks of tasks differ a little, so that a step may seem to begin before a phase has ended.
+  return covered > (to_ns - from_ns) / 20;
+}
+
+}  // namespace tacho::server

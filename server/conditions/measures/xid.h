@@ -1,0 +1,25 @@
+// What NVIDIA's XID numbers mean for an operator.
+//
+// Source: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors), whose causes are summed up here
+// to three degrees of severity.
+#pragma once
+
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "server/conditions/window/finding.h"
+
+namespace tacho::server {
+
+struct Xid {
+  int number = 0;
+  absl::string_view text;
+  // kInfo: usually the program's own fault; kWarning: look after it; kCritical: take the device
+  // out.
+  Severity severity = Severity::kWarning;
+};
+
+// nullptr: not in the table, which holds the ones that training meets.
+const Xid* FindXid(int number);
+
+}  // namespace tacho::server

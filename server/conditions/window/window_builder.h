@@ -1,0 +1,150 @@
+// Makes the windows that detectors see from what is committed: rows and events in, JobWindows out.
+//
+// What is kept, and how much:
+//   - Of a task: the points of each series that has a meaning (signal_names.h), of the newest
+//     attempt, and its newest step. Of chips and hosts: the same, whatever job recorded them, for
+//     `host_window`. Of a job: its attempt's newest kMaxEvents events.
+//   - A series has at most `points` points, 24 bytes each (track_points.h says which), and fewer
+//     where many share `job_bytes` or `total_bytes`, but at least kMinPoints. Where even that is
+//     too much, new series are left out and counted: their tasks keep their newest step and times.
+//     So a job of 10,000 tasks with 6 series each has 46 points of each in 64 MiB; with more than
+//     87,000 series the later ones have none.
+//   - The lowest task of a job keeps up to 8 times as many as the others, for what is a matter of
+//     the whole job; but not where `total_bytes` leaves no series more than kMinPoints.
+//   - Where `total_bytes` are used up, a series that has more than kMinPoints thins out its own
+//     points, and all are thinned out for one that has fewer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "server/ingest/agent_ledger.h"
+#include "server/conditions/window/signal_names.h"
+#include "server/conditions/window/window.h"
+#include "storage/model/event.h"
+#include "storage/journal/rows_entry.h"
+#include "storage/model/series.h"
+
+namespace tacho::server {
+
+struct WindowLimits {
+  size_t points = 2048;
+  uint64_t job_bytes = 64u << 20;
+  uint64_t total_bytes = 256u << 20;  // Never exceeded.
+  absl::Duration host_window = absl::Hours(6);
+  size_t max_jobs = 5000;  // More are not looked at.
+};
+
+// One thread at a time.
+class WindowBuilder {
+ public:
+  static constexpr size_t kMinPoints = 32;
+  static constexpr size_t kMaxEvents = 1024;
+  static constexpr size_t kMaxTracksOfSignal = 16;  // Of one task, chip or host.
+
+  struct Stats {
+    size_t jobs = 0;
+    uint64_t tracks = 0;
+    uint64_t bytes = 0;            // Of points, as allocated.
+    uint64_t tracks_left_out = 0;  // Series that found no room.
+    uint64_t jobs_left_out = 0;    // Times that a new job found none.
+  };
+
+  WindowBuilder(SignalNames names, const WindowLimits& limits);
+  ~WindowBuilder();
+
+  void SetLimits(const WindowLimits& limits) { limits_ = limits; }
+  // Rows and events from before then make no window: what is imported was, and is not judged.
+  void SetOldest(int64_t time_ns) { oldest_ns_ = time_ns; }
+
+  // Rows of one layout as they were appended. Late ones, and ones that came before, are taken as
+  // such. Many at once cost less: the points of a series lie together, those of a row do not.
+  void AddRows(const storage::Layout& layout, std::span<const storage::RowsEntry> entries);
+  // Samples of a series and attempt, for windows that are filled from the store.
+  void AddSamples(const storage::Series& series, uint32_t attempt, absl::Span<const Point> points);
+  void AddEvent(const storage::Event& event);
+  // What the series means; nullopt: nothing, so that AddSamples() does nothing with it.
+  std::optional<SignalMatch> Meaning(const storage::Series& series);
+  // Of a chip or a host.
+  static bool IsHostSignal(Signal signal);
+
+  bool Knows(absl::string_view job) const { return jobs_.contains(job); }
+  std::vector<std::string> Jobs() const;  // By name.
+  // The newest attempt and the time of the newest row or event of it.
+  uint32_t AttemptOf(absl::string_view job) const;
+  int64_t LastSeenNs(absl::string_view job) const;
+
+  // Calls `visit` with the window of a job, complete but for attributes, baselines and
+  // straggles_elsewhere, which are the visitor's to set: they stay.
+  void Visit(absl::string_view job, int64_t now_ns, const AgentLedger* agents,
+             absl::FunctionRef<void(JobWindow&)> visit);
+
+  void Forget(absl::string_view job);
+  // Drops chips and hosts of which nothing came since.
+  void ForgetHostsBefore(int64_t time_ns);
+  void Clear();
+
+  Stats stats() const;
+
+ private:
+  struct Target;
+  struct LayoutTargets;
+  struct HostState;
+  struct JobState;
+
+  // nullptr: not known, and too old, or no room.
+  JobState* FindOrAddJob(absl::string_view job, int64_t newest_ns);
+  // Whether rows of this attempt count; begins a new one if it is newer.
+  bool EnterAttempt(uint32_t attempt, JobState* job);
+  TaskWindow* FindOrAddTask(std::optional<uint32_t> task, absl::string_view host, JobState* job);
+  LayoutTargets* TargetsOf(const storage::Layout& layout, JobState* job, TaskWindow* task);
+  Target MakeTarget(const storage::Series& series, const SignalMatch& match, JobState* job,
+                    TaskWindow* task);
+  Tracks* HostTracks(const storage::Series& series, Signal signal);
+  Track* FindOrAddTrack(const storage::Series& series, const SignalMatch& match, uint64_t* of_job,
+                        Tracks* tracks);
+  // `coming`: about so many points are added, this one included.
+  void Add(const Target& target, size_t most, size_t coming, const Point& point);
+  // The values of its column.
+  void AddColumn(const Target& target, size_t most, size_t coming, const storage::RowsEntry& rows);
+  size_t PointsOf(const JobState* job, const TaskWindow* task) const;
+  // For one more point where `points` are as many as were allocated: more are, for all that are
+  // `coming` if there is room, or some are thinned out, of all series if a new one finds none left.
+  void MakeRoom(size_t most, size_t coming, std::vector<Point>* points);
+  void ShrinkAll();
+  void Rebalance(JobState* job);
+  void ShrinkTracks(size_t most, Tracks* tracks);
+  void Uncount(const Tracks& tracks, uint64_t* of_job);
+  static void SortTasks(JobState* job);
+  static void FindEnds(int64_t now_ns, JobState* job);
+  void BorrowHosts(int64_t now_ns, const AgentLedger* agents, JobWindow* window);
+  void ReturnHosts(JobWindow* window);
+
+  const SignalNames names_;
+  // What names_ says: a fleet has the same names on every host.
+  absl::flat_hash_map<std::string, std::optional<SignalMatch>> meanings_;
+  WindowLimits limits_;
+  int64_t oldest_ns_ = INT64_MIN;
+  std::map<std::string, std::unique_ptr<JobState>, std::less<>> jobs_;
+  std::map<std::string, std::unique_ptr<HostState>, std::less<>> hosts_;
+  // Of layouts of jobs that are not judged themselves, such as that of the hosts.
+  std::unique_ptr<JobState> elsewhere_;
+  // Changes whenever a Track may have moved.
+  uint64_t epoch_ = 1;
+  uint64_t tracks_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t tracks_left_out_ = 0;
+  uint64_t jobs_left_out_ = 0;
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,81 @@
+#include "server/conditions/window/window_loader.h"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+namespace tacho::server {
+namespace {
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr size_t kMaxSeries = 10'000'000;
+constexpr uint32_t kManyTasks = 256;
+
+absl::Status ReadSeries(const storage::SeriesPtr& series, const storage::ReadOptions& options,
+                        storage::ReadView* view, WindowBuilder* builder) {
+  const auto reader = view->Read(series, options);
+  storage::SampleBlock block;
+  std::vector<Point> points;
+  for (;;) {
+    const auto more = reader->Next(&block);
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::OkStatus();
+    for (size_t i = 0; i < block.size();) {
+      const uint32_t attempt = block.attempts[i];
+      points.clear();
+      for (; i < block.size() && block.attempts[i] == attempt; ++i) {
+        points.push_back({block.times[i], block.steps[i], block.values[i]});
+      }
+      builder->AddSamples(*series, attempt, points);
+    }
+  }
+}
+
+std::optional<uint32_t> LowestTask(const std::vector<storage::SeriesPtr>& all) {
+  std::optional<uint32_t> lowest;
+  for (const auto& series : all) {
+    if (series->source->task && (!lowest || *series->source->task < *lowest)) {
+      lowest = series->source->task;
+    }
+  }
+  return lowest;
+}
+
+}  // namespace
+
+LoadSpan SpanAfterStart(int64_t now_ns, uint32_t tasks) {
+  LoadSpan span;
+  span.now_ns = now_ns;
+  span.since_ns = now_ns - (tasks > kManyTasks ? 600 : 3600) * kSecondNs;
+  span.leader_since_ns = now_ns - 86'400 * kSecondNs;
+  return span;
+}
+
+absl::Status LoadWindow(const storage::Store& store, const std::string& job, const LoadSpan& span,
+                        WindowBuilder* builder) {
+  const auto attempts = store.Attempts(job);
+  if (!attempts.ok()) return attempts.status();
+  storage::Selector selector;
+  selector.job = job;
+  auto all = store.FindSeries(selector, kMaxSeries);
+  if (!all.ok()) return all.status();
+  std::erase_if(*all, [&](const auto& series) { return !builder->Meaning(*series).has_value(); });
+  const auto lowest = LowestTask(*all);
+  const auto view = store.OpenView(*all);
+  for (const auto& series : *all) {
+    storage::ReadOptions options;
+    options.read_once = true;
+    const bool of_host = WindowBuilder::IsHostSignal(builder->Meaning(*series)->signal);
+    if (!of_host && !attempts->empty()) options.attempt = attempts->back().attempt;
+    const bool leads = !of_host && series->source->task == lowest;
+    options.begin_ns = leads ? std::min(span.leader_since_ns, span.since_ns) : span.since_ns;
+    if (absl::Status s = ReadSeries(series, options, view.get(), builder); !s.ok()) return s;
+  }
+  return store.VisitEvents(job, span.leader_since_ns, INT64_MAX,
+                           storage::Store::EventOrder::kOldestFirst, [&](storage::Event event) {
+                             builder->AddEvent(event);
+                             return true;
+                           });
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,123 @@
+#include "server/edge/door.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "grpcpp/support/server_interceptor.h"
+#include "server/quota/monotonic_time.h"
+
+namespace tacho::server {
+namespace {
+
+// Sees how a call ends.
+class AnswerCounter final : public grpc::experimental::Interceptor {
+ public:
+  AnswerCounter(ConnectionTable* connections, std::shared_ptr<ConnectionUse> use,
+                const grpc::ServerContextBase* context)
+      : connections_(connections), use_(std::move(use)), context_(context) {}
+
+  void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
+    using grpc::experimental::InterceptionHookPoints;
+    if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
+        methods->GetSendStatus().ok() && !context_->IsCancelled()) {
+      connections_->CountAnswer(use_.get());
+    }
+    methods->Proceed();
+  }
+
+ private:
+  ConnectionTable* const connections_;
+  const std::shared_ptr<ConnectionUse> use_;
+  const grpc::ServerContextBase* const context_;
+};
+
+// Sees every call as it begins, known method or not. Streams of agents are not intercepted: they
+// are few, and each of their messages would cost.
+class CallCounter final : public grpc::experimental::ServerInterceptorFactoryInterface {
+ public:
+  explicit CallCounter(ConnectionTable* connections) : connections_(connections) {}
+  grpc::experimental::Interceptor* CreateServerInterceptor(
+      grpc::experimental::ServerRpcInfo* info) override {
+    const std::string peer = info->server_context()->peer();
+    connections_->CountStart(peer, MonotonicNow());
+    if (absl::StartsWith(info->method(), "/tacho.v1.Ingest/")) return nullptr;
+    auto use = connections_->Find(peer);
+    if (use == nullptr) return nullptr;
+    return new AnswerCounter(connections_, std::move(use), info->server_context());
+  }
+
+ private:
+  ConnectionTable* const connections_;
+};
+
+ConnectionTable::Limits LimitsOf(const config::v1::Collector& config) {
+  const auto& quotas = config.quotas();
+  const uint64_t most = ConnectionsWithin(FileLimit());
+  ConnectionTable::Limits limits;
+  limits.max_connections =
+      quotas.max_connections() == 0 ? most : std::min<uint64_t>(quotas.max_connections(), most);
+  limits.max_per_address = quotas.max_connections_per_address() == 0
+                               ? std::max<uint64_t>(1, limits.max_connections / 2)
+                               : quotas.max_connections_per_address();
+  limits.starts_per_second = quotas.stream_starts_per_second();
+  limits.max_message_bytes = config.ingest().max_message_bytes();
+  limits.patience = absl::Nanoseconds(quotas.hello_timeout());
+  return limits;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Door>> Door::Open(DoorOptions options) {
+  const std::string& address = options.config.listen().grpc();
+  auto listener = Listener::Bind(address);
+  if (!listener.ok()) {
+    return absl::UnavailableError(absl::StrCat("listen.grpc: cannot listen on ", address, ": ",
+                                               listener.status().message(),
+                                               "; is another process using the port?"));
+  }
+  std::unique_ptr<Door> door(new Door(std::move(options), *std::move(listener)));
+  const ConnectionTable::Limits limits = LimitsOf(door->options_.config);
+  if (door->options_.log) {
+    door->options_.log(absl::StrCat("at most ", limits.max_connections, " connections, ",
+                                    limits.max_per_address, " of one address; ", FileLimit(),
+                                    " files may be open"));
+  }
+  return door;
+}
+
+Door::Door(DoorOptions options, std::unique_ptr<Listener> listener)
+    : options_(std::move(options)),
+      connections_({.limits = LimitsOf(options_.config),
+                    .registry = options_.registry,
+                    .memory_short = options_.memory_short,
+                    .log = options_.log}),
+      listener_(std::move(listener)) {}
+
+void Door::Attach(grpc::ServerBuilder* builder,
+                  std::shared_ptr<grpc::ServerCredentials> credentials) {
+  using Experimental = grpc::ServerBuilder::experimental_type;
+  acceptor_ = builder->experimental().AddExternalConnectionAcceptor(
+      Experimental::ExternalConnectionType::FROM_FD, std::move(credentials));
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
+  counters.push_back(std::make_unique<CallCounter>(&connections_));
+  builder->experimental().SetInterceptorCreators(std::move(counters));
+}
+
+void Door::Serve() {
+  listener_->Serve(&connections_, [this](int fd, const PeerAddress&) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.fd = fd;
+    acceptor_->HandleNewConnection(&connection);
+  });
+}
+
+absl::StatusOr<std::function<void()>> Door::Prepare(const config::v1::Collector& config) {
+  return [this, limits = LimitsOf(config)] { connections_.SetLimits(limits); };
+}
+
+}  // namespace tacho::server

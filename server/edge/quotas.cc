@@ -1,0 +1,123 @@
+#include "server/edge/quotas.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/error_table.h"
+#include "server/quota/monotonic_time.h"
+
+namespace tacho::server {
+namespace {
+
+// A wait shorter than this costs more than it holds back; the debt stays and is paid with the next.
+constexpr absl::Duration kLeastWait = absl::Milliseconds(20);
+constexpr absl::Duration kSlowDownWait = absl::Seconds(1);
+constexpr absl::Duration kRefuseWait = absl::Seconds(5);
+constexpr absl::Duration kTrimEvery = absl::Seconds(2);
+
+int64_t NowNs() { return absl::ToUnixNanos(MonotonicNow()); }
+
+prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry* registry, const char* name,
+                                                   const char* help) {
+  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry);
+}
+
+}  // namespace
+
+Quotas::Quotas(QuotasOptions options)
+    : queue_bytes_(options.queue_bytes),
+      limits_(GaugeFamily(options.registry, "tacho_quota_limit",
+                          "Quotas in force; 0 is no limit, of rates.")),
+      used_(GaugeFamily(options.registry, "tacho_quota_used", "How much of a quota is in use.")),
+      pending_used_(UsedOf("pending_bytes")),
+      memory_used_(UsedOf("memory_bytes")),
+      memory_({.budget_bytes = options.config.memory_bytes(),
+               .used = std::move(options.resident),
+               .looked = [this] { OnLook(); }}) {
+  Apply(options.config);
+  memory_.Start();
+}
+
+void Quotas::Apply(const config::v1::Quotas& config) {
+  agent_rate_ = config.agent_samples_per_second();
+  job_rate_ = config.job_samples_per_second();
+  burst_ns_ = config.burst();
+  stream_pending_bytes_ = config.stream_pending_bytes();
+  // Half, so that the messages under way when streams stop reading still find room.
+  pending_bytes_ = config.pending_bytes() == 0 ? queue_bytes_ / 2 : config.pending_bytes();
+  hello_timeout_ns_ = config.hello_timeout();
+  memory_.SetBudget(config.memory_bytes());
+  LimitOf("agent_samples_per_second").Set(static_cast<double>(agent_rate()));
+  LimitOf("job_samples_per_second").Set(static_cast<double>(job_rate()));
+  LimitOf("stream_pending_bytes").Set(static_cast<double>(config.stream_pending_bytes()));
+  LimitOf("pending_bytes").Set(static_cast<double>(pending_bytes_.load()));
+  LimitOf("memory_bytes").Set(static_cast<double>(memory_.budget()));
+}
+
+absl::StatusOr<std::function<void()>> Quotas::Prepare(const config::v1::Collector& config) {
+  if (config.quotas().pending_bytes() > queue_bytes_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("quotas.pending_bytes: ", config.quotas().pending_bytes(),
+                     " is more than storage.journal_queue_bytes, ", queue_bytes_));
+  }
+  return [this, quotas = config.quotas()] { Apply(quotas); };
+}
+
+std::shared_ptr<TokenBucket> Quotas::BucketOfAgent(absl::string_view agent_id) {
+  return agents_.Find(agent_id, RateOf(agent_rate_), NowNs());
+}
+
+std::shared_ptr<TokenBucket> Quotas::BucketOfJob(absl::string_view job) {
+  return jobs_.Find(job, RateOf(job_rate_), NowNs());
+}
+
+Quotas::Wait Quotas::Charge(uint64_t samples, TokenBucket* agent, TokenBucket* job) {
+  Wait wait;
+  const auto consider = [&wait](absl::Duration length, Limit limit) {
+    if (length >= kLeastWait && length > wait.length) wait = {length, limit};
+  };
+  const Rate of_agent = RateOf(agent_rate_);
+  const Rate of_job = RateOf(job_rate_);
+  if (of_agent.per_second != 0 || of_job.per_second != 0) {
+    const int64_t now = NowNs();
+    if (agent != nullptr) {
+      consider(absl::Nanoseconds(agent->Take(samples, of_agent, now)), Limit::kAgentRate);
+    }
+    if (job != nullptr) {
+      consider(absl::Nanoseconds(job->Take(samples, of_job, now)), Limit::kJobRate);
+    }
+  }
+  if (pressure() >= Pressure::kSlowDown) {
+    consider(pressure() == Pressure::kRefuse ? kRefuseWait : kSlowDownWait, Limit::kMemory);
+  }
+  return wait;
+}
+
+absl::Status Quotas::CheckNewStream() const {
+  if (pressure() < Pressure::kRefuse) return absl::OkStatus();
+  return ErrorOf(Condition::kOverloaded,
+                 absl::StrCat("the collector has ", memory_.used(), " of the ", memory_.budget(),
+                              " bytes of memory that quotas.memory_bytes allows"));
+}
+
+void Quotas::SetPendingSource(std::function<uint64_t()> pending) {
+  absl::MutexLock lock(&mutex_);
+  pending_ = std::move(pending);
+}
+
+void Quotas::OnLook() {
+  memory_used_.Set(static_cast<double>(memory_.used()));
+  {
+    absl::MutexLock lock(&mutex_);
+    if (pending_) pending_used_.Set(static_cast<double>(pending_()));
+  }
+  const absl::Time now = MonotonicNow();
+  if (pressure() == Pressure::kNone || now - trimmed_ < kTrimEvery) return;
+  trimmed_ = now;
+  malloc_trim(0);  // What is free already must not count.
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,100 @@
+// The quotas in force, and how much of them is used: rates of agents and jobs, bytes that wait for
+// the disk, memory of the process.
+//
+// Past a rate nothing is refused or dropped: what has come is taken, and the stream is not read
+// from until it has been paid for with time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "prometheus/gauge.h"
+#include "prometheus/registry.h"
+#include "server/edge/bucket_registry.h"
+#include "server/edge/memory_budget.h"
+#include "server/process/reloadable.h"
+#include "tacho/config/v1/quotas.pb.h"
+
+namespace tacho::server {
+
+struct QuotasOptions {
+  config::v1::Quotas config;
+  uint64_t queue_bytes = 64u << 20;          // StoreOptions::queue_bytes.
+  prometheus::Registry* registry = nullptr;  // Not owned.
+  std::function<uint64_t()> resident = ResidentBytes;
+};
+
+// Thread-safe.
+class Quotas final : public Reloadable {
+ public:
+  enum class Limit { kNone, kAgentRate, kJobRate, kMemory, kDefinitions };
+  // How long a stream is not to be read from, and why.
+  struct Wait {
+    absl::Duration length;
+    Limit limit = Limit::kNone;
+  };
+
+  explicit Quotas(QuotasOptions options);
+
+  std::shared_ptr<TokenBucket> BucketOfAgent(absl::string_view agent_id);
+  std::shared_ptr<TokenBucket> BucketOfJob(absl::string_view job);
+  // What has come is charged to both; `job` may be null.
+  Wait Charge(uint64_t samples, TokenBucket* agent, TokenBucket* job);
+  uint64_t agent_rate() const { return agent_rate_.load(std::memory_order_relaxed); }
+  uint64_t job_rate() const { return job_rate_.load(std::memory_order_relaxed); }
+
+  // Bytes that may wait for the disk: less under memory pressure.
+  uint64_t stream_pending_bytes() const { return UnderPressure(stream_pending_bytes_); }
+  uint64_t pending_bytes() const { return UnderPressure(pending_bytes_); }
+
+  // Of quotas.hello_timeout; for streams that begin from now on.
+  absl::Duration hello_timeout() const { return absl::Nanoseconds(hello_timeout_ns_.load()); }
+
+  // OVERLOADED when memory is too short for another stream.
+  absl::Status CheckNewStream() const;
+  Pressure pressure() const { return memory_.pressure(); }
+  void LookAtMemory() { memory_.Look(); }
+
+  // What tacho_quota_used shows as pending_bytes.
+  void SetPendingSource(std::function<uint64_t()> pending);
+
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
+
+ private:
+  uint64_t UnderPressure(const std::atomic<uint64_t>& bytes) const {
+    const uint64_t usual = bytes.load(std::memory_order_relaxed);
+    return pressure() == Pressure::kNone ? usual : usual / 8;
+  }
+  Rate RateOf(const std::atomic<uint64_t>& per_second) const {
+    return {per_second.load(std::memory_order_relaxed), burst_ns_.load(std::memory_order_relaxed)};
+  }
+  void Apply(const config::v1::Quotas& config);
+  void OnLook();
+  prometheus::Gauge& LimitOf(const char* quota) { return limits_.Add({{"quota", quota}}); }
+  prometheus::Gauge& UsedOf(const char* quota) { return used_.Add({{"quota", quota}}); }
+
+  const uint64_t queue_bytes_;
+  std::atomic<uint64_t> agent_rate_{0};
+  std::atomic<uint64_t> job_rate_{0};
+  std::atomic<int64_t> burst_ns_{0};
+  std::atomic<uint64_t> stream_pending_bytes_{0};
+  std::atomic<uint64_t> pending_bytes_{0};
+  std::atomic<int64_t> hello_timeout_ns_{0};
+  BucketRegistry agents_;
+  BucketRegistry jobs_;
+  prometheus::Family<prometheus::Gauge>& limits_;
+  prometheus::Family<prometheus::Gauge>& used_;
+  prometheus::Gauge& pending_used_;
+  prometheus::Gauge& memory_used_;
+  absl::Mutex mutex_;
+  std::function<uint64_t()> pending_ ABSL_GUARDED_BY(mutex_);
+  absl::Time trimmed_ = absl::InfinitePast();  // For the budget's thread.
+  MemoryBudget memory_;                        // Last: its thread uses the others.
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,122 @@
+#include "server/errors/error_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+#include "absl/strings/cord.h"
+#include "interop/google_rpc.pb.h"
+
+namespace tacho::server {
+namespace {
+
+constexpr char kErrorInfoUrl[] = "type.googleapis.com/google.rpc.ErrorInfo";
+constexpr char kDomain[] = "tacho";
+
+// Absl's durations are no constants in a table.
+struct Delay {
+  int after_s;
+  int spread_s;
+};
+constexpr Delay kNever = {0, 0};
+constexpr Delay kSoon = {1, 2};
+// About what a restart takes.
+constexpr Delay kRestart = {2, 3};
+constexpr Delay kLater = {5, 5};
+
+ErrorRow Row(Condition condition, absl::string_view name, absl::StatusCode code, int http_status,
+             Delay delay, absl::string_view what, absl::string_view remedy) {
+  return {condition,
+          name,
+          code,
+          http_status,
+          absl::Seconds(delay.after_s),
+          absl::Seconds(delay.spread_s),
+          what,
+          remedy};
+}
+
+using enum Condition;
+using Code = absl::StatusCode;
+
+const ErrorRow kTable[] = {
+    Row(kOverloaded, "OVERLOADED", Code::kUnavailable, 503, kSoon,
+        "more comes in than disk, memory, connections or workers take",
+        "sender waits; operator: tacho_quota_used against tacho_quota_limit"),
+    Row(kDraining, "DRAINING", Code::kUnavailable, 503, kRestart, "the collector is shutting down",
+        "sender waits, or goes to the next collector"),
+    Row(kDiskRefuses, "DISK_REFUSES", Code::kUnavailable, 503, kLater,
+        "the disk is full or has failed", "sender waits; operator makes room, see operations.md"),
+    Row(kSuperseded, "SUPERSEDED", Code::kUnavailable, 503, kSoon,
+        "a newer stream of the same agent took over",
+        "nothing, unless two agents run on copies of one spool"),
+    Row(kMalformed, "MALFORMED", Code::kInvalidArgument, 400, kNever,
+        "a message or request breaks its rules; the text and BadRequest name the field",
+        "sender's author; the agent gives the message up and tells a gap"),
+    Row(kTooLarge, "TOO_LARGE", Code::kResourceExhausted, 413, kNever,
+        "a message, answer or request is larger than a limit, which the text names",
+        "sender splits it, caller asks for less"),
+    Row(kOutOfOrder, "OUT_OF_ORDER", Code::kFailedPrecondition, 409, kNever,
+        "something has to come first: Hello, the layout of a batch",
+        "sender reconnects and begins anew"),
+    Row(kUnauthenticated, "UNAUTHENTICATED", Code::kUnauthenticated, 401, kNever,
+        "no credentials, or none that are known", "operator gives the sender a token"),
+    Row(kForbidden, "FORBIDDEN", Code::kPermissionDenied, 403, kNever,
+        "the credentials do not allow this", "operator widens the role or the pattern of jobs"),
+    Row(kNameTaken, "NAME_TAKEN", Code::kAlreadyExists, 409, kNever,
+        "another live stream uses this agent_id with another spool",
+        "operator gives each agent an id of its own"),
+    Row(kNotFound, "NOT_FOUND", Code::kNotFound, 404, kNever, "no such job, metric or page",
+        "caller looks at the names that the text offers"),
+    Row(kUnsupported, "UNSUPPORTED", Code::kUnimplemented, 415, kNever,
+        "a method or a compression that is not served", "caller uses one that is"),
+    Row(kNotAcceptable, "NOT_ACCEPTABLE", Code::kUnimplemented, 406, kNever,
+        "the client takes no format that is served (HTTP)", "caller sends another Accept"),
+    Row(kTooSlow, "TOO_SLOW", Code::kDeadlineExceeded, 408, kNever,
+        "Hello, or the rest of a request, did not come in time", "sender reconnects"),
+    Row(kCancelled, "CANCELLED", Code::kCancelled, 499, kNever,
+        "the other side has gone or called off", "nothing"),
+    Row(kDamaged, "DAMAGED", Code::kDataLoss, 500, kNever,
+        "stored bytes do not match their checksum; the text names them",
+        "operator restores a copy, see operations.md"),
+    Row(kInternal, "INTERNAL", Code::kInternal, 500, kNever, "a defect of the collector",
+        "operator reports it"),
+};
+
+}  // namespace
+
+std::span<const ErrorRow> ErrorTable() { return kTable; }
+
+absl::Status ErrorOf(Condition condition, absl::string_view text) {
+  const ErrorRow& row = kTable[static_cast<int>(condition)];
+  google::rpc::ErrorInfo info;
+  info.set_reason(std::string(row.name));
+  info.set_domain(kDomain);
+  absl::Status status(row.code, text);
+  status.SetPayload(kErrorInfoUrl, absl::Cord(info.SerializeAsString()));
+  return status;
+}
+
+const ErrorRow& RowOf(const absl::Status& status) {
+  google::rpc::ErrorInfo info;
+  if (const auto payload = status.GetPayload(kErrorInfoUrl); payload.has_value()) {
+    info.ParseFromString(std::string(*payload));
+  }
+  const auto named = std::find_if(std::begin(kTable), std::end(kTable), [&](const ErrorRow& row) {
+    return row.code == status.code() && row.name == info.reason();
+  });
+  if (named != std::end(kTable)) return *named;
+  const auto first = std::find_if(std::begin(kTable), std::end(kTable),
+                                  [&](const ErrorRow& row) { return row.code == status.code(); });
+  return first == std::end(kTable) ? kTable[static_cast<int>(kInternal)] : *first;
+}
+
+std::optional<absl::Duration> RetryAfter(const absl::Status& status, uint64_t spread) {
+  const ErrorRow& row = RowOf(status);
+  if (row.retry_after == absl::ZeroDuration()) return std::nullopt;
+  // A prime stride visits every thousandth of the spread before it repeats one.
+  const double share = static_cast<double>(spread * 977 % 1000) / 1000;
+  return row.retry_after + row.retry_spread * share;
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,116 @@
+#include "server/ingest/agent_ledger.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace tacho::server {
+namespace {
+
+constexpr size_t kMaxLosses = 64;
+
+}  // namespace
+
+AgentLedger::Stream& AgentLedger::Stream::operator=(Stream&& other) noexcept {
+  if (this != &other) {
+    Close();
+    agent_ = std::move(other.agent_);
+  }
+  return *this;
+}
+
+void AgentLedger::Stream::Close() {
+  if (agent_ != nullptr) --agent_->streams;
+  agent_.reset();
+}
+
+void AgentLedger::Stream::Heard(int64_t now_ns) {
+  if (agent_ != nullptr) agent_->heard_ns.store(now_ns, std::memory_order_relaxed);
+}
+
+void AgentLedger::Stream::Lost(uint64_t rows, int64_t now_ns) {
+  if (agent_ == nullptr) return;
+  absl::MutexLock lock(&agent_->mutex);
+  agent_->losses.push_back({now_ns, std::max<uint64_t>(rows, 1)});
+  if (agent_->losses.size() > kMaxLosses) {
+    // Nothing is forgotten but how it was spread in time.
+    agent_->losses[1].rows += agent_->losses[0].rows;
+    agent_->losses.pop_front();
+  }
+}
+
+AgentLedger::Stream AgentLedger::Open(absl::string_view agent_id, int64_t now_ns,
+                                      std::optional<double> clock_offset_seconds) {
+  Stream stream;
+  {
+    absl::MutexLock lock(&mutex_);
+    auto found = agents_.find(agent_id);
+    if (found == agents_.end()) {
+      if (agents_.size() >= kMaxAgents) DropOldest();
+      found = agents_.emplace(std::string(agent_id), std::make_shared<Agent>(agent_id)).first;
+    }
+    stream.agent_ = found->second;
+  }
+  ++stream.agent_->streams;
+  stream.Heard(now_ns);
+  absl::MutexLock lock(&stream.agent_->mutex);
+  if (clock_offset_seconds) stream.agent_->clock_offset_seconds = clock_offset_seconds;
+  return stream;
+}
+
+void AgentLedger::Serves(const Stream& stream, absl::string_view host) {
+  if (stream.agent_ == nullptr || host.empty()) return;
+  {
+    absl::MutexLock lock(&stream.agent_->mutex);
+    if (stream.agent_->hosts.size() >= kMaxHostsOfAgent) return;
+    if (!stream.agent_->hosts.emplace(host).second) return;
+  }
+  absl::MutexLock lock(&mutex_);
+  // One that was dropped meanwhile comes back with its next stream.
+  const auto known = agents_.find(stream.agent_->id);
+  if (known == agents_.end() || known->second != stream.agent_) return;
+  hosts_[std::string(host)].insert(stream.agent_);
+}
+
+std::optional<HostWindow::Agent> AgentLedger::Find(const std::string& host,
+                                                   int64_t since_ns) const {
+  std::shared_ptr<Agent> newest;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = hosts_.find(host);
+    if (found == hosts_.end()) return std::nullopt;
+    for (const auto& agent : found->second) {
+      if (newest == nullptr || newest->heard_ns < agent->heard_ns) newest = agent;
+    }
+  }
+  if (newest == nullptr) return std::nullopt;
+  HostWindow::Agent facts;
+  facts.id = newest->id;
+  facts.connected = newest->streams > 0;
+  facts.last_heard_ns = newest->heard_ns;
+  absl::MutexLock lock(&newest->mutex);
+  facts.clock_offset_seconds = newest->clock_offset_seconds;
+  for (const Agent::Loss& loss : newest->losses) {
+    if (loss.time_ns < since_ns) continue;
+    facts.lost_rows += loss.rows;
+    facts.last_loss_ns = std::max(facts.last_loss_ns, loss.time_ns);
+  }
+  return facts;
+}
+
+void AgentLedger::DropOldest() {
+  const auto oldest = std::min_element(
+      agents_.begin(), agents_.end(),
+      [](const auto& a, const auto& b) { return a.second->heard_ns < b.second->heard_ns; });
+  const std::shared_ptr<Agent> agent = oldest->second;
+  agents_.erase(oldest);
+  absl::MutexLock lock(&agent->mutex);
+  for (const std::string& host : agent->hosts) {
+    const auto found = hosts_.find(host);
+    if (found == hosts_.end()) continue;
+    found->second.erase(agent);
+    if (found->second.empty()) hosts_.erase(found);
+  }
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,86 @@
+// What the ingest service knows of each agent, for those who judge jobs: whether it is connected,
+// when it was last heard, how its clock is off, what it lost, and for which hosts it speaks.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "server/conditions/window/window.h"
+
+namespace tacho::server {
+
+// Thread-safe. Remembers kMaxAgents; past that those go that were not heard of for longest.
+class AgentLedger {
+ public:
+  static constexpr size_t kMaxAgents = 100'000;
+  static constexpr size_t kMaxHostsOfAgent = 1024;
+
+ private:
+  struct Agent {
+    const std::string id;
+    std::atomic<int64_t> heard_ns = 0;
+    std::atomic<uint32_t> streams = 0;
+
+    explicit Agent(absl::string_view name) : id(name) {}
+
+    struct Loss {
+      int64_t time_ns = 0;
+      uint64_t rows = 0;
+    };
+    mutable absl::Mutex mutex;
+    std::optional<double> clock_offset_seconds ABSL_GUARDED_BY(mutex);
+    std::deque<Loss> losses ABSL_GUARDED_BY(mutex);  // The newest.
+    std::set<std::string> hosts ABSL_GUARDED_BY(mutex);
+  };
+
+ public:
+  // One stream of an agent, for as long as it lives: until then the agent counts as connected. For
+  // one thread at a time; may outlive the ledger.
+  class Stream {
+   public:
+    Stream() = default;
+    Stream(Stream&&) noexcept = default;
+    Stream& operator=(Stream&& other) noexcept;
+    ~Stream() { Close(); }
+
+    // Each does nothing for a stream of no agent.
+    void Heard(int64_t now_ns);
+    // A gap of so many rows, of at least one message.
+    void Lost(uint64_t rows, int64_t now_ns);
+
+   private:
+    friend class AgentLedger;
+    void Close();
+    std::shared_ptr<Agent> agent_;
+  };
+
+  Stream Open(absl::string_view agent_id, int64_t now_ns,
+              std::optional<double> clock_offset_seconds) ABSL_LOCKS_EXCLUDED(mutex_);
+  // It sends rows of this host.
+  void Serves(const Stream& stream, absl::string_view host) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The agent that speaks for a host: of several the one heard last. Losses since `since_ns`.
+  std::optional<HostWindow::Agent> Find(const std::string& host, int64_t since_ns) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  void DropOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // May be held while that of an agent is taken.
+  mutable absl::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Agent>, std::less<>> agents_ ABSL_GUARDED_BY(mutex_);
+  // By host.
+  std::map<std::string, std::set<std::shared_ptr<Agent>>, std::less<>> hosts_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,203 @@
+#include "server/query/compare/compare_query.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/query/compare/compare_plan.h"
+#include "server/query/compare/compared_metric.h"
+#include "server/query/compare/compared_subject.h"
+
+namespace tacho::server {
+namespace {
+
+using Send = absl::FunctionRef<absl::Status(v1::CompareResponse)>;
+
+// The names of other jobs that a text suggests are not for those who may not read these jobs.
+absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
+                               const std::string& job) {
+  if (!absl::IsNotFound(status) || rights.SeesEveryJob()) return status;
+  return absl::NotFoundError(absl::StrCat("no job \"", job, "\", or not that attempt of it"));
+}
+
+class Comparison {
+ public:
+  Comparison(ComparePlan plan, const RangeLimits& limits, const QueryControl& control, Send send)
+      : plan_(std::move(plan)), limits_(limits), control_(control), send_(send) {}
+
+  absl::Status FindSubjects(const storage::Store& store, const Rights& rights) {
+    uint64_t left = limits_.max_series;
+    for (size_t i = 0; i < plan_.subjects.size(); ++i) {
+      auto subject = ComparedSubject::Create(store, plan_, i, left, control_);
+      if (!subject.ok()) {
+        return WithoutOtherNames(subject.status(), rights,
+                                 plan_.subjects[i].selection.selector.job);
+      }
+      left -= subject->series();
+      subjects_.push_back(*std::move(subject));
+    }
+    ChooseMetrics();
+    if (plan_.by_step) return absl::OkStatus();
+    for (ComparedSubject& subject : subjects_) {
+      if (absl::Status status = subject.FindOrigin(metrics_); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status SendAll() {
+    std::vector<v1::CompareResponse> held;
+    size_t held_bytes = 0;
+    bool holding = true;
+    for (const std::string& metric : metrics_) {
+      v1::CompareResponse response;
+      if (absl::Status status = Fill(metric, response.mutable_metric()); !status.ok()) {
+        return status;
+      }
+      held_bytes += response.ByteSizeLong();
+      holding = holding && held_bytes <= kHeldComparisonBytes;
+      if (holding) held.push_back(std::move(response));
+    }
+    if (absl::Status status = SendSubjects(); !status.ok()) return status;
+    for (v1::CompareResponse& response : held) {
+      if (absl::Status status = SendCounted(std::move(response)); !status.ok()) return status;
+    }
+    for (size_t i = held.size(); i < metrics_.size(); ++i) {
+      v1::CompareResponse response;
+      absl::Status status = Fill(metrics_[i], response.mutable_metric());
+      if (status.ok()) status = SendCounted(std::move(response));
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  void ChooseMetrics() {
+    if (!plan_.metrics.empty()) {
+      metrics_ = plan_.metrics;
+      std::sort(metrics_.begin(), metrics_.end());
+      metrics_.erase(std::unique(metrics_.begin(), metrics_.end()), metrics_.end());
+      return;
+    }
+    std::map<std::string, size_t> subjects;
+    for (const ComparedSubject& subject : subjects_) {
+      for (const auto& entry : subject.metrics()) ++subjects[entry.first];
+    }
+    const size_t needed = std::min<size_t>(2, subjects_.size());
+    for (const auto& [metric, having] : subjects) {
+      if (having >= needed) metrics_.push_back(metric);
+    }
+  }
+
+  absl::Status Fill(const std::string& name, v1::CompareMetric* metric) {
+    metric->mutable_metric()->set_name(name);
+    std::vector<ComparedPlaces> places(subjects_.size());
+    std::vector<const ComparedSubject::SeriesList*> series;
+    AxisExtent extent;
+    for (ComparedSubject& subject : subjects_) {
+      series.push_back(subject.Find(name));
+      if (series.back() == nullptr) continue;
+      if (metric->metric().type() == v1::METRIC_TYPE_UNSPECIFIED) {
+        ToProto(*series.back()->front()->metric, metric->mutable_metric());
+      }
+      if (plan_.by_step) continue;
+      absl::Status status = subject.IncludeExtent(*series.back(), &extent);
+      if (!status.ok()) return status;
+    }
+    if (plan_.by_step || !extent.empty()) {
+      const BucketGrid grid(extent.empty() ? AxisExtent{0, 0} : extent, plan_.max_points);
+      size_t total = 0;
+      for (size_t i = 0; i < subjects_.size(); ++i) {
+        if (series[i] == nullptr) continue;
+        auto found = plan_.by_step ? subjects_[i].PlacesByStep(*series[i])
+                                   : subjects_[i].PlacesByTime(*series[i], grid);
+        if (!found.ok()) return found.status();
+        places[i] = *std::move(found);
+        total += places[i].size();
+        if (total > kMaxComparedPlaces) return TooManyPlaces(name);
+      }
+      if (!plan_.by_step) SetPositions(grid, extent, &places);
+    }
+    FillComparison(places, plan_.max_points, plan_.values, metric);
+    return absl::OkStatus();
+  }
+
+  static absl::Status TooManyPlaces(const std::string& metric) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the subjects have more than ", kMaxComparedPlaces, " steps of \"", metric,
+                     "\" together: give a range of steps, or compare fewer subjects"));
+  }
+
+  // From indexes of buckets to their first places.
+  static void SetPositions(const BucketGrid& grid, const AxisExtent& extent,
+                           std::vector<ComparedPlaces>* places) {
+    for (ComparedPlaces& one : *places) {
+      for (int64_t& position : one.positions) {
+        const auto index = static_cast<uint32_t>(position);
+        position = index == 0 ? extent.first : grid.LastOf(index - 1) + 1;
+      }
+    }
+  }
+
+  absl::Status SendSubjects() {
+    v1::CompareResponse response;
+    v1::CompareSubjects* const message = response.mutable_subjects();
+    std::set<std::string> names;
+    for (const ComparedSubject& subject : subjects_) {
+      subject.Describe(message->add_subjects());
+      for (const auto& attribute : subject.attributes()) names.insert(attribute.first);
+    }
+    for (const std::string& name : names) {
+      v1::AttributeDifference difference;
+      difference.set_name(name);
+      for (const ComparedSubject& subject : subjects_) {
+        const auto found = subject.attributes().find(name);
+        difference.add_values(found == subject.attributes().end() ? "" : found->second);
+      }
+      const auto& values = difference.values();
+      if (std::all_of(values.begin(), values.end(), [&](auto& v) { return v == values[0]; })) {
+        message->set_equal_attributes(message->equal_attributes() + 1);
+      } else {
+        *message->add_attributes() = std::move(difference);
+      }
+    }
+    return send_(std::move(response));
+  }
+
+  absl::Status SendCounted(v1::CompareResponse response) {
+    samples_ += static_cast<uint64_t>(response.metric().positions_size()) * subjects_.size();
+    if (samples_ <= limits_.max_samples) return send_(std::move(response));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the comparison has more than query.max_samples = ", limits_.max_samples,
+                     " values: name metrics, or set a smaller max_points"));
+  }
+
+  const ComparePlan plan_;
+  const RangeLimits limits_;
+  const QueryControl& control_;
+  const Send send_;
+  std::vector<ComparedSubject> subjects_;
+  std::vector<std::string> metrics_;  // Those that are compared, ascending.
+  uint64_t samples_ = 0;              // Sent.
+};
+
+}  // namespace
+
+absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
+                     const RangeLimits& limits, const Rights& rights, const QueryControl& control,
+                     Send send) {
+  auto plan = MakeComparePlan(request);
+  if (!plan.ok()) return plan.status();
+  for (const v1::Subject& subject : request.subjects()) {
+    absl::Status allowed = rights.CheckJob(subject.job(), "subjects.job");
+    if (!allowed.ok()) return allowed;
+  }
+  Comparison comparison(*std::move(plan), limits, control, send);
+  absl::Status status = comparison.FindSubjects(store, rights);
+  return status.ok() ? comparison.SendAll() : status;
+}
+
+}  // namespace tacho::server

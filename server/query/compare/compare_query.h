@@ -1,0 +1,32 @@
+// The same metrics of several jobs or attempts side by side.
+#pragma once
+
+#include <cstddef>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "server/query/read/query_control.h"
+#include "server/query/range/range_plan.h"
+#include "server/security/rights.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// Places of one metric that all subjects have together: 192 MiB of them.
+inline constexpr size_t kMaxComparedPlaces = size_t{4} << 20;
+// Metrics that are held until all have been read, because the first message tells of all. What
+// exceeds this is read twice.
+inline constexpr size_t kHeldComparisonBytes = size_t{16} << 20;
+
+// By step every sample of a metric is read once, one series after the other (step_order.h), and
+// folded into places; by time three times, but columns that lie in one bucket are not decoded.
+// Every subject's job must be one that `rights` include. limits.max_series holds for all subjects
+// together, limits.max_samples for the rows of all columns.
+//   PERMISSION_DENIED  a job may not be touched, whether or not it exists.
+//   others             the statuses of query.proto, those of control.Check() and of `send`.
+absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
+                     const RangeLimits& limits, const Rights& rights, const QueryControl& control,
+                     absl::FunctionRef<absl::Status(v1::CompareResponse)> send);
+
+}  // namespace tacho::server

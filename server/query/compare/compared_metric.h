@@ -1,0 +1,41 @@
+// One metric of several subjects side by side: rows along the axis, differences, summaries.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "server/query/read/across.h"
+#include "server/query/read/value_set.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// The samples of a place.
+struct ComparedSpread {
+  double lowest = 0;  // Of the finite ones; NaN if there is none.
+  double highest = 0;
+  uint64_t count = 0;
+  uint64_t non_finite = 0;
+};
+
+// What a subject has along the axis, in columns of equal length.
+struct ComparedPlaces {
+  std::vector<int64_t> positions;  // Steps, or indexes of buckets of time; ascending, each once.
+  std::vector<double> values;      // Across the subject's series.
+  // Empty: every place is one sample as it was recorded, with the sum of it alone for its value.
+  std::vector<ComparedSpread> spreads;
+
+  size_t size() const { return positions.size(); }
+};
+// Of what a fold returned.
+ComparedPlaces AsPlaces(const std::vector<FoldedPlace>& folded);
+
+using ComparedValues = ValueSet<v1::ComparedValue>;
+
+// Fills positions and columns, of values those in `values`. More than `max_rows` distinct positions
+// are put into buckets of equal width.
+void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_rows,
+                    const ComparedValues& values, v1::CompareMetric* metric);
+
+}  // namespace tacho::server

@@ -1,0 +1,206 @@
+#include "server/query/compare/compared_subject.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/query/read/step_order.h"
+
+namespace tacho::server {
+namespace {
+
+// Time since the origin; the furthest there is of what lies further.
+int64_t Elapsed(int64_t time_ns, int64_t origin_ns) {
+  const uint64_t since = static_cast<uint64_t>(time_ns) - static_cast<uint64_t>(origin_ns);
+  constexpr int64_t kFurthest = std::numeric_limits<int64_t>::max();
+  return static_cast<int64_t>(std::min(since, static_cast<uint64_t>(kFurthest)));
+}
+
+absl::Status NoSuchAttempt(const ComparedSelection& subject, const storage::JobDetail& job) {
+  const auto name = [](std::string* out, const storage::AttemptInfo& info) {
+    absl::StrAppend(out, info.attempt);
+  };
+  return absl::NotFoundError(absl::StrCat("job \"", job.summary.name, "\" has no attempt ",
+                                          *subject.attempt, "; it has ",
+                                          absl::StrJoin(job.attempts, ", ", name)));
+}
+
+}  // namespace
+
+absl::StatusOr<ComparedSubject> ComparedSubject::Create(const storage::Store& store,
+                                                        const ComparePlan& plan, size_t index,
+                                                        uint64_t max_series,
+                                                        const QueryControl& control) {
+  ComparedSubject made(plan, control);
+  const ComparedSelection& subject = plan.subjects[index];
+  made.selection_ = subject.selection;
+  if (absl::Status status = made.Select(store, subject); !status.ok()) return status;
+  made.view_ = store.OpenJobView(made.selection_.selector.job);
+  auto series = FindSelected(store, made.selection_, max_series);
+  if (!series.ok()) return series.status();
+  made.series_ = series->size();
+  for (storage::SeriesPtr& one : *series) {
+    if (made.metrics_.empty() || made.metrics_.back().first != one->metric->name) {
+      made.metrics_.emplace_back(one->metric->name, SeriesList());
+    }
+    made.metrics_.back().second.push_back(std::move(one));
+  }
+  return made;
+}
+
+absl::Status ComparedSubject::Select(const storage::Store& store,
+                                     const ComparedSelection& subject) {
+  const auto attempts = store.Attempts(selection_.selector.job);
+  if (!attempts.ok()) return attempts.status();
+  if (!subject.attempt.has_value() && !attempts->empty()) {
+    attributes_ = attempts->back().attributes;
+    return ChooseAttempts(store, subject.attempts, &selection_);
+  }
+  const auto found = std::find_if(attempts->begin(), attempts->end(),
+                                  [&](auto& info) { return info.attempt == *subject.attempt; });
+  if (found == attempts->end()) {
+    const auto job = store.FindJob(selection_.selector.job);
+    if (!job.has_value()) return NoSuchJob(store, selection_.selector.job);
+    if (subject.attempt.has_value()) return NoSuchAttempt(subject, *job);
+    return ChooseAttempts(store, subject.attempts, &selection_);
+  }
+  attributes_ = found->attributes;
+  selection_.attempts.Require(subject.attempt);
+  return absl::OkStatus();
+}
+
+const ComparedSubject::SeriesList* ComparedSubject::Find(const std::string& metric) const {
+  const auto found = std::lower_bound(
+      metrics_.begin(), metrics_.end(), metric,
+      [](const auto& entry, const std::string& name) { return entry.first < name; });
+  return found == metrics_.end() || found->first != metric ? nullptr : &found->second;
+}
+
+SeriesScan ComparedSubject::Scan(const storage::SeriesPtr& series) const {
+  storage::ReadOptions read = plan_->read;
+  read.attempt = selection_.attempts.only();
+  return SeriesScan(view_->Read(series, read), selection_.attempts, *control_);
+}
+
+absl::Status ComparedSubject::FindOrigin(const std::vector<std::string>& metrics) {
+  origin_ns_ = std::numeric_limits<int64_t>::max();
+  storage::SampleBlock block;
+  for (const std::string& metric : metrics) {
+    const SeriesList* const list = Find(metric);
+    if (list == nullptr) continue;
+    for (const storage::SeriesPtr& series : *list) {
+      const auto any = Scan(series).Next(&block);
+      if (!any.ok()) return any.status();
+      if (*any) origin_ns_ = std::min(origin_ns_, block.times.front());
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ComparedSubject::IncludeExtent(const SeriesList& series, AxisExtent* extent) {
+  const auto include = [&](int64_t first_ns, int64_t last_ns) {
+    extent->Include(Elapsed(first_ns, origin_ns_));
+    extent->Include(Elapsed(last_ns, origin_ns_));
+    extent_.Include(first_ns);
+    extent_.Include(last_ns);
+  };
+  for (const storage::SeriesPtr& one : series) {
+    absl::Status status =
+        Scan(one).ForEachBlock([](const storage::SampleSummary&) { return true; },
+                               [&](const storage::SampleSummary& summary) {
+                                 include(summary.first_time_ns, summary.last_time_ns);
+                                 attempts_.insert(summary.attempt);
+                               },
+                               [&](const storage::SampleBlock& block) {
+                                 include(block.times.front(), block.times.back());
+                                 attempts_.insert(block.attempts.begin(), block.attempts.end());
+                               });
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& series,
+                                                             const BucketGrid& grid) {
+  Fold fold(plan_->fold);
+  storage::SampleBlock block;
+  std::vector<int64_t> elapsed;
+  for (const storage::SeriesPtr& one : series) {
+    Reducer reducer(grid, /*by_step=*/false);
+    absl::Status status = Scan(one).ForEachColumns(
+        [&](const storage::SampleSummary& summary) {
+          return grid.IndexOf(Elapsed(summary.first_time_ns, origin_ns_)) ==
+                 grid.IndexOf(Elapsed(summary.last_time_ns, origin_ns_));
+        },
+        [&](storage::SampleSummary summary) {
+          summary.first_time_ns = Elapsed(summary.first_time_ns, origin_ns_);
+          summary.last_time_ns = Elapsed(summary.last_time_ns, origin_ns_);
+          reducer.AddByTime(summary);
+        },
+        [&](storage::SampleColumns columns) {
+          elapsed.clear();
+          for (const int64_t time : columns.times) elapsed.push_back(Elapsed(time, origin_ns_));
+          columns.times = elapsed;
+          reducer.Add(columns);
+        },
+        &block);
+    if (!status.ok()) return status;
+    for (const Bucket& bucket : reducer.Take()) {
+      if (status = fold.AddBucket(bucket); !status.ok()) return status;
+    }
+  }
+  return AsPlaces(fold.Take());
+}
+
+void ComparedSubject::Include(const storage::SampleBlock& samples) {
+  if (samples.size() == 0) return;
+  int64_t first = samples.times.front();
+  int64_t last = first;
+  for (const int64_t time : samples.times) {
+    first = std::min(first, time);
+    last = std::max(last, time);
+  }
+  extent_.Include(first);
+  extent_.Include(last);
+  extent_.IncludeStep(samples.steps.front());
+  extent_.IncludeStep(samples.steps.back());
+  for (std::span<const uint32_t> rest = samples.attempts; !rest.empty();) {
+    attempts_.insert(rest.front());
+    rest = rest.subspan(LeadingRows(rest.front(), rest));
+  }
+}
+
+absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& series) {
+  Fold fold(plan_->fold);
+  // A sample that meets no other comes to itself, if it is summed or averaged.
+  const bool alone = series.size() == 1 && (plan_->fold.function == v1::AGGREGATE_FUNCTION_AVG ||
+                                            plan_->fold.function == v1::AGGREGATE_FUNCTION_SUM);
+  for (const storage::SeriesPtr& one : series) {
+    SeriesScan scan = Scan(one);
+    auto samples = NewestOfEachStep(&scan);
+    if (!samples.ok()) return samples.status();
+    Include(*samples);
+    if (alone && samples->size() <= kMaxPlaces) {
+      return ComparedPlaces{std::move(samples->steps), std::move(samples->values), {}};
+    }
+    for (size_t i = 0; i < samples->size(); ++i) {
+      absl::Status status = fold.AddAtStep(SampleOf(*samples, i));
+      if (!status.ok()) return status;
+    }
+  }
+  return AsPlaces(fold.Take());
+}
+
+void ComparedSubject::Describe(v1::ComparedSubject* proto) const {
+  proto->set_job(selection_.selector.job);
+  proto->mutable_attempts()->Add(attempts_.begin(), attempts_.end());
+  if (extent_.first_time_ns > extent_.last_time_ns) return;
+  proto->set_first_unix_ns(extent_.first_time_ns);
+  proto->set_last_unix_ns(extent_.last_time_ns);
+  if (extent_.first_step.has_value()) proto->set_first_step(*extent_.first_step);
+  if (extent_.last_step.has_value()) proto->set_last_step(*extent_.last_step);
+}
+
+}  // namespace tacho::server

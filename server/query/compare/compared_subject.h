@@ -1,0 +1,77 @@
+// One subject of a comparison: which of its series there are, and what they come to along the axis.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/query/compare/compare_plan.h"
+#include "server/query/compare/compared_metric.h"
+#include "server/query/read/query_control.h"
+#include "server/query/read/reduce.h"
+#include "server/query/read/series_scan.h"
+#include "storage/store.h"
+
+namespace tacho::server {
+
+// One thread at a time. Store, plan and control must outlive it.
+class ComparedSubject {
+ public:
+  // Finds the series, at most `max_series`.
+  //   NOT_FOUND           no such job or attempt; the text names those that exist.
+  //   RESOURCE_EXHAUSTED  more series match.
+  static absl::StatusOr<ComparedSubject> Create(const storage::Store& store,
+                                                const ComparePlan& plan, size_t index,
+                                                uint64_t max_series, const QueryControl& control);
+
+  using SeriesList = std::vector<storage::SeriesPtr>;
+  // By metric, ascending.
+  const std::vector<std::pair<std::string, SeriesList>>& metrics() const { return metrics_; }
+  size_t series() const { return series_; }
+  // Of a metric; null if the subject has none.
+  const SeriesList* Find(const std::string& metric) const;
+
+  // Attributes of the latest of its attempts.
+  const std::map<std::string, std::string>& attributes() const { return attributes_; }
+
+  // --- By time since the beginning, which has to be found first --------------------------------
+  absl::Status FindOrigin(const std::vector<std::string>& metrics);
+  // Extends *extent by where the samples of the series lie, ns since the origin.
+  absl::Status IncludeExtent(const SeriesList& series, AxisExtent* extent);
+  // Positions are indexes of the grid.
+  absl::StatusOr<ComparedPlaces> PlacesByTime(const SeriesList& series, const BucketGrid& grid);
+
+  // --- By step ---------------------------------------------------------------------------------
+  absl::StatusOr<ComparedPlaces> PlacesByStep(const SeriesList& series);
+
+  // What was compared so far.
+  void Describe(v1::ComparedSubject* proto) const;
+
+ private:
+  ComparedSubject(const ComparePlan& plan, const QueryControl& control)
+      : plan_(&plan), control_(&control) {}
+
+  absl::Status Select(const storage::Store& store, const ComparedSelection& subject);
+  SeriesScan Scan(const storage::SeriesPtr& series) const;
+  // Takes part in what Describe() tells. Steps ascend.
+  void Include(const storage::SampleBlock& samples);
+
+  const ComparePlan* plan_;
+  const QueryControl* control_;
+  Selection selection_;
+  std::unique_ptr<storage::JobView> view_;
+  std::vector<std::pair<std::string, SeriesList>> metrics_;
+  size_t series_ = 0;
+  std::map<std::string, std::string> attributes_;
+  int64_t origin_ns_ = 0;
+  std::set<uint32_t> attempts_;
+  storage::Extent extent_;
+};
+
+}  // namespace tacho::server

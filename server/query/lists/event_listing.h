@@ -1,0 +1,17 @@
+// ListEvents: what happened to a job, besides its samples.
+#pragma once
+
+#include "absl/status/status.h"
+#include "server/query/lists/listings.h"
+#include "server/query/read/query_control.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// Holds one event at a time and a piece of the answer; with `newest`, as many as that.
+//   statuses as in query.proto, and those of control.Check()
+absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest& request,
+                        const QueryControl& control, Send<v1::ListEventsResponse> send);
+
+}  // namespace tacho::server

@@ -1,0 +1,23 @@
+// Everything that is stored of one job, in one consistent pass.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/query/read/query_control.h"
+#include "server/query/range/range_plan.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// Sends the messages in the order of query.proto, each as soon as it is full. Holds a block of one
+// series, the job's open rows and its events.
+//   the statuses of query.proto, those of control.Check() and of `send`
+absl::Status Export(const storage::Store& store, const v1::ExportRequest& request,
+                    const RangeLimits& limits, absl::Time now, const QueryControl& control,
+                    absl::FunctionRef<absl::Status(const v1::ExportResponse&)> send);
+
+}  // namespace tacho::server

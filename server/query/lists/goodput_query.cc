@@ -1,0 +1,79 @@
+#include "server/query/lists/goodput_query.h"
+
+#include <optional>
+
+#include "server/errors/grpc_status.h"
+#include "server/query/read/selection.h"
+
+namespace tacho::server {
+namespace {
+
+// The enum begins with UNSPECIFIED.
+static_assert(v1::GoodputBucket_MAX == static_cast<int>(kGoodputBuckets));
+
+void ToProto(const Ledger& ledger, v1::Goodput* proto) {
+  proto->set_begin_unix_ns(ledger.begin_ns);
+  proto->set_end_unix_ns(ledger.end_ns);
+  proto->set_wall_ns(ledger.wall_ns());
+  for (size_t i = 0; i < kGoodputBuckets; ++i) {
+    v1::BucketTime* bucket = proto->add_buckets();
+    bucket->set_bucket(static_cast<v1::GoodputBucket>(i + 1));
+    bucket->set_ns(ledger.ns[i]);
+  }
+  if (const auto ratio = GoodputRatio(ledger); ratio.has_value()) {
+    proto->set_goodput_ratio(*ratio);
+  }
+  proto->set_productive_steps(ledger.productive_steps);
+  proto->set_wasted_steps(ledger.wasted_steps);
+  proto->set_rewinds(ledger.rewinds);
+}
+
+void ToProto(const StepFigures& figures, v1::StepFigures* proto) {
+  proto->set_sampled(figures.sampled);
+  if (figures.median) proto->set_step_time_median_seconds(*figures.median);
+  if (figures.p90) proto->set_step_time_p90_seconds(*figures.p90);
+  if (figures.p99) proto->set_step_time_p99_seconds(*figures.p99);
+  if (figures.mean) proto->set_step_time_mean_seconds(*figures.mean);
+  if (figures.mad) proto->set_step_time_mad_seconds(*figures.mad);
+  if (figures.ideal) proto->set_step_time_ideal_seconds(*figures.ideal);
+  if (figures.mfu) proto->set_mfu_ratio(*figures.mfu);
+  if (figures.peak_flops) proto->set_device_peak_flops(*figures.peak_flops);
+  proto->set_device_peak_source(figures.peak_source);
+  if (figures.tokens_per_second) proto->set_tokens_per_second(*figures.tokens_per_second);
+  if (figures.last_step) proto->set_last_step(*figures.last_step);
+  if (figures.planned_steps) proto->set_planned_steps(*figures.planned_steps);
+  if (figures.progress) proto->set_progress_ratio(*figures.progress);
+  if (figures.remaining_seconds) proto->set_remaining_seconds(*figures.remaining_seconds);
+}
+
+}  // namespace
+
+void ToProto(const JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response) {
+  response->set_job(goodput.job);
+  ToProto(goodput.total, response->mutable_total());
+  for (const auto& attempt : goodput.attempts) {
+    if (totals_only) break;
+    v1::AttemptGoodput* proto = response->add_attempts();
+    proto->set_attempt(attempt.attempt);
+    ToProto(attempt.ledger, proto->mutable_goodput());
+  }
+  if (goodput.steps_attempt.has_value()) {
+    ToProto(goodput.steps, response->mutable_steps());
+    response->set_attempt(*goodput.steps_attempt);
+  }
+  if (goodput.reference_task.has_value()) response->set_reference_task(*goodput.reference_task);
+  response->set_step_metric(goodput.step_metric);
+}
+
+absl::Status GetGoodput(const storage::Store& store, const v1::GoodputRequest& request,
+                        const SignalNames& names, absl::Time now, const QueryControl& control,
+                        v1::GoodputResponse* response) {
+  if (request.job().empty()) return InvalidFieldError("job", "is required");
+  const auto goodput = GoodputOf(store, request.job(), names, now, control);
+  if (absl::IsNotFound(goodput.status())) return NoSuchJob(store, request.job());
+  if (!goodput.ok()) return goodput.status();
+  ToProto(*goodput, request.totals_only(), response);
+  return absl::OkStatus();
+}
+
+}  // namespace tacho::server

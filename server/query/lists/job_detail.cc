@@ -1,0 +1,224 @@
+#include "server/query/lists/job_detail.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/errors/grpc_status.h"
+#include "server/query/read/job_state.h"
+#include "server/query/read/selection.h"
+#include "server/query/read/timeline.h"
+
+namespace tacho::server {
+namespace {
+
+// Of anything with these four fields.
+template <typename Proto>
+void SetSeen(const storage::Extent& extent, Proto* proto) {
+  if (extent.first_time_ns > extent.last_time_ns) return;
+  proto->set_first_seen_unix_ns(extent.first_time_ns);
+  proto->set_last_seen_unix_ns(extent.last_time_ns);
+}
+
+void ToProto(const storage::TaskInfo& task, v1::Task* proto) {
+  if (task.task.has_value()) proto->set_task(*task.task);
+  proto->set_host(task.host);
+  proto->set_attempt(task.attempt);
+  SetSeen(task.extent, proto);
+  if (task.extent.last_step.has_value()) proto->set_last_step(*task.extent.last_step);
+  proto->set_series(task.series);
+}
+
+// Of an attempt or a task.
+template <typename Proto>
+void SetEnd(const storage::Event& event, Proto* proto) {
+  proto->set_ended_unix_ns(event.time_ns);
+  proto->set_end_message(event.message);
+  proto->mutable_end_fields()->insert(event.fields.begin(), event.fields.end());
+}
+
+// What the answer is made of.
+struct Parts {
+  storage::JobDetail detail;
+  storage::JobEntities entities;
+  Ends ends;
+  size_t most = 0;  // Entities of a kind.
+};
+
+void AddAttempts(const Parts& parts, absl::Time now, v1::GetJobResponse* response) {
+  const Timeline timeline = Timeline::Of(parts.detail.attempts);
+  std::map<uint32_t, std::pair<std::set<uint32_t>, std::set<absl::string_view>>> who;
+  for (const auto& one : parts.entities.incarnations) {
+    auto& [tasks, hosts] = who[one.attempt];
+    if (one.task.has_value()) tasks.insert(*one.task);
+    hosts.insert(one.host);
+  }
+  for (const storage::AttemptInfo& info : parts.detail.attempts) {
+    v1::Attempt* proto = response->add_attempts();
+    proto->set_attempt(info.attempt);
+    SetSeen(info.extent, proto);
+    if (info.extent.first_step.has_value()) proto->set_first_step(*info.extent.first_step);
+    if (info.extent.last_step.has_value()) proto->set_last_step(*info.extent.last_step);
+    proto->mutable_attributes()->insert(info.attributes.begin(), info.attributes.end());
+    const auto end = parts.ends.attempts.find(info.attempt);
+    std::optional<int64_t> ended_ns;
+    if (end != parts.ends.attempts.end()) {
+      ended_ns = end->second.time_ns;
+      SetEnd(end->second, proto);
+    }
+    v1::JobState state = StateOf(info.extent, ended_ns, now);
+    const bool newest = info.attempt == parts.detail.attempts.back().attempt;
+    if (state != v1::JOB_STATE_ENDED && !newest) state = v1::JOB_STATE_REPLACED;
+    proto->set_state(state);
+    for (const StepInterval& steps : timeline.SupersededOf(info.attempt)) {
+      v1::StepRange* range = proto->add_superseded();
+      range->set_begin(steps.first);
+      range->set_end(steps.last);
+    }
+    proto->set_tasks(static_cast<uint32_t>(who[info.attempt].first.size()));
+    proto->set_hosts(static_cast<uint32_t>(who[info.attempt].second.size()));
+  }
+  for (const AttemptSteps& span : timeline.spans()) {
+    v1::EffectiveSpan* proto = response->add_timeline();
+    proto->set_first_step(span.steps.first);
+    proto->set_last_step(span.steps.last);
+    proto->set_attempt(span.attempt);
+  }
+}
+
+using TaskByHost =
+    std::map<std::pair<std::optional<uint32_t>, absl::string_view>, const storage::TaskInfo*>;
+
+// Chips, one entry a (host, chip): of the task there, if rows of it belong to one; of several, the
+// one that was seen last.
+std::vector<v1::Chip> ChipsOf(const Parts& parts) {
+  TaskByHost tasks;
+  for (const auto& task : parts.detail.tasks) tasks[{task.task, task.host}] = &task;
+  std::vector<v1::Chip> chips;
+  storage::Extent seen;  // Of the last of them.
+  int64_t task_seen_ns = INT64_MIN;
+  for (const auto& info : parts.entities.chips) {
+    if (chips.empty() || chips.back().host() != info.host || chips.back().chip() != info.chip) {
+      v1::Chip& added = chips.emplace_back();
+      added.set_host(info.host);
+      added.set_chip(info.chip);
+      seen = storage::Extent();
+      task_seen_ns = INT64_MIN;
+    }
+    v1::Chip& chip = chips.back();
+    chip.set_series(chip.series() + info.series);
+    const auto task = tasks.find({info.task, info.host});
+    if (task == tasks.end()) continue;
+    const storage::Extent& extent = task->second->extent;
+    const int64_t seen_ns = extent.last_time_ns;
+    seen.Include(extent);
+    SetSeen(seen, &chip);
+    if (info.task.has_value() && seen_ns >= task_seen_ns) {
+      chip.set_task(*info.task);
+      task_seen_ns = seen_ns;
+    }
+  }
+  return chips;
+}
+
+void AddHosts(const Parts& parts, const std::vector<v1::Chip>& chips,
+              v1::GetJobResponse* response) {
+  struct Host {
+    storage::Extent extent;
+    std::set<uint32_t> tasks;
+    uint64_t series = 0;
+    uint32_t chips = 0;
+  };
+  std::map<absl::string_view, Host> hosts;
+  for (const storage::TaskInfo& task : parts.detail.tasks) {
+    Host& host = hosts[task.host];
+    host.extent.Include(task.extent);
+    if (task.task.has_value()) host.tasks.insert(*task.task);
+    host.series += task.series;
+  }
+  for (const v1::Chip& chip : chips) ++hosts[chip.host()].chips;
+  for (const auto& [name, host] : hosts) {
+    if (static_cast<size_t>(response->hosts_size()) == parts.most) break;
+    v1::Host* proto = response->add_hosts();
+    proto->set_name(std::string(name));
+    SetSeen(host.extent, proto);
+    proto->mutable_tasks()->Add(host.tasks.begin(), host.tasks.end());
+    proto->set_chips(host.chips);
+    proto->set_series(host.series);
+  }
+}
+
+void AddTasks(const Parts& parts, absl::Time now, v1::GetJobResponse* response) {
+  for (const storage::TaskInfo& task : parts.detail.tasks) {
+    if (static_cast<size_t>(response->tasks_size()) == parts.most) break;
+    v1::Task* proto = response->add_tasks();
+    ToProto(task, proto);
+    const auto end = parts.ends.tasks.find({task.task, task.host});
+    if (end != parts.ends.tasks.end()) SetEnd(end->second, proto);
+    proto->set_state(end != parts.ends.tasks.end() ? v1::JOB_STATE_ENDED
+                                                   : StateOf(task.extent, std::nullopt, now));
+  }
+}
+
+void AddEntities(const Parts& parts, v1::GetJobResponse* response) {
+  std::vector<v1::Chip> chips = ChipsOf(parts);
+  AddHosts(parts, chips, response);
+  response->set_chips_total(chips.size());
+  chips.resize(std::min(chips.size(), parts.most));
+  response->mutable_chips()->Assign(chips.begin(), chips.end());
+  response->set_incarnations_total(parts.entities.incarnations.size());
+  for (const auto& one : parts.entities.incarnations) {
+    if (static_cast<size_t>(response->incarnations_size()) == parts.most) break;
+    v1::Incarnation* proto = response->add_incarnations();
+    proto->set_attempt(one.attempt);
+    if (one.task.has_value()) proto->set_task(*one.task);
+    proto->set_host(one.host);
+    proto->set_series(one.series);
+  }
+}
+
+}  // namespace
+
+void ToProto(const storage::JobSummary& job, v1::Job* proto) {
+  proto->set_name(job.name);
+  SetSeen(job.extent, proto);
+  if (job.extent.last_step.has_value()) proto->set_last_step(*job.extent.last_step);
+  proto->set_attempts(job.attempts);
+  proto->set_tasks(job.tasks);
+  proto->set_hosts(job.hosts);
+  proto->set_series(job.series);
+}
+
+absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
+                    const QueryControl& control, v1::GetJobResponse* response) {
+  if (request.job().empty()) return InvalidFieldError("job", "is required");
+  if (request.max_entities() > kMaxEntities) {
+    return InvalidFieldError("max_entities", absl::StrCat("is at most ", kMaxEntities));
+  }
+  std::optional<storage::JobDetail> detail = store.FindJob(request.job());
+  if (!detail.has_value()) return NoSuchJob(store, request.job());
+  auto entities = store.Entities(request.job());
+  if (!entities.ok()) return entities.status();
+  auto ends = EndsOf(store, *detail, control);
+  if (!ends.ok()) return ends.status();
+  const auto state = StateOfJob(store, detail->summary, now);
+  if (!state.ok()) return state.status();
+  const Parts parts = {*std::move(detail), *std::move(entities), *std::move(ends),
+                       request.max_entities() == 0 ? kDefaultEntities : request.max_entities()};
+  v1::Job* job = response->mutable_job();
+  ToProto(parts.detail.summary, job);
+  job->set_metrics(static_cast<uint32_t>(parts.detail.metrics.size()));
+  job->set_state(*state);
+  AddAttempts(parts, now, response);
+  AddTasks(parts, now, response);
+  AddEntities(parts, response);
+  for (const auto& metric : parts.detail.metrics) ToProto(metric, response->add_metrics());
+  return absl::OkStatus();
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,26 @@
+// GetJob: one job with everything in it that has a life of its own.
+#pragma once
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "server/query/read/query_control.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// Tasks, hosts, chips and incarnations in an answer, each: 10,000 of them fit into the 4 MiB that a
+// gRPC client takes by default.
+inline constexpr uint32_t kDefaultEntities = 10'000;
+inline constexpr uint32_t kMaxEntities = 1'000'000;
+
+//   INVALID_ARGUMENT  the text names the field.
+//   NOT_FOUND         no such job; the text names the nearest names.
+//   others            as the store and control.Check() have it.
+absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
+                    const QueryControl& control, v1::GetJobResponse* response);
+
+// What lists of jobs tell as well; without the state and the number of metrics.
+void ToProto(const storage::JobSummary& job, v1::Job* proto);
+
+}  // namespace tacho::server

@@ -1,0 +1,204 @@
+#include "server/query/lists/job_listing.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "server/errors/grpc_status.h"
+#include "server/query/lists/job_detail.h"
+#include "server/query/read/job_state.h"
+#include "server/query/read/selection.h"
+#include "storage/index/matcher.h"
+
+namespace tacho::server {
+namespace {
+
+// Where a page ends. In the token: active_since,seen,name.
+struct Position {
+  int64_t active_since_ns = 0;  // Of the first page; all later activity counts as this.
+  int64_t seen_ns = INT64_MAX;
+  std::string name;
+};
+
+std::string Encode(const Position& position) {
+  return absl::WebSafeBase64Escape(
+      absl::StrCat(position.active_since_ns, ",", position.seen_ns, ",", position.name));
+}
+
+absl::StatusOr<Position> Decode(absl::string_view token) {
+  Position position;
+  std::string text;
+  if (absl::WebSafeBase64Unescape(token, &text)) {
+    const std::vector<std::string> parts = absl::StrSplit(text, absl::MaxSplits(',', 2));
+    if (parts.size() == 3 && absl::SimpleAtoi(parts[0], &position.active_since_ns) &&
+        absl::SimpleAtoi(parts[1], &position.seen_ns)) {
+      position.name = parts[2];
+      return position;
+    }
+  }
+  return InvalidFieldError("page_token", "is not one of a previous answer");
+}
+
+// Jobs on which the conditions hold that need no look at the disk.
+absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store& store,
+                                                            const v1::ListJobsRequest& request,
+                                                            absl::Time now, const Rights& rights) {
+  std::vector<storage::JobSummary> jobs = store.Jobs();
+  std::erase_if(jobs, [&](const auto& job) { return !rights.MayTouch(job.name); });
+  if (request.seen_within_ns() < 0) return InvalidFieldError("seen_within_ns", "is negative");
+  if (request.seen_within_ns() > 0) {
+    const int64_t since = absl::ToUnixNanos(now - absl::Nanoseconds(request.seen_within_ns()));
+    std::erase_if(jobs, [&](const auto& job) { return job.extent.last_time_ns < since; });
+  }
+  if (request.has_time()) {
+    int64_t begin_ns = INT64_MIN;
+    int64_t end_ns = INT64_MAX;
+    absl::Status status = SetTimeRange(request.time(), &begin_ns, &end_ns);
+    if (!status.ok()) return status;
+    std::erase_if(jobs, [&](const auto& job) {
+      const bool began = job.extent.first_time_ns < end_ns || end_ns == INT64_MAX;
+      return !began || job.extent.last_time_ns < begin_ns;
+    });
+  }
+  if (!request.name_pattern().empty()) {
+    auto pattern =
+        storage::Matcher::Create("job", storage::Matcher::Op::kMatches, request.name_pattern());
+    if (!pattern.ok()) return InvalidFieldError("name_pattern", pattern.status().message());
+    std::erase_if(jobs, [&](const auto& job) { return !pattern->MatchesValue(job.name); });
+  }
+  return jobs;
+}
+
+// The conditions that do, and what the answer tells besides the summary.
+class JobConditions {
+ public:
+  static absl::StatusOr<JobConditions> Create(const v1::ListJobsRequest& request) {
+    JobConditions made;
+    if (request.matchers_size() > kMaxSelectorMatchers) {
+      return InvalidFieldError("matchers",
+                               absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
+    }
+    for (const v1::Matcher& proto : request.matchers()) {
+      auto matcher = MakeMatcher(proto, "matchers");
+      if (!matcher.ok()) return matcher.status();
+      (matcher->label() == "host" ? made.hosts_ : made.attributes_).push_back(*std::move(matcher));
+    }
+    for (const int state : request.states()) {
+      if (!v1::JobState_IsValid(state) || state == v1::JOB_STATE_UNSPECIFIED ||
+          state == v1::JOB_STATE_REPLACED) {
+        return InvalidFieldError("states",
+                                 "a job is JOB_STATE_RUNNING, JOB_STATE_SILENT or JOB_STATE_ENDED");
+      }
+      made.states_.push_back(static_cast<v1::JobState>(state));
+    }
+    return made;
+  }
+
+  // Fills *proto; false if a condition does not hold. A job that has expired meanwhile is none.
+  absl::StatusOr<bool> Take(const storage::Store& store, const storage::JobSummary& job,
+                            absl::Time now, v1::Job* proto) const {
+    const auto outline = store.Outline(job.name, !hosts_.empty());
+    if (absl::IsNotFound(outline.status())) return false;
+    if (!outline.ok()) return outline.status();
+    if (!Hold(*outline)) return false;
+    const auto state = StateOfJob(store, job, now);
+    if (!state.ok()) return state.status();
+    if (!states_.empty() && std::find(states_.begin(), states_.end(), *state) == states_.end()) {
+      return false;
+    }
+    ToProto(job, proto);
+    proto->set_metrics(static_cast<uint32_t>(outline->metrics));
+    proto->set_state(*state);
+    return true;
+  }
+
+ private:
+  bool Hold(const storage::JobOutline& outline) const {
+    for (const storage::Matcher& matcher : attributes_) {
+      const auto found = outline.attributes.find(matcher.label());
+      const bool known = found != outline.attributes.end();
+      if (!matcher.MatchesValue(known ? found->second : "")) return false;
+    }
+    return std::all_of(hosts_.begin(), hosts_.end(), [&](const storage::Matcher& matcher) {
+      return std::any_of(outline.hosts.begin(), outline.hosts.end(),
+                         [&](const std::string& host) { return matcher.MatchesValue(host); });
+    });
+  }
+
+  std::vector<storage::Matcher> hosts_;
+  std::vector<storage::Matcher> attributes_;
+  std::vector<v1::JobState> states_;
+};
+
+// Orders jobs as the header says. Later activity than the position's is of no account.
+class ListingOrder {
+ public:
+  explicit ListingOrder(int64_t active_since_ns) : active_since_ns_(active_since_ns) {}
+
+  Position Of(const storage::JobSummary& job) const {
+    return {active_since_ns_, std::min(job.extent.last_time_ns, active_since_ns_), job.name};
+  }
+  static bool Before(const Position& a, const Position& b) {
+    return std::tie(b.seen_ns, a.name) < std::tie(a.seen_ns, b.name);
+  }
+
+ private:
+  const int64_t active_since_ns_;
+};
+
+}  // namespace
+
+absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
+                      absl::Time now, const QueryControl& control, v1::ListJobsResponse* response,
+                      const Rights& rights) {
+  if (request.page_size() > kMaxPageSize) {
+    return InvalidFieldError("page_size", absl::StrCat("is at most ", kMaxPageSize));
+  }
+  std::optional<Position> after;
+  if (!request.page_token().empty()) {
+    absl::StatusOr<Position> position = Decode(request.page_token());
+    if (!position.ok()) return position.status();
+    after = *std::move(position);
+  }
+  const auto conditions = JobConditions::Create(request);
+  if (!conditions.ok()) return conditions.status();
+  auto jobs = WantedJobs(store, request, now, rights);
+  if (!jobs.ok()) return jobs.status();
+
+  const ListingOrder order(after.has_value() ? after->active_since_ns
+                                             : absl::ToUnixNanos(now - kActiveFor));
+  std::vector<std::pair<Position, const storage::JobSummary*>> listing;
+  for (const storage::JobSummary& job : *jobs) {
+    Position position = order.Of(job);
+    if (after.has_value() && !ListingOrder::Before(*after, position)) continue;
+    listing.emplace_back(std::move(position), &job);
+  }
+  std::sort(listing.begin(), listing.end(),
+            [](const auto& a, const auto& b) { return ListingOrder::Before(a.first, b.first); });
+  const int page =
+      static_cast<int>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
+  const Position* last = nullptr;  // Of the page.
+  for (const auto& [position, job] : listing) {
+    if (absl::Status status = control.Check(); !status.ok()) return status;
+    v1::Job proto;
+    const auto taken = conditions->Take(store, *job, now, &proto);
+    if (!taken.ok()) return taken.status();
+    if (!*taken) continue;
+    if (response->jobs_size() == page) {
+      response->set_next_page_token(Encode(*last));
+      return absl::OkStatus();
+    }
+    *response->add_jobs() = std::move(proto);
+    last = &position;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,96 @@
+#include "server/query/lists/listings.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "server/query/read/selection.h"
+#include "server/query/read/series_scan.h"
+
+namespace tacho::server {
+namespace {
+
+// Series whose newest samples are read between two looks at the query's control.
+constexpr size_t kSeriesAtOnce = 1000;
+
+uint64_t SeriesLimit(uint64_t asked, uint64_t most) {
+  return std::min(asked == 0 ? kDefaultListedSeries : asked, most);
+}
+
+// `newest` of a series if its attempt is allowed, else the newest sample of one that is.
+absl::StatusOr<std::optional<storage::LatestSample>> NewestAllowed(
+    const storage::Store& store, const storage::SeriesPtr& series,
+    std::optional<storage::LatestSample> newest, const AttemptCondition& attempts,
+    const QueryControl& control) {
+  if (!newest.has_value() || attempts.Allows(newest->attempt)) return newest;
+  std::optional<storage::LatestSample> found;
+  storage::ReadOptions read;
+  read.attempt = attempts.only();
+  SeriesScan scan(store.Read(series, read), attempts, control);
+  absl::Status status = scan.ForEach([&](const Sample& sample) {
+    found =
+        storage::LatestSample{series, sample.time_ns, sample.step, sample.attempt, sample.value};
+  });
+  if (!status.ok()) return status;
+  return found;
+}
+
+}  // namespace
+
+absl::Status ListSeries(const storage::Store& store, const v1::ListSeriesRequest& request,
+                        uint64_t max_series, const QueryControl& control,
+                        Send<v1::ListSeriesResponse> send) {
+  absl::StatusOr<Selection> selection = MakeSelection(request.selector());
+  if (!selection.ok()) return selection.status();
+  auto all = FindSelected(store, *selection, SeriesLimit(request.max_series(), max_series));
+  if (!all.ok()) return all.status();
+  ListingPieces<v1::ListSeriesResponse> pieces(send);
+  for (const storage::SeriesPtr& series : *all) {
+    if (absl::Status status = control.Check(); !status.ok()) return status;
+    absl::StatusOr<bool> listed = HasSample(store, series, selection->attempts, control);
+    if (!listed.ok()) return listed.status();
+    if (!*listed) continue;
+    v1::SeriesInfo* info = pieces.piece()->add_series();
+    ToProto(*series, info);
+    if (absl::Status status = pieces.Added(info->ByteSizeLong()); !status.ok()) return status;
+  }
+  return pieces.Flush();
+}
+
+absl::Status Latest(const storage::Store& store, const v1::LatestRequest& request,
+                    uint64_t max_series, const QueryControl& control,
+                    Send<v1::LatestResponse> send) {
+  absl::StatusOr<Selection> selection = MakeSelection(request.selector());
+  if (!selection.ok()) return selection.status();
+  auto all = FindSelected(store, *selection, SeriesLimit(request.max_series(), max_series));
+  if (!all.ok()) return all.status();
+  ListingPieces<v1::LatestResponse> pieces(send);
+  std::vector<storage::SeriesPtr> chunk;
+  std::vector<std::optional<storage::LatestSample>> latest;
+  for (size_t i = 0; i < all->size(); ++i) {
+    if (i % kSeriesAtOnce == 0) {
+      if (absl::Status status = control.Check(); !status.ok()) return status;
+      const auto begin = all->begin() + static_cast<ptrdiff_t>(i);
+      chunk.assign(begin, begin + static_cast<ptrdiff_t>(std::min(kSeriesAtOnce, all->size() - i)));
+      auto read = store.LatestOf(chunk);
+      if (!read.ok()) return read.status();
+      latest = *std::move(read);
+    }
+    const storage::SeriesPtr& series = (*all)[i];
+    auto newest = NewestAllowed(store, series, std::move(latest[i % kSeriesAtOnce]),
+                                selection->attempts, control);
+    if (!newest.ok()) return newest.status();
+    if (!newest->has_value()) continue;
+    v1::LatestSample* sample = pieces.piece()->add_samples();
+    ToProto(*series, sample->mutable_series());
+    sample->set_time_unix_ns((*newest)->time_ns);
+    if ((*newest)->step != storage::kNoStep) sample->set_step((*newest)->step);
+    sample->set_attempt((*newest)->attempt);
+    sample->set_value((*newest)->value);
+    if (absl::Status status = pieces.Added(sample->ByteSizeLong()); !status.ok()) return status;
+  }
+  return pieces.Flush();
+}
+
+}  // namespace tacho::server

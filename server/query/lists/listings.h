@@ -1,0 +1,28 @@
+// ListSeries and Latest: index look-ups that are sent in pieces.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "server/query/lists/listing_pieces.h"
+#include "server/query/read/query_control.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+inline constexpr uint64_t kDefaultListedSeries = 100'000;
+// Each returns the statuses of query.proto, and those of control.Check().
+
+// With a condition on "attempt": the series that have a sample of such an attempt.
+absl::Status ListSeries(const storage::Store& store, const v1::ListSeriesRequest& request,
+                        uint64_t max_series, const QueryControl& control,
+                        Send<v1::ListSeriesResponse> send);
+
+// Series without a sample are left out. With a condition on "attempt": the newest sample of such an
+// attempt, which is found by reading the series where a newer attempt has samples.
+absl::Status Latest(const storage::Store& store, const v1::LatestRequest& request,
+                    uint64_t max_series, const QueryControl& control,
+                    Send<v1::LatestResponse> send);
+
+}  // namespace tacho::server

@@ -1,0 +1,50 @@
+// A RangeRequest, checked, with every default filled in; what it means of the job's attempts is not
+// looked up yet (ChooseAttempts() in selection.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/query/range/pieces.h"
+#include "server/query/read/selection.h"
+#include "storage/model/series_reader.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+inline constexpr uint32_t kMaxPoints = 100'000;
+inline constexpr uint64_t kDefaultRangeSeries = 10'000;
+inline constexpr uint64_t kDefaultRangeSamples = 50'000'000;
+// Labels of Aggregation.by: no series has more.
+inline constexpr int kMaxByLabels = 64;
+
+// What the collector's configuration allows, whatever a request asks for.
+struct RangeLimits {
+  uint64_t max_series = 1'000'000;
+  uint64_t max_samples = 100'000'000;
+};
+
+struct RangePlan {
+  Selection selection;
+  storage::ReadOptions read;
+  bool by_step = false;     // The axis.
+  uint32_t max_points = 0;  // 0: as recorded.
+  v1::Attempts attempts = v1::ATTEMPTS_ALL;
+  v1::CounterFunction counter = v1::COUNTER_FUNCTION_UNSPECIFIED;
+  v1::AggregateFunction function = v1::AGGREGATE_FUNCTION_UNSPECIFIED;
+  double quantile = 0;          // Of QUANTILE.
+  std::vector<std::string> by;  // Sorted, unique, without "attempt".
+  bool by_attempt = false;
+  BucketValues bucket_values;
+  uint64_t max_series = kDefaultRangeSeries;
+  uint64_t max_samples = kDefaultRangeSamples;
+
+  bool aggregates() const { return function != v1::AGGREGATE_FUNCTION_UNSPECIFIED; }
+};
+
+//   INVALID_ARGUMENT  the text names the field and what was expected.
+absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request, const RangeLimits& limits);
+
+}  // namespace tacho::server

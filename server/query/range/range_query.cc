@@ -1,0 +1,218 @@
+#include "server/query/range/range_query.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/query/read/across.h"
+#include "server/query/range/pieces.h"
+#include "server/query/read/step_order.h"
+
+namespace tacho::server {
+namespace {
+
+// Attempts of the job that are selected, ascending.
+absl::StatusOr<std::vector<uint32_t>> SelectedAttempts(const storage::Store& store,
+                                                       const Selection& selection) {
+  const auto known = store.Attempts(selection.selector.job);
+  if (!known.ok()) return known.status();
+  std::vector<uint32_t> attempts;
+  for (const storage::AttemptInfo& info : *known) {
+    if (selection.attempts.Allows(info.attempt)) attempts.push_back(info.attempt);
+  }
+  return attempts;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RangeQuery>> RangeQuery::Create(const storage::Store& store,
+                                                               const v1::RangeRequest& request,
+                                                               const RangeLimits& limits,
+                                                               const QueryControl& control,
+                                                               SpareThread spare) {
+  absl::StatusOr<RangePlan> plan = MakeRangePlan(request, limits);
+  if (!plan.ok()) return plan.status();
+  if (absl::Status status = ChooseAttempts(store, plan->attempts, &plan->selection); !status.ok()) {
+    return status;
+  }
+  plan->read.attempt = plan->selection.attempts.only();
+  auto series = FindSelected(store, plan->selection, plan->max_series);
+  if (!series.ok()) return series.status();
+  absl::StatusOr<std::vector<uint32_t>> attempts = std::vector<uint32_t>();
+  if (plan->by_attempt) attempts = SelectedAttempts(store, plan->selection);
+  if (!attempts.ok()) return attempts.status();
+  std::unique_ptr<RangeQuery> query(
+      new RangeQuery(*std::move(plan), control, store.OpenView(*series)));
+  query->outputs_ = GroupSeries(query->plan_, *series, *attempts);
+  if (!query->plan_.aggregates()) {
+    query->ahead_.emplace(store, query->plan_, query->outputs_, std::move(spare));
+  }
+  return query;
+}
+
+RangeQuery::RangeQuery(RangePlan plan, const QueryControl& control,
+                       std::unique_ptr<storage::ReadView> view)
+    : plan_(std::move(plan)), reader_(plan_, control, std::move(view)) {}
+
+absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
+  for (;;) {
+    piece->Clear();
+    if (!begun_) {
+      if (next_output_ == outputs_.size()) return false;
+      if (absl::Status status = Begin(outputs_[next_output_]); !status.ok()) return status;
+      begun_ = true;
+      started_ = false;
+    }
+    absl::StatusOr<bool> filled = FillData(piece);
+    if (!filled.ok()) return filled;
+    if (*filled) break;
+    begun_ = false;
+    if (started_) ++series_index_;
+    ++next_output_;
+  }
+  if (absl::Status status = CountSamples(*piece); !status.ok()) return status;
+  piece->set_series_index(series_index_);
+  if (!started_) FillInfo(plan_, outputs_[next_output_], piece->mutable_series());
+  started_ = true;
+  return true;
+}
+
+absl::Status RangeQuery::Begin(const RangeOutput& output) {
+  scan_.reset();
+  view_ = {};
+  block_.clear();
+  points_.clear();
+  buckets_.clear();
+  scanned_used_ = held_used_ = 0;
+  if (plan_.aggregates()) return BeginFolded(output);
+  ahead_->Pass(next_output_, reader_.columns_decoded());
+  const storage::SeriesPtr& series = output.members.front();
+  if (plan_.max_points > 0) {
+    const absl::StatusOr<AxisExtent> extent = reader_.ExtentOf(series, output.attempt);
+    if (!extent.ok()) return extent.status();
+    auto buckets = reader_.Reduce(series, output.attempt, *extent);
+    if (!buckets.ok()) return buckets.status();
+    buckets_ = *std::move(buckets);
+    return absl::OkStatus();
+  }
+  if (plan_.by_step) {
+    SeriesScan scan = reader_.Scan(series, output.attempt);
+    auto points = SortedBySteps(&scan);
+    if (!points.ok()) return points.status();
+    points_ = *std::move(points);
+    return absl::OkStatus();
+  }
+  scan_.emplace(reader_.Scan(series, output.attempt));
+  return absl::OkStatus();
+}
+
+absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
+  if (!plan_.by_step) {
+    if (absl::Status status = FindTotalExtent(); !status.ok()) return status;
+  }
+  const bool increases = plan_.counter == v1::COUNTER_FUNCTION_INCREASE;
+  Fold fold({plan_.function, plan_.quantile, /*enter_sums=*/increases});
+  absl::Status status =
+      plan_.by_step ? FoldAlongSteps(output, &fold) : FoldAlongTime(output, *total_extent_, &fold);
+  if (!status.ok()) return status;
+  const std::vector<FoldedPlace> places = fold.Take();
+  if (!plan_.by_step) {
+    buckets_ = AsBuckets(places);
+  } else if (plan_.max_points > 0) {
+    buckets_ = ReduceSteps(places, plan_.max_points);
+  } else {
+    for (const FoldedPlace& place : places) {
+      points_.push_back({place.last_time_ns, place.position, place.attempt, place.value});
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RangeQuery::FoldAlongSteps(const RangeOutput& output, Fold* fold) const {
+  for (const storage::SeriesPtr& series : output.members) {
+    SeriesScan scan = reader_.Scan(series, output.attempt);
+    auto samples = SortedBySteps(&scan);
+    if (!samples.ok()) return samples.status();
+    KeepNewestOfEachStep(&*samples);
+    for (const Sample& sample : *samples) {
+      if (absl::Status status = fold->AddAtStep(sample); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RangeQuery::FoldAlongTime(const RangeOutput& output, const AxisExtent& extent,
+                                       Fold* fold) {
+  if (extent.empty()) return absl::OkStatus();
+  const BucketGrid grid(extent, plan_.max_points);
+  FoldByTime by_time(grid, fold);
+  for (const storage::SeriesPtr& series : output.members) {
+    absl::Status status = reader_.FoldInto(series, output.attempt, grid, &by_time);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RangeQuery::FindTotalExtent() {
+  if (total_extent_.has_value()) return absl::OkStatus();
+  AxisExtent total;
+  for (const RangeOutput& output : outputs_) {
+    for (const storage::SeriesPtr& series : output.members) {
+      const absl::StatusOr<AxisExtent> extent = reader_.ExtentOf(series, output.attempt);
+      if (!extent.ok()) return extent.status();
+      if (extent->empty()) continue;
+      total.Include(extent->first);
+      total.Include(extent->last);
+    }
+  }
+  total_extent_ = total;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> RangeQuery::FillData(v1::RangeResponse* piece) {
+  if (scan_.has_value()) return FillFromScan(piece->mutable_points());
+  const size_t left = points_.size() + buckets_.size() - held_used_;  // One of them is empty.
+  if (left == 0) return false;
+  if (!points_.empty()) {
+    const size_t count = std::min(left, kSamplesPerPiece);
+    FillPoints(std::span(points_).subspan(held_used_, count), piece->mutable_points());
+    held_used_ += count;
+  } else {
+    const size_t count = std::min(left, kBucketsPerPiece);
+    FillBuckets(std::span(buckets_).subspan(held_used_, count), plan_.bucket_values,
+                piece->mutable_buckets());
+    held_used_ += count;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> RangeQuery::FillFromScan(v1::Points* points) {
+  if (scanned_used_ == view_.size() + block_.size()) {
+    scanned_used_ = 0;
+    view_ = {};
+    block_.clear();
+    absl::StatusOr<bool> more = scan_->NextView(&view_);
+    if (more.ok() && !*more) more = scan_->Next(&block_);
+    if (!more.ok() || !*more) return more;
+  }
+  const size_t end = std::min(view_.size() + block_.size(), scanned_used_ + kSamplesPerPiece);
+  if (view_.size() > 0) {
+    FillPoints(view_, scanned_used_, end, points);
+  } else {
+    FillPoints(block_, scanned_used_, end, points);
+  }
+  scanned_used_ = end;
+  return true;
+}
+
+absl::Status RangeQuery::CountSamples(const v1::RangeResponse& piece) {
+  samples_ += piece.has_points() ? static_cast<uint64_t>(piece.points().values_size())
+                                 : static_cast<uint64_t>(piece.buckets().counts_size());
+  if (samples_ <= plan_.max_samples) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("the answer has more than max_samples = ", plan_.max_samples,
+                   " samples: give a shorter range, select fewer series, set max_points, or raise "
+                   "max_samples (up to the collector's query.max_samples)"));
+}
+
+}  // namespace tacho::server

@@ -1,0 +1,57 @@
+// Reads series as a Range request asks for them: as they were recorded, or in buckets.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/query/read/across.h"
+#include "server/query/read/query_control.h"
+#include "server/query/range/range_plan.h"
+#include "server/query/read/reduce.h"
+#include "server/query/read/series_scan.h"
+#include "storage/model/series_reader.h"
+
+namespace tacho::server {
+
+// One thread at a time. The plan and the control must outlive it.
+class RangeReader {
+ public:
+  RangeReader(const RangePlan& plan, const QueryControl& control,
+              std::unique_ptr<storage::ReadView> view);
+
+  // Of one of the view's series, and of an attempt if it is set. Must not outlive this.
+  SeriesScan Scan(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
+
+  // Where its samples lie along the axis.
+  absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
+                                      std::optional<uint32_t> attempt);
+  // Its buckets in that extent.
+  absl::StatusOr<std::vector<Bucket>> Reduce(const storage::SeriesPtr& series,
+                                             std::optional<uint32_t> attempt,
+                                             const AxisExtent& extent);
+  // Enters it into a fold with that grid; the axis is time.
+  absl::Status FoldInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
+                        const BucketGrid& grid, FoldByTime* fold);
+  // Decodes what the plan, which does not aggregate, needs of it, so that the store knows it.
+  absl::Status Touch(const storage::SeriesPtr& series, std::optional<uint32_t> attempt);
+
+  // Columns that had to be decoded so far.
+  uint64_t columns_decoded() const { return view_->columns_decoded(); }
+
+ private:
+  // `buckets` has AddByTime(SampleSummary) and Add(SampleColumns).
+  template <typename Buckets>
+  absl::Status ReadInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
+                        const BucketGrid& grid, Buckets* buckets);
+
+  const RangePlan& plan_;
+  const QueryControl& control_;
+  const std::unique_ptr<storage::ReadView> view_;
+  storage::SampleBlock block_;  // For passing use.
+};
+
+}  // namespace tacho::server

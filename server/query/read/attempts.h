@@ -1,0 +1,70 @@
+// Which attempts' rows a query takes. An attempt is no label of a series but a property of each
+// row, so conditions on it are taken out of the matchers and applied to what is read.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/query/read/timeline.h"
+#include "storage/index/matcher.h"
+#include "storage/model/series_reader.h"
+
+namespace tacho::server {
+
+// How many of these, from the front, are rows of the attempt.
+size_t LeadingRows(uint32_t attempt, std::span<const uint32_t> attempts);
+
+// Conditions of which all must hold. Copies may be used by one thread each.
+class AttemptCondition {
+ public:
+  AttemptCondition() = default;  // Every attempt.
+
+  // `matcher` is on "attempt".
+  //   INVALID_ARGUMENT  an = or != with something that is no decimal number.
+  absl::Status Add(const storage::Matcher& matcher);
+  // Only this attempt; nullopt: none at all.
+  void Require(std::optional<uint32_t> attempt);
+  // Nothing that the timeline, which is not null, says is superseded.
+  void LeaveOutSuperseded(std::shared_ptr<const Timeline> timeline);
+
+  // Whether rows of the attempt may be allowed at all, and whether one of this step is. A row
+  // without a step (kNoStep) is never superseded.
+  bool Allows(uint32_t attempt) const;
+  bool AllowsRow(uint32_t attempt, int64_t step) const;
+  // Whether all rows of a summary are. It must know its lowest and highest step if
+  // needs_step_bounds().
+  bool AllowsAll(const storage::SampleSummary& summary) const;
+  // Nothing is left out.
+  bool any() const {
+    return matchers_.empty() && !none_ && !required_.has_value() && timeline_ == nullptr;
+  }
+  // Some steps of some attempt are superseded.
+  bool needs_step_bounds() const { return timeline_ != nullptr && timeline_->supersedes(); }
+  // The only one that is allowed, if the condition is of that form: storage can filter by it.
+  std::optional<uint32_t> only() const { return only_; }
+
+  // Removes the rows that are not allowed.
+  void Filter(storage::SampleBlock* block) const;
+
+ private:
+  bool Decide(uint32_t attempt) const;
+  // Sets asked_ and what goes with it.
+  void Ask(uint32_t attempt) const;
+
+  std::vector<storage::Matcher> matchers_;
+  bool none_ = false;
+  std::optional<uint32_t> required_;
+  std::optional<uint32_t> only_;
+  std::shared_ptr<const Timeline> timeline_;  // May be null.
+  // Answer for the attempt that was asked last: rows of one attempt follow each other.
+  mutable std::optional<uint32_t> asked_;
+  mutable bool allowed_ = true;
+  mutable std::span<const StepInterval> superseded_;  // In *timeline_.
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,49 @@
+// How it is with jobs and attempts: v1::JobState, from their rows and events "ended".
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "server/query/read/query_control.h"
+#include "storage/model/event.h"
+#include "storage/model/job.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// Rows of the last five minutes mean that a job runs.
+inline constexpr absl::Duration kActiveFor = absl::Minutes(5);
+// Rows so long after an event "ended" do not contradict it: tasks do not end at the same moment,
+// and agents go on for a while.
+inline constexpr absl::Duration kRowsAfterEnd = absl::Minutes(1);
+inline constexpr char kEndedKind[] = "ended";
+
+// `ended_ns`: time of the newest event "ended"; nullopt if there is none.
+v1::JobState StateOf(const storage::Extent& extent, std::optional<int64_t> ended_ns,
+                     absl::Time now);
+
+// Of a job as a whole: an event "ended" counts if it is of the highest-numbered attempt. Reads the
+// events after the job's last rows, and nothing into memory.
+absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const storage::JobSummary& job,
+                                        absl::Time now);
+
+// The newest event "ended" of each attempt that has one, and of each task that has ended.
+struct Ends {
+  using TaskId = std::pair<std::optional<uint32_t>, std::string>;  // Task and host.
+
+  std::map<uint32_t, storage::Event> attempts;
+  std::map<TaskId, storage::Event> tasks;  // Of the attempt of their newest row.
+};
+
+// Reads the job's events from the newest on, until every attempt has one and none that is left can
+// be a task's end.
+absl::StatusOr<Ends> EndsOf(const storage::Store& store, const storage::JobDetail& job,
+                            const QueryControl& control);
+
+}  // namespace tacho::server

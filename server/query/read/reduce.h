@@ -1,0 +1,154 @@
+// A series as at most N buckets of equal width. A bucket keeps what a plot must not lose: the
+// extremes, the ends, and that something was not a number.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "server/query/read/series_scan.h"
+
+namespace tacho::server {
+
+// Where samples lie along an axis. first > last: there are none.
+struct AxisExtent {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t last = std::numeric_limits<int64_t>::min();
+
+  bool empty() const { return first > last; }
+  void Include(int64_t position);
+};
+
+// As std::fmin() and std::fmax(), which are calls: a NaN is skipped.
+inline double Lower(double a, double b) { return a < b || std::isnan(b) ? a : b; }
+inline double Higher(double a, double b) { return a > b || std::isnan(b) ? a : b; }
+
+// What values that are all finite come to.
+struct FiniteValues {
+  double min = 0;
+  double max = 0;
+  long double sum = 0;
+
+  // Of at least one value; false if one is not finite, and *this then means nothing.
+  bool Take(std::span<const double> values);
+};
+
+// Divides an extent into at most `max_buckets` (at least 1) buckets of equal width, a whole number.
+class BucketGrid {
+ public:
+  BucketGrid(const AxisExtent& extent, uint32_t max_buckets);
+
+  // `position` lies in the extent.
+  uint32_t IndexOf(int64_t position) const;
+  // The same for a position behind `index`, which is mostly of the bucket that follows.
+  uint32_t IndexAfter(uint32_t index, int64_t position) const {
+    if (width_ == 0) return 0;
+    return position <= LastOf(index + 1) ? index + 1 : IndexOf(position);
+  }
+  // The last position of a bucket, or the highest of all.
+  int64_t LastOf(uint32_t index) const {
+    if (complete_ <= index) return std::numeric_limits<int64_t>::max();
+    return static_cast<int64_t>(static_cast<uint64_t>(first_) + (uint64_t{index} + 1) * width_ - 1);
+  }
+
+ private:
+  const int64_t first_;
+  const uint64_t width_;     // 0: everything is one bucket.
+  const uint64_t complete_;  // So many buckets end at or before the highest position.
+};
+
+struct Bucket {
+  uint32_t index = 0;
+  // Of the first and the last sample along the axis.
+  int64_t first_time_ns = 0;
+  int64_t last_time_ns = 0;
+  int64_t first_step = storage::kNoStep;
+  int64_t last_step = storage::kNoStep;
+  double first = 0;
+  double last = 0;
+  // Over finite values; extremes are NaN and the sum is 0 if there is none. The sum is a long
+  // double so that it overflows for no sum of doubles where that type has a longer exponent.
+  double min = std::numeric_limits<double>::quiet_NaN();
+  double max = std::numeric_limits<double>::quiet_NaN();
+  long double sum = 0;
+  uint64_t finite = 0;
+  uint64_t nan = 0;
+  uint64_t positive_infinite = 0;
+  uint64_t negative_infinite = 0;
+  // Samples, and how many of them are NaN or infinite. Of a bucket of folded values: the samples
+  // that went into those.
+  uint64_t count = 0;
+  uint64_t non_finite = 0;
+
+  // `by_step`: the axis. Samples come in ascending time.
+  void Add(const Sample& sample, bool by_step);
+  // All samples of a summary at once, along the axis of time.
+  void AddByTime(const storage::SampleSummary& summary);
+  // Samples [begin, end) of the columns, not none, along the axis of time.
+  void AddByTime(const storage::SampleColumns& columns, size_t begin, size_t end);
+  void AddValue(double value);
+  double Average() const;  // Over finite values; NaN if there is none.
+};
+
+// Not thread-safe.
+class Reducer {
+ public:
+  Reducer(const BucketGrid& grid, bool by_step) : grid_(grid), by_step_(by_step) {}
+
+  // Makes room for so many buckets.
+  void Reserve(size_t buckets) { buckets_.reserve(buckets); }
+  void Add(const storage::SampleColumns& columns);
+  // The axis is time, and the summary lies in one bucket.
+  void AddByTime(const storage::SampleSummary& summary) {
+    BucketAt(grid_.IndexOf(summary.first_time_ns)).AddByTime(summary);
+  }
+  // The bucket of this sample's position. Valid until the next call.
+  Bucket& BucketOf(const Sample& sample);
+
+  // Those with samples, ascending. The reducer is empty afterwards.
+  std::vector<Bucket> Take();
+
+ private:
+  Bucket& BucketAt(uint32_t index);
+  void AddByTime(const storage::SampleColumns& columns);
+
+  const BucketGrid grid_;
+  const bool by_step_;
+  std::vector<Bucket> buckets_;                   // In the order in which they were met.
+  bool in_order_ = true;                          // They ascend: positions mostly do.
+  absl::flat_hash_map<uint32_t, size_t> places_;  // By index, once they do not.
+  size_t newest_ = 0;  // Place of the bucket that was used last: mostly the next as well.
+};
+
+// Inline: most runs are of a few values.
+inline bool FiniteValues::Take(std::span<const double> values) {
+  // In registers and without a branch on values; of two lanes, as each addition takes as long as
+  // several values could be looked at.
+  double low[2] = {values.front(), values.front()};
+  double high[2] = {values.front(), values.front()};
+  long double total[2] = {};
+  double zero[2] = {};  // Becomes NaN if a value is not finite.
+  const auto take = [&](size_t lane, double value) {
+    low[lane] = std::min(low[lane], value);
+    high[lane] = std::max(high[lane], value);
+    total[lane] += value;
+    zero[lane] += value - value;
+  };
+  size_t i = 0;
+  for (; i + 1 < values.size(); i += 2) {
+    take(0, values[i]);
+    take(1, values[i + 1]);
+  }
+  if (i < values.size()) take(0, values[i]);
+  min = std::min(low[0], low[1]);
+  max = std::max(high[0], high[1]);
+  sum = total[0] + total[1];
+  return zero[0] + zero[1] == 0;
+}
+
+}  // namespace tacho::server

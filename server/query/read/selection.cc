@@ -1,0 +1,150 @@
+#include "server/query/read/selection.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "server/errors/grpc_status.h"
+#include "server/query/nearest_names.h"
+
+namespace tacho::server {
+namespace {
+
+constexpr size_t kNamesSuggested = 3;
+
+absl::Status CheckSelector(const v1::Selector& selector) {
+  if (selector.job().empty()) return InvalidFieldError("selector.job", "is required");
+  if (selector.metrics_size() > kMaxSelectorMetrics) {
+    return InvalidFieldError("selector.metrics",
+                             absl::StrCat("at most ", kMaxSelectorMetrics, " names"));
+  }
+  if (selector.matchers_size() > kMaxSelectorMatchers) {
+    return InvalidFieldError("selector.matchers",
+                             absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher, absl::string_view field) {
+  if (matcher.label().empty())
+    return InvalidFieldError(absl::StrCat(field, ".label"), "is required");
+  using Op = storage::Matcher::Op;
+  Op op;
+  switch (matcher.op()) {
+    case v1::Matcher::OP_EQUAL:
+      op = Op::kEqual;
+      break;
+    case v1::Matcher::OP_NOT_EQUAL:
+      op = Op::kNotEqual;
+      break;
+    case v1::Matcher::OP_MATCHES:
+      op = Op::kMatches;
+      break;
+    case v1::Matcher::OP_NOT_MATCHES:
+      op = Op::kNotMatches;
+      break;
+    default:
+      return InvalidFieldError(absl::StrCat(field, ".op"),
+                               "must be one of OP_EQUAL, OP_NOT_EQUAL, OP_MATCHES, OP_NOT_MATCHES");
+  }
+  auto made = storage::Matcher::Create(matcher.label(), op, matcher.value());
+  if (!made.ok()) return InvalidFieldError(absl::StrCat(field, ".value"), made.status().message());
+  return made;
+}
+
+absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector) {
+  if (absl::Status status = CheckSelector(selector); !status.ok()) return status;
+  Selection selection;
+  selection.selector.job = selector.job();
+  selection.selector.metrics.assign(selector.metrics().begin(), selector.metrics().end());
+  for (const v1::Matcher& proto : selector.matchers()) {
+    absl::StatusOr<storage::Matcher> matcher = MakeMatcher(proto, "selector.matchers");
+    if (!matcher.ok()) return matcher.status();
+    if (matcher->label() == "attempt") {
+      if (absl::Status status = selection.attempts.Add(*matcher); !status.ok()) return status;
+    } else {
+      selection.selector.matchers.push_back(*std::move(matcher));
+    }
+  }
+  return selection;
+}
+
+absl::Status ChooseAttempts(const storage::Store& store, v1::Attempts choice,
+                            Selection* selection) {
+  if (!v1::Attempts_IsValid(choice)) {
+    return InvalidFieldError("attempts",
+                             "must be one of ATTEMPTS_ALL, ATTEMPTS_EFFECTIVE, ATTEMPTS_LATEST");
+  }
+  if (choice == v1::ATTEMPTS_UNSPECIFIED || choice == v1::ATTEMPTS_ALL) return absl::OkStatus();
+  const auto attempts = store.Attempts(selection->selector.job);
+  if (!attempts.ok()) return attempts.status();
+  if (choice == v1::ATTEMPTS_EFFECTIVE) {
+    selection->attempts.LeaveOutSuperseded(
+        std::make_shared<const Timeline>(Timeline::Of(*attempts)));
+  } else if (attempts->empty()) {
+    selection->attempts.Require(std::nullopt);
+  } else {
+    selection->attempts.Require(attempts->back().attempt);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetTimeRange(const v1::TimeRange& range, int64_t* begin_ns, int64_t* end_ns) {
+  *begin_ns = range.begin_unix_ns();
+  if (range.end_unix_ns() == 0) return absl::OkStatus();
+  *end_ns = range.end_unix_ns();
+  if (*end_ns > *begin_ns) return absl::OkStatus();
+  return InvalidFieldError("time.end_unix_ns", "must be after time.begin_unix_ns, or 0 for no end");
+}
+
+absl::StatusOr<std::vector<storage::SeriesPtr>> FindSelected(const storage::Store& store,
+                                                             const Selection& selection,
+                                                             uint64_t limit) {
+  auto series = store.FindSeries(selection.selector, limit);
+  if (absl::IsResourceExhausted(series.status())) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "more than max_series = ", limit, " series match: name metrics, add matchers, ",
+        "or raise max_series (up to the collector's query.max_series)"));
+  }
+  if (series.ok() && series->empty() && !store.FindJob(selection.selector.job).has_value()) {
+    return NoSuchJob(store, selection.selector.job);
+  }
+  return series;
+}
+
+absl::Status NoSuchJob(const storage::Store& store, absl::string_view job) {
+  std::vector<std::string> names;
+  for (storage::JobSummary& summary : store.Jobs()) names.push_back(std::move(summary.name));
+  const std::vector<std::string> nearest = NearestNames(job, names, kNamesSuggested);
+  std::string text = absl::StrCat("no job \"", job, "\"");
+  if (!nearest.empty()) {
+    absl::StrAppend(&text, "; did you mean \"", absl::StrJoin(nearest, "\", \""), "\"?");
+  }
+  return absl::NotFoundError(text);
+}
+
+void ToProto(const storage::Metric& metric, v1::Metric* proto) {
+  proto->set_name(metric.name);
+  proto->set_type(static_cast<v1::MetricType>(metric.type));  // The numbers are the same.
+  proto->set_unit(metric.unit);
+  proto->set_help(metric.help);
+}
+
+void ToProto(const storage::Series& series, v1::SeriesInfo* proto) {
+  ToProto(*series.metric, proto->mutable_metric());
+  proto->set_job(series.source->job);
+  if (series.source->task.has_value()) proto->set_task(*series.source->task);
+  proto->set_host(series.source->host);
+  for (const auto& [name, value] : *series.labels) {
+    v1::Label* label = proto->add_labels();
+    label->set_name(name.data(), name.size());
+    label->set_value(value.data(), value.size());
+  }
+}
+
+}  // namespace tacho::server

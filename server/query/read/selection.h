@@ -1,0 +1,57 @@
+// What a request selects, checked and in the store's words.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/query/read/attempts.h"
+#include "storage/index/matcher.h"
+#include "storage/store.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// Longest list of metrics, and of matchers, in a selector: a request that lists more is a mistake,
+// and each costs a look at every series.
+inline constexpr int kMaxSelectorMetrics = 10'000;
+inline constexpr int kMaxSelectorMatchers = 100;
+
+struct Selection {
+  storage::Selector selector;  // Without the matchers on "attempt".
+  AttemptCondition attempts;
+};
+
+// `field` is where the matcher stands.
+//   INVALID_ARGUMENT  the text names the field.
+absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher, absl::string_view field);
+
+//   INVALID_ARGUMENT  the text names the field.
+absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector);
+
+// Narrows the selection to the attempts that `choice` stands for, as the job's rows are now. An
+// unknown job is one without attempts.
+//   INVALID_ARGUMENT  `choice` is none; the text names the field "attempts".
+//   others            as the store has it.
+absl::Status ChooseAttempts(const storage::Store& store, v1::Attempts choice, Selection* selection);
+
+// The condition on time in storage's form.
+//   INVALID_ARGUMENT  the end is not after the beginning.
+absl::Status SetTimeRange(const v1::TimeRange& range, int64_t* begin_ns, int64_t* end_ns);
+
+// The series that are selected, by (metric, task, host, labels).
+//   NOT_FOUND           no such job; the text names the nearest names.
+//   RESOURCE_EXHAUSTED  more than `limit`; the text names `field`, the limit that the caller set or
+//                       took by default.
+absl::StatusOr<std::vector<storage::SeriesPtr>> FindSelected(const storage::Store& store,
+                                                             const Selection& selection,
+                                                             uint64_t limit);
+
+// NOT_FOUND for a job, with the nearest names that exist.
+absl::Status NoSuchJob(const storage::Store& store, absl::string_view job);
+
+void ToProto(const storage::Metric& metric, v1::Metric* proto);
+void ToProto(const storage::Series& series, v1::SeriesInfo* proto);
+
+}  // namespace tacho::server

@@ -1,0 +1,66 @@
+#include "server/query/watch/watch_history.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/query/read/event_proto.h"
+#include "server/query/range/pieces.h"
+#include "server/query/read/series_scan.h"
+
+namespace tacho::server {
+namespace {
+
+using Send = absl::FunctionRef<absl::Status(const v1::WatchResponse&)>;
+
+absl::Status SendSeries(const storage::SeriesPtr& series, SeriesScan scan, Send send,
+                        SeriesNumbers* numbers) {
+  storage::SampleBlock block;
+  for (;;) {
+    const auto more = scan.Next(&block);
+    if (!more.ok()) return more.status();
+    if (!*more) return absl::OkStatus();
+    const SeriesNumbers::Number number = numbers->Of(series->id);
+    v1::WatchResponse response;
+    if (number.is_new) {
+      FillSeries(*series, number.index, &response);
+      if (absl::Status status = send(response); !status.ok()) return status;
+    }
+    for (size_t begin = 0; begin < block.size(); begin += kSamplesPerPiece) {
+      const size_t end = std::min(block.size(), begin + kSamplesPerPiece);
+      response.Clear();
+      response.mutable_samples()->set_index(number.index);
+      FillPoints(block, begin, end, response.mutable_samples()->mutable_points());
+      if (absl::Status status = send(response); !status.ok()) return status;
+    }
+  }
+}
+
+}  // namespace
+
+absl::Status SendHistory(const storage::Store& store, const WatchPlan& plan, storage::JobView* view,
+                         const QueryControl& control, Send send, SeriesNumbers* numbers) {
+  const auto series = store.FindSeries(plan.selection.selector, plan.max_series);
+  if (absl::IsResourceExhausted(series.status())) return TooManyWatched(plan);
+  if (!series.ok()) return series.status();
+  if (view == nullptr) return absl::OkStatus();
+  if (plan.events) {
+    const auto events = view->Events(*plan.begin_ns, INT64_MAX);
+    if (!events.ok()) return events.status();
+    for (const storage::Event& event : *events) {
+      v1::WatchResponse response;
+      ToProto(event, response.mutable_event());
+      if (absl::Status status = send(response); !status.ok()) return status;
+    }
+  }
+  storage::ReadOptions read;
+  read.begin_ns = *plan.begin_ns;
+  read.attempt = plan.selection.attempts.only();
+  for (const storage::SeriesPtr& one : *series) {
+    SeriesScan scan(view->Read(one, read), plan.selection.attempts, control);
+    absl::Status status = SendSeries(one, std::move(scan), send, numbers);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace tacho::server

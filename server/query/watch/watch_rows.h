@@ -1,0 +1,100 @@
+// From what is committed to the messages of a watch.
+//
+//   storage::Change -> WantedColumns -> WatchedRows -> WatchBacklog -> v1::WatchResponse
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/query/watch/watch_plan.h"
+#include "storage/change_feed.h"
+#include "tacho/v1/query.pb.h"
+
+namespace tacho::server {
+
+// Which columns of which layouts of the job a selection wants. One thread at a time.
+class WantedColumns {
+ public:
+  using Columns = std::shared_ptr<const std::vector<uint32_t>>;
+
+  explicit WantedColumns(Selection selection) : selection_(std::move(selection)) {}
+
+  // Ascending; perhaps none. Decided once a layout.
+  Columns Of(const storage::Layout& layout);
+
+ private:
+  Columns Decide(const storage::Layout& layout) const;
+
+  const Selection selection_;
+  absl::flat_hash_map<storage::LayoutId, Columns> known_;
+};
+
+// Some rows without the columns that are not wanted, or an event.
+struct WatchedRows {
+  storage::LayoutPtr layout;
+  WantedColumns::Columns columns;
+  std::vector<int64_t> times;
+  std::vector<int64_t> steps;
+  std::vector<double> values;  // Column by column.
+  std::shared_ptr<const storage::Event> event;
+
+  uint64_t bytes() const;
+};
+// `columns` are not empty.
+WatchedRows SelectRows(const storage::Change& change, WantedColumns::Columns columns);
+
+// The numbers that the series of a watch have got so far. One thread at a time.
+class SeriesNumbers {
+ public:
+  struct Number {
+    uint32_t index = 0;
+    bool is_new = false;
+  };
+  Number Of(storage::SeriesId series);
+  size_t size() const { return numbers_.size(); }
+
+ private:
+  absl::flat_hash_map<storage::SeriesId, uint32_t> numbers_;
+};
+
+void FillSeries(const storage::Series& series, uint32_t index, v1::WatchResponse* response);
+
+// What is to be sent of rows and events, in the order in which they were added. One thread at a
+// time.
+class WatchBacklog {
+ public:
+  explicit WatchBacklog(uint64_t max_series) : max_series_(max_series) {}
+
+  // Series that history has told already, before the first Next().
+  void SetNumbers(SeriesNumbers numbers) { numbers_ = std::move(numbers); }
+  void Add(WatchedRows rows);
+  uint64_t bytes() const { return bytes_; }
+
+  // Replaces *response with the next message; false if there is none.
+  //   RESOURCE_EXHAUSTED  a series is one more than may be watched.
+  absl::StatusOr<bool> Next(v1::WatchResponse* response);
+  // Samples in the messages so far.
+  uint64_t samples() const { return samples_; }
+
+ private:
+  // Fills *response with what is next of the first rows; false if that is nothing.
+  absl::StatusOr<bool> NextOfFirst(v1::WatchResponse* response);
+
+  const uint64_t max_series_;
+  SeriesNumbers numbers_;
+  std::deque<WatchedRows> rows_;
+  uint64_t bytes_ = 0;
+  uint64_t samples_ = 0;
+  // Of the first rows: what lies before has been sent.
+  size_t column_ = 0;
+  size_t row_ = 0;
+  bool event_sent_ = false;  // Of the first, if it is an event.
+};
+
+}  // namespace tacho::server

@@ -1,0 +1,60 @@
+// Reads one series of a view: its open rows and its columns, day by day, merged as it goes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "storage/columns/column_cache.h"
+#include "storage/columns/sample_run.h"
+#include "storage/model/series_reader.h"
+#include "storage/columns/stored_view.h"
+
+namespace tacho::storage {
+
+class StoredSeriesReader final : public SeriesReader {
+ public:
+  // The view is not owned and must outlive the reader.
+  StoredSeriesReader(StoredView* view, SeriesPtr series, const ReadOptions& options);
+
+  absl::StatusOr<bool> Next(SampleBlock* block) override;
+  absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> fits,
+                                   SampleSummary* summary) override;
+  absl::StatusOr<bool> NextView(SampleView* view) override;
+  absl::StatusOr<bool> NextBounds(SampleBounds* bounds) override;
+
+ private:
+  void OpenRuns();  // Of the open rows; once.
+  // Moves to the next column of the range, where it is not yet; false if there is none left.
+  absl::StatusOr<bool> FindFront();
+  const ColumnInfo& front() const { return columns_->columns()[index_]; }
+  absl::StatusOr<DecodedColumnPtr> DecodeFront();
+  void PassFront();
+  // Nothing else of the range lies before the front column ends.
+  bool FrontIsAlone() const;
+  // What the front column says of itself; nullopt if it must be decoded.
+  absl::StatusOr<std::optional<SampleSummary>> SummariseFront() const;
+  // Rows of a column that are in the range of times.
+  std::pair<size_t, size_t> RowsInRange(const DecodedColumn& column) const;
+  // Whether a range of steps that was asked for leaves out none of these rows.
+  bool StepsAreInRange(const FrameTimes& times) const;
+  // Replaces *view with what is wanted of the column; false if that is not some rows as they are.
+  bool Show(const DecodedColumnPtr& column, SampleView* view) const;
+  SampleRun MakeRun(const DecodedColumn& column) const;
+
+  StoredView* const view_;
+  const SeriesPtr series_;
+  const ReadOptions options_;
+
+  bool opened_ = false;
+  std::vector<SampleRun> runs_;  // Begun, not empty: open rows and decoded columns.
+
+  size_t partition_ = 0;  // Of columns_, or the next to look into.
+  SeriesColumnsPtr columns_;
+  StoredView::MetBytes met_;
+  size_t index_ = 0;          // Of the front column among columns_.
+  DecodedColumnPtr decoded_;  // The front column; null: not yet asked for.
+};
+
+}  // namespace tacho::storage

@@ -1,0 +1,239 @@
+#include "storage/columns/stored_view.h"
+
+#include <bit>
+#include <optional>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "rocksdb/db.h"
+#include "storage/db/database.h"
+#include "storage/codec/keys.h"
+#include "storage/db/rocksdb_status.h"
+#include "storage/columns/stored_series_reader.h"
+
+namespace tacho::storage {
+namespace {
+
+// A few days of a layout's time columns: at 1,024 rows some megabytes.
+constexpr size_t kTimeColumnsKept = 256;
+// Of the columns of one series in one day.
+constexpr size_t kMetBytes = size_t{1} << 20;
+
+std::string KeyOfTimes(const Series& series, const ColumnInfo& column) {
+  return TimeColumnKey(series.job_id, column.layout, column.first_time_ns, column.position);
+}
+
+}  // namespace
+
+StoredView::StoredView(const Database& database, CapturedRows open_rows)
+    : db_(database.db.get()),
+      cache_(database.columns.get()),
+      moment_(*cache_),
+      partitions_(database.partitions->Between(INT64_MIN, INT64_MAX)),
+      open_rows_(std::move(open_rows)),
+      snapshot_(db_->GetSnapshot()),
+      iterators_(partitions_.size()) {
+  moment_.End(*cache_);
+}
+
+StoredView::~StoredView() {
+  iterators_.clear();
+  db_->ReleaseSnapshot(snapshot_);
+}
+
+std::unique_ptr<SeriesReader> StoredView::Read(const SeriesPtr& series,
+                                               const ReadOptions& options) {
+  return std::make_unique<StoredSeriesReader>(this, series, options);
+}
+
+rocksdb::Iterator* StoredView::IteratorOf(size_t partition) {
+  std::unique_ptr<rocksdb::Iterator>& it = iterators_[partition];
+  if (it == nullptr) {
+    rocksdb::ReadOptions read;
+    read.snapshot = snapshot_;
+    it.reset(db_->NewIterator(read, partitions_[partition]->handle()));
+  }
+  return it.get();
+}
+
+absl::StatusOr<rocksdb::PinnableSlice> StoredView::ReadColumn(size_t partition,
+                                                              const std::string& key,
+                                                              absl::string_view kind) {
+  rocksdb::ReadOptions read;
+  read.snapshot = snapshot_;
+  rocksdb::PinnableSlice bytes;
+  const rocksdb::Status status = db_->Get(read, partitions_[partition]->handle(), key, &bytes);
+  if (status.IsNotFound()) {
+    return absl::DataLossError(absl::StrCat("the ", kind, " ", absl::BytesToHexString(key), " of ",
+                                            PartitionName(partitions_[partition]->day()),
+                                            " is missing"));
+  }
+  if (!status.ok()) return FromRocksDb(status, absl::StrCat("read a ", kind));
+  return bytes;
+}
+
+absl::StatusOr<absl::string_view> StoredView::ReadTimeColumn(size_t partition,
+                                                             const std::string& key) {
+  if (key != read_key_) {
+    read_key_.clear();
+    auto bytes = ReadColumn(partition, key, "time column");
+    if (!bytes.ok()) return bytes.status();
+    read_bytes_ = *std::move(bytes);
+    read_key_ = key;
+  }
+  return View(read_bytes_);
+}
+
+absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition,
+                                                                const Series& series,
+                                                                const ReadOptions& options,
+                                                                MetBytes* met) {
+  const std::string prefix = ValueColumnKey::SeriesPrefix(series);
+  rocksdb::Iterator* const it = IteratorOf(partition);
+  std::vector<ColumnInfo> columns;
+  size_t met_bytes = 0;
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    const auto key = ValueColumnKey::Decode(View(it->key()));
+    if (!key) return absl::DataLossError("a column key is damaged: " + it->key().ToString(true));
+    const auto header = DecodeValueColumnHeader(key->first_time_ns, View(it->value()));
+    if (!header.ok()) return header.status();
+    columns.push_back({key->first_time_ns, key->position, header->layout, header->last_time_ns,
+                       header->rows, header->stats});
+    const bool wanted = header->last_time_ns >= options.begin_ns &&
+                        (options.end_ns == INT64_MAX || key->first_time_ns < options.end_ns);
+    if (!wanted || met_bytes + it->value().size() > kMetBytes) continue;
+    met_bytes += it->value().size();
+    met->resize(columns.size());
+    met->back() = it->value().ToString();
+  }
+  if (!it->status().ok()) return FromRocksDb(it->status(), "read columns");
+  return columns;
+}
+
+absl::StatusOr<SeriesColumnsPtr> StoredView::FindColumns(size_t partition, const Series& series,
+                                                         const ReadOptions& options,
+                                                         MetBytes* met) {
+  met->clear();
+  const int64_t day = partitions_[partition]->day();
+  const auto count = moment_.Of(series);
+  if (count) {
+    if (SeriesColumnsPtr known = cache_->Find(day, series.id, *count)) return known;
+  }
+  auto listed = ListColumns(partition, series, options, met);
+  if (!listed.ok()) return listed.status();
+  auto columns = std::make_shared<SeriesColumns>(*std::move(listed));
+  if (count && Keeps(options)) cache_->Put(day, series.id, *count, columns);
+  return columns;
+}
+
+absl::StatusOr<DecodedColumnPtr> StoredView::FindDecoded(size_t partition, const Series& series,
+                                                         const SeriesColumnsPtr& columns,
+                                                         size_t index, const ReadOptions& options,
+                                                         const MetBytes& met) {
+  if (DecodedColumnPtr known = columns->Decoded(index)) return known;
+  ++columns_decoded_;
+  const ColumnInfo& column = columns->columns()[index];
+  absl::StatusOr<DecodedColumnPtr> decoded;
+  if (index < met.size() && !met[index].empty()) {
+    decoded = Decode(partition, series, column, met[index]);
+  } else {
+    const ValueColumnKey key{series.job_id, series.metric_id, series.id, column.first_time_ns,
+                             column.position};
+    const auto bytes = ReadColumn(partition, key.Encode(), "column");
+    if (!bytes.ok()) return bytes.status();
+    decoded = Decode(partition, series, column, View(*bytes));
+  }
+  if (decoded.ok() && Keeps(options)) {
+    cache_->PutDecoded(partitions_[partition]->day(), series.id, columns, index, *decoded);
+  }
+  return decoded;
+}
+
+absl::StatusOr<DecodedColumnPtr> StoredView::Decode(size_t partition, const Series& series,
+                                                    const ColumnInfo& column,
+                                                    absl::string_view bytes) {
+  const auto damaged = [&](auto... what) {
+    return absl::DataLossError(
+        absl::StrCat("series ", series.id, ", frame at ", column.first_time_ns, " ns: ", what...));
+  };
+  const auto header = DecodeValueColumnHeader(column.first_time_ns, bytes);
+  if (!header.ok()) return header.status();
+  auto times = FindTimes(partition, series, column);
+  if (!times.ok()) return times.status();
+  if ((*times)->column.times.size() != header->rows) {
+    return damaged(header->rows, " values for ", (*times)->column.times.size(), " times");
+  }
+  auto decoded = std::make_shared<DecodedColumn>();
+  decoded->times = *std::move(times);
+  if (absl::Status status =
+          ColumnCodec::DecodeValues(header->encoded, header->rows, &decoded->values);
+      !status.ok()) {
+    return damaged(status.message());
+  }
+  size_t missing = 0;
+  for (const double value : decoded->values) {
+    missing += std::bit_cast<uint64_t>(value) == kStaleMarkerBits ? 1 : 0;
+  }
+  decoded->whole = missing == 0;
+  return decoded;
+}
+
+absl::StatusOr<TimeColumnEnds> StoredView::FindTimeColumnEnds(size_t partition,
+                                                              const Series& series,
+                                                              const ColumnInfo& column) {
+  const int64_t day = partitions_[partition]->day();
+  const auto count = moment_.Of(series);
+  if (count) {
+    const auto known =
+        cache_->FindTimes(day, column.layout, column.first_time_ns, column.position, *count);
+    if (known) return known->ends;
+  }
+  const auto bytes = ReadTimeColumn(partition, KeyOfTimes(series, column));
+  if (!bytes.ok()) return bytes.status();
+  auto ends = DecodeTimeColumnEnds(*bytes);
+  if (ends.ok() && count) {
+    cache_->PutTimes(day, column.layout, column.first_time_ns, column.position, *count,
+                     {.ends = *ends});
+  }
+  return ends;
+}
+
+absl::StatusOr<FrameTimesPtr> StoredView::FindTimes(size_t partition, const Series& series,
+                                                    const ColumnInfo& column) {
+  // The first time names the day, so keys of two partitions differ.
+  std::string key = KeyOfTimes(series, column);
+  if (const auto found = times_.find(key); found != times_.end()) return found->second;
+  const int64_t day = partitions_[partition]->day();
+  const auto count = moment_.Of(series);
+  FrameTimesPtr times;
+  if (count) {
+    const auto known =
+        cache_->FindTimes(day, column.layout, column.first_time_ns, column.position, *count);
+    if (known) times = known->times;
+  }
+  if (times == nullptr) {
+    const auto bytes = ReadTimeColumn(partition, key);
+    if (!bytes.ok()) return bytes.status();
+    auto decoded = DecodeTimeColumn(*bytes);
+    const auto ends = DecodeTimeColumnEnds(*bytes);
+    if (!decoded.ok() || !ends.ok()) {
+      return absl::DataLossError(
+          absl::StrCat("the time column ", absl::BytesToHexString(key), " of ", PartitionName(day),
+                       ": ", (decoded.ok() ? ends.status() : decoded.status()).message()));
+    }
+    times = cache_->MakeTimes(*std::move(decoded));
+    if (count) {
+      cache_->PutTimes(day, column.layout, column.first_time_ns, column.position, *count,
+                       {.ends = *ends, .times = times});
+    }
+  }
+  if (times_in_order_.size() == kTimeColumnsKept) {
+    times_.erase(times_in_order_.front());
+    times_in_order_.pop_front();
+  }
+  times_in_order_.push_back(key);
+  times_[std::move(key)] = times;
+  return times;
+}
+
+}  // namespace tacho::storage

@@ -1,0 +1,44 @@
+#include "storage/db/kept_writes.h"
+
+#include <utility>
+
+#include "rocksdb/db.h"
+#include "storage/db/disk_watch.h"
+#include "storage/db/rocksdb_status.h"
+
+namespace tacho::storage {
+
+rocksdb::Status KeptWrites::Keep(rocksdb::WriteBatch write) {
+  absl::MutexLock lock(&mutex_);
+  if (write.Count() > 0) kept_.push_back(std::move(write));
+  return refused_;
+}
+
+rocksdb::Status KeptWrites::WriteAll() {
+  absl::MutexLock writing(&writing_);
+  for (bool first = true;; first = false) {
+    rocksdb::WriteBatch* write = nullptr;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!first) kept_.pop_front();
+      refused_ = rocksdb::Status::OK();
+      if (kept_.empty()) return refused_;
+      write = &kept_.front();  // Stays where it is while others are added behind it.
+    }
+    if (first) DiskWatch::KeepResumable(db_);
+    rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), write);
+    if (status.ok()) continue;
+    absl::MutexLock lock(&mutex_);
+    refused_ = status;
+    return status;
+  }
+}
+
+absl::Status KeptWrites::Write(rocksdb::WriteBatch write, absl::string_view doing) {
+  // Whether the disk refuses is found out anew.
+  Keep(std::move(write)).PermitUncheckedError();
+  const rocksdb::Status status = WriteAll();
+  return status.ok() ? absl::OkStatus() : FromRocksDb(status, doing);
+}
+
+}  // namespace tacho::storage

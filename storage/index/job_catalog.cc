@@ -1,0 +1,157 @@
+#include "storage/index/job_catalog.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "storage/index/series_limits.h"
+
+namespace tacho::storage {
+namespace {
+
+// The element of a deque in ascending order of ids; its end if there is none.
+template <typename T>
+typename std::deque<T>::const_iterator FindById(const std::deque<T>& all, uint64_t id) {
+  const auto found = std::lower_bound(
+      all.begin(), all.end(), id, [](const T& one, uint64_t wanted) { return one.id < wanted; });
+  return found == all.end() || found->id != id ? all.end() : found;
+}
+
+bool IsOverflow(const LabelSet& labels) { return !labels.Find(kOverflowLabel).empty(); }
+
+}  // namespace
+
+absl::string_view StringPool::Intern(absl::string_view text) {
+  if (const auto found = known_.find(text); found != known_.end()) return *found;
+  bytes_ += text.size();
+  return *known_.insert(strings_.emplace_back(text)).first;
+}
+
+absl::string_view StringPool::Find(absl::string_view text) const {
+  const auto found = known_.find(text);
+  return found == known_.end() ? absl::string_view() : *found;
+}
+
+const JobCatalog::MetricEntry* JobCatalog::FindMetric(absl::string_view name) const {
+  const auto found = metrics_by_name_.find(name);
+  return found == metrics_by_name_.end() ? nullptr : found->second;
+}
+
+const JobCatalog::MetricEntry* JobCatalog::FindMetric(MetricId id) const {
+  return id == 0 || id > metrics_.size() ? nullptr : &metrics_[id - 1];
+}
+
+const JobCatalog::MetricEntry* JobCatalog::AddMetric(const Metric& metric) {
+  MetricEntry& added = metrics_.emplace_back();
+  added.id = static_cast<MetricId>(metrics_.size());
+  added.metric = metric;
+  text_bytes_ += metric.name.size() + metric.unit.size() + metric.help.size();
+  metrics_by_name_[added.metric.name] = &added;
+  return &added;
+}
+
+const SeriesSource* JobCatalog::FindSource(std::optional<uint32_t> task,
+                                           absl::string_view host) const {
+  const auto found = sources_by_id_.find({task, host});
+  return found == sources_by_id_.end() ? nullptr : &found->second->source;
+}
+
+const SeriesSource* JobCatalog::InternSource(std::optional<uint32_t> task, absl::string_view host) {
+  if (const SeriesSource* known = FindSource(task, host); known != nullptr) return known;
+  SourceEntry& added = sources_.emplace_back();
+  added.source = {.job = name_,
+                  .task = task,
+                  .host = std::string(host),
+                  .number = static_cast<uint32_t>(sources_.size() - 1)};
+  text_bytes_ += name_.size() + host.size();
+  sources_by_id_[{task, added.source.host}] = &added;
+  return &added.source;
+}
+
+const LabelSet* JobCatalog::FindLabels(absl::Span<const LabelSet::Label> labels) const {
+  const auto found = label_sets_by_labels_.find(labels);
+  return found == label_sets_by_labels_.end() ? nullptr : *found;
+}
+
+const LabelSet* JobCatalog::InternLabels(absl::Span<const LabelSet::Label> labels) {
+  if (const LabelSet* known = FindLabels(labels); known != nullptr) return known;
+  LabelSet& added = label_sets_.emplace_back();
+  added.number = static_cast<uint32_t>(label_sets_.size() - 1);
+  added.labels.reserve(labels.size());
+  for (const auto& [name, value] : labels) {
+    const absl::string_view key = strings_.Intern(name);
+    const absl::string_view interned = strings_.Intern(value);
+    added.labels.emplace_back(key, interned);
+    if (label_values_.emplace(key.data(), interned.data()).second) ++label_keys_[key];
+  }
+  label_sets_by_labels_.insert(&added);
+  return &added;
+}
+
+uint64_t JobCatalog::CountValues(absl::string_view key) const {
+  const auto found = label_keys_.find(key);
+  return found == label_keys_.end() ? 0 : found->second;
+}
+
+bool JobCatalog::HasValue(absl::string_view key, absl::string_view value) const {
+  const absl::string_view known_key = strings_.Find(key);
+  const absl::string_view known_value = strings_.Find(value);
+  if (known_key.data() == nullptr || known_value.data() == nullptr) return false;
+  return label_values_.contains({known_key.data(), known_value.data()});
+}
+
+const Series* JobCatalog::FindSeries(MetricId metric, const SeriesSource* source,
+                                     const LabelSet* labels) const {
+  const auto found = series_by_key_.find(SeriesKey{metric, source, labels});
+  return found == series_by_key_.end() ? nullptr : &series_[*found];
+}
+
+std::optional<uint32_t> JobCatalog::FindNumber(SeriesId id) const {
+  const auto found = FindById(series_, id);
+  if (found == series_.end()) return std::nullopt;
+  return static_cast<uint32_t>(found - series_.begin());
+}
+
+const Series* JobCatalog::AddSeries(SeriesId id, MetricId metric, const SeriesSource* source,
+                                    const LabelSet* labels) {
+  const auto number = static_cast<uint32_t>(series_.size());
+  MetricEntry& of = metrics_[metric - 1];
+  series_.push_back({.id = id,
+                     .job_id = id_,
+                     .metric_id = metric,
+                     .metric = &of.metric,
+                     .source = source,
+                     .labels = labels});
+  if (!series_by_key_.insert(number).second) {
+    series_.pop_back();
+    return nullptr;
+  }
+  of.series.push_back(number);
+  if (IsOverflow(*labels)) {
+    ++of.overflow;
+    ++overflow_;
+  }
+  auto& ranges = sources_[source->number].series;
+  if (ranges.empty() || ranges.back().second != number) ranges.emplace_back(number, number);
+  ++ranges.back().second;
+  return &series_.back();
+}
+
+const Layout* JobCatalog::FindLayout(uint32_t attempt, bool has_steps,
+                                     absl::Span<const Series* const> series) const {
+  const auto found = layouts_by_key_.find(LayoutKey{attempt, has_steps, series});
+  return found == layouts_by_key_.end() ? nullptr : &layouts_[*found];
+}
+
+const Layout* JobCatalog::FindLayout(LayoutId id) const {
+  const auto found = FindById(layouts_, id);
+  return found == layouts_.end() ? nullptr : &*found;
+}
+
+const Layout* JobCatalog::AddLayout(Layout layout) {
+  const Layout& added = layouts_.emplace_back(std::move(layout));
+  layout_columns_ += added.series.size();
+  layouts_by_key_.insert(static_cast<uint32_t>(layouts_.size() - 1));
+  return &added;
+}
+
+}  // namespace tacho::storage

@@ -1,0 +1,219 @@
+// SeriesIndex::Register(). No lock that readers wait for is held for more than kPiece columns, and
+// none at all that other registrations wait for while columns are only looked at.
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "storage/index/index_records.h"
+#include "storage/codec/keys.h"
+#include "storage/db/rocksdb_status.h"
+#include "storage/index/series_index.h"
+
+namespace tacho::storage {
+namespace {
+
+// Columns that are worked on under a lock in one go: well below a millisecond.
+constexpr size_t kPiece = 512;
+
+// The record of series that were added together; empty if none were.
+SeriesRecord RecordOf(const LayoutDefinition& definition, const Registering& registering) {
+  SeriesRecord record;
+  record.series_before = registering.series_before();
+  record.task = definition.source.task;
+  record.host = definition.source.host;
+  absl::flat_hash_map<const LabelSet*, uint32_t> written;
+  for (const Series* series : registering.series_added()) {
+    const auto [set, added] =
+        written.try_emplace(series->labels, static_cast<uint32_t>(record.label_sets.size()));
+    if (added) record.label_sets.push_back(series->labels->labels);
+    record.series.push_back({series->metric_id, set->second});
+  }
+  return record;
+}
+
+absl::Status CheckSize(const LayoutDefinition& definition) {
+  if (definition.series.empty()) {
+    return absl::InvalidArgumentError("a layout needs at least one series");
+  }
+  if (definition.series.size() > kMaxLayoutColumns) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a layout has at most ", kMaxLayoutColumns, " series"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition& definition) {
+  if (absl::Status status = CheckSize(definition); !status.ok()) return status;
+  const std::shared_ptr<const LimitPolicy> policy = limits();
+  Registering registering(&definition, policy.get());
+  if (absl::Status status = registering.CheckDistinct(); !status.ok()) return status;
+  for (;;) {
+    auto layout = TryRegister(definition, *policy, &registering);
+    if (!layout.ok()) return layout.status();
+    if (!layout->has_value()) continue;
+    Store::Registration result;
+    result.layout = **std::move(layout);
+    result.columns = registering.StoredColumns();
+    result.folded = registering.TakeFolded();
+    result.breaches = registering.TakeBreaches();
+    result.limits = policy;
+    return result;
+  }
+}
+
+absl::StatusOr<SeriesIndex::CatalogPtr> SeriesIndex::AcquireNamed(absl::string_view job) {
+  const auto id = FindJob(job);
+  if (!id) return CatalogPtr();
+  auto catalog = Acquire(*id);
+  if (absl::IsNotFound(catalog.status())) return CatalogPtr();
+  return catalog;
+}
+
+absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::TryRegister(
+    const LayoutDefinition& definition, const LimitPolicy& limits, Registering* registering) {
+  auto catalog = AcquireNamed(definition.source.job);
+  if (!catalog.ok()) return catalog.status();
+  std::unique_ptr<const JobCatalog> none;
+  bool over_jobs = false;
+  if (*catalog == nullptr) {
+    over_jobs = !HasRoomForJob(definition.source.job);
+    if (over_jobs && limits.totals().action != LimitAction::kObserve) {
+      registering->NoteAll(Limit::kJobs, LimitAction::kReject);
+      return std::optional<LayoutPtr>(nullptr);
+    }
+    none = std::make_unique<JobCatalog>(0, definition.source.job);
+  }
+  registering->Start(none != nullptr ? none.get() : catalog->get());
+  Resolve(registering);
+  if (!registering->anything_pending() && registering->LayoutSeries().empty()) {
+    return std::optional<LayoutPtr>(nullptr);
+  }
+  absl::MutexLock lock(&registering_);
+  if (*catalog == nullptr) {
+    const auto id = FindOrAddJobLocked(definition.source.job);
+    if (!id.ok()) return id.status();
+    catalog = Acquire(*id);
+    if (absl::IsNotFound(catalog.status())) return std::optional<LayoutPtr>();
+    if (!catalog.ok()) return catalog.status();
+    registering->Start(catalog->get());
+    Resolve(registering);
+    if (over_jobs) registering->NoteAll(Limit::kJobs, LimitAction::kObserve);
+  }
+  return AddRegistered(definition, limits, *std::move(catalog), registering);
+}
+
+bool SeriesIndex::IsOverLayoutColumns(const LayoutDefinition& definition, const LimitPolicy& limits,
+                                      const JobCatalog& catalog,
+                                      const Registering& registering) const {
+  absl::ReaderMutexLock lock(&mutex_);
+  const uint64_t with_it = catalog.layout_columns() + registering.columns();
+  if (with_it <= limits.totals().layout_columns_per_job) return false;
+  // One with a series that is new is new itself.
+  return registering.anything_pending() ||
+         catalog.FindLayout(definition.source.attempt, definition.has_steps,
+                            registering.LayoutSeries()) == nullptr;
+}
+
+absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::AddRegistered(
+    const LayoutDefinition& definition, const LimitPolicy& limits, CatalogPtr catalog,
+    Registering* registering) {
+  bool changed = false;
+  {
+    absl::ReaderMutexLock lock(&mutex_);
+    changed = catalog->series_count() != registering->series_before();
+  }
+  if (changed) {
+    registering->Start(catalog.get());
+    Resolve(registering);
+  }
+  if (IsOverLayoutColumns(definition, limits, *catalog, *registering)) {
+    if (limits.totals().action != LimitAction::kObserve) {
+      registering->Start(catalog.get());  // Nothing of what was found is stored.
+      registering->NoteAll(Limit::kLayoutColumns, LimitAction::kReject);
+      return std::optional<LayoutPtr>(nullptr);
+    }
+    registering->NoteAll(Limit::kLayoutColumns, LimitAction::kObserve);
+  }
+  if (registering->anything_pending() && !Add(catalog, registering)) {
+    return std::optional<LayoutPtr>();
+  }
+  rocksdb::WriteBatch write;
+  LayoutPtr layout = FindOrAddLayout(definition, catalog, *registering, &write);
+  if (layout == nullptr && !registering->LayoutSeries().empty()) return std::optional<LayoutPtr>();
+  // What was added above is in memory only until rows that need it are written. No layout is handed
+  // out while the disk refuses, also if it was found in memory.
+  if (const rocksdb::Status refused = kept_.Keep(std::move(write)); !refused.ok()) {
+    return FromRocksDb(refused, "register a layout");
+  }
+  return std::optional<LayoutPtr>(std::move(layout));
+}
+
+void SeriesIndex::Resolve(Registering* registering) {
+  const size_t columns = registering->columns();
+  for (size_t begin = 0; begin < columns; begin += kPiece) {
+    absl::ReaderMutexLock lock(&mutex_);
+    registering->Resolve(begin, std::min(columns, begin + kPiece), use());
+  }
+}
+
+bool SeriesIndex::Add(const CatalogPtr& catalog, Registering* registering) {
+  const size_t columns = registering->columns();
+  for (size_t begin = 0; begin < columns; begin += kPiece) {
+    absl::MutexLock lock(&mutex_);
+    Job* const job = FindById(catalog->id());
+    if (job == nullptr) return false;
+    if (job->catalog == nullptr) SetCatalog(job, catalog);  // Left at this very moment.
+    IndexUse used = use();
+    const uint64_t before = used.stored_series;
+    registering->Add(begin, std::min(columns, begin + kPiece), catalog.get(), &used, &next_.series);
+    job->series += used.stored_series - before;
+    series_ = used.stored_series;
+    series_in_memory_ = used.series;
+    text_bytes_ = used.text_bytes;
+  }
+  return true;
+}
+
+LayoutPtr SeriesIndex::FindOrAddLayout(const LayoutDefinition& definition,
+                                       const CatalogPtr& catalog, const Registering& registering,
+                                       rocksdb::WriteBatch* write) {
+  const JobId job_id = catalog->id();
+  for (const JobCatalog::MetricEntry* metric : registering.metrics_added()) {
+    write->Put(column_family_, MetricKey(job_id, metric->id), EncodeMetric(metric->metric));
+  }
+  if (!registering.series_added().empty()) {
+    write->Put(column_family_, SeriesKey(job_id, registering.series_added().front()->id),
+               EncodeSeriesRecord(RecordOf(definition, registering)));
+  }
+  std::vector<const Series*> series = registering.LayoutSeries();
+  const Layout* layout = nullptr;
+  absl::MutexLock lock(&mutex_);
+  Job* const job = FindById(job_id);
+  if (job == nullptr) return nullptr;
+  if (job->catalog == nullptr) SetCatalog(job, catalog);  // Left at this very moment.
+  if (!series.empty()) {
+    const uint32_t attempt = definition.source.attempt;
+    layout = catalog->FindLayout(attempt, definition.has_steps, series);
+    if (layout == nullptr) {
+      LayoutRecord record{.attempt = attempt, .has_steps = definition.has_steps};
+      for (const Series* one : series) record.Add(one->id);
+      layout = catalog->AddLayout({.id = next_.layout++,
+                                   .attempt = attempt,
+                                   .has_steps = definition.has_steps,
+                                   .series = std::move(series)});
+      ++layouts_in_memory_;
+      write->Put(column_family_, LayoutKey(job_id, layout->id), EncodeLayoutRecord(record));
+    }
+  }
+  if (write->Count() > 0) write->Put(column_family_, NextIdsKey(), EncodeNextIds(next_));
+  if (layout == nullptr) return nullptr;
+  return LayoutPtr(catalog, layout);
+}
+
+}  // namespace tacho::storage

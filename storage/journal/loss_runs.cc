@@ -1,0 +1,41 @@
+#include "storage/journal/loss_runs.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace tacho::storage {
+
+Event LossEvent(absl::string_view agent_id, int64_t time_ns, absl::string_view reason,
+                uint64_t rows, uint64_t first_sequence, uint64_t last_sequence) {
+  Event event;
+  event.source.host = std::string(agent_id);
+  event.time_ns = time_ns;
+  event.kind = "data_lost";
+  event.message = std::string(reason);
+  event.fields = {{"rows", absl::StrCat(rows)},
+                  {"first_sequence", absl::StrCat(first_sequence)},
+                  {"last_sequence", absl::StrCat(last_sequence)}};
+  return event;
+}
+
+const LossRuns::Record& LossRuns::Add(const Loss& loss, uint64_t number) {
+  if (runs_.size() >= kMaxAgents && !runs_.contains(loss.agent_id)) runs_.clear();
+  Run& run = runs_[loss.agent_id];
+  const int64_t age_ns = loss.time_ns - run.record.event.time_ns;
+  if (run.messages == 0 || age_ns < 0 || age_ns >= kRunNs) {
+    run = {.record = {.event = {.time_ns = loss.time_ns}, .number = number},
+           .first_sequence = loss.sequence,
+           .last_sequence = loss.sequence};
+  }
+  ++run.messages;
+  run.rows += loss.rows;
+  run.first_sequence = std::min(run.first_sequence, loss.sequence);
+  run.last_sequence = std::max(run.last_sequence, loss.sequence);
+  run.record.event = LossEvent(loss.agent_id, run.record.event.time_ns, loss.reason, run.rows,
+                               run.first_sequence, run.last_sequence);
+  run.record.event.fields["messages"] = absl::StrCat(run.messages);
+  return run.record;
+}
+
+}  // namespace tacho::storage

@@ -1,0 +1,315 @@
+// The parts of the stream that need no connection.
+#include <string>
+#include <vector>
+
+#include "agent/spool/loss_report.h"
+#include "agent/spool/spool_losses.h"
+#include "agent/stream/clock_offset.h"
+#include "agent/stream/denied_jobs.h"
+#include "agent/stream/once_a_minute.h"
+#include "agent/stream/refusal_report.h"
+#include "agent/stream/send_rate.h"
+#include "agent/stream/send_window.h"
+#include "agent/stream/stream_layouts.h"
+#include "agent/stream/suspicion.h"
+#include "client/channel/backoff.h"
+#include "client/channel/retry_info.h"
+#include "gtest/gtest.h"
+#include "interop/google_rpc.pb.h"
+
+namespace tacho::agent {
+namespace {
+
+using client::Backoff;
+using client::RetryDelay;
+
+using Ranges = google::protobuf::RepeatedPtrField<v1::SequenceRange>;
+
+Ranges Range(uint64_t first, uint64_t last) {
+  Ranges ranges;
+  ranges.Add()->set_first(first);
+  ranges.rbegin()->set_last(last);
+  return ranges;
+}
+
+TEST(BackoffTest, PausesDoubleUpToTheMaximum) {
+  Backoff backoff(absl::Seconds(1), absl::Seconds(5), [] { return 0.0; });
+  EXPECT_EQ(backoff.Next(), absl::Milliseconds(500));
+  EXPECT_EQ(backoff.Next(), absl::Seconds(1));
+  EXPECT_EQ(backoff.Next(), absl::Seconds(2));
+  EXPECT_EQ(backoff.Next(), absl::Milliseconds(2500));
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(backoff.Next(), absl::Milliseconds(2500));
+  backoff.Reset();
+  EXPECT_EQ(backoff.Next(), absl::Milliseconds(500));
+}
+
+TEST(BackoffTest, JitterIsBetweenHalfAndAllOfTheBound) {
+  for (const double random : {0.0, 0.25, 0.999}) {
+    Backoff backoff(absl::Seconds(1), absl::Seconds(8), [random] { return random; });
+    for (const int bound : {1, 2, 4, 8, 8}) {
+      EXPECT_EQ(backoff.Next(), absl::Seconds(bound) * (0.5 + random / 2)) << random;
+    }
+  }
+}
+
+TEST(BackoffTest, WaitsAtLeastAsLongAsThePeerAsks) {
+  Backoff backoff(absl::Seconds(1), absl::Seconds(1), [] { return 0.5; });
+  EXPECT_EQ(backoff.Next(absl::Seconds(20)), absl::Seconds(25));
+  EXPECT_EQ(backoff.Next(absl::ZeroDuration()), absl::Milliseconds(750));
+  EXPECT_EQ(backoff.Next(absl::Seconds(-5)), absl::Milliseconds(750));
+  EXPECT_EQ(backoff.Next(absl::InfiniteDuration()), Backoff::kMaxRetryAfter * 1.25);
+}
+
+TEST(RetryInfoTest, DelayIsFoundAmongOtherDetails) {
+  google::rpc::Status rich;
+  rich.add_details()->PackFrom(google::rpc::BadRequest());
+  google::rpc::RetryInfo info;
+  info.mutable_retry_delay()->set_seconds(3);
+  info.mutable_retry_delay()->set_nanos(500'000'000);
+  rich.add_details()->PackFrom(info);
+  const grpc::Status status(grpc::StatusCode::UNAVAILABLE, "busy", rich.SerializeAsString());
+  EXPECT_EQ(RetryDelay(status), absl::Milliseconds(3500));
+}
+
+TEST(RetryInfoTest, BytesThatAreNoStatusAreNoDelay) {
+  EXPECT_EQ(RetryDelay(grpc::Status(grpc::StatusCode::UNAVAILABLE, "")), std::nullopt);
+  EXPECT_EQ(RetryDelay(grpc::Status(grpc::StatusCode::UNAVAILABLE, "", "\xff\xff\xff")),
+            std::nullopt);
+}
+
+TEST(SendWindowTest, CountsWhatIsNotDurable) {
+  SendWindow window;
+  for (uint64_t i = 1; i <= 5; ++i) window.Sent(i, 10);
+  window.Durable(2, {});
+  EXPECT_EQ(window.messages(), 3u);
+  window.Durable(2, Range(4, 9));
+  EXPECT_EQ(window.messages(), 1u);
+  EXPECT_EQ(window.bytes(), 10u);
+  window.Durable(2, Range(4, 9));
+  EXPECT_EQ(window.messages(), 1u) << "once each";
+  window.Durable(5, {});
+  EXPECT_TRUE(window.empty());
+  EXPECT_EQ(window.bytes(), 0u);
+}
+
+TEST(SendWindowTest, IsFullByBytesAndByMessages) {
+  SendWindow window;
+  window.Sent(1, SendWindow::kMaxBytes - 1);
+  EXPECT_TRUE(window.HasRoom());
+  window.Sent(2, 1);
+  EXPECT_FALSE(window.HasRoom());
+  window.Durable(1, {});
+  EXPECT_TRUE(window.HasRoom());
+  for (uint64_t i = 0; i + 1 < SendWindow::kMaxMessages; ++i) window.Sent(3 + i, 1);
+  EXPECT_FALSE(window.HasRoom());
+}
+
+TEST(StreamLayoutsTest, DefinesEachOnceAndReusesTheLongestUnusedId) {
+  StreamLayouts layouts(2);
+  EXPECT_TRUE(layouts.Find(70).define);
+  EXPECT_TRUE(layouts.Find(71).define);
+  EXPECT_FALSE(layouts.Find(70).define);
+  const StreamLayouts::Use third = layouts.Find(72);  // In place of 71.
+  EXPECT_TRUE(third.define);
+  EXPECT_LT(third.id, 2u);
+  EXPECT_FALSE(layouts.Find(70).define);
+  EXPECT_TRUE(layouts.Find(71).define);
+}
+
+TEST(StreamLayoutsTest, ForgottenLayoutIsDefinedAgainWithinTheBound) {
+  StreamLayouts layouts(1);
+  layouts.Find(1);
+  layouts.Forget(1);
+  layouts.Forget(1);
+  const StreamLayouts::Use use = layouts.Find(2);
+  EXPECT_TRUE(use.define);
+  EXPECT_EQ(use.id, 0u);
+  EXPECT_EQ(layouts.Find(3).id, 0u);
+}
+
+TEST(SendRateTest, RowsCostTimeWhileALimitHolds) {
+  SendRate rate;
+  const absl::Time now = absl::UnixEpoch();
+  rate.Sent(1000, now);
+  EXPECT_LE(rate.next(), now) << "no limit";
+  rate.Limit(100, now);
+  rate.Sent(50, now);
+  EXPECT_EQ(rate.next(), now + absl::Milliseconds(500));
+  rate.Sent(50, now);
+  EXPECT_EQ(rate.next(), now + absl::Seconds(1));
+  rate.PauseFor(absl::Hours(100), now);
+  EXPECT_EQ(rate.next(), now + SendRate::kMaxPause);
+}
+
+TEST(SendRateTest, LiftedOrRaisedLimitHoldsNothingBack) {
+  SendRate rate;
+  const absl::Time now = absl::UnixEpoch();
+  rate.Limit(1, now);
+  rate.Sent(4096, now);
+  EXPECT_EQ(rate.next(), now + SendRate::kMaxPause) << "one message is no hour's silence";
+  rate.Limit(10, now);
+  EXPECT_EQ(rate.next(), now + SendRate::kMaxPause / 10);
+  rate.PauseFor(absl::Seconds(1), now);
+  rate.Limit(0, now);
+  EXPECT_EQ(rate.next(), now + absl::Seconds(1)) << "the pause stays";
+}
+
+TEST(ClockOffsetTest, MiddleOfTheExchangeIsWhenTheOtherClockWasRead) {
+  ClockOffset clock;
+  const absl::Time t = absl::FromUnixSeconds(100);
+  EXPECT_FALSE(clock.estimate().has_value());
+  clock.Exchanged(t, t + absl::Seconds(2), t + absl::Seconds(11));
+  EXPECT_EQ(clock.estimate()->offset, absl::Seconds(10));
+  EXPECT_EQ(clock.estimate()->uncertainty, absl::Seconds(1));
+  clock.Heard(t, t + absl::Seconds(9));
+  EXPECT_EQ(clock.estimate()->offset, absl::Seconds(10)) << "a slow message says nothing";
+  clock.Heard(t, t + absl::Seconds(12));
+  EXPECT_EQ(clock.estimate()->offset, absl::Seconds(12));
+}
+
+TEST(SuspicionTest, FindsTheMessageThatIsAloneWhenTheStreamIsRefused) {
+  Suspicion suspicion;
+  EXPECT_FALSE(suspicion.Refused({.sequence = 20}, false, {20, 0}));
+  EXPECT_TRUE(suspicion.OneAtATime());
+  suspicion.Passed({.sequence = 5});
+  EXPECT_TRUE(suspicion.OneAtATime());
+  EXPECT_TRUE(suspicion.Refused({.sequence = 6}, true, {6, 0}));
+  EXPECT_TRUE(suspicion.OneAtATime()) << "others may be at fault as well";
+  suspicion.Passed({.sequence = 20});
+  EXPECT_FALSE(suspicion.OneAtATime());
+}
+
+TEST(SuspicionTest, LayoutIsHopelessAfterSomeBatchesInARow) {
+  Suspicion suspicion;
+  for (uint64_t i = 1; i <= 3; ++i) {
+    EXPECT_FALSE(suspicion.IsHopeless(7));
+    suspicion.Refused({.sequence = i, .layout = 7}, false, {i, 0});
+    suspicion.Refused({.sequence = i, .layout = 7}, true, {i, 0});
+  }
+  EXPECT_TRUE(suspicion.IsHopeless(7));
+  EXPECT_FALSE(suspicion.IsHopeless(0));
+  suspicion.Passed({.sequence = 4, .layout = 7});
+  EXPECT_FALSE(suspicion.IsHopeless(7));
+}
+
+TEST(DeniedJobsTest, JobsAreTriedAgainWhenRightsMayHaveChanged) {
+  const absl::Time t = absl::UnixEpoch();
+  DeniedJobs denied;
+  denied.StreamEnded();  // Before anything was refused: says nothing of it.
+  denied.Deny("speech", "not yours", t);
+  ASSERT_NE(denied.Find("speech", t + DeniedJobs::kAfterStream), nullptr);
+  EXPECT_EQ(*denied.Find("speech", t), "not yours");
+  EXPECT_EQ(denied.Find("vision", t), nullptr);
+  denied.StreamEnded();
+  EXPECT_NE(denied.Find("speech", t + absl::Seconds(1)), nullptr) << "not at every cut";
+  EXPECT_EQ(denied.Find("speech", t + DeniedJobs::kAfterStream), nullptr);
+  EXPECT_TRUE(denied.empty());
+}
+
+TEST(DeniedJobsTest, JobsAreTriedAgainNowAndThen) {
+  const absl::Time t = absl::UnixEpoch();
+  DeniedJobs denied;
+  denied.Deny("speech", "not yours", t);
+  EXPECT_NE(denied.Find("speech", t + DeniedJobs::kAnyway - absl::Seconds(1)), nullptr);
+  EXPECT_EQ(denied.Find("speech", t + DeniedJobs::kAnyway), nullptr);
+}
+
+TEST(DeniedJobsTest, WhatTrainersNameTakesBoundedMemory) {
+  DeniedJobs denied;
+  for (int i = 0; i < 5000; ++i) denied.Deny(absl::StrCat(i), "not yours", absl::UnixEpoch());
+  size_t known = 0;
+  for (int i = 0; i < 5000; ++i) {
+    if (denied.Find(absl::StrCat(i), absl::UnixEpoch()) != nullptr) ++known;
+  }
+  EXPECT_GT(known, 0u);
+  EXPECT_LE(known, DeniedJobs::kMaxJobs);
+}
+
+TEST(LossReportTest, AddsUpAndKeepsBoundedReasons) {
+  LossReport report;
+  const absl::Time t = absl::UnixEpoch();
+  int lines = 0;
+  for (int i = 0; i < 1000; ++i) {
+    if (report.Add(1, 1, absl::StrCat("reason ", i), t)) ++lines;
+  }
+  EXPECT_LE(lines, int{LossReport::kMaxReasons} + 1);
+  EXPECT_EQ(report.Add(9, 5, "reason 0", t + absl::Seconds(59)), std::nullopt);
+  EXPECT_EQ(report.Add(10, 5, "reason 0", t + absl::Seconds(60)),
+            "gave up 2 spooled messages with 10 rows, the last of them message 10: reason 0");
+}
+
+TEST(OnceAMinuteTest, AllowsEachKeyOnceAMinute) {
+  OnceAMinute once;
+  const absl::Time t = absl::UnixEpoch();
+  EXPECT_TRUE(once.Allow("a", t));
+  EXPECT_FALSE(once.Allow("a", t + absl::Seconds(59)));
+  EXPECT_TRUE(once.Allow("b", t + absl::Seconds(59)));
+  EXPECT_TRUE(once.Allow("a", t + absl::Seconds(60)));
+}
+
+TEST(RefusalReportTest, SaysOnceAMinuteWhatAddedUpMeanwhile) {
+  RefusalReport report;
+  std::vector<std::string> said;
+  const auto add = [&](uint64_t samples, bool folded, absl::Duration after) {
+    v1::Ack ack;
+    v1::Reject* reject = folded ? ack.add_folded() : ack.add_rejects();
+    reject->set_reason(v1::Reject::REASON_LABEL_LIMIT);
+    reject->set_samples(samples);
+    reject->set_series(1);
+    reject->set_example("loss{id=\"7\"}");
+    reject->set_detail("limits.values_per_label is 5; drop the label");
+    report.Add(ack, absl::UnixEpoch() + after,
+               [&](const std::string& line) { said.push_back(line); });
+  };
+  add(10, false, absl::ZeroDuration());
+  add(20, false, absl::Seconds(30));
+  add(5, true, absl::Seconds(31));
+  add(30, false, absl::Seconds(60));
+  ASSERT_EQ(said.size(), 3u);
+  EXPECT_EQ(said[0],
+            "the collector refused 10 samples and 1 new series: REASON_LABEL_LIMIT, as of "
+            "loss{id=\"7\"}: limits.values_per_label is 5; drop the label");
+  EXPECT_NE(said[1].find("added up in overflow series 5 samples"), std::string::npos);
+  EXPECT_NE(said[2].find("refused 50 samples and 2 new series"), std::string::npos);
+}
+
+v1::ClientMessage BatchOf(int rows) {
+  v1::ClientMessage message;
+  for (int i = 0; i < rows; ++i) message.mutable_batch()->add_times_unix_ns(1);
+  return message;
+}
+
+v1::ClientMessage GapOf(uint64_t first, uint64_t last, uint64_t rows) {
+  v1::ClientMessage message;
+  message.mutable_gap()->mutable_lost()->set_first(first);
+  message.mutable_gap()->mutable_lost()->set_last(last);
+  message.mutable_gap()->set_rows(rows);
+  return message;
+}
+
+TEST(SpoolLossesTest, GapThatJoinsOnIsTakenIn) {
+  SpoolLosses losses;
+  losses.Add(101, BatchOf(3));
+  losses.Add(102, GapOf(1, 100, 50));
+  losses.AddUncounted(103);
+  const auto gaps = losses.Gaps("full");
+  ASSERT_EQ(gaps.size(), 1u);
+  EXPECT_EQ(gaps[0].gap().lost().first(), 1u);
+  EXPECT_EQ(gaps[0].gap().lost().last(), 103u);
+  EXPECT_EQ(gaps[0].gap().rows(), 53u);
+  EXPECT_EQ(losses.rows(), 3u);
+  EXPECT_EQ(losses.entries(), 3u);
+}
+
+TEST(SpoolLossesTest, GapElsewhereIsRepeated) {
+  SpoolLosses losses;
+  losses.Add(101, GapOf(50, 50, 1));
+  const auto gaps = losses.Gaps("full");
+  ASSERT_EQ(gaps.size(), 2u);
+  EXPECT_EQ(gaps[0].gap().lost().last(), 50u);
+  EXPECT_EQ(gaps[1].gap().lost().first(), 101u);
+  EXPECT_TRUE(SpoolLosses().Gaps("full").empty());
+}
+
+}  // namespace
+}  // namespace tacho::agent

@@ -1,0 +1,97 @@
+// tachoctl goodput.
+#include "tests/client/ctl/ctl_reading_fixture.h"
+
+namespace tacho::ctl {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CtlGoodputTest : public CtlReadingTest {
+ protected:
+  // Seconds of the buckets in the order of the enum; missing ones are 0.
+  static void Fill(int64_t begin_s, const std::vector<double>& seconds, v1::Goodput* goodput) {
+    int64_t wall = 0;
+    for (int i = 1; i <= v1::GoodputBucket_MAX; ++i) {
+      v1::BucketTime* bucket = goodput->add_buckets();
+      bucket->set_bucket(static_cast<v1::GoodputBucket>(i));
+      const size_t index = static_cast<size_t>(i) - 1;
+      bucket->set_ns(index < seconds.size() ? static_cast<int64_t>(seconds[index] * 1e9) : 0);
+      wall += bucket->ns();
+    }
+    goodput->set_begin_unix_ns(kStart + begin_s * kSecond);
+    goodput->set_end_unix_ns(goodput->begin_unix_ns() + wall);
+    goodput->set_wall_ns(wall);
+    goodput->set_goodput_ratio(static_cast<double>(goodput->buckets(0).ns()) /
+                               static_cast<double>(wall));
+  }
+
+  void FillAnswer() {
+    v1::GoodputResponse& answer = fake_.goodput;
+    answer.set_job("bert");
+    Fill(0, {7200, 120, 240, 60, 360.5, 180, 90, 600, 300, 900, 30}, answer.mutable_total());
+    Fill(0, {3000, 60, 120, 0, 160.5, 80, 40, 600, 300}, answer.add_attempts()->mutable_goodput());
+    auto* second = answer.add_attempts();
+    second->set_attempt(1);
+    Fill(5400, {4200, 60, 120, 60, 200, 100, 50, 0, 0, 0, 30}, second->mutable_goodput());
+    second->mutable_goodput()->set_productive_steps(12345);
+    v1::StepFigures& steps = *answer.mutable_steps();
+    steps.set_sampled(1000);
+    steps.set_step_time_median_seconds(0.34);
+    steps.set_step_time_p90_seconds(0.36);
+    steps.set_step_time_p99_seconds(0.52);
+    steps.set_step_time_mean_seconds(0.345);
+    steps.set_step_time_mad_seconds(0.004);
+    steps.set_step_time_ideal_seconds(0.339);
+    steps.set_mfu_ratio(0.4321);
+    steps.set_device_peak_flops(459e12);
+    steps.set_device_peak_source("TPU v5p");
+    steps.set_tokens_per_second(1.5e6);
+    steps.set_last_step(21000);
+    steps.set_planned_steps(100000);
+    steps.set_progress_ratio(0.21);
+    steps.set_remaining_seconds(27300);
+    answer.set_attempt(1);
+    answer.set_step_metric("step_time_seconds");
+  }
+};
+
+TEST_F(CtlGoodputTest, EveryBucketHasABarWithin80Columns) {
+  FillAnswer();
+  env_.width = 80;
+  env_.out_is_terminal = true;
+  ASSERT_EQ(Run({"goodput", "bert"}), kOk) << Err();
+  EXPECT_EQ(fake_.goodput_request.job(), "bert");
+  EXPECT_LE(Width(), 80u);
+  ExpectGolden("goodput_80.txt", Out());
+}
+
+TEST_F(CtlGoodputTest, BarsAreAsciiWhereTheyMustBe) {
+  FillAnswer();
+  env_.unicode = false;
+  ASSERT_EQ(Run({"goodput", "bert"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("####"));
+  EXPECT_THAT(Out(), Not(HasSubstr("█")));
+}
+
+TEST_F(CtlGoodputTest, JsonAndCsvHaveEverySecond) {
+  FillAnswer();
+  ASSERT_EQ(Run({"goodput", "bert", "-o", "json"}), kOk);
+  ExpectGolden("goodput.json", Out());
+  ASSERT_EQ(Run({"goodput", "bert", "-o", "csv"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("attempt,bucket,seconds,percent\r\n,productive_step,7200,"));
+  EXPECT_THAT(Out(), HasSubstr("\n1,other,30,"));
+}
+
+TEST_F(CtlGoodputTest, AJobWithoutStepsSaysSo) {
+  fake_.goodput.set_job("bert");
+  Fill(0, {0, 60}, fake_.goodput.mutable_total());
+  ASSERT_EQ(Run({"goodput", "bert"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("No step has been recorded"));
+  EXPECT_THAT(Out(), Not(HasSubstr("step time")));
+}
+
+TEST_F(CtlGoodputTest, NeedsAJob) { EXPECT_EQ(Run({"goodput"}), kUsage); }
+
+}  // namespace
+}  // namespace tacho::ctl

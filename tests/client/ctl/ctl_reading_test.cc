@@ -1,0 +1,203 @@
+// Commands that list: which conditions they send, and what they show.
+#include <limits>
+
+#include "tests/client/ctl/ctl_reading_fixture.h"
+
+namespace tacho::ctl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+TEST_F(CtlReadingTest, JobsAreFilteredByStateLabelAndTime) {
+  v1::Job& job = fake_.jobs.emplace_back();
+  job.set_name("bert");
+  job.set_state(v1::JOB_STATE_SILENT);
+  ASSERT_EQ(Run({"jobs", "--state", "silent", "--state", "ended", "--label", "user=ana", "--since",
+                 "1h"}),
+            kOk)
+      << Err();
+  const v1::ListJobsRequest& request = fake_.jobs_request;
+  EXPECT_THAT(request.states(), ElementsAre(v1::JOB_STATE_SILENT, v1::JOB_STATE_ENDED));
+  EXPECT_EQ(request.matchers(0).label(), "user");
+  EXPECT_EQ(request.time().begin_unix_ns(), kStart + 100 * kSecond - 3600 * kSecond);
+  EXPECT_THAT(Out(), HasSubstr("silent"));
+  fake_.jobs.clear();
+  EXPECT_EQ(Run({"jobs", "--state", "ended"}), kNothing);
+  EXPECT_THAT(Err(), HasSubstr("no job matches"));
+}
+
+TEST_F(CtlReadingTest, EventsOfSeveralKindsAndTheNewestOnly) {
+  fake_.events.add_events()->set_kind("ended");
+  ASSERT_EQ(Run({"events", "bert", "--kind", "ended", "--kind", "preempted", "--newest", "3",
+                 "--steps", "5:", "--attempts", "latest"}),
+            kOk);
+  const v1::ListEventsRequest& request = fake_.events_request;
+  EXPECT_THAT(request.kinds(), ElementsAre("ended", "preempted"));
+  EXPECT_EQ(request.newest(), 3u);
+  EXPECT_EQ(request.steps().begin(), 5);
+  EXPECT_EQ(request.attempts(), v1::ATTEMPTS_LATEST);
+  ASSERT_EQ(Run({"events", "bert", "--kind", "ended"}), kOk);
+  EXPECT_EQ(fake_.events_request.kind(), "ended") << "understood by older collectors too";
+}
+
+TEST_F(CtlReadingTest, QueryKnowsAttemptsCountersAndQuantiles) {
+  AddPoints("loss", 0, {1});
+  ASSERT_EQ(Run({"query", "bert", "loss", "--attempts", "effective", "--rate"}), kOk) << Err();
+  EXPECT_EQ(fake_.range_request.attempts(), v1::ATTEMPTS_EFFECTIVE);
+  EXPECT_EQ(fake_.range_request.counter(), v1::COUNTER_FUNCTION_RATE);
+  ASSERT_EQ(Run({"query", "bert", "loss", "--quantile", "0.95", "--by", "step"}), kOk) << Err();
+  EXPECT_EQ(fake_.range_request.aggregation().function(), v1::AGGREGATE_FUNCTION_QUANTILE);
+  EXPECT_EQ(fake_.range_request.aggregation().quantile(), 0.95);
+}
+
+TEST_F(CtlReadingTest, ContradictionsNameTheFlagsAndTheRemedy) {
+  const auto error = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"query", "bert", "loss"});
+    EXPECT_EQ(Run(flags), kUsage);
+    return Err();
+  };
+  EXPECT_THAT(error({"--rate", "--increase"}), HasSubstr("give one"));
+  EXPECT_THAT(error({"--rate", "--by", "step"}), HasSubstr("--by time"));
+  EXPECT_THAT(error({"--across", "quantile"}), HasSubstr("--quantile 0.95"));
+  EXPECT_THAT(error({"--quantile", "95"}), HasSubstr("from 0 to 1"));
+  EXPECT_THAT(error({"--quantile", "0.5", "--across", "avg"}), HasSubstr("contradict"));
+  EXPECT_THAT(error({"--attempts", "newest"}), HasSubstr("effective, all, latest"));
+}
+
+TEST_F(CtlReadingTest, LabelsAndTheirValues) {
+  v1::LabelValue& value = *fake_.labels.add_values();
+  value.set_value("chip");
+  value.set_series(8);
+  ASSERT_EQ(Run({"labels", "bert"}), kOk);
+  EXPECT_EQ(Out(), "LABEL  SERIES\nchip        8\n");
+  ASSERT_EQ(Run({"labels", "bert", "chip", "--metric", "power", "-m", "host=a", "-o", "csv"}), kOk);
+  EXPECT_EQ(Out(), "value,series\r\nchip,8\r\n");
+  EXPECT_EQ(fake_.labels_request.label(), "chip");
+  EXPECT_THAT(fake_.labels_request.selector().metrics(), ElementsAre("power"));
+  fake_.labels.clear_values();
+  EXPECT_EQ(Run({"labels", "bert", "chp"}), kNothing);
+  EXPECT_THAT(Err(), HasSubstr("a label 'chp'; what there is: tachoctl labels bert"));
+  EXPECT_EQ(Run({"labels", "bert"}), kNothing);
+  EXPECT_THAT(Err(), HasSubstr("tachoctl labels bert task"));
+}
+
+v1::GetJobResponse RestartedJob() {
+  v1::GetJobResponse job;
+  job.mutable_job()->set_name("bert");
+  for (int i = 0; i < 2; ++i) {
+    v1::Attempt& attempt = *job.add_attempts();
+    attempt.set_attempt(static_cast<uint32_t>(i));
+    attempt.set_first_seen_unix_ns(kStart + 40 * i * kSecond);
+    attempt.set_last_seen_unix_ns(kStart + (40 + 50 * i) * kSecond);
+    attempt.set_first_step(i == 0 ? 0 : 300);
+    attempt.set_last_step(i == 0 ? 400 : 800);
+    attempt.set_tasks(2);
+    attempt.set_hosts(1);
+    attempt.set_state(i == 0 ? v1::JOB_STATE_REPLACED : v1::JOB_STATE_RUNNING);
+  }
+  v1::Attempt& first = *job.mutable_attempts(0);
+  first.set_ended_unix_ns(kStart + 41 * kSecond);
+  first.set_end_message("killed by signal 9");
+  (*first.mutable_end_fields())["exit_code"] = "137";
+  v1::StepRange& superseded = *first.add_superseded();
+  superseded.set_begin(300);
+  superseded.set_end(400);
+  for (int i = 0; i < 2; ++i) {
+    v1::EffectiveSpan& span = *job.add_timeline();
+    span.set_first_step(i == 0 ? 0 : 300);
+    span.set_last_step(i == 0 ? 299 : 800);
+    span.set_attempt(static_cast<uint32_t>(i));
+  }
+  return job;
+}
+
+TEST_F(CtlReadingTest, AttemptsShowWhatWasSupersededAndHowEachEnded) {
+  fake_.job = RestartedJob();
+  ASSERT_EQ(Run({"attempts", "bert"}), kOk) << Err();
+  ExpectGolden("attempts.txt", Out());
+  ASSERT_EQ(Run({"attempts", "bert", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("{\"first_step\": 300, \"last_step\": 400}"),
+                           HasSubstr("\"exit_code\": \"137\""), HasSubstr("\"end\": null")));
+  ASSERT_EQ(Run({"attempts", "bert", "-o", "csv"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("bert,0,replaced,0,400,300..400,2,1,"));
+}
+
+v1::NonFinite& AddNonFinite(v1::FirstNonFiniteResponse& answer, uint32_t task, int64_t step) {
+  v1::NonFinite& one = *answer.add_spread();
+  one.mutable_series()->mutable_metric()->set_name("loss");
+  one.mutable_series()->set_task(task);
+  one.mutable_series()->set_host("host-" + std::to_string(task));
+  one.set_time_unix_ns(kStart + step * kSecond);
+  one.set_step(step);
+  one.set_value(kNaN);
+  one.set_last_finite(2.5);
+  one.set_last_finite_step(step - 1);
+  one.set_last_finite_unix_ns(kStart + (step - 1) * kSecond);
+  one.set_non_finite(7);
+  return one;
+}
+
+TEST_F(CtlReadingTest, NonFiniteShowsWhereItBeganAndHowItSpread) {
+  AddNonFinite(fake_.non_finite, 3, 40);
+  v1::NonFinite& second = AddNonFinite(fake_.non_finite, 0, 41);
+  second.set_value(std::numeric_limits<double>::infinity());
+  second.set_finite_after(5);
+  second.clear_last_finite();
+  second.clear_last_finite_unix_ns();
+  second.clear_last_finite_step();
+  fake_.non_finite.set_series_turned(3);
+  fake_.non_finite.set_series_examined(8);
+  ASSERT_EQ(Run({"nonfinite", "bert", "loss", "--steps", "10:", "--limit", "2"}), kOk) << Err();
+  ExpectGolden("nonfinite.txt", Out());
+  EXPECT_EQ(fake_.non_finite_request.max_series(), 2u);
+  EXPECT_EQ(fake_.non_finite_request.steps().begin(), 10);
+  ASSERT_EQ(Run({"nonfinite", "bert", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(),
+              AllOf(HasSubstr("\"value\": \"NaN\""), HasSubstr("\"value\": \"Infinity\""),
+                    HasSubstr("\"last_finite\": null"), HasSubstr("\"last_finite_time\": null")));
+  EXPECT_THAT(Err(), HasSubstr("--limit")) << "the document cannot say that it is cut";
+}
+
+TEST_F(CtlReadingTest, AllFiniteIsAnAnswerAndNoSeriesIsNone) {
+  fake_.non_finite.set_series_examined(8);
+  fake_.non_finite.set_samples_examined(12000);
+  ASSERT_EQ(Run({"nonfinite", "bert"}), kOk);
+  EXPECT_EQ(Out(), "All finite: 12,000 samples of 8 series\n");
+  fake_.non_finite.Clear();
+  fake_.job.add_metrics()->set_name("loss");
+  EXPECT_EQ(Run({"nonfinite", "bert", "los"}), kNothing);
+  EXPECT_THAT(Err(), HasSubstr("did you mean 'loss'?"));
+}
+
+TEST_F(CtlReadingTest, HelpGroupsCommands) {
+  ASSERT_EQ(Run({"help"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("What runs, and how it does:\n  jobs"),
+                           HasSubstr("What was recorded:\n  query"),
+                           HasSubstr("Data in and out:\n  import"), HasSubstr("--color")));
+  EXPECT_EQ(Out().find("This tool:"), Out().rfind("This tool:")) << "groups stand together";
+  for (const char* name : {"attempts", "labels", "nonfinite", "plot", "compare"}) {
+    EXPECT_EQ(Run({name, "--help"}), kOk);
+    EXPECT_THAT(Out(), AllOf(HasSubstr("Examples:"), HasSubstr("JSON:"))) << name;
+  }
+}
+
+TEST_F(CtlReadingTest, CompletionKnowsEveryChoiceOfEveryFlag) {
+  ASSERT_EQ(Run({"completion", "bash"}), kOk);
+  EXPECT_THAT(
+      Out(),
+      AllOf(
+          HasSubstr("    query:--by) COMPREPLY=($(compgen -W 'time step' -- \"$cur\")); return ;;"),
+          HasSubstr("compare:--by) COMPREPLY=($(compgen -W 'step elapsed'"),
+          HasSubstr("jobs:--state) COMPREPLY=($(compgen -W 'running silent ended'"),
+          HasSubstr("*:--color) COMPREPLY=($(compgen -W 'auto always never'"),
+          HasSubstr("*:--output|*:-o) COMPREPLY=($(compgen -W 'table json csv'"),
+          Not(HasSubstr("_CASES@"))));
+}
+
+}  // namespace
+}  // namespace tacho::ctl

@@ -1,0 +1,125 @@
+// What 'tachoctl report' writes, and what it exits with.
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "client/ctl/text/svg_chart.h"
+#include "client/ctl/views/threshold.h"
+#include "tests/client/ctl/ctl_comparison_fixture.h"
+
+namespace tacho::ctl {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ThresholdTest, IsMetricStatisticAndLimit) {
+  const auto text = [](const char* typed) {
+    const absl::StatusOr<Threshold> threshold = ParseThreshold(typed);
+    return threshold.ok() ? threshold->metric + ": " + threshold->Text() : "refused";
+  };
+  EXPECT_EQ(text("loss:+2%"), "loss: mean at most 2 % above");
+  EXPECT_EQ(text("accuracy:last:-0.5%"), "accuracy: last at most 0.5 % below");
+  EXPECT_EQ(text("a:b:max:0.25"), "a:b: max at most 0.25 away");
+  EXPECT_EQ(text("train:loss:0"), "train:loss: mean at most 0 away");
+  for (const char* wrong : {"loss", "loss:", ":2%", "loss:two", "loss:%", "loss:+-2", "loss:nan",
+                            "loss:inf%", ":max:2", ""}) {
+    EXPECT_EQ(text(wrong), "refused") << wrong;
+  }
+}
+
+TEST_F(CtlComparisonTest, ReportAsMarkdown) {
+  MakeComparison();
+  ASSERT_EQ(Run({"report", "bert@0", "bert@1"}), kOk) << Err();
+  ExpectGolden("report.md", Out());
+  EXPECT_THAT(Out(), AllOf(HasSubstr("**No thresholds were set**"), HasSubstr("&lt;b>0.2\\|")));
+}
+
+TEST_F(CtlComparisonTest, ReportAsHtmlStandsByItself) {
+  MakeComparison();
+  ASSERT_EQ(Run({"report", "bert@0", "bert@1", "--format", "html", "-t", "accuracy:1%"}), kOk);
+  ExpectGolden("report.html", Out());
+  EXPECT_THAT(Out(), AllOf(HasSubstr("<polygon class=\"band c1\""), HasSubstr("&lt;b&gt;0.2"),
+                           HasSubstr("prefers-color-scheme: dark"), Not(HasSubstr("<script")),
+                           Not(HasSubstr("http"))));
+}
+
+TEST_F(CtlComparisonTest, FailedThresholdHasAnExitCodeOfItsOwn) {
+  MakeComparison();
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "accuracy:+1%"}), kOk) << Err();
+  EXPECT_EQ(Err(), "");
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "accuracy:+1%", "-t", "nothing:5%"}), kThreshold);
+  EXPECT_THAT(Err(), AllOf(HasSubstr("FAILED: 1 of 2"), HasSubstr("do not both have this metric")));
+  EXPECT_THAT(Out(), HasSubstr("# b against a")) << "the report is there all the same";
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:+50%"}), kThreshold) << "a NaN came up";
+  EXPECT_THAT(Err(), HasSubstr("1 value NaN or infinite"));
+  fake_.comparison[1].mutable_metric()->mutable_columns(1)->mutable_summary()->set_non_finite(0);
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:+10%"}), kOk);
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:+9.9%"}), kThreshold);
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:-1%"}), kOk) << "it did not fall";
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:0.375"}), kOk);
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:0.37"}), kThreshold);
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:last:+100%"}), kThreshold) << "1 to 2.25";
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:last:+125%"}), kOk);
+  fake_.job_status = {grpc::StatusCode::NOT_FOUND, "no job 'b'; did you mean 'bert'?"};
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "loss:+1%"}), kNothing);
+  EXPECT_THAT(Err(), HasSubstr("did you mean 'bert'?"));
+}
+
+TEST_F(CtlComparisonTest, ThresholdOfZeroInTheFirstRunNeedsAnAbsoluteLimit) {
+  MakeComparison();
+  v1::CompareMetric& accuracy = *fake_.comparison[2].mutable_metric();
+  v1::ComparedSummary& summary = *accuracy.mutable_columns(1)->mutable_summary();
+  summary.set_mean_difference(0.5);
+  summary.set_relative_difference(std::numeric_limits<double>::quiet_NaN());
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "accuracy:5%"}), kThreshold);
+  EXPECT_THAT(Err(), HasSubstr("give a limit without %"));
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "accuracy:0.5"}), kOk);
+}
+
+TEST_F(CtlComparisonTest, ReportGoesToAFileAndSaysWhenItCannot) {
+  MakeComparison();
+  const std::string path = testing::TempDir() + "/tacho_report_test.md";
+  ASSERT_EQ(Run({"report", "a", "b", "-f", path, "-t", "nothing:1%"}), kThreshold);
+  EXPECT_EQ(Out(), "");
+  std::ifstream file(path);
+  std::string first_line;
+  std::getline(file, first_line);
+  EXPECT_EQ(first_line, "# b against a");
+  std::filesystem::remove(path);
+  EXPECT_EQ(Run({"report", "a", "b", "-f", "/nowhere/report.md"}), kNothing);
+  EXPECT_THAT(Err(), AllOf(HasSubstr("--file /nowhere/report.md"), HasSubstr("No such file")));
+}
+
+TEST_F(CtlComparisonTest, ReportAsData) {
+  MakeComparison();
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "accuracy:1%", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("\"verdict\": \"passed\""), HasSubstr("\"limit\": 0.01"),
+                           HasSubstr("\"metrics\": [")));
+  EXPECT_EQ(Run({"report", "a", "b", "-t", "none:1%", "-o", "csv"}), kThreshold);
+  EXPECT_THAT(Out(), HasSubstr("none,mean at most 1 % away,NaN,failed,"));
+}
+
+TEST_F(CtlComparisonTest, ReportRefusesWhatItCannotDo) {
+  EXPECT_EQ(Run({"report", "a"}), kUsage);
+  EXPECT_EQ(Run({"report", "a", "b", "--threshold", "loss"}), kUsage);
+  EXPECT_THAT(Err(), AllOf(HasSubstr("--threshold 'loss'"), HasSubstr("like loss:+2%")));
+  EXPECT_EQ(Run({"report", "a", "b", "--format", "html", "-o", "json"}), kUsage);
+  EXPECT_THAT(Err(), HasSubstr("--format and --output contradict"));
+  EXPECT_EQ(Run({"report", "a", "b", "--format", "pdf"}), kUsage);
+}
+
+TEST_F(CtlComparisonTest, MetricOfAThresholdIsAskedForToo) {
+  MakeComparison();
+  Run({"report", "a", "b", "--metric", "accuracy", "-t", "loss:1%"});
+  EXPECT_THAT(fake_.compare_request.metrics(), ::testing::ElementsAre("accuracy", "loss"));
+}
+
+TEST(SvgChartTest, EscapesWhatOthersNamed) {
+  EXPECT_EQ(EscapeXml("<a href=\"x\">&'\x01\xFF"),
+            "&lt;a href=&quot;x&quot;&gt;&amp;&#39;?\xEF\xBF\xBD");
+}
+
+}  // namespace
+}  // namespace tacho::ctl

@@ -1,0 +1,121 @@
+#include "server/conditions/detectors/plateau.h"
+
+#include "curve_windows.h"
+#include "gtest/gtest.h"
+#include "server/conditions/detectors/oscillating.h"
+
+namespace tacho::server {
+namespace {
+
+std::vector<double> Flat(size_t count, double noise = 0.03) {
+  return Noisy(Curved(count, [](double i) { return i < 200 ? 5 - i / 100 : 3; }), noise);
+}
+
+TEST(PlateauTest, IsNotJudgedEarly) {
+  EXPECT_FALSE(DetectPlateau(WindowOf(), {}).judged);
+  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(90)), {}).judged);
+  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(140)), {}).judged);
+}
+
+TEST(PlateauTest, AFlatLossIsOneWithItsExtrapolation) {
+  WindowOf window;
+  window.Add(0, Signal::kLoss, Flat(2000)).Attribute("planned_steps", "10000");
+  const Finding finding = DetectPlateau(window, {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "NoImprovementExpected");
+  EXPECT_EQ(finding.severity, Severity::kInfo);
+  EXPECT_NEAR(finding.figures.at(0).value, 3, 0.05);
+  EXPECT_LT(finding.figures.at(2).value, finding.figures.at(1).value);
+  EXPECT_GT(finding.figures.at(3).value, finding.figures.at(1).value);
+  EXPECT_EQ(finding.figures.at(5).value, 10000);
+}
+
+TEST(PlateauTest, ALossThatStillFallsIsNone) {
+  WindowOf window;
+  window.Add(0, Signal::kLoss, LanguageLoss(2000)).Attribute("planned_steps", "20000");
+  const Finding finding = DetectPlateau(window, {});
+  EXPECT_TRUE(finding.judged);
+  EXPECT_FALSE(finding.present);
+}
+
+TEST(PlateauTest, ExtrapolatesAPowerLawToWithinItsInterval) {
+  // Slow enough for the verdict, with a known value at the horizon.
+  const auto loss = [](double i) { return 3 - 0.004 * std::log(1 + i); };
+  const double truth = loss(3999) - loss(8000);
+  int covered = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    WindowOf window;
+    window.Add(0, Signal::kLoss, Noisy(Curved(4000, loss), 0.01, seed))
+        .Attribute("planned_steps", "8000");
+    const Finding finding = DetectPlateau(window, {});
+    ASSERT_TRUE(finding.present);
+    const bool within = finding.figures.at(2).value < truth && truth < finding.figures.at(3).value;
+    covered += within ? 1 : 0;
+  }
+  EXPECT_GE(covered, 88);
+}
+
+TEST(PlateauTest, TooMuchNoiseToSayIsNone) {
+  WindowOf window;
+  window.Add(0, Signal::kLoss, Flat(1000, 1.5)).Attribute("planned_steps", "100000");
+  EXPECT_FALSE(DetectPlateau(window, {}).present);
+}
+
+TEST(PlateauTest, WarmUpAndTheEndOfTheScheduleExplainIt) {
+  WindowOf warm_up;
+  warm_up.Add(0, Signal::kLoss, Flat(1000));
+  warm_up.Add(0, Signal::kLearningRate, Curved(1000, [](double i) { return i * 1e-6; }));
+  EXPECT_FALSE(DetectPlateau(warm_up, {}).present);
+  WindowOf decayed;
+  decayed.Add(0, Signal::kLoss, Flat(1000));
+  decayed.Add(0, Signal::kLearningRate, Curved(1000, [](double i) { return i < 300 ? 1 : 0.01; }));
+  EXPECT_FALSE(DetectPlateau(decayed, {}).present);
+  WindowOf last;
+  last.Add(0, Signal::kLoss, Flat(1000)).Attribute("planned_steps", "1050");
+  EXPECT_FALSE(DetectPlateau(last, {}).present);
+}
+
+TEST(PlateauTest, SeesItInLossesOfEveryHundredthStep) {
+  WindowOf window;
+  window.Add(0, Signal::kLoss, Noisy(std::vector<double>(150, 2.5), 0.02), 100);
+  EXPECT_TRUE(DetectPlateau(window, {}).present);
+}
+
+TEST(OscillatingTest, SeesALossThatSwings) {
+  for (const double period : {2.0, 5.0, 16.0}) {
+    const std::vector<double> loss = Noisy(
+        Curved(200, [&](double i) { return 2 + 0.4 * std::cos(2 * M_PI * i / period); }), 0.05);
+    const Finding finding = DetectOscillating(WindowOf().Add(0, Signal::kLoss, loss), {});
+    ASSERT_TRUE(finding.present) << period;
+    EXPECT_EQ(static_cast<int>(finding.figures.at(3).value) % static_cast<int>(period), 0);
+  }
+}
+
+TEST(OscillatingTest, NoiseDriftAndSingleSpikesAreNone) {
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const std::vector<double> white = Noisy(std::vector<double>(96, 1), 0.3, seed);
+    EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, white), {}).present) << seed;
+    std::vector<double> drift = Noisy(std::vector<double>(96, 0), 0.3, seed);
+    for (size_t i = 1; i < drift.size(); ++i) drift[i] += drift[i - 1];
+    for (double& value : drift) value += 20;
+    EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, drift), {}).present) << seed;
+  }
+  std::vector<double> spiky(96, 1.0);
+  for (size_t i = 0; i < 96; i += 10) spiky[i] = 3;
+  EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, spiky), {}).present);
+}
+
+TEST(OscillatingTest, FollowsACyclicLearningRateInSilence) {
+  const auto wave = [](double i) { return 2 + std::cos(2 * M_PI * i / 16); };
+  WindowOf window;
+  window.Add(0, Signal::kLoss, Curved(200, wave)).Add(0, Signal::kLearningRate, Curved(200, wave));
+  EXPECT_FALSE(DetectOscillating(window, {}).present);
+}
+
+TEST(OscillatingTest, NeedsLosses) {
+  EXPECT_FALSE(DetectOscillating(WindowOf(), {}).judged);
+  EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, LanguageLoss(50)), {}).judged);
+}
+
+}  // namespace
+}  // namespace tacho::server

@@ -1,0 +1,226 @@
+#include "server/conditions/detectors/stalled.h"
+
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/conditions/measures/phases.h"
+#include "server/conditions/measures/step_times.h"
+#include "tests/support/synthetic_window.h"
+
+namespace tacho::server {
+namespace {
+
+using testing::Fault;
+using testing::FaultKind;
+using testing::FleetOptions;
+using testing::SyntheticFleet;
+
+constexpr Fault kHang = {.kind = FaultKind::kHang, .host = 1, .at_seconds = 300};
+
+void AddEvent(JobWindow* window, double seconds, const char* kind) {
+  window->events.push_back({.time_ns = SyntheticFleet::Time(seconds),
+                            .step = kNoPointStep,
+                            .attempt = 0,
+                            .task = 0,
+                            .host = "host0000",
+                            .kind = kind,
+                            .fields = {}});
+}
+
+bool Stalled(const JobWindow& window, const StalledSettings& settings = {}) {
+  return DetectStalled(window, settings).present;
+}
+
+TEST(StalledTest, TellsSinceWhenAndWho) {
+  const SyntheticFleet fleet({.tasks = 8}, {kHang});
+  const Finding finding = DetectStalled(fleet.At(450), {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.severity, Severity::kCritical);
+  EXPECT_EQ(finding.reason, "NoRows");
+  EXPECT_EQ(finding.step, *fleet.StepAt(300) - 1);
+  EXPECT_NEAR(static_cast<double>(finding.since_ns - SyntheticFleet::Time(300)) / 1e9, 0, 1.5);
+  ASSERT_EQ(finding.culprits.size(), 1u) << "the others wait for it";
+  EXPECT_EQ(finding.culprits[0].host, "host0001");
+}
+
+TEST(StalledTest, WaitsForTheFloorAndForAFewSteps) {
+  const SyntheticFleet fleet({.tasks = 4}, {kHang});
+  EXPECT_FALSE(Stalled(fleet.At(415)));
+  EXPECT_TRUE(Stalled(fleet.At(425)));
+  EXPECT_TRUE(Stalled(fleet.At(315), {.floor = absl::Seconds(10)}));
+  const SyntheticFleet slow({.tasks = 4, .compute = 60},
+                            {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 1000}});
+  EXPECT_FALSE(Stalled(slow.At(1200)));
+  EXPECT_TRUE(Stalled(slow.At(1500)));
+}
+
+TEST(StalledTest, ClearsWhenItGoesOn) {
+  Fault fault = kHang;
+  fault.until_seconds = 600;
+  const SyntheticFleet fleet({.tasks = 4}, {fault});
+  EXPECT_TRUE(Stalled(fleet.At(590)));
+  EXPECT_FALSE(Stalled(fleet.At(605)));
+}
+
+TEST(StalledTest, APhaseThatAnEventBeganHasItsOwnLimit) {
+  const SyntheticFleet fleet({.tasks = 4, .events = false}, {kHang});
+  for (const char* kind : {"compile_started", "checkpoint_started", "eval_started",
+                           "restore_started", "init_started", "preempted"}) {
+    JobWindow window = fleet.At(900);
+    AddEvent(&window, 300, kind);
+    EXPECT_FALSE(Stalled(window)) << kind;
+    window.now_ns = SyntheticFleet::Time(300 + 2 * 3600);
+    for (HostWindow& host : window.hosts) host.agent->last_heard_ns = window.now_ns;
+    EXPECT_TRUE(Stalled(window)) << kind;
+  }
+  JobWindow ended = fleet.At(900);
+  AddEvent(&ended, 300, "checkpoint_started");
+  AddEvent(&ended, 320, "checkpoint_saved");
+  EXPECT_TRUE(Stalled(ended)) << "the checkpoint has ended, the stall has not";
+}
+
+TEST(StalledTest, ACheckpointThatTakesFarLongerThanEarlierOnesIsAStall) {
+  const SyntheticFleet fleet({.tasks = 4}, {kHang});
+  JobWindow window = fleet.At(900);
+  AddEvent(&window, 200, "checkpoint_started");
+  AddEvent(&window, 210, "checkpoint_saved");
+  AddEvent(&window, 300, "checkpoint_started");
+  const Finding finding = DetectStalled(window, {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "Checkpointing");
+}
+
+TEST(StalledTest, AfterAPhaseThereIsTimeForAStep) {
+  JobWindow window = SyntheticFleet({.tasks = 4}, {kHang}).At(900);
+  AddEvent(&window, 300, "eval_started");
+  AddEvent(&window, 800, "eval_ended");
+  EXPECT_FALSE(Stalled(window));
+}
+
+TEST(StalledTest, CompilingAnewMayTakeLongerThanTheFirstTime) {
+  JobWindow window = SyntheticFleet({.tasks = 4}, {kHang}).At(900);
+  AddEvent(&window, 300, "compile_started");
+  EXPECT_FALSE(Stalled(window));
+}
+
+TEST(StalledTest, ACheckpointThatIsWrittenBesideTheTrainingExcusesNothing) {
+  const SyntheticFleet fleet({.tasks = 4}, {kHang});
+  JobWindow window = fleet.At(600);
+  AddEvent(&window, 200, "checkpoint_started");
+  EXPECT_TRUE(Stalled(window));
+}
+
+TEST(StalledTest, TheFirstStepMayTakeLong) {
+  const SyntheticFleet fleet({.tasks = 4, .compile_seconds = 1e6, .events = false}, {});
+  JobWindow window = fleet.At(1800);
+  EXPECT_FALSE(DetectStalled(window, {}).judged) << "nothing says that it will step";
+  window.attributes["planned_steps"] = "1000";
+  EXPECT_TRUE(DetectStalled(window, {}).judged);
+  EXPECT_FALSE(Stalled(window));
+  const Finding finding = DetectStalled(window, {.startup = absl::Minutes(20)});
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "NoFirstStep");
+}
+
+TEST(StalledTest, RowsThatComeWithoutAStepAreToldApart) {
+  const SyntheticFleet fleet({.tasks = 4}, {kHang});
+  JobWindow window = fleet.At(600);
+  for (TaskWindow& task : window.tasks) task.last_time_ns = window.now_ns;
+  EXPECT_EQ(DetectStalled(window, {}).reason, "StepStuck");
+}
+
+TEST(StalledTest, WhoIsNotHeardSaysNothing) {
+  const SyntheticFleet fleet({.tasks = 4}, {{.kind = FaultKind::kSilentAgent, .at_seconds = 300}});
+  EXPECT_FALSE(DetectStalled(fleet.At(900), {}).judged) << "the agents are silent, not the job";
+  // One is silent, and the job hangs: the silent one is no suspect for its old rows.
+  const SyntheticFleet mixed(
+      {.tasks = 8}, {kHang, {.kind = FaultKind::kSilentAgent, .host = 5, .at_seconds = 200}});
+  const Finding finding = DetectStalled(mixed.At(600), {});
+  ASSERT_TRUE(finding.present);
+  ASSERT_EQ(finding.culprits.size(), 1u);
+  EXPECT_EQ(finding.culprits[0].host, "host0001");
+}
+
+TEST(StalledTest, AClockThatIsAheadHidesNoStall) {
+  const SyntheticFleet fleet({.tasks = 4},
+                             {kHang, {.kind = FaultKind::kClockSkew, .host = 2, .amount = 500}});
+  EXPECT_TRUE(Stalled(fleet.At(450)));
+}
+
+TEST(StalledTest, WhatIsTrueOfHalfOfThemNamesNobody) {
+  JobWindow window =
+      SyntheticFleet({.tasks = 4}, {{.kind = FaultKind::kDataStall, .at_seconds = 300}}).At(450);
+  for (ChipWindow& chip : window.chips) {
+    const bool spins = chip.host < "host0002";
+    for (Point& point : chip.tracks[Signal::kChipBusy][0].points) point.value = spins ? 1 : 0;
+  }
+  const Finding finding = DetectStalled(window, {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_THAT(finding.culprits, ::testing::IsEmpty());
+}
+
+TEST(StalledTest, SilentOnRunsThatEndAndOnEmptyOnes) {
+  const SyntheticFleet fleet({.tasks = 4, .steps = 100}, {});
+  EXPECT_FALSE(Stalled(fleet.At(3000)));
+  JobWindow window = fleet.At(3000);
+  window.ended = false;
+  EXPECT_FALSE(Stalled(window)) << "each task has told that it ended";
+  EXPECT_FALSE(DetectStalled(JobWindow{}, {}).judged);
+}
+
+TEST(StalledTest, HealthyWithManySeeds) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const SyntheticFleet fleet({.seed = seed, .tasks = 6, .max_points = 100}, {}, 1300);
+    for (double t = 5; t < 1300; t += 130) EXPECT_FALSE(Stalled(fleet.At(t))) << seed << " " << t;
+  }
+}
+
+TEST(StalledTest, ValuesThatAreNoNumbersDoNotMatter) {
+  const SyntheticFleet fleet({.tasks = 4}, {kHang});
+  JobWindow window = fleet.At(450);
+  for (TaskWindow& task : window.tasks) {
+    for (Point& point : task.tracks[Signal::kStepTime][0].points) {
+      point.value = std::numeric_limits<double>::quiet_NaN();
+    }
+  }
+  for (ChipWindow& chip : window.chips) {
+    for (Point& point : chip.tracks[Signal::kChipBusy][0].points) {
+      point.value = std::numeric_limits<double>::infinity();
+    }
+  }
+  EXPECT_TRUE(Stalled(window));
+}
+
+TEST(PhasesTest, PairsAreMatchedByTaskAndALostEndIsEndedByTheNextBeginning) {
+  JobWindow window;
+  AddEvent(&window, 1, "eval_ended");
+  AddEvent(&window, 10, "checkpoint_started");
+  AddEvent(&window, 20, "checkpoint_started");
+  window.events.back().task = 7;
+  AddEvent(&window, 30, "checkpoint_started");
+  AddEvent(&window, 40, "checkpoint_saved");
+  const std::vector<PhaseInterval> phases = FindPhases(window);
+  ASSERT_EQ(phases.size(), 3u);
+  EXPECT_EQ(phases[0].end_ns, SyntheticFleet::Time(30));
+  EXPECT_TRUE(phases[1].open());
+  EXPECT_EQ(phases[2].end_ns, SyntheticFleet::Time(40));
+  const PhaseCover cover(phases);
+  EXPECT_TRUE(cover.Covers(SyntheticFleet::Time(5), SyntheticFleet::Time(15)));
+  EXPECT_FALSE(cover.Covers(SyntheticFleet::Time(40), SyntheticFleet::Time(45)));
+}
+
+TEST(StepTimesTest, NetOfCheckpointsWhetherRecordedOrToldOrFromRowsAlone) {
+  for (const bool recorded : {true, false}) {
+    FleetOptions options = {.tasks = 4, .checkpoint_every = 20, .checkpoint_seconds = 30};
+    if (!recorded) options.omit = {Signal::kStepTime, Signal::kCheckpointTime};
+    const JobWindow window = SyntheticFleet(options, {}).At(900);
+    const std::vector<StepTime> steps = NetStepTimes(window);
+    ASSERT_GT(steps.size(), 200u);
+    for (const StepTime& step : steps) EXPECT_LT(step.seconds, 1.2) << step.step;
+    EXPECT_NEAR(MedianSeconds(steps), 0.94, 0.03);
+  }
+}
+
+}  // namespace
+}  // namespace tacho::server

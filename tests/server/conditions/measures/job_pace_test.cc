@@ -1,0 +1,189 @@
+// InputBound, LowUtilization, SlowerThanBaseline, ThroughputDropped.
+#include <cmath>
+#include <limits>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/conditions/measures/change_point.h"
+#include "server/conditions/detectors/input_bound.h"
+#include "server/conditions/detectors/low_utilization.h"
+#include "server/conditions/detectors/slower_than_baseline.h"
+#include "server/conditions/detectors/throughput_dropped.h"
+#include "tests/support/synthetic_window.h"
+
+namespace tacho::server {
+namespace {
+
+using testing::Fault;
+using testing::FaultKind;
+using testing::FleetOptions;
+using testing::SyntheticFleet;
+
+JobWindow At(double seconds, FleetOptions options, std::vector<Fault> faults) {
+  options.tasks = 6;
+  return SyntheticFleet(std::move(options), std::move(faults), 2000).At(seconds);
+}
+
+TEST(InputBoundTest, NeedsBothIdleChipsAndWaiting) {
+  const Fault input = {.kind = FaultKind::kInputBound, .at_seconds = 100, .amount = 0.3};
+  const Finding finding = DetectInputBound(At(600, {}, {input}), {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "WaitingForInput");
+  EXPECT_NEAR(finding.figures[0].value, 0.3, 0.03);
+  // Chips that idle for another reason, and waiting that does not make them idle.
+  EXPECT_FALSE(
+      DetectInputBound(At(600, {}, {{.kind = FaultKind::kLowUse, .amount = 0.3}}), {}).present);
+  JobWindow busy = At(600, {}, {input});
+  for (ChipWindow& chip : busy.chips) {
+    for (Point& point : chip.tracks[Signal::kChipBusy][0].points) point.value = 0.99;
+  }
+  EXPECT_FALSE(DetectInputBound(busy, {}).present);
+  busy.chips.clear();
+  EXPECT_EQ(DetectInputBound(busy, {}).reason, "WaitingForInputChipsUnknown");
+}
+
+TEST(InputBoundTest, StepTimesFromRowsWillDo) {
+  FleetOptions options;
+  options.omit = {Signal::kStepTime};
+  EXPECT_TRUE(
+      DetectInputBound(At(600, options, {{.kind = FaultKind::kInputBound, .amount = 0.3}}), {})
+          .present);
+}
+
+TEST(InputBoundTest, NotJudgedWithoutStepsOrWaits) {
+  FleetOptions options;
+  options.omit = {Signal::kDataWait};
+  EXPECT_FALSE(DetectInputBound(At(600, options, {}), {}).judged);
+  EXPECT_FALSE(
+      DetectInputBound(At(1500, {}, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 300}}), {})
+          .judged)
+      << "it does not step";
+}
+
+TEST(LowUtilizationTest, ByMfuFirst) {
+  FleetOptions options;
+  options.attributes = {
+      {"flops_per_step", "1e15"}, {"device_count", "24"}, {"device_peak_flops", "1e15"}};
+  // 1e15 / (0.94 s * 24 * 1e15) = 4.4 %.
+  const Finding finding = DetectLowUtilization(At(600, options, {}), {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "LowMfu");
+  EXPECT_NEAR(finding.figures[0].value, 0.044, 0.002);
+  EXPECT_FALSE(DetectLowUtilization(At(600, options, {}), {.min_mfu = 0.01}).present);
+  options.attributes["device_peak_flops"] = "unknown";
+  EXPECT_FALSE(DetectLowUtilization(At(600, options, {}), {}).present);
+}
+
+TEST(LowUtilizationTest, TensorUnitsThenDutyCycleAndChipsThatDoNothing) {
+  JobWindow window = At(600, {}, {{.kind = FaultKind::kLowUse, .amount = 0.12}});
+  EXPECT_EQ(DetectLowUtilization(window, {}).reason, "LowTensorActivity");
+  for (ChipWindow& chip : window.chips) chip.tracks.erase(Signal::kChipTensorBusy);
+  EXPECT_EQ(DetectLowUtilization(window, {}).reason, "LowDutyCycle");
+  const Finding idle =
+      DetectLowUtilization(At(600, {}, {{.kind = FaultKind::kIdleChip, .host = 4}}), {});
+  EXPECT_EQ(idle.reason, "IdleChips");
+  ASSERT_EQ(idle.culprits.size(), 1u);
+  EXPECT_EQ(idle.culprits[0].host, "host0004");
+  EXPECT_EQ(idle.culprits[0].chip, "0");
+}
+
+TEST(LowUtilizationTest, CompilingAndStandingStillAreNot) {
+  EXPECT_FALSE(DetectLowUtilization(At(300, {.compile_seconds = 600}, {}), {}).judged);
+  EXPECT_FALSE(DetectLowUtilization(At(650, {.compile_seconds = 600}, {}), {}).present);
+  EXPECT_FALSE(DetectLowUtilization(
+                   At(1500, {}, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 300}}), {})
+                   .judged);
+}
+
+std::vector<Baseline> Of(const char* job, uint32_t attempt, uint64_t steps, double median) {
+  return {{.job = job, .attempt = attempt, .steps = steps, .step_time_median = median}};
+}
+
+TEST(SlowerThanBaselineTest, AgainstEarlierAttemptsAndTheSameConfiguration) {
+  FleetOptions options = {.attempt = 2, .baselines = Of("synthetic", 1, 500, 0.7)};
+  EXPECT_EQ(DetectSlowerThanBaseline(At(600, options, {}), {}).reason, "EarlierAttempts");
+  options.baselines = Of("another", 0, 500, 0.7);
+  const Finding finding = DetectSlowerThanBaseline(At(600, options, {}), {});
+  EXPECT_EQ(finding.reason, "SameConfiguration");
+  EXPECT_NEAR(finding.figures[2].value, 0.94 / 0.7, 0.03);
+  options.baselines = Of("another", 0, 500, 0.9);
+  EXPECT_FALSE(DetectSlowerThanBaseline(At(600, options, {}), {}).present) << "only 4 %";
+}
+
+TEST(SlowerThanBaselineTest, BaselinesThatSayNothing) {
+  for (const auto& baselines :
+       {Of("another", 0, 10, 0.5), Of("synthetic", 2, 500, 0.5), Of("another", 0, 500, 0),
+        Of("another", 0, 500, std::nan("")), std::vector<Baseline>()}) {
+    const FleetOptions options = {.attempt = 2, .baselines = baselines};
+    EXPECT_FALSE(DetectSlowerThanBaseline(At(600, options, {}), {}).judged);
+  }
+  FleetOptions options = {.attempt = 2, .baselines = Of("another", 0, 500, 0.5)};
+  EXPECT_FALSE(DetectSlowerThanBaseline(At(70, options, {}), {}).judged) << "too few steps yet";
+}
+
+TEST(ThroughputDroppedTest, TellsSinceWhichStep) {
+  const Fault slow = {.kind = FaultKind::kSlowdown, .at_seconds = 700, .amount = 0.4};
+  FleetOptions options;
+  options.tasks = 6;
+  const SyntheticFleet fleet(options, {slow});
+  const Finding finding = DetectThroughputDropped(fleet.At(760), {});
+  ASSERT_TRUE(finding.present);
+  EXPECT_EQ(finding.reason, "TokensRate");
+  EXPECT_NEAR(static_cast<double>(*finding.step), *fleet.StepAt(700), 2);
+  options.omit = {Signal::kTokens};
+  EXPECT_EQ(DetectThroughputDropped(At(760, options, {slow}), {}).reason, "StepTime");
+  options.omit = {Signal::kTokens, Signal::kStepTime};
+  EXPECT_EQ(DetectThroughputDropped(At(760, options, {slow}), {}).reason, "StepTime");
+}
+
+TEST(ThroughputDroppedTest, LongerStepsOfMoreTokensAreNoDrop) {
+  JobWindow window =
+      At(900, {}, {{.kind = FaultKind::kSlowdown, .at_seconds = 700, .amount = 0.5}});
+  ASSERT_TRUE(DetectThroughputDropped(window, {}).present);
+  for (TaskWindow& task : window.tasks) {
+    double tokens = 0;
+    const std::vector<Point>& steps = task.tracks[Signal::kStepTime][0].points;
+    std::vector<Point>& points = task.tracks[Signal::kTokens][0].points;
+    for (size_t i = 0; i < points.size(); ++i) {
+      tokens += 1000 * (steps[i].time_ns > SyntheticFleet::Time(700) ? 1.5 : 1);
+      points[i].value = tokens;
+    }
+  }
+  EXPECT_FALSE(DetectThroughputDropped(window, {}).present);
+}
+
+TEST(ThroughputDroppedTest, WhatHasPassedIsOver) {
+  const Fault slow = {
+      .kind = FaultKind::kSlowdown, .at_seconds = 500, .until_seconds = 700, .amount = 0.4};
+  EXPECT_TRUE(DetectThroughputDropped(At(690, {}, {slow}), {}).present);
+  EXPECT_FALSE(DetectThroughputDropped(At(720, {}, {slow}), {}).present);
+}
+
+TEST(ThroughputDroppedTest, CheckpointsEvaluationsAndNoiseAreNoDropWithManySeeds) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    const FleetOptions options = {.seed = seed,
+                                  .noise = 0.05,
+                                  .checkpoint_every = 15,
+                                  .checkpoint_seconds = 5,
+                                  .eval_every = 50,
+                                  .eval_seconds = 20,
+                                  .events = seed % 2 == 0};
+    EXPECT_FALSE(DetectThroughputDropped(At(900, options, {}), {}).present) << seed;
+  }
+}
+
+TEST(ChangePointTest, IsTheLargestRise) {
+  std::vector<double> values(60, 1.0);
+  for (size_t i = 0; i < values.size(); ++i) values[i] += 0.001 * static_cast<double>(i * 7 % 13);
+  EXPECT_GT(FindRise(values, 5).p, 0.01);
+  for (size_t i = 40; i < values.size(); ++i) values[i] += 1;
+  values[10] = 1000;
+  EXPECT_EQ(FindRise(values, 5).index, 40u);
+  EXPECT_LT(FindRise(values, 5).p, 1e-6);
+  EXPECT_EQ(FindRise({}, 5).p, 1);
+  EXPECT_EQ(FindRise({1, 2, 3}, 5).p, 1);
+  EXPECT_GT(FindRise(std::vector<double>(50, 2.0), 5).p, 0.9) << "all the same";
+}
+
+}  // namespace
+}  // namespace tacho::server
