@@ -6,14 +6,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "agent/stream/collector_addresses.h"
 #include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/identity_source.h"
 #include "agent/sources/identity/known_host.h"
 #include "agent/sources/make_sources.h"
 #include "agent/sources/self/self_source.h"
 #include "agent/sources/self/source_ledger.h"
+#include "agent/stream/collector_addresses.h"
 #include "agent/stream/collector_security.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -80,9 +81,8 @@ std::unique_ptr<IdentitySource> MakeIdentitySource(const AgentOptions& options,
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
-  const auto addresses = CollectorAddresses(options.config.collector());
-  if (!addresses.ok()) return addresses.status();
-  if (auto s = CheckSecurity(options.config.collector()); !s.ok()) return s;
+  TACHO_ASSIGN_OR_RETURN(const auto addresses, CollectorAddresses(options.config.collector()));
+  TACHO_RETURN_IF_ERROR(CheckSecurity(options.config.collector()));
   const auto identity = ResolveIdentity(
       options.config.identity(),
       {.environment = options.environment, .sys = options.config.sources().host().sys()});
@@ -109,8 +109,8 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   agent->log_ = options.log;
   agent->flush_ = options.flush;
   agent->spool_ = *std::move(spool);
-  agent->sender_ = std::make_unique<Sender>(
-      MakeStreamOptions(options, *identity, known, *addresses), agent->spool_.get());
+  agent->sender_ = std::make_unique<Sender>(MakeStreamOptions(options, *identity, known, addresses),
+                                            agent->spool_.get());
   auto ledger = std::make_shared<SourceLedger>();
   if (options.config.sources().host().enabled()) {
     sources->push_back(MakeSelfSource(options, *identity, ledger, agent->spool_.get()));
@@ -124,7 +124,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
                    identity->agent_id_from, "), host ", identity->host, " (", identity->host_from,
                    "), spool ", options.config.spool().path(), " with ",
                    agent->spool_->end() - agent->spool_->begin(), " messages, collector ",
-                   absl::StrJoin(*addresses, " or ")));
+                   absl::StrJoin(addresses, " or ")));
   return agent;
 }
 

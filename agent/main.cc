@@ -21,10 +21,10 @@
 #include "agent/agent.h"
 #include "agent/diagnose/command.h"
 #include "agent/stream/collector_security.h"
-#include "proto/config/config_diff.h"
 #include "proto/base/loaded_pages.h"
 #include "proto/base/log.h"
 #include "proto/base/service_manager.h"
+#include "proto/config/config_diff.h"
 #include "proto/config/yaml_config.h"
 
 namespace {

@@ -8,10 +8,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/log.h"
 #include "agent/sink_gate.h"
-#include "agent/sources/rows/source.h"
 #include "agent/source_turn.h"
+#include "agent/sources/rows/log.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/self/source_ledger.h"
 
 namespace tacho::agent {

@@ -10,10 +10,10 @@
 #include "client/recorder_backend.h"
 #include "client/recorder_factory.h"
 #include "client/recorder_state.h"
-#include "client/ring_backend.h"
 #include "client/ring/ring_file.h"
 #include "client/ring/ring_format.h"
 #include "client/ring/ring_text.h"
+#include "client/ring_backend.h"
 
 namespace tacho::client {
 namespace {

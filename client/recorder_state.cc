@@ -8,11 +8,12 @@
 #include <utility>
 
 #include "client/ring/ring_text.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::client {
 namespace {
 
-const double kNoValue = std::bit_cast<double>(kStaleMarkerBits);
+const double kNoValue = StaleMarker();
 constexpr std::string_view kSumSuffix = "_sum";
 constexpr char kWrongText[] =
     "a metric's name must be 1 to 256 bytes of UTF-8 without control characters";
@@ -142,7 +143,7 @@ void RecorderState::Add(Metric metric, double amount) noexcept {
     return Refuse("a value is set for a metric that was refused");
   }
   double& value = values_[metric.index_];
-  value = std::bit_cast<uint64_t>(value) == kStaleMarkerBits ? amount : value + amount;
+  value = IsStaleMarker(value) ? amount : value + amount;
 }
 
 void RecorderState::Observe(HistogramMetric histogram, double value) noexcept {

@@ -3,7 +3,7 @@
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tacho)
 
-install(TARGETS tacho_client tacho_shared EXPORT tachoClientTargets)
+install(TARGETS tacho_client tacho_crc32c tacho_shared EXPORT tachoClientTargets)
 install(TARGETS tacho_proto tacho_admin_proto EXPORT tachoProtoTargets)
 install(TARGETS tacho_client_direct tacho_channel tacho_config_files tacho_histogram_layout
   tacho_interop_proto tacho_upload EXPORT tachoDirectTargets)

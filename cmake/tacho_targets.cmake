@@ -9,6 +9,9 @@ target_compile_options(tacho_build_flags INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   # GCC 12 reports these in inlined library code where nothing is wrong.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict>
+  # Collecting garbage below half a gigabyte costs GCC a tenth of its time. With ccache, a source that
+  # is preprocessed has to name its precompiled header.
+  $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288 -fpch-preprocess>
   $<$<BOOL:${TACHO_WERROR}>:-Werror>)
 if(TACHO_SANITIZER)
   # protobuf, gRPC and RocksDB come uninstrumented from the distribution; the suppressions of
@@ -17,13 +20,19 @@ if(TACHO_SANITIZER)
     -fsanitize=${TACHO_SANITIZER} -fno-omit-frame-pointer)
   target_link_options(tacho_build_flags INTERFACE -fsanitize=${TACHO_SANITIZER})
 endif()
+find_program(TACHO_MOLD mold)
+if(TACHO_MOLD)  # Links a program in a tenth of the time that GNU ld takes.
+  target_link_options(tacho_build_flags INTERFACE -fuse-ld=mold)
+endif()
 if(TACHO_FUZZ)
   target_compile_options(tacho_build_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# tacho_library(<name> SOURCES ... PUBLIC ... PRIVATE ...) -> target tacho::<name>
+# tacho_library(<name> [PCH base|proto|none] SOURCES ... PUBLIC ... PRIVATE ...) -> target tacho::<name>
+#
+# PCH: which precompiled header of tacho_pch.cmake; base if nothing is said.
 function(tacho_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "PCH" "SOURCES;PUBLIC;PRIVATE")
   add_library(tacho_${name} STATIC ${arg_SOURCES})
   add_library(tacho::${name} ALIAS tacho_${name})
   set_target_properties(tacho_${name} PROPERTIES EXPORT_NAME ${name} POSITION_INDEPENDENT_CODE ON)
@@ -33,10 +42,14 @@ function(tacho_library name)
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/tacho>)
   target_link_libraries(tacho_${name}
     PUBLIC ${arg_PUBLIC} PRIVATE ${arg_PRIVATE} $<BUILD_INTERFACE:tacho_build_flags>)
+  if(NOT arg_PCH)
+    set(arg_PCH base)
+  endif()
+  tacho_use_pch(tacho_${name} ${arg_PCH})
 endfunction()
 
 # tacho_test(<name> LABEL unit|integration|crash SOURCES ... DEPS ... [TIMEOUT seconds])
-# -> one binary, and one CTest entry for each TEST in it
+# -> one binary, and one CTest entry for each TEST in it. There is one binary for each room.
 function(tacho_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPS")
   if(NOT arg_LABEL)
@@ -46,7 +59,9 @@ function(tacho_test name)
     set(arg_TIMEOUT 120)  # Seconds on a busy machine with two cores; most take milliseconds.
   endif()
   add_executable(${name} ${arg_SOURCES})
+  target_compile_definitions(${name} PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${arg_DEPS} GTest::gmock_main tacho_build_flags)
+  tacho_use_pch(${name} test)
   if(TACHO_SANITIZER STREQUAL "thread")
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_absl.cc)
     target_link_libraries(${name} PRIVATE absl::synchronization)

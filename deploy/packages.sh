@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 declare -A packages=(
-  [build]="g++ cmake ninja-build ccache pkg-config
+  [build]="g++ cmake ninja-build ccache mold pkg-config
     libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev
     librocksdb-dev libsnappy-dev libzstd-dev zlib1g-dev liblz4-dev libbz2-dev libgflags-dev
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libcpp-httplib-dev

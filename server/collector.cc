@@ -2,22 +2,49 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/mutex.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
+#include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "prometheus/registry.h"
+#include "proto/base/status_macros.h"
 #include "proto/config/config_diff.h"
+#include "server/admin/admin_listener.h"
+#include "server/admin/admin_service.h"
+#include "server/conditions/condition_engine.h"
 #include "server/conditions/condition_families.h"
 #include "server/conditions/window/configured_names.h"
+#include "server/edge/door.h"
+#include "server/edge/quotas.h"
+#include "server/goodput/goodput_board.h"
 #include "server/goodput/goodput_families.h"
-#include "server/process/grpc_transport.h"
+#include "server/http/http_server.h"
+#include "server/http/metrics_page.h"
+#include "server/http/readiness.h"
 #include "server/http/routes.h"
+#include "server/ingest/agent_ledger.h"
+#include "server/ingest/ingest_service.h"
 #include "server/limits/limit_config.h"
+#include "server/limits/series_limiting.h"
+#include "server/process/grpc_transport.h"
+#include "server/process/log_level_part.h"
+#include "server/process/reload_metrics.h"
+#include "server/process/reloadable.h"
+#include "server/query/query_service.h"
 #include "server/security/grpc_caller.h"
+#include "server/security/security.h"
+#include "server/tensorboard/tensorboard_service.h"
+#include "storage/store.h"
 
 namespace tacho::server {
 namespace {
@@ -45,7 +72,7 @@ void Configure(const config::v1::Collector::Ingest& limits, const config::v1::Qu
                               kMinPingIntervalMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  TuneTransport(builder);
+  process::TuneTransport(builder);
   // Nobody of ours compresses, and 1.51 unpacks a message whole before it looks at its size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
@@ -75,7 +102,74 @@ void FillStoreStats(const storage::StoreStats& from, v1::GetStatsResponse::Store
 
 }  // namespace
 
-Collector::Collector(const config::v1::Collector& config, CollectorWorld world)
+class Collector::Parts {
+ public:
+  Parts(const config::v1::Collector& config, CollectorWorld world);
+  ~Parts();
+
+  // The rest as in the header.
+  absl::Status Start();
+  int grpc_port() const { return door_->port(); }
+  int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
+  int admin_port() const { return admin_listener_ == nullptr ? 0 : admin_listener_->port(); }
+  absl::Status Reload(absl::string_view asked_by) ABSL_LOCKS_EXCLUDED(reload_mutex_);
+  absl::Status Drain();
+
+ private:
+  absl::Status MakeSecurity();
+  absl::Status OpenStore();
+  absl::Status OpenDoor();
+  absl::Status StartAdmin();
+  // As tacho.v1.Admin says.
+  v1::DrainResponse DrainIngest(absl::Duration timeout);
+  void FillStats(v1::GetStatsResponse* stats) ABSL_LOCKS_EXCLUDED(reload_mutex_);
+  absl::Status ReloadParts(const config::v1::Collector& config)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
+  absl::Status MakeConditions();
+  void MakeServices();
+  void OnDisk(storage::DiskState state, const absl::Status& why);
+  void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
+  absl::Status StartGrpc();
+  absl::Status StartHttp();
+  void StopGrpc();
+
+  const config::v1::Collector config_;  // As it was started.
+  const CollectorWorld world_;
+  const std::shared_ptr<prometheus::Registry> registry_;
+  http::Readiness readiness_;
+  absl::Mutex health_mutex_;
+  // Of grpc_ while it serves.
+  grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(health_mutex_) = nullptr;
+  bool drained_ = false;
+  const absl::Time started_;
+  std::atomic<bool> draining_ = false;
+  // In the order in which they are built.
+  std::unique_ptr<security::Security> security_;
+  std::unique_ptr<storage::Store> store_;
+  std::unique_ptr<limits::SeriesLimiting> limiting_;
+  std::unique_ptr<edge::Quotas> quotas_;
+  std::unique_ptr<edge::Door> door_;
+  ingest::AgentLedger agents_;
+  std::unique_ptr<conditions::ConditionEngine> conditions_;
+  std::unique_ptr<ingest::IngestService> ingest_;
+  std::unique_ptr<query::QueryService> query_;
+  std::unique_ptr<TensorBoardService> tensorboard_;
+  std::unique_ptr<goodput::GoodputBoard> goodput_;
+  std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<http::MetricsPage> metrics_page_;
+  std::unique_ptr<http::HttpServer> http_;
+  std::unique_ptr<admin::AdminService> admin_;
+  std::unique_ptr<admin::AdminListener> admin_listener_;
+  process::LogLevelPart log_level_;
+  // Not owned; those above that can. In the order in which they take a new configuration.
+  std::vector<process::Reloadable*> reloadables_;
+  process::ReloadMetrics reload_metrics_;
+  absl::Mutex reload_mutex_;
+  // Why the last reload was refused; OK if it was not.
+  absl::Status last_reload_ ABSL_GUARDED_BY(reload_mutex_);
+};
+
+Collector::Parts::Parts(const config::v1::Collector& config, CollectorWorld world)
     : config_(config),
       world_(std::move(world)),
       registry_(std::make_shared<prometheus::Registry>()),
@@ -84,46 +178,42 @@ Collector::Collector(const config::v1::Collector& config, CollectorWorld world)
       reloadables_{&log_level_},
       reload_metrics_(registry_.get()) {}
 
-Collector::~Collector() { Drain().IgnoreError(); }
+Collector::Parts::~Parts() { Drain().IgnoreError(); }
 
-absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Collector& config,
-                                                            CollectorWorld world) {
-  std::unique_ptr<Collector> collector(new Collector(config, std::move(world)));
-  if (auto s = collector->MakeSecurity(); !s.ok()) return s;
-  if (auto s = collector->OpenStore(); !s.ok()) return s;
-  if (auto s = collector->OpenDoor(); !s.ok()) return s;
-  if (auto s = collector->MakeConditions(); !s.ok()) return s;
-  collector->MakeServices();
-  if (auto s = collector->StartGrpc(); !s.ok()) return s;
-  if (auto s = collector->StartHttp(); !s.ok()) return s;
-  collector->reload_metrics_.Started(collector->world_.now());
-  collector->readiness_.SetReady();
+absl::Status Collector::Parts::Start() {
+  TACHO_RETURN_IF_ERROR(MakeSecurity());
+  TACHO_RETURN_IF_ERROR(OpenStore());
+  TACHO_RETURN_IF_ERROR(OpenDoor());
+  TACHO_RETURN_IF_ERROR(MakeConditions());
+  MakeServices();
+  TACHO_RETURN_IF_ERROR(StartGrpc());
+  TACHO_RETURN_IF_ERROR(StartHttp());
+  reload_metrics_.Started(world_.now());
+  readiness_.SetReady();
   {
-    absl::MutexLock lock(&collector->health_mutex_);
-    collector->health_ = collector->grpc_->GetHealthCheckService();
+    absl::MutexLock lock(&health_mutex_);
+    health_ = grpc_->GetHealthCheckService();
   }
-  collector->TellHealth();
-  collector->security_->Watch([ingest = collector->ingest_.get()] { ingest->RecheckCallers(); });
-  collector->conditions_->Start();
+  TellHealth();
+  security_->Watch([ingest = ingest_.get()] { ingest->RecheckCallers(); });
+  conditions_->Start();
   // Last: it may be told at once to drain.
-  if (auto s = collector->StartAdmin(); !s.ok()) return s;
-  return collector;
+  return StartAdmin();
 }
 
-absl::Status Collector::MakeSecurity() {
-  SecurityOptions options;
+absl::Status Collector::Parts::MakeSecurity() {
+  security::SecurityOptions options;
   options.now = world_.now;
   options.log = world_.log;
   options.registry = registry_.get();
-  auto security = Security::Create(config_, std::move(options));
-  if (!security.ok()) return security.status();
-  security_ = *std::move(security);
+  TACHO_ASSIGN_OR_RETURN(auto security, security::Security::Create(config_, std::move(options)));
+  security_ = std::move(security);
   const auto& parts = security_->reloadables();
   reloadables_.insert(reloadables_.end(), parts.begin(), parts.end());
   return absl::OkStatus();
 }
 
-absl::Status Collector::OpenStore() {
+absl::Status Collector::Parts::OpenStore() {
   const auto& storage = config_.storage();
   storage::StoreOptions options;
   options.path = storage.path();
@@ -134,7 +224,7 @@ absl::Status Collector::OpenStore() {
   options.queue_bytes = storage.journal_queue_bytes();
   options.block_cache_bytes = storage.block_cache_bytes();
   options.column_cache_bytes = storage.column_cache_bytes();
-  auto limits = MakeLimitPolicy(config_.limits());
+  auto limits = limits::MakeLimitPolicy(config_.limits());
   if (!limits.ok()) return limits.status();
   options.limits = *std::move(limits);
   options.now = world_.now;
@@ -152,27 +242,26 @@ absl::Status Collector::OpenStore() {
   return absl::OkStatus();
 }
 
-absl::Status Collector::OpenDoor() {
-  quotas_ = std::make_unique<Quotas>(
-      QuotasOptions{config_.quotas(), config_.storage().journal_queue_bytes(), registry_.get()});
+absl::Status Collector::Parts::OpenDoor() {
+  quotas_ = std::make_unique<edge::Quotas>(edge::QuotasOptions{
+      config_.quotas(), config_.storage().journal_queue_bytes(), registry_.get()});
   if (auto s = quotas_->Prepare(config_); !s.ok()) return s.status();
-  DoorOptions options;
+  edge::DoorOptions options;
   options.config = config_;
   options.registry = registry_.get();
-  options.memory_short = [this] { return quotas_->pressure() == Pressure::kRefuse; };
+  options.memory_short = [this] { return quotas_->pressure() == edge::Pressure::kRefuse; };
   // Whoever connects can cause these.
   options.log = [log = world_.log](absl::string_view line) {
     log.Limited(log::Level::kInfo, "connections", {{"text", line}});
   };
-  auto door = Door::Open(std::move(options));
-  if (!door.ok()) return door.status();
-  door_ = *std::move(door);
+  TACHO_ASSIGN_OR_RETURN(auto door, edge::Door::Open(std::move(options)));
+  door_ = std::move(door);
   reloadables_.push_back(quotas_.get());
   reloadables_.push_back(door_.get());
   return absl::OkStatus();
 }
 
-void Collector::OnDisk(storage::DiskState state, const absl::Status& why) {
+void Collector::Parts::OnDisk(storage::DiskState state, const absl::Status& why) {
   readiness_.SetHeldBy(std::string(why.message()));
   TellHealth();
   switch (state) {
@@ -187,30 +276,31 @@ void Collector::OnDisk(storage::DiskState state, const absl::Status& why) {
   }
 }
 
-void Collector::TellHealth() {
+void Collector::Parts::TellHealth() {
   absl::MutexLock lock(&health_mutex_);
   if (health_ != nullptr) health_->SetServingStatus(readiness_.WhyNotReady().empty());
 }
 
-absl::Status Collector::MakeConditions() {
-  auto settings = ConditionSettings::Create(config_.conditions());
+absl::Status Collector::Parts::MakeConditions() {
+  auto settings = conditions::ConditionSettings::Create(config_.conditions());
   if (!settings.ok()) return settings.status();
-  ConditionEngineOptions options;
+  conditions::ConditionEngineOptions options;
   options.store = store_.get();
   options.agents = &agents_;
   options.settings = *std::move(settings);
   options.now = world_.now;
   options.registry = registry_.get();
   options.log = world_.log;
-  conditions_ = std::make_unique<ConditionEngine>(std::move(options));
+  conditions_ = std::make_unique<conditions::ConditionEngine>(std::move(options));
   reloadables_.push_back(conditions_.get());
   return absl::OkStatus();
 }
 
-void Collector::MakeServices() {
-  limiting_ = std::make_unique<SeriesLimiting>(store_.get(), registry_.get(), config_.limits());
+void Collector::Parts::MakeServices() {
+  limiting_ =
+      std::make_unique<limits::SeriesLimiting>(store_.get(), registry_.get(), config_.limits());
   reloadables_.push_back(limiting_.get());
-  IngestServiceOptions ingest;
+  ingest::IngestServiceOptions ingest;
   ingest.quotas = quotas_.get();
   ingest.connections = door_->connections();
   ingest.limiting = limiting_.get();
@@ -223,12 +313,12 @@ void Collector::MakeServices() {
   ingest.version = TACHO_VERSION;
   ingest.log = world_.log;
   ingest.access = security_->access();
-  ingest_ = std::make_unique<IngestService>(std::move(ingest));
+  ingest_ = std::make_unique<ingest::IngestService>(std::move(ingest));
   reloadables_.push_back(ingest_.get());
 
-  const auto signals =
-      std::make_shared<const SignalNames>(ConfiguredNames(config_.conditions().signals()));
-  QueryServiceOptions query;
+  const auto signals = std::make_shared<const conditions::SignalNames>(
+      conditions::ConfiguredNames(config_.conditions().signals()));
+  query::QueryServiceOptions query;
   query.store = store_.get();
   query.refusals = &limiting_->ledger();
   query.conditions = &conditions_->board();
@@ -237,19 +327,19 @@ void Collector::MakeServices() {
   query.registry = registry_;
   query.access = security_->access();
   query.signals = signals;
-  query_ = std::make_unique<QueryService>(std::move(query));
+  query_ = std::make_unique<query::QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
   reloadables_.push_back(query_.get());
 
-  GoodputBoardOptions goodput;
+  goodput::GoodputBoardOptions goodput;
   goodput.store = store_.get();
   goodput.now = world_.now;
   goodput.signals = signals;
-  goodput_ = std::make_unique<GoodputBoard>(std::move(goodput));
+  goodput_ = std::make_unique<goodput::GoodputBoard>(std::move(goodput));
   reloadables_.push_back(goodput_.get());
 }
 
-absl::Status Collector::StartGrpc() {
+absl::Status Collector::Parts::StartGrpc() {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -264,28 +354,30 @@ absl::Status Collector::StartGrpc() {
   return absl::OkStatus();
 }
 
-absl::Status Collector::StartHttp() {
-  if (auto rules = MakeAggregateRules(config_.metrics()); !rules.ok()) return rules.status();
-  MetricsPageOptions page{store_.get(), registry_,   config_.metrics(),       world_.now,
-                          world_.log,   &readiness_, config_.storage().path()};
+absl::Status Collector::Parts::StartHttp() {
+  if (auto rules = aggregate::MakeAggregateRules(config_.metrics()); !rules.ok())
+    return rules.status();
+  http::MetricsPageOptions page{store_.get(), registry_,   config_.metrics(),       world_.now,
+                                world_.log,   &readiness_, config_.storage().path()};
   page.others.push_back([board = &conditions_->board()](size_t max_lines) {
-    return ConditionFamilies(board->All([](const std::string&) { return true; }), max_lines);
+    return conditions::ConditionFamilies(board->All([](const std::string&) { return true; }),
+                                         max_lines);
   });
   page.others.push_back([board = goodput_.get()](size_t max_lines) {
-    return GoodputFamilies(board->Newest(), board->Stats(), max_lines);
+    return goodput::GoodputFamilies(board->Newest(), board->Stats(), max_lines);
   });
-  metrics_page_ = std::make_unique<MetricsPage>(std::move(page));
+  metrics_page_ = std::make_unique<http::MetricsPage>(std::move(page));
   reloadables_.push_back(metrics_page_.get());
-  HttpServerOptions options;
+  http::HttpServerOptions options;
   options.address = config_.listen().http();
   options.registry = registry_.get();
   if (config_.listen().tls().http()) options.tls = security_->tls();
-  HttpGuard guard;
+  http::HttpGuard guard;
   guard.access = security_->access();
-  guard.require_certificate =
-      options.tls != nullptr && options.tls->client_certificates() == ClientCertificates::kRequire;
-  options.routes = CollectorRoutes(metrics_page_.get(), &readiness_, guard);
-  auto http = HttpServer::Start(std::move(options));
+  guard.require_certificate = options.tls != nullptr && options.tls->client_certificates() ==
+                                                            security::ClientCertificates::kRequire;
+  options.routes = http::CollectorRoutes(metrics_page_.get(), &readiness_, guard);
+  auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),
                         absl::StrCat("listen.http: ", http.status().message()));
@@ -294,31 +386,30 @@ absl::Status Collector::StartHttp() {
   return absl::OkStatus();
 }
 
-absl::Status Collector::StartAdmin() {
+absl::Status Collector::Parts::StartAdmin() {
   // A file system that is not the real one has no place for a socket.
   if (config_.admin().listen() == "off" || world_.env != nullptr) return absl::OkStatus();
-  const auto address = ParseAdminAddress(config_.admin().listen(), config_.storage().path());
-  if (!address.ok()) return address.status();
-  AdminServiceOptions options;
+  TACHO_ASSIGN_OR_RETURN(const auto address, admin::ParseAdminAddress(config_.admin().listen(),
+                                                                      config_.storage().path()));
+  admin::AdminServiceOptions options;
   options.actions.drain = [this](absl::Duration timeout) { return DrainIngest(timeout); };
   options.actions.fill_stats = [this](v1::GetStatsResponse* stats) { FillStats(stats); };
   options.actions.reload = [this] { return Reload("tachoctl"); };
   options.snapshots = {store_.get(), config_.admin().snapshot_directory(), world_.now};
   options.log = world_.log;
   // A port of the loopback interface is for everybody on the machine.
-  if (address->socket.empty()) {
+  if (address.socket.empty()) {
     options.authorize = [access = security_->access()](const grpc::CallbackServerContext& context) {
-      return AdmitCall(access, context, Role::kAdmin).status();
+      return security::AdmitCall(access, context, security::Role::kAdmin).status();
     };
   }
-  admin_ = std::make_unique<AdminService>(std::move(options));
-  auto listener = AdminListener::Start(*address, admin_.get());
-  if (!listener.ok()) return listener.status();
-  admin_listener_ = *std::move(listener);
+  admin_ = std::make_unique<admin::AdminService>(std::move(options));
+  TACHO_ASSIGN_OR_RETURN(auto listener, admin::AdminListener::Start(address, admin_.get()));
+  admin_listener_ = std::move(listener);
   return absl::OkStatus();
 }
 
-v1::DrainResponse Collector::DrainIngest(absl::Duration timeout) {
+v1::DrainResponse Collector::Parts::DrainIngest(absl::Duration timeout) {
   v1::DrainResponse response;
   response.set_streams(ingest_->open_streams());
   draining_ = true;
@@ -329,7 +420,7 @@ v1::DrainResponse Collector::DrainIngest(absl::Duration timeout) {
   return response;
 }
 
-void Collector::FillStats(v1::GetStatsResponse* stats) {
+void Collector::Parts::FillStats(v1::GetStatsResponse* stats) {
   stats->set_version(TACHO_VERSION);
   stats->set_pid(static_cast<uint32_t>(::getpid()));
   stats->set_started_unix_ns(absl::ToUnixNanos(started_));
@@ -345,7 +436,7 @@ void Collector::FillStats(v1::GetStatsResponse* stats) {
   FillStoreStats(store_->Stats(), stats->mutable_store());
 }
 
-absl::Status Collector::Reload(absl::string_view asked_by) {
+absl::Status Collector::Parts::Reload(absl::string_view asked_by) {
   absl::MutexLock lock(&reload_mutex_);
   const auto read = world_.read_config
                         ? world_.read_config()
@@ -361,24 +452,23 @@ absl::Status Collector::Reload(absl::string_view asked_by) {
   return last_reload_;
 }
 
-absl::Status Collector::ReloadParts(const config::v1::Collector& config) {
+absl::Status Collector::Parts::ReloadParts(const config::v1::Collector& config) {
   const std::vector<std::string> fixed = config::KeysThatNeedRestart(config_, config);
   if (!fixed.empty()) {
     return absl::FailedPreconditionError(
         absl::StrCat(absl::StrJoin(fixed, ", "), ": changed, which needs a restart"));
   }
   std::vector<std::function<void()>> changes;
-  for (Reloadable* const part : reloadables_) {
-    auto change = part->Prepare(config);
-    if (!change.ok()) return change.status();
-    changes.push_back(*std::move(change));
+  for (process::Reloadable* const part : reloadables_) {
+    TACHO_ASSIGN_OR_RETURN(auto change, part->Prepare(config));
+    changes.push_back(std::move(change));
   }
   for (const auto& change : changes) change();
   ingest_->RecheckCallers();
   return absl::OkStatus();
 }
 
-absl::Status Collector::Drain() {
+absl::Status Collector::Parts::Drain() {
   if (std::exchange(drained_, true)) return absl::OkStatus();
   readiness_.SetNotReady("draining");
   draining_ = true;
@@ -391,7 +481,7 @@ absl::Status Collector::Drain() {
   return store_ == nullptr ? absl::OkStatus() : store_->Close();
 }
 
-void Collector::StopGrpc() {
+void Collector::Parts::StopGrpc() {
   {
     absl::MutexLock lock(&health_mutex_);
     health_ = nullptr;
@@ -408,5 +498,21 @@ void Collector::StopGrpc() {
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownGrace));
   grpc_->Wait();
 }
+
+Collector::Collector(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Collector::~Collector() = default;
+
+absl::StatusOr<std::unique_ptr<Collector>> Collector::Start(const config::v1::Collector& config,
+                                                            CollectorWorld world) {
+  auto parts = std::make_unique<Parts>(config, std::move(world));
+  TACHO_RETURN_IF_ERROR(parts->Start());
+  return std::unique_ptr<Collector>(new Collector(std::move(parts)));
+}
+
+int Collector::grpc_port() const { return parts_->grpc_port(); }
+int Collector::http_port() const { return parts_->http_port(); }
+int Collector::admin_port() const { return parts_->admin_port(); }
+absl::Status Collector::Reload(absl::string_view asked_by) { return parts_->Reload(asked_by); }
+absl::Status Collector::Drain() { return parts_->Drain(); }
 
 }  // namespace tacho::server

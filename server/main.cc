@@ -16,9 +16,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
-#include "proto/config/config_value.h"
 #include "proto/base/log.h"
 #include "proto/base/service_manager.h"
+#include "proto/base/status_macros.h"
+#include "proto/config/config_value.h"
 #include "proto/config/yaml_config.h"
 #include "server/aggregate/aggregate_rule.h"
 #include "server/collector.h"
@@ -56,8 +57,8 @@ absl::Status MakeConfig(const CommandLine& line, config::v1::Collector* config) 
                                           : config::LoadYamlFile(line.config, config);
   if (!read.ok()) return read;
   auto* listen = config->mutable_listen();
-  if (auto s = OverrideAddress("--grpc", line.grpc, listen->mutable_grpc()); !s.ok()) return s;
-  if (auto s = OverrideAddress("--http", line.http, listen->mutable_http()); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(OverrideAddress("--grpc", line.grpc, listen->mutable_grpc()));
+  TACHO_RETURN_IF_ERROR(OverrideAddress("--http", line.http, listen->mutable_http()));
   if (!line.data.empty()) config->mutable_storage()->set_path(line.data);
   return absl::OkStatus();
 }
@@ -100,7 +101,7 @@ CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log,
   world.log = log;
   world.read_config = [line]() -> absl::StatusOr<config::v1::Collector> {
     config::v1::Collector config;
-    if (absl::Status read = MakeConfig(line, &config); !read.ok()) return read;
+    TACHO_RETURN_IF_ERROR(MakeConfig(line, &config));
     return config;
   };
   world.on_disk_failed = [disk_failed] {
@@ -135,10 +136,10 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
   const char* const notify = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
   const ServiceManager manager(notify == nullptr ? "" : notify);
 
-  RaiseFileLimit();
+  edge::RaiseFileLimit();
   const log::Log log = log::StandardLog(config.log().format(), config.log().level());
-  const HeapTrimmer trimmer({});
-  LimitGrpcLog(log);
+  const process::HeapTrimmer trimmer({});
+  process::LimitGrpcLog(log);
   std::atomic<bool> disk_failed = false;
   auto collector = Collector::Start(config, MakeWorld(line, log, &disk_failed));
   if (!collector.ok()) {
@@ -178,7 +179,7 @@ int CheckStore(const std::string& path) {
 }
 
 int MakeToken() {
-  const auto token = NewToken();
+  const auto token = security::NewToken();
   if (!token.ok()) return Fail(kExitFailure, token.status());
   std::cerr
       << "The token goes to whoever shall hold it, in a file that others cannot read. It is "
@@ -187,7 +188,7 @@ int MakeToken() {
          "of your choice:\n\n"
          "  - name: NAME\n"
          "    sha256: "
-      << absl::BytesToHexString(Sha256(*token))
+      << absl::BytesToHexString(security::Sha256(*token))
       << "\n"
          "    roles: [write]\n"
          "    jobs: '.*'\n\n";
@@ -196,12 +197,12 @@ int MakeToken() {
 }
 
 int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
-  if (auto s = CheckSecurity(config); !s.ok()) return Fail(kExitUsage, s);
-  const auto rules = MakeAggregateRules(config.metrics());
+  if (auto s = security::CheckSecurity(config); !s.ok()) return Fail(kExitUsage, s);
+  const auto rules = aggregate::MakeAggregateRules(config.metrics());
   if (!rules.ok()) return Fail(kExitUsage, rules.status());
   std::cout << (line.config.empty() ? "defaults" : line.config) << ": valid\n";
   // What defaults make is in the documentation.
-  if ((*rules)->configured > 0) std::cout << DescribeAggregateRules(**rules);
+  if ((*rules)->configured > 0) std::cout << aggregate::DescribeAggregateRules(**rules);
   return 0;
 }
 

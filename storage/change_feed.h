@@ -17,8 +17,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "storage/model/event.h"
 #include "storage/journal/rows_entry.h"
+#include "storage/model/event.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {

@@ -5,14 +5,15 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
+#include "storage/codec/keys.h"
 #include "storage/db/database.h"
 #include "storage/db/directory_check.h"
-#include "storage/journal/journal.h"
-#include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
-#include "storage/index/series_index.h"
 #include "storage/db/silent_logger.h"
+#include "storage/index/series_index.h"
+#include "storage/journal/journal.h"
 
 namespace tacho::storage {
 namespace {
@@ -41,7 +42,7 @@ absl::Status Open(const std::string& path, OpenToRead* open) {
   options.max_open_files = 512;
   std::vector<std::string> names;
   const rocksdb::Status listed = rocksdb::DB::ListColumnFamilies(options, path, &names);
-  if (absl::Status whole = CheckDirectory(nullptr, path, names); !whole.ok()) return whole;
+  TACHO_RETURN_IF_ERROR(CheckDirectory(nullptr, path, names));
   if (listed.IsPathNotFound() || listed.IsNotFound() || listed.IsIOError()) {
     return absl::NotFoundError(absl::StrCat(path, ": no database: ", listed.ToString()));
   }
@@ -72,7 +73,7 @@ absl::Status CheckFormatVersion(const OpenToRead& open) {
 
 // Each entry has a checksum of its own.
 absl::Status ReadJournal(const OpenToRead& open, StoreContents* contents) {
-  Journal journal(open.db.get(), open.Find(Journal::kColumnFamily));
+  Journal journal(open.db.get(), open.Find(kJournalFamily));
   return journal.Recover([contents](uint64_t /*position*/, absl::string_view /*entry*/) {
     ++contents->journal_entries;
     return absl::OkStatus();
@@ -83,9 +84,9 @@ absl::Status ReadJournal(const OpenToRead& open, StoreContents* contents) {
 
 absl::StatusOr<StoreContents> CheckStore(const std::string& path) {
   OpenToRead open;
-  if (absl::Status opened = Open(path, &open); !opened.ok()) return opened;
-  if (absl::Status format = CheckFormatVersion(open); !format.ok()) return format;
-  for (const char* name : {Journal::kColumnFamily, "index", "state", "events"}) {
+  TACHO_RETURN_IF_ERROR(Open(path, &open));
+  TACHO_RETURN_IF_ERROR(CheckFormatVersion(open));
+  for (const char* name : {kJournalFamily, "index", "state", "events"}) {
     if (open.Find(name) != nullptr) continue;
     return absl::DataLossError(absl::StrCat(path, ": the column family ", name, " is missing"));
   }
@@ -94,10 +95,10 @@ absl::StatusOr<StoreContents> CheckStore(const std::string& path) {
   }
   StoreContents contents;
   SeriesIndex index(open.db.get(), open.Find("index"), {});
-  if (absl::Status loaded = index.Load(); !loaded.ok()) return loaded;
+  TACHO_RETURN_IF_ERROR(index.Load());
   contents.jobs = index.counts().jobs;
   contents.series = index.counts().series;
-  if (absl::Status counted = ReadJournal(open, &contents); !counted.ok()) return counted;
+  TACHO_RETURN_IF_ERROR(ReadJournal(open, &contents));
   for (auto* handle : open.handles) {
     if (ParsePartitionName(handle->GetName())) ++contents.days;
     uint64_t bytes = 0;

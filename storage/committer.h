@@ -18,13 +18,13 @@
 #include "storage/change_feed.h"
 #include "storage/db/crash_point.h"
 #include "storage/db/disk_watch.h"
-#include "storage/model/event.h"
 #include "storage/head/head.h"
 #include "storage/index/job_table.h"
+#include "storage/index/series_index.h"
 #include "storage/journal/journal.h"
 #include "storage/journal/origin_record.h"
 #include "storage/journal/sequence_set.h"
-#include "storage/index/series_index.h"
+#include "storage/model/event.h"
 #include "storage/store.h"
 
 namespace rocksdb {

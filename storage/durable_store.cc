@@ -2,11 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
-#include "storage/index/event_record.h"
 #include "storage/codec/keys.h"
+#include "storage/index/event_record.h"
 #include "storage/journal/rows_entry.h"
 
 namespace tacho::storage {
@@ -23,6 +24,7 @@ constexpr absl::Duration kRetentionRound = absl::Minutes(10);
 DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> database)
     : options_(std::move(options)),
       database_(std::move(database)),
+      columns_(options_.column_cache_bytes),
       journal_(database_->db.get(), database_->journal),
       index_(database_->db.get(), database_->index,
              {.limits = options_.limits == nullptr ? LimitPolicy::Default() : options_.limits,
@@ -43,18 +45,18 @@ DurableStore::DurableStore(StoreOptions options, std::unique_ptr<Database> datab
                   .disk = database_->disk.get(),
                   .on_disk = options_.on_disk,
                   .before_resuming = [this]() -> absl::Status {
-                    if (absl::Status kept = index_.WriteKept(); !kept.ok()) return kept;
+                    TACHO_RETURN_IF_ERROR(index_.WriteKept());
                     return kept_.Write(rocksdb::WriteBatch(), "remove what was to be removed");
                   },
                   .at_point = options_.at_point},
                  options_.queue_bytes, options_.commit_spacing),
-      merger_(database_.get(), &index_, &head_,
+      merger_(database_.get(), &columns_, &index_, &head_,
               {.seal_rows = options_.seal_rows,
                .quiet = options_.merge_quiet,
                .now = options_.now,
                .log = options_.log,
                .at_point = options_.at_point}),
-      sealer_(database_.get(), &head_, &jobs_,
+      sealer_(database_.get(), &columns_, &head_, &jobs_,
               {.seal_rows = options_.seal_rows,
                .seal_age = options_.seal_age,
                .open_bytes = options_.open_bytes,
@@ -88,7 +90,7 @@ absl::Status DurableStore::Close() {
   Reach(options_.at_point, crash_point::kCloseStopped);
   if (!sealed.ok()) return sealed;
   if (database_->disk->blocks_writes()) return database_->disk->trouble();
-  if (absl::Status kept = index_.WriteKept(); !kept.ok()) return kept;
+  TACHO_RETURN_IF_ERROR(index_.WriteKept());
   absl::Status settled = database_->Settle();
   Reach(options_.at_point, crash_point::kCloseSettled);
   return settled;
@@ -152,9 +154,8 @@ void DurableStore::AppendRows(const Origin& origin, const LayoutPtr& layout, con
 }
 
 absl::Status DurableStore::PutEvent(const Event& event, rocksdb::WriteBatch* write) {
-  const auto job = index_.FindOrAddJob(event.source.job);
-  if (!job.ok()) return job.status();
-  write->Put(database_->events, EventKey(*job, event.time_ns, next_event_++), EncodeEvent(event));
+  TACHO_ASSIGN_OR_RETURN(const auto job, index_.FindOrAddJob(event.source.job));
+  write->Put(database_->events, EventKey(job, event.time_ns, next_event_++), EncodeEvent(event));
   return absl::OkStatus();
 }
 
@@ -171,9 +172,8 @@ void DurableStore::AppendAttributes(const Origin& origin, const Attributes& attr
                                     AppendDone done) {
   committer_.Enqueue({.origin = origin,
                       .stage = [this, attributes](rocksdb::WriteBatch* write) -> absl::Status {
-                        const auto job = index_.FindOrAddJob(attributes.job);
-                        if (!job.ok()) return job.status();
-                        return jobs_.Merge(*job, attributes, write);
+                        TACHO_ASSIGN_OR_RETURN(const auto job, index_.FindOrAddJob(attributes.job));
+                        return jobs_.Merge(job, attributes, write);
                       },
                       .done = std::move(done)});
 }
@@ -230,6 +230,7 @@ StoreStats DurableStore::Stats() const {
   merger_.FillStats(&stats);
   stats.over_retention_bytes = over_retention_bytes_;
   database_->FillStats(&stats);
+  columns_.FillStats(&stats);
   const SeriesIndex::Counts counts = index_.counts();
   stats.series = counts.series;
   stats.jobs = counts.jobs;

@@ -21,17 +21,19 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "proto/base/status_macros.h"
 #include "storage/change_feed.h"
+#include "storage/columns/column_cache.h"
+#include "storage/columns/frame_merger.h"
+#include "storage/columns/sealer.h"
 #include "storage/committer.h"
 #include "storage/db/database.h"
-#include "storage/columns/frame_merger.h"
+#include "storage/db/kept_writes.h"
 #include "storage/head/head.h"
 #include "storage/index/job_table.h"
-#include "storage/journal/journal.h"
-#include "storage/db/kept_writes.h"
-#include "storage/journal/loss_runs.h"
-#include "storage/columns/sealer.h"
 #include "storage/index/series_index.h"
+#include "storage/journal/journal.h"
+#include "storage/journal/loss_runs.h"
 #include "storage/store.h"
 
 namespace rocksdb {
@@ -59,7 +61,7 @@ class DurableStore final : public Store {
   }
   absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) override {
     Reach(options_.at_point, crash_point::kRegisterBegin);
-    if (absl::Status refusal = committer_.refusal(); !refusal.ok()) return refusal;
+    TACHO_RETURN_IF_ERROR(committer_.refusal());
     auto registration = index_.Register(definition);
     Reach(options_.at_point, crash_point::kRegisterEnd);
     return registration;
@@ -154,7 +156,8 @@ class DurableStore final : public Store {
 
   const StoreOptions options_;
   const std::unique_ptr<Database> database_;
-  Journal journal_;  // Committer's thread only, but for recovery.
+  mutable ColumnCache columns_;  // Of the partitions.
+  Journal journal_;              // Committer's thread only, but for recovery.
   // Reading may bring a job into memory, which changes nothing that a reader can tell.
   mutable SeriesIndex index_;
   Head head_;

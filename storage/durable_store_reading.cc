@@ -2,14 +2,15 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "storage/codec/bytes.h"
-#include "storage/durable_store.h"
-#include "storage/index/event_record.h"
 #include "storage/codec/keys.h"
 #include "storage/columns/latest_of_headers.h"
-#include "storage/db/rocksdb_status.h"
 #include "storage/columns/stored_view.h"
+#include "storage/db/rocksdb_status.h"
+#include "storage/durable_store.h"
+#include "storage/index/event_record.h"
 
 namespace tacho::storage {
 namespace {
@@ -86,7 +87,7 @@ std::unique_ptr<StoredView> DurableStore::OpenStoredView(
     const std::vector<SeriesPtr>& series) const {
   CapturedRows open_rows;
   for (const SeriesPtr& one : series) open_rows.Add(one->id, head_.Capture(*one));
-  return std::make_unique<StoredView>(*database_, std::move(open_rows));
+  return std::make_unique<StoredView>(*database_, &columns_, std::move(open_rows));
 }
 
 std::unique_ptr<ReadView> DurableStore::OpenView(std::vector<SeriesPtr> series) const {
@@ -106,18 +107,16 @@ absl::StatusOr<std::vector<std::optional<LatestSample>>> DurableStore::LatestOf(
   for (const size_t i : unknown) to_read.push_back(series[i]);
   const std::unique_ptr<StoredView> view = OpenStoredView(to_read);
   for (const size_t i : unknown) {
-    auto read = ReadLatest(view.get(), series[i]);
-    if (!read.ok()) return read.status();
-    latest[i] = *std::move(read);
+    TACHO_ASSIGN_OR_RETURN(auto read, ReadLatest(view.get(), series[i]));
+    latest[i] = std::move(read);
   }
   return latest;
 }
 
 absl::StatusOr<std::optional<LatestSample>> DurableStore::ReadLatest(
     StoredView* view, const SeriesPtr& series) const {
-  const auto last = jobs_.LastTime(*series);
-  if (!last.ok()) return last.status();
-  const std::optional<int64_t>& newest = *last;
+  TACHO_ASSIGN_OR_RETURN(const auto last, jobs_.LastTime(*series));
+  const std::optional<int64_t>& newest = last;
   if (!newest) return std::optional<LatestSample>();
   auto told = LatestOfHeaders(view, series, *newest);
   if (!told.ok() || *told) return told;
@@ -130,9 +129,8 @@ absl::StatusOr<std::optional<LatestSample>> DurableStore::ReadLatest(
     std::optional<LatestSample> latest;
     SampleBlock block;
     for (;;) {
-      const auto more = reader->Next(&block);
-      if (!more.ok()) return more.status();
-      if (!*more) break;
+      TACHO_ASSIGN_OR_RETURN(const auto more, reader->Next(&block));
+      if (!more) break;
       latest = LatestSample{series, block.times.back(), block.steps.back(), block.attempts.back(),
                             block.values.back()};
     }

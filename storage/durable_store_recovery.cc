@@ -1,10 +1,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "storage/codec/bytes.h"
-#include "storage/durable_store.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
+#include "storage/durable_store.h"
 #include "storage/journal/rows_entry.h"
 
 namespace tacho::storage {
@@ -30,9 +31,7 @@ absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> DurableStore::ReadSealed
                                  " is damaged");
     }
   }
-  if (absl::Status status = FromRocksDb(it->status(), "read sealed positions"); !status.ok()) {
-    return status;
-  }
+  TACHO_RETURN_IF_ERROR(FromRocksDb(it->status(), "read sealed positions"));
   return sealed;
 }
 
@@ -64,7 +63,7 @@ absl::Status DurableStore::ReplayJournal() {
                                               entry->layout, " is not in the index"));
     }
     if (!found.ok()) return found.status();
-    if (absl::Status used = jobs_.Use(entry->job); !used.ok()) return used;
+    TACHO_RETURN_IF_ERROR(jobs_.Use(entry->job));
     const LayoutPtr& layout = *found;
     if (layout->series.size() != entry->columns || layout->has_steps != entry->has_steps) {
       return absl::DataLossError(
@@ -90,7 +89,7 @@ absl::Status DurableStore::LoadBusyJobs() {
                                      : absl::ToUnixNanos(options_.now() - options_.job_idle);
   for (const SeriesIndex::JobInfo& job : index_.Jobs()) {
     if (jobs_.Summarise(job.id).extent.last_time_ns < idle_before_ns) continue;
-    if (absl::Status status = index_.Use(job.id); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(index_.Use(job.id));
     if (absl::Status status = jobs_.Use(job.id); !status.ok()) return status;
   }
   return absl::OkStatus();

@@ -2,12 +2,13 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
-#include "storage/durable_store.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
+#include "storage/durable_store.h"
 
 namespace tacho::storage {
 namespace {
@@ -34,7 +35,7 @@ void DurableStore::TrimJournal() {
 }
 
 absl::Status DurableStore::Seal() {
-  if (absl::Status status = sealer_.SealAll(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(sealer_.SealAll());
   return OnCommitter([this](rocksdb::WriteBatch* write) {
     const uint64_t sealed = head_.SealedUpTo();
     if (sealed > journal_.begin()) journal_.StageTrim(sealed, write);
@@ -79,10 +80,10 @@ absl::Status DurableStore::EnforceRetention() {
   if (first_kept == INT64_MIN) return absl::OkStatus();
   absl::StatusOr<size_t> dropped = size_t{0};
   if (!database_->partitions->Between(INT64_MIN, first_kept - 1).empty()) {
-    ColumnWrite columns_change(database_->columns.get(), ColumnWrite::Kind::kReplaces);
+    ColumnWrite columns_change(&columns_, ColumnWrite::Kind::kReplaces);
     columns_change.AddEverySource();
     dropped = database_->partitions->DropBefore(first_kept);
-    database_->columns->Clear();
+    columns_.Clear();
   }
   if (!dropped.ok()) return dropped.status();
   partitions_dropped_ += *dropped;
@@ -101,7 +102,7 @@ absl::StatusOr<std::vector<JobId>> DurableStore::JobsWithEventsBefore(int64_t ti
     if (id == std::numeric_limits<JobId>::max()) break;
     it->Seek(EventKey(id + 1, INT64_MIN, 0));
   }
-  if (absl::Status status = FromRocksDb(it->status(), "read events"); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(FromRocksDb(it->status(), "read events"));
   return jobs;
 }
 
@@ -109,9 +110,8 @@ absl::Status DurableStore::ForgetBefore(int64_t time_ns) {
   return OnCommitter([this, time_ns](rocksdb::WriteBatch*) -> absl::Status {
     rocksdb::WriteBatch removals;
     // Removing a range of every job would be simpler, but who reads events passes all such ranges.
-    const auto with_events = JobsWithEventsBefore(time_ns);
-    if (!with_events.ok()) return with_events.status();
-    for (const JobId id : *with_events) {
+    TACHO_ASSIGN_OR_RETURN(const auto with_events, JobsWithEventsBefore(time_ns));
+    for (const JobId id : with_events) {
       removals.DeleteRange(database_->events, EventKey(id, INT64_MIN, 0), EventKey(id, time_ns, 0));
     }
     for (const auto& [id, name, series] : index_.Jobs()) {

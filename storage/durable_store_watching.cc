@@ -1,8 +1,8 @@
 #include <utility>
 
 #include "rocksdb/db.h"
-#include "storage/durable_store.h"
 #include "storage/columns/stored_view.h"
+#include "storage/durable_store.h"
 
 namespace tacho::storage {
 
@@ -14,7 +14,7 @@ class DurableStore::StoredJobView final : public JobView {
       : store_(store),
         job_(std::move(job)),
         id_(id),
-        view_(*store->database_, std::move(open_rows)) {}
+        view_(*store->database_, &store->columns_, std::move(open_rows)) {}
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override {
     return view_.Read(series, options);

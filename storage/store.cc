@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/status_macros.h"
 #include "storage/durable_store.h"
 
 namespace tacho::storage {
@@ -53,7 +54,10 @@ absl::StatusOr<std::vector<Event>> Store::Events(absl::string_view job, int64_t 
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   const absl::Time begun = absl::Now();
-  auto database = Database::Open(options);
+  auto database = Database::Open({.path = options.path,
+                                  .block_cache_bytes = options.block_cache_bytes,
+                                  .env = options.env,
+                                  .at_point = options.at_point});
   if (!database.ok()) return database.status();
   if (options.log != nullptr) {
     options.log(absl::StrCat(
@@ -61,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
         absl::FormatDuration(absl::Trunc(absl::Now() - begun, absl::Milliseconds(1)))));
   }
   auto store = std::make_unique<DurableStore>(std::move(options), *std::move(database));
-  if (absl::Status status = store->Recover(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(store->Recover());
   return store;
 }
 

@@ -18,73 +18,21 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/time.h"
-#include "storage/index/cardinality.h"
 #include "storage/change_feed.h"
-#include "storage/db/crash_point.h"
+#include "storage/index/cardinality.h"
+#include "storage/index/matcher.h"
+#include "storage/index/registration.h"
+#include "storage/journal/sequence_set.h"
 #include "storage/model/event.h"
 #include "storage/model/job.h"
-#include "storage/index/matcher.h"
+#include "storage/model/latest.h"
 #include "storage/model/rows.h"
-#include "storage/journal/sequence_set.h"
 #include "storage/model/series.h"
-#include "storage/index/series_limits.h"
 #include "storage/model/series_reader.h"
-
-namespace rocksdb {
-class Env;
-}
+#include "storage/model/stats.h"
+#include "storage/options.h"
 
 namespace tacho::storage {
-
-// Whether the disk takes what is to be stored. Reading goes on in every state.
-enum class DiskState {
-  kWritable,
-  kRefusing,  // It is full. Everything is refused with UNAVAILABLE; the store tries by itself, and
-              // goes on once there is room.
-  kFailed,  // Everything is refused until the store is opened again: a write or a sync has failed,
-            // and only reading the disk anew tells what it holds.
-};
-
-struct StoreOptions {
-  std::string path;                                 // Directory; created if missing.
-  absl::Duration retention = absl::Hours(24 * 90);  // Older days are dropped. Zero keeps all.
-  // Whole days are dropped, the oldest first, while the tables hold more than this; never the day
-  // that is being written now. RocksDB's log, at most 256 MiB, comes on top. Zero: no bound.
-  uint64_t retention_bytes = 0;
-  absl::Duration seal_age = absl::Minutes(10);  // Rows wait at most this long in the journal.
-  uint32_t seal_rows = 1024;                    // Rows of a layout that are sealed together.
-  // A commit begins no sooner than this after the one before, so that under load many messages
-  // share one sync; a message that comes after a pause is committed at once.
-  absl::Duration commit_spacing = absl::Milliseconds(10);
-  uint64_t queue_bytes = 64u << 20;  // Waiting for the disk; more is refused.
-  // Memory of rows that are not sealed yet. Past it the longest are sealed early, or compressed, or
-  // else sealed while they are short; past one and a half times as much commits wait, past twice as
-  // much rows are refused, until that has helped.
-  uint64_t open_bytes = 80u << 20;
-  uint64_t open_raw_bytes = 16u << 20;  // Of these, what is never compressed.
-  // Past it the layouts that hold the oldest entries are sealed, past twice as much rows are
-  // refused: bounds disk and restart time.
-  uint64_t journal_bytes = 256u << 20;
-  uint64_t block_cache_bytes = 64u << 20;
-  // What queries have decoded of columns, for the next query; see column_cache.h. Zero: nothing.
-  uint64_t column_cache_bytes = 64u << 20;
-  // What RegisterLayout takes in; nullptr is LimitPolicy::Default(). SetLimits() changes it.
-  std::shared_ptr<const LimitPolicy> limits;
-  // A job of which nothing has been recorded or asked for so long, and whose rows are all sealed,
-  // leaves memory but for its summary; its latest rows with it. It comes back, with the same ids,
-  // when it is needed. Zero: jobs stay until they expire.
-  absl::Duration job_idle = absl::Hours(1);
-  std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
-  rocksdb::Env* env = nullptr;                  // Not owned. nullptr is the real file system.
-  std::function<void(absl::string_view)> log;   // One line of progress or trouble; may be null.
-  // Called on the committer's thread when this changes; see DiskState. May be null.
-  std::function<void(DiskState, const absl::Status& why)> on_disk;
-  AtPoint at_point;  // Tests end the process there; see crash_point.h.
-  // What is left of a source's small frames is merged when it has sent nothing for this long.
-  absl::Duration merge_quiet = absl::Hours(1);
-  bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
-};
 
 // Who sent a message, for exactly-once storing. sequence 0 means "not counted": always stored.
 struct Origin {
@@ -99,90 +47,6 @@ struct Origin {
 //   UNAVAILABLE  the disk refused; nothing is stored. Retry later, see DiskState. After a restart
 //                the message may turn out to be durable all the same, whole.
 using AppendDone = std::function<void(const absl::Status&)>;
-
-// Figures for the collector's own metrics.
-struct StoreStats {
-  uint64_t rows_appended = 0;     // Since Open().
-  uint64_t samples_appended = 0;  // Values, stale markers left out.
-  uint64_t batches_appended = 0;
-  uint64_t batches_repeated = 0;  // Dropped as already durable.
-  uint64_t commits = 0;           // Synced writes.
-  double commit_seconds = 0;      // Spent in them.
-  uint64_t commit_latency_us_buckets[24] =
-      {};  // [i]: commits of less than 2^i µs and no less than 2^(i-1).
-  uint64_t queued_bytes = 0;
-  uint64_t series = 0;
-  uint64_t jobs = 0;
-  // Of these, in memory: see StoreOptions::job_idle.
-  uint64_t series_in_memory = 0;
-  uint64_t jobs_in_memory = 0;
-  uint64_t layouts = 0;               // In memory.
-  uint64_t text_bytes_in_memory = 0;  // Names and labels of the jobs in memory.
-  SeriesId next_series_id = 1;        // Every series that there is has a lower one.
-  uint64_t open_rows = 0;             // In the head.
-  uint64_t open_bytes = 0;
-  uint64_t open_raw_bytes = 0;  // Of these, not compressed.
-  uint64_t journal_entries = 0;
-  uint64_t journal_bytes = 0;
-  uint64_t rows_sealed = 0;
-  uint64_t columns_sealed = 0;
-  uint64_t column_bytes_sealed = 0;  // Keys and values handed to RocksDB.
-  uint64_t partitions = 0;
-  uint64_t partitions_dropped = 0;
-  uint64_t over_retention_bytes = 0;  // What the day written now holds beyond retention_bytes.
-  uint64_t merges = 0;
-  uint64_t frames_merged = 0;  // Small frames that became part of another.
-  uint64_t merge_bytes = 0;    // Keys and values of merged frames, handed to RocksDB.
-  // Written to disk since Open(): to the log (journal, columns, everything else), by writing
-  // memtables out, by compacting.
-  uint64_t log_bytes_written = 0;
-  uint64_t flush_bytes_written = 0;
-  uint64_t compaction_bytes_written = 0;
-  uint64_t disk_bytes = 0;  // Live SST files and WAL of all column families.
-  uint64_t memtable_bytes = 0;
-  uint64_t block_cache_bytes = 0;
-  uint64_t column_cache_bytes = 0;   // Decoded columns and what is known of others.
-  uint64_t column_cache_hits = 0;    // Look-ups that found what they were for,
-  uint64_t column_cache_misses = 0;  // and those that did not.
-  uint64_t pending_compaction_bytes = 0;
-};
-
-// What a layout has shown last since Open() (or in the journal that was found then). Its series
-// need not share a row: one that is recorded every hundredth step has its newest value here all the
-// same.
-struct LatestRow {
-  LayoutPtr layout;
-  // Of the newest row.
-  int64_t time_ns = 0;
-  int64_t step = kNoStep;
-  absl::Time received;  // By StoreOptions::now, when the row was appended or recovered.
-  // One a column: its newest value; the stale marker if no row has had one.
-  std::span<const double> values;
-
-  // The row that a column's newest value is from.
-  struct Stamp {
-    int64_t time_ns = 0;
-    absl::Time received;
-  };
-  // Empty if all values are from the newest row; else for each column an index into `stamps`.
-  std::span<const Stamp> stamps;
-  std::span<const uint32_t> stamp_of;
-
-  int64_t Time(size_t column) const {
-    return stamp_of.empty() ? time_ns : stamps[stamp_of[column]].time_ns;
-  }
-  absl::Time Received(size_t column) const {
-    return stamp_of.empty() ? received : stamps[stamp_of[column]].received;
-  }
-};
-
-struct LatestSample {
-  SeriesPtr series;
-  int64_t time_ns = 0;
-  int64_t step = kNoStep;
-  uint32_t attempt = 0;
-  double value = 0;
-};
 
 // Thread-safe but for Open(), Close() and destruction.
 class Store {
@@ -200,17 +64,7 @@ class Store {
 
   // --- Writing -------------------------------------------------------------------------------
 
-  // What became of a layout.
-  struct Registration {
-    // Its series are first those of `columns`, then one for each of `folded`; nullptr if every
-    // column was refused.
-    LayoutPtr layout;
-    std::vector<uint32_t> columns;  // Of the definition, those stored as they are, ascending.
-    // Columns of the definition whose values are to be added up, row by row.
-    std::vector<std::vector<uint32_t>> folded;
-    std::vector<Breach> breaches;               // What was refused, folded or observed.
-    std::shared_ptr<const LimitPolicy> limits;  // That were applied.
-  };
+  using Registration = storage::Registration;
   // Finds or makes a layout. What it registers is durable no later than the first row appended to
   // it.
   //   INVALID_ARGUMENT  no series, or the same series twice.

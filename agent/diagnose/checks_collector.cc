@@ -7,16 +7,16 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
-#include "agent/stream/collector_addresses.h"
 #include "agent/diagnose/context.h"
 #include "agent/diagnose/tcp_connect.h"
+#include "agent/stream/collector_addresses.h"
 #include "agent/stream/collector_security.h"
-#include "proto/base/clock.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "proto/base/address.h"
+#include "proto/base/clock.h"
 #include "tacho/v1/ingest.grpc.pb.h"
 
 namespace tacho::agent {

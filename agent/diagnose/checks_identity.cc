@@ -4,8 +4,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/diagnose/context.h"
-#include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/host_facts.h"
+#include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/identity_source.h"
 
 namespace tacho::agent {

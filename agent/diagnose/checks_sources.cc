@@ -19,8 +19,8 @@
 #include "absl/time/clock.h"
 #include "agent/diagnose/context.h"
 #include "agent/diagnose/tcp_connect.h"
-#include "agent/sources/rows/source.h"
 #include "agent/sources/make_sources.h"
+#include "agent/sources/rows/source.h"
 
 namespace tacho::agent {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/base/json_text.h"
 
 namespace tacho::agent {
 namespace {
@@ -13,33 +14,15 @@ namespace {
 constexpr int kExitWarning = 3;
 constexpr int kExitFailure = 4;
 
-// A JSON string. What is no UTF-8 in messages of the system comes out as '?'.
-std::string Quoted(absl::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      quoted += {'\\', c};
-    } else if (byte < ' ' || byte == 0x7f) {
-      absl::StrAppendFormat(&quoted, "\\u%04x", byte);
-    } else if (byte >= 0x80) {
-      quoted += '?';
-    } else {
-      quoted += c;
-    }
-  }
-  return quoted + "\"";
-}
-
 std::string AsJson(const Finding& finding) {
-  std::string json = absl::StrCat("{\"check\": ", Quoted(finding.check),
-                                  ", \"subject\": ", Quoted(finding.subject),
-                                  ", \"severity\": ", Quoted(SeverityName(finding.severity)),
-                                  ", \"message\": ", Quoted(finding.message),
-                                  ", \"remedy\": ", Quoted(finding.remedy), ", \"figures\": {");
+  std::string json = absl::StrCat("{\"check\": ", JsonString(finding.check),
+                                  ", \"subject\": ", JsonString(finding.subject),
+                                  ", \"severity\": ", JsonString(SeverityName(finding.severity)),
+                                  ", \"message\": ", JsonString(finding.message),
+                                  ", \"remedy\": ", JsonString(finding.remedy), ", \"figures\": {");
   absl::string_view separator;
   for (const auto& [name, value] : finding.figures) {
-    absl::StrAppend(&json, separator, Quoted(name), ": ", Quoted(value));
+    absl::StrAppend(&json, separator, JsonString(name), ": ", JsonString(value));
     separator = ", ";
   }
   return json + "}}";
@@ -89,8 +72,8 @@ std::string FindingsAsTable(const std::vector<Finding>& findings) {
 }
 
 std::string FindingsAsJson(const std::vector<Finding>& findings) {
-  std::string json =
-      absl::StrCat("{\"worst\": ", Quoted(SeverityName(WorstOf(findings))), ", \"findings\": [");
+  std::string json = absl::StrCat("{\"worst\": ", JsonString(SeverityName(WorstOf(findings))),
+                                  ", \"findings\": [");
   absl::string_view separator = "\n";
   for (const Finding& finding : findings) {
     absl::StrAppend(&json, separator, AsJson(finding));

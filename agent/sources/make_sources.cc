@@ -23,6 +23,7 @@
 #include "agent/sources/text/textfile_source.h"
 #include "agent/sources/tfevents/tfevents_source.h"
 #include "agent/sources/tpu/tpu_source.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -33,24 +34,21 @@ absl::Status AddTextSources(const config::v1::Agent::Sources& wanted,
                             std::vector<std::unique_ptr<Source>>* sources) {
   std::set<std::string, std::less<>> names;
   for (const config::v1::Endpoint& target : wanted.endpoints().targets()) {
-    auto endpoint = EndpointSource::Create(target, options);
-    if (!endpoint.ok()) return endpoint.status();
-    if (!names.emplace((*endpoint)->name()).second) {
+    TACHO_ASSIGN_OR_RETURN(auto endpoint, EndpointSource::Create(target, options));
+    if (!names.emplace(endpoint->name()).second) {
       return absl::InvalidArgumentError(absl::StrCat("sources.endpoints.targets: two are called ",
-                                                     (*endpoint)->name(),
+                                                     endpoint->name(),
                                                      "; give one of them another name"));
     }
-    sources->push_back(*std::move(endpoint));
+    sources->push_back(std::move(endpoint));
   }
   if (!wanted.textfiles().directory().empty()) {
-    auto textfiles = TextfileSource::Create(wanted.textfiles(), options);
-    if (!textfiles.ok()) return textfiles.status();
-    sources->push_back(*std::move(textfiles));
+    TACHO_ASSIGN_OR_RETURN(auto textfiles, TextfileSource::Create(wanted.textfiles(), options));
+    sources->push_back(std::move(textfiles));
   }
   if (wanted.json_lines().files_size() > 0) {
-    auto json_lines = JsonLinesSource::Create(wanted.json_lines(), options);
-    if (!json_lines.ok()) return json_lines.status();
-    sources->push_back(*std::move(json_lines));
+    TACHO_ASSIGN_OR_RETURN(auto json_lines, JsonLinesSource::Create(wanted.json_lines(), options));
+    sources->push_back(std::move(json_lines));
   }
   return absl::OkStatus();
 }
@@ -153,7 +151,7 @@ absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v
     sources.push_back(MakeNoticesSource(wanted, identity, log));
   }
   const TextSourceOptions text{.host = identity.host, .own_job = wanted.host().job(), .log = log};
-  if (absl::Status status = AddTextSources(wanted, text, &sources); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(AddTextSources(wanted, text, &sources));
   return sources;
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "agent/sources/rows/source.h"
 #include "agent/sources/identity/metadata_server.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/rows/trouble_log.h"
 #include "tacho/config/v1/agent.pb.h"
 

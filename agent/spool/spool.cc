@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "agent/spool/spool_notes.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -104,9 +105,8 @@ Spool::Spool(SpoolOptions options, std::unique_ptr<storage::SpoolJournal> journa
     : options_(std::move(options)), journal_(std::move(journal)), ages_(options_.max_age) {}
 
 absl::Status Spool::Load() {
-  const auto notes = journal_->ReadNotes("");
-  if (!notes.ok()) return notes.status();
-  for (const Note& note : *notes) {
+  TACHO_ASSIGN_OR_RETURN(const auto notes, journal_->ReadNotes(""));
+  for (const Note& note : notes) {
     absl::string_view key = note.key;
     if (absl::ConsumePrefix(&key, kCheckpointPrefix)) {
       checkpoints_[std::string(key)] = note.value;
@@ -128,7 +128,7 @@ absl::Status Spool::Load() {
   }
   old_layouts_end_ = journal_->end();
   // What a crashed process left in the log has been written to tables, and synced, by opening.
-  if (absl::Status status = journal_->Sync(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(journal_->Sync());
   synced_end_ = journal_->end();
   read_end_ = journal_->end();
   unchecked_bytes_ = kUncheckedBytes;
@@ -274,8 +274,7 @@ absl::Status Spool::Append(std::span<v1::ClientMessage> messages, const Checkpoi
   if (!messages.empty()) {
     if (absl::Status status = CheckDisk(); !status.ok()) return status;
   }
-  if (absl::Status status = AppendMessages(messages, notes); !status.ok()) return status;
-
+  TACHO_RETURN_IF_ERROR(AppendMessages(messages, notes));
   if (checkpoint.value.empty()) {
     checkpoints_.erase(checkpoint.key);
   } else if (!checkpoint.key.empty()) {

@@ -7,7 +7,7 @@
 //   layout/<n>        a serialized v1.Layout; what `layout: <n>` of a spooled Batch refers to
 //   checkpoint/<key>  how far a source has read; written together with the rows, all or nothing
 //   dropped/<n>       entry <n> is left out; a Gap further on tells the collector
-//   spooled/<n>       when the newest entry before <n> was spooled (agent/spool_ages.h)
+//   spooled/<n>       when the newest entry before <n> was spooled (agent/spool/spool_ages.h)
 //
 // An entry that is given up is replaced, in its place, by a Gap of its own sequence: any number of
 // them leaves no hole at the collector. Only one whose Gap is refused too, or cannot be read, is
@@ -20,7 +20,7 @@
 //
 // What is dropped past a bound goes in the same write as the Gap that tells of it, so that no crash
 // makes a row both delivered and lost, or neither. Memory does not grow with what waits, but for
-// some hundred KiB (storage/entry_sizes.h).
+// some hundred KiB (storage/journal/entry_sizes.h).
 #pragma once
 
 #include <cstdint>
@@ -43,8 +43,8 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/sources/rows/log.h"
-#include "agent/spool/loss_report.h"
 #include "agent/sources/rows/source.h"
+#include "agent/spool/loss_report.h"
 #include "agent/spool/spool_ages.h"
 #include "agent/spool/spool_losses.h"
 #include "agent/spool/spool_stats.h"

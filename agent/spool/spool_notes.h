@@ -1,4 +1,5 @@
-// Keys of the notes that the spool keeps beside its entries; agent/spool.h says what they mean.
+// Keys of the notes that the spool keeps beside its entries; agent/spool/spool.h says what they
+// mean.
 #pragma once
 
 #include <cstdint>

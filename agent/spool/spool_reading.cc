@@ -7,6 +7,7 @@
 #include "agent/spool/spool.h"
 #include "agent/spool/spool_losses.h"
 #include "agent/spool/spool_notes.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -47,7 +48,7 @@ uint64_t Spool::synced_end() const {
 absl::Status Spool::Sync() {
   const uint64_t end = journal_->end();
   // Without our lock: sources go on appending while the disk works.
-  if (absl::Status status = journal_->Sync(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(journal_->Sync());
   absl::MutexLock lock(&mutex_);
   synced_end_ = std::max(synced_end_, end);
   return absl::OkStatus();
@@ -78,9 +79,9 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
         entries.push_back(std::move(entry));
         continue;
       }
-      auto gap = StandIn(from.position, 0, SpoolLoss::kDamaged, "the entry is no message");
-      if (!gap.ok()) return gap.status();
-      entry.message = *std::move(gap);
+      TACHO_ASSIGN_OR_RETURN(
+          auto gap, StandIn(from.position, 0, SpoolLoss::kDamaged, "the entry is no message"));
+      entry.message = std::move(gap);
       entries.push_back(std::move(entry));
     }
     if (!entries.empty() || raw->empty()) return entries;
@@ -91,7 +92,7 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
 absl::Status Spool::Trim(uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
   const uint64_t before = journal_->bytes();
-  if (absl::Status status = journal_->Trim(sequence); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(journal_->Trim(sequence));
   trimmed_bytes_ += before - std::min(before, journal_->bytes());
   if (trimmed_bytes_ >= kReleasedBytes) {
     trimmed_bytes_ = 0;

@@ -1,6 +1,7 @@
 #include "agent/stream/collector_security.h"
 
 #include "agent/stream/collector_addresses.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 
@@ -17,9 +18,8 @@ client::ChannelSecurity SecurityOf(const config::v1::Agent::Collector& collector
 }
 
 absl::Status CheckSecurity(const config::v1::Agent::Collector& collector) {
-  const auto addresses = CollectorAddresses(collector);
-  if (!addresses.ok()) return addresses.status();
-  for (const std::string& address : *addresses) {
+  TACHO_ASSIGN_OR_RETURN(const auto addresses, CollectorAddresses(collector));
+  for (const std::string& address : addresses) {
     auto s = client::CheckChannelSecurity(SecurityOf(collector), address, kSecurityKeys);
     if (!s.ok()) return absl::InvalidArgumentError(s.message());
   }

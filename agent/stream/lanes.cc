@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/base/status_macros.h"
+
 namespace tacho::agent {
 namespace {
 
@@ -82,10 +84,9 @@ absl::Status Lanes::RefillFresh() {
   if (fresh_waits_ && !backlog_sent()) return absl::OkStatus();
   fresh_waits_ = false;
   while (fresh_.queue.empty() && !fresh_waits_) {
-    auto entries = spool_->Read(fresh_.next, kReadBytes);
-    if (!entries.ok()) return entries.status();
-    if (entries->empty()) break;
-    for (Spool::Entry& entry : *entries) {
+    TACHO_ASSIGN_OR_RETURN(auto entries, spool_->Read(fresh_.next, kReadBytes));
+    if (entries.empty()) break;
+    for (Spool::Entry& entry : entries) {
       if (entry.message.has_attributes() && !backlog_sent()) {
         fresh_waits_ = deferred_.size() >= max_deferred_;
         if (fresh_waits_) break;
@@ -107,10 +108,9 @@ absl::Status Lanes::ReadBacklog() {
       backlog_.next = range->last() + 1;
       continue;
     }
-    auto entries = spool_->Read(backlog_.next, kReadBytes);
-    if (!entries.ok()) return entries.status();
-    backlog_.next = entries->empty() ? split_ : entries->back().sequence + 1;
-    for (Spool::Entry& entry : *entries) {
+    TACHO_ASSIGN_OR_RETURN(auto entries, spool_->Read(backlog_.next, kReadBytes));
+    backlog_.next = entries.empty() ? split_ : entries.back().sequence + 1;
+    for (Spool::Entry& entry : entries) {
       const bool needed = entry.sequence < split_ &&
                           FindRange(durable_ahead_, entry.sequence) == durable_ahead_.end();
       if (needed) backlog_.queue.push_back(std::move(entry));
@@ -121,12 +121,11 @@ absl::Status Lanes::ReadBacklog() {
 
 absl::Status Lanes::ReadDeferred() {
   while (backlog_.queue.empty() && !deferred_.empty()) {
-    auto entries = spool_->Read(deferred_.front(), 1);
-    if (!entries.ok()) return entries.status();
+    TACHO_ASSIGN_OR_RETURN(auto entries, spool_->Read(deferred_.front(), 1));
     const uint64_t sequence = deferred_.front();
     deferred_.pop_front();
-    if (entries->empty() || entries->front().sequence != sequence) continue;  // Given up.
-    backlog_.queue.push_back(std::move(entries->front()));
+    if (entries.empty() || entries.front().sequence != sequence) continue;  // Given up.
+    backlog_.queue.push_back(std::move(entries.front()));
   }
   return absl::OkStatus();
 }

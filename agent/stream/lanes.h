@@ -18,8 +18,8 @@
 //                      fresh lane waits at the first until the backlog is through.
 //
 // So the collector never has more than kMaxAhead + kMaxDeferred ranges of an agent, whatever is cut
-// and however often. (An entry given up is sent as a Gap in its place, agent/spool.h.) Both lanes
-// hold a bounded part of the spool in memory, however long it is.
+// and however often. (An entry given up is sent as a Gap in its place, agent/spool/spool.h.) Both
+// lanes hold a bounded part of the spool in memory, however long it is.
 #pragma once
 
 #include <cstdint>

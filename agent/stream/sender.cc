@@ -5,9 +5,9 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
-#include "proto/base/clock.h"
 #include "client/channel/retry_info.h"
 #include "grpc/support/time.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 namespace {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/spool/spool_losses.h"
 #include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -175,7 +176,7 @@ bool StreamSession::MaySend() {
 
 absl::Status StreamSession::Pump() {
   while (MaySend()) {
-    if (absl::Status status = Choose(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(Choose());
     if (lanes_->front() == nullptr) break;
     if (absl::Status status = SendFront(); !status.ok()) {
       Log(LogLevel::kWarning, "drop", absl::StrCat("give a message up: ", status.message()));
@@ -264,10 +265,9 @@ absl::Status StreamSession::GiveUpFront(const std::string& reason) {
   if (front.message.has_batch()) layouts_->Forget(front.message.batch().layout());
   absl::Status status = spool_->Drop(front.sequence, RowsOf(front.message), reason);
   if (!status.ok()) return status;
-  auto entries = spool_->Read(front.sequence, 1);
-  if (!entries.ok()) return entries.status();
-  if (!entries->empty() && entries->front().sequence == front.sequence) {
-    front = std::move(entries->front());
+  TACHO_ASSIGN_OR_RETURN(auto entries, spool_->Read(front.sequence, 1));
+  if (!entries.empty() && entries.front().sequence == front.sequence) {
+    front = std::move(entries.front());
   } else {
     lanes_->GaveUp();
   }

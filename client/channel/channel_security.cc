@@ -10,6 +10,7 @@
 #include "proto/base/address.h"
 #include "proto/base/checked_file.h"
 #include "proto/base/pem_files.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::client {
 namespace {
@@ -48,11 +49,10 @@ absl::Status CheckTlsSettings(const ChannelSecurity& security, const ChannelSecu
 absl::StatusOr<std::string> ReadCertificates(const std::string& path, bool own) {
   auto pem = config::ReadCheckedFile(path, FileTrust::kTrusted);
   if (!pem.ok()) return pem.status();
-  const auto parsed = config::ParseCertificates(path, *pem);
-  if (!parsed.ok()) return parsed.status();
+  TACHO_ASSIGN_OR_RETURN(const auto parsed, config::ParseCertificates(path, *pem));
   // Of authorities some may have expired: those that sign decide.
   if (!own) return pem;
-  if (auto s = config::CheckTimes(path, *parsed->front(), absl::Now()); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(config::CheckTimes(path, *parsed.front(), absl::Now()));
   return pem;
 }
 
@@ -61,17 +61,16 @@ absl::StatusOr<std::string> ReadKey(const ChannelSecurity& security, const std::
   if (!pem.ok()) return pem.status();
   const auto key = config::ParsePrivateKey(security.key, *pem);
   if (!key.ok()) return key.status();
-  const auto own = config::ParseCertificates(security.certificate, own_pem);
-  if (!own.ok()) return own.status();
-  auto fits = config::CheckPair(security.certificate, *own->front(), security.key, **key);
+  TACHO_ASSIGN_OR_RETURN(const auto own, config::ParseCertificates(security.certificate, own_pem));
+  auto fits = config::CheckPair(security.certificate, *own.front(), security.key, **key);
   if (!fits.ok()) return fits;
   return pem;
 }
 
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
-  const auto text = config::ReadCheckedFile(path, FileTrust::kSecret, kMaxTokenFileBytes);
-  if (!text.ok()) return text.status();
-  const absl::string_view token = absl::StripAsciiWhitespace(*text);
+  TACHO_ASSIGN_OR_RETURN(const auto text,
+                         config::ReadCheckedFile(path, FileTrust::kSecret, kMaxTokenFileBytes));
+  const absl::string_view token = absl::StripAsciiWhitespace(text);
   const bool is_one_word = !token.empty() && std::all_of(token.begin(), token.end(), [](char c) {
     return absl::ascii_isgraph(static_cast<unsigned char>(c));
   });
@@ -103,7 +102,7 @@ absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsCredentials(
 
 absl::Status CheckChannelSecurity(const ChannelSecurity& security, absl::string_view address,
                                   const ChannelSecurityNames& names) {
-  if (auto s = CheckTlsSettings(security, names); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckTlsSettings(security, names));
   if (security.token_file.empty() || security.tls || security.allow_plaintext_token ||
       IsThisMachine(address)) {
     return absl::OkStatus();
@@ -118,7 +117,7 @@ absl::StatusOr<SecuredChannel> SecureChannel(const ChannelSecurity& security,
                                              absl::string_view address,
                                              const ChannelSecurityNames& names,
                                              grpc::ChannelArguments* arguments) {
-  if (auto s = CheckChannelSecurity(security, address, names); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckChannelSecurity(security, address, names));
   SecuredChannel secured;
   if (!security.token_file.empty()) {
     const auto token = ReadToken(security.token_file);

@@ -7,8 +7,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "grpcpp/security/credentials.h"
-#include "grpcpp/support/channel_arguments.h"
+
+namespace grpc {
+class ChannelArguments;
+class ChannelCredentials;
+}  // namespace grpc
 
 namespace tacho::client {
 

@@ -8,9 +8,9 @@
 #include <system_error>
 #include <vector>
 
+#include "client/ctl/commands/run.h"
 #include "client/ctl/line/environment.h"
 #include "client/ctl/text/fd_stream.h"
-#include "client/ctl/commands/run.h"
 
 int main(int argc, char** argv) {
   // 'tachoctl query … | head' is no failure: writing then reports EPIPE, and we stop quietly.

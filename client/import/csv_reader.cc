@@ -13,6 +13,7 @@
 #include "client/import/readers.h"
 #include "client/import/row_maker.h"
 #include "client/import/values.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -77,14 +78,13 @@ class LongTable {
     exported.host = Get(fields, kHost);
     exported.attempt = Get(fields, kAttempt);
     exported.labels = Get(fields, kLabels);
-    const absl::StatusOr<SeriesKey> key = series_.Key(exported);
-    if (!key.ok()) return key.status();
+    TACHO_ASSIGN_OR_RETURN(const SeriesKey key, series_.Key(exported));
     std::optional<int64_t> step;
     if (const std::string& text = Get(fields, kStep); !text.empty()) {
       step = ParseInteger(text);
       if (!step) return absl::InvalidArgumentError(absl::StrCat("the step '", text, "' is none"));
     }
-    if (absl::Status status = rows_.Add(*key, *value, where); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(rows_.Add(key, *value, where));
     return rows_.Finish(ParseTimeNs(Get(fields, kTime), TimeUnit::kNanos, absl::UTCTimeZone()),
                         step, where);
   }
@@ -226,23 +226,22 @@ absl::Status ReadTable(CsvRecords& records, size_t columns, const ReadOptions& o
 }  // namespace
 
 absl::Status ReadCsv(OpenSource open, const ReadOptions& options, RecordSink* sink) {
-  auto source = open();
-  if (!source.ok()) return source.status();
-  CsvRecords records(source->get());
+  TACHO_ASSIGN_OR_RETURN(auto source, open());
+  CsvRecords records(source.get());
   Fields header;
   if (!records.Next(&header)) {
     if (!records.status().ok()) return records.status();
     return absl::InvalidArgumentError("it is empty: a line with the columns' names is expected");
   }
   for (std::string& name : header) name = std::string(absl::StripAsciiWhitespace(name));
-  if (absl::Status status = CheckHeader(header); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(CheckHeader(header));
   const size_t columns = header.size();
   if (LongTable::Fits(header)) {
     LongTable table(header, options, sink);
     return ReadTable(records, columns, options, table, sink);
   }
   WideTable table(std::move(header), options, sink);
-  if (absl::Status status = table.Begin(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(table.Begin());
   return ReadTable(records, columns, options, table, sink);
 }
 

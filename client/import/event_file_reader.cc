@@ -10,6 +10,8 @@
 #include "client/import/values.h"
 #include "client/tfevents/record.h"
 #include "client/tfevents/rows.h"
+#include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -26,9 +28,8 @@ class EventFiles {
       : fixed_attempt_(fixed_attempt), options_(options), progress_(progress), sink_(sink) {}
 
   absl::Status Read(const std::string& path) {
-    auto file = InputFile::Open(path);
-    if (!file.ok()) return file.status();
-    file_ = file->get();
+    TACHO_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
+    file_ = file.get();
     buffer_.clear();
     begin_ = 0;
     position_ = {};
@@ -83,7 +84,7 @@ class EventFiles {
       ++records_;
     }
     builder.UpdatePosition(&position_);
-    if (absl::Status status = Emit(builder); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(Emit(builder));
     progress_(taken);
     return file_->status().ok() ? damage : file_->status();
   }
@@ -161,7 +162,7 @@ class EventFiles {
     SeriesKey key = options_.Key(tag);
     key.attempt = attempt;
     std::optional<uint32_t> series;
-    if (absl::Status status = sink_->FindSeries(key, &series); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(sink_->FindSeries(key, &series));
     if (!series) {
       sink_->AddSkipped(Skip::kBadName, rows.values.size(), tag);
       return absl::OkStatus();
@@ -169,7 +170,7 @@ class EventFiles {
     Row row;
     row.cells.resize(1);
     for (size_t i = 0; i < rows.values.size(); ++i) {
-      if (IsNoValue(rows.values[i])) {
+      if (IsStaleMarker(rows.values[i])) {
         sink_->AddSkipped(Skip::kNoValue, 1, tag);
         continue;
       }

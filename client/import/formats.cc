@@ -12,6 +12,7 @@
 #include "client/import/json_reader.h"
 #include "client/import/step_log_line.h"
 #include "client/tfevents/record.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -117,10 +118,9 @@ std::optional<FileFormat> DetectFormatOfBytes(absl::string_view head) {
 }
 
 absl::StatusOr<FileFormat> DetectFormat(const std::string& path) {
-  auto file = InputFile::Open(path);
-  if (!file.ok()) return file.status();
-  const std::string head = ReadHead(file->get());
-  if (!(*file)->status().ok()) return (*file)->status();
+  TACHO_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
+  const std::string head = ReadHead(file.get());
+  if (!file->status().ok()) return file->status();
   if (head.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is empty: there is nothing to import"));
   }

@@ -14,6 +14,8 @@
 #include "client/import/readers.h"
 #include "client/import/row_maker.h"
 #include "client/import/values.h"
+#include "proto/base/json_text.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -82,25 +84,10 @@ class ExportedLines {
     std::string labels;
     for (const auto& [name, value] : MembersBelow(object, "labels/")) {
       // Made to be read by ParseLabels(); names have no quotes, values may have anything.
-      absl::StrAppend(&labels, labels.empty() ? "{" : ",", Quoted(name), ":", Quoted(value));
+      absl::StrAppend(&labels, labels.empty() ? "{" : ",", JsonString(name), ":",
+                      JsonString(value));
     }
     return labels.empty() ? labels : labels + "}";
-  }
-
-  static std::string Quoted(const std::string& text) {
-    static constexpr char kHex[] = "0123456789abcdef";
-    std::string quoted = "\"";
-    for (const char c : text) {
-      const auto byte = static_cast<unsigned char>(c);
-      if (c == '"' || c == '\\') {
-        quoted += {'\\', c};
-      } else if (byte < 0x20) {
-        quoted += {'\\', 'u', '0', '0', kHex[byte >> 4], kHex[byte & 15]};
-      } else {
-        quoted += c;
-      }
-    }
-    return quoted + "\"";
   }
 
   ExportedSeries SeriesOf(const FlatObject& object) const {
@@ -126,14 +113,13 @@ class ExportedLines {
       exported.unit = found->second.unit;
       exported.help = found->second.help;
     }
-    const absl::StatusOr<SeriesKey> key = series_.Key(exported);
-    if (!key.ok()) return key.status();
+    TACHO_ASSIGN_OR_RETURN(const SeriesKey key, series_.Key(exported));
     const std::optional<double> value = ParseNumber(TextOf(object, "value"));
     if (!value) {
       sink_->AddSkipped(Skip::kNotNumber, 1, where);
       return absl::OkStatus();
     }
-    if (absl::Status status = rows_.Add(*key, *value, where); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(rows_.Add(key, *value, where));
     return rows_.Finish(TimeOf(object), ParseInteger(TextOf(object, "step")), where);
   }
 
@@ -142,16 +128,15 @@ class ExportedLines {
   }
 
   absl::Status AddEvent(const FlatObject& object) {
-    const absl::StatusOr<SeriesKey> key = series_.Key(SeriesOf(object));
-    if (!key.ok()) return key.status();
+    TACHO_ASSIGN_OR_RETURN(const SeriesKey key, series_.Key(SeriesOf(object)));
     const std::optional<int64_t> time = TimeOf(object);
     if (!time) {
       return absl::InvalidArgumentError("the event has no \"time_unix_ns\"");
     }
     v1::Event event;
-    event.mutable_source()->set_host(key->host);
-    event.mutable_source()->set_attempt(key->attempt);
-    if (key->task) event.mutable_source()->set_task(*key->task);
+    event.mutable_source()->set_host(key.host);
+    event.mutable_source()->set_attempt(key.attempt);
+    if (key.task) event.mutable_source()->set_task(*key.task);
     event.set_time_unix_ns(*time);
     if (const auto step = ParseInteger(TextOf(object, "step"))) event.set_step(*step);
     event.set_kind(TextOf(object, "event"));
@@ -225,9 +210,8 @@ class PlainLines {
 }  // namespace
 
 absl::Status ReadJsonLines(OpenSource open, const ReadOptions& options, RecordSink* sink) {
-  auto source = open();
-  if (!source.ok()) return source.status();
-  LineReader lines(source->get());
+  TACHO_ASSIGN_OR_RETURN(auto source, open());
+  LineReader lines(source.get());
   absl::string_view line;
   FlatObject object;
   std::optional<ExportedLines> exported;

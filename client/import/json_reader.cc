@@ -2,6 +2,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -76,7 +77,7 @@ absl::Status JsonReader::Next(JsonToken* token) {
       [[fallthrough]];
     case Expect::kKey:
       if (c != '"') return Malformed("a name in quotes is expected");
-      if (absl::Status status = ReadString(); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(ReadString());
       if (PeekPastSpace() != ':') return Malformed("':' is expected");
       Advance();
       *token = JsonToken::kKey;
@@ -152,7 +153,7 @@ absl::Status JsonReader::ReadString() {
     if (text_.size() > kMaxTextBytes) return Malformed("a string is longer than 1 MiB");
     if (c == '"') break;
     if (c == '\\') {
-      if (absl::Status status = ReadEscape(); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(ReadEscape());
       continue;
     }
     if (c < 0x20 && c != '\t') return Malformed("a control character in a string");
@@ -177,14 +178,14 @@ absl::Status JsonReader::ReadEscape() {
   }
   if (c != 'u') return Malformed("an unknown escape in a string");
   uint32_t code = 0;
-  if (absl::Status status = ReadCodeUnit(&code); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(ReadCodeUnit(&code));
   if (code >= 0xD800 && code < 0xDC00) {
     uint32_t low = 0;
     if (Peek() != '\\') return Malformed("half of a surrogate pair");
     Advance();
     if (Peek() != 'u') return Malformed("half of a surrogate pair");
     Advance();
-    if (absl::Status status = ReadCodeUnit(&low); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(ReadCodeUnit(&low));
     if (low < 0xDC00 || low > 0xDFFF) return Malformed("half of a surrogate pair");
     code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   } else if (code >= 0xDC00 && code <= 0xDFFF) {
@@ -221,7 +222,7 @@ absl::Status JsonReader::ReadNumber() {
   if (digits) return absl::OkStatus();
   if (text_ != "-" || Peek() != 'I') return Malformed("a number without digits");
   JsonToken token;
-  if (absl::Status status = ReadWord(&token); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(ReadWord(&token));
   text_ = "-Infinity";
   return token == JsonToken::kNumber ? absl::OkStatus() : Malformed("a number without digits");
 }
@@ -264,7 +265,7 @@ absl::Status FlatObject::Read(JsonReader* reader) {
   std::string name;
   while (!prefixes.empty()) {
     JsonToken token;
-    if (absl::Status status = reader->Next(&token); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(reader->Next(&token));
     if (token == JsonToken::kEndObject) {
       prefixes.pop_back();
       continue;
@@ -294,11 +295,11 @@ absl::Status FlatObject::Parse(absl::string_view text) {
   StringSource source(text);
   JsonReader reader(&source);
   JsonToken token;
-  if (absl::Status status = reader.Next(&token); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(reader.Next(&token));
   if (token != JsonToken::kBeginObject) {
     return absl::InvalidArgumentError("line 1: an object is expected: {\"name\": value, …}");
   }
-  if (absl::Status status = Read(&reader); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(Read(&reader));
   return reader.Next(&token);
 }
 

@@ -8,6 +8,7 @@
 #include "client/import/readers.h"
 #include "client/import/row_maker.h"
 #include "client/import/values.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -25,13 +26,13 @@ class GoldenValues {
 
   absl::Status Read() {
     JsonToken token;
-    if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(json_->Next(&token));
     if (token != JsonToken::kBeginObject) return NoGoldenValues();
     while (true) {
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       if (token != JsonToken::kKey) break;
       metric_ = json_->text();
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       if (token != JsonToken::kBeginObject) return NoGoldenValues();
       if (absl::Status status = ReadMetric(); !status.ok()) return status;
     }
@@ -52,10 +53,10 @@ class GoldenValues {
     bool seen_values = false;
     JsonToken token;
     while (true) {
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       if (token != JsonToken::kKey) break;
       const std::string name = json_->text();
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       absl::Status status;
       if (name == "values" && token == JsonToken::kBeginObject) {
         status = ReadBySteps();
@@ -79,14 +80,14 @@ class GoldenValues {
   absl::Status ReadBySteps() {
     JsonToken token;
     while (true) {
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       if (token != JsonToken::kKey) return absl::OkStatus();
       const auto step = ParseInteger(json_->text());
       if (!step) {
         return absl::InvalidArgumentError(
             absl::StrCat("line ", json_->line(), ": '", json_->text(), "' is no step"));
       }
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       if (absl::Status status = VisitValue(*step, token); !status.ok()) return status;
     }
   }
@@ -95,7 +96,7 @@ class GoldenValues {
   absl::Status ReadList() {
     JsonToken token;
     for (int64_t step = start_step_;; step += step_interval_) {
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       if (token == JsonToken::kEndArray) return absl::OkStatus();
       if (absl::Status status = VisitValue(step, token); !status.ok()) return status;
     }
@@ -104,9 +105,7 @@ class GoldenValues {
   absl::Status VisitValue(int64_t step, JsonToken token) {
     const bool has_text = token == JsonToken::kNumber || token == JsonToken::kString;
     value_ = {metric_, token, has_text ? json_->text() : std::string()};
-    if (absl::Status status = visit_(metric_, step, value_, json_->line()); !status.ok()) {
-      return status;
-    }
+    TACHO_RETURN_IF_ERROR(visit_(metric_, step, value_, json_->line()));
     return json_->SkipValue(token);
   }
 
@@ -119,9 +118,8 @@ class GoldenValues {
 };
 
 absl::Status VisitFile(OpenSource open, Visit visit) {
-  auto source = open();
-  if (!source.ok()) return source.status();
-  JsonReader json(source->get());
+  TACHO_ASSIGN_OR_RETURN(auto source, open());
+  JsonReader json(source.get());
   return GoldenValues(&json, visit).Read();
 }
 
@@ -158,9 +156,9 @@ absl::Status ReadMegatron(OpenSource open, const ReadOptions& options, RecordSin
       open, [&](const std::string& metric, int64_t step, const JsonMember& value, uint64_t line) {
         if (!options.Wants(metric)) return absl::OkStatus();
         const std::string where = absl::StrCat(LineText(line), ", ", metric);
-        if (absl::Status status = rows.Add(value, where); !status.ok()) return status;
+        TACHO_RETURN_IF_ERROR(rows.Add(value, where));
         std::optional<int64_t> time;
-        if (absl::Status status = clock.TimeOfStep(step, &time); !status.ok()) return status;
+        TACHO_RETURN_IF_ERROR(clock.TimeOfStep(step, &time));
         return rows.Finish(time, step, where);
       });
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/ring/ring_text.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -102,7 +103,7 @@ absl::Status MessageBuilder::AddRow(const Row& row) {
     // Shapes without end would take memory without end: then each value is a row of its own.
     const size_t columns = shapes_.size() < kMaxShapes ? kMaxColumns : 1;
     const size_t end = std::min(begin + columns, row.cells.size());
-    if (absl::Status status = AddCells(row, begin, end); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(AddCells(row, begin, end));
     begin = end;
   }
   return absl::OkStatus();

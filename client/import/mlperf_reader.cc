@@ -12,6 +12,7 @@
 #include "client/import/readers.h"
 #include "client/import/row_maker.h"
 #include "client/import/values.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -183,9 +184,8 @@ class MlperfLines {
 }  // namespace
 
 absl::Status ReadMlperfLog(OpenSource open, const ReadOptions& options, RecordSink* sink) {
-  auto source = open();
-  if (!source.ok()) return source.status();
-  LineReader lines(source->get());
+  TACHO_ASSIGN_OR_RETURN(auto source, open());
+  LineReader lines(source.get());
   MlperfLines log(options, sink);
   absl::string_view line;
   FlatObject object;

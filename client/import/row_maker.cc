@@ -7,6 +7,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/import/values.h"
+#include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -57,7 +59,7 @@ absl::Status RowMaker::Add(const std::string& metric, double value, absl::string
 
 absl::Status RowMaker::Add(const SeriesKey& key, double value, absl::string_view where) {
   std::optional<uint32_t> series;
-  if (absl::Status status = sink_->FindSeries(key, &series); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(sink_->FindSeries(key, &series));
   return AddCell(series, value, where);
 }
 
@@ -91,7 +93,7 @@ absl::Status RowMaker::AddCell(std::optional<uint32_t> series, double value,
                                absl::string_view where) {
   if (!series) {
     sink_->AddSkipped(Skip::kBadName, 1, where);
-  } else if (IsNoValue(value)) {
+  } else if (IsStaleMarker(value)) {
     sink_->AddSkipped(Skip::kNoValue, 1, where);
   } else if (const auto [at, added] = in_row_.emplace(*series, row_.cells.size()); added) {
     row_.cells.push_back({*series, value});

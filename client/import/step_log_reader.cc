@@ -11,6 +11,7 @@
 #include "client/import/row_maker.h"
 #include "client/import/step_log_line.h"
 #include "client/import/values.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 
@@ -82,9 +83,8 @@ class StepLog {
 }  // namespace
 
 absl::Status ReadStepLog(OpenSource open, const ReadOptions& options, RecordSink* sink) {
-  auto source = open();
-  if (!source.ok()) return source.status();
-  LineReader lines(source->get());
+  TACHO_ASSIGN_OR_RETURN(auto source, open());
+  LineReader lines(source.get());
   StepLog log(options, sink);
   StepLogLine parsed;
   absl::string_view line;

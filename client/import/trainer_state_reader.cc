@@ -6,6 +6,7 @@
 #include "client/import/readers.h"
 #include "client/import/row_maker.h"
 #include "client/import/values.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
@@ -17,14 +18,14 @@ class TrainerState {
 
   absl::Status Read() {
     JsonToken token;
-    if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(json_->Next(&token));
     if (token != JsonToken::kBeginObject) return NoTrainerState();
     while (true) {
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       if (token != JsonToken::kKey) break;
       if (absl::Status status = ReadMember(json_->text()); !status.ok()) return status;
     }
-    if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(json_->Next(&token));
     return seen_history_ ? absl::OkStatus() : NoTrainerState();
   }
 
@@ -37,7 +38,7 @@ class TrainerState {
   // Not by reference: the reader's text is that of the next token soon.
   absl::Status ReadMember(std::string name) {
     JsonToken token;
-    if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(json_->Next(&token));
     if (name == "log_history" && token == JsonToken::kBeginArray) return ReadHistory();
     const bool is_fact = token == JsonToken::kNumber || token == JsonToken::kString ||
                          token == JsonToken::kTrue || token == JsonToken::kFalse;
@@ -57,14 +58,14 @@ class TrainerState {
     seen_history_ = true;
     JsonToken token;
     for (uint64_t entry = 1;; ++entry) {
-      if (absl::Status status = json_->Next(&token); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(json_->Next(&token));
       if (token == JsonToken::kEndArray) return absl::OkStatus();
       const std::string where = LineText(json_->line());
       if (token != JsonToken::kBeginObject) {
         return absl::InvalidArgumentError(
             absl::StrCat(where, ": entry ", entry, " of log_history is no object"));
       }
-      if (absl::Status status = entry_.Read(json_); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(entry_.Read(json_));
       if (absl::Status status = AddEntry(where); !status.ok()) return status;
     }
   }
@@ -81,7 +82,7 @@ class TrainerState {
       if (absl::Status status = rows_.Add(member, where); !status.ok()) return status;
     }
     std::optional<int64_t> time;
-    if (absl::Status status = clock_.TimeOfStep(*step, &time); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(clock_.TimeOfStep(*step, &time));
     return rows_.Finish(time, step, where);
   }
 
@@ -97,9 +98,8 @@ class TrainerState {
 }  // namespace
 
 absl::Status ReadTrainerState(OpenSource open, const ReadOptions& options, RecordSink* sink) {
-  auto source = open();
-  if (!source.ok()) return source.status();
-  JsonReader json(source->get());
+  TACHO_ASSIGN_OR_RETURN(auto source, open());
+  JsonReader json(source.get());
   return TrainerState(options, &json, sink).Read();
 }
 

@@ -12,6 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "client/import/input_file.h"
 #include "client/import/readers.h"
+#include "proto/base/status_macros.h"
 #include "re2/re2.h"
 
 namespace tacho::importer {
@@ -121,9 +122,8 @@ absl::Status ApplyPatterns(const std::string& text, std::vector<Unit>* units) {
   }
   std::vector<Unit> matching;
   for (Unit& unit : *units) {
-    const absl::StatusOr<bool> matches = ApplyPattern(pattern, &unit);
-    if (!matches.ok()) return matches.status();
-    if (*matches) matching.push_back(std::move(unit));
+    TACHO_ASSIGN_OR_RETURN(const bool matches, ApplyPattern(pattern, &unit));
+    if (matches) matching.push_back(std::move(unit));
   }
   if (matching.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("--run-pattern '", text,
@@ -204,7 +204,7 @@ absl::StatusOr<std::vector<Unit>> FindUnits(const std::vector<std::string>& path
   for (const std::string& path : paths) {
     std::error_code error;
     if (fs::is_directory(path, error)) {
-      if (absl::Status status = WalkRuns(path, &runs); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(WalkRuns(path, &runs));
       continue;
     }
     absl::StatusOr<FileFormat> format = DetectFormat(path);
@@ -240,9 +240,7 @@ absl::StatusOr<std::vector<Unit>> FindUnits(const std::vector<std::string>& path
     }
   }
   if (!options.run_pattern.empty()) {
-    if (absl::Status status = ApplyPatterns(options.run_pattern, &units); !status.ok()) {
-      return status;
-    }
+    TACHO_RETURN_IF_ERROR(ApplyPatterns(options.run_pattern, &units));
   } else {
     TellApart(options.each, &units);
   }
@@ -256,9 +254,8 @@ absl::Status ReadUnit(const Unit& unit, absl::FunctionRef<void(uint64_t bytes)> 
   }
   const std::string& path = unit.paths[0];
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<ByteSource>> {
-    auto file = InputFile::Open(path);
-    if (!file.ok()) return file.status();
-    return std::make_unique<CountedSource>(*std::move(file), progress);
+    TACHO_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
+    return std::make_unique<CountedSource>(std::move(file), progress);
   };
   absl::Status status = ReadFile(unit, open, sink);
   if (status.ok() || absl::StrContains(status.message(), path)) return status;

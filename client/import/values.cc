@@ -17,7 +17,6 @@
 namespace tacho::importer {
 namespace {
 
-constexpr uint64_t kNoValue = 0x7ff0000000000002;
 constexpr uint64_t kUsualNan = 0x7ff8000000000000;
 constexpr int64_t kMaxNs = std::numeric_limits<int64_t>::max();
 
@@ -154,8 +153,6 @@ std::string NumberText(double value) {
   const std::to_chars_result result = std::to_chars(buffer, buffer + sizeof(buffer), value);
   return {buffer, result.ptr};
 }
-
-bool IsNoValue(double value) { return ToBits(value) == kNoValue; }
 
 std::optional<int64_t> ParseInteger(absl::string_view text) {
   int64_t integer = 0;

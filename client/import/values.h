@@ -19,9 +19,6 @@ std::optional<double> ParseNumber(absl::string_view text);
 // "-Infinity", and "NaN(0x…)" for every NaN but the usual one, 0x7ff8000000000000.
 std::string NumberText(double value);
 
-// Whether these are the bits that mean "no value in this row", which cannot be sent as a value.
-bool IsNoValue(double value);
-
 std::optional<int64_t> ParseInteger(absl::string_view text);  // Also "12.0" and "1e3".
 
 enum class TimeUnit {

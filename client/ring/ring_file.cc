@@ -8,8 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
-#include "proto/base/crc32c.h"
 #include "client/ring/ring_text.h"
+#include "proto/base/crc32c.h"
 
 namespace tacho::client {
 namespace {

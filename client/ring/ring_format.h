@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "proto/base/stale_marker.h"
+
 namespace tacho::client {
 
 static_assert(std::endian::native == std::endian::little, "rings are mapped, little-endian");
@@ -58,9 +60,6 @@ inline constexpr size_t kMaxEventMessageBytes = 1024;
 inline constexpr size_t kMaxEventFields = 32;
 inline constexpr size_t kMaxEventFieldNameBytes = 128;
 inline constexpr size_t kMaxEventFieldValueBytes = 1024;
-
-// "No value in this row".
-inline constexpr uint64_t kStaleMarkerBits = 0x7ff0000000000002;
 
 // Written once, before the file gets its name.
 struct RingHeader {

@@ -12,6 +12,7 @@
 #include "client/ring/ring_batch_builder.h"
 #include "client/ring/ring_file.h"
 #include "client/ring/ring_records.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::client {
 namespace {
@@ -72,11 +73,8 @@ absl::StatusOr<std::unique_ptr<RingReader>> RingReader::Open(const std::string& 
   }
   std::unique_ptr<RingReader> reader(
       new RingReader(closer.Release(), std::move(header->info), header->flags, header->version));
-  auto cursors = reader->ReadCursors();
-  if (!cursors.ok()) return cursors.status();
-  if (absl::Status status = reader->ReadDefinitions(cursors->definitions); !status.ok()) {
-    return status;
-  }
+  TACHO_ASSIGN_OR_RETURN(auto cursors, reader->ReadCursors());
+  TACHO_RETURN_IF_ERROR(reader->ReadDefinitions(cursors.definitions));
   return reader;
 }
 
@@ -193,9 +191,8 @@ absl::StatusOr<absl::string_view> RingReader::FetchBlock(uint64_t end) {
   if (!status.ok()) return status;
   // The writer announces what it overwrites before it does, so what it has not announced by now was
   // whole while it was copied.
-  auto cursors = ReadCursors();
-  if (!cursors.ok()) return cursors.status();
-  const uint64_t oldest = OldestPosition(*cursors);
+  TACHO_ASSIGN_OR_RETURN(auto cursors, ReadCursors());
+  const uint64_t oldest = OldestPosition(cursors);
   if (position_ < oldest) {
     SkipToBlock(oldest);
     return absl::string_view();
@@ -251,9 +248,8 @@ bool RingReader::ParseRecords(absl::string_view bytes, RingBatchBuilder* out) {
 
 absl::Status RingReader::ReadBlock(uint64_t end, RingBatchBuilder* out) {
   for (int attempt = 0; attempt < kBlockAttempts; ++attempt) {
-    auto bytes = FetchBlock(end);
-    if (!bytes.ok()) return bytes.status();
-    if (bytes->empty() || ParseRecords(*bytes, out)) return absl::OkStatus();
+    TACHO_ASSIGN_OR_RETURN(auto bytes, FetchBlock(end));
+    if (bytes.empty() || ParseRecords(bytes, out)) return absl::OkStatus();
   }
   ++corruptions_;
   SkipToBlock(position_ + 1);
@@ -261,16 +257,14 @@ absl::Status RingReader::ReadBlock(uint64_t end, RingBatchBuilder* out) {
 }
 
 absl::StatusOr<RingBatch> RingReader::Read(const RingCursor& from, const RingReadLimits& limits) {
-  auto cursors = ReadCursors();
-  if (!cursors.ok()) return cursors.status();
-  committed_ = cursors->committed;
-  closed_ = cursors->closed != 0;
-  refused_ = cursors->refused;
-  if (absl::Status status = ReadDefinitions(cursors->definitions); !status.ok()) return status;
-
+  TACHO_ASSIGN_OR_RETURN(auto cursors, ReadCursors());
+  committed_ = cursors.committed;
+  closed_ = cursors.closed != 0;
+  refused_ = cursors.refused;
+  TACHO_RETURN_IF_ERROR(ReadDefinitions(cursors.definitions));
   const bool rewound = from != resume_;
   if (rewound) Rewind();
-  if (position_ < OldestPosition(*cursors)) SkipToBlock(OldestPosition(*cursors));
+  if (position_ < OldestPosition(cursors)) SkipToBlock(OldestPosition(cursors));
   RingBatchBuilder builder(from, limits);
   for (uint64_t blocks = 0; position_ < committed_ && !builder.full() && !builder.contradicted() &&
                             blocks < kMaxBlocksPerRead;

@@ -10,8 +10,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "proto/base/crc32c.h"
 #include "client/ring/ring_text.h"
+#include "proto/base/crc32c.h"
 
 namespace tacho::client {
 namespace {

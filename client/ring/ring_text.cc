@@ -2,40 +2,22 @@
 
 #include <algorithm>
 
+#include "proto/base/utf8.h"
+
 namespace tacho::client {
 namespace {
 
 constexpr size_t kMaxJobInFileName = 128;  // File names end at 255 bytes.
 
-bool IsControl(unsigned char byte) { return byte < 0x20 || byte == 0x7f; }
-
-bool IsContinuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
-
-// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
-size_t CharacterBytes(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < size) return 0;
-  for (size_t i = 1; i < size; ++i) {
-    if (!IsContinuation(byte(i))) return 0;
-  }
-  // Overlong forms, surrogates and what lies beyond U+10FFFF show in the second byte.
-  if (first == 0xe0 && byte(1) < 0xa0) return 0;
-  if (first == 0xed && byte(1) > 0x9f) return 0;
-  if (first == 0xf0 && byte(1) < 0x90) return 0;
-  if (first == 0xf4 && byte(1) > 0x8f) return 0;
-  return size;
-}
+bool IsControl(uint32_t code) { return code < 0x20 || code == 0x7f; }
 
 }  // namespace
 
 bool IsCleanText(std::string_view text) {
   while (!text.empty()) {
-    const size_t size = CharacterBytes(text);
-    if (size == 0 || IsControl(static_cast<unsigned char>(text[0]))) return false;
-    text.remove_prefix(size);
+    const Utf8Character first = FirstUtf8(text.data(), text.size());
+    if (!first.valid || IsControl(first.code)) return false;
+    text.remove_prefix(first.bytes);
   }
   return true;
 }
@@ -44,16 +26,16 @@ std::string CleanText(std::string_view text, size_t max_bytes) {
   std::string clean;
   clean.reserve(std::min(text.size(), max_bytes));
   while (!text.empty()) {
-    const size_t size = CharacterBytes(text);
-    if (clean.size() + std::max<size_t>(size, 1) > max_bytes) break;
-    if (size == 0) {
+    const Utf8Character first = FirstUtf8(text.data(), text.size());
+    if (clean.size() + first.bytes > max_bytes) break;
+    if (!first.valid) {
       clean += '?';
-    } else if (IsControl(static_cast<unsigned char>(text[0]))) {
+    } else if (IsControl(first.code)) {
       clean += ' ';
     } else {
-      clean += text.substr(0, size);
+      clean += text.substr(0, first.bytes);
     }
-    text.remove_prefix(std::max<size_t>(size, 1));
+    text.remove_prefix(first.bytes);
   }
   return clean;
 }

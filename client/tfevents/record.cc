@@ -28,7 +28,7 @@ RecordView Corrupt(const char* defect) {
 }  // namespace
 
 uint32_t MaskedCrc32c(absl::string_view bytes) {
-  return MaskCrc32c(client::ExtendCrc32c(0, bytes.data(), bytes.size()));
+  return MaskCrc32c(ExtendCrc32c(0, bytes.data(), bytes.size()));
 }
 
 RecordView ReadRecord(absl::string_view bytes, uint64_t max_payload_bytes) {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::config {
 namespace {
@@ -69,7 +70,7 @@ absl::StatusOr<std::string> ReadCheckedFile(const std::string& path, FileTrust t
   if (!S_ISREG(info.st_mode)) {
     return absl::InvalidArgumentError(absl::StrCat(path, " is no regular file"));
   }
-  if (auto s = CheckMode(path, info.st_mode, trust); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckMode(path, info.st_mode, trust));
   auto text = ReadAll(file.fd(), path, max_bytes);
   if (!text.ok()) return text.status();
   if (text->empty()) return absl::InvalidArgumentError(absl::StrCat(path, " is empty"));

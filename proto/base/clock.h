@@ -1,15 +1,16 @@
-// Time for pauses and deadlines: it never jumps, so setting the machine's clock moves none of them.
+// The clock that nobody sets.
 #pragma once
 
 #include <chrono>
 
 #include "absl/time/time.h"
 
-namespace tacho::agent {
+namespace tacho {
 
-// Only differences mean something.
+// For pauses and deadlines: it never jumps, whatever becomes of the machine's time of day. Only
+// differences mean something.
 inline absl::Time MonotonicNow() {
   return absl::UnixEpoch() + absl::FromChrono(std::chrono::steady_clock::now().time_since_epoch());
 }
 
-}  // namespace tacho::agent
+}  // namespace tacho

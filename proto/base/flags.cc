@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/base/nearest.h"
 
-namespace tacho::ctl {
+namespace tacho {
 
 std::optional<std::string> ParsedArgs::Get(absl::string_view flag) const {
   const auto found = values_.find(std::string(flag));
@@ -111,4 +111,4 @@ absl::StatusOr<ParsedArgs> ParseArgs(const std::vector<std::string>& args,
   return ArgsReader(args, flags).Read();
 }
 
-}  // namespace tacho::ctl
+}  // namespace tacho

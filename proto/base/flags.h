@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace tacho::ctl {
+namespace tacho {
 
 // The empty initializers let a designated initializer leave members out without a warning.
 struct FlagSpec {
@@ -42,4 +42,4 @@ class ParsedArgs {
 absl::StatusOr<ParsedArgs> ParseArgs(const std::vector<std::string>& args,
                                      const std::vector<FlagSpec>& flags);
 
-}  // namespace tacho::ctl
+}  // namespace tacho

@@ -6,35 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "proto/base/utf8.h"
 
 namespace tacho::log {
 namespace {
 
 constexpr absl::string_view kLevelNames[] = {"debug", "info", "warn", "error"};
-
-struct Character {
-  size_t bytes = 1;
-  uint32_t code = 0;
-  bool valid = false;
-};
-
-bool IsContinuation(char byte) { return (static_cast<uint8_t>(byte) & 0xc0) == 0x80; }
-
-// The character that `text`, which is not empty, begins with; one byte if that is no UTF-8.
-Character FirstOf(absl::string_view text) {
-  const auto lead = static_cast<uint8_t>(text[0]);
-  if (lead < 0x80) return {1, lead, true};
-  const size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
-  uint32_t code = lead & (0x7fu >> bytes);
-  for (size_t i = 1; i < bytes; ++i) {
-    if (!IsContinuation(text[i])) return {};
-    code = code << 6 | (static_cast<uint8_t>(text[i]) & 0x3f);
-  }
-  const bool overlong = (bytes == 3 && code < 0x800) || (bytes == 4 && code < 0x10000);
-  const bool surrogate = code >= 0xd800 && code <= 0xdfff;
-  return {bytes, code, !overlong && !surrogate && code <= 0x10ffff};
-}
 
 // Shown as what it is by every terminal, on its place in the line.
 bool IsShown(uint32_t code) {
@@ -52,7 +29,7 @@ bool IsShown(uint32_t code) {
   });
 }
 
-void AppendEscaped(Format format, const Character& character, char byte, std::string* out) {
+void AppendEscaped(Format format, const Utf8Character& character, char byte, std::string* out) {
   const uint32_t code = character.code;
   const bool json = format == Format::kJson;
   if (!character.valid && json) {
@@ -77,7 +54,7 @@ void AppendEscaped(Format format, const Character& character, char byte, std::st
 absl::string_view Cut(absl::string_view text, size_t bytes) {
   if (text.size() <= bytes) return text;
   size_t end = bytes;
-  while (end > bytes - 3 && IsContinuation(text[end])) --end;
+  while (end > bytes - 3 && (static_cast<uint8_t>(text[end]) & 0xc0) == 0x80) --end;
   return text.substr(0, end);
 }
 
@@ -85,7 +62,7 @@ void AppendQuoted(Format format, absl::string_view text, size_t max_bytes, std::
   const absl::string_view kept = Cut(text, max_bytes);
   out->push_back('"');
   for (size_t at = 0; at < kept.size();) {
-    const Character character = FirstOf(kept.substr(at));
+    const Utf8Character character = FirstUtf8(kept.data() + at, kept.size() - at);
     if (!character.valid || !IsShown(character.code)) {
       AppendEscaped(format, character, kept[at], out);
     } else {

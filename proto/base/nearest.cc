@@ -8,7 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
-namespace tacho::ctl {
+namespace tacho {
 namespace {
 
 // Names longer than this are compared by their beginning: the cost is quadratic.
@@ -24,9 +24,12 @@ size_t ReplaceCost(char a, char b) {
 
 // Lower is nearer; nullopt is too far to be meant.
 std::optional<size_t> Distance(absl::string_view typed, absl::string_view name) {
-  const size_t edits = HalfEdits(typed, name);
-  const size_t allowed = 2 * std::max<size_t>(1, std::max(typed.size(), name.size()) / 3);
-  if (edits <= allowed) return edits;
+  const size_t longer = std::max(typed.size(), name.size());
+  const size_t allowed = 2 * std::max<size_t>(1, longer / 3);
+  // Each byte that one has more than the other is an edit: most names need no closer look.
+  if (2 * (longer - std::min(typed.size(), name.size())) <= allowed) {
+    if (const size_t edits = HalfEdits(typed, name); edits <= allowed) return edits;
+  }
   const std::string lower_typed = absl::AsciiStrToLower(typed);
   const std::string lower_name = absl::AsciiStrToLower(name);
   if (typed.size() >= 2 && absl::StartsWith(lower_name, lower_typed)) return allowed + 1;
@@ -82,4 +85,4 @@ std::string DidYouMean(absl::string_view typed, const std::vector<std::string>& 
   return text + "?";
 }
 
-}  // namespace tacho::ctl
+}  // namespace tacho

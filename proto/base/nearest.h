@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::ctl {
+namespace tacho {
 
 // Edits (insert, delete, replace, swap of neighbours; case counts half) that turn `a` into `b`, in
 // half edits so that the result stays an integer.
@@ -21,4 +21,4 @@ std::vector<std::string> NearestNames(absl::string_view typed,
 // "; did you mean 'a' or 'b'?", or "" if nothing is near.
 std::string DidYouMean(absl::string_view typed, const std::vector<std::string>& known);
 
-}  // namespace tacho::ctl
+}  // namespace tacho

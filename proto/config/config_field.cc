@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/utf8.h"
 #include "proto/config/config_value.h"
 
 namespace tacho::config {
@@ -182,10 +184,9 @@ absl::Status SetFromText(absl::string_view text, bool quoted, const FieldDescrip
     return absl::InvalidArgumentError(
         absl::StrCat("'", text, "' is a text; expected ", KindName(field), " without quotes"));
   }
-  const absl::StatusOr<Value> value = Parse(text, field);
-  if (!value.ok()) return value.status();
-  if (absl::Status bounds = CheckBounds(*value, text, field); !bounds.ok()) return bounds;
-  std::visit(Setter{field, message}, *value);
+  TACHO_ASSIGN_OR_RETURN(const Value value, Parse(text, field));
+  TACHO_RETURN_IF_ERROR(CheckBounds(value, text, field));
+  std::visit(Setter{field, message}, value);
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/span.h"
+#include "proto/base/status_macros.h"
 #include "re2/re2.h"
 
 namespace tacho::config {
@@ -202,7 +203,7 @@ absl::Status CheckAddress(absl::string_view text) {
         absl::StrCat("'", text, "' has no port; expected host:port or [v6]:port"));
   }
   host = text.substr(0, colon);
-  if (absl::Status port = CheckPort(text.substr(colon + 1)); !port.ok()) return port;
+  TACHO_RETURN_IF_ERROR(CheckPort(text.substr(colon + 1)));
   if (!absl::StrContains(host, ':')) return CheckHost(host);
   if (!absl::ConsumePrefix(&host, "[") || !absl::ConsumeSuffix(&host, "]")) {
     return absl::InvalidArgumentError(
@@ -220,26 +221,6 @@ absl::Status CheckRegex(absl::string_view text) {
   if (regex.ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("'", text, "' is not a regular expression of RE2: ", regex.error()));
-}
-
-bool IsUtf8(absl::string_view text) {
-  size_t i = 0;
-  while (i < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[i++]);
-    if (lead < 0x80) continue;
-    const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-    if (lead < 0xc2 || lead > 0xf4 || text.size() - i < static_cast<size_t>(more)) return false;
-    uint32_t point = lead & (0x3f >> more);
-    for (int k = 0; k < more; ++k) {
-      const auto byte = static_cast<unsigned char>(text[i++]);
-      if ((byte & 0xc0) != 0x80) return false;
-      point = (point << 6) | (byte & 0x3f);
-    }
-    constexpr uint32_t kSmallest[] = {0, 0x80, 0x800, 0x10000};
-    const bool is_surrogate = point >= 0xd800 && point <= 0xdfff;
-    if (point < kSmallest[more] || point > 0x10ffff || is_surrogate) return false;
-  }
-  return true;
 }
 
 }  // namespace tacho::config

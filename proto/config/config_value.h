@@ -29,7 +29,4 @@ absl::Status CheckAddress(absl::string_view text);
 // A regular expression that RE2 can compile.
 absl::Status CheckRegex(absl::string_view text);
 
-// UTF-8 without overlong forms and surrogates.
-bool IsUtf8(absl::string_view text);
-
 }  // namespace tacho::config

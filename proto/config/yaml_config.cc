@@ -14,6 +14,9 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "proto/base/nearest.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/utf8.h"
 #include "proto/config/config_field.h"
 #include "proto/config/config_value.h"
 #include "yaml-cpp/eventhandler.h"
@@ -68,36 +71,13 @@ std::string Joined(absl::string_view path, absl::string_view key) {
   return path.empty() ? std::string(key) : absl::StrCat(path, ".", key);
 }
 
-// Insertions, deletions and replacements that turn `a` into `b`.
-size_t EditDistance(absl::string_view a, absl::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 // "did you mean seal_age?" if a key of `type` is near `key`, else all its keys.
 std::string Suggestion(absl::string_view key, const Descriptor& type) {
-  constexpr size_t kLongestName = 64;  // No key of ours is longer; bounds the work.
-  const FieldDescriptor* nearest = nullptr;
-  size_t best = std::max<size_t>(2, key.size() / 3) + 1;
-  std::vector<absl::string_view> names;
-  for (int i = 0; i < type.field_count(); ++i) {
-    const std::string& name = type.field(i)->name();
-    names.push_back(name);
-    const size_t distance = key.size() > kLongestName ? best : EditDistance(key, name);
-    if (distance >= best) continue;
-    best = distance;
-    nearest = type.field(i);
+  std::vector<std::string> names;
+  for (int i = 0; i < type.field_count(); ++i) names.push_back(type.field(i)->name());
+  if (const auto nearest = NearestNames(key, names, 1); !nearest.empty()) {
+    return absl::StrCat("did you mean ", nearest.front(), "?");
   }
-  if (nearest != nullptr) return absl::StrCat("did you mean ", nearest->name(), "?");
   return absl::StrCat("known here: ", absl::StrJoin(names, ", "));
 }
 
@@ -433,7 +413,7 @@ absl::Status ParseYaml(absl::string_view text, absl::string_view file_name, Mess
     return mistakes.ToStatus();
   }
   const YAML::Node document = ParseDocument(std::string(text), &mistakes);
-  if (absl::Status parsed = mistakes.ToStatus(); !parsed.ok()) return parsed;
+  TACHO_RETURN_IF_ERROR(mistakes.ToStatus());
   Reader(&mistakes).ReadMessage(document, LineOf(document), "", config);
   return mistakes.ToStatus();
 }

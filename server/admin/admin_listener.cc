@@ -22,7 +22,7 @@
 #include "grpcpp/server_builder.h"
 #include "proto/config/config_value.h"
 
-namespace tacho::server {
+namespace tacho::server::admin {
 namespace {
 
 // The socket is made in a directory of this form beside its place, and moved there.
@@ -155,4 +155,4 @@ void AdminListener::Stop(absl::Duration grace) {
   server_.reset();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::admin

@@ -11,7 +11,7 @@
 #include "grpcpp/impl/codegen/service_type.h"
 #include "grpcpp/server.h"
 
-namespace tacho::server {
+namespace tacho::server::admin {
 
 // What admin.listen says.
 struct AdminAddress {
@@ -49,4 +49,4 @@ class AdminListener {
   int port_ = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::admin

@@ -7,7 +7,7 @@
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 
-namespace tacho::server {
+namespace tacho::server::admin {
 namespace {
 
 // One that drains, one that makes a snapshot, and some that look.
@@ -30,7 +30,7 @@ grpc::ServerUnaryReactor* AdminService::Run(const char* method,
       options_.log.Limited(
           log::Level::kWarn, "admin call refused",
           {{"method", method}, {"peer", context->peer()}, {"reason", allowed.message()}});
-      reactor->Finish(ToGrpcStatus(allowed));
+      reactor->Finish(errors::ToGrpcStatus(allowed));
       return reactor;
     }
   }
@@ -40,11 +40,11 @@ grpc::ServerUnaryReactor* AdminService::Run(const char* method,
                                      {"peer", peer},
                                      {"code", absl::StatusCodeToString(status.code())},
                                      {"text", status.message()}});
-    reactor->Finish(ToGrpcStatus(status));
+    reactor->Finish(errors::ToGrpcStatus(status));
   };
-  if (workers_.Run(run) != WorkerPool::Admission::kAccepted) {
-    reactor->Finish(ToGrpcStatus(ErrorOf(
-        Condition::kOverloaded,
+  if (workers_.Run(run) != query::WorkerPool::Admission::kAccepted) {
+    reactor->Finish(errors::ToGrpcStatus(errors::ErrorOf(
+        errors::Condition::kOverloaded,
         absl::StrCat(kThreads, " calls of this service are at work: try again when one is done"))));
   }
   return reactor;
@@ -60,8 +60,8 @@ absl::Status AdminService::DrainNow(const v1::DrainRequest& request, v1::DrainRe
   const absl::Duration timeout =
       request.timeout_ns() == 0 ? kDefaultDrain : absl::Nanoseconds(request.timeout_ns());
   if (timeout < absl::ZeroDuration() || timeout > kMaxDrain) {
-    return InvalidFieldError("timeout_ns",
-                             absl::StrCat("expected 0 to ", kMaxDrain / absl::Nanoseconds(1)));
+    return errors::InvalidFieldError(
+        "timeout_ns", absl::StrCat("expected 0 to ", kMaxDrain / absl::Nanoseconds(1)));
   }
   *response = options_.actions.drain(timeout);
   return absl::OkStatus();
@@ -99,13 +99,13 @@ grpc::ServerUnaryReactor* AdminService::SetLogLevel(grpc::CallbackServerContext*
 absl::Status AdminService::SetLevelNow(const v1::SetLogLevelRequest& request,
                                        v1::SetLogLevelResponse* response) {
   if (request.duration_ns() < 0) {
-    return InvalidFieldError("duration_ns", "expected 0 or more");
+    return errors::InvalidFieldError("duration_ns", "expected 0 or more");
   }
   const std::optional<log::Level> level = log::LevelNamed(request.level());
   if (!level && !request.level().empty()) {
-    return InvalidFieldError("level",
-                             "expected debug, info, warn, error, or nothing for that of "
-                             "the configuration");
+    return errors::InvalidFieldError("level",
+                                     "expected debug, info, warn, error, or nothing for that of "
+                                     "the configuration");
   }
   const absl::Duration duration = request.duration_ns() == 0
                                       ? absl::InfiniteDuration()
@@ -145,4 +145,4 @@ absl::Status AdminService::SnapshotNow(const v1::SnapshotRequest& request,
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::admin

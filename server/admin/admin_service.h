@@ -14,7 +14,7 @@
 #include "server/query/worker_pool.h"
 #include "tacho/v1/admin.grpc.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::admin {
 
 // What a collector can be told to do. Called from any thread, several at once; may block.
 struct AdminActions {
@@ -69,7 +69,7 @@ class AdminService final : public v1::Admin::CallbackService {
   Snapshots snapshots_;
   absl::Mutex mutex_;
   v1::SnapshotResponse last_snapshot_ ABSL_GUARDED_BY(mutex_);  // Without a name: none.
-  WorkerPool workers_;                                          // Last: its threads use the others.
+  query::WorkerPool workers_;                                   // Last: its threads use the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::admin

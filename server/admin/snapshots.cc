@@ -16,8 +16,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 
-namespace tacho::server {
+namespace tacho::server::admin {
 namespace {
 
 namespace fs = std::filesystem;
@@ -79,7 +80,7 @@ absl::StatusOr<Snapshot> Snapshots::Make(absl::string_view name) {
   if (chosen.empty()) {
     chosen = absl::FormatTime("%Y%m%dT%H%M%SZ", options_.now(), absl::UTCTimeZone());
   }
-  if (absl::Status legal = CheckSnapshotName(chosen); !legal.ok()) return legal;
+  TACHO_RETURN_IF_ERROR(CheckSnapshotName(chosen));
   if (options_.directory.empty()) {
     return absl::FailedPreconditionError(
         "admin.snapshot_directory is not set: name a directory there, on the file system of "
@@ -123,8 +124,8 @@ absl::StatusOr<Snapshot> Snapshots::MakeIn(int directory, std::string name) {
 
   const std::string partial = absl::StrCat(root, "/", kPartial, snapshot.name);
   const auto clean = absl::MakeCleanup([&root] { RemovePartial(root); });
-  if (absl::Status copied = options_.store->Checkpoint(partial); !copied.ok()) return copied;
-  if (absl::Status synced = SyncDirectory(partial); !synced.ok()) return synced;
+  TACHO_RETURN_IF_ERROR(options_.store->Checkpoint(partial));
+  TACHO_RETURN_IF_ERROR(SyncDirectory(partial));
   Measure(partial, &snapshot);
   // Into a place that is still free, whoever else may write here.
   if (::renameat2(AT_FDCWD, partial.c_str(), AT_FDCWD, snapshot.path.c_str(), RENAME_NOREPLACE) !=
@@ -136,4 +137,4 @@ absl::StatusOr<Snapshot> Snapshots::MakeIn(int directory, std::string name) {
   return snapshot;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::admin

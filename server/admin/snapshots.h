@@ -17,7 +17,7 @@
 #include "absl/time/time.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::admin {
 
 struct Snapshot {
   std::string name;
@@ -54,4 +54,4 @@ class Snapshots {
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::admin

@@ -11,9 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "proto/base/status_macros.h"
 #include "server/aggregate/exposition_name.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 constexpr char kMetric[] = "{metric}";
@@ -121,8 +122,8 @@ absl::StatusOr<AggregateRule> MakeRule(const std::string& key,
   AggregateRule rule;
   rule.name = key;
   const auto key_of = [&](absl::string_view field) { return absl::StrCat(key, ".", field); };
-  if (auto s = Compile(key_of("job"), config.job(), &rule.job); !s.ok()) return s;
-  if (auto s = Compile(key_of("metric"), config.metric(), &rule.metric); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(Compile(key_of("job"), config.job(), &rule.job));
+  TACHO_RETURN_IF_ERROR(Compile(key_of("metric"), config.metric(), &rule.metric));
   for (int i = 0; i < config.labels_size(); ++i) {
     auto& label = rule.labels.emplace_back();
     label.name = config.labels(i).name();
@@ -133,12 +134,12 @@ absl::StatusOr<AggregateRule> MakeRule(const std::string& key,
   if (!rule.keep) return rule;
   rule.to_jobs = config.to_jobs();
   rule.by.assign(config.by().begin(), config.by().end());
-  if (auto s = CheckBy(key_of("by"), rule.by); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckBy(key_of("by"), rule.by));
   if (auto s = SetFunctions(key, {config.functions().begin(), config.functions().end()}, &rule);
       !s.ok()) {
     return s;
   }
-  if (auto s = CheckName(key_of("rename"), config); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckName(key_of("rename"), config));
   rule.rename = config.rename();
   rule.max_groups = config.max_groups();
   return rule;
@@ -239,11 +240,10 @@ std::string AggregateLabel(const storage::Series& series, absl::string_view name
 absl::StatusOr<AggregateRulesPtr> MakeAggregateRules(const config::v1::Collector::Metrics& config) {
   auto rules = std::make_shared<AggregateRules>();
   for (int i = 0; i < config.rules_size(); ++i) {
-    auto rule = MakeRule(absl::StrCat("rules[", i, "]"), config.rules(i));
-    if (!rule.ok()) return rule.status();
-    rules->rules.push_back(*std::move(rule));
+    TACHO_ASSIGN_OR_RETURN(auto rule, MakeRule(absl::StrCat("rules[", i, "]"), config.rules(i)));
+    rules->rules.push_back(std::move(rule));
   }
-  if (auto s = CheckConflicts(config); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckConflicts(config));
   rules->configured = rules->rules.size();
   if (config.built_in_rules()) {
     const std::vector<std::string> few = {"sum", "avg", "min", "max"};
@@ -282,4 +282,4 @@ std::string DescribeAggregateRules(const AggregateRules& rules) {
   return text;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

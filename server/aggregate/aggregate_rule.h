@@ -13,7 +13,7 @@
 #include "storage/model/series.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 enum class AggregateFunction {
   kSum,
@@ -81,4 +81,4 @@ absl::StatusOr<AggregateRulesPtr> MakeAggregateRules(const config::v1::Collector
 // One line a rule, for people: what it matches and what it makes.
 std::string DescribeAggregateRules(const AggregateRules& rules);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -14,7 +14,7 @@
 #include "server/aggregate/page_writer.h"
 #include "server/aggregate/parallel.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 void FollowCounters(storage::SeriesId known_series, JobScrape* job) {
@@ -235,4 +235,4 @@ void Aggregator::Scrape(const ScrapeOptions& options,
   page_bytes_ = page->size() - begin;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -24,7 +24,7 @@
 #include "server/aggregate/latest_copy.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 // A job that has gone silent stays listed for this long, with no tasks, so that an alert on "no
 // task reports" fires before the job leaves the page.
@@ -78,4 +78,4 @@ class Aggregator {
   size_t page_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the last page: the next is as long.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -10,7 +10,7 @@
 
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 inline constexpr uint32_t kNoCell = std::numeric_limits<uint32_t>::max();
 
@@ -83,4 +83,4 @@ struct CounterTrack {
   bool seen = false;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

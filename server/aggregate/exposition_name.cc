@@ -6,7 +6,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/metrics/metric_list.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 constexpr absl::string_view kReservedEndings[] = {"_total", "_count", "_sum", "_bucket", "_info"};
@@ -67,6 +67,6 @@ std::string RateFamily(absl::string_view counter_family) {
   return family;
 }
 
-bool IsCollectorFamily(absl::string_view family) { return IsListedMetric(family); }
+bool IsCollectorFamily(absl::string_view family) { return metrics::IsListedMetric(family); }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -9,15 +9,16 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "proto/base/stale_marker.h"
 #include "server/aggregate/plan_source.h"
 #include "server/aggregate/stats.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
-const double kStale = std::bit_cast<double>(storage::kStaleMarkerBits);
+const double kStale = StaleMarker();
 
-bool IsValue(double value) { return std::bit_cast<uint64_t>(value) != storage::kStaleMarkerBits; }
+bool IsValue(double value) { return !IsStaleMarker(value); }
 
 // Calls `group` with the first and one past the last row of each source.
 template <typename Group>
@@ -226,4 +227,4 @@ void ComputeCells(JobScrape* job) {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

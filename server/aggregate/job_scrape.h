@@ -11,7 +11,7 @@
 #include "server/aggregate/job_state.h"
 #include "server/aggregate/latest_copy.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 struct JobScrape {
   // Values of a row that go into this job's cells.
@@ -66,4 +66,4 @@ inline size_t LinesOf(const JobScrape& job, size_t cell) {
   return job.counts[cell] == 0 ? 0 : job.state->briefs[cell].lines;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

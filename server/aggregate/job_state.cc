@@ -10,7 +10,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/aggregate/exposition_name.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 using storage::MetricType;
@@ -265,4 +265,4 @@ void JobState::PlanLayout(const storage::Layout& layout, LayoutPlan* plan) {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -22,7 +22,7 @@
 #include "server/aggregate/cell.h"
 #include "storage/model/series.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 // Which column is in which cell. The tasks of a job record the same metrics, so one object serves
 // the layouts of many.
@@ -152,4 +152,4 @@ const std::vector<AggregateStat>& StatsOf(const JobState& state, const Cell& cel
 // Text as the value of a label on /metrics.
 std::string EscapeLabelValue(absl::string_view value);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

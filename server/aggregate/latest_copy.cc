@@ -5,7 +5,9 @@
 #include <functional>
 #include <utility>
 
-namespace tacho::server {
+#include "proto/base/stale_marker.h"
+
+namespace tacho::server::aggregate {
 namespace {
 
 constexpr size_t kBlockValues = 1 << 16;
@@ -60,7 +62,7 @@ void LatestCopy::Add(const storage::LatestRow& row, absl::Time fresh_from) {
   for (size_t i = 0; i < row.values.size(); ++i) {
     copy.times[i] = row.Time(i);
     if (row.Received(i) < fresh_from) {
-      copy.values[i] = std::bit_cast<double>(storage::kStaleMarkerBits);
+      copy.values[i] = StaleMarker();
     }
   }
 }
@@ -77,4 +79,4 @@ std::span<double> LatestCopy::Allocate(size_t values) {
   return allocated;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 struct CopiedRow {
   storage::LayoutPtr layout;
@@ -50,4 +50,4 @@ class LatestCopy {
   size_t used_ = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/metrics/metric_list.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 void Append(absl::string_view text, std::string* page) { page->append(text.data(), text.size()); }
@@ -76,9 +76,9 @@ void AppendHead(absl::string_view family, absl::string_view type, absl::string_v
 }
 
 void AppendListedHead(absl::string_view family, std::string* page) {
-  for (const MetricTable& table : AllMetricTables()) {
-    for (const MetricInfo& info : table.metrics) {
-      if (info.name == family) AppendHead(family, info.type, HelpText(info), page);
+  for (const metrics::MetricTable& table : metrics::AllMetricTables()) {
+    for (const metrics::MetricInfo& info : table.metrics) {
+      if (info.name == family) AppendHead(family, info.type, metrics::HelpText(info), page);
     }
   }
 }
@@ -106,4 +106,4 @@ void AppendCell(const JobScrape& job, absl::Time now, uint32_t index, std::strin
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "server/aggregate/job_scrape.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 // A text that reads back as the same number: whole ones without an exponent, others as short as can
 // be; NaN, +Inf, -Inf. Of -0 the sign is left out.
@@ -17,7 +17,7 @@ void AppendNumber(double value, std::string* page);
 void AppendHead(absl::string_view family, absl::string_view type, absl::string_view help,
                 std::string* page);
 
-// The head of a family of server/metric_list.h.
+// The head of a family of server/metrics/metric_list.h.
 void AppendListedHead(absl::string_view family, std::string* page);
 
 // NAME{LABELS} VALUE; of empty labels NAME VALUE.
@@ -26,4 +26,4 @@ void AppendLine(absl::string_view name, absl::string_view labels, double value, 
 // All lines of a cell: LinesOf() of them.
 void AppendCell(const JobScrape& job, absl::Time now, uint32_t cell, std::string* page);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

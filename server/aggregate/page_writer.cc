@@ -7,7 +7,7 @@
 #include "server/aggregate/page_lines.h"
 #include "server/aggregate/parallel.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 size_t JobLines(const JobScrape& job) { return job.last_step_max.has_value() ? 10 : 8; }
@@ -188,4 +188,4 @@ void PageWriter::WriteTotals(std::string* page) const {
       page);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -15,7 +15,7 @@
 #include "server/aggregate/aggregator.h"
 #include "server/aggregate/job_scrape.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 // What each may have so that all together have no more than `total`: everybody as much as they
 // want, up to one share that is the same for all. In the order of `wanted`.
@@ -67,4 +67,4 @@ class PageWriter {
   std::vector<Shown> shown_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 constexpr size_t kMaxThreads = 4;
@@ -34,4 +34,4 @@ void ParallelFor(size_t count, size_t threads, absl::FunctionRef<void(size_t)> w
   for (std::thread& other : others) other.join();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

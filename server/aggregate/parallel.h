@@ -5,7 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 // How many threads a scrape may keep busy: the cores that this process may run on, four at most.
 size_t ScrapeThreads();
@@ -14,4 +14,4 @@ size_t ScrapeThreads();
 // them, and returns when all calls have. With fewer threads where the system has no more.
 void ParallelFor(size_t count, size_t threads, absl::FunctionRef<void(size_t)> work);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -4,7 +4,7 @@
 
 #include "absl/container/flat_hash_map.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 using storage::MetricType;
@@ -79,4 +79,4 @@ void PlanSource(std::span<const CopiedRow> rows, std::span<LayoutPlan* const> pl
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

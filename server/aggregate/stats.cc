@@ -6,7 +6,7 @@
 #include <limits>
 #include <optional>
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 using F = AggregateFunction;
@@ -122,4 +122,4 @@ void ComputeStats(std::span<double> values, const std::vector<AggregateStat>& st
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -6,7 +6,7 @@
 
 #include "server/aggregate/aggregate_rule.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 // One result for each of `stats`, at the end of *out. All but the counts are over the finite values
 // and NaN if there is none: one diverged task must not hide the others, and non_finite tells of it.
@@ -15,4 +15,4 @@ namespace tacho::server {
 void ComputeStats(std::span<double> values, const std::vector<AggregateStat>& stats,
                   std::vector<double>* out);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr char kFingerprint[] = "config_fingerprint";
@@ -104,4 +104,4 @@ Baseline Baselines::Measure(const std::string& job, uint32_t attempt, const Sign
   return baseline;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -11,7 +11,7 @@
 #include "server/conditions/window/window.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // One thread at a time.
 class Baselines {
@@ -45,4 +45,4 @@ class Baselines {
   std::map<std::pair<std::string, uint32_t>, Baseline> measured_;  // Of attempts that are over.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

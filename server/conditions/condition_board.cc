@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 void ConditionBoard::Put(const std::string& job, JobConditions conditions, JobConditions changes) {
   std::function<void()> tell;
@@ -61,4 +61,4 @@ void ConditionBoard::SetListener(std::function<void()> on_change) {
   on_change_ = std::move(on_change);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -18,7 +18,7 @@
 #include "server/conditions/condition_state.h"
 #include "server/conditions/window/finding.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // Immutable once it is on the board.
 struct JudgedCondition {
@@ -68,4 +68,4 @@ class ConditionBoard {
   std::function<void()> on_change_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

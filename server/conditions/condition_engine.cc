@@ -9,7 +9,7 @@
 #include "server/conditions/condition_events.h"
 #include "server/conditions/window/window_loader.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // How often the thread looks for what was committed, and for jobs that are due.
@@ -402,4 +402,4 @@ void ConditionEngine::ShowFigures() {
   metrics_.Show(windows_ == nullptr ? WindowBuilder::Stats() : windows_->stats());
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -24,21 +24,21 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/base/log.h"
-#include "server/ingest/agent_ledger.h"
 #include "server/conditions/baselines.h"
 #include "server/conditions/condition_board.h"
 #include "server/conditions/condition_metrics.h"
 #include "server/conditions/condition_settings.h"
 #include "server/conditions/condition_state.h"
 #include "server/conditions/window/window_builder.h"
+#include "server/ingest/agent_ledger.h"
 #include "server/process/reloadable.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct ConditionEngineOptions {
-  storage::Store* store = nullptr;      // Not owned; closed after Stop().
-  const AgentLedger* agents = nullptr;  // Not owned; null: nothing is known of agents.
+  storage::Store* store = nullptr;              // Not owned; closed after Stop().
+  const ingest::AgentLedger* agents = nullptr;  // Not owned; null: nothing is known of agents.
   std::shared_ptr<const ConditionSettings> settings;
   std::function<absl::Time()> now = absl::Now;  // The clock of StoreOptions::now.
   prometheus::Registry* registry = nullptr;     // Not owned.
@@ -48,7 +48,7 @@ struct ConditionEngineOptions {
 };
 
 // Start(), Stop() and destruction are for one thread; board() and Prepare() for any.
-class ConditionEngine final : public Reloadable {
+class ConditionEngine final : public process::Reloadable {
  public:
   explicit ConditionEngine(ConditionEngineOptions options);
   ~ConditionEngine() override { Stop(); }
@@ -147,4 +147,4 @@ class ConditionEngine final : public Reloadable {
   std::thread thread_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "server/conditions/detector.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMaxEventsRead = 10'000;
@@ -125,4 +125,4 @@ void ApplyEvent(const storage::Event& event, OpenConditions* open) {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 #include "storage/model/event.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 inline constexpr char kConditionRaised[] = "condition_raised";
 inline constexpr char kConditionCleared[] = "condition_cleared";
@@ -33,4 +33,4 @@ absl::StatusOr<OpenConditions> ReadOpenConditions(const storage::Store& store,
 // What an event that is newer than those that were read has changed.
 void ApplyEvent(const storage::Event& event, OpenConditions* open);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/conditions/detector.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using Label = prometheus::ClientMetric::Label;
@@ -72,4 +72,4 @@ std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& con
   return all;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -8,11 +8,11 @@
 
 #include "server/conditions/condition_board.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // Of all that is on the board, job after job, until `max_lines` are made: those of a job and
 // condition together or not at all. tacho_conditions_lines_left_out counts the rest.
 std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& conditions,
                                                         size_t max_lines);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

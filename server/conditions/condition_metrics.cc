@@ -2,7 +2,7 @@
 
 #include <string>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 prometheus::Counter& NewCounter(prometheus::Registry* registry, const char* name, const char* help,
@@ -63,4 +63,4 @@ void ConditionMetrics::Show(const WindowBuilder::Stats& stats) {
   shown_ = stats;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

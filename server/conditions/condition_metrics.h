@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "server/conditions/window/window_builder.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // One thread at a time. Refers to the registry, which must outlive it.
 class ConditionMetrics {
@@ -35,4 +35,4 @@ class ConditionMetrics {
   WindowBuilder::Stats shown_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -5,12 +5,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "server/conditions/window/configured_names.h"
 #include "server/conditions/detectors_curves.h"
 #include "server/conditions/detectors_hardware.h"
 #include "server/conditions/detectors_progress.h"
+#include "server/conditions/window/configured_names.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // Of the section itself or of one of its jobs.
@@ -79,4 +79,4 @@ const Detectors& ConditionSettings::Of(absl::string_view job) const {
   return detectors_;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

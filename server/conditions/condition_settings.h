@@ -15,7 +15,7 @@
 #include "server/conditions/window/window_builder.h"
 #include "tacho/config/v1/conditions.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 using Detectors = std::vector<Detector>;
 
@@ -55,4 +55,4 @@ class ConditionSettings {
   std::vector<Rule> rules_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 bool HasLasted(std::optional<int64_t>* since_ns, int64_t now_ns, absl::Duration wanted) {
@@ -90,4 +90,4 @@ void ConditionState::Become(ConditionStatus status, const Finding& finding, int6
   absent_since_.reset();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "server/conditions/window/finding.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 enum class ConditionStatus : uint8_t { kUnknown, kFalse, kTrue };
 
@@ -64,4 +64,4 @@ class ConditionState {
                                           // was not judged.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

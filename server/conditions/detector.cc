@@ -1,6 +1,6 @@
 #include "server/conditions/detector.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 std::optional<Severity> ParseSeverity(absl::string_view name) {
   if (name == "info") return Severity::kInfo;
@@ -21,4 +21,4 @@ absl::string_view SeverityName(Severity severity) {
   return "";
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -18,7 +18,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct Detector {
   std::string name;  // Of the condition: "Stalled".
@@ -36,4 +36,4 @@ struct Detector {
 std::optional<Severity> ParseSeverity(absl::string_view name);
 absl::string_view SeverityName(Severity severity);  // "info", "warning", "critical"
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

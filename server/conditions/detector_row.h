@@ -6,7 +6,7 @@
 #include "absl/time/time.h"
 #include "server/conditions/detector.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // `config` is the condition's message: all of them have `enabled`, `for`, `clear_after` and
 // `severity`. `settings` are what SettingsOf() made of the rest of it.
@@ -22,4 +22,4 @@ Detector Row(const char* name, Finding (*detect)(const JobWindow&, const Setting
           .severity = ParseSeverity(config.severity())};
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

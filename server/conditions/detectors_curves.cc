@@ -3,7 +3,7 @@
 #include "server/conditions/detector_row.h"
 #include "server/conditions/settings_curves.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 std::vector<Detector> CurvesDetectors(const config::v1::ConditionsCurves& config) {
   return {
@@ -23,4 +23,4 @@ std::vector<Detector> CurvesDetectors(const config::v1::ConditionsCurves& config
   };
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -3,7 +3,7 @@
 #include "server/conditions/detector_row.h"
 #include "server/conditions/settings_hardware.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 std::vector<Detector> HardwareDetectors(const config::v1::ConditionsHardware& config) {
   return {
@@ -16,4 +16,4 @@ std::vector<Detector> HardwareDetectors(const config::v1::ConditionsHardware& co
   };
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

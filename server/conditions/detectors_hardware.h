@@ -6,9 +6,9 @@
 #include "server/conditions/detector.h"
 #include "tacho/config/v1/conditions_hardware.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // In the order of the configuration. Keeps nothing of `config`.
 std::vector<Detector> HardwareDetectors(const config::v1::ConditionsHardware& config);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

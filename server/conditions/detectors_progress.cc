@@ -3,7 +3,7 @@
 #include "server/conditions/detector_row.h"
 #include "server/conditions/settings_progress.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 std::vector<Detector> ProgressDetectors(const config::v1::ConditionsProgress& config) {
   return {
@@ -28,4 +28,4 @@ std::vector<Detector> ProgressDetectors(const config::v1::ConditionsProgress& co
   };
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

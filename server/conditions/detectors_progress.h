@@ -6,9 +6,9 @@
 #include "server/conditions/detector.h"
 #include "tacho/config/v1/conditions_progress.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // In the order of the configuration. Keeps nothing of `config`.
 std::vector<Detector> ProgressDetectors(const config::v1::ConditionsProgress& config);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -1,6 +1,6 @@
 #include "server/conditions/settings_curves.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 DivergedSettings SettingsOf(const config::v1::ConditionsCurves::Diverged& config) {
   return {.loss_values = config.loss_values(),
@@ -81,4 +81,4 @@ ReplicaDisagreementSettings SettingsOf(
           .tolerance = config.tolerance()};
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -12,7 +12,7 @@
 #include "server/conditions/detectors/weights_frozen.h"
 #include "tacho/config/v1/conditions_curves.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 DivergedSettings SettingsOf(const config::v1::ConditionsCurves::Diverged& config);
 LossSpikeSettings SettingsOf(const config::v1::ConditionsCurves::LossSpike& config);
@@ -25,4 +25,4 @@ OverfittingSettings SettingsOf(const config::v1::ConditionsCurves::Overfitting& 
 ReplicaDisagreementSettings SettingsOf(
     const config::v1::ConditionsCurves::ReplicaDisagreement& config);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

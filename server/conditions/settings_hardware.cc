@@ -2,7 +2,7 @@
 
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using Config = config::v1::ConditionsHardware;
@@ -38,4 +38,4 @@ HardwareErrorsSettings SettingsOf(const Config::HardwareErrors& config) {
           .corrected_errors = config.corrected_errors()};
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -2,7 +2,7 @@
 
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using Config = config::v1::ConditionsProgress;
@@ -76,4 +76,4 @@ DataLossSettings SettingsOf(const Config::DataLoss& config) {
   return {.recent = absl::Nanoseconds(config.recent())};
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -14,7 +14,7 @@
 #include "server/conditions/detectors/trainer_silent.h"
 #include "tacho/config/v1/conditions_progress.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 StalledSettings SettingsOf(const config::v1::ConditionsProgress::Stalled& config);
 StragglingSettings SettingsOf(const config::v1::ConditionsProgress::Straggling& config);
@@ -30,4 +30,4 @@ TrainerSilentSettings SettingsOf(const config::v1::ConditionsProgress::TrainerSi
 ClockSkewedSettings SettingsOf(const config::v1::ConditionsProgress::ClockSkewed& config);
 DataLossSettings SettingsOf(const config::v1::ConditionsProgress::DataLoss& config);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 constexpr size_t kLeastSweep = 1024;
@@ -24,4 +24,4 @@ void BucketRegistry::Sweep(const Rate& rate, int64_t now_ns) {
   sweep_at_ = std::max(kLeastSweep, 2 * buckets_.size());
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

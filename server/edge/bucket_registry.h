@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/edge/token_bucket.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 // Thread-safe. Holds a bucket while somebody else does and until it is full again, so that an agent
 // that reconnects goes on with the one it had: memory is that of the names of the last
@@ -34,4 +34,4 @@ class BucketRegistry {
   size_t sweep_at_ ABSL_GUARDED_BY(mutex_) = 1024;  // Twice what the last sweep left.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 // What is explained of the bytes received: messages twice, for frames and TLS; each message, call
@@ -327,4 +327,4 @@ bool ConnectionTable::Sweep(absl::Time now) {
   return suspects_left;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

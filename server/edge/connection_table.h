@@ -27,11 +27,11 @@
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
 #include "server/edge/gate.h"
-#include "server/edge/peer_address.h"
 #include "server/edge/memory_budget.h"
+#include "server/edge/peer_address.h"
 #include "server/edge/token_bucket.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 // What a connection has brought that was of use. Thread-safe.
 struct ConnectionUse {
@@ -152,4 +152,4 @@ class ConnectionTable final : public Gate {
   absl::Time resident_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

@@ -9,9 +9,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/server_interceptor.h"
-#include "server/quota/monotonic_time.h"
+#include "proto/base/clock.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 // Sees how a call ends.
@@ -120,4 +120,4 @@ absl::StatusOr<std::function<void()>> Door::Prepare(const config::v1::Collector&
   return [this, limits = LimitsOf(config)] { connections_.SetLimits(limits); };
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

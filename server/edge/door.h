@@ -16,7 +16,7 @@
 #include "server/process/reloadable.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 struct DoorOptions {
   config::v1::Collector config;
@@ -27,7 +27,7 @@ struct DoorOptions {
 
 // Open() -> Attach() -> the server starts -> Serve() -> Stop() -> the server ends. All of these are
 // for one thread.
-class Door final : public Reloadable {
+class Door final : public process::Reloadable {
  public:
   // Binds config.listen.grpc.
   //   UNAVAILABLE  it is unknown or taken; the text says which key and address.
@@ -52,4 +52,4 @@ class Door final : public Reloadable {
   std::unique_ptr<Listener> listener_;  // Last: its thread uses the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

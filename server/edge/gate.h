@@ -4,7 +4,7 @@
 #include "absl/time/time.h"
 #include "server/edge/peer_address.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 // Called on two threads of a Listener: Admit() on one, Sweep() on the other.
 class Gate {
@@ -16,4 +16,4 @@ class Gate {
   virtual bool Sweep(absl::Time now) = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

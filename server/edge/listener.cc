@@ -17,9 +17,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "server/quota/monotonic_time.h"
+#include "proto/base/clock.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 // A mass reconnect waits here rather than in the agents' back-off.
@@ -218,4 +218,4 @@ uint64_t ConnectionsWithin(uint64_t file_limit) {
   return std::min(file_limit - std::min(reserve, file_limit - 1), kMost);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

@@ -19,7 +19,7 @@
 
 struct addrinfo;
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 // Bind(), Serve(), Stop() and destruction are for one thread.
 class Listener {
@@ -66,4 +66,4 @@ uint64_t RaiseFileLimit();
 // What it leaves for connections: seven eighths; the rest is for the database, HTTP and the log.
 uint64_t ConnectionsWithin(uint64_t file_limit);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

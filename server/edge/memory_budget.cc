@@ -17,7 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 uint64_t PageBytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
@@ -108,4 +108,4 @@ void MemoryBudget::Run() {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

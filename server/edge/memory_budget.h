@@ -15,7 +15,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 // In the order in which it grows; each includes those before.
 enum class Pressure {
@@ -65,4 +65,4 @@ class MemoryBudget {
   std::thread thread_;  // Last: it uses the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 constexpr uint8_t kV4Prefix[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
@@ -91,4 +91,4 @@ std::string ToString(const PeerAddress& peer) {
   return absl::StrCat("[", host, "]:", peer.port);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

@@ -11,7 +11,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 // An IPv6 address, or an IPv4 one as ::ffff:a.b.c.d, with a port.
 struct PeerAddress {
@@ -37,4 +37,4 @@ std::string HostOf(const PeerAddress& peer);
 // "127.0.0.1:4711", "[::1]:4711".
 std::string ToString(const PeerAddress& peer);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

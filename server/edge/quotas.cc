@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/clock.h"
 #include "server/errors/error_table.h"
-#include "server/quota/monotonic_time.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 // A wait shorter than this costs more than it holds back; the debt stays and is paid with the next.
@@ -98,9 +98,10 @@ Quotas::Wait Quotas::Charge(uint64_t samples, TokenBucket* agent, TokenBucket* j
 
 absl::Status Quotas::CheckNewStream() const {
   if (pressure() < Pressure::kRefuse) return absl::OkStatus();
-  return ErrorOf(Condition::kOverloaded,
-                 absl::StrCat("the collector has ", memory_.used(), " of the ", memory_.budget(),
-                              " bytes of memory that quotas.memory_bytes allows"));
+  return errors::ErrorOf(
+      errors::Condition::kOverloaded,
+      absl::StrCat("the collector has ", memory_.used(), " of the ", memory_.budget(),
+                   " bytes of memory that quotas.memory_bytes allows"));
 }
 
 void Quotas::SetPendingSource(std::function<uint64_t()> pending) {
@@ -120,4 +121,4 @@ void Quotas::OnLook() {
   malloc_trim(0);  // What is free already must not count.
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

@@ -20,7 +20,7 @@
 #include "server/process/reloadable.h"
 #include "tacho/config/v1/quotas.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 struct QuotasOptions {
   config::v1::Quotas config;
@@ -30,7 +30,7 @@ struct QuotasOptions {
 };
 
 // Thread-safe.
-class Quotas final : public Reloadable {
+class Quotas final : public process::Reloadable {
  public:
   enum class Limit { kNone, kAgentRate, kJobRate, kMemory, kDefinitions };
   // How long a stream is not to be read from, and why.
@@ -97,4 +97,4 @@ class Quotas final : public Reloadable {
   MemoryBudget memory_;                        // Last: its thread uses the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace tacho::server {
+namespace tacho::server::edge {
 
 // Tokens a second; 0 is no limit. A bucket holds `burst_ns` worth of them.
 struct Rate {
@@ -52,4 +52,4 @@ class TokenBucket {
   std::atomic<int64_t> paid_until_ns_{INT64_MIN};
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

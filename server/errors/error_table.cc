@@ -7,7 +7,7 @@
 #include "absl/strings/cord.h"
 #include "interop/google_rpc.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::errors {
 namespace {
 
 constexpr char kErrorInfoUrl[] = "type.googleapis.com/google.rpc.ErrorInfo";
@@ -119,4 +119,4 @@ std::optional<absl::Duration> RetryAfter(const absl::Status& status, uint64_t sp
   return row.retry_after + row.retry_spread * share;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::errors

@@ -1,9 +1,9 @@
 // What may go wrong between the collector and whoever talks to it, one row each. The same condition
 // has the same meaning over gRPC and over HTTP, and says whether trying again helps.
 //
-// docs/errors.md shows the table to people; tests/server/error_table_test.cc holds the two
-// together, and tests/server/error_rows_test.cc and tests/integration/test_errors.py see each row
-// from outside.
+// docs/errors.md shows the table to people; tests/server/errors/error_table_test.cc holds the two
+// together, and tests/server/errors/error_rows_test.cc and tests/integration/test_errors.py see
+// each row from outside.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::errors {
 
 enum class Condition {
   // Time heals these. The first row of a code stands for statuses that name no condition.
@@ -66,4 +66,4 @@ const ErrorRow& RowOf(const absl::Status& status);
 // those of streams, spread evenly.
 std::optional<absl::Duration> RetryAfter(const absl::Status& status, uint64_t spread);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::errors

@@ -8,7 +8,7 @@
 #include "interop/google_rpc.pb.h"
 #include "server/errors/error_table.h"
 
-namespace tacho::server {
+namespace tacho::server::errors {
 namespace {
 
 constexpr char kTypeUrlPrefix[] = "type.googleapis.com/";
@@ -56,4 +56,4 @@ grpc::Status ToGrpcStatus(const absl::Status& status, uint64_t spread) {
                       rich.details().empty() ? std::string() : rich.SerializeAsString());
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::errors

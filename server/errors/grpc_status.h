@@ -16,7 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/status.h"
 
-namespace tacho::server {
+namespace tacho::server::errors {
 
 // INVALID_ARGUMENT with the text "field: problem" and a google.rpc.BadRequest as payload. `field`
 // is a path of the message as its proto spells it: "batch.times_unix_ns".
@@ -26,4 +26,4 @@ absl::Status InvalidFieldError(absl::string_view field, absl::string_view proble
 // do.
 grpc::Status ToGrpcStatus(const absl::Status& status, uint64_t spread = 0);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::errors

@@ -9,7 +9,7 @@
 #include "server/goodput/job_goodput.h"
 #include "server/query/read/job_state.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 struct Kind {
@@ -60,14 +60,14 @@ struct Attempt {
 
 // Events of other kinds tell of an attempt without being its own, as verdicts of the collector do.
 bool IsSignOfLife(absl::string_view kind) {
-  return kind == kEndedKind || kind == "attempt_started" || kind == "preempted" ||
+  return kind == query::kEndedKind || kind == "attempt_started" || kind == "preempted" ||
          FindKind(kind) != nullptr;
 }
 
 void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_events,
               Attempt* attempt) {
   attempt->facts.first_ns = std::min(attempt->facts.first_ns, event.time_ns);
-  if (event.kind == kEndedKind) {
+  if (event.kind == query::kEndedKind) {
     attempt->end = {event.time_ns, EndedWell(event)};
     return;
   }
@@ -82,7 +82,7 @@ void SetEnd(Attempt* attempt) {
   AttemptFacts& facts = attempt->facts;
   if (attempt->end.has_value()) {
     const auto [ended_ns, well] = *attempt->end;
-    const int64_t slack = absl::ToInt64Nanoseconds(kRowsAfterEnd);
+    const int64_t slack = absl::ToInt64Nanoseconds(query::kRowsAfterEnd);
     facts.ended = facts.last_ns <= ended_ns || facts.last_ns - ended_ns <= slack;
     facts.ended_well = facts.ended && well;
     facts.last_ns = facts.ended ? ended_ns : std::max(facts.last_ns, ended_ns);
@@ -108,7 +108,7 @@ std::vector<PhaseInterval> PhasePairs::Take() { return std::move(phases_); }
 absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
                                                   const storage::JobDetail& job,
                                                   std::optional<uint32_t> reference_task,
-                                                  const QueryControl& control) {
+                                                  const query::QueryControl& control) {
   std::map<uint32_t, Attempt> attempts;
   size_t left_out = job.attempts.size() - std::min(job.attempts.size(), kMaxGoodputAttempts);
   for (const storage::AttemptInfo& info : job.attempts) {
@@ -148,4 +148,4 @@ absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
   return facts;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

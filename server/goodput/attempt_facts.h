@@ -12,7 +12,7 @@
 #include "storage/model/job.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 
 // Takes the events of one attempt, ascending in time, and pairs them.
 class PhasePairs {
@@ -32,6 +32,6 @@ class PhasePairs {
 absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
                                                   const storage::JobDetail& job,
                                                   std::optional<uint32_t> reference_task,
-                                                  const QueryControl& control);
+                                                  const query::QueryControl& control);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -5,7 +5,7 @@
 
 #include "absl/strings/ascii.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 constexpr double kTera = 1e12;
@@ -68,4 +68,4 @@ const DevicePeak* FindDevicePeak(absl::string_view device_kind) {
   return nullptr;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 
 struct DevicePeak {
   absl::string_view kind;  // As TPUs call themselves, or a part of a GPU's name.
@@ -23,4 +23,4 @@ absl::Span<const DevicePeak> DevicePeaks();
 // guessed at.
 const DevicePeak* FindDevicePeak(absl::string_view device_kind);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -8,7 +8,7 @@
 #include "server/conditions/window/configured_names.h"
 #include "server/query/read/query_control.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 // `before` may be null.
@@ -29,7 +29,7 @@ std::shared_ptr<const BoardGoodput> WithMost(JobGoodput goodput, const BoardGood
 GoodputBoard::GoodputBoard(GoodputBoardOptions options)
     : options_(std::move(options)),
       signals_(options_.signals != nullptr ? options_.signals
-                                           : std::make_shared<const SignalNames>()) {
+                                           : std::make_shared<const conditions::SignalNames>()) {
   if (options_.background) thread_ = std::thread([this] { Run(); });
 }
 
@@ -45,8 +45,8 @@ void GoodputBoard::Stop() {
 }
 
 absl::StatusOr<std::function<void()>> GoodputBoard::Prepare(const config::v1::Collector& config) {
-  auto signals =
-      std::make_shared<const SignalNames>(ConfiguredNames(config.conditions().signals()));
+  auto signals = std::make_shared<const conditions::SignalNames>(
+      conditions::ConfiguredNames(config.conditions().signals()));
   return [this, signals = std::move(signals)] {
     absl::MutexLock lock(&mutex_);
     signals_ = signals;
@@ -97,10 +97,10 @@ bool GoodputBoard::IsDue(const storage::JobSummary& job, absl::Time now) const {
 }
 
 void GoodputBoard::Make(const storage::JobSummary& job) {
-  const QueryControl control(absl::InfiniteDuration(), options_.now, &stopping_);
+  const query::QueryControl control(absl::InfiniteDuration(), options_.now, &stopping_);
   const absl::Time now = options_.now();
   const absl::Time began = absl::Now();
-  std::shared_ptr<const SignalNames> signals;
+  std::shared_ptr<const conditions::SignalNames> signals;
   uint64_t signals_changed = 0;
   {
     absl::MutexLock lock(&mutex_);
@@ -163,4 +163,4 @@ void GoodputBoard::Run() {
   } while (Rest(absl::Seconds(1)));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -24,13 +24,13 @@
 #include "server/process/reloadable.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 
 struct GoodputBoardOptions {
   const storage::Store* store = nullptr;  // Not owned; must outlive the board.
   std::function<absl::Time()> now = absl::Now;
   // Which metric means what, at the start. Null: the default names.
-  std::shared_ptr<const SignalNames> signals;
+  std::shared_ptr<const conditions::SignalNames> signals;
   absl::Duration interval = absl::Seconds(10);  // No ledger is made more often.
   // One of a job of which no newer row has come is made again after so long, for what came late.
   absl::Duration idle_interval = absl::Minutes(2);
@@ -59,7 +59,7 @@ struct GoodputBoardStats {
 };
 
 // Thread-safe. Reloads `conditions.signals`: all ledgers are made again with the new names.
-class GoodputBoard final : public Reloadable {
+class GoodputBoard final : public process::Reloadable {
  public:
   explicit GoodputBoard(GoodputBoardOptions options);
   ~GoodputBoard() override;  // Stops.
@@ -95,11 +95,11 @@ class GoodputBoard final : public Reloadable {
   const GoodputBoardOptions options_;
   std::atomic<bool> stopping_ = false;
   mutable absl::Mutex mutex_;
-  std::shared_ptr<const SignalNames> signals_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const conditions::SignalNames> signals_ ABSL_GUARDED_BY(mutex_);
   uint64_t signals_changed_ ABSL_GUARDED_BY(mutex_) = 0;  // How often.
   std::map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
   GoodputBoardStats stats_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/metrics/goodput_table.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 using prometheus::ClientMetric;
@@ -22,7 +22,7 @@ constexpr size_t kMaxLabelBytes = 200;
 class Families {
  public:
   Families() {
-    for (const MetricInfo& info : kGoodputMetrics) {
+    for (const metrics::MetricInfo& info : metrics::kGoodputMetrics) {
       MetricFamily& family = families_.emplace_back();
       family.name = std::string(info.name);
       family.type = info.type == "counter"   ? MetricType::Counter
@@ -129,4 +129,4 @@ std::vector<MetricFamily> GoodputFamilies(
   return families.Take();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

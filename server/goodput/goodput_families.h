@@ -9,7 +9,7 @@
 
 #include "server/goodput/goodput_board.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 
 // At most 24 lines a job, of at most GoodputBoardOptions::max_jobs, and one for each host of a job,
 // at most `max_host_lines`: those of a job together or not at all.
@@ -17,4 +17,4 @@ std::vector<prometheus::MetricFamily> GoodputFamilies(
     const std::vector<std::shared_ptr<const BoardGoodput>>& jobs, const GoodputBoardStats& stats,
     size_t max_host_lines);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

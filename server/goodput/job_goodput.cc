@@ -12,11 +12,12 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/goodput/attempt_facts.h"
 #include "server/goodput/sample_cursor.h"
 #include "storage/index/matcher.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 // Series of one task: a few hundred metrics on as many hosts as it moved over.
@@ -25,13 +26,15 @@ constexpr size_t kMaxTaskSeries = 100'000;
 constexpr size_t kMaxClocks = 16;
 
 // The signals that a step row is made of besides its clock.
-constexpr std::array<Signal, 5> kRowSignals = {Signal::kStepTime, Signal::kDataWait,
-                                               Signal::kCheckpointTime, Signal::kEvalTime,
-                                               Signal::kTokens};
+constexpr std::array<conditions::Signal, 5> kRowSignals = {
+    conditions::Signal::kStepTime, conditions::Signal::kDataWait,
+    conditions::Signal::kCheckpointTime, conditions::Signal::kEvalTime,
+    conditions::Signal::kTokens};
 // Whose rows tell of steps: the best first, any other metric after them.
-constexpr std::array<Signal, 7> kClocks = {
-    Signal::kStepTime,     Signal::kTokens,   Signal::kExamples, Signal::kLoss,
-    Signal::kLearningRate, Signal::kGradNorm, Signal::kAccuracy};
+constexpr std::array<conditions::Signal, 7> kClocks = {
+    conditions::Signal::kStepTime, conditions::Signal::kTokens,       conditions::Signal::kExamples,
+    conditions::Signal::kLoss,     conditions::Signal::kLearningRate, conditions::Signal::kGradNorm,
+    conditions::Signal::kAccuracy};
 
 // One metric of the reference task, with one set of labels, on all of its hosts.
 struct Channel {
@@ -41,7 +44,7 @@ struct Channel {
 };
 
 struct Channels {
-  std::map<Signal, Channel> of_signals;
+  std::map<conditions::Signal, Channel> of_signals;
   std::vector<const Channel*> clocks;  // Into of_signals and `others`.
   std::vector<std::unique_ptr<Channel>> others;
 };
@@ -56,19 +59,20 @@ std::optional<std::optional<uint32_t>> ReferenceTask(const storage::JobDetail& d
 absl::StatusOr<std::vector<storage::SeriesPtr>> SeriesOfTask(const storage::Store& store,
                                                              absl::string_view job,
                                                              std::optional<uint32_t> task) {
-  auto matcher = storage::Matcher::Create("task", storage::Matcher::Op::kEqual,
-                                          task.has_value() ? absl::StrCat(*task) : "");
-  if (!matcher.ok()) return matcher.status();
+  TACHO_ASSIGN_OR_RETURN(auto matcher,
+                         storage::Matcher::Create("task", storage::Matcher::Op::kEqual,
+                                                  task.has_value() ? absl::StrCat(*task) : ""));
   storage::Selector selector;
   selector.job = std::string(job);
-  selector.matchers.push_back(*std::move(matcher));
+  selector.matchers.push_back(std::move(matcher));
   return store.FindSeries(selector, kMaxTaskSeries);
 }
 
 // The best metric of each signal: of several, that of the lowest rank, with the fewest labels.
-Channels ChannelsOf(const std::vector<storage::SeriesPtr>& all, const SignalNames& names) {
+Channels ChannelsOf(const std::vector<storage::SeriesPtr>& all,
+                    const conditions::SignalNames& names) {
   struct Group {
-    SignalMatch match;
+    conditions::SignalMatch match;
     Channel channel;
   };
   // Series come by (metric, task, host, labels).
@@ -93,8 +97,8 @@ Channels ChannelsOf(const std::vector<storage::SeriesPtr>& all, const SignalName
   });
   Channels channels;
   for (Group* group : ordered) {
-    const Signal signal = group->match.signal;
-    if (signal == Signal::kCount) {
+    const conditions::Signal signal = group->match.signal;
+    if (signal == conditions::Signal::kCount) {
       if (channels.others.size() < kMaxClocks) {
         channels.others.push_back(std::make_unique<Channel>(std::move(group->channel)));
       }
@@ -102,7 +106,7 @@ Channels ChannelsOf(const std::vector<storage::SeriesPtr>& all, const SignalName
       channels.of_signals.try_emplace(signal, std::move(group->channel));
     }
   }
-  for (const Signal signal : kClocks) {
+  for (const conditions::Signal signal : kClocks) {
     const auto found = channels.of_signals.find(signal);
     if (found != channels.of_signals.end()) channels.clocks.push_back(&found->second);
   }
@@ -115,7 +119,7 @@ Channels ChannelsOf(const std::vector<storage::SeriesPtr>& all, const SignalName
 class StepReader {
  public:
   StepReader(const storage::Store& store, const std::vector<storage::SeriesPtr>& series,
-             const Channels& channels, const QueryControl& control)
+             const Channels& channels, const query::QueryControl& control)
       : view_(store.OpenView(series)), channels_(channels), control_(control) {}
 
   // The channel by whose rows the span's steps are told, found by the first that has any; nullptr:
@@ -126,7 +130,7 @@ class StepReader {
       SampleCursor cursor = Open(*clock, span, attempt);
       bool any = false;
       for (;;) {
-        if (absl::Status status = Advance(&cursor); !status.ok()) return status;
+        TACHO_RETURN_IF_ERROR(Advance(&cursor));
         if (cursor.at_end()) break;
         if (cursor.sample().step == storage::kNoStep) continue;
         any = true;
@@ -149,16 +153,16 @@ class StepReader {
       if (absl::Status status = Advance(&others[i]); !status.ok()) return status;
     }
     for (;;) {
-      if (absl::Status status = Advance(&cursor); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(Advance(&cursor));
       if (cursor.at_end()) return absl::OkStatus();
-      const Sample& sample = cursor.sample();
+      const query::Sample& sample = cursor.sample();
       if (sample.step == storage::kNoStep) continue;
       StepRow row = {.time_ns = sample.time_ns, .step = sample.step};
       double* const fields[] = {&row.step_seconds, &row.data_wait_seconds, &row.checkpoint_seconds,
                                 &row.eval_seconds, &row.tokens};
       for (size_t i = 0; i < others.size(); ++i) {
-        const bool pause =
-            kRowSignals[i] == Signal::kCheckpointTime || kRowSignals[i] == Signal::kEvalTime;
+        const bool pause = kRowSignals[i] == conditions::Signal::kCheckpointTime ||
+                           kRowSignals[i] == conditions::Signal::kEvalTime;
         absl::Status status = TakeUpTo(sample.time_ns, pause, &others[i], fields[i]);
         if (!status.ok()) return status;
       }
@@ -196,7 +200,7 @@ class StepReader {
 
   std::unique_ptr<storage::ReadView> view_;
   const Channels& channels_;
-  const QueryControl& control_;
+  const query::QueryControl& control_;
   uint64_t advanced_ = 0;
 };
 
@@ -254,8 +258,8 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
 }  // namespace
 
 absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
-                                     const SignalNames& names, absl::Time now,
-                                     const QueryControl& control) {
+                                     const conditions::SignalNames& names, absl::Time now,
+                                     const query::QueryControl& control) {
   const std::optional<storage::JobDetail> detail = store.FindJob(job);
   if (!detail.has_value()) return absl::NotFoundError(absl::StrCat("no job \"", job, "\""));
   JobGoodput goodput;
@@ -267,19 +271,18 @@ absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_v
   }
   const auto reference = ReferenceTask(*detail);
   if (reference.has_value()) goodput.reference_task = *reference;
-  const auto facts = FactsOf(store, *detail, goodput.reference_task, control);
-  if (!facts.ok()) return facts.status();
+  TACHO_ASSIGN_OR_RETURN(const auto facts,
+                         FactsOf(store, *detail, goodput.reference_task, control));
   std::vector<storage::SeriesPtr> series;
   if (reference.has_value()) {
-    auto found = SeriesOfTask(store, job, *reference);
-    if (!found.ok()) return found.status();
-    series = *std::move(found);
+    TACHO_ASSIGN_OR_RETURN(auto found, SeriesOfTask(store, job, *reference));
+    series = std::move(found);
   }
   const Channels channels = ChannelsOf(series, names);
   StepReader reader(store, series, channels, control);
-  absl::Status made = MakeLedger(*detail, *facts, absl::ToUnixNanos(now), &reader, &goodput);
+  absl::Status made = MakeLedger(*detail, facts, absl::ToUnixNanos(now), &reader, &goodput);
   if (!made.ok()) return made;
   return goodput;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

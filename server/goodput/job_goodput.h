@@ -18,7 +18,7 @@
 #include "server/query/read/query_control.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 
 // Of the newest attempts and their events, at most.
 inline constexpr size_t kMaxGoodputAttempts = 10'000;
@@ -47,7 +47,7 @@ struct JobGoodput {
 //   NOT_FOUND  there is no such job.
 //   others     as the store and the control have it.
 absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
-                                     const SignalNames& names, absl::Time now,
-                                     const QueryControl& control);
+                                     const conditions::SignalNames& names, absl::Time now,
+                                     const query::QueryControl& control);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 constexpr std::array<absl::string_view, kGoodputBuckets> kBucketNames = {
@@ -311,4 +311,4 @@ void LedgerMaker::Finish() {
   total_.end_ns = until;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

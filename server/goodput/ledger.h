@@ -32,7 +32,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 
 // In the order of v1::GoodputBucket, which begins with 1.
 enum class GoodputBucket : uint8_t {
@@ -209,4 +209,4 @@ class LedgerMaker {
   std::optional<int64_t> max_step_;  // Of all spans.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -2,7 +2,9 @@
 
 #include <utility>
 
-namespace tacho::server {
+#include "proto/base/status_macros.h"
+
+namespace tacho::server::goodput {
 
 SampleCursor::SampleCursor(std::vector<std::unique_ptr<storage::SeriesReader>> readers,
                            double factor)
@@ -12,10 +14,9 @@ SampleCursor::SampleCursor(std::vector<std::unique_ptr<storage::SeriesReader>> r
 
 absl::Status SampleCursor::Fill(Source* source) {
   if (source->done || source->at < source->block.size()) return absl::OkStatus();
-  const auto more = source->reader->Next(&source->block);
-  if (!more.ok()) return more.status();
+  TACHO_ASSIGN_OR_RETURN(const auto more, source->reader->Next(&source->block));
   source->at = 0;
-  if (!*more) {
+  if (!more) {
     source->done = true;
     source->block.clear();
   }
@@ -26,7 +27,7 @@ absl::Status SampleCursor::Next() {
   if (current_ != nullptr) ++current_->at;
   current_ = nullptr;
   for (Source& source : sources_) {
-    if (absl::Status status = Fill(&source); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(Fill(&source));
     if (source.done) continue;
     if (current_ == nullptr ||
         source.block.times[source.at] < current_->block.times[current_->at]) {
@@ -34,10 +35,10 @@ absl::Status SampleCursor::Next() {
     }
   }
   if (current_ != nullptr) {
-    sample_ = SampleOf(current_->block, current_->at);
+    sample_ = query::SampleOf(current_->block, current_->at);
     sample_.value *= factor_;
   }
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

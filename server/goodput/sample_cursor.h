@@ -10,7 +10,7 @@
 #include "server/query/read/sample.h"
 #include "storage/model/series_reader.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 
 // One thread at a time; must not outlive the view that its readers are of.
 class SampleCursor {
@@ -22,7 +22,7 @@ class SampleCursor {
   // Goes to the first sample, then to the next. Call before anything else.
   absl::Status Next();
   bool at_end() const { return current_ == nullptr; }
-  const Sample& sample() const { return sample_; }  // Not at the end.
+  const query::Sample& sample() const { return sample_; }  // Not at the end.
 
  private:
   struct Source {
@@ -37,7 +37,7 @@ class SampleCursor {
   std::vector<Source> sources_;
   double factor_ = 1;
   Source* current_ = nullptr;
-  Sample sample_;
+  query::Sample sample_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -7,7 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "server/goodput/device_peak.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 std::optional<double> Positive(const AttemptAttributes& attributes, const char* key) {
@@ -117,4 +117,4 @@ StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttrib
   return figures;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

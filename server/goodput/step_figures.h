@@ -10,7 +10,7 @@
 
 #include "server/goodput/ledger.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 
 // nullopt where what a figure needs is not recorded. Seconds.
 struct StepFigures {
@@ -35,4 +35,4 @@ using AttemptAttributes = std::map<std::string, std::string>;
 // `samples` are ascending by step. An attribute that is not a positive number is as if absent.
 StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttributes& attributes);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

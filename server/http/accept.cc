@@ -11,7 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 // One part of a header: "text/plain;version=0.0.4;q=0.5".
@@ -84,4 +84,4 @@ bool AcceptsGzip(absl::string_view accept_encoding) {
   return gzip >= 0 ? gzip > 0 : any > 0;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

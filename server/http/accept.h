@@ -3,7 +3,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // The one format of /metrics: what Prometheus 2.x and 3.x both take, and the fallback of both. 3.x
 // fails a scrape without a content type that it knows.
@@ -20,4 +20,4 @@ bool AcceptsPrometheusText(absl::string_view accept);
 // Whether an Accept-Encoding header takes gzip. An absent header does not.
 bool AcceptsGzip(absl::string_view accept_encoding);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

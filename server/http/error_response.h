@@ -1,4 +1,4 @@
-// An error of the table of server/error_table.h as an answer over HTTP.
+// An error of the table of server/errors/error_table.h as an answer over HTTP.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,10 @@
 #include "absl/status/status.h"
 #include "server/http/http_server.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // The row's status with the text as body, and Retry-After in whole seconds where a retry helps.
 // `spread` as for RetryAfter().
 HttpResponse ErrorResponse(const absl::Status& status, uint64_t spread = 0);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

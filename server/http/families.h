@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 inline prometheus::MetricFamily GaugeFamily(std::string name, std::string help, double value) {
   prometheus::ClientMetric metric;
@@ -20,4 +20,4 @@ inline prometheus::MetricFamily CounterFamily(std::string name, std::string help
   return {std::move(name), std::move(help), prometheus::MetricType::Counter, {std::move(metric)}};
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

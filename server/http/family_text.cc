@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "server/aggregate/page_lines.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 using prometheus::ClientMetric;
@@ -57,7 +57,7 @@ class Lines {
     Begin(suffix);
     page_.push_back(metric_.label.empty() ? '{' : ',');
     absl::StrAppend(&page_, label, "=\"");
-    AppendNumber(bound, &page_);
+    aggregate::AppendNumber(bound, &page_);
     page_.append("\"}");
     End(value);
   }
@@ -76,7 +76,7 @@ class Lines {
   }
   void End(double value) {
     page_.push_back(' ');
-    AppendNumber(value, &page_);
+    aggregate::AppendNumber(value, &page_);
     if (metric_.timestamp_ms != 0) absl::StrAppend(&page_, " ", metric_.timestamp_ms);
     page_.push_back('\n');
   }
@@ -137,4 +137,4 @@ void AppendFamilies(const std::vector<MetricFamily>& families, std::string* page
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

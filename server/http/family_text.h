@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 void AppendFamilies(const std::vector<prometheus::MetricFamily>& families, std::string* page);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -9,7 +9,7 @@
 
 #include "server/aggregate/parallel.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 // Smaller pieces are not worth a thread, and each begins without what the one before has seen.
@@ -59,9 +59,9 @@ std::optional<std::string> Gzip(absl::string_view bytes) {
     uLong crc = 0;
     bool ok = false;
   };
-  const size_t threads = ScrapeThreads();
+  const size_t threads = aggregate::ScrapeThreads();
   std::vector<Piece> pieces(std::clamp<size_t>(bytes.size() / kMinPieceBytes, 1, 2 * threads));
-  ParallelFor(pieces.size(), threads, [&](size_t i) {
+  aggregate::ParallelFor(pieces.size(), threads, [&](size_t i) {
     Piece& piece = pieces[i];
     const size_t begin = bytes.size() * i / pieces.size();
     const size_t end = bytes.size() * (i + 1) / pieces.size();
@@ -82,4 +82,4 @@ std::optional<std::string> Gzip(absl::string_view bytes) {
   return packed;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -5,7 +5,7 @@
 
 #include "server/http/families.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 std::vector<prometheus::MetricFamily> HealthFamilies(const Readiness* readiness,
                                                      const std::string& storage_path) {
@@ -27,4 +27,4 @@ std::vector<prometheus::MetricFamily> HealthFamilies(const Readiness* readiness,
   return families;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

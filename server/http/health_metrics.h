@@ -9,10 +9,10 @@
 
 #include "server/http/readiness.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // `readiness` may be nullptr, `storage_path` empty: what is not known is left out.
 std::vector<prometheus::MetricFamily> HealthFamilies(const Readiness* readiness,
                                                      const std::string& storage_path);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 constexpr size_t kReadBytes = 4096;
@@ -21,7 +21,7 @@ constexpr int kReadsAtTheEnd = 16;
 
 }  // namespace
 
-HttpConnection::HttpConnection(int fd, const PeerAddress& peer, SSL_CTX* tls)
+HttpConnection::HttpConnection(int fd, const edge::PeerAddress& peer, SSL_CTX* tls)
     : fd_(fd),
       peer_(peer),
       tls_(tls == nullptr ? nullptr : SSL_new(tls), SSL_free),
@@ -131,4 +131,4 @@ HttpConnection::Io HttpConnection::Write() {
   return Io::kDone;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -8,7 +8,7 @@
 
 #include "server/edge/peer_address.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // Never waits: what could not go on is gone on with when poll() says so. For one thread at a time.
 class HttpConnection {
@@ -23,7 +23,7 @@ class HttpConnection {
   static constexpr size_t kMaxHeadBytes = 16 << 10;
 
   // Owns `fd`, which must not block. `tls` is not owned and may be null: no TLS.
-  HttpConnection(int fd, const PeerAddress& peer, SSL_CTX* tls);
+  HttpConnection(int fd, const edge::PeerAddress& peer, SSL_CTX* tls);
   ~HttpConnection();  // Closes.
   HttpConnection(const HttpConnection&) = delete;
   HttpConnection& operator=(const HttpConnection&) = delete;
@@ -32,7 +32,7 @@ class HttpConnection {
   int fd() const { return fd_; }
   // What poll() is to wait for; 0 unless reading or writing.
   short events() const { return events_; }
-  const PeerAddress& peer() const { return peer_; }
+  const edge::PeerAddress& peer() const { return peer_; }
 
   // Goes on as far as it gets.
   void Advance();
@@ -57,7 +57,7 @@ class HttpConnection {
   void Finish();
 
   const int fd_;
-  const PeerAddress peer_;
+  const edge::PeerAddress peer_;
   std::unique_ptr<SSL, void (*)(SSL*)> tls_;
   State state_ = State::kReading;
   short events_;
@@ -67,4 +67,4 @@ class HttpConnection {
   size_t sent_ = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

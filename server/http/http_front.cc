@@ -12,10 +12,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/clock.h"
 #include "server/errors/error_table.h"
-#include "server/quota/monotonic_time.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 // Those who have asked get their answers after Stop() for this long.
@@ -29,8 +29,8 @@ bool WaitsForItsClient(const HttpConnection& connection) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpFront>> HttpFront::Start(std::unique_ptr<Listener> listener,
-                                                            Options options) {
+absl::StatusOr<std::unique_ptr<HttpFront>> HttpFront::Start(
+    std::unique_ptr<edge::Listener> listener, Options options) {
   std::unique_ptr<HttpFront> front(new HttpFront(std::move(listener), std::move(options)));
   front->wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (front->wake_fd_ < 0) {
@@ -41,7 +41,7 @@ absl::StatusOr<std::unique_ptr<HttpFront>> HttpFront::Start(std::unique_ptr<List
     self->workers_.emplace_back([self] { self->Work(); });
   }
   self->thread_ = std::thread([self] { self->Run(); });
-  self->listener_->Serve(self, [self](int fd, const PeerAddress& peer) {
+  self->listener_->Serve(self, [self](int fd, const edge::PeerAddress& peer) {
     {
       absl::MutexLock lock(&self->mutex_);
       self->accepted_.emplace_back(fd, peer);
@@ -51,7 +51,7 @@ absl::StatusOr<std::unique_ptr<HttpFront>> HttpFront::Start(std::unique_ptr<List
   return front;
 }
 
-HttpFront::HttpFront(std::unique_ptr<Listener> listener, Options options)
+HttpFront::HttpFront(std::unique_ptr<edge::Listener> listener, Options options)
     : options_(std::move(options)), listener_(std::move(listener)) {
   if (options_.registry == nullptr) return;
   open_ = &prometheus::BuildGauge()
@@ -160,7 +160,7 @@ std::vector<uint64_t> HttpFront::Poll() {
 }
 
 void HttpFront::TakeNew(absl::Time now) {
-  std::vector<std::pair<int, PeerAddress>> accepted;
+  std::vector<std::pair<int, edge::PeerAddress>> accepted;
   {
     absl::MutexLock lock(&mutex_);
     accepted.swap(accepted_);
@@ -168,8 +168,8 @@ void HttpFront::TakeNew(absl::Time now) {
   for (const auto& [fd, peer] : accepted) Take(fd, peer, now);
 }
 
-void HttpFront::Take(int fd, const PeerAddress& peer, absl::Time now) {
-  const PeerAddress network = NetworkOf(peer);
+void HttpFront::Take(int fd, const edge::PeerAddress& peer, absl::Time now) {
+  const edge::PeerAddress network = edge::NetworkOf(peer);
   const auto same = [&network](const auto& entry) { return entry.second.network == network; };
   const auto of_network =
       static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(), same));
@@ -185,8 +185,9 @@ void HttpFront::Take(int fd, const PeerAddress& peer, absl::Time now) {
     // What is served now leaves no place to wait: said at once if the socket takes it, which
     // without TLS it does.
     Count(Closed::kBusy);
-    connection.http->Answer(options_.refuse(ErrorOf(
-        Condition::kOverloaded, "as many requests of this port are at work as may be: try again")));
+    connection.http->Answer(options_.refuse(
+        errors::ErrorOf(errors::Condition::kOverloaded,
+                        "as many requests of this port are at work as may be: try again")));
     connection.http->Advance();
     return;
   }
@@ -195,10 +196,10 @@ void HttpFront::Take(int fd, const PeerAddress& peer, absl::Time now) {
   Advance(number, now);  // Mostly the request is there already.
 }
 
-bool HttpFront::MakeRoom(const PeerAddress* network) {
-  PeerAddress largest;
+bool HttpFront::MakeRoom(const edge::PeerAddress* network) {
+  edge::PeerAddress largest;
   if (network == nullptr) {
-    absl::flat_hash_map<PeerAddress, size_t> sizes;
+    absl::flat_hash_map<edge::PeerAddress, size_t> sizes;
     for (const auto& [number, connection] : connections_) ++sizes[connection.network];
     largest = std::max_element(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
                 return a.second < b.second;
@@ -244,9 +245,9 @@ void HttpFront::Advance(uint64_t number, absl::Time now) {
   if (http.IsTooLarge()) {
     Count(Closed::kTooLarge);
     Answer(&connection,
-           options_.refuse(ErrorOf(Condition::kTooLarge,
-                                   absl::StrCat("the head of the request has more than ",
-                                                HttpConnection::kMaxHeadBytes, " bytes"))),
+           options_.refuse(errors::ErrorOf(errors::Condition::kTooLarge,
+                                           absl::StrCat("the head of the request has more than ",
+                                                        HttpConnection::kMaxHeadBytes, " bytes"))),
            now);
     return Advance(number, now);
   }
@@ -261,9 +262,10 @@ void HttpFront::ExpireSlow(absl::Time now) {
     if (!WaitsForItsClient(http) || now < connection->second.deadline) continue;
     Count(Closed::kSlow);
     if (http.state() == HttpConnection::State::kReading) {
-      http.Answer(options_.refuse(ErrorOf(
-          Condition::kTooSlow, absl::StrCat("no whole request within ",
-                                            absl::FormatDuration(options_.limits.request)))));
+      http.Answer(options_.refuse(
+          errors::ErrorOf(errors::Condition::kTooSlow,
+                          absl::StrCat("no whole request within ",
+                                       absl::FormatDuration(options_.limits.request)))));
       connection->second.deadline = now + kRefusalTime;
       http.Advance();
       if (http.state() != HttpConnection::State::kDone) continue;
@@ -312,4 +314,4 @@ void HttpFront::Work() {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -26,15 +26,15 @@
 #include "server/http/http_connection.h"
 #include "server/http/http_limits.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // Thread-safe but for Start(), Stop() and destruction, which are for one thread.
-class HttpFront : private Gate {
+class HttpFront : private edge::Gate {
  public:
   // Makes the whole answer, its head included, to a connection that is kServing. Called on threads
   // of the front, several at once.
   using Serve = std::function<std::string(const HttpConnection&)>;
-  // The same for a condition of server/error_table.h that the front itself finds; quick.
+  // The same for a condition of server/errors/error_table.h that the front itself finds; quick.
   using Refuse = std::function<std::string(const absl::Status&)>;
 
   struct Options {
@@ -45,7 +45,7 @@ class HttpFront : private Gate {
     Refuse refuse;
   };
   // `listener` is bound.  UNAVAILABLE  no descriptors are left.
-  static absl::StatusOr<std::unique_ptr<HttpFront>> Start(std::unique_ptr<Listener> listener,
+  static absl::StatusOr<std::unique_ptr<HttpFront>> Start(std::unique_ptr<edge::Listener> listener,
                                                           Options options);
   ~HttpFront() override;  // Stops.
 
@@ -57,15 +57,15 @@ class HttpFront : private Gate {
  private:
   struct Connection {
     std::unique_ptr<HttpConnection> http;
-    PeerAddress network;
+    edge::PeerAddress network;
     absl::Time deadline;
   };
   using Connections = std::map<uint64_t, Connection>;  // By number, the oldest first.
   enum class Closed { kSlow, kCrowded, kBusy, kTooLarge };
 
-  HttpFront(std::unique_ptr<Listener> listener, Options options);
+  HttpFront(std::unique_ptr<edge::Listener> listener, Options options);
   // The gate's: everybody is let in here, and Take() sees who goes for it.
-  bool Admit(int, const PeerAddress&, absl::Time) override { return true; }
+  bool Admit(int, const edge::PeerAddress&, absl::Time) override { return true; }
   bool Sweep(absl::Time) override { return false; }
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -73,10 +73,10 @@ class HttpFront : private Gate {
   std::vector<uint64_t> Poll();
   absl::Time NextDeadline() const;
   void TakeNew(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Take(int fd, const PeerAddress& peer, absl::Time now);
+  void Take(int fd, const edge::PeerAddress& peer, absl::Time now);
   // Closes whoever of `network`, or of the largest one if it is null, has waited longest. False if
   // nobody waits.
-  bool MakeRoom(const PeerAddress* network);
+  bool MakeRoom(const edge::PeerAddress* network);
   void TakeAnswers(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Answer(Connection* connection, std::string bytes, absl::Time now);
   void Advance(uint64_t number, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -101,14 +101,14 @@ class HttpFront : private Gate {
   mutable absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;  // The front's thread has ended.
-  std::vector<std::pair<int, PeerAddress>> accepted_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<int, edge::PeerAddress>> accepted_ ABSL_GUARDED_BY(mutex_);
   // At most one a connection. What is served stays where it is until its answer has been taken.
   std::deque<std::pair<uint64_t, const HttpConnection*>> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<uint64_t, std::string>> answers_ ABSL_GUARDED_BY(mutex_);
 
   std::vector<std::thread> workers_;
   std::thread thread_;
-  std::unique_ptr<Listener> listener_;  // Last: its thread uses the others.
+  std::unique_ptr<edge::Listener> listener_;  // Last: its thread uses the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -3,7 +3,7 @@
 #include "server/errors/error_table.h"
 #include "server/http/error_response.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 HttpResponse Refusal(const absl::Status& status) {
@@ -18,16 +18,17 @@ HttpResponse Refusal(const absl::Status& status) {
 
 }  // namespace
 
-HttpResponse HttpGuard::Answer(const HttpRequest& request, Role role,
-                               absl::FunctionRef<HttpResponse(const Rights&)> page) const {
+HttpResponse HttpGuard::Answer(
+    const HttpRequest& request, security::Role role,
+    absl::FunctionRef<HttpResponse(const security::Rights&)> page) const {
   if (require_certificate && !request.credentials.certificate.has_value()) {
-    return Refusal(ErrorOf(
-        Condition::kForbidden,
+    return Refusal(errors::ErrorOf(
+        errors::Condition::kForbidden,
         "this page is only for clients with a certificate (listen.tls.client_certificates)"));
   }
-  if (access == nullptr) return page(Caller::Anyone().rights());
+  if (access == nullptr) return page(security::Caller::Anyone().rights());
   const auto caller = access->Admit(request.credentials, role);
   return caller.ok() ? page(caller->rights()) : Refusal(caller.status());
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

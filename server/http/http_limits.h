@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // Past each bound the connection that has waited longest for its client makes room; where none
 // waits, the new one is answered with 503.
@@ -18,4 +18,4 @@ struct HttpLimits {
   size_t threads = 4;                          // Requests at work at once.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

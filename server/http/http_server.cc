@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/base/status_macros.h"
 #include "server/edge/listener.h"
 #include "server/errors/error_table.h"
 #include "server/http/accept.h"
@@ -20,7 +21,7 @@
 #include "server/http/http_tls.h"
 #include "server/security/authorization_header.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 // httplib accepts no 0 here. Nothing that is served reads a body.
@@ -85,7 +86,7 @@ class MemoryStream final : public httplib::Stream {
     return static_cast<ssize_t>(size);
   }
   void get_remote_ip_and_port(std::string& address, int& port) const override {
-    address = HostOf(connection_.peer());
+    address = edge::HostOf(connection_.peer());
     port = connection_.peer().port;
   }
   void get_local_ip_and_port(std::string&, int&) const override {}
@@ -97,11 +98,11 @@ class MemoryStream final : public httplib::Stream {
   std::string answer_;
 };
 
-Credentials CredentialsOf(const httplib::Request& request) {
-  Credentials shown;
+security::Credentials CredentialsOf(const httplib::Request& request) {
+  security::Credentials shown;
   shown.peer = request.remote_addr;
   if (request.get_header_value_count("Authorization") == 1) {
-    shown.token = TokenOf(request.get_header_value("Authorization"), true);
+    shown.token = security::TokenOf(request.get_header_value("Authorization"), true);
   }
   if (request.ssl != nullptr) shown.certificate = VerifiedPeer(*request.ssl);
   return shown;
@@ -166,7 +167,7 @@ std::string Write(const HttpResponse& response) {
 using TlsContext = std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)>;
 
 // Null if OpenSSL refuses.
-TlsContext MakeTlsContext(const TlsSource* source) {
+TlsContext MakeTlsContext(const security::TlsSource* source) {
   TlsContext context(SSL_CTX_new(TLS_server_method()), SSL_CTX_free);
   if (context != nullptr && !ConfigureTls(source, context.get())) context = nullptr;
   return context;
@@ -181,11 +182,11 @@ class FrontedServer final : public HttpServer {
   ~FrontedServer() override { FrontedServer::Stop(); }
 
   absl::Status Listen() {
-    if (auto s = CheckAddress(options_.address); !s.ok()) return s;
+    TACHO_RETURN_IF_ERROR(CheckAddress(options_.address));
     if (options_.tls != nullptr && (tls_ = MakeTlsContext(options_.tls)) == nullptr) {
       return absl::UnavailableError("OpenSSL cannot be set up");
     }
-    auto listener = Listener::Bind(options_.address);
+    auto listener = edge::Listener::Bind(options_.address);
     if (!listener.ok()) {
       return absl::UnavailableError(absl::StrCat("cannot listen on ", options_.address, ": ",
                                                  listener.status().message(),
@@ -199,9 +200,8 @@ class FrontedServer final : public HttpServer {
     front.refuse = [this](const absl::Status& why) {
       return Write(ErrorResponse(why, ++refusals_));
     };
-    auto started = HttpFront::Start(*std::move(listener), std::move(front));
-    if (!started.ok()) return started.status();
-    front_ = *std::move(started);
+    TACHO_ASSIGN_OR_RETURN(auto started, HttpFront::Start(*std::move(listener), std::move(front)));
+    front_ = std::move(started);
     return absl::OkStatus();
   }
 
@@ -218,7 +218,8 @@ class FrontedServer final : public HttpServer {
       if (route.path != request.path) continue;
       return route.handler({request.get_header_value("Accept"), CredentialsOf(request)});
     }
-    return ErrorResponse(ErrorOf(Condition::kNotFound, "No such page. / lists what there is."));
+    return ErrorResponse(
+        errors::ErrorOf(errors::Condition::kNotFound, "No such page. / lists what there is."));
   }
 
   const HttpServerOptions options_;
@@ -233,8 +234,8 @@ class FrontedServer final : public HttpServer {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options) {
   auto server = std::make_unique<FrontedServer>(std::move(options));
-  if (absl::Status status = server->Listen(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(server->Listen());
   return server;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

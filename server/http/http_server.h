@@ -14,11 +14,11 @@
 #include "server/security/access_control.h"
 #include "server/security/tls_source.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 struct HttpRequest {
-  std::string accept;       // The header as sent; empty if there is none.
-  Credentials credentials;  // What the request and its connection show.
+  std::string accept;                 // The header as sent; empty if there is none.
+  security::Credentials credentials;  // What the request and its connection show.
 };
 
 struct HttpResponse {
@@ -39,7 +39,7 @@ struct HttpServerOptions {
   std::string
       address;  // "127.0.0.1:7412", "[::1]:7412", "localhost:7412"; port 0 takes a free one.
   std::vector<Route> routes;
-  const TlsSource* tls = nullptr;  // Not owned; must outlive the server. Null: no TLS.
+  const security::TlsSource* tls = nullptr;  // Not owned; must outlive the server. Null: no TLS.
   HttpLimits limits;
   prometheus::Registry* registry = nullptr;  // As `tls`. Null: nothing is counted.
 };
@@ -60,4 +60,4 @@ class HttpServer {
   virtual void Stop() = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 // Of each job. A rule may give a smaller metric a lower limit, but hardly below so many larger
@@ -80,4 +80,4 @@ std::vector<prometheus::MetricFamily> LimitFamilies(const storage::Store& store)
   return families.Take();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -7,11 +7,11 @@
 
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // tacho_limit, tacho_limit_used and tacho_limit_headroom_ratio, by limit: those of the collector as
 // a whole, and of the limits on jobs, metrics and labels the use that is nearest to its limit,
 // among the largest of each job in memory.
 std::vector<prometheus::MetricFamily> LimitFamilies(const storage::Store& store);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

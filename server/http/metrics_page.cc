@@ -15,7 +15,7 @@
 #include "server/http/store_metrics.h"
 #include "server/metrics/metric_list.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 using Families = std::vector<prometheus::MetricFamily>;
@@ -26,7 +26,7 @@ void Append(Families families, Families* all) {
 }
 
 // Every family that has the label, whoever made it.
-void LeaveOutJobs(const Rights& rights, Families* all) {
+void LeaveOutJobs(const security::Rights& rights, Families* all) {
   if (rights.SeesEveryJob()) return;
   absl::flat_hash_map<std::string, bool> visible;
   const auto is_hidden = [&](const prometheus::ClientMetric& metric) {
@@ -52,16 +52,17 @@ void Describe(const absl::flat_hash_map<absl::string_view, std::string>& helps, 
 
 absl::flat_hash_map<absl::string_view, std::string> Helps() {
   absl::flat_hash_map<absl::string_view, std::string> helps;
-  for (const MetricTable& table : AllMetricTables()) {
-    for (const MetricInfo& info : table.metrics) helps.emplace(info.name, HelpText(info));
+  for (const metrics::MetricTable& table : metrics::AllMetricTables()) {
+    for (const metrics::MetricInfo& info : table.metrics)
+      helps.emplace(info.name, metrics::HelpText(info));
   }
   return helps;
 }
 
-AggregateRulesPtr RulesOf(const config::v1::Collector::Metrics& config) {
-  auto rules = MakeAggregateRules(config);
+aggregate::AggregateRulesPtr RulesOf(const config::v1::Collector::Metrics& config) {
+  auto rules = aggregate::MakeAggregateRules(config);
   // Whoever starts the collector has checked them.
-  return rules.ok() ? *std::move(rules) : std::make_shared<const AggregateRules>();
+  return rules.ok() ? *std::move(rules) : std::make_shared<const aggregate::AggregateRules>();
 }
 
 bool HaveSameRules(const config::v1::Collector::Metrics& a,
@@ -110,7 +111,7 @@ config::v1::Collector::Metrics MetricsPage::limits() const {
 }
 
 absl::StatusOr<std::function<void()>> MetricsPage::Prepare(const config::v1::Collector& config) {
-  auto rules = MakeAggregateRules(config.metrics());
+  auto rules = aggregate::MakeAggregateRules(config.metrics());
   if (!rules.ok()) return rules.status();
   return [this, limits = config.metrics(), rules = *std::move(rules)] {
     absl::MutexLock lock(&mutex_);
@@ -120,7 +121,7 @@ absl::StatusOr<std::function<void()>> MetricsPage::Prepare(const config::v1::Col
   };
 }
 
-std::string MetricsPage::RenderOthers(const Rights& rights, size_t max_lines) const {
+std::string MetricsPage::RenderOthers(const security::Rights& rights, size_t max_lines) const {
   Families all;
   if (options_.registry != nullptr) Append(options_.registry->Collect(), &all);
   Append(StoreFamilies(options_.store->Stats()), &all);
@@ -137,7 +138,7 @@ std::string MetricsPage::RenderOthers(const Rights& rights, size_t max_lines) co
   return text;
 }
 
-std::string MetricsPage::Render(const Rights& rights) const {
+std::string MetricsPage::Render(const security::Rights& rights) const {
   const absl::Time began = absl::Now();
   const config::v1::Collector::Metrics limits = this->limits();
   std::string page, others;
@@ -150,7 +151,7 @@ std::string MetricsPage::Render(const Rights& rights) const {
         {options_.now(), absl::Nanoseconds(limits.staleness()), limits.max_series()},
         [&](absl::string_view job) { return rights.MayTouch(job); }, &page);
   };
-  ParallelFor(2, ScrapeThreads(), part);
+  aggregate::ParallelFor(2, aggregate::ScrapeThreads(), part);
   page += others;
   Families took = {GaugeFamily("tacho_scrape_collect_seconds", "Time it took to compute this page.",
                                absl::ToDoubleSeconds(absl::Now() - began))};
@@ -159,4 +160,4 @@ std::string MetricsPage::Render(const Rights& rights) const {
   return page;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -23,7 +23,7 @@
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 struct MetricsPageOptions {
   const storage::Store* store = nullptr;           // Not owned; must outlive the page.
@@ -38,13 +38,13 @@ struct MetricsPageOptions {
 };
 
 // Thread-safe. Reloads `metrics`.
-class MetricsPage final : public Reloadable {
+class MetricsPage final : public process::Reloadable {
  public:
   explicit MetricsPage(MetricsPageOptions options);
 
   // Prometheus text 0.0.4, computed now: without series of jobs that `rights` do not include.
   // Memory grows with the series that report.
-  std::string Render(const Rights& rights = *Rights::Everything()) const
+  std::string Render(const security::Rights& rights = *security::Rights::Everything()) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override
@@ -52,14 +52,14 @@ class MetricsPage final : public Reloadable {
 
  private:
   // All but the aggregates.
-  std::string RenderOthers(const Rights& rights, size_t max_lines) const;
+  std::string RenderOthers(const security::Rights& rights, size_t max_lines) const;
   config::v1::Collector::Metrics limits() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const MetricsPageOptions options_;                                 // As it was started.
   const absl::flat_hash_map<absl::string_view, std::string> helps_;  // By family.
   mutable absl::Mutex mutex_;
   config::v1::Collector::Metrics limits_ ABSL_GUARDED_BY(mutex_);
-  mutable Aggregator aggregator_;  // Its lock comes after mutex_.
+  mutable aggregate::Aggregator aggregator_;  // Its lock comes after mutex_.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -13,7 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "server/http/families.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 std::string ReadFile(const std::string& path) {
@@ -76,4 +76,4 @@ std::vector<prometheus::MetricFamily> ProcessFamilies(const std::string& proc) {
   return families;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // Reads /proc; `proc` is "/proc" but in tests. What cannot be read is left out.
 std::vector<prometheus::MetricFamily> ProcessFamilies(const std::string& proc = "/proc");
@@ -24,4 +24,4 @@ struct ProcessStat {
 // The command's name, in parentheses, may hold spaces and parentheses of its own.
 ProcessStat ParseProcessStat(absl::string_view stat);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

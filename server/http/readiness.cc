@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/error_table.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 void Readiness::SetReady() {
   absl::MutexLock lock(&mutex_);
@@ -23,10 +23,10 @@ void Readiness::SetHeldBy(absl::string_view reason) {
 absl::Status Readiness::Check() const {
   absl::MutexLock lock(&mutex_);
   if (!why_not_.empty()) {
-    return ErrorOf(Condition::kDraining, absl::StrCat("not ready: ", why_not_));
+    return errors::ErrorOf(errors::Condition::kDraining, absl::StrCat("not ready: ", why_not_));
   }
   if (held_by_.empty()) return absl::OkStatus();
-  return ErrorOf(Condition::kDiskRefuses, absl::StrCat("not ready: ", held_by_));
+  return errors::ErrorOf(errors::Condition::kDiskRefuses, absl::StrCat("not ready: ", held_by_));
 }
 
 bool Readiness::IsHeld() const {
@@ -39,4 +39,4 @@ std::string Readiness::WhyNotReady() const {
   return why_not_.empty() ? held_by_ : why_not_;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

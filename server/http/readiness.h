@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // Thread-safe. Not ready at first: "starting".
 class Readiness {
@@ -20,7 +20,7 @@ class Readiness {
   // Not ready while `reason` is not empty, whatever the two above say: the disk.
   void SetHeldBy(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // OK if ready; else DRAINING or DISK_REFUSES of server/error_table.h.
+  // OK if ready; else DRAINING or DISK_REFUSES of server/errors/error_table.h.
   absl::Status Check() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether SetHeldBy() holds it.
   bool IsHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -33,4 +33,4 @@ class Readiness {
   std::string held_by_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -7,7 +7,7 @@
 #include "server/http/accept.h"
 #include "server/http/error_response.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 constexpr char kIndex[] =
@@ -19,10 +19,11 @@ constexpr char kIndex[] =
     "\n"
     "History is asked for over gRPC: tachoctl jobs\n";
 
-HttpResponse Metrics(const MetricsPage& metrics, const HttpRequest& request, const Rights& rights) {
+HttpResponse Metrics(const MetricsPage& metrics, const HttpRequest& request,
+                     const security::Rights& rights) {
   if (!AcceptsPrometheusText(request.accept)) {
-    return ErrorResponse(
-        ErrorOf(Condition::kNotAcceptable, absl::StrCat("There is only ", kPrometheusText)));
+    return ErrorResponse(errors::ErrorOf(errors::Condition::kNotAcceptable,
+                                         absl::StrCat("There is only ", kPrometheusText)));
   }
   return {.content_type = kPrometheusText, .body = metrics.Render(rights)};
 }
@@ -37,8 +38,9 @@ HttpResponse Ready(const Readiness& readiness) {
 std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness,
                                    const HttpGuard& guard) {
   const auto page = [metrics, guard](const HttpRequest& request) {
-    return guard.Answer(request, Role::kRead,
-                        [&](const Rights& rights) { return Metrics(*metrics, request, rights); });
+    return guard.Answer(request, security::Role::kRead, [&](const security::Rights& rights) {
+      return Metrics(*metrics, request, rights);
+    });
   };
   return {
       {"/", [](const HttpRequest&) { return HttpResponse{.body = kIndex}; }},
@@ -48,4 +50,4 @@ std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* 
   };
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

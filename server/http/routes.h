@@ -8,7 +8,7 @@
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 // /           what there is, for a person with a browser
 // /metrics    for Prometheus, for the role read, with the jobs that its holder may touch; 406 if
@@ -19,4 +19,4 @@ namespace tacho::server {
 std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness,
                                    const HttpGuard& guard = {});
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

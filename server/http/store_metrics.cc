@@ -7,7 +7,7 @@
 
 #include "server/http/families.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 using prometheus::MetricFamily;
@@ -110,4 +110,4 @@ std::vector<MetricFamily> StoreFamilies(const Stats& stats) {
   return families;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -7,8 +7,8 @@
 
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 
 std::vector<prometheus::MetricFamily> StoreFamilies(const storage::StoreStats& stats);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 void AckCoalescer::SetAgent(std::string agent_id, uint64_t generation) {
   absl::MutexLock lock(&mutex_);
@@ -70,4 +70,4 @@ v1::Ack AckCoalescer::TakeAck() {
   return ack;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -18,7 +18,7 @@
 #include "storage/store.h"
 #include "tacho/v1/ingest.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Thread-safe. Outlives the stream while the store still has a message of it.
 class AckCoalescer {
@@ -101,4 +101,4 @@ void SetDurable(const storage::SequenceSet& durable, Message* message) {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

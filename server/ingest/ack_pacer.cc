@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 AckPacer::AckPacer(absl::Duration tick) : tick_(tick), thread_([this] { Run(); }) {}
 
@@ -38,4 +38,4 @@ void AckPacer::Run() {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

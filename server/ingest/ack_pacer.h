@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 class Paced {
  public:
@@ -43,4 +43,4 @@ class AckPacer {
   std::thread thread_;  // Last: it uses the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -5,11 +5,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/ingest/text_rules.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 // Stated in proto/tacho/v1/ingest.proto: enough for any honest agent, little enough that a hostile
@@ -57,7 +58,7 @@ absl::Status Admission::Refuse(Refusal reason, absl::Status status) const {
 
 absl::Status Admission::RefuseField(Refusal reason, absl::string_view field,
                                     absl::string_view problem) const {
-  return Refuse(reason, InvalidFieldError(field, problem));
+  return Refuse(reason, errors::InvalidFieldError(field, problem));
 }
 
 absl::Status Admission::RefuseEncoding() const {
@@ -84,7 +85,7 @@ absl::Status Admission::RefuseParts() const {
 absl::Status Admission::CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const {
   if (draining_.load(std::memory_order_relaxed)) {
     return Refuse(Refusal::kDraining,
-                  ErrorOf(Condition::kDraining, "the collector is shutting down"));
+                  errors::ErrorOf(errors::Condition::kDraining, "the collector is shutting down"));
   }
   const auto kind = untrusted.message_case();
   if (kind == v1::ClientMessage::MESSAGE_NOT_SET) {
@@ -120,20 +121,16 @@ absl::Status Admission::CheckHello(const v1::Hello& untrusted) const {
   if (untrusted.spool_generation() == 0) {
     return RefuseField(Refusal::kSequence, "hello.spool_generation", "must not be 0");
   }
-  if (auto s = CheckSequence("hello.first_sequence", untrusted.first_sequence()); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckSequence("hello.first_sequence", untrusted.first_sequence()));
   if (untrusted.identity_size() > kMaxIdentityLabels) {
     return RefuseField(Refusal::kTooLarge, "hello.identity",
                        absl::StrCat("has ", untrusted.identity_size(), " labels; at most ",
                                     kMaxIdentityLabels, " are allowed"));
   }
-  if (auto s = CheckText("hello.agent_id", TextProblem(untrusted.agent_id(), 1, kMaxAgentIdBytes));
-      !s.ok()) {
-    return s;
-  }
-  if (auto s = CheckText("hello.version", TextProblem(untrusted.version(), 0, kMaxVersionBytes));
-      !s.ok()) {
-    return s;
-  }
+  TACHO_RETURN_IF_ERROR(
+      CheckText("hello.agent_id", TextProblem(untrusted.agent_id(), 1, kMaxAgentIdBytes)));
+  TACHO_RETURN_IF_ERROR(
+      CheckText("hello.version", TextProblem(untrusted.version(), 0, kMaxVersionBytes)));
   for (int i = 0; i < untrusted.identity_size(); ++i) {
     const v1::Label& label = untrusted.identity(i);
     std::string problem = LabelNameProblem(label.name());
@@ -145,10 +142,8 @@ absl::Status Admission::CheckHello(const v1::Hello& untrusted) const {
 }
 
 absl::Status Admission::CheckSource(absl::string_view field, const v1::Source& source) const {
-  if (auto s = CheckText(absl::StrCat(field, ".job"), TextProblem(source.job(), 1, kMaxJobBytes));
-      !s.ok()) {
-    return s;
-  }
+  TACHO_RETURN_IF_ERROR(
+      CheckText(absl::StrCat(field, ".job"), TextProblem(source.job(), 1, kMaxJobBytes)));
   return CheckText(absl::StrCat(field, ".host"), TextProblem(source.host(), 1, kMaxHostBytes));
 }
 
@@ -176,7 +171,7 @@ absl::StatusOr<AdmittedLayout> Admission::AdmitLayout(const v1::Layout& untruste
             " (ingest.max_columns_per_stream) are allowed in all: define layouts again under the "
             "same id, or connect again")));
   }
-  if (auto s = CheckSource("layout.source", untrusted.source()); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckSource("layout.source", untrusted.source()));
   AdmittedLayout admitted;
   admitted.width = series;
   admitted.definition.source = ToSource(untrusted.source());
@@ -190,7 +185,7 @@ absl::StatusOr<AdmittedLayout> Admission::AdmitLayout(const v1::Layout& untruste
 
 absl::StatusOr<storage::RowsView> Admission::AdmitBatch(const v1::Batch& untrusted,
                                                         const StreamLayout* layout) const {
-  if (auto s = CheckSequence("batch.sequence", untrusted.sequence()); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckSequence("batch.sequence", untrusted.sequence()));
   const auto rows = static_cast<uint32_t>(untrusted.times_unix_ns_size());
   if (rows > limits().max_rows_per_batch()) {
     return Refuse(Refusal::kTooLarge,
@@ -203,7 +198,7 @@ absl::StatusOr<storage::RowsView> Admission::AdmitBatch(const v1::Batch& untrust
                   absl::FailedPreconditionError(absl::StrCat("batch.layout: ", untrusted.layout(),
                                                              " is not defined on this stream")));
   }
-  if (auto s = CheckShape(untrusted, *layout); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckShape(untrusted, *layout));
   const storage::RowsView view{SpanOf(untrusted.times_unix_ns()), SpanOf(untrusted.steps()),
                                SpanOf(untrusted.values())};
   for (const int64_t time : view.times) {
@@ -251,19 +246,13 @@ absl::Status Admission::CheckEntries(absl::string_view field,
 }
 
 absl::StatusOr<storage::Event> Admission::AdmitEvent(const v1::Event& untrusted) const {
-  if (auto s = CheckSequence("event.sequence", untrusted.sequence()); !s.ok()) return s;
-  if (auto s = CheckEntries("event.fields", untrusted.fields(), kMaxEventFields, kMaxFieldBytes);
-      !s.ok()) {
-    return s;
-  }
-  if (auto s = CheckSource("event.source", untrusted.source()); !s.ok()) return s;
-  if (auto s = CheckText("event.kind", TextProblem(untrusted.kind(), 1, kMaxKindBytes)); !s.ok()) {
-    return s;
-  }
-  if (auto s = CheckText("event.message", TextProblem(untrusted.message(), 0, kMaxMessageBytes));
-      !s.ok()) {
-    return s;
-  }
+  TACHO_RETURN_IF_ERROR(CheckSequence("event.sequence", untrusted.sequence()));
+  TACHO_RETURN_IF_ERROR(
+      CheckEntries("event.fields", untrusted.fields(), kMaxEventFields, kMaxFieldBytes));
+  TACHO_RETURN_IF_ERROR(CheckSource("event.source", untrusted.source()));
+  TACHO_RETURN_IF_ERROR(CheckText("event.kind", TextProblem(untrusted.kind(), 1, kMaxKindBytes)));
+  TACHO_RETURN_IF_ERROR(
+      CheckText("event.message", TextProblem(untrusted.message(), 0, kMaxMessageBytes)));
   if (untrusted.time_unix_ns() < 0) {
     return RefuseField(Refusal::kTime, "event.time_unix_ns",
                        absl::StrCat(untrusted.time_unix_ns(), " is before 1970"));
@@ -280,16 +269,10 @@ absl::StatusOr<storage::Event> Admission::AdmitEvent(const v1::Event& untrusted)
 
 absl::StatusOr<storage::Attributes> Admission::AdmitAttributes(
     const v1::Attributes& untrusted) const {
-  if (auto s = CheckSequence("attributes.sequence", untrusted.sequence()); !s.ok()) return s;
-  if (auto s =
-          CheckEntries("attributes.values", untrusted.values(), kMaxAttributes, kMaxAttributeBytes);
-      !s.ok()) {
-    return s;
-  }
-  if (auto s = CheckText("attributes.job", TextProblem(untrusted.job(), 1, kMaxJobBytes));
-      !s.ok()) {
-    return s;
-  }
+  TACHO_RETURN_IF_ERROR(CheckSequence("attributes.sequence", untrusted.sequence()));
+  TACHO_RETURN_IF_ERROR(
+      CheckEntries("attributes.values", untrusted.values(), kMaxAttributes, kMaxAttributeBytes));
+  TACHO_RETURN_IF_ERROR(CheckText("attributes.job", TextProblem(untrusted.job(), 1, kMaxJobBytes)));
   storage::Attributes attributes;
   attributes.job = untrusted.job();
   attributes.attempt = untrusted.attempt();
@@ -298,10 +281,10 @@ absl::StatusOr<storage::Attributes> Admission::AdmitAttributes(
 }
 
 absl::StatusOr<storage::SequenceRange> Admission::AdmitGap(const v1::Gap& untrusted) const {
-  if (auto s = CheckSequence("gap.sequence", untrusted.sequence()); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckSequence("gap.sequence", untrusted.sequence()));
   const storage::SequenceRange lost{untrusted.lost().first(), untrusted.lost().last()};
-  if (auto s = CheckSequence("gap.lost.first", lost.first); !s.ok()) return s;
-  if (auto s = CheckSequence("gap.lost.last", lost.last); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckSequence("gap.lost.first", lost.first));
+  TACHO_RETURN_IF_ERROR(CheckSequence("gap.lost.last", lost.last));
   if (lost.first > lost.last) {
     return RefuseField(Refusal::kSequence, "gap.lost",
                        absl::StrCat("first ", lost.first, " is after last ", lost.last));
@@ -312,10 +295,8 @@ absl::StatusOr<storage::SequenceRange> Admission::AdmitGap(const v1::Gap& untrus
     return RefuseField(Refusal::kSequence, "gap.sequence",
                        "must lie outside gap.lost, or be all of it");
   }
-  if (auto s = CheckText("gap.reason", TextProblem(untrusted.reason(), 0, kMaxReasonBytes));
-      !s.ok()) {
-    return s;
-  }
+  TACHO_RETURN_IF_ERROR(
+      CheckText("gap.reason", TextProblem(untrusted.reason(), 0, kMaxReasonBytes)));
   return lost;
 }
 
@@ -326,4 +307,4 @@ TimeWindow Admission::Window() const {
           .newest_ns = absl::ToUnixNanos(now + absl::Nanoseconds(limits().max_future()))};
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

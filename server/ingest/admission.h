@@ -34,12 +34,12 @@
 #include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/stream_layout.h"
-#include "storage/model/event.h"
 #include "storage/journal/sequence_set.h"
+#include "storage/model/event.h"
 #include "storage/model/series.h"
 #include "tacho/v1/ingest.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 struct AdmissionOptions {
   const IngestLimits* limits = nullptr;             // Not owned; must outlive this.
@@ -102,4 +102,4 @@ class Admission {
   std::atomic<bool> draining_{false};
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

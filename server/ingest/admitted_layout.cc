@@ -7,7 +7,7 @@
 #include "server/ingest/text_rules.h"
 #include "server/limits/limit_text.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 // What is wrong with a metric or a label, as "field: problem"; empty if nothing is.
@@ -81,11 +81,11 @@ void AdmittedLayout::Add(uint32_t column, const v1::Layout::Series& untrusted) {
   if (invalid++ > 0) return;
   for (uint32_t before = 0; before < column; ++before) columns.push_back(before);
   if (untrusted.labels_size() <= kMaxLabels) {
-    invalid_example = ShortText(DescribeSeries(ToDefinition(untrusted)));
+    invalid_example = limits::ShortText(limits::DescribeSeries(ToDefinition(untrusted)));
   } else {
-    invalid_example = ShortText(untrusted.metric().name());
+    invalid_example = limits::ShortText(untrusted.metric().name());
   }
-  invalid_problem = ShortText(absl::StrCat("layout.series[", column, "].", problem));
+  invalid_problem = limits::ShortText(absl::StrCat("layout.series[", column, "].", problem));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

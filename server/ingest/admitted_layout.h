@@ -9,7 +9,7 @@
 #include "storage/model/series.h"
 #include "tacho/v1/ingest.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Labels of one series, whatever limits.labels_per_series says.
 inline constexpr int kMaxLabels = 64;
@@ -29,4 +29,4 @@ struct AdmittedLayout {
   void Add(uint32_t column, const v1::Layout::Series& untrusted);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 constexpr size_t kMaxLosses = 64;
@@ -72,8 +72,7 @@ void AgentLedger::Serves(const Stream& stream, absl::string_view host) {
   hosts_[std::string(host)].insert(stream.agent_);
 }
 
-std::optional<HostWindow::Agent> AgentLedger::Find(const std::string& host,
-                                                   int64_t since_ns) const {
+std::optional<AgentState> AgentLedger::Find(const std::string& host, int64_t since_ns) const {
   std::shared_ptr<Agent> newest;
   {
     absl::MutexLock lock(&mutex_);
@@ -84,7 +83,7 @@ std::optional<HostWindow::Agent> AgentLedger::Find(const std::string& host,
     }
   }
   if (newest == nullptr) return std::nullopt;
-  HostWindow::Agent facts;
+  AgentState facts;
   facts.id = newest->id;
   facts.connected = newest->streams > 0;
   facts.last_heard_ns = newest->heard_ns;
@@ -113,4 +112,4 @@ void AgentLedger::DropOldest() {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -14,9 +14,18 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
+
+// An agent as it was when somebody asked.
+struct AgentState {
+  std::string id;
+  bool connected = false;
+  int64_t last_heard_ns = 0;
+  std::optional<double> clock_offset_seconds;  // How far its clock is ahead of the collector's.
+  uint64_t lost_rows = 0;                      // Gaps and drops that it reported since then.
+  int64_t last_loss_ns = 0;
+};
 
 // Thread-safe. Remembers kMaxAgents; past that those go that were not heard of for longest.
 class AgentLedger {
@@ -69,7 +78,7 @@ class AgentLedger {
   void Serves(const Stream& stream, absl::string_view host) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The agent that speaks for a host: of several the one heard last. Losses since `since_ns`.
-  std::optional<HostWindow::Agent> Find(const std::string& host, int64_t since_ns) const
+  std::optional<AgentState> Find(const std::string& host, int64_t since_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -83,4 +92,4 @@ class AgentLedger {
       ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

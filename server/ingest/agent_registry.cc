@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 absl::Status AgentRegistry::Claim(const std::string& agent_id, uint64_t generation, uint64_t stream,
                                   std::function<void()> evict) {
@@ -36,4 +36,4 @@ void AgentRegistry::Release(uint64_t stream) {
   agents_.erase(agent);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Thread-safe.
 class AgentRegistry {
@@ -39,4 +39,4 @@ class AgentRegistry {
   absl::flat_hash_map<uint64_t, std::string> agents_ ABSL_GUARDED_BY(mutex_);  // By stream.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

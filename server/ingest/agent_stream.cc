@@ -7,40 +7,41 @@
 #include "google/protobuf/arena.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/ingest/wire_check.h"
-#include "server/quota/monotonic_time.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 // Holds a message of some hundred values, so that parsing it allocates nothing.
 constexpr size_t kArenaBytes = 16 << 10;
 
-Throttling ThrottlingOf(Quotas::Limit limit) {
+Throttling ThrottlingOf(edge::Quotas::Limit limit) {
   switch (limit) {
-    case Quotas::Limit::kNone:
+    case edge::Quotas::Limit::kNone:
       return Throttling::kFlowControl;
-    case Quotas::Limit::kAgentRate:
+    case edge::Quotas::Limit::kAgentRate:
       return Throttling::kAgentRate;
-    case Quotas::Limit::kJobRate:
+    case edge::Quotas::Limit::kJobRate:
       return Throttling::kJobRate;
-    case Quotas::Limit::kMemory:
+    case edge::Quotas::Limit::kMemory:
       return Throttling::kMemory;
-    case Quotas::Limit::kDefinitions:
+    case edge::Quotas::Limit::kDefinitions:
       return Throttling::kDefinitions;
   }
   return Throttling::kFlowControl;
 }
 
-std::string ReasonOf(Quotas::Limit limit) {
+std::string ReasonOf(edge::Quotas::Limit limit) {
   switch (limit) {
-    case Quotas::Limit::kAgentRate:
+    case edge::Quotas::Limit::kAgentRate:
       return "more samples than quotas.agent_samples_per_second";
-    case Quotas::Limit::kJobRate:
+    case edge::Quotas::Limit::kJobRate:
       return "more samples for the job than quotas.job_samples_per_second";
-    case Quotas::Limit::kDefinitions:
+    case edge::Quotas::Limit::kDefinitions:
       return "more series defined than limits.definitions_per_second";
     default:
       return "the collector's memory is short (quotas.memory_bytes)";
@@ -76,7 +77,8 @@ std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, ui
   reactor->acks_ = std::make_shared<AckCoalescer>(std::move(options));
   const auto evict = [weak] {
     if (const auto live = weak.lock()) {
-      live->End(ErrorOf(Condition::kSuperseded, "a newer stream of this agent took over"));
+      live->End(errors::ErrorOf(errors::Condition::kSuperseded,
+                                "a newer stream of this agent took over"));
     }
   };
   reactor->session_ = std::make_unique<StreamSession>(&context->session, reactor->acks_, stream,
@@ -123,11 +125,11 @@ absl::Status AgentStream::CheckParts() {
 }
 
 absl::Status AgentStream::Receive() {
-  if (ConnectionUse* const use = opened_.connection.get(); use != nullptr) {
+  if (edge::ConnectionUse* const use = opened_.connection.get(); use != nullptr) {
     use->messages.fetch_add(1, std::memory_order_relaxed);
     use->message_bytes.fetch_add(read_buffer_.Length(), std::memory_order_relaxed);
   }
-  if (absl::Status status = CheckParts(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(CheckParts());
   alignas(8) char block[kArenaBytes];
   google::protobuf::ArenaOptions options;
   options.initial_block = block;
@@ -138,12 +140,11 @@ absl::Status AgentStream::Receive() {
   read_buffer_.Clear();
   if (!parsed) return context_.session.admission->RefuseEncoding();
 
-  auto welcome = session_->Handle(*message);
-  if (!welcome.ok()) return welcome.status();
-  if (!welcome->has_value()) return absl::OkStatus();
+  TACHO_ASSIGN_OR_RETURN(auto welcome, session_->Handle(*message));
+  if (!welcome.has_value()) return absl::OkStatus();
   {
     absl::MutexLock lock(&mutex_);
-    welcome_ = std::move(*welcome);
+    welcome_ = std::move(welcome);
     greeted_ = true;
   }
   Advance();
@@ -156,8 +157,8 @@ bool AgentStream::MayRead(uint64_t pending_bytes) const {
 }
 
 void AgentStream::ReadOn() {
-  const Quotas::Wait& wait = session_->wait();
-  if (wait.limit == Quotas::Limit::kNone && MayRead(acks_->pending_bytes())) {
+  const edge::Quotas::Wait& wait = session_->wait();
+  if (wait.limit == edge::Quotas::Limit::kNone && MayRead(acks_->pending_bytes())) {
     StartRead(&read_buffer_);
     return;
   }
@@ -165,7 +166,7 @@ void AgentStream::ReadOn() {
   Advance();  // The disk may have caught up in between.
 }
 
-void AgentStream::HoldBack(const Quotas::Wait& wait) {
+void AgentStream::HoldBack(const edge::Quotas::Wait& wait) {
   const absl::Time now = MonotonicNow();
   const Throttling why = ThrottlingOf(wait.limit);
   {
@@ -174,14 +175,14 @@ void AgentStream::HoldBack(const Quotas::Wait& wait) {
     waits_for_ = why;
     waits_since_ = now;
     resume_at_ = now + wait.length;
-    if (wait.limit != Quotas::Limit::kNone) {
+    if (wait.limit != edge::Quotas::Limit::kNone) {
       auto told = pace_.Slowed(wait.length, session_->RowsPerSecond(), ReasonOf(wait.limit), now);
       if (told.has_value()) throttle_ = std::move(told);
     }
     AwaitNextLook(now);
   }
   context_.session.metrics->StreamThrottled(why);
-  if (wait.limit == Quotas::Limit::kNone) return;
+  if (wait.limit == edge::Quotas::Limit::kNone) return;
   context_.timer->At(now + wait.length, weak_from_this());
 }
 
@@ -213,8 +214,9 @@ void AgentStream::OnTick() {
 
 void AgentStream::LookAtClock(absl::Time now) {
   if (!greeted_ && !end_.has_value() && now >= hello_by_) {
-    end_ = ErrorOf(Condition::kTooSlow, absl::StrCat("no Hello within quotas.hello_timeout, ",
-                                                     absl::FormatDuration(hello_timeout_)));
+    end_ = errors::ErrorOf(errors::Condition::kTooSlow,
+                           absl::StrCat("no Hello within quotas.hello_timeout, ",
+                                        absl::FormatDuration(hello_timeout_)));
   }
   if (auto lifted = pace_.Look(now); lifted.has_value()) throttle_ = std::move(lifted);
   AwaitNextLook(now);  // It may have been put off since the timer was set.
@@ -277,11 +279,12 @@ AgentStream::Step AgentStream::NextStep(const AckCoalescer::State& acks, absl::T
 }
 
 absl::Status AgentStream::StoreFailure(const absl::Status& failure) const {
-  if (absl::IsUnavailable(failure)) return ErrorOf(Condition::kDiskRefuses, failure.message());
+  if (absl::IsUnavailable(failure))
+    return errors::ErrorOf(errors::Condition::kDiskRefuses, failure.message());
   if (!absl::IsResourceExhausted(failure)) return failure;
   context_.session.metrics->StreamThrottled(Throttling::kQueueFull);
-  return ErrorOf(
-      Condition::kOverloaded,
+  return errors::ErrorOf(
+      errors::Condition::kOverloaded,
       absl::StrCat("the collector takes in more than its disk writes: ", failure.message()));
 }
 
@@ -326,7 +329,7 @@ void AgentStream::FinishWith(const absl::Status& status) {
   context_.session.agents->Release(stream_);
   context_.session.metrics->StreamEnded(status.code());
   LogEnd(status);
-  Finish(ToGrpcStatus(status, stream_));
+  Finish(errors::ToGrpcStatus(status, stream_));
 }
 
 void AgentStream::LogEnd(const absl::Status& status) const {
@@ -354,7 +357,7 @@ void AgentStream::OnDone() {
 }
 
 RefusedStream::RefusedStream(const absl::Status& status, uint64_t stream) {
-  Finish(ToGrpcStatus(status, stream));
+  Finish(errors::ToGrpcStatus(status, stream));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -33,7 +33,7 @@
 #include "server/security/access_control.h"
 #include "tacho/v1/ingest.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Messages are taken as bytes and parsed here: gRPC's own parsing would make a damaged message look
 // like the end of the stream.
@@ -57,15 +57,15 @@ class AgentStream final : public ByteStreamReactor,
  public:
   // Who opened a stream, and how.
   struct Opened {
-    std::string peer;                           // As grpc::ServerContext::peer().
-    std::shared_ptr<ConnectionUse> connection;  // It came on; nullptr if that is not known.
-    Caller caller = Caller::Anyone();
+    std::string peer;                                 // As grpc::ServerContext::peer().
+    std::shared_ptr<edge::ConnectionUse> connection;  // It came on; nullptr if that is not known.
+    security::Caller caller = security::Caller::Anyone();
   };
   // `stream` is unique among live streams.
   static std::shared_ptr<AgentStream> Start(const StreamContext* context, uint64_t stream,
                                             Opened opened);
 
-  const Caller& caller() const { return opened_.caller; }
+  const security::Caller& caller() const { return opened_.caller; }
 
   // Ends the stream; the first status given counts. Thread-safe.
   void End(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -91,7 +91,7 @@ class AgentStream final : public ByteStreamReactor,
   bool IsEnding() ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts the next read, or notes what it waits for.
   void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
-  void HoldBack(const Quotas::Wait& wait) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HoldBack(const edge::Quotas::Wait& wait) ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRead(uint64_t pending_bytes) const;
   bool MayReadAgain(uint64_t pending_bytes, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a stream without Hello; tells that a limit is lifted.
@@ -149,4 +149,4 @@ class RefusedStream final : public ByteStreamReactor {
   void OnDone() override { delete this; }
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -12,12 +12,12 @@
 #include "server/process/reloadable.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Thread-safe, without a lock: each limit by itself is what the last reload said. A stream that was
 // told others in its Welcome is ended by the first message that is too large now, and is told these
 // when it comes back.
-class IngestLimits final : public Reloadable {
+class IngestLimits final : public process::Reloadable {
  public:
   explicit IngestLimits(const config::v1::Collector::Ingest& config, log::Log log = {})
       : log_(std::move(log)), started_message_bytes_(config.max_message_bytes()) {
@@ -69,4 +69,4 @@ class IngestLimits final : public Reloadable {
   std::atomic<uint32_t> max_streams_{0};
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

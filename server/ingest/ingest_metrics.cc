@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 constexpr const char* kRefusalNames[] = {"encoding", "draining",  "no_hello", "repeated",
@@ -104,4 +104,4 @@ void IngestMetrics::SamplesRejected(v1::Reject::Reason reason, uint64_t samples)
   if (counter != rejects_.end()) counter->second->Increment(static_cast<double>(samples));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -13,7 +13,7 @@
 #include "prometheus/registry.h"
 #include "tacho/v1/ingest.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Why admission refused a whole message. The order is that of the checks.
 enum class Refusal {
@@ -86,4 +86,4 @@ class IngestMetrics {
   std::map<v1::Reject::Reason, prometheus::Counter*> rejects_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -7,10 +7,12 @@
 #include "server/errors/error_table.h"
 #include "server/security/grpc_caller.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
-absl::Status Draining() { return ErrorOf(Condition::kDraining, "the collector is shutting down"); }
+absl::Status Draining() {
+  return errors::ErrorOf(errors::Condition::kDraining, "the collector is shutting down");
+}
 
 }  // namespace
 
@@ -43,7 +45,7 @@ IngestService::IngestService(IngestServiceOptions options)
 IngestService::~IngestService() { context_.session.quotas->SetPendingSource(nullptr); }
 
 ByteStreamReactor* IngestService::Stream(grpc::CallbackServerContext* context) {
-  auto caller = AdmitCall(access_, *context, Role::kWrite);
+  auto caller = security::AdmitCall(access_, *context, security::Role::kWrite);
   const std::string peer = context->peer();
   auto connection = connections_ == nullptr ? nullptr : connections_->Find(peer);
   absl::MutexLock lock(&mutex_);
@@ -71,8 +73,8 @@ absl::Status IngestService::CheckNewStream() const {
   if (draining_) return Draining();
   const uint32_t max_streams = limits_.max_streams();
   if (streams_.size() >= max_streams) {
-    return ErrorOf(Condition::kOverloaded,
-                   absl::StrCat("ingest.max_streams, ", max_streams, ", are open already"));
+    return errors::ErrorOf(errors::Condition::kOverloaded,
+                           absl::StrCat("ingest.max_streams, ", max_streams, ", are open already"));
   }
   return context_.session.quotas->CheckNewStream();
 }
@@ -123,4 +125,4 @@ bool IngestService::Drain(absl::Time deadline) {
   return mutex_.AwaitWithDeadline(absl::Condition(&gone), deadline);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

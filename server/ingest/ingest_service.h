@@ -24,16 +24,16 @@
 #include "tacho/config/v1/collector.pb.h"
 #include "tacho/v1/ingest.grpc.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 struct IngestServiceOptions {
   storage::Store* store = nullptr;                  // Not owned.
   prometheus::Registry* registry = nullptr;         // Not owned.
   config::v1::Collector::Ingest limits;             // At the start.
   absl::Duration retention = absl::ZeroDuration();  // Older rows are dropped. Zero keeps all.
-  Quotas* quotas = nullptr;                         // Not owned.
-  ConnectionTable* connections = nullptr;           // Not owned; may be null.
-  SeriesLimiting* limiting = nullptr;               // Not owned.
+  edge::Quotas* quotas = nullptr;                   // Not owned.
+  edge::ConnectionTable* connections = nullptr;     // Not owned; may be null.
+  limits::SeriesLimiting* limiting = nullptr;       // Not owned.
   // Acknowledgements of a stream are at least this far apart. Longer saves more of the server's
   // time for a busy stream (half of what a message costs is its Ack), and lets agents hold more
   // unacked.
@@ -42,14 +42,15 @@ struct IngestServiceOptions {
   std::string version;
   AgentLedger* ledger = nullptr;  // Not owned; may be null. Told what is known of agents.
   log::Log log;
-  const AccessControl* access = nullptr;  // Not owned. Null lets everybody write everything.
+  const security::AccessControl* access =
+      nullptr;  // Not owned. Null lets everybody write everything.
 };
 
 // Thread-safe. To be destroyed after the gRPC server has shut down and the store is closed: the
 // store's callbacks reach into it.
 // Reloads `ingest`.
 class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::Ingest::Service>,
-                            public Reloadable {
+                            public process::Reloadable {
  public:
   explicit IngestService(IngestServiceOptions options);
   ~IngestService() override;
@@ -77,12 +78,12 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   std::vector<std::shared_ptr<AgentStream>> LiveStreams() const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  const AccessControl* const access_;
+  const security::AccessControl* const access_;
   IngestMetrics metrics_;
   IngestLimits limits_;
   Admission admission_;
   AgentRegistry agents_;
-  ConnectionTable* const connections_;
+  edge::ConnectionTable* const connections_;
   PendingBytes total_pending_;
   StreamContext context_;
 
@@ -97,4 +98,4 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   WakeTimer timer_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

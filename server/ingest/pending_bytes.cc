@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 void PendingBytes::Remove(uint64_t bytes) {
   const uint64_t left = bytes_.fetch_sub(bytes) - bytes;
@@ -35,4 +35,4 @@ void PendingBytes::Wake(size_t most) {
   for (auto& stream : woken) options_.pacer->Schedule(std::move(stream));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -12,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "server/ingest/ack_pacer.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Thread-safe.
 class PendingBytes {
@@ -48,4 +48,4 @@ class PendingBytes {
   std::deque<std::weak_ptr<Paced>> queue_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

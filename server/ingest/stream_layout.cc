@@ -4,9 +4,10 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/stale_marker.h"
 #include "server/limits/limit_text.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 StreamLayout StreamLayout::Of(const AdmittedLayout& admitted,
                               storage::Store::Registration registration) {
@@ -20,7 +21,7 @@ StreamLayout StreamLayout::Of(const AdmittedLayout& admitted,
   result.width = admitted.width;
   result.has_steps = definition.has_steps;
   if (!definition.series.empty()) {
-    result.first_series = ShortText(DescribeSeries(definition.series[0]));
+    result.first_series = limits::ShortText(limits::DescribeSeries(definition.series[0]));
   }
   result.refused = admitted.invalid;
   if (admitted.invalid > 0) {
@@ -67,12 +68,13 @@ void StreamLayout::Concern(const AdmittedLayout& admitted,
     ++unnamed->series;
     return;
   }
-  concerned.push_back({.limit = breach.limit,
-                       .action = breach.action,
-                       .name = few ? std::string(name) : "",
-                       .series = 1,
-                       .example = ShortText(DescribeSeries(series)),
-                       .detail = ShortText(DescribeLimit(*registration.limits, breach, label))});
+  concerned.push_back(
+      {.limit = breach.limit,
+       .action = breach.action,
+       .name = few ? std::string(name) : "",
+       .series = 1,
+       .example = limits::ShortText(limits::DescribeSeries(series)),
+       .detail = limits::ShortText(limits::DescribeLimit(*registration.limits, breach, label))});
 }
 
 void RowSelection::Select(const storage::RowsView& rows, const StreamLayout& layout,
@@ -110,10 +112,8 @@ void RowSelection::CopyRow(const storage::RowsView& rows, const StreamLayout& la
 }
 
 double RowSelection::SumOf(std::span<const double> values, const std::vector<uint32_t>& columns) {
-  const auto is_stale = [](double value) {
-    return std::bit_cast<uint64_t>(value) == storage::kStaleMarkerBits;
-  };
-  double sum = std::bit_cast<double>(storage::kStaleMarkerBits);
+  const auto is_stale = [](double value) { return IsStaleMarker(value); };
+  double sum = StaleMarker();
   for (const uint32_t column : columns) {
     if (is_stale(values[column])) continue;
     // The first as it is: a sum of one is that one, bit for bit.
@@ -122,4 +122,4 @@ double RowSelection::SumOf(std::span<const double> values, const std::vector<uin
   return sum;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

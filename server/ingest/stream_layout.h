@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "server/ingest/admitted_layout.h"
 #include "server/edge/token_bucket.h"
+#include "server/ingest/admitted_layout.h"
 #include "storage/model/rows.h"
 #include "storage/model/series.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // What the agent sends for a layout that it defined, and what of it is stored.
 struct StreamLayout {
@@ -28,7 +28,7 @@ struct StreamLayout {
   std::vector<uint32_t> columns;  // Of those sent, those stored as they are, ascending.
   std::vector<std::vector<uint32_t>> folded;  // Those added up; each makes a column behind them.
   std::string first_series;                   // As metric{labels}, to name in an ack.
-  std::shared_ptr<TokenBucket> job_bucket;
+  std::shared_ptr<edge::TokenBucket> job_bucket;
 
   // Series that one limit concerns.
   struct Concerned {
@@ -84,4 +84,4 @@ class RowSelection {
   std::vector<double> values_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 // Shorter waits the agent does not notice; nor does it gain from being told more often.
@@ -34,4 +34,4 @@ std::optional<v1::Throttle> StreamPace::Look(absl::Time now) {
   return lifted;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

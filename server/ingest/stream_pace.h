@@ -8,7 +8,7 @@
 #include "absl/time/time.h"
 #include "tacho/v1/ingest.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // For one thread at a time. Times are MonotonicNow()'s.
 class StreamPace {
@@ -30,4 +30,4 @@ class StreamPace {
   absl::Time lift_at_ = absl::InfiniteFuture();
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

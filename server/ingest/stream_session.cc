@@ -4,12 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/limits/limit_text.h"
-#include "server/quota/monotonic_time.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 // Stands for what a message without rows keeps busy while it waits for the disk.
@@ -55,16 +56,18 @@ uint64_t SamplesOf(const google::protobuf::Message& message) {
 }
 
 absl::Status RegistrationFailure(const absl::Status& status) {
-  if (absl::IsInvalidArgument(status)) return InvalidFieldError("layout.series", status.message());
+  if (absl::IsInvalidArgument(status))
+    return errors::InvalidFieldError("layout.series", status.message());
   const std::string text = absl::StrCat("layout.series: ", status.message());
-  if (absl::IsUnavailable(status)) return ErrorOf(Condition::kDiskRefuses, text);
+  if (absl::IsUnavailable(status)) return errors::ErrorOf(errors::Condition::kDiskRefuses, text);
   return absl::Status(status.code(), text);
 }
 
 }  // namespace
 
 StreamSession::StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks,
-                             uint64_t stream, std::function<void()> evict, RightsPtr rights)
+                             uint64_t stream, std::function<void()> evict,
+                             security::RightsPtr rights)
     : context_(*context),
       acks_(std::move(acks)),
       stream_(stream),
@@ -75,13 +78,12 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
     const v1::ClientMessage& untrusted) {
   wait_ = {};
   if (hello_seen_) heard_.Heard(absl::ToUnixNanos(context_.now()));
-  if (auto s = context_.admission->CheckStream(untrusted, hello_seen_); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(context_.admission->CheckStream(untrusted, hello_seen_));
   absl::Status status;
   switch (untrusted.message_case()) {
     case v1::ClientMessage::kHello: {
-      auto welcome = HandleHello(untrusted.hello());
-      if (!welcome.ok()) return welcome.status();
-      return std::optional<v1::Welcome>(*std::move(welcome));
+      TACHO_ASSIGN_OR_RETURN(auto welcome, HandleHello(untrusted.hello()));
+      return std::optional<v1::Welcome>(std::move(welcome));
     }
     case v1::ClientMessage::kLayout:
       status = HandleLayout(untrusted.layout());
@@ -106,16 +108,11 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
 }
 
 absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untrusted) {
-  if (auto s = context_.admission->CheckHello(untrusted); !s.ok()) return s;
-  if (auto s = context_.admission->CheckRights(rights_->CheckAgentId(untrusted.agent_id()));
-      !s.ok()) {
-    return s;
-  }
-  if (auto s = context_.agents->Claim(untrusted.agent_id(), untrusted.spool_generation(), stream_,
-                                      evict_);
-      !s.ok()) {
-    return s;
-  }
+  TACHO_RETURN_IF_ERROR(context_.admission->CheckHello(untrusted));
+  TACHO_RETURN_IF_ERROR(
+      context_.admission->CheckRights(rights_->CheckAgentId(untrusted.agent_id())));
+  TACHO_RETURN_IF_ERROR(
+      context_.agents->Claim(untrusted.agent_id(), untrusted.spool_generation(), stream_, evict_));
   hello_seen_ = true;
   origin_.agent_id = untrusted.agent_id();
   origin_.generation = untrusted.spool_generation();
@@ -176,18 +173,17 @@ absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view f
 absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   const auto replaced = layouts_.find(untrusted.id());
   const uint64_t others = columns_ - (replaced == layouts_.end() ? 0 : replaced->second.width);
-  auto admitted = context_.admission->AdmitLayout(untrusted, others);
-  if (!admitted.ok()) return admitted.status();
-  if (auto s = CheckJob(untrusted.source().job(), "layout.source.job"); !s.ok()) return s;
+  TACHO_ASSIGN_OR_RETURN(auto admitted, context_.admission->AdmitLayout(untrusted, others));
+  TACHO_RETURN_IF_ERROR(CheckJob(untrusted.source().job(), "layout.source.job"));
   if (context_.ledger != nullptr) context_.ledger->Serves(heard_, untrusted.source().host());
   storage::Store::Registration registration;
-  if (!admitted->definition.series.empty()) {
-    auto registered = context_.store->RegisterLayout(admitted->definition);
+  if (!admitted.definition.series.empty()) {
+    auto registered = context_.store->RegisterLayout(admitted.definition);
     if (!registered.ok()) return RegistrationFailure(registered.status());
     registration = *std::move(registered);
   }
-  const std::string& job = admitted->definition.source.job;
-  StreamLayout layout = StreamLayout::Of(*admitted, std::move(registration));
+  const std::string& job = admitted.definition.source.job;
+  StreamLayout layout = StreamLayout::Of(admitted, std::move(registration));
   ReportSeries(job, layout);
   layout.job_bucket = context_.quotas->BucketOfJob(job);
   Charge(layout.width, nullptr);  // As much work as a row, at least.
@@ -221,26 +217,24 @@ void StreamSession::ReportSeries(const std::string& job, const StreamLayout& lay
 absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
   const auto known = layouts_.find(untrusted.layout());
   StreamLayout* const layout = known == layouts_.end() ? nullptr : &known->second;
-  const auto sent = context_.admission->AdmitBatch(untrusted, layout);
-  if (!sent.ok()) return sent.status();
+  TACHO_ASSIGN_OR_RETURN(const auto sent, context_.admission->AdmitBatch(untrusted, layout));
 
-  rows_ += sent->times.size();
-  samples_ += sent->values.size();
-  Charge(sent->values.size(), layout->job_bucket.get());
-  selection_.Select(*sent, *layout, context_.admission->Window());
+  rows_ += sent.times.size();
+  samples_ += sent.values.size();
+  Charge(sent.values.size(), layout->job_bucket.get());
+  selection_.Select(sent, *layout, context_.admission->Window());
   const storage::RowsView& rows = selection_.rows();
-  Reject(*layout, sent->times.size());
+  Reject(*layout, sent.times.size());
   origin_.sequence = untrusted.sequence();
   if (layout->id == 0 || rows.times.empty()) {
     // Nothing is left to store but that this sequence is done with.
-    context_.store->AppendGap(origin_, kNothingLost, sent->times.size(), "every sample was refused",
+    context_.store->AppendGap(origin_, kNothingLost, sent.times.size(), "every sample was refused",
                               Accept(origin_.sequence, kSmallMessageBytes));
     return absl::OkStatus();
   }
-  const auto stored = FindStored(layout);
-  if (!stored.ok()) return stored.status();
+  TACHO_ASSIGN_OR_RETURN(const auto stored, FindStored(layout));
   context_.metrics->BatchAdmitted(rows.times.size(), rows.values.size());
-  context_.store->AppendRows(origin_, *stored, rows, Accept(origin_.sequence, BytesOf(rows)));
+  context_.store->AppendRows(origin_, stored, rows, Accept(origin_.sequence, BytesOf(rows)));
   return absl::OkStatus();
 }
 
@@ -314,7 +308,7 @@ bool StreamSession::AdmitJob(const std::string& job) {
   const auto policy = context_.limiting->policy();
   const bool observed = policy->totals().action == storage::LimitAction::kObserve;
   const storage::Breach breach{.limit = storage::Limit::kJobs};
-  std::string detail = DescribeLimit(*policy, breach, "");
+  std::string detail = limits::DescribeLimit(*policy, breach, "");
   context_.limiting->Count(
       {.job = job,
        .limit = storage::Limit::kJobs,
@@ -334,7 +328,7 @@ bool StreamSession::AdmitJob(const std::string& job) {
 absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
   const auto event = context_.admission->AdmitEvent(untrusted);
   if (!event.ok()) return event.status();
-  if (auto s = CheckJob(untrusted.source().job(), "event.source.job"); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckJob(untrusted.source().job(), "event.source.job"));
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   const TimeWindow window = context_.admission->Window();
@@ -354,7 +348,7 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
 absl::Status StreamSession::HandleAttributes(const v1::Attributes& untrusted) {
   const auto attributes = context_.admission->AdmitAttributes(untrusted);
   if (!attributes.ok()) return attributes.status();
-  if (auto s = CheckJob(untrusted.job(), "attributes.job"); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckJob(untrusted.job(), "attributes.job"));
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   if (!AdmitJob(attributes->job)) return absl::OkStatus();
@@ -364,27 +358,26 @@ absl::Status StreamSession::HandleAttributes(const v1::Attributes& untrusted) {
 }
 
 absl::Status StreamSession::HandleGap(const v1::Gap& untrusted) {
-  const auto lost = context_.admission->AdmitGap(untrusted);
-  if (!lost.ok()) return lost.status();
+  TACHO_ASSIGN_OR_RETURN(const auto lost, context_.admission->AdmitGap(untrusted));
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
-  context_.metrics->LossReported(lost->last - lost->first + 1, untrusted.rows());
+  context_.metrics->LossReported(lost.last - lost.first + 1, untrusted.rows());
   heard_.Lost(untrusted.rows(), absl::ToUnixNanos(context_.now()));
-  context_.store->AppendGap(origin_, *lost, untrusted.rows(), untrusted.reason(),
+  context_.store->AppendGap(origin_, lost, untrusted.rows(), untrusted.reason(),
                             Accept(origin_.sequence, kSmallMessageBytes));
   return absl::OkStatus();
 }
 
-void StreamSession::Charge(uint64_t samples, TokenBucket* job) {
+void StreamSession::Charge(uint64_t samples, edge::TokenBucket* job) {
   wait_ = context_.quotas->Charge(samples, agent_bucket_.get(), job);
 }
 
 void StreamSession::ChargeDefinitions(uint64_t series) {
-  const Rate rate{context_.limiting->definitions_per_second(),
-                  context_.limiting->definitions_burst_ns()};
+  const edge::Rate rate{context_.limiting->definitions_per_second(),
+                        context_.limiting->definitions_burst_ns()};
   const int64_t now_ns = absl::ToUnixNanos(MonotonicNow());
   const absl::Duration length = absl::Nanoseconds(definitions_.Take(series, rate, now_ns));
-  if (length > wait_.length) wait_ = {length, Quotas::Limit::kDefinitions};
+  if (length > wait_.length) wait_ = {length, edge::Quotas::Limit::kDefinitions};
 }
 
 uint64_t StreamSession::RowsPerSecond() const {
@@ -399,4 +392,4 @@ storage::AppendDone StreamSession::Accept(uint64_t sequence, uint64_t bytes) {
   return [acks = acks_, bytes](const absl::Status& status) { acks->Settled(status, bytes); };
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

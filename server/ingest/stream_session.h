@@ -14,19 +14,19 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "proto/base/log.h"
-#include "server/ingest/agent_ledger.h"
+#include "server/edge/quotas.h"
 #include "server/ingest/ack_coalescer.h"
 #include "server/ingest/admission.h"
+#include "server/ingest/agent_ledger.h"
 #include "server/ingest/agent_registry.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/stream_layout.h"
 #include "server/limits/series_limiting.h"
-#include "server/edge/quotas.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
 #include "tacho/v1/ingest.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // What all streams share. Nothing is owned; everything must outlive them.
 struct SessionContext {
@@ -36,8 +36,8 @@ struct SessionContext {
   IngestMetrics* metrics = nullptr;
   std::function<absl::Time()> now = absl::Now;
   std::string version;  // Told in Welcome.
-  Quotas* quotas = nullptr;
-  SeriesLimiting* limiting = nullptr;
+  edge::Quotas* quotas = nullptr;
+  limits::SeriesLimiting* limiting = nullptr;
   AgentLedger* ledger = nullptr;  // May be null.
   log::Log log;
 };
@@ -48,14 +48,15 @@ class StreamSession {
   // `stream` is unique among live streams; `evict` ends this one when a newer takes over. `rights`
   // are those of whoever speaks.
   StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks, uint64_t stream,
-                std::function<void()> evict, RightsPtr rights = Rights::Everything());
+                std::function<void()> evict,
+                security::RightsPtr rights = security::Rights::Everything());
 
   // Handles one message; a Welcome is what must be sent before any Ack. An error ends the stream
   // with that status once what came before has settled: proto/tacho/v1/ingest.proto has the codes.
   absl::StatusOr<std::optional<v1::Welcome>> Handle(const v1::ClientMessage& untrusted);
 
   // How long to wait before the next message, for what the last one has used up.
-  const Quotas::Wait& wait() const { return wait_; }
+  const edge::Quotas::Wait& wait() const { return wait_; }
   // What quotas.agent_samples_per_second is in rows such as this stream has sent; 0: no limit.
   uint64_t RowsPerSecond() const;
 
@@ -83,7 +84,7 @@ class StreamSession {
   bool AdmitJob(const std::string& job);
   std::string FutureDetail() const;
   std::string TooOldDetail() const;
-  void Charge(uint64_t samples, TokenBucket* job);
+  void Charge(uint64_t samples, edge::TokenBucket* job);
   // So many series were defined.
   void ChargeDefinitions(uint64_t series);
   // Counts a message as accepted, and returns what the store calls when it has settled.
@@ -93,7 +94,7 @@ class StreamSession {
   const std::shared_ptr<AckCoalescer> acks_;
   const uint64_t stream_;
   const std::function<void()> evict_;
-  const RightsPtr rights_;
+  const security::RightsPtr rights_;
 
   bool hello_seen_ = false;
   AgentLedger::Stream heard_;
@@ -101,11 +102,11 @@ class StreamSession {
   absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.
   uint64_t columns_ = 0;                                 // Of all of them.
   RowSelection selection_;
-  std::shared_ptr<TokenBucket> agent_bucket_;
+  std::shared_ptr<edge::TokenBucket> agent_bucket_;
   uint64_t rows_ = 0;
   uint64_t samples_ = 0;
-  Quotas::Wait wait_;
-  TokenBucket definitions_;
+  edge::Quotas::Wait wait_;
+  edge::TokenBucket definitions_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

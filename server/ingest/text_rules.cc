@@ -1,55 +1,18 @@
 #include "server/ingest/text_rules.h"
 
 #include <algorithm>
-#include <cstdint>
-#include <cstring>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/utf8.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
-
-bool IsContinuation(unsigned char byte) { return (byte & 0xC0) == 0x80; }
-
-// Bytes of the code point at the front of `text`, which is not empty; 0 if there is none.
-size_t CodePointBytes(absl::string_view text) {
-  const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xC2 && lead <= 0xDF   ? 2
-                        : lead >= 0xE0 && lead <= 0xEF ? 3
-                        : lead >= 0xF0 && lead <= 0xF4 ? 4
-                                                       : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if (!IsContinuation(byte(i))) return 0;
-  }
-  const unsigned char second = byte(1);
-  const bool overlong = (lead == 0xE0 && second < 0xA0) || (lead == 0xF0 && second < 0x90);
-  const bool surrogate = lead == 0xED && second > 0x9F;
-  const bool too_high = lead == 0xF4 && second > 0x8F;
-  return overlong || surrogate || too_high ? 0 : length;
-}
 
 bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
 
 }  // namespace
-
-bool IsUtf8(absl::string_view text) {
-  // Nearly all text is ASCII, which a word tells at once.
-  for (uint64_t word = 0; text.size() >= sizeof(word); text.remove_prefix(sizeof(word))) {
-    std::memcpy(&word, text.data(), sizeof(word));
-    if ((word & 0x8080808080808080) != 0) break;
-  }
-  while (!text.empty()) {
-    const size_t length = CodePointBytes(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
 
 std::string TextProblem(absl::string_view text, size_t min_bytes, size_t max_bytes) {
   if (text.size() < min_bytes) return "must not be empty";
@@ -91,4 +54,4 @@ std::string LabelValueProblem(absl::string_view value) {
   return TextProblem(value, 1, kMaxLabelValueBytes);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

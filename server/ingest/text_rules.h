@@ -6,7 +6,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Bytes; each is stated in the proto.
 inline constexpr size_t kMaxJobBytes = 256;
@@ -17,13 +17,10 @@ inline constexpr size_t kMaxHelpBytes = 1024;
 inline constexpr size_t kMaxLabelNameBytes = 128;
 inline constexpr size_t kMaxLabelValueBytes = 1024;
 
-// Whether the bytes are UTF-8: no overlong form, surrogate, or code point above U+10FFFF.
-bool IsUtf8(absl::string_view text);
-
 // Each returns what is wrong, or an empty string.
 std::string TextProblem(absl::string_view text, size_t min_bytes, size_t max_bytes);
 std::string MetricNameProblem(absl::string_view name);  // A text without control characters.
 std::string LabelNameProblem(absl::string_view name);   // Also refuses the reserved names.
 std::string LabelValueProblem(absl::string_view value);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

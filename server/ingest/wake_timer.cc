@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/quota/monotonic_time.h"
+#include "proto/base/clock.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 // Those due within one are woken together.
@@ -63,4 +63,4 @@ void WakeTimer::Run() {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -12,7 +12,7 @@
 #include "absl/time/time.h"
 #include "server/ingest/ack_pacer.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Thread-safe. Times are MonotonicNow()'s.
 class WakeTimer {
@@ -40,4 +40,4 @@ class WakeTimer {
   std::thread thread_;  // Last: it uses the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -3,7 +3,7 @@
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 using google::protobuf::internal::WireFormatLite;
@@ -111,4 +111,4 @@ bool HasSaneParts(google::protobuf::io::ZeroCopyInputStream* message, uint64_t b
          counts.entries <= kMaxEntries && counts.unknown <= kFewUnknown + bytes / kBytesPerUnknown;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -6,7 +6,7 @@
 
 #include "google/protobuf/io/zero_copy_stream.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Smaller messages cost little whatever is in them, and are not looked at.
 constexpr uint64_t kWireCheckBytes = 16 << 10;
@@ -17,4 +17,4 @@ constexpr uint64_t kWireCheckBytes = 16 << 10;
 bool HasSaneParts(google::protobuf::io::ZeroCopyInputStream* message, uint64_t bytes,
                   uint64_t max_series);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

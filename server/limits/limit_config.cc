@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tacho::server {
+namespace tacho::server::limits {
 namespace {
 
 using storage::LimitAction;
@@ -72,4 +72,4 @@ absl::StatusOr<std::shared_ptr<const storage::LimitPolicy>> MakeLimitPolicy(
   return absl::InvalidArgumentError(absl::StrCat("limits.", policy.status().message()));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::limits

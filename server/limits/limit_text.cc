@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tacho::server {
+namespace tacho::server::limits {
 namespace {
 
 using storage::Limit;
@@ -109,4 +109,4 @@ std::string DescribeLimit(const storage::LimitPolicy& policy, const storage::Bre
   return absl::StrCat(text, "; ", RemedyOf(breach.limit));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::limits

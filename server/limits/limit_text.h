@@ -4,10 +4,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "storage/model/series.h"
 #include "storage/index/series_limits.h"
+#include "storage/model/series.h"
 
-namespace tacho::server {
+namespace tacho::server::limits {
 
 // Cut to what a person reads and what is cheap to keep, at the beginning of a code point.
 inline constexpr size_t kShortTextBytes = 512;
@@ -24,4 +24,4 @@ uint64_t BoundOf(const storage::LimitPolicy& policy, storage::Limit limit, int r
 std::string DescribeLimit(const storage::LimitPolicy& policy, const storage::Breach& breach,
                           absl::string_view label);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::limits

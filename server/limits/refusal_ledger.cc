@@ -5,7 +5,7 @@
 
 #include "server/limits/limit_text.h"
 
-namespace tacho::server {
+namespace tacho::server::limits {
 
 void RefusalLedger::Add(Refusals refusals) {
   for (std::string* text : {&refusals.name, &refusals.example, &refusals.detail}) {
@@ -45,4 +45,4 @@ std::vector<Refusals> RefusalLedger::Top(absl::string_view job, size_t top) cons
   return found;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::limits

@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "storage/index/series_limits.h"
 
-namespace tacho::server {
+namespace tacho::server::limits {
 
 struct Refusals {
   std::string job;
@@ -50,4 +50,4 @@ class RefusalLedger {
   absl::flat_hash_map<Key, Refusals> entries_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::limits

@@ -6,7 +6,7 @@
 #include "server/limits/limit_config.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::limits {
 
 SeriesLimiting::SeriesLimiting(storage::Store* store, prometheus::Registry* registry,
                                const config::v1::Limits& config)
@@ -47,4 +47,4 @@ absl::StatusOr<std::function<void()>> SeriesLimiting::Prepare(const config::v1::
   });
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::limits

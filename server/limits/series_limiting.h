@@ -15,10 +15,10 @@
 #include "storage/store.h"
 #include "tacho/config/v1/limits.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::limits {
 
 // Thread-safe.
-class SeriesLimiting final : public Reloadable {
+class SeriesLimiting final : public process::Reloadable {
  public:
   // `store`, which has the limits of `config` already, and `registry` are not owned; both must
   // outlive this.
@@ -48,4 +48,4 @@ class SeriesLimiting final : public Reloadable {
   prometheus::Counter* counters_[storage::kLimits][kActions];
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::limits

@@ -3,7 +3,7 @@
 
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 inline constexpr MetricInfo kConditionMetrics[] = {
     {"tacho_job_condition", "gauge", "1", "job, condition, severity",
@@ -41,4 +41,4 @@ inline constexpr MetricInfo kConditionMetrics[] = {
      "Events of conditions that were `stored`, or `refused` by the disk and tried again"},
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -3,7 +3,7 @@
 
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 inline constexpr MetricInfo kConnectionMetrics[] = {
     {"tacho_quota_limit", "gauge", "as the key", "quota",
@@ -17,4 +17,4 @@ inline constexpr MetricInfo kConnectionMetrics[] = {
      "(bytes that are no messages), `calls` (too many begun)"},
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

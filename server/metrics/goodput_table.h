@@ -3,7 +3,7 @@
 
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 inline constexpr absl::string_view kOfSteppingJobs = "Of jobs that have recorded steps or phases";
 
@@ -60,4 +60,4 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
     {"tacho_goodput_oldest_seconds", "gauge", "s", "", "Age of the oldest ledger on the page"},
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -3,7 +3,7 @@
 
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 inline constexpr MetricInfo kStorageMetrics[] = {
     {"tacho_storage_samples_appended_total", "counter", "samples", "",
@@ -92,4 +92,4 @@ inline constexpr MetricInfo kProcessMetrics[] = {
     {"process_start_time_seconds", "gauge", "s", "", "Start, since the Unix epoch"},
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -3,7 +3,7 @@
 
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 inline constexpr MetricInfo kIngestMetrics[] = {
     {"tacho_ingest_streams", "gauge", "streams", "", "Streams of agents that are open"},
@@ -43,4 +43,4 @@ inline constexpr MetricInfo kIngestMetrics[] = {
      "took"},
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -3,7 +3,7 @@
 
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 inline constexpr MetricInfo kJobMetrics[] = {
     {"tacho_job_tasks", "gauge", "tasks", "job",
@@ -37,4 +37,4 @@ inline constexpr MetricInfo kJobMetrics[] = {
      "Only of jobs that have some"},
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

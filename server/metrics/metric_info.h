@@ -1,6 +1,6 @@
 // What every metric family of the collector is: one table a module, in its metric_table.h; all of
-// them are listed in server/metric_list.h. The tables of docs/metrics.md are made from them, and a
-// test holds both against a real page.
+// them are listed in server/metrics/metric_list.h. The tables of docs/metrics.md are made from
+// them, and a test holds both against a real page.
 //
 // To add a family: a row in the table of your module. To add a module: a table of its own,
 //
@@ -17,7 +17,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 struct MetricInfo {
   absl::string_view name;    // Of the family, as after "# TYPE".
@@ -36,4 +36,4 @@ struct MetricTable {
   std::span<const MetricInfo> metrics;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

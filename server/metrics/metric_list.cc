@@ -4,16 +4,16 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
-#include "server/metrics/job_table.h"
 #include "server/metrics/condition_table.h"
 #include "server/metrics/connection_table.h"
 #include "server/metrics/goodput_table.h"
 #include "server/metrics/http_table.h"
 #include "server/metrics/ingest_table.h"
+#include "server/metrics/job_table.h"
 #include "server/metrics/query_table.h"
 #include "server/metrics/reload_table.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 namespace {
 
 constexpr MetricTable kTables[] = {
@@ -69,4 +69,4 @@ std::string MarkdownTable(const MetricTable& table) {
   return text;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -7,7 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 // In the order of docs/metrics.md.
 std::span<const MetricTable> AllMetricTables();
@@ -22,4 +22,4 @@ std::string HelpText(const MetricInfo& info);
 // docs/metrics.md.
 std::string MarkdownTable(const MetricTable& table);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -3,7 +3,7 @@
 
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 inline constexpr MetricInfo kQueryMetrics[] = {
     {"tacho_query_requests_total", "counter", "queries", "method, code",
@@ -21,4 +21,4 @@ inline constexpr MetricInfo kQueryMetrics[] = {
      "Samples that watches were sent as they became durable, each as often as it was sent"},
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -3,7 +3,7 @@
 
 #include "server/metrics/metric_info.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 
 inline constexpr MetricInfo kReloadMetrics[] = {
     {"tacho_config_last_reload_successful", "gauge", "1", "",
@@ -24,4 +24,4 @@ inline constexpr MetricInfo kReloadMetrics[] = {
      "Reloads asked for: `success`, `failure`"},
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -2,7 +2,7 @@
 
 #include <grpc/support/log.h>
 
-namespace tacho::server {
+namespace tacho::server::process {
 namespace {
 
 const log::Log* g_log = nullptr;  // gRPC's function takes no argument of ours.
@@ -16,4 +16,4 @@ void LimitGrpcLog(const log::Log& log) {
   });
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::process

@@ -4,7 +4,7 @@
 
 #include "grpc/impl/codegen/grpc_types.h"
 
-namespace tacho::server {
+namespace tacho::server::process {
 namespace {
 
 // gRPC guesses how much comes next from what came before: a layout of 6 KiB makes it allocate 64
@@ -27,4 +27,4 @@ void TuneTransport(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::process

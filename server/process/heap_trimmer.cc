@@ -8,7 +8,7 @@
 
 #include "proto/base/background_thread.h"
 
-namespace tacho::server {
+namespace tacho::server::process {
 namespace {
 
 // Resident memory that no allocation accounts for. The C library's own count of free bytes does not
@@ -56,4 +56,4 @@ void HeapTrimmer::Run() {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::process

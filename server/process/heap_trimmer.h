@@ -11,7 +11,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::process {
 
 // Looks every `round` how much resident memory is in no allocation, on a thread of its own, and
 // trims the heap if that has grown by `min_unused_bytes` and by an eighth of what is in use.
@@ -33,4 +33,4 @@ class HeapTrimmer {
   std::thread thread_;  // Last: it uses the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::process

@@ -8,7 +8,7 @@
 #include "proto/base/log.h"
 #include "server/process/reloadable.h"
 
-namespace tacho::server {
+namespace tacho::server::process {
 
 // Thread-safe.
 class LogLevelPart final : public Reloadable {
@@ -24,4 +24,4 @@ class LogLevelPart final : public Reloadable {
   const log::Log log_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::process

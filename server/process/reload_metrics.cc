@@ -1,6 +1,6 @@
 #include "server/process/reload_metrics.h"
 
-namespace tacho::server {
+namespace tacho::server::process {
 namespace {
 
 prometheus::Gauge& MakeGauge(prometheus::Registry* registry, const char* name, const char* help) {
@@ -45,4 +45,4 @@ void ReloadMetrics::Fill(v1::GetStatsResponse::ReloadStats* stats) const {
   stats->set_refused(static_cast<uint64_t>(failures_.Value()));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::process

@@ -7,7 +7,7 @@
 #include "prometheus/registry.h"
 #include "tacho/v1/admin.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::process {
 
 // Thread-safe. Refers to the registry, which must outlive it.
 class ReloadMetrics {
@@ -27,4 +27,4 @@ class ReloadMetrics {
   prometheus::Counter& failures_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::process

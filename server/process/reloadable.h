@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::process {
 
 // A reload is all or nothing: every part prepares, and only if all could, all apply.
 class Reloadable {
@@ -19,4 +19,4 @@ class Reloadable {
   virtual absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::process

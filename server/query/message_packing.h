@@ -8,7 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Of RangeResponse, CompareResponse: those with a field `more` for the pieces after the first. One
 // thread. Statuses are those of `write`.
@@ -50,4 +50,4 @@ class MessagePacking {
   size_t bytes_ = 0;  // Of message_; 0: it holds no piece.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // From an index look-up to the default of query.timeout, seconds.
@@ -57,4 +57,4 @@ void QueryMetrics::Record(const std::string& method, const absl::Status& status,
   seconds_.Add({{"method", method}}, Boundaries()).Observe(absl::ToDoubleSeconds(took));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Thread-safe.
 class QueryMetrics {
@@ -43,4 +43,4 @@ class QueryMetrics {
   prometheus::Counter& watched_samples_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/conditions/window/configured_names.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
-#include "server/query/lists/cardinality.h"
 #include "server/query/compare/compare_query.h"
+#include "server/query/lists/cardinality.h"
 #include "server/query/lists/conditions_query.h"
 #include "server/query/lists/event_listing.h"
 #include "server/query/lists/export_query.h"
@@ -26,19 +27,19 @@
 #include "server/query/watch/watch_plan.h"
 #include "server/security/grpc_caller.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 absl::Status Refusal(WorkerPool::Admission admission) {
   if (admission == WorkerPool::Admission::kFull) {
-    return ErrorOf(Condition::kOverloaded,
-                   "as many queries are at work as query.max_concurrent allows: try again");
+    return errors::ErrorOf(errors::Condition::kOverloaded,
+                           "as many queries are at work as query.max_concurrent allows: try again");
   }
-  return ErrorOf(Condition::kDraining, "the collector is draining");
+  return errors::ErrorOf(errors::Condition::kDraining, "the collector is draining");
 }
 
 // The names of other jobs that a text suggests are not for those who may not read these jobs.
-absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
+absl::Status WithoutOtherNames(const absl::Status& status, const security::Rights& rights,
                                const std::string* job) {
   if (!absl::IsNotFound(status) || job == nullptr || rights.SeesEveryJob()) return status;
   return absl::NotFoundError(absl::StrCat("no job \"", *job, "\""));
@@ -51,7 +52,7 @@ QueryService::QueryService(QueryServiceOptions options)
       metrics_(options_.registry),
       limits_(options_.limits),
       signals_(options_.signals != nullptr ? options_.signals
-                                           : std::make_shared<const SignalNames>()),
+                                           : std::make_shared<const conditions::SignalNames>()),
       hub_({.store = options_.store,
             .now = options_.now,
             .alive_after = options_.watch_alive_after,
@@ -72,14 +73,14 @@ config::v1::Collector::Query QueryService::limits() const {
   return limits_;
 }
 
-std::shared_ptr<const SignalNames> QueryService::signals() const {
+std::shared_ptr<const conditions::SignalNames> QueryService::signals() const {
   absl::MutexLock lock(&limits_mutex_);
   return signals_;
 }
 
 absl::StatusOr<std::function<void()>> QueryService::Prepare(const config::v1::Collector& config) {
-  auto signals =
-      std::make_shared<const SignalNames>(ConfiguredNames(config.conditions().signals()));
+  auto signals = std::make_shared<const conditions::SignalNames>(
+      conditions::ConfiguredNames(config.conditions().signals()));
   return [this, limits = config.query(), signals = std::move(signals)] {
     workers_.SetMaxThreads(limits.max_concurrent());
     absl::MutexLock lock(&limits_mutex_);
@@ -113,10 +114,10 @@ absl::Status QueryService::RunOnWorker(const char* method, std::function<absl::S
   return refusal;
 }
 
-absl::StatusOr<RightsPtr> QueryService::Admit(const char* method,
-                                              const grpc::CallbackServerContext& context,
-                                              const Scope& scope) {
-  const auto caller = AdmitCall(options_.access, context, Role::kRead);
+absl::StatusOr<security::RightsPtr> QueryService::Admit(const char* method,
+                                                        const grpc::CallbackServerContext& context,
+                                                        const Scope& scope) {
+  const auto caller = security::AdmitCall(options_.access, context, security::Role::kRead);
   absl::Status status = caller.status();
   if (status.ok() && scope.job != nullptr && !scope.job->empty()) {
     status = caller->rights().CheckJob(*scope.job, scope.field);
@@ -132,25 +133,25 @@ grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
                                                Work work) {
   auto* reactor = new UnaryReactor(absl::Nanoseconds(limits().timeout()), options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
-    reactor->Finish(ToGrpcStatus(status, ++answers_));
+    reactor->Finish(errors::ToGrpcStatus(status, ++answers_));
   };
   const auto rights = Admit(method, *context, scope);
   const absl::Status taken =
-      !rights.ok()
-          ? rights.status()
-          : RunOnWorker(
-                method,
-                [reactor, rights = *rights, scope, work = std::move(work)] {
-                  [[maybe_unused]] const QueryControl& control = reactor->control();
-                  absl::Status status;
-                  if constexpr (std::is_invocable_v<Work, const Rights&, const QueryControl&>) {
-                    status = work(*rights, control);
-                  } else {
-                    status = work(*rights);
-                  }
-                  return WithoutOtherNames(status, *rights, scope.job);
-                },
-                finish);
+      !rights.ok() ? rights.status()
+                   : RunOnWorker(
+                         method,
+                         [reactor, rights = *rights, scope, work = std::move(work)] {
+                           [[maybe_unused]] const QueryControl& control = reactor->control();
+                           absl::Status status;
+                           if constexpr (std::is_invocable_v<Work, const security::Rights&,
+                                                             const QueryControl&>) {
+                             status = work(*rights, control);
+                           } else {
+                             status = work(*rights);
+                           }
+                           return WithoutOtherNames(status, *rights, scope.job);
+                         },
+                         finish);
   if (!taken.ok()) finish(taken);
   return reactor;
 }
@@ -162,7 +163,7 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
   auto* reactor = new StreamReactor<Response>(context, absl::Nanoseconds(limits().timeout()),
                                               options_.now, &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
-    reactor->End(ToGrpcStatus(status, ++answers_));
+    reactor->End(errors::ToGrpcStatus(status, ++answers_));
   };
   const auto rights = Admit(method, *context, scope);
   const absl::Status taken =
@@ -173,7 +174,7 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
                 [reactor, rights = *rights, scope, work = std::move(work)] {
                   absl::Status status;
                   if constexpr (std::is_invocable_v<Work, StreamReactor<Response>*,
-                                                    const Rights&>) {
+                                                    const security::Rights&>) {
                     status = work(reactor, *rights);
                   } else {
                     status = work(reactor);
@@ -189,11 +190,12 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
 grpc::ServerUnaryReactor* QueryService::ListJobs(grpc::CallbackServerContext* context,
                                                  const v1::ListJobsRequest* request,
                                                  v1::ListJobsResponse* response) {
-  return Answer("ListJobs", context, {},
-                [this, request, response](const Rights& rights, const QueryControl& control) {
-                  return server::ListJobs(*options_.store, *request, options_.now(), control,
-                                          response, rights);
-                });
+  return Answer(
+      "ListJobs", context, {},
+      [this, request, response](const security::Rights& rights, const QueryControl& control) {
+        return query::ListJobs(*options_.store, *request, options_.now(), control, response,
+                               rights);
+      });
 }
 
 grpc::ServerUnaryReactor* QueryService::GetJob(grpc::CallbackServerContext* context,
@@ -201,9 +203,9 @@ grpc::ServerUnaryReactor* QueryService::GetJob(grpc::CallbackServerContext* cont
                                                v1::GetJobResponse* response) {
   const Scope scope = {&request->job(), "job"};
   return Answer("GetJob", context, scope,
-                [this, request, response](const Rights&, const QueryControl& control) {
-                  return server::GetJob(*options_.store, *request, options_.now(), control,
-                                        response);
+                [this, request, response](const security::Rights&, const QueryControl& control) {
+                  return query::GetJob(*options_.store, *request, options_.now(), control,
+                                       response);
                 });
 }
 
@@ -211,8 +213,8 @@ grpc::ServerUnaryReactor* QueryService::ListMetrics(grpc::CallbackServerContext*
                                                     const v1::ListMetricsRequest* request,
                                                     v1::ListMetricsResponse* response) {
   const Scope scope = {&request->job(), "job"};
-  return Answer("ListMetrics", context, scope, [this, request, response](const Rights&) {
-    return server::ListMetrics(*options_.store, *request, response);
+  return Answer("ListMetrics", context, scope, [this, request, response](const security::Rights&) {
+    return query::ListMetrics(*options_.store, *request, response);
   });
 }
 
@@ -221,9 +223,9 @@ grpc::ServerUnaryReactor* QueryService::LabelValues(grpc::CallbackServerContext*
                                                     v1::LabelValuesResponse* response) {
   const Scope scope = {&request->selector().job(), "selector.job"};
   return Answer("LabelValues", context, scope,
-                [this, request, response](const Rights&, const QueryControl& control) {
-                  return server::LabelValues(*options_.store, *request, limits().max_series(),
-                                             control, response);
+                [this, request, response](const security::Rights&, const QueryControl& control) {
+                  return query::LabelValues(*options_.store, *request, limits().max_series(),
+                                            control, response);
                 });
 }
 
@@ -232,7 +234,7 @@ grpc::ServerUnaryReactor* QueryService::Goodput(grpc::CallbackServerContext* con
                                                 v1::GoodputResponse* response) {
   const Scope scope = {&request->job(), "job"};
   return Answer("Goodput", context, scope,
-                [this, request, response](const Rights&, const QueryControl& control) {
+                [this, request, response](const security::Rights&, const QueryControl& control) {
                   return GetGoodput(*options_.store, *request, *signals(), options_.now(), control,
                                     response);
                 });
@@ -242,15 +244,16 @@ grpc::ServerUnaryReactor* QueryService::Cardinality(grpc::CallbackServerContext*
                                                     const v1::CardinalityRequest* request,
                                                     v1::CardinalityResponse* response) {
   const Scope scope = {&request->job(), "job"};
-  return Answer("Cardinality", context, scope, [this, request, response](const Rights& rights) {
-    if (request->job().empty() && !rights.SeesEveryJob()) {
-      return ErrorOf(
-          Condition::kForbidden,
-          absl::StrCat("job: \"", rights.name(),
-                       "\" may not read every job, as listing all of them needs; name one"));
-    }
-    return server::Cardinality(*options_.store, options_.refusals, *request, response);
-  });
+  return Answer(
+      "Cardinality", context, scope, [this, request, response](const security::Rights& rights) {
+        if (request->job().empty() && !rights.SeesEveryJob()) {
+          return errors::ErrorOf(
+              errors::Condition::kForbidden,
+              absl::StrCat("job: \"", rights.name(),
+                           "\" may not read every job, as listing all of them needs; name one"));
+        }
+        return query::Cardinality(*options_.store, options_.refusals, *request, response);
+      });
 }
 
 grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::ListSeries(
@@ -259,9 +262,9 @@ grpc::ServerWriteReactor<v1::ListSeriesResponse>* QueryService::ListSeries(
   return Stream<v1::ListSeriesResponse>(
       "ListSeries", context, scope,
       [this, request](StreamReactor<v1::ListSeriesResponse>* reactor) {
-        return server::ListSeries(*options_.store, *request, limits().max_series(),
-                                  reactor->control(),
-                                  [&](auto piece) { return reactor->Write(std::move(piece)); });
+        return query::ListSeries(*options_.store, *request, limits().max_series(),
+                                 reactor->control(),
+                                 [&](auto piece) { return reactor->Write(std::move(piece)); });
       });
 }
 
@@ -287,7 +290,7 @@ grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
             absl::Status sent = packing.Flush();
             return more.ok() ? sent : more.status();
           }
-          if (absl::Status status = packing.Add(std::move(piece)); !status.ok()) return status;
+          TACHO_RETURN_IF_ERROR(packing.Add(std::move(piece)));
           metrics_.AddSamples((*query)->samples() - std::exchange(counted, (*query)->samples()));
         }
       });
@@ -298,8 +301,8 @@ grpc::ServerWriteReactor<v1::LatestResponse>* QueryService::Latest(
   const Scope scope = {&request->selector().job(), "selector.job"};
   return Stream<v1::LatestResponse>(
       "Latest", context, scope, [this, request](StreamReactor<v1::LatestResponse>* reactor) {
-        return server::Latest(*options_.store, *request, limits().max_series(), reactor->control(),
-                              [&](auto piece) { return reactor->Write(std::move(piece)); });
+        return query::Latest(*options_.store, *request, limits().max_series(), reactor->control(),
+                             [&](auto piece) { return reactor->Write(std::move(piece)); });
       });
 }
 
@@ -307,13 +310,13 @@ grpc::ServerWriteReactor<v1::CompareResponse>* QueryService::Compare(
     grpc::CallbackServerContext* context, const v1::CompareRequest* request) {
   return Stream<v1::CompareResponse>(
       "Compare", context, {},
-      [this, request](StreamReactor<v1::CompareResponse>* reactor, const Rights& rights) {
+      [this, request](StreamReactor<v1::CompareResponse>* reactor, const security::Rights& rights) {
         const auto limits = this->limits();
         const auto write = [reactor](v1::CompareResponse message) {
           return reactor->Write(std::move(message));
         };
         MessagePacking<v1::CompareResponse> packing(request->packed(), write);
-        absl::Status status = server::Compare(
+        absl::Status status = query::Compare(
             *options_.store, *request, {limits.max_series(), limits.max_samples()}, rights,
             reactor->control(),
             [&](v1::CompareResponse piece) { return packing.Add(std::move(piece)); });
@@ -327,9 +330,9 @@ grpc::ServerUnaryReactor* QueryService::FirstNonFinite(grpc::CallbackServerConte
                                                        v1::FirstNonFiniteResponse* response) {
   const Scope scope = {&request->selector().job(), "selector.job"};
   return Answer("FirstNonFinite", context, scope,
-                [this, request, response](const Rights&, const QueryControl& control) {
-                  return server::FirstNonFinite(*options_.store, *request, limits().max_series(),
-                                                control, response);
+                [this, request, response](const security::Rights&, const QueryControl& control) {
+                  return query::FirstNonFinite(*options_.store, *request, limits().max_series(),
+                                               control, response);
                 });
 }
 
@@ -338,14 +341,14 @@ grpc::ServerWriteReactor<v1::ExportResponse>* QueryService::Export(
   const Scope scope = {&request->selector().job(), "selector.job"};
   return Stream<v1::ExportResponse>(
       "Export", context, scope, [this, request](StreamReactor<v1::ExportResponse>* reactor) {
-        return server::Export(*options_.store, *request,
-                              {options_.limits.max_series(), options_.limits.max_samples()},
-                              options_.now(), reactor->control(),
-                              [&](const v1::ExportResponse& piece) {
-                                const int samples = piece.samples().points().values_size();
-                                metrics_.AddSamples(static_cast<uint64_t>(samples));
-                                return reactor->Write(piece);
-                              });
+        return query::Export(*options_.store, *request,
+                             {options_.limits.max_series(), options_.limits.max_samples()},
+                             options_.now(), reactor->control(),
+                             [&](const v1::ExportResponse& piece) {
+                               const int samples = piece.samples().points().values_size();
+                               metrics_.AddSamples(static_cast<uint64_t>(samples));
+                               return reactor->Write(piece);
+                             });
       });
 }
 
@@ -375,10 +378,10 @@ grpc::ServerWriteReactor<Response>* QueryService::StartWatch(const char* method,
   return stream.get();
 }
 
-absl::StatusOr<RightsPtr> QueryService::AdmitWatch(const grpc::CallbackServerContext& context,
-                                                   const Scope& scope,
-                                                   std::function<absl::Status()>* recheck) {
-  const auto caller = AdmitCall(options_.access, context, Role::kRead);
+absl::StatusOr<security::RightsPtr> QueryService::AdmitWatch(
+    const grpc::CallbackServerContext& context, const Scope& scope,
+    std::function<absl::Status()>* recheck) {
+  const auto caller = security::AdmitCall(options_.access, context, security::Role::kRead);
   if (!caller.ok()) return caller.status();
   if (!scope.job->empty()) {
     absl::Status status = caller->rights().CheckJob(*scope.job, scope.field);
@@ -388,8 +391,8 @@ absl::StatusOr<RightsPtr> QueryService::AdmitWatch(const grpc::CallbackServerCon
     *recheck = [access = options_.access, caller = *caller] { return access->Recheck(caller); };
   }
   if (watches_ > limits().max_watches()) {
-    return ErrorOf(Condition::kOverloaded,
-                   "as many watches are open as query.max_watches allows: try again");
+    return errors::ErrorOf(errors::Condition::kOverloaded,
+                           "as many watches are open as query.max_watches allows: try again");
   }
   return caller->rights_ptr();
 }
@@ -422,11 +425,12 @@ grpc::ServerUnaryReactor* QueryService::Conditions(grpc::CallbackServerContext* 
                                                    const v1::ConditionsRequest* request,
                                                    v1::ConditionsResponse* response) {
   const Scope scope = {&request->job(), "job"};
-  return Answer("Conditions", context, scope, [this, request, response](const Rights& rights) {
-    const ConditionBoard& board =
-        options_.conditions == nullptr ? no_conditions_ : *options_.conditions;
-    return ListConditions(*options_.store, board, *request, rights, response);
-  });
+  return Answer("Conditions", context, scope,
+                [this, request, response](const security::Rights& rights) {
+                  const conditions::ConditionBoard& board =
+                      options_.conditions == nullptr ? no_conditions_ : *options_.conditions;
+                  return ListConditions(*options_.store, board, *request, rights, response);
+                });
 }
 
 grpc::ServerWriteReactor<v1::WatchConditionsResponse>* QueryService::WatchConditions(
@@ -442,9 +446,8 @@ absl::Status QueryService::BeginConditionWatch(const grpc::CallbackServerContext
   std::function<absl::Status()> recheck;
   const auto rights = AdmitWatch(context, {&request.job(), "job"}, &recheck);
   if (!rights.ok()) return rights.status();
-  auto filter = ConditionFilter::Create(request);
-  if (!filter.ok()) return filter.status();
-  condition_watches_.Begin(*std::move(filter), *rights, std::move(recheck), std::move(stream));
+  TACHO_ASSIGN_OR_RETURN(auto filter, ConditionFilter::Create(request));
+  condition_watches_.Begin(std::move(filter), *rights, std::move(recheck), std::move(stream));
   return absl::OkStatus();
 }
 
@@ -454,9 +457,9 @@ grpc::ServerWriteReactor<v1::ListEventsResponse>* QueryService::ListEvents(
   return Stream<v1::ListEventsResponse>(
       "ListEvents", context, scope,
       [this, request](StreamReactor<v1::ListEventsResponse>* reactor) {
-        return server::ListEvents(*options_.store, *request, reactor->control(),
-                                  [&](auto piece) { return reactor->Write(std::move(piece)); });
+        return query::ListEvents(*options_.store, *request, reactor->control(),
+                                 [&](auto piece) { return reactor->Write(std::move(piece)); });
       });
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -15,30 +15,31 @@
 #include "server/conditions/condition_board.h"
 #include "server/conditions/window/signal_names.h"
 #include "server/limits/refusal_ledger.h"
-#include "server/query/range/columns_ahead.h"
-#include "server/query/watch/conditions_watch.h"
+#include "server/process/reloadable.h"
 #include "server/query/query_metrics.h"
+#include "server/query/range/columns_ahead.h"
 #include "server/query/stream_reactor.h"
+#include "server/query/watch/conditions_watch.h"
 #include "server/query/watch/watch_hub.h"
 #include "server/query/worker_pool.h"
-#include "server/process/reloadable.h"
 #include "server/security/access_control.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 struct QueryServiceOptions {
-  const storage::Store* store = nullptr;    // Not owned; must outlive the service.
-  const RefusalLedger* refusals = nullptr;  // Not owned; what Cardinality() tells besides.
-  ConditionBoard* conditions = nullptr;     // Not owned; null: none are known.
-  config::v1::Collector::Query limits;      // At the start. Durations in ns.
+  const storage::Store* store = nullptr;             // Not owned; must outlive the service.
+  const limits::RefusalLedger* refusals = nullptr;   // Not owned; what Cardinality() tells besides.
+  conditions::ConditionBoard* conditions = nullptr;  // Not owned; null: none are known.
+  config::v1::Collector::Query limits;               // At the start. Durations in ns.
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
-  const AccessControl* access = nullptr;  // Not owned. Null lets everybody read everything.
+  const security::AccessControl* access =
+      nullptr;  // Not owned. Null lets everybody read everything.
   // Which metric means what, for Goodput, at the start. Null: the default names.
-  std::shared_ptr<const SignalNames> signals = nullptr;
+  std::shared_ptr<const conditions::SignalNames> signals = nullptr;
   absl::Duration watch_alive_after = absl::Seconds(15);  // As WatchHubOptions::alive_after.
 };
 
@@ -46,7 +47,7 @@ struct QueryServiceOptions {
 // with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until
 // limits.timeout. A watch holds one only while it tells what was stored before it began. Reloads
 // `query` and `conditions.signals`, for queries that begin from then on.
-class QueryService final : public v1::Query::CallbackService, public Reloadable {
+class QueryService final : public v1::Query::CallbackService, public process::Reloadable {
  public:
   explicit QueryService(QueryServiceOptions options);
   ~QueryService() override;
@@ -113,8 +114,9 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
 
   // Refused without a look at what is stored, so that the answer is the same whether or not there
   // is such a job.
-  absl::StatusOr<RightsPtr> Admit(const char* method, const grpc::CallbackServerContext& context,
-                                  const Scope& scope);
+  absl::StatusOr<security::RightsPtr> Admit(const char* method,
+                                            const grpc::CallbackServerContext& context,
+                                            const Scope& scope);
   // OK if the work was taken: finish is called once it is done, with what it returned.
   absl::Status RunOnWorker(const char* method, std::function<absl::Status()> work,
                            std::function<void(const absl::Status&)> finish);
@@ -141,8 +143,9 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
                                                  std::shared_ptr<WatchBell> bell, Begin begin);
   // OK if there is room for the watch and its caller may read the job. *recheck is null where
   // nobody need be asked again.
-  absl::StatusOr<RightsPtr> AdmitWatch(const grpc::CallbackServerContext& context,
-                                       const Scope& scope, std::function<absl::Status()>* recheck);
+  absl::StatusOr<security::RightsPtr> AdmitWatch(const grpc::CallbackServerContext& context,
+                                                 const Scope& scope,
+                                                 std::function<absl::Status()>* recheck);
   // OK if the watch has begun, or will on a worker.
   absl::Status BeginWatch(const grpc::CallbackServerContext& context,
                           const v1::WatchRequest& request, std::shared_ptr<WatchStream> stream);
@@ -150,7 +153,7 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
                                    const v1::WatchConditionsRequest& request,
                                    std::shared_ptr<ConditionWatchStream> stream);
 
-  std::shared_ptr<const SignalNames> signals() const ABSL_LOCKS_EXCLUDED(limits_mutex_);
+  std::shared_ptr<const conditions::SignalNames> signals() const ABSL_LOCKS_EXCLUDED(limits_mutex_);
 
   const QueryServiceOptions options_;
   std::atomic<bool> draining_ = false;
@@ -159,12 +162,12 @@ class QueryService final : public v1::Query::CallbackService, public Reloadable 
   QueryMetrics metrics_;
   mutable absl::Mutex limits_mutex_;
   config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);
-  std::shared_ptr<const SignalNames> signals_ ABSL_GUARDED_BY(limits_mutex_);
+  std::shared_ptr<const conditions::SignalNames> signals_ ABSL_GUARDED_BY(limits_mutex_);
   WatchHub hub_;
-  ConditionBoard no_conditions_;  // Where nobody judges.
+  conditions::ConditionBoard no_conditions_;  // Where nobody judges.
   ConditionWatches condition_watches_;
   WorkerPool workers_;
   SpareThread spare_;  // Of workers_; empty on one core.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

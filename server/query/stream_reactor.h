@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "server/query/read/query_control.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // The newest message is held back until there is another, or the end, with which it then leaves: an
 // answer of one message is one write. Deletes itself when gRPC is done with it and End() was
@@ -164,4 +164,4 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;        // By OnWriteDone().
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

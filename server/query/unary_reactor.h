@@ -10,7 +10,7 @@
 #include "absl/time/time.h"
 #include "server/query/read/query_control.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Deletes itself when gRPC is done with it, which is some time after Finish(): the worker touches
 // neither it nor its control afterwards.
@@ -29,4 +29,4 @@ class UnaryReactor final : public grpc::ServerUnaryReactor {
   QueryControl control_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 WorkerPool::WorkerPool(uint32_t max_threads) : max_threads_(max_threads) {}
 
@@ -71,4 +71,4 @@ void WorkerPool::Loop() {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

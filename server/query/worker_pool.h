@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Thread-safe. Threads are made when first needed and kept, at most `max_threads` at work for
 // Run(). Nothing queues: work either has a thread at once or is refused.
@@ -56,4 +56,4 @@ class WorkerPool {
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -5,9 +5,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 constexpr char kHowToShowOne[] =
@@ -15,7 +16,7 @@ constexpr char kHowToShowOne[] =
     "Bearer TOKEN', or over HTTP the token as the password of basic authentication";
 
 absl::Status Unauthenticated(absl::string_view text) {
-  return ErrorOf(Condition::kUnauthenticated, text);
+  return errors::ErrorOf(errors::Condition::kUnauthenticated, text);
 }
 
 absl::Status NoRuleFor(const PeerCertificate& certificate) {
@@ -36,10 +37,9 @@ Caller Caller::Anyone() {
 absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Create(
     const config::v1::Collector::Auth& auth, AccessControlOptions options) {
   std::unique_ptr<AccessControl> control(new AccessControl(std::move(options)));
-  auto rules = control->LoadRules(auth.tokens_file());
-  if (!rules.ok()) return rules.status();
+  TACHO_ASSIGN_OR_RETURN(auto rules, control->LoadRules(auth.tokens_file()));
   absl::MutexLock lock(&control->mutex_);
-  control->rules_ = *std::move(rules);
+  control->rules_ = std::move(rules);
   return control;
 }
 
@@ -129,20 +129,18 @@ absl::StatusOr<Caller> AccessControl::Resolve(const RulesPtr& rules, Caller call
 }
 
 absl::Status AccessControl::Recheck(const Caller& caller) const {
-  auto now = Resolve(rules(), caller);
-  if (!now.ok()) return now.status();
-  if (now->rights() == caller.rights()) return absl::OkStatus();
+  TACHO_ASSIGN_OR_RETURN(auto now, Resolve(rules(), caller));
+  if (now.rights() == caller.rights()) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat("the rights of \"", caller.rights().name(), "\" have changed: connect again"));
 }
 
 absl::StatusOr<std::function<void()>> AccessControl::Prepare(const config::v1::Collector& config) {
-  auto loaded = LoadRules(config.auth().tokens_file());
-  if (!loaded.ok()) return loaded.status();
-  return [this, rules = *std::move(loaded)]() mutable {
+  TACHO_ASSIGN_OR_RETURN(auto loaded, LoadRules(config.auth().tokens_file()));
+  return [this, rules = std::move(loaded)]() mutable {
     absl::MutexLock lock(&mutex_);
     rules_ = std::move(rules);
   };
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

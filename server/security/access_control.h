@@ -19,7 +19,7 @@
 #include "server/security/rights.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 // What a peer shows.
 struct Credentials {
@@ -54,7 +54,7 @@ class Caller {
 };
 
 // Thread-safe.
-class AccessControl final : public Reloadable {
+class AccessControl final : public process::Reloadable {
  public:
   // Reads auth.tokens_file, if there is one.
   //   as AccessRules::Load(); each text begins with the key.
@@ -101,4 +101,4 @@ class AccessControl final : public Reloadable {
   RulesPtr rules_ ABSL_GUARDED_BY(mutex_);  // Null: no authentication.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

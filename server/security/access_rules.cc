@@ -8,9 +8,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/checked_file.h"
+#include "proto/base/status_macros.h"
 #include "proto/config/yaml_config.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 absl::Status Wrong(const std::string& key, absl::string_view problem) {
@@ -114,12 +115,11 @@ bool AnyNameMatches(const RE2& pattern, const std::vector<std::string>& names, s
 
 absl::StatusOr<AccessRules::TokenRule> AccessRules::MakeTokenRule(
     const std::string& key, const config::v1::Access::Token& token, RulePatterns* patterns) {
-  auto rights = MakeRights(key, token, patterns);
-  if (!rights.ok()) return rights.status();
+  TACHO_ASSIGN_OR_RETURN(auto rights, MakeRights(key, token, patterns));
   const auto expires = ParseExpiry(key + ".expires", token.expires());
   if (!expires.ok()) return expires.status();
-  rights->expires = *expires;
-  TokenRule rule{std::make_shared<const Rights>(*std::move(rights)), nullptr};
+  rights.expires = *expires;
+  TokenRule rule{std::make_shared<const Rights>(std::move(rights)), nullptr};
   if (token.certificate().empty()) return rule;
   auto certificate = patterns->Get(key + ".certificate", token.certificate());
   if (!certificate.ok()) return certificate.status();
@@ -130,15 +130,14 @@ absl::StatusOr<AccessRules::TokenRule> AccessRules::MakeTokenRule(
 absl::StatusOr<AccessRules::CertificateRule> AccessRules::MakeCertificateRule(
     const std::string& key, const config::v1::Access::Certificate& certificate,
     RulePatterns* patterns) {
-  auto rights = MakeRights(key, certificate, patterns);
-  if (!rights.ok()) return rights.status();
+  TACHO_ASSIGN_OR_RETURN(auto rights, MakeRights(key, certificate, patterns));
   auto names = patterns->Get(key + ".names", certificate.names());
   if (!names.ok()) return names.status();
   const bool names_agent = (*names)->NamedCapturingGroups().count(kAgentGroup) > 0;
   if (names_agent && !certificate.agent_id().empty()) {
     return Wrong(key + ".agent_id", "is given twice: here and as a group of names");
   }
-  return CertificateRule{*std::move(names), *std::move(rights), names_agent};
+  return CertificateRule{*std::move(names), std::move(rights), names_agent};
 }
 
 absl::StatusOr<AccessRules> AccessRules::Make(const config::v1::Access& access,
@@ -149,22 +148,20 @@ absl::StatusOr<AccessRules> AccessRules::Make(const config::v1::Access& access,
   for (int i = 0; i < access.tokens_size(); ++i) {
     const auto& token = access.tokens(i);
     const std::string key = absl::StrCat("tokens[", i, "]");
-    if (auto s = CheckNameIsNew(key, token.name(), &names); !s.ok()) return s;
+    TACHO_RETURN_IF_ERROR(CheckNameIsNew(key, token.name(), &names));
     const auto sha256 = ParseSha256(key + ".sha256", token.sha256());
     if (!sha256.ok()) return sha256.status();
-    auto rule = MakeTokenRule(key, token, &patterns);
-    if (!rule.ok()) return rule.status();
-    if (!rules.tokens_.emplace(index->KeyOf(*sha256), *std::move(rule)).second) {
+    TACHO_ASSIGN_OR_RETURN(auto rule, MakeTokenRule(key, token, &patterns));
+    if (!rules.tokens_.emplace(index->KeyOf(*sha256), std::move(rule)).second) {
       return Wrong(key + ".sha256", "is that of another token of this file");
     }
   }
   for (int i = 0; i < access.certificates_size(); ++i) {
     const auto& certificate = access.certificates(i);
     const std::string key = absl::StrCat("certificates[", i, "]");
-    if (auto s = CheckNameIsNew(key, certificate.name(), &names); !s.ok()) return s;
-    auto rule = MakeCertificateRule(key, certificate, &patterns);
-    if (!rule.ok()) return rule.status();
-    rules.certificates_.push_back(*std::move(rule));
+    TACHO_RETURN_IF_ERROR(CheckNameIsNew(key, certificate.name(), &names));
+    TACHO_ASSIGN_OR_RETURN(auto rule, MakeCertificateRule(key, certificate, &patterns));
+    rules.certificates_.push_back(std::move(rule));
   }
   if (rules.tokens_.empty() && rules.certificates_.empty()) {
     return absl::InvalidArgumentError("lets nobody in: expected tokens or certificates");
@@ -173,10 +170,10 @@ absl::StatusOr<AccessRules> AccessRules::Make(const config::v1::Access& access,
 }
 
 absl::StatusOr<AccessRules> AccessRules::Load(const std::string& path, const BlindIndex* index) {
-  const auto text = config::ReadCheckedFile(path, config::FileTrust::kTrusted);
-  if (!text.ok()) return text.status();
+  TACHO_ASSIGN_OR_RETURN(const auto text,
+                         config::ReadCheckedFile(path, config::FileTrust::kTrusted));
   config::v1::Access access;
-  if (auto s = config::ParseYaml(*text, path, &access); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(config::ParseYaml(text, path, &access));
   auto rules = Make(access, index);
   if (rules.ok()) return rules;
   return absl::InvalidArgumentError(absl::StrCat(path, ": ", rules.status().message()));
@@ -201,4 +198,4 @@ RightsPtr AccessRules::FindCertificate(const PeerCertificate& certificate) const
   return nullptr;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -12,7 +12,7 @@
 #include "server/security/secret.h"
 #include "tacho/config/v1/access.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 class RulePatterns;
 
@@ -63,4 +63,4 @@ class AccessRules {
 // agent_id of the pattern where it has one.
 bool AnyNameMatches(const RE2& pattern, const std::vector<std::string>& names, std::string* group);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -4,7 +4,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 // Bounds what is decoded; four thirds of it is the longest token that can be meant.
@@ -28,4 +28,4 @@ std::string TokenOf(absl::string_view authorization, bool allow_basic) {
   return colon == std::string::npos ? "" : pair.substr(colon + 1);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

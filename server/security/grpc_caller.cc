@@ -4,7 +4,7 @@
 
 #include "server/security/authorization_header.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 std::string AuthorizationOf(const grpc::CallbackServerContext& context) {
@@ -36,4 +36,4 @@ absl::StatusOr<Caller> AdmitCall(const AccessControl* access,
   return access->Admit(CredentialsOf(context), role);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -5,7 +5,7 @@
 #include "grpcpp/server_context.h"
 #include "server/security/access_control.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 // What the call's metadata and connection show.
 Credentials CredentialsOf(const grpc::CallbackServerContext& context);
@@ -16,4 +16,4 @@ Credentials CredentialsOf(const grpc::CallbackServerContext& context);
 absl::StatusOr<Caller> AdmitCall(const AccessControl* access,
                                  const grpc::CallbackServerContext& context, Role role);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -9,7 +9,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 grpc_ssl_client_certificate_request_type RequestType(ClientCertificates wanted) {
@@ -77,4 +77,4 @@ std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(const TlsSource* sou
   return std::make_shared<TlsCredentials>(source);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

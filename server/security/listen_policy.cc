@@ -2,10 +2,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/address.h"
+#include "proto/base/status_macros.h"
 #include "server/security/access_control.h"
 #include "server/security/tls_material.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 struct Port {
@@ -51,7 +52,7 @@ absl::Status CheckListen(const config::v1::Collector& config) {
 }
 
 absl::Status CheckSecurity(const config::v1::Collector& config) {
-  if (auto s = CheckListen(config); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckListen(config));
   if (const auto& tls = config.listen().tls(); TlsIsOn(tls)) {
     if (auto material = LoadTlsMaterial(tls, absl::Now()); !material.ok()) return material.status();
   }
@@ -62,7 +63,7 @@ ListenPolicy::ListenPolicy(const config::v1::Collector& started_with)
     : tls_(TlsIsOn(started_with.listen().tls())) {}
 
 absl::StatusOr<std::function<void()>> ListenPolicy::Prepare(const config::v1::Collector& config) {
-  if (auto s = CheckListen(config); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckListen(config));
   if (TlsIsOn(config.listen().tls()) != tls_) {
     return absl::FailedPreconditionError(absl::StrCat("listen.tls.certificate: turning TLS ",
                                                       tls_ ? "off" : "on", " needs a restart"));
@@ -70,4 +71,4 @@ absl::StatusOr<std::function<void()>> ListenPolicy::Prepare(const config::v1::Co
   return std::function<void()>([] {});
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

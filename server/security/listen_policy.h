@@ -8,7 +8,7 @@
 #include "server/process/reloadable.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 // Each text says which key it is about, and every way out.
 //   FAILED_PRECONDITION  an address that other machines reach, without authentication and without
@@ -21,7 +21,7 @@ absl::Status CheckListen(const config::v1::Collector& config);
 absl::Status CheckSecurity(const config::v1::Collector& config);
 
 // Holds a reload to CheckListen(), and to TLS being on or off as it was at the start.
-class ListenPolicy final : public Reloadable {
+class ListenPolicy final : public process::Reloadable {
  public:
   explicit ListenPolicy(const config::v1::Collector& started_with);
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
@@ -30,4 +30,4 @@ class ListenPolicy final : public Reloadable {
   const bool tls_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

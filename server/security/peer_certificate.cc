@@ -5,8 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/pem_files.h"
+#include "proto/base/status_macros.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 void AddName(absl::string_view kind, const ASN1_STRING* value, std::vector<std::string>* names) {
@@ -51,9 +52,9 @@ PeerCertificate DescribeCertificate(const X509& certificate) {
 }
 
 absl::StatusOr<PeerCertificate> DescribePemCertificate(const std::string& pem) {
-  const auto certificates = config::ParseCertificates("the peer's certificate", pem);
-  if (!certificates.ok()) return certificates.status();
-  return DescribeCertificate(*certificates->front());
+  TACHO_ASSIGN_OR_RETURN(const auto certificates,
+                         config::ParseCertificates("the peer's certificate", pem));
+  return DescribeCertificate(*certificates.front());
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

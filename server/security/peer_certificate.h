@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 struct PeerCertificate {
   // "CN:host-7", "DNS:host-7.example", "URI:spiffe://example/agent": the kind is part of each, so
@@ -24,4 +24,4 @@ PeerCertificate DescribeCertificate(const X509& certificate);
 // The first certificate of a PEM text. INVALID_ARGUMENT if there is none.
 absl::StatusOr<PeerCertificate> DescribePemCertificate(const std::string& pem);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

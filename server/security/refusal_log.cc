@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 RefusalLog::RefusalLog(log::Log log, prometheus::Registry* registry) : log_(std::move(log)) {
   if (registry == nullptr) return;
@@ -23,4 +23,4 @@ void RefusalLog::Refused(const absl::Status& why, absl::string_view peer) {
       {{"peer", peer}, {"code", absl::StatusCodeToString(why.code())}, {"reason", why.message()}});
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

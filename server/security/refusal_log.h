@@ -7,7 +7,7 @@
 #include "prometheus/registry.h"
 #include "proto/base/log.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 // Thread-safe.
 class RefusalLog {
@@ -24,4 +24,4 @@ class RefusalLog {
   prometheus::Counter* not_allowed_ = nullptr;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -6,7 +6,7 @@
 #include "absl/strings/str_join.h"
 #include "server/errors/error_table.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 re2::StringPiece Piece(absl::string_view text) { return {text.data(), text.size()}; }
@@ -52,9 +52,9 @@ absl::Status Rights::CheckRole(Role role) const {
   for (const Role one : {Role::kWrite, Role::kRead, Role::kAdmin}) {
     if (Has(one)) held.push_back(RoleName(one));
   }
-  return ErrorOf(Condition::kForbidden,
-                 absl::StrCat("\"", name(), "\" lacks the role ", RoleName(role), "; it has ",
-                              absl::StrJoin(held, ", ")));
+  return errors::ErrorOf(errors::Condition::kForbidden,
+                         absl::StrCat("\"", name(), "\" lacks the role ", RoleName(role),
+                                      "; it has ", absl::StrJoin(held, ", ")));
 }
 
 bool Rights::MayTouch(absl::string_view job) const {
@@ -63,16 +63,16 @@ bool Rights::MayTouch(absl::string_view job) const {
 
 absl::Status Rights::CheckJob(absl::string_view job, absl::string_view field) const {
   if (MayTouch(job)) return absl::OkStatus();
-  return ErrorOf(Condition::kForbidden,
-                 absl::StrCat(field, ": \"", name(), "\" may not touch the job \"", job,
-                              "\", only those that match ", PatternOf(options_.jobs)));
+  return errors::ErrorOf(errors::Condition::kForbidden,
+                         absl::StrCat(field, ": \"", name(), "\" may not touch the job \"", job,
+                                      "\", only those that match ", PatternOf(options_.jobs)));
 }
 
 absl::Status Rights::CheckAgentId(absl::string_view agent_id) const {
   if (options_.agent_id.empty() || options_.agent_id == agent_id) return absl::OkStatus();
-  return ErrorOf(Condition::kForbidden,
-                 absl::StrCat("hello.agent_id: \"", name(), "\" may not speak for \"", agent_id,
-                              "\", only for \"", options_.agent_id, "\""));
+  return errors::ErrorOf(errors::Condition::kForbidden,
+                         absl::StrCat("hello.agent_id: \"", name(), "\" may not speak for \"",
+                                      agent_id, "\", only for \"", options_.agent_id, "\""));
 }
 
 bool Rights::operator==(const Rights& other) const {
@@ -83,4 +83,4 @@ bool Rights::operator==(const Rights& other) const {
          SeesEveryJob() == other.SeesEveryJob() && PatternOf(a.jobs) == PatternOf(b.jobs);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

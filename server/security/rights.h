@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "re2/re2.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 enum class Role {
   kWrite,  // Ingest.
@@ -58,4 +58,4 @@ class Rights {
 
 using RightsPtr = std::shared_ptr<const Rights>;
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -10,7 +10,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 constexpr char kPrefix[] = "tacho_";  // So that scanners for leaked secrets can tell one.
@@ -55,4 +55,4 @@ std::string BlindIndex::KeyOf(absl::string_view sha256) const {
   return digest;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 // Longer ones are refused before they are hashed.
 inline constexpr size_t kMaxTokenBytes = 512;
@@ -33,4 +33,4 @@ class BlindIndex {
   const std::string key_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -4,9 +4,10 @@
 
 #include <utility>
 
+#include "proto/base/status_macros.h"
 #include "server/security/grpc_tls.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 Security::Security(SecurityOptions options)
     : options_(std::move(options)),
@@ -17,7 +18,7 @@ Security::~Security() { StopWatching(); }
 
 absl::StatusOr<std::unique_ptr<Security>> Security::Create(const config::v1::Collector& config,
                                                            SecurityOptions options) {
-  if (auto s = CheckListen(config); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckListen(config));
   std::unique_ptr<Security> security(new Security(std::move(options)));
   AccessControlOptions access;
   access.now = security->options_.now;
@@ -25,14 +26,12 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Create(const config::v1::Col
                                                    absl::string_view peer) {
     log->Refused(status, peer);
   };
-  auto control = AccessControl::Create(config.auth(), std::move(access));
-  if (!control.ok()) return control.status();
-  auto tls = TlsSource::Create(config, security->options_.now);
-  if (!tls.ok()) return tls.status();
+  TACHO_ASSIGN_OR_RETURN(auto control, AccessControl::Create(config.auth(), std::move(access)));
+  TACHO_ASSIGN_OR_RETURN(auto tls, TlsSource::Create(config, security->options_.now));
 
   security->policy_ = std::make_unique<ListenPolicy>(config);
-  security->access_ = *std::move(control);
-  security->tls_ = *std::move(tls);
+  security->access_ = std::move(control);
+  security->tls_ = std::move(tls);
   security->grpc_credentials_ = security->tls_ == nullptr
                                     ? grpc::InsecureServerCredentials()
                                     : GrpcTlsCredentials(security->tls_.get());
@@ -40,8 +39,8 @@ absl::StatusOr<std::unique_ptr<Security>> Security::Create(const config::v1::Col
   return security;
 }
 
-std::vector<Reloadable*> Security::reloadables() {
-  std::vector<Reloadable*> parts = {policy_.get(), access_.get()};
+std::vector<process::Reloadable*> Security::reloadables() {
+  std::vector<process::Reloadable*> parts = {policy_.get(), access_.get()};
   if (tls_ != nullptr) parts.push_back(tls_.get());
   return parts;
 }
@@ -74,4 +73,4 @@ void Security::Run(const std::function<void()>& recheck) {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

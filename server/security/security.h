@@ -22,7 +22,7 @@
 #include "server/security/tls_source.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 struct SecurityOptions {
   std::function<absl::Time()> now = absl::Now;
@@ -46,7 +46,7 @@ class Security {
   // Of the gRPC port, with TLS or without.
   std::shared_ptr<grpc::ServerCredentials> grpc_credentials() const { return grpc_credentials_; }
 
-  std::vector<Reloadable*> reloadables();
+  std::vector<process::Reloadable*> reloadables();
 
   // From now on, every round, reads the certificate's files again and calls `recheck`, which ends
   // what may not go on. Once.
@@ -70,4 +70,4 @@ class Security {
   std::thread thread_;  // Last: it uses the others.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -7,9 +7,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/checked_file.h"
+#include "proto/base/status_macros.h"
 #include "server/security/secret.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 using Tls = config::v1::Collector::Tls;
@@ -30,28 +31,25 @@ absl::Status Under(const char* key, const absl::Status& status) {
 
 absl::Status LoadClientCa(const Tls& tls, absl::Time now, TlsMaterial* material) {
   const std::string& path = tls.client_ca();
-  auto pem = config::ReadCheckedFile(path, config::FileTrust::kTrusted);
-  if (!pem.ok()) return pem.status();
-  auto authorities = config::ParseCertificates(path, *pem);
-  if (!authorities.ok()) return authorities.status();
+  TACHO_ASSIGN_OR_RETURN(auto pem, config::ReadCheckedFile(path, config::FileTrust::kTrusted));
+  TACHO_ASSIGN_OR_RETURN(auto authorities, config::ParseCertificates(path, pem));
   material->client_store.reset(X509_STORE_new());
-  for (const auto& authority : *authorities) {
-    if (auto s = config::CheckTimes(path, *authority, now); !s.ok()) return s;
+  for (const auto& authority : authorities) {
+    TACHO_RETURN_IF_ERROR(config::CheckTimes(path, *authority, now));
     X509_STORE_add_cert(material->client_store.get(), authority.get());
   }
-  material->client_ca_pem = *std::move(pem);
-  material->client_authorities = *std::move(authorities);
+  material->client_ca_pem = std::move(pem);
+  material->client_authorities = std::move(authorities);
   return absl::OkStatus();
 }
 
 absl::Status LoadCertificate(const Tls& tls, absl::Time now, TlsMaterial* material) {
   const std::string& path = tls.certificate();
-  auto pem = config::ReadCheckedFile(path, config::FileTrust::kTrusted);
-  if (!pem.ok()) return pem.status();
-  auto chain = config::ParseCertificates(path, *pem);
+  TACHO_ASSIGN_OR_RETURN(auto pem, config::ReadCheckedFile(path, config::FileTrust::kTrusted));
+  auto chain = config::ParseCertificates(path, pem);
   if (!chain.ok()) return chain.status();
-  if (auto s = config::CheckTimes(path, *chain->front(), now); !s.ok()) return s;
-  material->certificate_pem = *std::move(pem);
+  TACHO_RETURN_IF_ERROR(config::CheckTimes(path, *chain->front(), now));
+  material->certificate_pem = std::move(pem);
   material->certificate = std::move(chain->front());
   chain->erase(chain->begin());
   material->chain = *std::move(chain);
@@ -59,11 +57,10 @@ absl::Status LoadCertificate(const Tls& tls, absl::Time now, TlsMaterial* materi
 }
 
 absl::Status LoadKey(const Tls& tls, TlsMaterial* material) {
-  auto pem = config::ReadCheckedFile(tls.key(), config::FileTrust::kSecret);
-  if (!pem.ok()) return pem.status();
-  auto key = config::ParsePrivateKey(tls.key(), *pem);
+  TACHO_ASSIGN_OR_RETURN(auto pem, config::ReadCheckedFile(tls.key(), config::FileTrust::kSecret));
+  auto key = config::ParsePrivateKey(tls.key(), pem);
   if (!key.ok()) return key.status();
-  material->key_pem = *std::move(pem);
+  material->key_pem = std::move(pem);
   material->key = *std::move(key);
   return config::CheckPair(tls.certificate(), *material->certificate, tls.key(), *material->key);
 }
@@ -98,7 +95,7 @@ ClientCertificates ClientCertificatesOf(const Tls& tls) {
 }
 
 absl::StatusOr<TlsMaterialPtr> LoadTlsMaterial(const Tls& tls, absl::Time now) {
-  if (auto s = CheckKeys(tls); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckKeys(tls));
   auto material = std::make_shared<TlsMaterial>();
   if (auto s = LoadCertificate(tls, now, material.get()); !s.ok()) {
     return Under(kCertificateKey, s);
@@ -115,4 +112,4 @@ absl::StatusOr<TlsMaterialPtr> LoadTlsMaterial(const Tls& tls, absl::Time now) {
   return material;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -13,7 +13,7 @@
 #include "proto/base/pem_files.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 enum class ClientCertificates { kNone, kRequest, kRequire };
 
@@ -48,4 +48,4 @@ ClientCertificates ClientCertificatesOf(const config::v1::Collector::Tls& tls);
 absl::StatusOr<TlsMaterialPtr> LoadTlsMaterial(const config::v1::Collector::Tls& tls,
                                                absl::Time now);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -2,7 +2,7 @@
 
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 // The registry returns the same gauge for the same name.
@@ -22,4 +22,4 @@ void TlsMetrics::Show(const TlsSource& tls) {
       tls.last_failed() ? 1 : 0);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -6,7 +6,7 @@
 #include "prometheus/registry.h"
 #include "server/security/tls_source.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 // Thread-safe. Nothing is shown before the first Show(): without TLS there is nothing to say.
 class TlsMetrics {
@@ -20,4 +20,4 @@ class TlsMetrics {
   prometheus::Registry* const registry_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -3,8 +3,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 using Tls = config::v1::Collector::Tls;
@@ -25,9 +26,8 @@ absl::StatusOr<std::unique_ptr<TlsSource>> TlsSource::Create(const config::v1::C
                                                              std::function<absl::Time()> now) {
   const Tls& tls = config.listen().tls();
   if (!TlsIsOn(tls)) return nullptr;
-  auto material = LoadTlsMaterial(tls, now());
-  if (!material.ok()) return material.status();
-  return std::unique_ptr<TlsSource>(new TlsSource(tls, *std::move(material), std::move(now)));
+  TACHO_ASSIGN_OR_RETURN(auto material, LoadTlsMaterial(tls, now()));
+  return std::unique_ptr<TlsSource>(new TlsSource(tls, std::move(material), std::move(now)));
 }
 
 TlsMaterialPtr TlsSource::Current() const {
@@ -86,4 +86,4 @@ bool TlsSource::last_failed() const {
   return !failure_.empty();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

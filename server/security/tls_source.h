@@ -15,10 +15,10 @@
 #include "server/security/tls_material.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 
 // Thread-safe.
-class TlsSource final : public Reloadable {
+class TlsSource final : public process::Reloadable {
  public:
   // Null if the configuration has no TLS. Statuses as LoadTlsMaterial().
   static absl::StatusOr<std::unique_ptr<TlsSource>> Create(
@@ -54,4 +54,4 @@ class TlsSource final : public Reloadable {
   std::string failure_ ABSL_GUARDED_BY(mutex_);  // Of the last Poll(); empty if it was right.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::security

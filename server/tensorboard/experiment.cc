@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/time_util.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
 
@@ -22,17 +23,15 @@ std::string RunName(absl::string_view job, uint32_t attempt) {
 absl::string_view JobOf(absl::string_view run) { return run.substr(0, run.rfind('/')); }
 
 absl::Status NothingMatches(const storage::Store& store, absl::string_view experiment_id,
-                            const Rights& rights) {
+                            const security::Rights& rights) {
   // The same whether or not there is such a job.
-  if (absl::Status status = rights.CheckJob(experiment_id, "experiment_id"); !status.ok()) {
-    return status;
-  }
+  TACHO_RETURN_IF_ERROR(rights.CheckJob(experiment_id, "experiment_id"));
   const std::string what =
       "experiment_id: as a regular expression it matches no name, and there is ";
   if (!rights.SeesEveryJob()) {
     return absl::NotFoundError(absl::StrCat(what, "no job \"", experiment_id, "\""));
   }
-  return absl::NotFoundError(absl::StrCat(what, NoSuchJob(store, experiment_id).message()));
+  return absl::NotFoundError(absl::StrCat(what, query::NoSuchJob(store, experiment_id).message()));
 }
 
 // Keeps the jobs that an experiment_id that is not empty stands for.
@@ -48,9 +47,9 @@ absl::Status KeepMatching(absl::string_view experiment_id, std::vector<storage::
   auto pattern =
       storage::Matcher::Create("job", storage::Matcher::Op::kMatches, std::string(experiment_id));
   if (!pattern.ok()) {
-    return InvalidFieldError("experiment_id",
-                             absl::StrCat("is neither the name of a job nor a regular expression: ",
-                                          pattern.status().message()));
+    return errors::InvalidFieldError(
+        "experiment_id", absl::StrCat("is neither the name of a job nor a regular expression: ",
+                                      pattern.status().message()));
   }
   std::erase_if(*jobs, [&](const auto& job) { return !pattern->MatchesValue(job.name); });
   return absl::OkStatus();
@@ -112,15 +111,15 @@ int64_t Run::first_time_ns() const {
 }
 
 absl::StatusOr<Experiment> FindExperiment(const storage::Store& store,
-                                          absl::string_view experiment_id, const Rights& rights,
-                                          absl::Time now) {
+                                          absl::string_view experiment_id,
+                                          const security::Rights& rights, absl::Time now) {
   Experiment experiment;
   std::vector<storage::JobSummary>& jobs = experiment.jobs = store.Jobs();
   // The job without a name holds the collector's own events.
   std::erase_if(jobs,
                 [&](const auto& job) { return job.name.empty() || !rights.MayTouch(job.name); });
   if (!experiment_id.empty()) {
-    if (absl::Status status = KeepMatching(experiment_id, &jobs); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(KeepMatching(experiment_id, &jobs));
     if (jobs.empty()) return NothingMatches(store, experiment_id, rights);
   }
   OrderByActivity(now, &jobs);

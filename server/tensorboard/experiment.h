@@ -51,8 +51,8 @@ struct Experiment {
 //   NOT_FOUND          nothing matches; the text names the nearest names to those who see every
 //   job. INVALID_ARGUMENT   neither the name of a job nor a regular expression.
 absl::StatusOr<Experiment> FindExperiment(const storage::Store& store,
-                                          absl::string_view experiment_id, const Rights& rights,
-                                          absl::Time now);
+                                          absl::string_view experiment_id,
+                                          const security::Rights& rights, absl::Time now);
 
 struct Run {
   std::string name;  // "job/attempt"

@@ -16,8 +16,8 @@ namespace tacho::server::tb {
 // What a request is answered from. All outlive the call.
 struct World {
   const storage::Store& store;
-  const Rights& rights;
-  const QueryControl& control;
+  const security::Rights& rights;
+  const query::QueryControl& control;
   absl::Time now;
   uint64_t max_series = 0;  // query.max_series
 };

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/query/read/across.h"
 #include "server/query/read/series_scan.h"
 #include "server/query/read/step_order.h"
@@ -12,18 +13,18 @@ namespace tacho::server::tb {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
-constexpr FoldOptions kMean = {.function = v1::AGGREGATE_FUNCTION_AVG};
+constexpr query::FoldOptions kMean = {.function = v1::AGGREGATE_FUNCTION_AVG};
 
 int64_t FloorTo(int64_t value, int64_t unit) {
   const int64_t rest = value % unit;
   return value - (rest < 0 ? rest + unit : rest);
 }
 
-SeriesScan Scan(storage::ReadView* view, const Run& run, const storage::SeriesPtr& series,
-                const QueryControl& control) {
+query::SeriesScan Scan(storage::ReadView* view, const Run& run, const storage::SeriesPtr& series,
+                       const query::QueryControl& control) {
   storage::ReadOptions read;
   read.attempt = run.attempt.attempt;
-  return SeriesScan(view->Read(series, read), AttemptCondition(), control);
+  return query::SeriesScan(view->Read(series, read), query::AttemptCondition(), control);
 }
 
 // Gives every sample of a series a step, in ascending time.
@@ -31,7 +32,7 @@ class Stepper {
  public:
   Stepper(const Run& run, bool by_step) : run_(run), by_step_(by_step) {}
 
-  int64_t StepOf(const Sample& sample) {
+  int64_t StepOf(const query::Sample& sample) {
     if (!by_step_) return StepOfTime(run_, sample.time_ns);
     if (sample.step != storage::kNoStep) before_ = sample.step;
     return before_;
@@ -44,64 +45,65 @@ class Stepper {
 };
 
 // A series as it enters a mean by step: its newest sample at each.
-absl::StatusOr<std::vector<Sample>> NewestAtSteps(SeriesScan* scan, Stepper stepper) {
-  std::vector<Sample> samples;
-  absl::Status status = scan->ForEach([&](const Sample& sample) {
-    if (samples.size() > kMaxSortedSamples) return;
+absl::StatusOr<std::vector<query::Sample>> NewestAtSteps(query::SeriesScan* scan, Stepper stepper) {
+  std::vector<query::Sample> samples;
+  absl::Status status = scan->ForEach([&](const query::Sample& sample) {
+    if (samples.size() > query::kMaxSortedSamples) return;
     samples.push_back(sample);
     samples.back().step = stepper.StepOf(sample);
   });
   if (!status.ok()) return status;
-  if (samples.size() > kMaxSortedSamples) {
+  if (samples.size() > query::kMaxSortedSamples) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("one of its series has more than ", kMaxSortedSamples, " samples"));
+        absl::StrCat("one of its series has more than ", query::kMaxSortedSamples, " samples"));
   }
   std::stable_sort(samples.begin(), samples.end(),
-                   [](const Sample& a, const Sample& b) { return a.step < b.step; });
-  KeepNewestOfEachStep(&samples);
+                   [](const query::Sample& a, const query::Sample& b) { return a.step < b.step; });
+  query::KeepNewestOfEachStep(&samples);
   return samples;
 }
 
 // A series as it enters a mean by time: its mean in each window.
-absl::StatusOr<std::vector<Sample>> MeansOfWindows(SeriesScan* scan, Stepper stepper) {
-  std::vector<Sample> means;
-  Bucket window;  // Of the last of them.
-  absl::Status status = scan->ForEach([&](const Sample& sample) {
+absl::StatusOr<std::vector<query::Sample>> MeansOfWindows(query::SeriesScan* scan,
+                                                          Stepper stepper) {
+  std::vector<query::Sample> means;
+  query::Bucket window;  // Of the last of them.
+  absl::Status status = scan->ForEach([&](const query::Sample& sample) {
     const int64_t begin = FloorTo(stepper.StepOf(sample), kMeanWindowSeconds);
     if (means.empty() || means.back().step != begin) {
-      window = Bucket();
+      window = query::Bucket();
       means.emplace_back().step = begin;
     }
     window.AddValue(sample.value);
     means.back().time_ns = sample.time_ns;
-    means.back().value = EntryOf(window, kMean);
+    means.back().value = query::EntryOf(window, kMean);
   });
   if (!status.ok()) return status;
   return means;
 }
 
 absl::Status FillWithMeans(storage::ReadView* view, const Run& run, const ScalarTag& tag,
-                           const QueryControl& control, ScalarSampler* sampler) {
-  Fold fold(kMean);
+                           const query::QueryControl& control, ScalarSampler* sampler) {
+  query::Fold fold(kMean);
   for (const storage::SeriesPtr& series : tag.series) {
-    SeriesScan scan = Scan(view, run, series, control);
+    query::SeriesScan scan = Scan(view, run, series, control);
     const Stepper stepper(run, tag.by_step);
-    auto samples = tag.by_step ? NewestAtSteps(&scan, stepper) : MeansOfWindows(&scan, stepper);
-    if (!samples.ok()) return samples.status();
-    for (const Sample& sample : *samples) {
+    TACHO_ASSIGN_OR_RETURN(
+        auto samples, tag.by_step ? NewestAtSteps(&scan, stepper) : MeansOfWindows(&scan, stepper));
+    for (const query::Sample& sample : samples) {
       if (absl::Status status = fold.AddAtStep(sample); !status.ok()) return status;
     }
   }
-  for (const FoldedPlace& place : fold.Take()) {
+  for (const query::FoldedPlace& place : fold.Take()) {
     sampler->Add({place.position, place.last_time_ns, place.value});
   }
   return absl::OkStatus();
 }
 
 absl::Status FillWithSamples(storage::ReadView* view, const Run& run, const ScalarTag& tag,
-                             const QueryControl& control, ScalarSampler* sampler) {
+                             const query::QueryControl& control, ScalarSampler* sampler) {
   Stepper stepper(run, tag.by_step);
-  return Scan(view, run, tag.series.front(), control).ForEach([&](const Sample& sample) {
+  return Scan(view, run, tag.series.front(), control).ForEach([&](const query::Sample& sample) {
     sampler->Add({stepper.StepOf(sample), sample.time_ns, sample.value});
   });
 }
@@ -114,7 +116,7 @@ int64_t StepOfTime(const Run& run, int64_t time_ns) {
 
 absl::StatusOr<std::vector<ScalarPoint>> ReadScalarPoints(storage::ReadView* view, const Run& run,
                                                           const ScalarTag& tag, size_t max_points,
-                                                          const QueryControl& control) {
+                                                          const query::QueryControl& control) {
   if (max_points == 0) return std::vector<ScalarPoint>();
   ScalarSampler sampler(max_points);
   absl::Status status = tag.series.size() == 1 ? FillWithSamples(view, run, tag, control, &sampler)

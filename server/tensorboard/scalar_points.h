@@ -38,6 +38,6 @@ inline constexpr int64_t kMeanWindowSeconds = 60;
 //   others              as QueryControl::Check() and as storage has it.
 absl::StatusOr<std::vector<ScalarPoint>> ReadScalarPoints(storage::ReadView* view, const Run& run,
                                                           const ScalarTag& tag, size_t max_points,
-                                                          const QueryControl& control);
+                                                          const query::QueryControl& control);
 
 }  // namespace tacho::server::tb

@@ -8,6 +8,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/tensorboard/experiment.h"
 #include "server/tensorboard/scalar_points.h"
 #include "server/tensorboard/tags.h"
@@ -26,17 +27,17 @@ float ToFloat(double value) {
 template <typename Request>
 absl::Status ForEachRun(const World& world, const Request& request,
                         absl::FunctionRef<absl::Status(const Run&, const TagsOfRun&)> visit) {
-  if (absl::Status status = CheckPlugin(request.plugin_filter()); !status.ok()) return status;
-  auto experiment = FindExperiment(world.store, request.experiment_id(), world.rights, world.now);
-  if (!experiment.ok()) return experiment.status();
+  TACHO_RETURN_IF_ERROR(CheckPlugin(request.plugin_filter()));
+  TACHO_ASSIGN_OR_RETURN(auto experiment, FindExperiment(world.store, request.experiment_id(),
+                                                         world.rights, world.now));
   if (request.plugin_filter().plugin_name() != kScalarsPlugin) return absl::OkStatus();
   const NameFilter tags = NameFilter::Tags(request.run_tag_filter());
   for (const Run& run :
-       FindRuns(world.store, *experiment, NameFilter::Runs(request.run_tag_filter()))) {
-    auto found = FindScalarTags(world.store, run, tags, world.max_series, world.control);
-    if (!found.ok()) return found.status();
-    if (found->tags.empty()) continue;
-    if (absl::Status status = visit(run, *found); !status.ok()) return status;
+       FindRuns(world.store, experiment, NameFilter::Runs(request.run_tag_filter()))) {
+    TACHO_ASSIGN_OR_RETURN(auto found,
+                           FindScalarTags(world.store, run, tags, world.max_series, world.control));
+    if (found.tags.empty()) continue;
+    if (absl::Status status = visit(run, found); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -96,8 +97,9 @@ absl::Status ListScalars(const World& world, const ::tensorboard::data::ListScal
 
 absl::Status ReadScalars(const World& world, const ::tensorboard::data::ReadScalarsRequest& request,
                          ::tensorboard::data::ReadScalarsResponse* response) {
-  if (auto s = CheckDownsample(request.has_downsample(), request.downsample()); !s.ok()) return s;
-  // One more than may be answered, so that what is too much is seen.
+  TACHO_RETURN_IF_ERROR(CheckDownsample(
+      request.has_downsample(),
+      request.downsample()));  // One more than may be answered, so that what is too much is seen.
   const int64_t max_points = std::min(request.downsample().num_points(), kMaxPointsOfAnswer + 1);
   int64_t points_of_answer = 0;
   return ForEachRun(world, request, [&](const Run& run, const TagsOfRun& found) -> absl::Status {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/query/read/series_scan.h"
 
 namespace tacho::server::tb {
@@ -42,12 +43,13 @@ std::vector<std::string> MetricsOf(const Run& run, const NameFilter& filter) {
 
 absl::StatusOr<std::optional<Newest>> NewestSince(const storage::Store& store, const Run& run,
                                                   const storage::SeriesPtr& series,
-                                                  int64_t begin_ns, const QueryControl& control) {
+                                                  int64_t begin_ns,
+                                                  const query::QueryControl& control) {
   storage::ReadOptions read;
   read.attempt = run.attempt.attempt;
   read.begin_ns = begin_ns;
   std::optional<Newest> newest;
-  SeriesScan scan(store.Read(series, read), AttemptCondition(), control);
+  query::SeriesScan scan(store.Read(series, read), query::AttemptCondition(), control);
   storage::SampleBlock block;
   absl::Status status =
       scan.ForEachColumns([](const storage::SampleSummary&) { return true; },
@@ -65,7 +67,7 @@ absl::StatusOr<std::optional<Newest>> NewestSince(const storage::Store& store, c
 // Of this run, where the series' newest sample is of another one.
 absl::StatusOr<std::optional<Newest>> NewestOfRun(const storage::Store& store, const Run& run,
                                                   const storage::SeriesPtr& series,
-                                                  const QueryControl& control) {
+                                                  const query::QueryControl& control) {
   const storage::Extent& extent = run.attempt.extent;
   if (extent.first_time_ns > extent.last_time_ns) return std::nullopt;
   const int64_t tail_ns = std::max(extent.first_time_ns, extent.last_time_ns - kTailNs);
@@ -77,7 +79,7 @@ absl::StatusOr<std::optional<Newest>> NewestOfRun(const storage::Store& store, c
 absl::StatusOr<std::vector<SeriesOfRun>> FindSeriesOfRun(const storage::Store& store,
                                                          const Run& run, const NameFilter& filter,
                                                          uint64_t max_series,
-                                                         const QueryControl& control) {
+                                                         const query::QueryControl& control) {
   std::vector<SeriesOfRun> found;
   storage::Selector selector;
   selector.job = run.job;
@@ -91,21 +93,19 @@ absl::StatusOr<std::vector<SeriesOfRun>> FindSeriesOfRun(const storage::Store& s
   }
   if (!all.ok()) return all.status();
   for (size_t begin = 0; begin < all->size(); begin += kSeriesAtOnce) {
-    if (absl::Status status = control.Check(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(control.Check());
     const size_t end = std::min(all->size(), begin + kSeriesAtOnce);
     const std::vector<storage::SeriesPtr> chunk(all->begin() + static_cast<ptrdiff_t>(begin),
                                                 all->begin() + static_cast<ptrdiff_t>(end));
-    auto latest = store.LatestOf(chunk);
-    if (!latest.ok()) return latest.status();
+    TACHO_ASSIGN_OR_RETURN(auto latest, store.LatestOf(chunk));
     for (size_t i = 0; i < chunk.size(); ++i) {
-      const auto& sample = (*latest)[i];
+      const auto& sample = latest[i];
       if (!sample.has_value()) continue;
       if (sample->attempt == run.attempt.attempt) {
         found.push_back({chunk[i], {sample->time_ns, sample->step}});
       } else if (!run.only_attempt) {
-        auto newest = NewestOfRun(store, run, chunk[i], control);
-        if (!newest.ok()) return newest.status();
-        if (newest->has_value()) found.push_back({chunk[i], **newest});
+        TACHO_ASSIGN_OR_RETURN(auto newest, NewestOfRun(store, run, chunk[i], control));
+        if (newest.has_value()) found.push_back({chunk[i], *newest});
       }
     }
   }
@@ -164,7 +164,7 @@ void AddTags(std::vector<SeriesOfRun>::const_iterator begin,
 
 absl::StatusOr<TagsOfRun> FindScalarTags(const storage::Store& store, const Run& run,
                                          const NameFilter& filter, uint64_t max_series,
-                                         const QueryControl& control) {
+                                         const query::QueryControl& control) {
   auto series = FindSeriesOfRun(store, run, filter, max_series, control);
   if (!series.ok()) return series.status();
   const auto group = [](const SeriesOfRun& one) {

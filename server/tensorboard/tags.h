@@ -38,6 +38,6 @@ struct TagsOfRun {
 //   others              as QueryControl::Check() and as storage has it.
 absl::StatusOr<TagsOfRun> FindScalarTags(const storage::Store& store, const Run& run,
                                          const NameFilter& filter, uint64_t max_series,
-                                         const QueryControl& control);
+                                         const query::QueryControl& control);
 
 }  // namespace tacho::server::tb

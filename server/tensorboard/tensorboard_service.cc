@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/tensorboard/experiment.h"
 #include "server/tensorboard/scalars.h"
@@ -27,23 +28,23 @@ absl::Status GetExperimentOf(const World& world,
 absl::Status ListPluginsOf(const World& world,
                            const ::tensorboard::data::ListPluginsRequest& request,
                            ::tensorboard::data::ListPluginsResponse* response) {
-  auto found = tb::FindExperiment(world.store, request.experiment_id(), world.rights, world.now);
-  if (!found.ok()) return found.status();
+  TACHO_ASSIGN_OR_RETURN(auto found, tb::FindExperiment(world.store, request.experiment_id(),
+                                                        world.rights, world.now));
   const auto has_series = [](const storage::JobSummary& job) { return job.series > 0; };
-  if (std::any_of(found->jobs.begin(), found->jobs.end(), has_series)) {
+  if (std::any_of(found.jobs.begin(), found.jobs.end(), has_series)) {
     response->add_plugins()->set_name(std::string(tb::kScalarsPlugin));
   }
-  auto text = tb::HasText(world, tb::FindRuns(world.store, *found, tb::NameFilter()));
-  if (!text.ok()) return text.status();
-  if (*text) response->add_plugins()->set_name(std::string(tb::kTextPlugin));
+  TACHO_ASSIGN_OR_RETURN(auto text,
+                         tb::HasText(world, tb::FindRuns(world.store, found, tb::NameFilter())));
+  if (text) response->add_plugins()->set_name(std::string(tb::kTextPlugin));
   return absl::OkStatus();
 }
 
 absl::Status ListRunsOf(const World& world, const ::tensorboard::data::ListRunsRequest& request,
                         ::tensorboard::data::ListRunsResponse* response) {
-  auto found = tb::FindExperiment(world.store, request.experiment_id(), world.rights, world.now);
-  if (!found.ok()) return found.status();
-  for (const tb::Run& run : tb::FindRuns(world.store, *found, tb::NameFilter())) {
+  TACHO_ASSIGN_OR_RETURN(auto found, tb::FindExperiment(world.store, request.experiment_id(),
+                                                        world.rights, world.now));
+  for (const tb::Run& run : tb::FindRuns(world.store, found, tb::NameFilter())) {
     auto* to = response->add_runs();
     to->set_name(run.name);
     to->set_start_time(tb::WallTime(run.first_time_ns()));
@@ -53,7 +54,7 @@ absl::Status ListRunsOf(const World& world, const ::tensorboard::data::ListRunsR
 
 template <typename Request>
 absl::Status CheckBlobs(const World& world, const Request& request) {
-  if (absl::Status status = tb::CheckPlugin(request.plugin_filter()); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(tb::CheckPlugin(request.plugin_filter()));
   return tb::FindExperiment(world.store, request.experiment_id(), world.rights, world.now).status();
 }
 
@@ -82,14 +83,14 @@ template <typename Work>
 grpc::ServerUnaryReactor* TensorBoardService::Answer(const char* method,
                                                      grpc::CallbackServerContext* context,
                                                      Work work) {
-  const QueryServiceOptions& options = queries_->options();
+  const query::QueryServiceOptions& options = queries_->options();
   auto* call = new tb::UnaryCall(absl::Nanoseconds(queries_->limits().timeout()), options.now,
                                  &queries_->draining());
   const auto finish = [this, call](const absl::Status& status) {
-    call->Finish(ToGrpcStatus(ForTensorBoard(status), queries_->NextSpread()));
+    call->Finish(errors::ToGrpcStatus(ForTensorBoard(status), queries_->NextSpread()));
   };
   const auto rights = queries_->Admit(method, *context, {});
-  const auto run = [this, call, &options, work = std::move(work)](const Rights& allowed) {
+  const auto run = [this, call, &options, work = std::move(work)](const security::Rights& allowed) {
     const World world = {*options.store, allowed, call->control(), options.now(),
                          queries_->limits().max_series()};
     return work(world);
@@ -183,7 +184,7 @@ grpc::ServerWriteReactor<::tensorboard::data::ReadBlobResponse>* TensorBoardServ
     status = absl::NotFoundError(
         absl::StrCat("blob_key: no blob \"", request->blob_key(), "\": none are stored"));
   }
-  return new NoBlob(ToGrpcStatus(ForTensorBoard(status), queries_->NextSpread()));
+  return new NoBlob(errors::ToGrpcStatus(ForTensorBoard(status), queries_->NextSpread()));
 }
 
 }  // namespace tacho::server

@@ -22,7 +22,7 @@ class TensorBoardService final
     : public ::tensorboard::data::TensorBoardDataProvider::CallbackService {
  public:
   // Not owned; must outlive the service.
-  explicit TensorBoardService(QueryService* queries) : queries_(queries) {}
+  explicit TensorBoardService(query::QueryService* queries) : queries_(queries) {}
 
   grpc::ServerUnaryReactor* GetExperiment(
       grpc::CallbackServerContext* context,
@@ -65,7 +65,7 @@ class TensorBoardService final
   grpc::ServerUnaryReactor* Answer(const char* method, grpc::CallbackServerContext* context,
                                    Work work);
 
-  QueryService* const queries_;
+  query::QueryService* const queries_;
 };
 
 }  // namespace tacho::server

@@ -9,6 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::server::tb {
 namespace {
@@ -51,9 +52,8 @@ std::string EventText(const storage::Event& event) {
 
 absl::Status UseEventsOf(const World& world, absl::string_view job, JobEvents* events) {
   if (events->job == job) return absl::OkStatus();
-  auto read = world.store.Events(job, INT64_MIN, INT64_MAX);
-  if (!read.ok()) return read.status();
-  *events = {std::string(job), *std::move(read)};
+  TACHO_ASSIGN_OR_RETURN(auto read, world.store.Events(job, INT64_MIN, INT64_MAX));
+  *events = {std::string(job), std::move(read)};
   return absl::OkStatus();
 }
 
@@ -75,16 +75,16 @@ TextTags TagsOf(const Run& run, const JobEvents& events, const NameFilter& filte
 template <typename Request>
 absl::Status ForEachRun(const World& world, const Request& request,
                         absl::FunctionRef<absl::Status(const Run&, TextTags)> visit) {
-  if (absl::Status status = CheckPlugin(request.plugin_filter()); !status.ok()) return status;
-  auto experiment = FindExperiment(world.store, request.experiment_id(), world.rights, world.now);
-  if (!experiment.ok()) return experiment.status();
+  TACHO_RETURN_IF_ERROR(CheckPlugin(request.plugin_filter()));
+  TACHO_ASSIGN_OR_RETURN(auto experiment, FindExperiment(world.store, request.experiment_id(),
+                                                         world.rights, world.now));
   if (request.plugin_filter().plugin_name() != kTextPlugin) return absl::OkStatus();
   const NameFilter filter = NameFilter::Tags(request.run_tag_filter());
   JobEvents events;
   for (const Run& run :
-       FindRuns(world.store, *experiment, NameFilter::Runs(request.run_tag_filter()))) {
-    if (absl::Status status = world.control.Check(); !status.ok()) return status;
-    if (absl::Status status = UseEventsOf(world, run.job, &events); !status.ok()) return status;
+       FindRuns(world.store, experiment, NameFilter::Runs(request.run_tag_filter()))) {
+    TACHO_RETURN_IF_ERROR(world.control.Check());
+    TACHO_RETURN_IF_ERROR(UseEventsOf(world, run.job, &events));
     TextTags tags = TagsOf(run, events, filter);
     if (tags.empty()) continue;
     if (absl::Status status = visit(run, std::move(tags)); !status.ok()) return status;
@@ -124,7 +124,7 @@ absl::Status ListTensors(const World& world, const ::tensorboard::data::ListTens
 
 absl::Status ReadTensors(const World& world, const ::tensorboard::data::ReadTensorsRequest& request,
                          ::tensorboard::data::ReadTensorsResponse* response) {
-  if (auto s = CheckDownsample(request.has_downsample(), request.downsample()); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(CheckDownsample(request.has_downsample(), request.downsample()));
   int64_t points = 0;
   return ForEachRun(world, request, [&](const Run& run, const TextTags& tags) -> absl::Status {
     auto* entry = response->add_runs();
@@ -158,8 +158,8 @@ absl::StatusOr<bool> HasText(const World& world, const std::vector<Run>& runs) {
   }
   JobEvents events;
   for (const Run& run : runs) {
-    if (absl::Status status = world.control.Check(); !status.ok()) return status;
-    if (absl::Status status = UseEventsOf(world, run.job, &events); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(world.control.Check());
+    TACHO_RETURN_IF_ERROR(UseEventsOf(world, run.job, &events));
     if (!TagsOf(run, events, NameFilter()).empty()) return true;
   }
   return false;

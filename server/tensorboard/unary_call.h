@@ -19,13 +19,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
             const std::atomic<bool>* draining)
       : control_(timeout, std::move(now), draining) {}
 
-  const QueryControl& control() const { return control_; }
+  const query::QueryControl& control() const { return control_; }
 
   void OnCancel() override { control_.Cancel(); }
   void OnDone() override { delete this; }
 
  private:
-  QueryControl control_;
+  query::QueryControl control_;
 };
 
 }  // namespace tacho::server::tb

@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 
+#include "proto/base/stale_marker.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {

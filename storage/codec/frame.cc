@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "proto/base/stale_marker.h"
 #include "storage/codec/bytes.h"
 #include "storage/codec/column_stats.h"
 
@@ -45,8 +46,6 @@ uint64_t ReadSpan(ByteReader* in) {
   const uint64_t span = in->Varint();
   return (span >> 2) * kSpanUnits[span & 3];
 }
-
-bool IsStale(double value) { return std::bit_cast<uint64_t>(value) == kStaleMarkerBits; }
 
 int64_t StepOf(const FrameRows& rows, size_t row) {
   return rows.steps.empty() ? kNoStep : rows.steps[row];
@@ -89,12 +88,12 @@ FrameRows Combine(const FrameRows& rows, size_t width, std::span<const uint32_t>
     }
     row_of[i] = static_cast<uint32_t>(out.times.size() - 1);
   }
-  out.values.resize(width * out.size(), std::bit_cast<double>(kStaleMarkerBits));
+  out.values.resize(width * out.size(), StaleMarker());
   for (size_t column = 0; column < width; ++column) {
     const double* const from = rows.values.data() + column * rows.size();
     double* const to = out.values.data() + column * out.size();
     for (size_t i = 0; i < order.size(); ++i) {
-      if (!IsStale(from[order[i]])) to[row_of[i]] = from[order[i]];
+      if (!IsStaleMarker(from[order[i]])) to[row_of[i]] = from[order[i]];
     }
   }
   return out;

@@ -13,6 +13,9 @@
 
 namespace tacho::storage {
 
+// The column family of journal.h, in a store and in an agent's spool.
+inline constexpr char kJournalFamily[] = "journal";
+
 // --- Partitions: one column family a day ---------------------------------------------------------
 
 inline constexpr int64_t kDayNs = int64_t{86'400} * 1'000'000'000;

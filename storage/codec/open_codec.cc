@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "proto/base/stale_marker.h"
 #include "storage/codec/bytes.h"
 #include "storage/model/series.h"
 
@@ -202,20 +203,18 @@ void DecodePresent(uint8_t flags, absl::string_view bytes, std::span<double> out
   });
 }
 
-bool IsStale(double value) { return std::bit_cast<uint64_t>(value) == kStaleMarkerBits; }
-
 }  // namespace
 
 void OpenEncoder::EncodeValues(std::span<const double> values, std::string* out) {
   const size_t flags_at = out->size();
   out->push_back(0);
   size_t missing = 0;
-  for (const double value : values) missing += IsStale(value) ? 1 : 0;
+  for (const double value : values) missing += IsStaleMarker(value) ? 1 : 0;
   if (missing == 0 || missing == values.size()) return EncodePresent(values, 0, flags_at, out);
   out->resize(out->size() + (values.size() + 7) / 8);
   present_.clear();
   for (size_t i = 0; i < values.size(); ++i) {
-    if (IsStale(values[i])) continue;
+    if (IsStaleMarker(values[i])) continue;
     char& byte = (*out)[flags_at + 1 + i / 8];
     byte = static_cast<char>(byte | 1 << i % 8);
     present_.push_back(values[i]);
@@ -260,7 +259,7 @@ void DecodeOpenValues(absl::string_view bytes, std::span<double> out) {
   const double* next = present.data();
   for (size_t i = 0; i < out.size(); ++i) {
     const bool there = (static_cast<uint8_t>(bitmap[i / 8]) >> i % 8 & 1) != 0;
-    out[i] = there ? *next++ : std::bit_cast<double>(kStaleMarkerBits);
+    out[i] = there ? *next++ : StaleMarker();
   }
 }
 

@@ -14,6 +14,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "proto/base/stale_marker.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {

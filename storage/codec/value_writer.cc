@@ -6,6 +6,7 @@
 #include <limits>
 #include <optional>
 
+#include "proto/base/stale_marker.h"
 #include "storage/codec/bit_stream.h"
 #include "storage/codec/column_codec.h"
 #include "storage/codec/integer_codec.h"

@@ -26,7 +26,8 @@
 #include "storage/codec/frame.h"
 #include "storage/codec/keys.h"
 #include "storage/model/series.h"
-#include "storage/store.h"
+#include "storage/model/series_reader.h"
+#include "storage/model/stats.h"
 
 namespace tacho::storage {
 

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
@@ -108,21 +110,21 @@ absl::StatusOr<FramePosition> Inputs::ReadColumn(size_t column, FrameRows* rows,
     if (!key) return absl::DataLossError("a column key is damaged: " + it->key().ToString(true));
     if (key->first_time_ns > last_time_) break;
     if (key->position < set_.front().position || key->position > set_.back().position) continue;
-    const auto header = DecodeValueColumnHeader(key->first_time_ns, View(it->value()));
-    if (!header.ok()) return header.status();
+    TACHO_ASSIGN_OR_RETURN(const auto header,
+                           DecodeValueColumnHeader(key->first_time_ns, View(it->value())));
     const auto input = std::find_if(set_.begin(), set_.end(), [&](const FrameRef& frame) {
       return frame.position == key->position && frame.first_time_ns == key->first_time_ns;
     });
-    if (input == set_.end() || header->layout != layout_.id) {
-      if (header->last_time_ns >= first_time_) return key->position;
+    if (input == set_.end() || header.layout != layout_.id) {
+      if (header.last_time_ns >= first_time_) return key->position;
       continue;
     }
     const auto index = static_cast<size_t>(input - set_.begin());
-    if (header->rows != first_row_[index + 1] - first_row_[index]) {
+    if (header.rows != first_row_[index + 1] - first_row_[index]) {
       return absl::DataLossError(absl::StrCat("a column of series ", key->series, " has ",
-                                              header->rows, " rows, its frame has not"));
+                                              header.rows, " rows, its frame has not"));
     }
-    absl::Status taken = TakeValues(index, column, header->encoded, rows);
+    absl::Status taken = TakeValues(index, column, header.encoded, rows);
     if (!taken.ok()) return taken;
     write->Delete(family_, it->key());
   }
@@ -131,9 +133,8 @@ absl::StatusOr<FramePosition> Inputs::ReadColumn(size_t column, FrameRows* rows,
 }
 
 absl::StatusOr<FramePosition> Inputs::Read(FrameRows* rows, rocksdb::WriteBatch* write) {
-  if (absl::Status status = ReadTimes(rows, write); !status.ok()) return status;
-  rows->values.assign(rows->size() * layout_.series.size(),
-                      std::bit_cast<double>(kStaleMarkerBits));
+  TACHO_RETURN_IF_ERROR(ReadTimes(rows, write));
+  rows->values.assign(rows->size() * layout_.series.size(), StaleMarker());
   for (size_t column = 0; column < layout_.series.size(); ++column) {
     auto conflict = ReadColumn(column, rows, write);
     if (!conflict.ok() || *conflict != 0) return conflict;
@@ -143,9 +144,13 @@ absl::StatusOr<FramePosition> Inputs::Read(FrameRows* rows, rocksdb::WriteBatch*
 
 }  // namespace
 
-FrameMerger::FrameMerger(const Database* database, SeriesIndex* index, const Head* head,
-                         Options options)
-    : database_(database), index_(index), head_(head), options_(std::move(options)) {}
+FrameMerger::FrameMerger(const Database* database, ColumnCache* columns, SeriesIndex* index,
+                         const Head* head, Options options)
+    : database_(database),
+      columns_(columns),
+      index_(index),
+      head_(head),
+      options_(std::move(options)) {}
 
 FrameMerger::~FrameMerger() { Stop(); }
 
@@ -318,7 +323,7 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
                      bytes += key.size() + value.size();
                    });
   Reach(options_.at_point, crash_point::kMergeEncoded);
-  ColumnWrite columns_change(database_->columns.get(), ColumnWrite::Kind::kReplaces);
+  ColumnWrite columns_change(columns_, ColumnWrite::Kind::kReplaces);
   columns_change.AddSourceOf(layout);
   // Not synced: it is lost with all that was merged, or with nothing.
   DiskWatch::KeepResumable(database_->db.get());

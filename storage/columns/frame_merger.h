@@ -27,12 +27,13 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "storage/db/database.h"
 #include "storage/codec/frame.h"
-#include "storage/head/head.h"
+#include "storage/columns/column_cache.h"
 #include "storage/columns/merge_candidates.h"
+#include "storage/db/database.h"
+#include "storage/head/head.h"
 #include "storage/index/series_index.h"
-#include "storage/store.h"
+#include "storage/model/stats.h"
 
 namespace rocksdb {
 class Snapshot;
@@ -52,7 +53,8 @@ class FrameMerger {
     AtPoint at_point;                            // As StoreOptions::at_point.
   };
   // All not owned; they must outlive the merger.
-  FrameMerger(const Database* database, SeriesIndex* index, const Head* head, Options options);
+  FrameMerger(const Database* database, ColumnCache* columns, SeriesIndex* index, const Head* head,
+              Options options);
   ~FrameMerger();
 
   // Looks the newest two days through, then goes on with what is sealed.
@@ -85,6 +87,7 @@ class FrameMerger {
   absl::StatusOr<Outcome> Merge(const Layout& layout, const MergeCandidates::Set& set);
 
   const Database* const database_;
+  ColumnCache* const columns_;
   SeriesIndex* const index_;
   const Head* const head_;
   const Options options_;

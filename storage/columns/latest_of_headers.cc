@@ -1,7 +1,8 @@
 #include "storage/columns/latest_of_headers.h"
 
-#include "storage/columns/column_cache.h"
+#include "proto/base/status_macros.h"
 #include "storage/codec/keys.h"
+#include "storage/columns/column_cache.h"
 
 namespace tacho::storage {
 namespace {
@@ -34,10 +35,8 @@ absl::StatusOr<std::optional<LatestSample>> LatestOfHeaders(StoredView* view,
     last = &column;
   }
   if (last == nullptr || tied || last->stats.count != last->rows) return latest;
-  const auto ends = view->FindTimeColumnEnds(*partition, *series, *last);
-  if (!ends.ok()) return ends.status();
-  latest =
-      LatestSample{series, last->last_time_ns, ends->last_step, ends->attempt, last->stats.last};
+  TACHO_ASSIGN_OR_RETURN(const auto ends, view->FindTimeColumnEnds(*partition, *series, *last));
+  latest = LatestSample{series, last->last_time_ns, ends.last_step, ends.attempt, last->stats.last};
   return latest;
 }
 

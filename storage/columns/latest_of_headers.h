@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "storage/store.h"
 #include "storage/columns/stored_view.h"
+#include "storage/model/latest.h"
 
 namespace tacho::storage {
 

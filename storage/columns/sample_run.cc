@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "proto/base/stale_marker.h"
+
 namespace tacho::storage {
 namespace {
 
@@ -25,7 +27,7 @@ void Resize(SampleBlock* samples, size_t size) {
 }
 
 bool Wanted(const SampleBlock& samples, size_t i, const ReadOptions& options) {
-  if (std::bit_cast<uint64_t>(samples.values[i]) == kStaleMarkerBits) return false;
+  if (IsStaleMarker(samples.values[i])) return false;
   const int64_t time = samples.times[i];
   if (time < options.begin_ns) return false;
   if (time >= options.end_ns && options.end_ns != INT64_MAX) return false;
@@ -57,7 +59,7 @@ bool AreAllWanted(const SampleBlock& samples, const ReadOptions& options) {
     disorder += samples.times[i - 1] >= samples.times[i] ? 1 : 0;
   }
   for (const double value : samples.values) {
-    disorder += std::bit_cast<uint64_t>(value) == kStaleMarkerBits ? 1 : 0;
+    disorder += IsStaleMarker(value) ? 1 : 0;
   }
   if (disorder > 0) return false;
   return samples.times.front() >= options.begin_ns &&

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
@@ -23,8 +24,13 @@ constexpr absl::Duration kRound = absl::Seconds(1);
 
 }  // namespace
 
-Sealer::Sealer(const Database* database, Head* head, JobTable* jobs, Options options)
-    : database_(database), head_(head), jobs_(jobs), options_(std::move(options)) {}
+Sealer::Sealer(const Database* database, ColumnCache* columns, Head* head, JobTable* jobs,
+               Options options)
+    : database_(database),
+      columns_(columns),
+      head_(head),
+      jobs_(jobs),
+      options_(std::move(options)) {}
 
 Sealer::~Sealer() { Stop(); }
 
@@ -72,7 +78,7 @@ absl::Status Sealer::SealAll() {
 
 absl::Status Sealer::SealDue() {
   absl::MutexLock lock(&sealing_);
-  if (absl::Status status = Relieve(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(Relieve());
   return Seal({.min_rows = options_.seal_rows,
                .opened_before = options_.now() - options_.seal_age,
                .positions_before = options_.positions_before(),
@@ -90,10 +96,7 @@ absl::Status Sealer::Relieve() {
   // Layouts that are long already are sealed: a value is encoded once for that, twice if it is
   // compressed in memory first.
   const uint64_t relaxed = limit / 4 * 3;
-  if (absl::Status status = SealDownTo(relaxed, std::max<size_t>(options_.seal_rows / 2, 1));
-      !status.ok()) {
-    return status;
-  }
+  TACHO_RETURN_IF_ERROR(SealDownTo(relaxed, std::max<size_t>(options_.seal_rows / 2, 1)));
   head_->Compress(relaxed, options_.open_raw_bytes);
   if (head_->total().bytes() <= limit) return absl::OkStatus();
   // As little as helps: the fewer are sealed, the longer they have become.
@@ -112,9 +115,8 @@ absl::Status Sealer::SealDownTo(uint64_t bytes, size_t min_rows) {
 
 absl::Status Sealer::Seal(const Head::SealingNeed& need) {
   for (;;) {
-    const auto more = SealSome(need);
-    if (!more.ok()) return more.status();
-    if (!*more) return absl::OkStatus();
+    TACHO_ASSIGN_OR_RETURN(const auto more, SealSome(need));
+    if (!more) return absl::OkStatus();
     if (absl::Status status = Relieve(); !status.ok()) return status;
   }
 }
@@ -175,7 +177,7 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   }
   Reach(options_.at_point, crash_point::kSealEncoded);
   jobs_->StageExtents(layouts, &write);
-  ColumnWrite columns_change(database_->columns.get(), ColumnWrite::Kind::kAdds);
+  ColumnWrite columns_change(columns_, ColumnWrite::Kind::kAdds);
   for (const Layout* layout : layouts) columns_change.AddSourceOf(*layout);
   // Not synced: until a later sync covers it, the journal still has the rows, for it is only
   // trimmed by a write behind this one.

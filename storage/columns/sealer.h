@@ -12,11 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "storage/columns/column_cache.h"
 #include "storage/db/crash_point.h"
 #include "storage/db/database.h"
 #include "storage/head/head.h"
 #include "storage/index/job_table.h"
-#include "storage/store.h"
+#include "storage/model/stats.h"
 
 namespace tacho::storage {
 
@@ -39,7 +40,8 @@ class Sealer {
     AtPoint at_point;
   };
   // All not owned; they must outlive the sealer.
-  Sealer(const Database* database, Head* head, JobTable* jobs, Options options);
+  Sealer(const Database* database, ColumnCache* columns, Head* head, JobTable* jobs,
+         Options options);
   ~Sealer();
 
   void Start();
@@ -71,6 +73,7 @@ class Sealer {
   absl::Status Write(const std::vector<Head::Sealing>& taken);
 
   const Database* const database_;
+  ColumnCache* const columns_;
   Head* const head_;
   JobTable* const jobs_;
   const Options options_;

@@ -5,8 +5,9 @@
 #include <span>
 #include <utility>
 
-#include "storage/model/job.h"
+#include "proto/base/status_macros.h"
 #include "storage/codec/keys.h"
+#include "storage/model/job.h"
 
 namespace tacho::storage {
 namespace {
@@ -70,9 +71,9 @@ absl::StatusOr<bool> StoredSeriesReader::FindFront() {
       if (options_.end_ns != INT64_MAX && partitions[partition_]->day() > DayOf(options_.end_ns)) {
         break;
       }
-      auto columns = view_->FindColumns(partition_, *series_, options_, &met_);
-      if (!columns.ok()) return columns.status();
-      columns_ = *std::move(columns);
+      TACHO_ASSIGN_OR_RETURN(auto columns,
+                             view_->FindColumns(partition_, *series_, options_, &met_));
+      columns_ = std::move(columns);
       index_ = 0;
     }
     const std::vector<ColumnInfo>& all = columns_->columns();
@@ -142,9 +143,9 @@ SampleRun StoredSeriesReader::MakeRun(const DecodedColumn& column) const {
 
 absl::StatusOr<DecodedColumnPtr> StoredSeriesReader::DecodeFront() {
   if (decoded_ == nullptr) {
-    auto column = view_->FindDecoded(partition_, *series_, columns_, index_, options_, met_);
-    if (!column.ok()) return column.status();
-    decoded_ = *std::move(column);
+    TACHO_ASSIGN_OR_RETURN(
+        auto column, view_->FindDecoded(partition_, *series_, columns_, index_, options_, met_));
+    decoded_ = std::move(column);
   }
   return decoded_;
 }
@@ -157,9 +158,8 @@ void StoredSeriesReader::PassFront() {
 absl::StatusOr<bool> StoredSeriesReader::Next(SampleBlock* block) {
   for (;;) {
     SampleView view;
-    const auto any = NextView(&view);
-    if (!any.ok()) return any.status();
-    if (*any) {
+    TACHO_ASSIGN_OR_RETURN(const auto any, NextView(&view));
+    if (any) {
       Copy(view.columns, view.attempt, block);
       return true;
     }
@@ -167,9 +167,8 @@ absl::StatusOr<bool> StoredSeriesReader::Next(SampleBlock* block) {
     const bool columns_left = columns_ != nullptr;
     if (TakeMerged(&runs_, columns_left ? front().first_time_ns : INT64_MAX, block)) return true;
     if (!columns_left) return false;
-    const auto column = DecodeFront();
-    if (!column.ok()) return column.status();
-    SampleRun run = MakeRun(**column);
+    TACHO_ASSIGN_OR_RETURN(const auto column, DecodeFront());
+    SampleRun run = MakeRun(*column);
     if (!run.empty()) runs_.push_back(std::move(run));
     PassFront();
   }
@@ -178,12 +177,10 @@ absl::StatusOr<bool> StoredSeriesReader::Next(SampleBlock* block) {
 absl::StatusOr<bool> StoredSeriesReader::NextView(SampleView* view) {
   OpenRuns();
   for (;; PassFront()) {
-    const auto any = FindFront();
-    if (!any.ok()) return any.status();
-    if (!*any || !FrontIsAlone()) return false;
-    const auto column = DecodeFront();
-    if (!column.ok()) return column.status();
-    if (!Show(*column, view)) return false;
+    TACHO_ASSIGN_OR_RETURN(const auto any, FindFront());
+    if (!any || !FrontIsAlone()) return false;
+    TACHO_ASSIGN_OR_RETURN(const auto column, DecodeFront());
+    if (!Show(column, view)) return false;
     if (view->size() == 0) continue;
     PassFront();
     return true;
@@ -212,9 +209,8 @@ absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::SummariseFront(
   if (options_.attempt && ends->attempt != *options_.attempt) return std::nullopt;
   SampleSummary summary;
   if (options_.bound_steps) {
-    const auto times = view_->FindTimes(partition_, *series_, column);
-    if (!times.ok()) return times.status();
-    BoundSteps((*times)->column.steps, &summary);
+    TACHO_ASSIGN_OR_RETURN(const auto times, view_->FindTimes(partition_, *series_, column));
+    BoundSteps(times->column.steps, &summary);
   }
   summary.attempt = ends->attempt;
   summary.first_time_ns = column.first_time_ns;
@@ -233,13 +229,11 @@ absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::SummariseFront(
 absl::StatusOr<bool> StoredSeriesReader::NextSummary(
     absl::FunctionRef<bool(const SampleSummary&)> fits, SampleSummary* summary) {
   OpenRuns();
-  const auto any = FindFront();
-  if (!any.ok()) return any.status();
-  if (!*any || !FrontIsAlone()) return false;
-  const auto summarised = SummariseFront();
-  if (!summarised.ok()) return summarised.status();
-  if (!*summarised || !fits(**summarised)) return false;
-  *summary = **summarised;
+  TACHO_ASSIGN_OR_RETURN(const auto any, FindFront());
+  if (!any || !FrontIsAlone()) return false;
+  TACHO_ASSIGN_OR_RETURN(const auto summarised, SummariseFront());
+  if (!summarised || !fits(*summarised)) return false;
+  *summary = *summarised;
   PassFront();
   return true;
 }
@@ -247,9 +241,8 @@ absl::StatusOr<bool> StoredSeriesReader::NextSummary(
 absl::StatusOr<bool> StoredSeriesReader::NextBounds(SampleBounds* bounds) {
   OpenRuns();
   for (;; PassFront()) {
-    const auto any = FindFront();
-    if (!any.ok()) return any.status();
-    if (!*any || !FrontIsAlone()) return false;
+    TACHO_ASSIGN_OR_RETURN(const auto any, FindFront());
+    if (!any || !FrontIsAlone()) return false;
     const DecodedColumnPtr known = columns_->Decoded(index_);
     if (known == nullptr || !known->whole || options_.first_step || options_.last_step) break;
     const TimeColumn& time = known->times->column;
@@ -259,10 +252,9 @@ absl::StatusOr<bool> StoredSeriesReader::NextBounds(SampleBounds* bounds) {
     PassFront();
     return true;
   }
-  const auto summarised = SummariseFront();
-  if (!summarised.ok()) return summarised.status();
-  if (!*summarised) return false;
-  *bounds = {(*summarised)->attempt, (*summarised)->first_time_ns, (*summarised)->last_time_ns};
+  TACHO_ASSIGN_OR_RETURN(const auto summarised, SummariseFront());
+  if (!summarised) return false;
+  *bounds = {summarised->attempt, summarised->first_time_ns, summarised->last_time_ns};
   PassFront();
   return true;
 }

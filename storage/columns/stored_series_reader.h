@@ -8,8 +8,8 @@
 
 #include "storage/columns/column_cache.h"
 #include "storage/columns/sample_run.h"
-#include "storage/model/series_reader.h"
 #include "storage/columns/stored_view.h"
+#include "storage/model/series_reader.h"
 
 namespace tacho::storage {
 

@@ -5,11 +5,13 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
-#include "storage/db/database.h"
 #include "storage/codec/keys.h"
-#include "storage/db/rocksdb_status.h"
 #include "storage/columns/stored_series_reader.h"
+#include "storage/db/database.h"
+#include "storage/db/rocksdb_status.h"
 
 namespace tacho::storage {
 namespace {
@@ -25,9 +27,9 @@ std::string KeyOfTimes(const Series& series, const ColumnInfo& column) {
 
 }  // namespace
 
-StoredView::StoredView(const Database& database, CapturedRows open_rows)
+StoredView::StoredView(const Database& database, ColumnCache* columns, CapturedRows open_rows)
     : db_(database.db.get()),
-      cache_(database.columns.get()),
+      cache_(columns),
       moment_(*cache_),
       partitions_(database.partitions->Between(INT64_MIN, INT64_MAX)),
       open_rows_(std::move(open_rows)),
@@ -76,9 +78,8 @@ absl::StatusOr<absl::string_view> StoredView::ReadTimeColumn(size_t partition,
                                                              const std::string& key) {
   if (key != read_key_) {
     read_key_.clear();
-    auto bytes = ReadColumn(partition, key, "time column");
-    if (!bytes.ok()) return bytes.status();
-    read_bytes_ = *std::move(bytes);
+    TACHO_ASSIGN_OR_RETURN(auto bytes, ReadColumn(partition, key, "time column"));
+    read_bytes_ = std::move(bytes);
     read_key_ = key;
   }
   return View(read_bytes_);
@@ -95,11 +96,11 @@ absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     const auto key = ValueColumnKey::Decode(View(it->key()));
     if (!key) return absl::DataLossError("a column key is damaged: " + it->key().ToString(true));
-    const auto header = DecodeValueColumnHeader(key->first_time_ns, View(it->value()));
-    if (!header.ok()) return header.status();
-    columns.push_back({key->first_time_ns, key->position, header->layout, header->last_time_ns,
-                       header->rows, header->stats});
-    const bool wanted = header->last_time_ns >= options.begin_ns &&
+    TACHO_ASSIGN_OR_RETURN(const auto header,
+                           DecodeValueColumnHeader(key->first_time_ns, View(it->value())));
+    columns.push_back({key->first_time_ns, key->position, header.layout, header.last_time_ns,
+                       header.rows, header.stats});
+    const bool wanted = header.last_time_ns >= options.begin_ns &&
                         (options.end_ns == INT64_MAX || key->first_time_ns < options.end_ns);
     if (!wanted || met_bytes + it->value().size() > kMetBytes) continue;
     met_bytes += it->value().size();
@@ -119,9 +120,8 @@ absl::StatusOr<SeriesColumnsPtr> StoredView::FindColumns(size_t partition, const
   if (count) {
     if (SeriesColumnsPtr known = cache_->Find(day, series.id, *count)) return known;
   }
-  auto listed = ListColumns(partition, series, options, met);
-  if (!listed.ok()) return listed.status();
-  auto columns = std::make_shared<SeriesColumns>(*std::move(listed));
+  TACHO_ASSIGN_OR_RETURN(auto listed, ListColumns(partition, series, options, met));
+  auto columns = std::make_shared<SeriesColumns>(std::move(listed));
   if (count && Keeps(options)) cache_->Put(day, series.id, *count, columns);
   return columns;
 }
@@ -139,9 +139,8 @@ absl::StatusOr<DecodedColumnPtr> StoredView::FindDecoded(size_t partition, const
   } else {
     const ValueColumnKey key{series.job_id, series.metric_id, series.id, column.first_time_ns,
                              column.position};
-    const auto bytes = ReadColumn(partition, key.Encode(), "column");
-    if (!bytes.ok()) return bytes.status();
-    decoded = Decode(partition, series, column, View(*bytes));
+    TACHO_ASSIGN_OR_RETURN(const auto bytes, ReadColumn(partition, key.Encode(), "column"));
+    decoded = Decode(partition, series, column, View(bytes));
   }
   if (decoded.ok() && Keeps(options)) {
     cache_->PutDecoded(partitions_[partition]->day(), series.id, columns, index, *decoded);
@@ -156,23 +155,22 @@ absl::StatusOr<DecodedColumnPtr> StoredView::Decode(size_t partition, const Seri
     return absl::DataLossError(
         absl::StrCat("series ", series.id, ", frame at ", column.first_time_ns, " ns: ", what...));
   };
-  const auto header = DecodeValueColumnHeader(column.first_time_ns, bytes);
-  if (!header.ok()) return header.status();
+  TACHO_ASSIGN_OR_RETURN(const auto header, DecodeValueColumnHeader(column.first_time_ns, bytes));
   auto times = FindTimes(partition, series, column);
   if (!times.ok()) return times.status();
-  if ((*times)->column.times.size() != header->rows) {
-    return damaged(header->rows, " values for ", (*times)->column.times.size(), " times");
+  if ((*times)->column.times.size() != header.rows) {
+    return damaged(header.rows, " values for ", (*times)->column.times.size(), " times");
   }
   auto decoded = std::make_shared<DecodedColumn>();
   decoded->times = *std::move(times);
   if (absl::Status status =
-          ColumnCodec::DecodeValues(header->encoded, header->rows, &decoded->values);
+          ColumnCodec::DecodeValues(header.encoded, header.rows, &decoded->values);
       !status.ok()) {
     return damaged(status.message());
   }
   size_t missing = 0;
   for (const double value : decoded->values) {
-    missing += std::bit_cast<uint64_t>(value) == kStaleMarkerBits ? 1 : 0;
+    missing += IsStaleMarker(value) ? 1 : 0;
   }
   decoded->whole = missing == 0;
   return decoded;
@@ -188,9 +186,8 @@ absl::StatusOr<TimeColumnEnds> StoredView::FindTimeColumnEnds(size_t partition,
         cache_->FindTimes(day, column.layout, column.first_time_ns, column.position, *count);
     if (known) return known->ends;
   }
-  const auto bytes = ReadTimeColumn(partition, KeyOfTimes(series, column));
-  if (!bytes.ok()) return bytes.status();
-  auto ends = DecodeTimeColumnEnds(*bytes);
+  TACHO_ASSIGN_OR_RETURN(const auto bytes, ReadTimeColumn(partition, KeyOfTimes(series, column)));
+  auto ends = DecodeTimeColumnEnds(bytes);
   if (ends.ok() && count) {
     cache_->PutTimes(day, column.layout, column.first_time_ns, column.position, *count,
                      {.ends = *ends});
@@ -212,10 +209,9 @@ absl::StatusOr<FrameTimesPtr> StoredView::FindTimes(size_t partition, const Seri
     if (known) times = known->times;
   }
   if (times == nullptr) {
-    const auto bytes = ReadTimeColumn(partition, key);
-    if (!bytes.ok()) return bytes.status();
-    auto decoded = DecodeTimeColumn(*bytes);
-    const auto ends = DecodeTimeColumnEnds(*bytes);
+    TACHO_ASSIGN_OR_RETURN(const auto bytes, ReadTimeColumn(partition, key));
+    auto decoded = DecodeTimeColumn(bytes);
+    const auto ends = DecodeTimeColumnEnds(bytes);
     if (!decoded.ok() || !ends.ok()) {
       return absl::DataLossError(
           absl::StrCat("the time column ", absl::BytesToHexString(key), " of ", PartitionName(day),

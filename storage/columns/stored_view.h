@@ -13,11 +13,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "rocksdb/slice.h"
-#include "storage/head/captured_rows.h"
-#include "storage/columns/column_cache.h"
 #include "storage/codec/frame.h"
-#include "storage/head/head_column.h"
+#include "storage/columns/column_cache.h"
 #include "storage/db/partitions.h"
+#include "storage/head/captured_rows.h"
+#include "storage/head/head_column.h"
 #include "storage/model/series_reader.h"
 
 namespace rocksdb {
@@ -34,7 +34,7 @@ class StoredView final : public ReadView {
  public:
   // The open rows were captured before this call, so that rows sealed meanwhile are seen twice,
   // which merging undoes, not never. The database must outlive the view.
-  StoredView(const Database& database, CapturedRows open_rows);
+  StoredView(const Database& database, ColumnCache* columns, CapturedRows open_rows);
   ~StoredView() override;
 
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) override;

@@ -12,15 +12,16 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "storage/columns/column_cache.h"
+#include "storage/db/crash_point.h"
 #include "storage/db/disk_watch.h"
 #include "storage/db/partitions.h"
-#include "storage/store.h"
+#include "storage/model/stats.h"
 
 namespace rocksdb {
 class Cache;
 class ColumnFamilyHandle;
 class DB;
+class Env;
 class Statistics;
 }  // namespace rocksdb
 
@@ -30,6 +31,13 @@ namespace tacho::storage {
 // refused, never misread.
 inline constexpr int kFormatVersion = 2;
 
+struct DatabaseOptions {
+  std::string path;  // Directory; created if missing.
+  uint64_t block_cache_bytes = 64u << 20;
+  rocksdb::Env* env = nullptr;  // Not owned. nullptr is the real file system.
+  AtPoint at_point;             // As StoreOptions::at_point.
+};
+
 struct Database {
   Database() = default;
   Database(const Database&) = delete;
@@ -37,7 +45,7 @@ struct Database {
   ~Database();  // Closes it. Partitions' readers must be gone.
 
   // Creates the database if it is missing. Statuses as Store::Open().
-  static absl::StatusOr<std::unique_ptr<Database>> Open(const StoreOptions& options);
+  static absl::StatusOr<std::unique_ptr<Database>> Open(const DatabaseOptions& options);
 
   std::unique_ptr<rocksdb::DB> db;
   std::shared_ptr<rocksdb::Cache> cache;
@@ -48,7 +56,6 @@ struct Database {
   rocksdb::ColumnFamilyHandle* state = nullptr;
   rocksdb::ColumnFamilyHandle* events = nullptr;
   std::unique_ptr<Partitions> partitions;
-  std::unique_ptr<ColumnCache> columns;  // Of the partitions.
 
   // Writes what is in memory into tables and drops what the journal no longer needs, so that the
   // next start has no log to read and the disk holds no more than the data.

@@ -24,6 +24,15 @@ class Status;
 
 namespace tacho::storage {
 
+// Whether the disk takes what is to be stored. Reading goes on in every state.
+enum class DiskState {
+  kWritable,
+  kRefusing,  // It is full. Everything is refused with UNAVAILABLE; the store tries by itself, and
+              // goes on once there is room.
+  kFailed,  // Everything is refused until the store is opened again: a write or a sync has failed,
+            // and only reading the disk anew tells what it holds.
+};
+
 // Thread-safe, but TryResume() is for one thread at a time.
 class DiskWatch {
  public:

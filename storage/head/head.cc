@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::storage {
 namespace {
@@ -152,7 +153,7 @@ std::optional<LatestSample> Head::Latest(const SeriesPtr& series) const {
     if (!column) continue;
     const LatestValues::Newest row = frame->NewestRow(*column);
     newest_ns = std::max(newest_ns, row.time_ns);
-    if (std::bit_cast<uint64_t>(row.value) == kStaleMarkerBits) continue;
+    if (IsStaleMarker(row.value)) continue;
     const uint32_t attempt = frame->layout()->attempt;
     if (latest && std::tie(row.time_ns, attempt) < std::tie(latest->time_ns, latest->attempt)) {
       continue;

@@ -16,9 +16,9 @@
 #include "storage/head/head_column.h"
 #include "storage/head/open_frame.h"
 #include "storage/journal/rows_entry.h"
+#include "storage/model/latest.h"
 #include "storage/model/series.h"
 #include "storage/model/series_reader.h"
-#include "storage/store.h"
 
 namespace tacho::storage {
 

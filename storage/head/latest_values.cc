@@ -6,6 +6,8 @@
 #include <optional>
 #include <utility>
 
+#include "proto/base/stale_marker.h"
+
 namespace tacho::storage {
 namespace {
 
@@ -51,7 +53,7 @@ void LatestValues::IncludeSparse(const RowsEntry& entry, size_t newest, absl::Ti
   if (stamp_of_.empty()) {
     stamps_.assign(1, newest_);
     stamp_of_.assign(entry.columns, 0);
-    values_.resize(entry.columns, std::bit_cast<double>(kStaleMarkerBits));
+    values_.resize(entry.columns, StaleMarker());
   }
   std::vector<uint32_t> stamp_of_row(newest + 1, kNone);
   for (size_t column = 0; column < entry.columns; ++column) {
@@ -86,7 +88,7 @@ void LatestValues::DropUnusedStamps() {
 }
 
 LatestValues::Newest LatestValues::NewestRow(size_t column) const {
-  Newest newest{newest_.time_ns, step_, std::bit_cast<double>(kStaleMarkerBits)};
+  Newest newest{newest_.time_ns, step_, StaleMarker()};
   if (empty()) return newest;
   // A stamp of that time may be of an earlier row of the same time, which does as well.
   if (stamp_of_.empty() || stamps_[stamp_of_[column]].time_ns == newest_.time_ns) {

@@ -7,8 +7,8 @@
 
 #include "absl/time/time.h"
 #include "storage/journal/rows_entry.h"
+#include "storage/model/latest.h"
 #include "storage/model/series.h"
-#include "storage/store.h"
 
 namespace tacho::storage {
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "proto/base/status_macros.h"
 #include "storage/index/series_index.h"
 
 namespace tacho::storage {
@@ -27,9 +28,8 @@ absl::StatusOr<CardinalityReport> SeriesIndex::Cardinality(absl::string_view job
   CardinalityReport report;
   std::vector<CatalogPtr> catalogs;
   if (!job.empty()) {
-    const auto catalog = AcquireNamed(job);
-    if (!catalog.ok()) return catalog.status();
-    if (*catalog == nullptr) return absl::NotFoundError("there is no such job");
+    TACHO_ASSIGN_OR_RETURN(const auto catalog, AcquireNamed(job));
+    if (catalog == nullptr) return absl::NotFoundError("there is no such job");
   }
   {
     absl::ReaderMutexLock lock(&mutex_);

@@ -7,11 +7,12 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "storage/codec/bytes.h"
-#include "storage/index/index_records.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
+#include "storage/index/index_records.h"
 
 namespace tacho::storage {
 namespace {
@@ -93,9 +94,7 @@ absl::Status LoadCatalog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index, Jo
         return Damaged(key);
       }
     }
-    if (absl::Status status = FromRocksDb(it->status(), "read the series index"); !status.ok()) {
-      return status;
-    }
+    TACHO_RETURN_IF_ERROR(FromRocksDb(it->status(), "read the series index"));
   }
   return absl::OkStatus();
 }
@@ -121,9 +120,7 @@ absl::StatusOr<uint64_t> CountMetrics(rocksdb::DB* db, rocksdb::ColumnFamilyHand
     // Ids count from 1, without gaps.
     return uint64_t{ByteReader(View(it->key()).substr(prefix.size())).Be32()};
   }
-  if (absl::Status status = FromRocksDb(it->status(), "read the series index"); !status.ok()) {
-    return status;
-  }
+  TACHO_RETURN_IF_ERROR(FromRocksDb(it->status(), "read the series index"));
   return 0;
 }
 
@@ -133,9 +130,7 @@ absl::StatusOr<uint64_t> CountSeries(rocksdb::DB* db, rocksdb::ColumnFamilyHandl
   const std::string prefix = JobPrefix('S', job);
   it->SeekForPrev(SeriesKey(job, UINT64_MAX));
   if (!it->Valid()) {
-    if (absl::Status status = FromRocksDb(it->status(), "read the series index"); !status.ok()) {
-      return status;
-    }
+    TACHO_RETURN_IF_ERROR(FromRocksDb(it->status(), "read the series index"));
     return 0;
   }
   if (!it->key().starts_with(prefix)) return 0;

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "storage/model/job.h"
 #include "storage/index/job_catalog.h"
+#include "storage/model/job.h"
 
 namespace tacho::storage {
 

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
@@ -150,9 +151,7 @@ absl::Status JobTable::ForEachRecord(
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
   const std::string prefix = JobPrefix(kind, id);
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
-    if (absl::Status status = visit(View(it->key()), View(it->value())); !status.ok()) {
-      return status;
-    }
+    TACHO_RETURN_IF_ERROR(visit(View(it->key()), View(it->value())));
   }
   return FromRocksDb(it->status(), "read a job");
 }
@@ -212,9 +211,8 @@ void JobTable::Include(const Layout& layout, const RowsEntry& rows) {
 
 absl::Status JobTable::Merge(JobId id, const Attributes& attributes, rocksdb::WriteBatch* write) {
   absl::MutexLock lock(&mutex_);
-  const auto acquired = Acquire(id);
-  if (!acquired.ok()) return acquired.status();
-  Job& job = **acquired;
+  TACHO_ASSIGN_OR_RETURN(const auto acquired, Acquire(id));
+  Job& job = *acquired;
   const Attempt& attempt = job.detail->attempts[attributes.attempt];
   const auto [staged, added] = merging_.try_emplace({id, attributes.attempt});
   auto& merged = staged->second;

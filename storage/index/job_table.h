@@ -18,9 +18,9 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
+#include "storage/journal/rows_entry.h"
 #include "storage/model/event.h"
 #include "storage/model/job.h"
-#include "storage/journal/rows_entry.h"
 #include "storage/model/series.h"
 
 namespace rocksdb {

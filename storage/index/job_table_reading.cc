@@ -3,11 +3,12 @@
 #include <tuple>
 #include <utility>
 
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "storage/codec/bytes.h"
-#include "storage/index/job_table.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
+#include "storage/index/job_table.h"
 
 namespace tacho::storage {
 
@@ -30,9 +31,8 @@ absl::StatusOr<JobDetail> JobTable::Describe(JobId id) {
   detail.summary = Summarise(id);
   absl::MutexLock lock(&mutex_);
   if (!jobs_.contains(id)) return detail;
-  const auto acquired = Acquire(id);
-  if (!acquired.ok()) return acquired.status();
-  const Detail& known = *(*acquired)->detail;
+  TACHO_ASSIGN_OR_RETURN(const auto acquired, Acquire(id));
+  const Detail& known = *acquired->detail;
   detail.attempts = AttemptsOf(known);
   for (const auto& [task_id, task] : known.tasks) {
     detail.tasks.push_back({.task = task_id.first,
@@ -49,9 +49,8 @@ absl::StatusOr<JobDetail> JobTable::Describe(JobId id) {
 absl::StatusOr<std::optional<int64_t>> JobTable::LastTime(const Series& series) {
   absl::MutexLock lock(&mutex_);
   if (!jobs_.contains(series.job_id)) return std::optional<int64_t>();
-  const auto job = Acquire(series.job_id);
-  if (!job.ok()) return job.status();
-  const auto& tasks = (*job)->detail->tasks;
+  TACHO_ASSIGN_OR_RETURN(const auto job, Acquire(series.job_id));
+  const auto& tasks = job->detail->tasks;
   const auto task = tasks.find(*series.source);
   if (task == tasks.end()) return std::optional<int64_t>();
   return std::optional<int64_t>(task->second.extent.last_time_ns);
@@ -68,9 +67,8 @@ std::vector<AttemptInfo> JobTable::AttemptsOf(const Detail& detail) {
 absl::StatusOr<std::vector<AttemptInfo>> JobTable::Attempts(JobId id) {
   absl::MutexLock lock(&mutex_);
   if (!jobs_.contains(id)) return std::vector<AttemptInfo>();
-  const auto job = Acquire(id);
-  if (!job.ok()) return job.status();
-  return AttemptsOf(*(*job)->detail);
+  TACHO_ASSIGN_OR_RETURN(const auto job, Acquire(id));
+  return AttemptsOf(*job->detail);
 }
 
 JobOutline JobTable::OutlineOf(const Detail& detail, bool hosts) {
@@ -102,7 +100,7 @@ absl::StatusOr<std::optional<uint32_t>> JobTable::ReadLastAttempt(char kind, Job
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
   it->SeekForPrev(PrefixEnd(prefix));
   if (!it->Valid() || !it->key().starts_with(prefix)) {
-    if (absl::Status status = FromRocksDb(it->status(), "read a job"); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(FromRocksDb(it->status(), "read a job"));
     return std::optional<uint32_t>();
   }
   return std::optional<uint32_t>(ByteReader(View(it->key()).substr(prefix.size())).Be32());
@@ -112,9 +110,8 @@ absl::StatusOr<JobOutline> JobTable::ReadOutline(JobId id, bool hosts) const {
   Job job;
   job.detail = std::make_unique<Detail>();
   for (const char kind : {'A', 'B'}) {
-    const auto last = ReadLastAttempt(kind, id);
-    if (!last.ok()) return last.status();
-    if (last->has_value()) job.detail->attempts[**last];
+    TACHO_ASSIGN_OR_RETURN(const auto last, ReadLastAttempt(kind, id));
+    if (last.has_value()) job.detail->attempts[*last];
   }
   if (!job.detail->attempts.empty()) {
     const std::string key = AttributesKey(id, job.detail->attempts.rbegin()->first);

@@ -19,8 +19,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "storage/index/job_catalog.h"
-#include "storage/model/series.h"
 #include "storage/index/series_limits.h"
+#include "storage/model/series.h"
 
 namespace tacho::storage {
 
@@ -29,6 +29,18 @@ struct IndexUse {
   uint64_t series = 0;  // In memory.
   uint64_t stored_series = 0;
   uint64_t text_bytes = 0;
+};
+
+// What became of a layout.
+struct Registration {
+  // Its series are first those of `columns`, then one for each of `folded`; nullptr if every
+  // column was refused.
+  LayoutPtr layout;
+  std::vector<uint32_t> columns;  // Of the definition, those stored as they are, ascending.
+  // Columns of the definition whose values are to be added up, row by row.
+  std::vector<std::vector<uint32_t>> folded;
+  std::vector<Breach> breaches;               // What was refused, folded or observed.
+  std::shared_ptr<const LimitPolicy> limits;  // That were applied.
 };
 
 // One thread. Resolve() all columns, then, if some are pending, Add() all of them.

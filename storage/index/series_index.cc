@@ -5,13 +5,14 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
-#include "storage/index/catalog_records.h"
-#include "storage/index/job_entities.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
+#include "storage/index/catalog_records.h"
+#include "storage/index/job_entities.h"
 #include "storage/index/series_select.h"
 
 namespace tacho::storage {
@@ -83,9 +84,7 @@ absl::StatusOr<SeriesIndex::CatalogPtr> SeriesIndex::Acquire(JobId id) {
     catalog.reset(new JobCatalog(id, job->name));
   }
   WriteKept().IgnoreError();  // What the disk refuses was of a job that is in memory.
-  if (absl::Status status = LoadCatalog(db_, column_family_, catalog.get()); !status.ok()) {
-    return status;
-  }
+  TACHO_RETURN_IF_ERROR(LoadCatalog(db_, column_family_, catalog.get()));
   absl::MutexLock lock(&mutex_);
   Job* const job = FindById(id);
   if (job == nullptr) return expired;
@@ -118,7 +117,7 @@ absl::StatusOr<JobId> SeriesIndex::FindOrAddJobLocked(absl::string_view name) {
 
 absl::StatusOr<JobId> SeriesIndex::FindOrAddJob(absl::string_view job) {
   if (const auto id = FindJob(job)) {
-    if (absl::Status status = WriteKept(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(WriteKept());
     return *id;
   }
   absl::MutexLock lock(&registering_);
@@ -139,12 +138,11 @@ bool SeriesIndex::HasRoomForJob(absl::string_view job) const {
 }
 
 absl::StatusOr<LayoutPtr> SeriesIndex::FindLayout(JobId job, LayoutId id) {
-  auto catalog = Acquire(job);
-  if (!catalog.ok()) return catalog.status();
+  TACHO_ASSIGN_OR_RETURN(auto catalog, Acquire(job));
   absl::ReaderMutexLock lock(&mutex_);
-  const Layout* const layout = (*catalog)->FindLayout(id);
+  const Layout* const layout = catalog->FindLayout(id);
   if (layout == nullptr) return absl::NotFoundError(absl::StrCat("the job has no layout ", id));
-  return LayoutPtr(*catalog, layout);
+  return LayoutPtr(catalog, layout);
 }
 
 absl::StatusOr<uint64_t> SeriesIndex::CountColumns(JobId id, LayoutId layout_id) const {
@@ -184,12 +182,11 @@ absl::StatusOr<std::vector<SeriesPtr>> SeriesIndex::Find(const Selector& selecto
 }
 
 absl::StatusOr<std::vector<Metric>> SeriesIndex::Metrics(JobId job) {
-  const auto catalog = Acquire(job);
-  if (!catalog.ok()) return catalog.status();
+  TACHO_ASSIGN_OR_RETURN(const auto catalog, Acquire(job));
   std::vector<Metric> out;
   {
     absl::ReaderMutexLock lock(&mutex_);
-    for (const auto& entry : (*catalog)->metrics()) out.push_back(entry.metric);
+    for (const auto& entry : catalog->metrics()) out.push_back(entry.metric);
   }
   std::sort(out.begin(), out.end(),
             [](const Metric& a, const Metric& b) { return a.name < b.name; });
@@ -198,11 +195,10 @@ absl::StatusOr<std::vector<Metric>> SeriesIndex::Metrics(JobId job) {
 
 absl::StatusOr<std::vector<std::pair<SeriesSource, uint64_t>>> SeriesIndex::SourceCounts(
     JobId job) {
-  const auto catalog = Acquire(job);
-  if (!catalog.ok()) return catalog.status();
+  TACHO_ASSIGN_OR_RETURN(const auto catalog, Acquire(job));
   std::vector<std::pair<SeriesSource, uint64_t>> out;
   absl::ReaderMutexLock lock(&mutex_);
-  for (const JobCatalog::SourceEntry& entry : (*catalog)->sources()) {
+  for (const JobCatalog::SourceEntry& entry : catalog->sources()) {
     uint64_t series = 0;
     for (const auto& [first, end] : entry.series) series += end - first;
     out.emplace_back(entry.source, series);
@@ -211,17 +207,15 @@ absl::StatusOr<std::vector<std::pair<SeriesSource, uint64_t>>> SeriesIndex::Sour
 }
 
 absl::StatusOr<JobEntities> SeriesIndex::Entities(JobId job) {
-  const auto catalog = Acquire(job);
-  if (!catalog.ok()) return catalog.status();
+  TACHO_ASSIGN_OR_RETURN(const auto catalog, Acquire(job));
   absl::ReaderMutexLock lock(&mutex_);
-  return JobEntities{IncarnationsOf(**catalog), ChipsOf(**catalog)};
+  return JobEntities{IncarnationsOf(*catalog), ChipsOf(*catalog)};
 }
 
 absl::StatusOr<std::vector<MetricUse>> SeriesIndex::MetricUses(JobId job) {
-  const auto catalog = Acquire(job);
-  if (!catalog.ok()) return catalog.status();
+  TACHO_ASSIGN_OR_RETURN(const auto catalog, Acquire(job));
   absl::ReaderMutexLock lock(&mutex_);
-  return MetricUsesOf(**catalog);
+  return MetricUsesOf(*catalog);
 }
 
 absl::StatusOr<uint64_t> SeriesIndex::CountMetrics(JobId id) const {

@@ -21,16 +21,15 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "storage/db/kept_writes.h"
 #include "storage/index/cardinality.h"
 #include "storage/index/index_records.h"
-#include "storage/model/job.h"
 #include "storage/index/job_catalog.h"
-#include "storage/db/kept_writes.h"
 #include "storage/index/matcher.h"
 #include "storage/index/registration.h"
-#include "storage/model/series.h"
 #include "storage/index/series_limits.h"
-#include "storage/store.h"
+#include "storage/model/job.h"
+#include "storage/model/series.h"
 
 namespace rocksdb {
 class ColumnFamilyHandle;
@@ -60,7 +59,7 @@ class SeriesIndex {
   // See Store::RegisterLayout. New records are kept for WriteRegistered(): thousands of layouts may
   // come at once, and each would wait for the synced write that is at work. UNAVAILABLE once the
   // disk has refused some.
-  absl::StatusOr<Store::Registration> Register(const LayoutDefinition& definition)
+  absl::StatusOr<Registration> Register(const LayoutDefinition& definition)
       ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
 
   // Holds for what is registered from now on.
@@ -176,7 +175,7 @@ class SeriesIndex {
   void AddCardinality(const JobCatalog& catalog, const LimitPolicy& policy, size_t top,
                       CardinalityReport* report) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Steps of Register(), in storage/series_registration.cc.
+  // Steps of Register(), in storage/index/series_registration.cc.
   IndexUse use() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return {series_in_memory_, series_, text_bytes_};
   }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "re2/re2.h"
 
 namespace tacho::storage {
@@ -74,11 +75,9 @@ LimitPolicy::~LimitPolicy() = default;
 absl::StatusOr<std::shared_ptr<const LimitPolicy>> LimitPolicy::Create(Options options) {
   std::shared_ptr<LimitPolicy> policy(new LimitPolicy(std::move(options)));
   for (size_t i = 0; i < policy->options_.rules.size(); ++i) {
-    auto job = Compile(i, "job", policy->options_.rules[i].job);
-    if (!job.ok()) return job.status();
-    auto metric = Compile(i, "metric", policy->options_.rules[i].metric);
-    if (!metric.ok()) return metric.status();
-    policy->patterns_.push_back({*std::move(job), *std::move(metric)});
+    TACHO_ASSIGN_OR_RETURN(auto job, Compile(i, "job", policy->options_.rules[i].job));
+    TACHO_ASSIGN_OR_RETURN(auto metric, Compile(i, "metric", policy->options_.rules[i].metric));
+    policy->patterns_.push_back({std::move(job), std::move(metric)});
   }
   return std::shared_ptr<const LimitPolicy>(std::move(policy));
 }

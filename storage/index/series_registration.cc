@@ -6,11 +6,12 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
-#include "storage/index/index_records.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
+#include "storage/index/index_records.h"
 #include "storage/index/series_index.h"
 
 namespace tacho::storage {
@@ -48,16 +49,16 @@ absl::Status CheckSize(const LayoutDefinition& definition) {
 
 }  // namespace
 
-absl::StatusOr<Store::Registration> SeriesIndex::Register(const LayoutDefinition& definition) {
-  if (absl::Status status = CheckSize(definition); !status.ok()) return status;
+absl::StatusOr<Registration> SeriesIndex::Register(const LayoutDefinition& definition) {
+  TACHO_RETURN_IF_ERROR(CheckSize(definition));
   const std::shared_ptr<const LimitPolicy> policy = limits();
   Registering registering(&definition, policy.get());
-  if (absl::Status status = registering.CheckDistinct(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(registering.CheckDistinct());
   for (;;) {
     auto layout = TryRegister(definition, *policy, &registering);
     if (!layout.ok()) return layout.status();
     if (!layout->has_value()) continue;
-    Store::Registration result;
+    Registration result;
     result.layout = **std::move(layout);
     result.columns = registering.StoredColumns();
     result.folded = registering.TakeFolded();
@@ -96,9 +97,8 @@ absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::TryRegister(
   }
   absl::MutexLock lock(&registering_);
   if (*catalog == nullptr) {
-    const auto id = FindOrAddJobLocked(definition.source.job);
-    if (!id.ok()) return id.status();
-    catalog = Acquire(*id);
+    TACHO_ASSIGN_OR_RETURN(const auto id, FindOrAddJobLocked(definition.source.job));
+    catalog = Acquire(id);
     if (absl::IsNotFound(catalog.status())) return std::optional<LayoutPtr>();
     if (!catalog.ok()) return catalog.status();
     registering->Start(catalog->get());

@@ -9,12 +9,13 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/crc32c.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/iterator.h"
 #include "rocksdb/options.h"
 #include "rocksdb/write_batch.h"
-#include "storage/crc32c.h"
 
 namespace tacho::storage {
 namespace {
@@ -64,14 +65,15 @@ std::optional<absl::string_view> Checked(const rocksdb::Slice& value) {
   const absl::string_view bytes(value.data(), value.size());
   if (bytes.size() < kChecksumSize) return std::nullopt;
   const absl::string_view content = bytes.substr(kChecksumSize);
-  if (FromLittleEndian<uint32_t>(bytes) != Crc32c(content)) return std::nullopt;
+  if (FromLittleEndian<uint32_t>(bytes) != ExtendCrc32c(0, content.data(), content.size()))
+    return std::nullopt;
   return content;
 }
 
 void PutChecked(rocksdb::ColumnFamilyHandle* column_family, uint64_t position,
                 absl::string_view content, rocksdb::WriteBatch* write) {
   const Key key = EncodeKey(position);
-  const auto checksum = LittleEndian(Crc32c(content));
+  const auto checksum = LittleEndian(ExtendCrc32c(0, content.data(), content.size()));
   const std::array<rocksdb::Slice, 1> key_parts = {AsSlice(key)};
   const std::array<rocksdb::Slice, 2> value_parts = {
       rocksdb::Slice(checksum.data(), checksum.size()),
@@ -139,10 +141,9 @@ Journal::Journal(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family)
 
 absl::Status Journal::Recover(const Visit& visit) {
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(ScanOptions(), column_family_));
-  const auto begin = ReadTrimMark(it.get());
-  if (!begin.ok()) return begin.status();
+  TACHO_ASSIGN_OR_RETURN(const auto begin, ReadTrimMark(it.get()));
 
-  begin_ = end_ = *begin;
+  begin_ = end_ = begin;
   sizes_.Clear();
   return Scan(it.get(), begin_, [&](uint64_t position, const rocksdb::Slice& value) {
     if (value.size() < kChecksumSize) {
@@ -203,9 +204,8 @@ absl::Status Journal::Read(uint64_t position, const Visit& visit) const {
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(ScanOptions(), column_family_));
   // From the mark rather than begin_, which another thread may be moving: the iterator sees both
   // the mark and the entries of one moment.
-  const auto begin = ReadTrimMark(it.get());
-  if (!begin.ok()) return begin.status();
-  return Scan(it.get(), std::max(position, *begin),
+  TACHO_ASSIGN_OR_RETURN(const auto begin, ReadTrimMark(it.get()));
+  return Scan(it.get(), std::max(position, begin),
               [&visit](uint64_t at, const rocksdb::Slice& value) {
                 return VisitChecked(at, value, visit);
               });

@@ -33,8 +33,6 @@ namespace tacho::storage {
 // All but Read() is for one thread at a time; Read() may run beside it.
 class Journal {
  public:
-  static constexpr char kColumnFamily[] = "journal";
-
   // Both not owned; they must outlive the journal.
   Journal(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family);
 

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "proto/base/stale_marker.h"
 #include "storage/codec/bytes.h"
 
 namespace tacho::storage {

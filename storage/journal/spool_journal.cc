@@ -12,15 +12,17 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
 #include "rocksdb/iterator.h"
 #include "rocksdb/options.h"
 #include "rocksdb/table.h"
 #include "rocksdb/write_batch.h"
+#include "storage/codec/keys.h"
 #include "storage/db/directory_check.h"
-#include "storage/journal/journal.h"
 #include "storage/db/silent_logger.h"
+#include "storage/journal/journal.h"
 
 namespace tacho::storage {
 
@@ -127,9 +129,7 @@ absl::StatusOr<uint64_t> CreateGeneration(rocksdb::DB* db) {
   write.Put(kGenerationKey, absl::StrCat(absl::Hex(generation, absl::kZeroPad16)));
   rocksdb::WriteOptions synced;
   synced.sync = true;
-  if (absl::Status status = FromRocksDb(db->Write(synced, &write), "create"); !status.ok()) {
-    return status;
-  }
+  TACHO_RETURN_IF_ERROR(FromRocksDb(db->Write(synced, &write), "create"));
   return generation;
 }
 
@@ -137,13 +137,12 @@ absl::StatusOr<uint64_t> CreateGeneration(rocksdb::DB* db) {
 absl::StatusOr<uint64_t> FindGeneration(rocksdb::DB* db, const Journal& journal) {
   const auto format = Get(db, kFormatKey);
   if (!format.ok()) return format.status();
-  const auto digits = Get(db, kGenerationKey);
-  if (!digits.ok()) return digits.status();
+  TACHO_ASSIGN_OR_RETURN(const auto digits, Get(db, kGenerationKey));
 
-  if (!format->has_value() && !digits->has_value() && journal.end() == 1) {
+  if (!format->has_value() && !digits.has_value() && journal.end() == 1) {
     return CreateGeneration(db);
   }
-  if (!format->has_value() || !digits->has_value()) {
+  if (!format->has_value() || !digits.has_value()) {
     return absl::DataLossError("entries without a format version or a generation");
   }
   if (**format != kFormatVersion) {
@@ -151,7 +150,7 @@ absl::StatusOr<uint64_t> FindGeneration(rocksdb::DB* db, const Journal& journal)
         absl::StrCat("its format version is ", **format, ", this program reads ", kFormatVersion));
   }
   uint64_t generation = 0;
-  if (!absl::SimpleHexAtoi(**digits, &generation) || generation == 0) {
+  if (!absl::SimpleHexAtoi(*digits, &generation) || generation == 0) {
     return absl::DataLossError("the generation is damaged");
   }
   return generation;
@@ -176,30 +175,25 @@ SpoolJournal::~SpoolJournal() = default;
 
 absl::StatusOr<std::unique_ptr<SpoolJournal>> SpoolJournal::Open(SpoolJournalOptions options) {
   auto spool = std::unique_ptr<SpoolJournal>(new SpoolJournal(std::move(options)));
-  auto database = OpenDatabase(spool->options_);
-  if (!database.ok()) return database.status();
+  TACHO_ASSIGN_OR_RETURN(auto database, OpenDatabase(spool->options_));
 
-  spool->generation_ = (*database)->generation;
+  spool->generation_ = database->generation;
   absl::MutexLock lock(&spool->mutex_);
-  spool->Adopt(*std::move(database));
+  spool->Adopt(std::move(database));
   return spool;
 }
 
 absl::StatusOr<std::shared_ptr<SpoolJournal::Database>> SpoolJournal::OpenDatabase(
     const SpoolJournalOptions& options) {
-  if (absl::Status status = CreateParents(options); !status.ok()) return status;
-
+  TACHO_RETURN_IF_ERROR(CreateParents(options));
   std::vector<std::string> names;
   rocksdb::DB::ListColumnFamilies(DbOptions(options), options.path, &names).PermitUncheckedError();
-  if (absl::Status whole = CheckDirectory(options.env, options.path, names); !whole.ok()) {
-    return whole;
-  }
+  TACHO_RETURN_IF_ERROR(CheckDirectory(options.env, options.path, names));
 
   auto database = std::make_shared<Database>();
   const std::string opening = absl::StrCat("open ", options.path);
   const std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-      {rocksdb::kDefaultColumnFamilyName, FamilyOptions()},
-      {Journal::kColumnFamily, FamilyOptions()}};
+      {rocksdb::kDefaultColumnFamilyName, FamilyOptions()}, {kJournalFamily, FamilyOptions()}};
   rocksdb::DB* db = nullptr;
   const rocksdb::Status opened =
       rocksdb::DB::Open(DbOptions(options), options.path, families, &database->families, &db);
@@ -307,50 +301,46 @@ absl::StatusOr<uint64_t> SpoolJournal::Append(absl::string_view entry,
 absl::StatusOr<uint64_t> SpoolJournal::AppendAll(std::span<const std::string> entries,
                                                  const std::vector<Note>& notes, uint64_t trim_to) {
   absl::MutexLock lock(&mutex_);
-  const auto database = UseLocked();
-  if (!database.ok()) return database.status();
+  TACHO_ASSIGN_OR_RETURN(const auto database, UseLocked());
 
   rocksdb::WriteBatch write;
-  const uint64_t first = (*database)->journal->end();
-  for (const std::string& entry : entries) (*database)->journal->Stage(entry, &write);
-  (*database)->journal->StageTrim(trim_to, &write);
+  const uint64_t first = database->journal->end();
+  for (const std::string& entry : entries) database->journal->Stage(entry, &write);
+  database->journal->StageTrim(trim_to, &write);
   StageNotes(notes, &write);
-  if (absl::Status status = Write(*database, &write); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(Write(database, &write));
   return first;
 }
 
 absl::Status SpoolJournal::Replace(uint64_t position, absl::string_view entry, uint64_t trim_to) {
   absl::MutexLock lock(&mutex_);
-  const auto database = UseLocked();
-  if (!database.ok()) return database.status();
+  TACHO_ASSIGN_OR_RETURN(const auto database, UseLocked());
   if (position < begin_ || position >= end_) {
     return absl::OutOfRangeError(absl::StrCat("no entry is kept at ", position));
   }
   rocksdb::WriteBatch write;
-  (*database)->journal->StageReplace(position, entry, &write);
-  (*database)->journal->StageTrim(trim_to, &write);
-  return Write(*database, &write);
+  database->journal->StageReplace(position, entry, &write);
+  database->journal->StageTrim(trim_to, &write);
+  return Write(database, &write);
 }
 
 absl::Status SpoolJournal::WriteNotes(const std::vector<Note>& notes) {
   absl::MutexLock lock(&mutex_);
-  const auto database = UseLocked();
-  if (!database.ok()) return database.status();
+  TACHO_ASSIGN_OR_RETURN(const auto database, UseLocked());
 
   rocksdb::WriteBatch write;
   StageNotes(notes, &write);
-  return Write(*database, &write);
+  return Write(database, &write);
 }
 
 absl::Status SpoolJournal::Trim(uint64_t position) {
   absl::MutexLock lock(&mutex_);
-  const auto database = UseLocked();
-  if (!database.ok()) return database.status();
+  TACHO_ASSIGN_OR_RETURN(const auto database, UseLocked());
 
   rocksdb::WriteBatch write;
-  (*database)->journal->StageTrim(position, &write);
+  database->journal->StageTrim(position, &write);
   if (write.Count() == 0) return absl::OkStatus();
-  return Write(*database, &write);
+  return Write(database, &write);
 }
 
 absl::Status SpoolJournal::Sync() {
@@ -385,19 +375,17 @@ bool SpoolJournal::HasSpareRoom() const {
 absl::Status SpoolJournal::ReleaseRoom() {
   const uint64_t end = begin();
   // Without the mark of their trimming, entries whose file is gone would be missing.
-  if (absl::Status status = Sync(); !status.ok()) return status;
-  const auto database = Use();
-  if (!database.ok()) return database.status();
-  return (*database)->journal->DeleteTrimmedFiles(end);
+  TACHO_RETURN_IF_ERROR(Sync());
+  TACHO_ASSIGN_OR_RETURN(const auto database, Use());
+  return database->journal->DeleteTrimmedFiles(end);
 }
 
 absl::StatusOr<std::vector<SpoolJournal::Note>> SpoolJournal::ReadNotes(absl::string_view prefix) {
-  const auto database = Use();
-  if (!database.ok()) return database.status();
+  TACHO_ASSIGN_OR_RETURN(const auto database, Use());
 
   const std::string start = absl::StrCat(kNotePrefix, prefix);
   std::vector<Note> notes;
-  const std::unique_ptr<rocksdb::Iterator> it((*database)->db->NewIterator(rocksdb::ReadOptions()));
+  const std::unique_ptr<rocksdb::Iterator> it(database->db->NewIterator(rocksdb::ReadOptions()));
   for (it->Seek(start); it->Valid() && it->key().starts_with(start); it->Next()) {
     rocksdb::Slice key = it->key();
     key.remove_prefix(sizeof(kNotePrefix) - 1);
@@ -409,14 +397,13 @@ absl::StatusOr<std::vector<SpoolJournal::Note>> SpoolJournal::ReadNotes(absl::st
 
 absl::StatusOr<std::vector<SpoolJournal::Entry>> SpoolJournal::Read(uint64_t position,
                                                                     uint64_t max_bytes) {
-  const auto database = Use();
-  if (!database.ok()) return database.status();
+  TACHO_ASSIGN_OR_RETURN(const auto database, Use());
 
   std::vector<Entry> entries;
   uint64_t bytes = 0;
   bool full = false;
-  absl::Status status = (*database)->journal->Read(
-      position, [&](uint64_t at, absl::string_view entry) -> absl::Status {
+  absl::Status status =
+      database->journal->Read(position, [&](uint64_t at, absl::string_view entry) -> absl::Status {
         full = !entries.empty() && bytes + entry.size() > max_bytes;
         if (full) return absl::CancelledError();
         bytes += entry.size();

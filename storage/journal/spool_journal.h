@@ -1,6 +1,6 @@
 // A journal with a database of its own: what the agent spools to.
 //
-// The database has two column families: "journal" (storage/journal.h) and the default one:
+// The database has two column families: "journal" (storage/journal/journal.h) and the default one:
 //
 //   key "format"      value  the format version as decimal digits
 //   key "generation"  value  the generation as 16 lower-case hexadecimal digits

@@ -11,12 +11,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::storage {
-
-// Bits of the stale marker: "this series has no value in this row". It is a signalling NaN, so
-// compare bits; arithmetic would turn it into an ordinary NaN. (Prometheus, model/value/value.go)
-inline constexpr uint64_t kStaleMarkerBits = 0x7ff0000000000002;
 
 // The step of a row that has none, among rows that have.
 inline constexpr int64_t kNoStep = INT64_MIN;

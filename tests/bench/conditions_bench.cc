@@ -70,12 +70,12 @@ int main(int argc, char** argv) {
   if (!config::ParseYaml("", "none", &config).ok()) return 1;
   config.mutable_conditions()->set_interval(interval * int64_t{1'000'000'000});
   prometheus::Registry registry;
-  server::ConditionEngineOptions options;
+  server::conditions::ConditionEngineOptions options;
   options.store = store.get();
-  options.settings = *server::ConditionSettings::Create(config.conditions());
+  options.settings = *server::conditions::ConditionSettings::Create(config.conditions());
   options.now = [&] { return now; };
   options.registry = &registry;
-  server::ConditionEngine engine(std::move(options));
+  server::conditions::ConditionEngine engine(std::move(options));
   engine.RunOnce();
 
   std::vector<storage::LayoutPtr> layouts;
@@ -113,7 +113,7 @@ int main(int argc, char** argv) {
   size_t raised = 0;
   for (const auto& one : engine.board().All([](const std::string&) { return true; })) {
     ++conditions;
-    raised += one->status == server::ConditionStatus::kTrue ? 1 : 0;
+    raised += one->status == server::conditions::ConditionStatus::kTrue ? 1 : 0;
   }
   double bytes = 0;
   for (const auto& family : registry.Collect()) {

@@ -109,7 +109,7 @@ void FindAll(SeriesIndex* index, const std::string& job) {
 }
 
 int Run(const std::string& path, uint32_t hosts, uint32_t hosts_a_job) {
-  storage::StoreOptions options;
+  storage::DatabaseOptions options;
   options.path = path;
   storage::LimitPolicy::Options unlimited;
   unlimited.totals.series = UINT64_MAX;

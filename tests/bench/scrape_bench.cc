@@ -171,7 +171,8 @@ void Run(const Plan& plan) {
   Writer writer(store->get(), Register(plan, store->get()), plan.period);
   config::v1::Collector::Metrics config;
   config.set_built_in_rules(true);
-  server::Aggregator aggregator(store->get(), *server::MakeAggregateRules(config));
+  server::aggregate::Aggregator aggregator(store->get(),
+                                           *server::aggregate::MakeAggregateRules(config));
   const auto scrape = [&] {
     std::string page;
     aggregator.Scrape(
@@ -197,7 +198,7 @@ void Run(const Plan& plan) {
     wall.push_back(absl::ToDoubleMilliseconds(absl::Now() - began));
     cpu.push_back((CpuSeconds() - cpu_began) * 1e3);
     const double gzip_began = CpuSeconds();
-    bytes = server::Gzip(text).value_or("").size();
+    bytes = server::http::Gzip(text).value_or("").size();
     gzip.push_back((CpuSeconds() - gzip_began) * 1e3);
   }
   const std::vector<double> scraped = writer.TakeLatencies();

@@ -4,7 +4,7 @@
 
 #include "client/histogram_layout.h"
 #include "client/live_histogram.h"
-#include "ring_test_support.h"
+#include "tests/client/ring/ring_test_support.h"
 
 namespace tacho::client {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <stdexcept>
 
-#include "ring_test_support.h"
+#include "tests/client/ring/ring_test_support.h"
 
 namespace tacho::client {
 namespace {

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "ring_test_support.h"
+#include "proto/base/stale_marker.h"
+#include "tests/client/ring/ring_test_support.h"
 
 namespace tacho::client {
 namespace {

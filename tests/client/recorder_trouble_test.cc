@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdio>
 
-#include "ring_test_support.h"
+#include "tests/client/ring/ring_test_support.h"
 
 namespace tacho::client {
 namespace {

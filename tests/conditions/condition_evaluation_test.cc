@@ -23,10 +23,10 @@ std::string SharedData() {
   return directory == nullptr ? TACHO_SHARED_DATA : directory;
 }
 
-std::vector<server::Detector> Detectors() {
+std::vector<server::conditions::Detector> Detectors() {
   config::v1::ConditionsCurves config;
   EXPECT_TRUE(config::ParseYaml("", "defaults", &config).ok());
-  return server::CurvesDetectors(config);
+  return server::conditions::CurvesDetectors(config);
 }
 
 TEST(ConditionEvaluationTest, EveryFaultOfASyntheticFleetIsFoundAndItsTaskNamed) {
@@ -39,7 +39,7 @@ TEST(ConditionEvaluationTest, EveryFaultOfASyntheticFleetIsFoundAndItsTaskNamed)
 }
 
 TEST(ConditionEvaluationTest, AHealthySyntheticFleetHasNoCondition) {
-  const std::vector<server::Detector> detectors = Detectors();
+  const std::vector<server::conditions::Detector> detectors = Detectors();
   const HealthyScore score = ScoreHealthy(detectors, kSlice);
   for (size_t i = 0; i < detectors.size(); ++i) {
     EXPECT_EQ(score.present[i], 0u) << detectors[i].name;
@@ -60,7 +60,7 @@ class RecordedCurvesTest : public ::testing::Test {
 TEST_F(RecordedCurvesTest, FewAreSaidToHaveAConditionAtTheirEnd) {
   std::map<std::string, size_t> found;
   for (const RecordedJob& job : jobs_) {
-    for (const server::Detector& detector : Detectors()) {
+    for (const server::conditions::Detector& detector : Detectors()) {
       const auto window = WindowAt(job, job.last_time_ns());
       found[detector.name] += detector.detect(window).present ? 1 : 0;
     }
@@ -79,7 +79,7 @@ TEST_F(RecordedCurvesTest, MostPlantedFaultsAreFound) {
   const std::map<Plant, double> floors = {{Plant::kNan, 1.0},    {Plant::kRunAway, 0.9},
                                           {Plant::kSpike, 0.5},  {Plant::kExplode, 0.9},
                                           {Plant::kVanish, 0.9}, {Plant::kOverfit, 0.8}};
-  const std::vector<server::Detector> detectors = Detectors();
+  const std::vector<server::conditions::Detector> detectors = Detectors();
   for (const auto& [plant, floor] : floors) {
     size_t trials = 0;
     size_t found = 0;
@@ -91,7 +91,7 @@ TEST_F(RecordedCurvesTest, MostPlantedFaultsAreFound) {
       const size_t last = LimitOf(plant) == 0 ? n : std::min(n, LimitOf(plant));
       bool present = false;
       for (size_t i = 0; i < last && !present; i += 1 + i / 5) {
-        for (const server::Detector& detector : detectors) {
+        for (const server::conditions::Detector& detector : detectors) {
           if (detector.name != ConditionOf(plant)) continue;
           present = detector.detect(WindowAt(planted->job, planted->times_ns[i])).present;
         }

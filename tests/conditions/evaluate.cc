@@ -26,8 +26,8 @@
 namespace tacho::conditions {
 namespace {
 
-using server::Detector;
-using server::Finding;
+using server::conditions::Detector;
+using server::conditions::Finding;
 
 constexpr uint64_t kSeed = 20'24;
 // Moments at which a recorded job is looked at, as it is.
@@ -51,17 +51,17 @@ bool InTuningHalf(const std::string& name) {
 std::vector<Detector> Detectors() {
   config::v1::ConditionsCurves config;
   if (!config::ParseYaml("", "defaults", &config).ok()) abort();
-  return server::CurvesDetectors(config);
+  return server::conditions::CurvesDetectors(config);
 }
 
 std::vector<Detector> AllDetectors() {
   config::v1::Conditions config;
   if (!config::ParseYaml("", "defaults", &config).ok()) abort();
-  std::vector<Detector> all = server::CurvesDetectors(config.curves());
-  for (Detector& detector : server::ProgressDetectors(config.progress())) {
+  std::vector<Detector> all = server::conditions::CurvesDetectors(config.curves());
+  for (Detector& detector : server::conditions::ProgressDetectors(config.progress())) {
     all.push_back(std::move(detector));
   }
-  for (Detector& detector : server::HardwareDetectors(config.hardware())) {
+  for (Detector& detector : server::conditions::HardwareDetectors(config.hardware())) {
     all.push_back(std::move(detector));
   }
   return all;
@@ -87,7 +87,7 @@ std::vector<Episode> EpisodesOf(const RecordedJob& job, const std::vector<Detect
   std::map<std::string, bool> was_judged;
   size_t moment = 0;
   for (size_t i = stride - 1; i < times.size(); i += stride, ++moment) {
-    const server::JobWindow window = WindowAt(job, times[i]);
+    const server::conditions::JobWindow window = WindowAt(job, times[i]);
     for (const Detector& detector : detectors) {
       const Finding finding = detector.detect(window);
       was_judged[detector.name] = was_judged[detector.name] || finding.judged;

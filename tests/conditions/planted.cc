@@ -9,9 +9,9 @@
 namespace tacho::conditions {
 namespace {
 
-using server::Point;
-using server::Signal;
-using server::Track;
+using server::conditions::Point;
+using server::conditions::Signal;
+using server::conditions::Track;
 
 constexpr size_t kLeastPoints = 200;
 constexpr size_t kLeastEvaluations = 16;
@@ -29,7 +29,7 @@ Signal SignalOf(Plant plant) {
 }
 
 Track* FindCurve(RecordedJob* job, Signal signal) {
-  for (server::TaskWindow& task : job->tasks) {
+  for (server::conditions::TaskWindow& task : job->tasks) {
     const auto found = task.tracks.find(signal);
     if (found == task.tracks.end()) continue;
     for (Track& track : found->second) {
@@ -46,7 +46,7 @@ double Uniform(double low, double high, std::mt19937_64* random) {
 double LevelBefore(const std::vector<Point>& points, size_t at, size_t count) {
   std::vector<double> values;
   for (size_t i = at - std::min(at, count); i < at; ++i) values.push_back(points[i].value);
-  return server::Median(values);
+  return server::conditions::Median(values);
 }
 
 double Change(std::vector<Point>& points, size_t at, Plant plant, std::mt19937_64* random) {
@@ -97,7 +97,7 @@ double Change(std::vector<Point>& points, size_t at, Plant plant, std::mt19937_6
   const double height_of = plant == Plant::kSpike       ? level * height
                            : plant == Plant::kOscillate ? level * swing
                                                         : 0;
-  const double deviation = server::UpperNoise(noise);
+  const double deviation = server::conditions::UpperNoise(noise);
   return deviation > 0 ? height_of / deviation : 0;
 }
 

@@ -17,10 +17,10 @@ namespace tacho::conditions {
 namespace {
 
 namespace fs = std::filesystem;
-using server::Point;
-using server::Signal;
-using server::TaskWindow;
-using server::Track;
+using server::conditions::Point;
+using server::conditions::Signal;
+using server::conditions::TaskWindow;
+using server::conditions::Track;
 
 // Keeps what has a meaning for conditions.
 class SignalSink : public importer::RecordSink {
@@ -39,7 +39,8 @@ class SignalSink : public importer::RecordSink {
     for (const importer::Cell& cell : row.cells) {
       Series& series = series_[cell.series];
       if (!series.match) continue;
-      series.points.push_back({row.time_unix_ns, row.step.value_or(server::kNoPointStep),
+      series.points.push_back({row.time_unix_ns,
+                               row.step.value_or(server::conditions::kNoPointStep),
                                cell.value * series.match->factor});
     }
     return absl::OkStatus();
@@ -77,11 +78,11 @@ class SignalSink : public importer::RecordSink {
     uint32_t task = 0;
     uint32_t attempt = 0;
     std::string metric;
-    std::optional<server::SignalMatch> match;
+    std::optional<server::conditions::SignalMatch> match;
     std::vector<Point> points;
   };
 
-  const server::SignalNames names_;
+  const server::conditions::SignalNames names_;
   std::map<std::tuple<uint32_t, std::string, uint32_t>, uint32_t> ids_;
   std::vector<Series> series_;
 };
@@ -160,8 +161,8 @@ size_t RecordedJob::recorded_steps() const {
   return most;
 }
 
-server::JobWindow WindowAt(const RecordedJob& job, int64_t now_ns, size_t max_points) {
-  server::JobWindow window;
+server::conditions::JobWindow WindowAt(const RecordedJob& job, int64_t now_ns, size_t max_points) {
+  server::conditions::JobWindow window;
   window.job = job.name;
   window.now_ns = now_ns;
   for (const TaskWindow& recorded : job.tasks) {

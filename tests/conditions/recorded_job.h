@@ -11,9 +11,9 @@
 namespace tacho::conditions {
 
 struct RecordedJob {
-  std::string name;                       // "tfevents/phlippe-saved_models/…".
-  std::string data_set;                   // The first part of it.
-  std::vector<server::TaskWindow> tasks;  // With all that was recorded, by time.
+  std::string name;                                   // "tfevents/phlippe-saved_models/…".
+  std::string data_set;                               // The first part of it.
+  std::vector<server::conditions::TaskWindow> tasks;  // With all that was recorded, by time.
 
   int64_t first_time_ns() const;
   int64_t last_time_ns() const;
@@ -25,7 +25,8 @@ struct RecordedJob {
 
 // As the collector would have seen it: of each track at most `max_points`, the newest half of them
 // all that there are, before that ever fewer.
-server::JobWindow WindowAt(const RecordedJob& job, int64_t now_ns, size_t max_points = 2048);
+server::conditions::JobWindow WindowAt(const RecordedJob& job, int64_t now_ns,
+                                       size_t max_points = 2048);
 
 // All runs below a directory of the real data that have training signals, by name. Files without
 // times get one second a step.

@@ -8,8 +8,8 @@
 namespace tacho::conditions {
 namespace {
 
-using server::Detector;
-using server::Finding;
+using server::conditions::Detector;
+using server::conditions::Finding;
 using testing::Scenario;
 
 // Seconds between two looks, in the ten minutes after a fault and otherwise.
@@ -26,7 +26,7 @@ bool MayFollow(const Scenario& scenario, const std::string& condition) {
 
 bool Names(const Scenario& scenario, const Finding& finding) {
   if (finding.culprits.empty()) return false;
-  const server::Culprit& first = finding.culprits.front();
+  const server::conditions::Culprit& first = finding.culprits.front();
   // A finding of a task need not know its host, nor one of a host a task.
   if (scenario.host && !first.host.empty()) return first.host == *scenario.host;
   return scenario.task && first.task == scenario.task;
@@ -69,7 +69,7 @@ std::map<std::string, ScenarioScore> ScoreScenarios(const std::vector<Detector>&
     std::vector<std::optional<double>> found(detectors.size());
     std::vector<char> wrong(detectors.size());
     for (double t = kEvery; t <= scenario.duration_seconds; t += Pause(scenario, t)) {
-      const server::JobWindow window = fleet.At(t);
+      const server::conditions::JobWindow window = fleet.At(t);
       for (size_t k = 0; k < detectors.size(); ++k) {
         bool was_wrong = wrong[k] != 0;
         Judge(scenario, detectors[k], detectors[k].detect(window), t, &found[k], &was_wrong,

@@ -23,8 +23,8 @@ struct ScenarioScore {
 
 // By condition. Each run is looked at every 10 seconds in the ten minutes
 // after its fault, else every minute. `hours`: of all runs.
-std::map<std::string, ScenarioScore> ScoreScenarios(const std::vector<server::Detector>& detectors,
-                                                    const std::vector<testing::Scenario>& scenarios,
-                                                    double* hours);
+std::map<std::string, ScenarioScore> ScoreScenarios(
+    const std::vector<server::conditions::Detector>& detectors,
+    const std::vector<testing::Scenario>& scenarios, double* hours);
 
 }  // namespace tacho::conditions

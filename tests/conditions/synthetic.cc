@@ -9,8 +9,8 @@
 namespace tacho::conditions {
 namespace {
 
-using server::Detector;
-using server::Finding;
+using server::conditions::Detector;
+using server::conditions::Finding;
 using testing::Fault;
 using testing::FaultKind;
 using testing::FleetOptions;
@@ -77,7 +77,7 @@ FleetOptions OptionsOf(uint64_t seed, uint32_t tasks) {
 
 bool NamesTarget(const Finding& finding) {
   if (finding.culprits.empty()) return false;
-  const server::Culprit& first = finding.culprits.front();
+  const server::conditions::Culprit& first = finding.culprits.front();
   return first.host == testing::SyntheticHost(kTarget) || (first.task && *first.task == kTarget);
 }
 
@@ -134,7 +134,7 @@ HealthyScore ScoreHealthy(const std::vector<Detector>& detectors, const Syntheti
     const SyntheticFleet fleet(OptionsOf(500 + i, options.tasks), {}, options.healthy_seconds);
     std::vector<bool> before(detectors.size());
     for (double t = kEvery; t < options.healthy_seconds; t += 3 * kEvery) {
-      const server::JobWindow window = fleet.At(t);
+      const server::conditions::JobWindow window = fleet.At(t);
       ++score.moments;
       for (size_t k = 0; k < detectors.size(); ++k) {
         const bool present = detectors[k].detect(window).present;

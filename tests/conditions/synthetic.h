@@ -36,9 +36,9 @@ struct SyntheticOptions {
 };
 
 // One row for each fault of whose condition there is a detector. Fixed seeds.
-std::vector<SyntheticScore> ScoreFaults(const std::vector<server::Detector>& detectors,
+std::vector<SyntheticScore> ScoreFaults(const std::vector<server::conditions::Detector>& detectors,
                                         const SyntheticOptions& options);
-HealthyScore ScoreHealthy(const std::vector<server::Detector>& detectors,
+HealthyScore ScoreHealthy(const std::vector<server::conditions::Detector>& detectors,
                           const SyntheticOptions& options);
 
 }  // namespace tacho::conditions

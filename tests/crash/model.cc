@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/stale_marker.h"
 #include "tests/crash/plan.h"
 
 namespace tacho::crash {
@@ -54,7 +55,7 @@ void Model::Commit(uint32_t agent, uint64_t sequence, bool altered) {
         for (size_t column = 0; column < message.metrics.size(); ++column) {
           const auto bits =
               std::bit_cast<uint64_t>(message.values[row * message.metrics.size() + column]);
-          if (bits == storage::kStaleMarkerBits) continue;
+          if (bits == kStaleMarkerBits) continue;
           const std::string name =
               absl::StrCat(JobName(agent), "/", MetricName(message.metrics[column]), "/", agent);
           const int64_t step = message.steps.empty() ? storage::kNoStep : message.steps[row];

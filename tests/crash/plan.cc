@@ -5,12 +5,12 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::crash {
 namespace {
 
 using storage::kNoStep;
-using storage::kStaleMarkerBits;
 
 double DrawValue(std::mt19937_64* random) {
   switch ((*random)() % 12) {
@@ -23,7 +23,7 @@ double DrawValue(std::mt19937_64* random) {
     case 3:
       return std::bit_cast<double>(0x7ff0000000000000);
     case 4:
-      return std::bit_cast<double>(kStaleMarkerBits);
+      return StaleMarker();
     case 5:
       return std::bit_cast<double>((*random)());
     default:

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "storage/model/event.h"
 #include "storage/journal/sequence_set.h"
+#include "storage/model/event.h"
 #include "storage/model/series.h"
 
 namespace tacho::crash {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "gmock/gmock.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::storage {
 namespace {

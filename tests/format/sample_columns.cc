@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "proto/base/stale_marker.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {

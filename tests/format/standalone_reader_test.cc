@@ -9,6 +9,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "tests/format/format_fixture.h"
 #include "tests/format/integer_column.h"
 #include "tests/format/sample_columns.h"
@@ -175,7 +176,7 @@ TEST_F(StandaloneReaderTest, ReadsWhatIsPartlySealedAndPartlyInTheJournal) {
 TEST_F(StandaloneReaderTest, TheLaterOfTwoWritesCounts) {
   const LayoutDefinition loss = Loss("job");
   const LayoutDefinition both = Definition("job", {"loss", "accuracy"});
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const double stale = StaleMarker();
   const auto at = [](int second) { return kStart + second * kSecond; };
   // Out of order and twice within an entry; the same step twice at different times.
   Write(loss, {{at(5), at(3), at(4), at(3)}, {5, 3, 4, 3}, {{1, 2, 3, 4}}});

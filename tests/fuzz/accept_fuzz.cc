@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view header(reinterpret_cast<const char*>(data), size);
-  tacho::server::AcceptsPrometheusText(header);
-  tacho::server::AcceptsGzip(header);
+  tacho::server::http::AcceptsPrometheusText(header);
+  tacho::server::http::AcceptsGzip(header);
   return 0;
 }

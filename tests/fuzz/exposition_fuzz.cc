@@ -5,9 +5,10 @@
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
+#include "agent/sources/fetch/http_response.h"
 #include "agent/sources/text/exposition.h"
 #include "agent/sources/text/exposition_scanner.h"
-#include "agent/sources/fetch/http_response.h"
+#include "proto/base/utf8.h"
 
 namespace {
 
@@ -21,7 +22,7 @@ void Check(const absl::StatusOr<Exposition>& read) {
   for (const auto& sample : read->samples) {
     if (sample.name.empty() || sample.family >= read->families.size()) std::abort();
     for (const auto& [name, value] : sample.labels) {
-      if (!tacho::agent::IsUtf8(name) || !tacho::agent::IsUtf8(value)) std::abort();
+      if (!tacho::IsUtf8(name) || !tacho::IsUtf8(value)) std::abort();
     }
   }
 }

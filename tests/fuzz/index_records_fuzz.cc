@@ -16,8 +16,8 @@
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "storage/index/job_table.h"
-#include "storage/journal/journal.h"
 #include "storage/index/series_index.h"
+#include "storage/journal/journal.h"
 
 namespace tacho::storage {
 namespace {

@@ -13,13 +13,13 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "proto/base/crc32c.h"
 #include "client/ring/ring_reader.h"
 #include "client/ring/ring_records.h"
+#include "proto/base/crc32c.h"
 
 namespace {
 
-using tacho::client::ExtendCrc32c;
+using tacho::ExtendCrc32c;
 
 constexpr uint8_t kRawChecksums = 1;
 constexpr uint8_t kCursorsFromInput = 2;

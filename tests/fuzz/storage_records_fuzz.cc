@@ -10,10 +10,10 @@
 #include "storage/codec/bytes.h"
 #include "storage/codec/column_codec.h"
 #include "storage/codec/column_stats.h"
-#include "storage/index/event_record.h"
 #include "storage/codec/frame.h"
-#include "storage/index/index_records.h"
 #include "storage/codec/keys.h"
+#include "storage/index/event_record.h"
+#include "storage/index/index_records.h"
 #include "storage/journal/rows_entry.h"
 #include "storage/journal/sequence_set.h"
 

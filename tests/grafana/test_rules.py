@@ -21,7 +21,7 @@ LEAST = {
     "status-history": (12, 8),
 }
 TITLE_PX = 8  # A character of a panel's title.
-DEFAULT_NAMES = os.path.join(boards.REPOSITORY, "server/conditions/signal_default_names.cc")
+DEFAULT_NAMES = os.path.join(boards.REPOSITORY, "server/conditions/window/signal_default_names.cc")
 
 
 def rectangles_overlap(a, b):

@@ -13,7 +13,7 @@ import client
 import harness
 
 _FLOODS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "floods.py")
-SECONDS = float(os.environ.get("TACHO_FLOOD_SECONDS", "4"))
+SECONDS = float(os.environ.get("TACHO_FLOOD_SECONDS", "2"))
 MIB = 1 << 20
 
 

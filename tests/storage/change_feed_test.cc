@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "gmock/gmock.h"
+#include "proto/base/stale_marker.h"
 #include "tests/storage/store_fixture.h"
 
 namespace tacho::storage {
@@ -37,7 +38,7 @@ void Include(const std::vector<Change>& changes, Seen* seen) {
     for (size_t row = 0; row < change.rows.rows; ++row) {
       for (size_t column = 0; column < change.rows.columns; ++column) {
         const double value = change.rows.Value(row, column);
-        if (std::bit_cast<uint64_t>(value) == kStaleMarkerBits) continue;
+        if (IsStaleMarker(value)) continue;
         Include(*change.layout->series[column], change.layout->attempt, change.rows.Time(row),
                 change.rows.Step(row), value, seen);
       }
@@ -79,7 +80,7 @@ TEST_F(ChangeFeedTest, TellsRowsAndEventsOfItsJobInTheOrderOfCommits) {
   ASSERT_TRUE(Append(mine, {1}, {1}, {0.5, 0.1}).ok());
   const auto subscription = Subscribe("a");
   ASSERT_TRUE(Append(other, {2}, {1}, {7}).ok());
-  ASSERT_TRUE(Append(mine, {2}, {2}, {0.25, std::bit_cast<double>(kStaleMarkerBits)}).ok());
+  ASSERT_TRUE(Append(mine, {2}, {2}, {0.25, StaleMarker()}).ok());
   Event event;
   event.source = {"a", 0, 0, "host-0"};
   event.kind = "checkpoint";
@@ -217,8 +218,7 @@ class ChangeFeedRandomTest : public ChangeFeedTest, public testing::WithParamInt
       // Steps are unique, so that no row replaces another.
       steps.push_back(unique_);
       for (size_t column = 0; column < layout->series.size(); ++column) {
-        values.push_back(Below(10) == 0 ? std::bit_cast<double>(kStaleMarkerBits)
-                                        : static_cast<double>(random_()));
+        values.push_back(Below(10) == 0 ? StaleMarker() : static_cast<double>(random_()));
       }
     }
     ++sent_;

@@ -20,6 +20,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "rocksdb/db.h"
 #include "tests/storage/store_fixture.h"
 
@@ -90,7 +91,7 @@ class StorageFormatTest : public StoreFixture {
                 }).ok());
     constexpr int64_t kStart = 1'700'000'000'000'000'000;
     constexpr int64_t kSecond = 1'000'000'000;
-    const double none = std::bit_cast<double>(kStaleMarkerBits);
+    const double none = StaleMarker();
     ASSERT_TRUE(Append(layout, {kStart, kStart + kSecond, kStart + 2 * kSecond}, {7, 8, 9},
                        {2.31, 0.001, 1.87, none, 1.52, none}, {"a1", 0x0102030405060708, 2})
                     .ok());

@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "storage/codec/keys.h"
 #include "tests/storage/store_fixture.h"
 #include "tests/support/faulty_env.h"
@@ -48,7 +49,7 @@ TEST_F(StoreTest, EveryBitOfAValueSurvivesSealingAndReopening) {
 }
 
 TEST_F(StoreTest, AStaleMarkerIsNoSample) {
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const double stale = StaleMarker();
   const LayoutPtr layout = Register(Definition("job", {"loss", "eval"}));
   ASSERT_TRUE(Append(layout, {1, 2}, {1, 2}, {0.5, stale, 0.25, 7}).ok());
   EXPECT_THAT(ReadAll(Find("job", "eval")).times, ElementsAre(2));
@@ -270,7 +271,7 @@ TEST_F(StoreTest, JobsTellTheirExtentTasksAndAttempts) {
 
 TEST_F(StoreTest, LatestIsTheNewestTimeNotTheLastWrite) {
   const LayoutPtr layout = Register(Definition("job", {"loss", "eval"}));
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const double stale = StaleMarker();
   const int64_t t = 100 * kDayNs;
   ASSERT_TRUE(Append(layout, {t}, {5}, {5, 50}).ok());
   ASSERT_TRUE(Append(layout, {t - 10, t + kDayNs}, {4, 6}, {4, 40, 6, stale}).ok());
@@ -303,7 +304,7 @@ TEST_F(StoreTest, LatestRowsOfLayoutsAreVisitedWithTheTimeTheyCame) {
 
 // A metric that is set every hundredth step must not flicker in the aggregates.
 TEST_F(StoreTest, ASeriesWithoutValueInTheNewestRowShowsItsLastOneWithItsOwnTimes) {
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const double stale = StaleMarker();
   const LayoutPtr layout = Register(Definition("job", {"loss", "accuracy", "never"}));
   const absl::Time begin = now_;
   ASSERT_TRUE(
@@ -378,7 +379,7 @@ TEST_F(StoreTest, RetentionDropsWholeDaysAndJobsThatEndedBeforeThem) {
 
 TEST_F(StoreTest, LatestIsTheSameFromMemoryAndFromColumns) {
   constexpr int64_t kSecond = 1'000'000'000;
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const double stale = StaleMarker();
   LayoutPtr layout = Register(Definition("job", {"loss", "eval"}));
   const auto expect = [&](const std::string& metric, double value, int64_t step) {
     const auto latest = store_->Latest(Find("job", metric));

@@ -79,13 +79,13 @@ void AddSlowHosts(List* list) {
       .may_follow = {"ThroughputDropped"};
   list->Add("Straggling", "slow host, only waits in the barrier recorded",
             {.kind = FaultKind::kSlowHost, .host = 9, .amount = 0.3},
-            {.omit = {server::Signal::kCompute, server::Signal::kDataWait}})
+            {.omit = {server::conditions::Signal::kCompute, server::conditions::Signal::kDataWait}})
       .may_follow = {"ThroughputDropped"};
-  list->Add(
-      "Straggling", "slow host without barriers, only step times recorded",
-      {.kind = FaultKind::kSlowHost, .host = 9, .amount = 0.3},
-      {.synchronous = false,
-       .omit = {server::Signal::kCompute, server::Signal::kDataWait, server::Signal::kCommWait}});
+  list->Add("Straggling", "slow host without barriers, only step times recorded",
+            {.kind = FaultKind::kSlowHost, .host = 9, .amount = 0.3},
+            {.synchronous = false,
+             .omit = {server::conditions::Signal::kCompute, server::conditions::Signal::kDataWait,
+                      server::conditions::Signal::kCommWait}});
 }
 
 void AddSlowJobs(List* list) {
@@ -142,9 +142,10 @@ void AddHealthy(List* list) {
   list->Healthy("healthy, compiles for 10 minutes", {.compile_seconds = 600});
   list->Healthy("healthy, a row every 50 steps", {.log_every = 50});
   list->Healthy("healthy, ends well", {.steps = 800});
-  list->Healthy("healthy, only loss recorded",
-                {.omit = {server::Signal::kCompute, server::Signal::kDataWait,
-                          server::Signal::kCommWait, server::Signal::kStepTime}});
+  list->Healthy(
+      "healthy, only loss recorded",
+      {.omit = {server::conditions::Signal::kCompute, server::conditions::Signal::kDataWait,
+                server::conditions::Signal::kCommWait, server::conditions::Signal::kStepTime}});
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 namespace tacho::testing {
 namespace {
 
-using server::Signal;
+using server::conditions::Signal;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kWarmUpSteps = 100;
@@ -30,7 +30,7 @@ double WeightNorm(double step) { return 100 * (1 + 0.1 * std::log1p(step / 100))
 }  // namespace
 
 void SyntheticFleet::FillCurves(uint32_t task, size_t index, int64_t time_ns,
-                                server::Tracks* tracks) const {
+                                server::conditions::Tracks* tracks) const {
   const Steps& steps = StepsOf(task);
   const auto number = static_cast<double>(options_.first_step + index);
   // All tasks have the same: it is averaged over them.

@@ -10,7 +10,7 @@
 namespace tacho::testing {
 namespace {
 
-using server::Signal;
+using server::conditions::Signal;
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 constexpr double kHbm = 80 * kGiB;
@@ -47,11 +47,12 @@ double SyntheticFleet::BusyAt(uint32_t task, double seconds) const {
   return busy;
 }
 
-void SyntheticFleet::FillHost(uint32_t host, double now, server::JobWindow* window) const {
+void SyntheticFleet::FillHost(uint32_t host, double now,
+                              server::conditions::JobWindow* window) const {
   const uint32_t task = host * options_.tasks_per_host;
-  server::HostWindow out;
+  server::conditions::HostWindow out;
   out.host = SyntheticHost(host);
-  out.agent = server::HostWindow::Agent{};
+  out.agent = server::ingest::AgentState{};
   out.agent->id = absl::StrCat("agent-", out.host);
   const Fault* silent = Find(FaultKind::kSilentAgent, task, now);
   const double until = silent == nullptr ? now : silent->at_seconds;
@@ -89,7 +90,8 @@ void SyntheticFleet::FillHost(uint32_t host, double now, server::JobWindow* wind
   window->hosts.push_back(std::move(out));
 }
 
-void SyntheticFleet::FillChips(uint32_t host, double now, server::JobWindow* window) const {
+void SyntheticFleet::FillChips(uint32_t host, double now,
+                               server::conditions::JobWindow* window) const {
   const uint32_t task = host * options_.tasks_per_host;
   const Fault* silent = Find(FaultKind::kSilentAgent, task, now);
   const double until = silent == nullptr ? now : silent->at_seconds;
@@ -97,7 +99,8 @@ void SyntheticFleet::FillChips(uint32_t host, double now, server::JobWindow* win
       std::max({0.0, now - options_.window_seconds,
                 now - options_.sample_seconds * static_cast<double>(options_.max_points)});
   for (uint32_t chip = 0; chip < options_.chips_per_host; ++chip) {
-    server::ChipWindow out{.host = SyntheticHost(host), .chip = absl::StrCat(chip), .tracks = {}};
+    server::conditions::ChipWindow out{
+        .host = SyntheticHost(host), .chip = absl::StrCat(chip), .tracks = {}};
     double idle_since = from;
     for (double t = std::ceil(from / options_.sample_seconds) * options_.sample_seconds; t <= until;
          t += options_.sample_seconds) {

@@ -8,7 +8,7 @@
 namespace tacho::testing {
 namespace {
 
-using server::Signal;
+using server::conditions::Signal;
 
 // SplitMix64, public domain: https://prng.di.unimi.it/splitmix64.c
 uint64_t Mix(uint64_t value) {
@@ -42,7 +42,7 @@ std::string SyntheticMetric(Signal signal) {
     case Signal::kDataWait:
     case Signal::kCompute:
     case Signal::kCommWait:
-      return absl::StrCat(server::SignalName(signal), "_seconds");
+      return absl::StrCat(server::conditions::SignalName(signal), "_seconds");
     case Signal::kCheckpointTime:
       return "checkpoint_seconds";
     case Signal::kEvalTime:
@@ -86,7 +86,7 @@ std::string SyntheticMetric(Signal signal) {
     case Signal::kHostCpuBusy:
       return "host_cpu_busy_ratio";
     default:
-      return std::string(server::SignalName(signal));
+      return std::string(server::conditions::SignalName(signal));
   }
 }
 

@@ -27,6 +27,6 @@ double SyntheticUniform(uint64_t seed, NoiseStream stream, uint64_t subject, uin
 double SyntheticGauss(uint64_t seed, NoiseStream stream, uint64_t subject, uint64_t index);
 
 // The standard name: "step_time_seconds", "chip_duty_cycle_ratio", ….
-std::string SyntheticMetric(server::Signal signal);
+std::string SyntheticMetric(server::conditions::Signal signal);
 
 }  // namespace tacho::testing

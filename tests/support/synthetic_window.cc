@@ -10,13 +10,13 @@
 
 namespace tacho::testing {
 
-using server::JobWindow;
-using server::Point;
-using server::Signal;
-using server::TaskWindow;
-using server::Track;
-using server::Tracks;
-using server::WindowEvent;
+using server::conditions::JobWindow;
+using server::conditions::Point;
+using server::conditions::Signal;
+using server::conditions::TaskWindow;
+using server::conditions::Track;
+using server::conditions::Tracks;
+using server::conditions::WindowEvent;
 
 std::string SyntheticHost(uint32_t host) { return absl::StrFormat("host%04d", host); }
 
@@ -235,7 +235,8 @@ void SyntheticFleet::FillStep(uint32_t task, size_t index, int64_t time_ns, Trac
 }
 
 void SyntheticFleet::FillEvents(double now, JobWindow* window) const {
-  const auto add = [&](double seconds, const char* kind, int64_t step = server::kNoPointStep) {
+  const auto add = [&](double seconds, const char* kind,
+                       int64_t step = server::conditions::kNoPointStep) {
     if (seconds > now) return;
     window->events.push_back({.time_ns = Time(seconds),
                               .step = step,

@@ -107,9 +107,9 @@ struct FleetOptions {
   size_t max_points = 1000;      // and how many points a track has at most: the newest.
   double tokens_per_step = 4096;
 
-  std::set<server::Signal> omit;                  // That nobody records.
+  std::set<server::conditions::Signal> omit;      // That nobody records.
   std::map<std::string, std::string> attributes;  // Besides `tasks` and `config_fingerprint`.
-  std::vector<server::Baseline> baselines;
+  std::vector<server::conditions::Baseline> baselines;
   std::map<std::string, uint32_t> straggles_elsewhere;
 };
 
@@ -123,7 +123,7 @@ class SyntheticFleet {
   SyntheticFleet(FleetOptions options, std::vector<Fault> faults, double until_seconds = 3600);
 
   // As seen `seconds` after the attempt started.
-  server::JobWindow At(double seconds) const;
+  server::conditions::JobWindow At(double seconds) const;
 
   // The step in flight at a time; nullopt before the first and after the last.
   std::optional<uint32_t> StepAt(double seconds) const;
@@ -160,15 +160,18 @@ class SyntheticFleet {
   // No rows of it come from then on.
   double SilentFrom(uint32_t task) const;
 
-  void FillTask(uint32_t task, double now, server::JobWindow* window) const;
-  void FillStep(uint32_t task, size_t index, int64_t time_ns, server::Tracks* tracks) const;
-  void FillCurves(uint32_t task, size_t index, int64_t time_ns, server::Tracks* tracks) const;
-  void FillHost(uint32_t host, double now, server::JobWindow* window) const;
-  void FillChips(uint32_t host, double now, server::JobWindow* window) const;
-  void FillEvents(double now, server::JobWindow* window) const;
+  void FillTask(uint32_t task, double now, server::conditions::JobWindow* window) const;
+  void FillStep(uint32_t task, size_t index, int64_t time_ns,
+                server::conditions::Tracks* tracks) const;
+  void FillCurves(uint32_t task, size_t index, int64_t time_ns,
+                  server::conditions::Tracks* tracks) const;
+  void FillHost(uint32_t host, double now, server::conditions::JobWindow* window) const;
+  void FillChips(uint32_t host, double now, server::conditions::JobWindow* window) const;
+  void FillEvents(double now, server::conditions::JobWindow* window) const;
   // Of the chips of a task's host, at a time: 0..1.
   double BusyAt(uint32_t task, double seconds) const;
-  void Add(server::Signal signal, server::Point point, server::Tracks* tracks) const;
+  void Add(server::conditions::Signal signal, server::conditions::Point point,
+           server::conditions::Tracks* tracks) const;
 
   const FleetOptions options_;
   const std::vector<Fault> faults_;

@@ -8,8 +8,8 @@
 
 #include "absl/time/time.h"
 #include "agent/sources/chips/chip_events.h"
-#include "agent/sources/rows/chip_sample.h"
 #include "agent/sources/chips/process_jobs.h"
+#include "agent/sources/rows/chip_sample.h"
 
 namespace tacho::agent {
 

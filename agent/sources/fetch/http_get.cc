@@ -8,6 +8,7 @@
 #include "absl/strings/strip.h"
 #include "agent/sources/fetch/tcp_socket.h"
 #include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -17,9 +18,8 @@ absl::StatusOr<HttpResponse> ReceiveAnswer(const TcpSocket& socket, const HttpGe
   HttpResponseReader reader(options.max_body_bytes);
   char buffer[16 << 10];
   while (!reader.done()) {
-    const absl::StatusOr<size_t> got = socket.Receive(buffer, sizeof(buffer), deadline);
-    if (!got.ok()) return got.status();
-    const absl::Status status = *got == 0 ? reader.End() : reader.Feed({buffer, *got});
+    TACHO_ASSIGN_OR_RETURN(const size_t got, socket.Receive(buffer, sizeof(buffer), deadline));
+    const absl::Status status = got == 0 ? reader.End() : reader.Feed({buffer, got});
     if (!status.ok()) return status;
   }
   return reader.response();
@@ -70,15 +70,14 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
 
 absl::StatusOr<HttpResponse> HttpGet(const HttpUrl& url, const HttpGetOptions& options) {
   const absl::Time deadline = MonotonicNow() + options.timeout;
-  const auto socket = ConnectTcp(url.host, url.port, deadline);
-  if (!socket.ok()) return socket.status();
+  TACHO_ASSIGN_OR_RETURN(const auto socket, ConnectTcp(url.host, url.port, deadline));
   std::string request =
       absl::StrCat("GET ", url.path, " HTTP/1.1\r\nHost: ", url.authority(),
                    "\r\nUser-Agent: tacho-agent\r\nAccept: ", options.accept, "\r\n");
   for (const std::string& line : options.headers) absl::StrAppend(&request, line, "\r\n");
   absl::StrAppend(&request, "Connection: close\r\n\r\n");
-  if (absl::Status status = (*socket)->Send(request, deadline); !status.ok()) return status;
-  return ReceiveAnswer(**socket, options, deadline);
+  TACHO_RETURN_IF_ERROR(socket->Send(request, deadline));
+  return ReceiveAnswer(*socket, options, deadline);
 }
 
 }  // namespace tacho::agent

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -34,7 +35,7 @@ absl::StatusOr<std::unique_ptr<TcpSocket>> ConnectOne(const addrinfo& address,
   if (socket->fd() < 0) return absl::UnavailableError(Why(errno));
   if (::connect(socket->fd(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return absl::UnavailableError(Why(errno));
-    if (absl::Status status = socket->AwaitWritable(deadline); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(socket->AwaitWritable(deadline));
     int error = 0;
     socklen_t size = sizeof(error);
     ::getsockopt(socket->fd(), SOL_SOCKET, SO_ERROR, &error, &size);
@@ -59,7 +60,7 @@ absl::Status TcpSocket::AwaitWritable(absl::Time deadline) const {
 
 absl::Status TcpSocket::Send(absl::string_view bytes, absl::Time deadline) const {
   while (!bytes.empty()) {
-    if (absl::Status status = AwaitWritable(deadline); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(AwaitWritable(deadline));
     const ssize_t sent = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (sent > 0) bytes.remove_prefix(static_cast<size_t>(sent));
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return absl::UnavailableError(Why(errno));
@@ -69,7 +70,7 @@ absl::Status TcpSocket::Send(absl::string_view bytes, absl::Time deadline) const
 
 absl::StatusOr<size_t> TcpSocket::Receive(char* buffer, size_t size, absl::Time deadline) const {
   for (;;) {
-    if (absl::Status status = AwaitReadable(deadline); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(AwaitReadable(deadline));
     const ssize_t got = ::recv(fd_, buffer, size, 0);
     if (got >= 0) return static_cast<size_t>(got);
     if (errno != EAGAIN && errno != EINTR) return absl::UnavailableError(Why(errno));

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "agent/sources/rows/chip_sample.h"
 #include "agent/sources/gpu/gpu_values.h"
+#include "agent/sources/rows/chip_sample.h"
 
 namespace tacho::agent {
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/sources/host/host_text.h"
 #include "agent/sources/host/proc_file.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -204,22 +205,20 @@ bool ParseMountstats(absl::string_view text, HostSample* out) {
 }
 
 absl::Status TakeLocalFill(const std::string& proc, HostSample* out) {
-  const auto mounts = ReadMounts(proc);
-  if (!mounts.ok()) return mounts.status();
-  for (const Mount& mount : *mounts) {
+  TACHO_ASSIGN_OR_RETURN(const auto mounts, ReadMounts(proc));
+  for (const Mount& mount : mounts) {
     if (!IsNetworkFileSystem(mount.type)) AddFill(mount, out);
   }
   return absl::OkStatus();
 }
 
 absl::Status TakeNetworkFileSystems(const std::string& proc, HostSample* out) {
-  const auto mounts = ReadMounts(proc);
-  if (!mounts.ok()) return mounts.status();
+  TACHO_ASSIGN_OR_RETURN(const auto mounts, ReadMounts(proc));
   // What the kernel has counted never hangs.
   if (const auto text = ReadProcFile(proc + "/self/mountstats"); text.ok()) {
     ParseMountstats(*text, out);
   }
-  for (const Mount& mount : *mounts) {
+  for (const Mount& mount : mounts) {
     if (IsNetworkFileSystem(mount.type)) AddFill(mount, out);
   }
   return absl::OkStatus();

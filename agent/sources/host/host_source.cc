@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/sources/host/proc_file.h"
+#include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 
@@ -108,9 +110,8 @@ absl::Status HostSource::Write(absl::Time now, const HostSample& sample, RowSink
     values.push_back(entry.value);
   }
   if (columns != columns_) {
-    const absl::StatusOr<uint32_t> layout = sink->DefineLayout(LayoutOf(sample));
-    if (!layout.ok()) return layout.status();
-    layout_ = *layout;
+    TACHO_ASSIGN_OR_RETURN(const uint32_t layout, sink->DefineLayout(LayoutOf(sample)));
+    layout_ = layout;
     columns_ = std::move(columns);
   }
   const int64_t time_ns = absl::ToUnixNanos(now);

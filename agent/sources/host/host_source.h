@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/source.h"
 #include "agent/sources/host/host_parsers.h"
+#include "agent/sources/rows/cadence.h"
 #include "agent/sources/rows/host_sample.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/rows/trouble_log.h"
 #include "tacho/config/v1/agent.pb.h"
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/sources/host/host_parsers.h"
 #include "agent/sources/host/host_text.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::agent {
 namespace {

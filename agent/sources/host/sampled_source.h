@@ -8,10 +8,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/source.h"
 #include "agent/sources/rows/host_sample.h"
 #include "agent/sources/rows/layout_budget.h"
 #include "agent/sources/rows/series_rows.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/rows/trouble_log.h"
 
 namespace tacho::agent {

@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -88,7 +89,7 @@ HostFact Configured(const std::string& value, const char* key, const HostFact& o
 
 absl::Status AddLabels(const config::v1::Agent::Identity& config, const IdentityPlaces& places,
                        Identity* identity) {
-  if (absl::Status status = CheckLabels(config.labels()); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(CheckLabels(config.labels()));
   for (const auto& [label, value] : config.labels()) {
     identity->facts[label] = {value, kConfigured};
   }

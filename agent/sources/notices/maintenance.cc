@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/import/json_reader.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -45,7 +46,7 @@ absl::Status ReadText(JsonReader* reader, JsonToken token, std::string* text) {
   if (token != JsonToken::kBeginArray) return reader->SkipValue(token);
   JsonToken element;
   for (;;) {
-    if (auto s = reader->Next(&element); !s.ok()) return s;
+    TACHO_RETURN_IF_ERROR(reader->Next(&element));
     if (element == JsonToken::kEndArray) return absl::OkStatus();
     if (element == JsonToken::kString && text->size() < kMaxPlannedText) {
       absl::StrAppend(text, text->empty() ? "" : ",", reader->text());
@@ -57,12 +58,12 @@ absl::Status ReadText(JsonReader* reader, JsonToken token, std::string* text) {
 absl::Status ReadMembers(JsonReader* reader, PlannedMaintenance* planned, bool* error) {
   JsonToken token;
   for (;;) {
-    if (auto s = reader->Next(&token); !s.ok()) return s;
+    TACHO_RETURN_IF_ERROR(reader->Next(&token));
     if (token == JsonToken::kEndObject) return reader->Next(&token);  // Nothing may follow.
     const std::string name = SnakeCase(reader->text());
     std::string text;
-    if (auto s = reader->Next(&token); !s.ok()) return s;
-    if (auto s = ReadText(reader, token, &text); !s.ok()) return s;
+    TACHO_RETURN_IF_ERROR(reader->Next(&token));
+    TACHO_RETURN_IF_ERROR(ReadText(reader, token, &text));
     *error = *error || name == "error";
     const bool known = std::find(kMembers.begin(), kMembers.end(), name) != kMembers.end();
     text = Cleaned(text);
@@ -90,13 +91,13 @@ absl::StatusOr<std::optional<PlannedMaintenance>> ParsePlannedMaintenance(
   importer::StringSource source(text);
   JsonReader reader(&source);
   JsonToken token;
-  if (auto s = reader.Next(&token); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(reader.Next(&token));
   if (token != JsonToken::kBeginObject) {
     return absl::InvalidArgumentError("expected NONE or a JSON object");
   }
   PlannedMaintenance planned;
   bool error = false;
-  if (auto s = ReadMembers(&reader, &planned, &error); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(ReadMembers(&reader, &planned, &error));
   if (error || planned.empty()) return std::nullopt;
   return planned;
 }

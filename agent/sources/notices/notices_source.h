@@ -10,12 +10,12 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/source.h"
-#include "agent/sources/rows/chip_sample.h"
 #include "agent/sources/chips/process_jobs.h"
 #include "agent/sources/identity/metadata_server.h"
 #include "agent/sources/notices/notice_book.h"
+#include "agent/sources/rows/cadence.h"
+#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/rows/trouble_log.h"
 
 namespace tacho::agent {

@@ -1,4 +1,4 @@
-// Tails the rings that trainers write through the client library (client/ring_format.h).
+// Tails the rings that trainers write through the client library (client/ring/ring_format.h).
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/source.h"
 #include "agent/sources/rings/ring_tail.h"
+#include "agent/sources/rows/source.h"
 #include "agent/sources/rows/trouble_log.h"
 #include "tacho/config/v1/agent.pb.h"
 

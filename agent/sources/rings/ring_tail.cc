@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "client/histogram_layout.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -73,11 +74,11 @@ absl::Status RingTail::Read(absl::Time now, RowSink* sink, bool* more, bool* dra
     batch = reader_->Read(cursor_);
   }
   if (!batch.ok()) return batch.status();
-  if (absl::Status status = SendAttributes(sink); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(SendAttributes(sink));
   for (const client::RingPiece& piece : batch->pieces) {
     if (absl::Status status = SendPiece(piece, sink); !status.ok()) return status;
   }
-  if (absl::Status status = SendLoss(*batch, now, sink); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(SendLoss(*batch, now, sink));
   *more = !batch->at_end;
   *drained = batch->at_end && !alive;
   return absl::OkStatus();
@@ -126,9 +127,8 @@ absl::Status RingTail::SendPiece(const client::RingPiece& piece, RowSink* sink) 
 
 absl::Status RingTail::SendRows(const client::RingRows& rows, const RowSink::Checkpoint& checkpoint,
                                 RowSink* sink) {
-  const absl::StatusOr<uint32_t> layout = LayoutOf(rows.metric_count, rows.has_steps, sink);
-  if (!layout.ok()) return layout.status();
-  return sink->AppendRows(*layout, rows.times_unix_ns, rows.steps, rows.values, checkpoint);
+  TACHO_ASSIGN_OR_RETURN(const uint32_t layout, LayoutOf(rows.metric_count, rows.has_steps, sink));
+  return sink->AppendRows(layout, rows.times_unix_ns, rows.steps, rows.values, checkpoint);
 }
 
 absl::Status RingTail::SendHistogram(const client::RingHistogramState& state,

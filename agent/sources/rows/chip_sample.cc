@@ -6,6 +6,8 @@
 
 #include "absl/status/statusor.h"
 #include "client/ring/ring_format.h"
+#include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -52,15 +54,13 @@ ChipRows::ChipRows(std::string job, std::string host)
 
 absl::Status ChipRows::Write(absl::Time now, const ChipSample& sample, RowSink* sink) {
   if (sample.values().empty() && last_was_empty_) return absl::OkStatus();
-  if (auto s = Grow(now, sample, sink); !s.ok()) return s;
+  TACHO_RETURN_IF_ERROR(Grow(now, sample, sink));
   std::vector<double> values;
   values.reserve(columns_.size());
   for (auto& [column, last] : columns_) {
     const auto found = sample.values().find(column);
     if (found != sample.values().end()) last = now;
-    values.push_back(found != sample.values().end()
-                         ? found->second
-                         : std::bit_cast<double>(client::kStaleMarkerBits));
+    values.push_back(found != sample.values().end() ? found->second : StaleMarker());
   }
   const int64_t time_ns = absl::ToUnixNanos(now);
   if (auto s = sink->AppendRows(layout_, {&time_ns, 1}, {}, values, {}); !s.ok()) return s;
@@ -78,9 +78,8 @@ absl::Status ChipRows::Grow(absl::Time now, const ChipSample& sample, RowSink* s
   std::erase_if(columns, [&](const auto& column) {
     return now - column.second > kForget && !sample.values().contains(column.first);
   });
-  const absl::StatusOr<uint32_t> layout = sink->DefineLayout(LayoutOf(job_, host_, columns));
-  if (!layout.ok()) return layout.status();
-  layout_ = *layout;
+  TACHO_ASSIGN_OR_RETURN(const uint32_t layout, sink->DefineLayout(LayoutOf(job_, host_, columns)));
+  layout_ = layout;
   columns_ = std::move(columns);
   return absl::OkStatus();
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/stale_marker.h"
 #include "tacho/v1/types.pb.h"
 
 namespace tacho::agent {
@@ -42,8 +43,5 @@ class HostSample {
  private:
   std::vector<Entry> entries_;
 };
-
-// A series whose value is not known in this row.
-double StaleMarker();
 
 }  // namespace tacho::agent

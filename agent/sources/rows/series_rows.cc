@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/sources/rows/host_sample.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::agent {
 namespace {

@@ -10,8 +10,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/source.h"
 #include "agent/sources/rows/layout_budget.h"
+#include "agent/sources/rows/source.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::agent {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -187,9 +188,8 @@ absl::Status SelfSource::WriteRow(absl::Time now, const std::vector<SourceHealth
   if (options_.spool) AddLosses(options_.spool(), &row);
   for (const SourceHealth& health : sources) AddSource(health, now, &row);
   if (!row.only_values) {
-    const absl::StatusOr<uint32_t> layout = sink->DefineLayout(row.layout);
-    if (!layout.ok()) return layout.status();
-    layout_ = *layout;
+    TACHO_ASSIGN_OR_RETURN(const uint32_t layout, sink->DefineLayout(row.layout));
+    layout_ = layout;
     shape_ = std::move(shape);
   }
   const int64_t time_ns = absl::ToUnixNanos(now);

@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "agent/sources/rows/cadence.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/self/source_ledger.h"
 #include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/self/source_ledger.h"
 #include "agent/spool/spool_stats.h"
 #include "proto/base/clock.h"
 

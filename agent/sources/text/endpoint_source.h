@@ -10,11 +10,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "agent/sources/fetch/http_get.h"
 #include "agent/sources/rows/cadence.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/text/exposition_rows.h"
-#include "agent/sources/fetch/http_get.h"
 #include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/text/exposition_rows.h"
 #include "tacho/config/v1/text_sources.pb.h"
 
 namespace tacho::agent {

@@ -12,10 +12,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/source.h"
-#include "agent/sources/text/exposition.h"
 #include "agent/sources/rows/layout_budget.h"
 #include "agent/sources/rows/series_rows.h"
+#include "agent/sources/rows/source.h"
+#include "agent/sources/text/exposition.h"
 #include "agent/sources/text/series_rules.h"
 
 namespace tacho::agent {

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -33,24 +34,6 @@ bool IsName(absl::string_view name, bool colon) {
 
 bool IsBlank(char c) { return c == ' ' || c == '\t'; }
 
-// How many bytes the character at the beginning of `text` has; 0 if it is none.
-size_t CharacterBytes(absl::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) return 1;
-  const size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, and what is beyond U+10FFFF.
-  if ((lead == 0xe0 && byte(1) < 0xa0) || (lead == 0xed && byte(1) > 0x9f) ||
-      (lead == 0xf0 && byte(1) < 0x90) || (lead == 0xf4 && byte(1) > 0x8f)) {
-    return 0;
-  }
-  return length;
-}
-
 // Only digits, and at least one if `some`.
 bool IsDigits(absl::string_view text) {
   for (const char c : text) {
@@ -71,15 +54,6 @@ int64_t Saturated(absl::string_view digits) {
 
 bool IsMetricName(absl::string_view name) { return IsName(name, true); }
 bool IsLabelName(absl::string_view name) { return IsName(name, false); }
-
-bool IsUtf8(absl::string_view text) {
-  while (!text.empty()) {
-    const size_t bytes = CharacterBytes(text);
-    if (bytes == 0) return false;
-    text.remove_prefix(bytes);
-  }
-  return true;
-}
 
 size_t CodePoints(absl::string_view utf8) {
   size_t count = 0;
@@ -180,7 +154,7 @@ absl::Status ExpositionScanner::TakeLabels(ExpositionSample::Labels* labels, std
     }
     SkipBlanks();
     if (!first && lenient_ && TakeByte('}')) break;  // A comma after the last one.
-    if (absl::Status status = TakeLabel(first, labels, name); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(TakeLabel(first, labels, name));
     SkipBlanks();
   }
   return absl::OkStatus();
@@ -190,7 +164,7 @@ absl::Status ExpositionScanner::TakeLabel(bool first, ExpositionSample::Labels* 
                                           std::string* name) {
   std::string key;
   if (lenient_ && !rest_.empty() && rest_[0] == '"') {
-    if (absl::Status status = TakeQuoted(&key); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(TakeQuoted(&key));
     SkipBlanks();
     if (first && !absl::StartsWith(rest_, "=")) {
       if (!name->empty()) return absl::InvalidArgumentError("the metric has two names");
@@ -216,7 +190,7 @@ absl::Status ExpositionScanner::TakeLabel(bool first, ExpositionSample::Labels* 
   if (!TakeByte('=')) return absl::InvalidArgumentError("'=' expected after a label's name");
   SkipBlanks();
   std::string value;
-  if (absl::Status status = TakeQuoted(&value); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(TakeQuoted(&value));
   labels->emplace_back(std::move(key), std::move(value));
   return absl::OkStatus();
 }

@@ -16,8 +16,6 @@ namespace tacho::agent {
 bool IsMetricName(absl::string_view name);  // [a-zA-Z_:][a-zA-Z0-9_:]*
 bool IsLabelName(absl::string_view name);   // [a-zA-Z_][a-zA-Z0-9_]*
 
-// Valid UTF-8; "surrogates" and overlong forms are not.
-bool IsUtf8(absl::string_view text);
 size_t CodePoints(absl::string_view utf8);
 
 // A decimal number, or NaN and infinities in any case with an optional sign. Neither hexadecimal

@@ -8,6 +8,8 @@
 #include "absl/strings/str_join.h"
 #include "client/import/json_reader.h"
 #include "client/import/values.h"
+#include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -116,7 +118,7 @@ absl::StatusOr<bool> JsonLinesSource::ReadFile(absl::Time now, File* file, RowSi
 absl::Status JsonLinesSource::ParseLine(absl::Time now, const File& file, absl::string_view line,
                                         Row* row) {
   FlatObject object;
-  if (absl::Status status = object.Parse(line); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(object.Parse(line));
   if (object.members().size() > kMaxMembers) {
     return absl::InvalidArgumentError(absl::StrCat("more than ", kMaxMembers, " members"));
   }
@@ -140,7 +142,7 @@ absl::Status JsonLinesSource::ParseLine(absl::Time now, const File& file, absl::
     // The last one of a name counts, as everywhere in JSON.
     if (object.Find(member.name) != &member || !file.names.Wants(member.name)) continue;
     const std::optional<double> value = ValueOf(member);
-    if (!value || importer::IsNoValue(*value)) continue;
+    if (!value || IsStaleMarker(*value)) continue;
     row->metrics.push_back(member.name);
     row->values.push_back(*value);
   }
@@ -153,7 +155,7 @@ absl::Status JsonLinesSource::Append(absl::Time now, File* file, Row row, const 
   const bool fits = pending->metrics == row.metrics && pending->has_steps == row.has_step &&
                     pending->times_ns.size() < kRowsAtOnce;
   if (!fits) {
-    if (absl::Status status = Flush(now, file, pending, sink); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(Flush(now, file, pending, sink));
     pending->metrics = std::move(row.metrics);
     pending->has_steps = row.has_step;
   }

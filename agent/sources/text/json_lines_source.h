@@ -12,12 +12,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/source.h"
-#include "agent/sources/text/endpoint_source.h"
 #include "agent/sources/rows/layout_budget.h"
+#include "agent/sources/rows/source.h"
+#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/text/endpoint_source.h"
 #include "agent/sources/text/line_tail.h"
 #include "agent/sources/text/series_rules.h"
-#include "agent/sources/rows/trouble_log.h"
 #include "tacho/config/v1/text_sources.pb.h"
 
 namespace tacho::agent {

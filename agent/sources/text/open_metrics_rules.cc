@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "agent/sources/text/exposition_scanner.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -146,8 +147,8 @@ std::span<const absl::string_view> SuffixesOf(FamilyType type) {
 
 absl::Status CheckSample(const ExpositionFamily& family, absl::string_view suffix,
                          const ExpositionSample& sample, bool has_exemplar) {
-  if (absl::Status status = CheckLabels(family, suffix, sample); !status.ok()) return status;
-  if (absl::Status status = CheckValue(family, suffix, sample.value); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(CheckLabels(family, suffix, sample));
+  TACHO_RETURN_IF_ERROR(CheckValue(family, suffix, sample.value));
   if (!has_exemplar) return absl::OkStatus();
   const bool histogram =
       family.type == FamilyType::kHistogram || family.type == FamilyType::kGaugeHistogram;

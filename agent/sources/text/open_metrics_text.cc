@@ -11,6 +11,8 @@
 #include "agent/sources/text/exposition.h"
 #include "agent/sources/text/exposition_scanner.h"
 #include "agent/sources/text/open_metrics_rules.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/utf8.h"
 
 namespace tacho::agent {
 namespace {
@@ -55,7 +57,7 @@ class OpenMetricsReader {
   ExpositionFamily& family() { return result_.families.back(); }
 
   absl::Status BeginFamily(absl::string_view name) {
-    if (absl::Status status = EndFamily(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(EndFamily());
     result_.families.push_back({.name = std::string(name)});
     first_sample_ = result_.samples.size();
     has_type_ = has_unit_ = has_help_ = has_samples_ = false;
@@ -141,18 +143,16 @@ class OpenMetricsReader {
   absl::Status ReadSample(absl::string_view line) {
     ExpositionSample sample;
     bool has_exemplar = false;
-    if (absl::Status status = ParseSample(line, &sample, &has_exemplar); !status.ok()) {
-      return status;
-    }
+    TACHO_RETURN_IF_ERROR(ParseSample(line, &sample, &has_exemplar));
     if (!IsOfFamily(sample.name)) {
       if (absl::Status status = BeginFamily(sample.name); !status.ok()) return status;
     }
     has_samples_ = true;
     sample.family = result_.families.size() - 1;
     const absl::string_view suffix = absl::string_view(sample.name).substr(family().name.size());
-    if (absl::Status s = CheckSample(family(), suffix, sample, has_exemplar); !s.ok()) return s;
+    TACHO_RETURN_IF_ERROR(CheckSample(family(), suffix, sample, has_exemplar));
     bool again = false;
-    if (absl::Status s = FollowGroup(suffix, sample, &again); !s.ok()) return s;
+    TACHO_RETURN_IF_ERROR(FollowGroup(suffix, sample, &again));
     if (again) return absl::OkStatus();
     if (result_.samples.size() == limits_.max_samples) {
       return absl::ResourceExhaustedError(
@@ -199,10 +199,7 @@ class OpenMetricsReader {
       absl::Status status = scanner.TakeLabels(&sample->labels, &sample->name);
       if (!status.ok()) return status;
     }
-    if (absl::Status status = ParsePoint(&scanner, &sample->value, &sample->time_ns);
-        !status.ok()) {
-      return status;
-    }
+    TACHO_RETURN_IF_ERROR(ParsePoint(&scanner, &sample->value, &sample->time_ns));
     if (scanner.rest().empty()) return absl::OkStatus();
     if (!scanner.TakeByte('#') || !scanner.TakeByte(' ')) {
       return Broken("something follows the value and its time");
@@ -233,7 +230,7 @@ class OpenMetricsReader {
   absl::Status CheckExemplar(ExpositionScanner* scanner) const {
     ExpositionSample::Labels labels;
     std::string name;
-    if (absl::Status status = scanner->TakeLabels(&labels, &name); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(scanner->TakeLabels(&labels, &name));
     size_t characters = 0;
     for (const auto& [key, value] : labels) characters += CodePoints(key) + CodePoints(value);
     if (characters > kMaxExemplarCharacters) {
@@ -241,7 +238,7 @@ class OpenMetricsReader {
     }
     double value = 0;
     std::optional<int64_t> time;
-    if (absl::Status status = ParsePoint(scanner, &value, &time); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(ParsePoint(scanner, &value, &time));
     return scanner->rest().empty() ? absl::OkStatus() : Broken("something follows the exemplar");
   }
 

@@ -14,6 +14,8 @@
 #include "absl/strings/strip.h"
 #include "agent/sources/text/exposition.h"
 #include "agent/sources/text/exposition_scanner.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/utf8.h"
 
 namespace tacho::agent {
 namespace {
@@ -139,7 +141,7 @@ class PrometheusReader {
       if (!status.ok()) return status;
     }
     if (sample.name.empty()) return absl::InvalidArgumentError("no name of a metric");
-    if (absl::Status status = ReadValue(scanner, &sample); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(ReadValue(scanner, &sample));
     Known& known = FamilyOf(sample.name);
     known.has_samples = true;
     sample.family = known.family;

@@ -6,6 +6,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "agent/sources/text/exposition_scanner.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/utf8.h"
 
 namespace tacho::agent {
 namespace {
@@ -95,15 +97,12 @@ absl::StatusOr<SeriesRuler> SeriesRuler::Create(
   ruler.rules_ = rules;
   ruler.host_ = std::move(host);
   ruler.extra_ = std::move(extra);
-  auto names = NamePatterns::Create(rules.allow(), rules.deny());
-  if (!names.ok()) return names.status();
-  ruler.names_ = *std::move(names);
-  auto job = ParseTemplate("job", rules.job());
-  if (!job.ok()) return job.status();
-  ruler.job_ = *std::move(job);
-  auto task = ParseTemplate("task", rules.task());
-  if (!task.ok()) return task.status();
-  ruler.task_ = *std::move(task);
+  TACHO_ASSIGN_OR_RETURN(auto names, NamePatterns::Create(rules.allow(), rules.deny()));
+  ruler.names_ = std::move(names);
+  TACHO_ASSIGN_OR_RETURN(auto job, ParseTemplate("job", rules.job()));
+  ruler.job_ = std::move(job);
+  TACHO_ASSIGN_OR_RETURN(auto task, ParseTemplate("task", rules.task()));
+  ruler.task_ = std::move(task);
   for (const auto& [name, value] : rules.labels()) {
     if (!IsLabelName(name) || IsReserved(name) || absl::StartsWith(name, "__") ||
         !IsClean(value, kMaxLabelValueBytes)) {

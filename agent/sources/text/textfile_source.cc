@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/sources/fetch/bounded_file.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 
@@ -54,19 +55,17 @@ absl::StatusOr<std::vector<std::string>> TextfileSource::Files() const {
 }
 
 absl::Status TextfileSource::ReadInto(const std::string& path, Exposition* all) const {
-  const absl::StatusOr<std::string> text = ReadBoundedFile(path, config_.max_file_bytes());
-  if (!text.ok()) return text.status();
-  absl::StatusOr<Exposition> read = ReadPrometheusText(*text);
-  if (!read.ok()) return read.status();
-  for (const ExpositionSample& sample : read->samples) {
+  TACHO_ASSIGN_OR_RETURN(const std::string text, ReadBoundedFile(path, config_.max_file_bytes()));
+  TACHO_ASSIGN_OR_RETURN(Exposition read, ReadPrometheusText(text));
+  for (const ExpositionSample& sample : read.samples) {
     if (sample.time_ns) {
       return absl::InvalidArgumentError(
           absl::StrCat("the sample ", sample.name, " has a time; write files without times"));
     }
   }
   const size_t families = all->families.size();
-  for (ExpositionFamily& family : read->families) all->families.push_back(std::move(family));
-  for (ExpositionSample& sample : read->samples) {
+  for (ExpositionFamily& family : read.families) all->families.push_back(std::move(family));
+  for (ExpositionSample& sample : read.samples) {
     sample.family += families;
     all->samples.push_back(std::move(sample));
   }

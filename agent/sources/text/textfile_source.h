@@ -14,9 +14,9 @@
 #include "absl/time/time.h"
 #include "agent/sources/rows/cadence.h"
 #include "agent/sources/rows/source.h"
+#include "agent/sources/rows/trouble_log.h"
 #include "agent/sources/text/endpoint_source.h"
 #include "agent/sources/text/exposition_rows.h"
-#include "agent/sources/rows/trouble_log.h"
 #include "tacho/config/v1/text_sources.pb.h"
 
 namespace tacho::agent {

@@ -8,7 +8,7 @@
 // A change is another name, or another size or time of a wanted file. Times are compared with
 // themselves alone: they are those of a file server, whose clock is its own. Times of directories
 // are not believed, as some file systems have none. Links to directories are not followed, which
-// keeps the tree finite; links to files are (agent/sources/beneath_directory.h).
+// keeps the tree finite; links to files are (agent/sources/tfevents/beneath_directory.h).
 #pragma once
 
 #include <dirent.h>

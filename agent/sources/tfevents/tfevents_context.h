@@ -8,8 +8,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/sources/tfevents/tfevents_chunk.h"
 #include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/tfevents/tfevents_chunk.h"
 #include "client/tfevents/rows.h"
 
 namespace tacho::agent {

@@ -5,6 +5,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "client/ring/ring_text.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
@@ -30,7 +31,7 @@ absl::StatusOr<TfeventsRunNamer> TfeventsRunNamer::Create(
   namer.task_group_ = GroupNumber(*namer.pattern_, "task");
   namer.attempt_group_ = GroupNumber(*namer.pattern_, "attempt");
   namer.task_ = config.task();
-  if (absl::Status status = namer.ParseTemplate(config.job()); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(namer.ParseTemplate(config.job()));
   return namer;
 }
 

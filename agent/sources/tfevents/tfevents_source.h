@@ -13,12 +13,12 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "agent/sources/rows/source.h"
+#include "agent/sources/rows/trouble_log.h"
 #include "agent/sources/tfevents/beneath_directory.h"
 #include "agent/sources/tfevents/log_tree.h"
 #include "agent/sources/tfevents/tfevents_context.h"
 #include "agent/sources/tfevents/tfevents_run.h"
 #include "agent/sources/tfevents/tfevents_run_name.h"
-#include "agent/sources/rows/trouble_log.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {

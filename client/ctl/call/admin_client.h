@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/ctl/call/query_client.h"
+#include "client/ctl/call/channel.h"
 #include "tacho/v1/admin.grpc.pb.h"
 
 namespace tacho::ctl {

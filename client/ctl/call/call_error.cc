@@ -1,3 +1,5 @@
+#include "client/ctl/call/call_error.h"
+
 #include <string>
 #include <vector>
 
@@ -5,9 +7,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/line/command.h"
-#include "proto/base/nearest.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
+#include "proto/base/nearest.h"
 
 namespace tacho::ctl {
 namespace {

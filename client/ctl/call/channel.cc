@@ -22,6 +22,12 @@ const client::ChannelSecurityNames kSecurityFlags = {
     .token_file = "--token-file",
     .allow_plaintext_token = "--allow-plaintext-token"};
 
+bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel) {
+  const bool could_be_the_way = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
+                                status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
+  return !could_be_the_way || channel->GetState(false) == GRPC_CHANNEL_READY;
+}
+
 Channel::Channel(const ClientOptions& options) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);

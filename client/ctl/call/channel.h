@@ -5,22 +5,15 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
-#include "client/channel/channel_security.h"
+#include "client/ctl/call/client_options.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/support/status.h"
 
 namespace tacho::ctl {
 
-struct ClientOptions {
-  std::string address;  // HOST:PORT or what else gRPC resolves.
-  // How long the collector may take to answer, or to go on with a streamed answer.
-  absl::Duration timeout = absl::Seconds(30);
-  client::ChannelSecurity security;
-};
-
-// The flags that set ChannelSecurity.
-extern const client::ChannelSecurityNames kSecurityFlags;
+// Whether a call's end came from a collector rather than from the way there.
+bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel);
 
 // Not thread-safe.
 class Channel {

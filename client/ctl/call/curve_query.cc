@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/text/series_name.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -31,7 +32,7 @@ std::string CurveFolder::GroupOf(const v1::SeriesInfo& series) const {
 }
 
 absl::Status CurveFolder::Add(const v1::RangeResponse& response) {
-  if (absl::Status status = CheckColumns(response); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(CheckColumns(response));
   if (response.has_series()) {
     const v1::SeriesInfo& series = response.series();
     const std::string group = GroupOf(series);

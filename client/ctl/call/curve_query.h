@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/ctl/text/curve.h"
 #include "client/ctl/call/query_client.h"
+#include "client/ctl/text/curve.h"
 #include "client/ctl/text/samples.h"
 
 namespace tacho::ctl {

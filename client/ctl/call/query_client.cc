@@ -9,7 +9,11 @@
 #include <utility>
 
 #include "absl/time/clock.h"
+#include "client/ctl/call/channel.h"
+#include "client/ctl/call/watch_call.h"
 #include "client/ctl/text/condition_text.h"
+#include "proto/base/status_macros.h"
+#include "tacho/v1/query.grpc.pb.h"
 
 namespace tacho::ctl {
 namespace {
@@ -18,32 +22,74 @@ constexpr uint32_t kJobsPerPage = 1000;
 
 }  // namespace
 
-bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel) {
-  const bool could_be_the_way = status.error_code() == grpc::StatusCode::UNAVAILABLE ||
-                                status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED;
-  return !could_be_the_way || channel->GetState(false) == GRPC_CHANNEL_READY;
-}
+class QueryClient::Calls {
+ public:
+  explicit Calls(ClientOptions options)
+      : options_(std::move(options)),
+        channel_(options_),
+        stub_(v1::Query::NewStub(channel_.grpc())) {}
+
+  const ClientOptions& options() const { return options_; }
+  const Channel& channel() const { return channel_; }
+  v1::Query::Stub* stub() const { return stub_.get(); }
+  bool reached() const { return reached_; }
+
+  // A call without a stream.
+  template <typename Request, typename Response>
+  absl::StatusOr<Response> Call(grpc::Status (v1::Query::Stub::*method)(grpc::ClientContext*,
+                                                                        const Request&, Response*),
+                                const Request& request) {
+    if (!channel_.status().ok()) return channel_.status();
+    grpc::ClientContext context;
+    channel_.Prepare(&context);
+    context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
+    Response response;
+    absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
+  }
+
+  template <typename Response, typename Start>
+  absl::Status ReadStream(const Start& start, const Handler<Response>& handle);
+
+  template <typename Response, typename Start>
+  std::unique_ptr<StreamCall<Response>> Watch(const Start& start) const {
+    auto context = std::make_unique<grpc::ClientContext>();
+    channel_.Prepare(context.get());
+    return std::make_unique<StreamCall<Response>>(std::move(context), start);
+  }
+
+  absl::Status FromGrpc(const grpc::Status& status) {
+    reached_ = CameFromPeer(status, channel_.grpc().get());
+    return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+  }
+
+ private:
+  const ClientOptions options_;
+  const Channel channel_;
+  std::unique_ptr<v1::Query::Stub> stub_;
+  bool reached_ = false;
+};
 
 QueryClient::QueryClient(ClientOptions options)
-    : options_(std::move(options)),
-      channel_(options_),
-      stub_(v1::Query::NewStub(channel_.grpc())) {}
+    : calls_(std::make_unique<Calls>(std::move(options))) {}
+QueryClient::QueryClient(QueryClient&&) noexcept = default;
+QueryClient::~QueryClient() = default;
 
-void QueryClient::Prepare(grpc::ClientContext* context) const {
-  channel_.Prepare(context);
-  context->set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
-}
-
-absl::Status QueryClient::FromGrpc(const grpc::Status& status) {
-  reached_ = CameFromPeer(status, channel_.grpc().get());
-  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+const absl::Status& QueryClient::setup() const { return calls_->channel().status(); }
+bool QueryClient::reached() const { return calls_->reached(); }
+const std::string& QueryClient::address() const { return calls_->options().address; }
+absl::Duration QueryClient::timeout() const { return calls_->options().timeout; }
+absl::Status QueryClient::EndOf(const WatchCall& call) { return calls_->FromGrpc(call.status()); }
+absl::Status QueryClient::EndOf(const WatchConditionsCall& call) {
+  return calls_->FromGrpc(call.status());
 }
 
 // On a completion queue rather than with the blocking reader, because only a queue can be waited on
 // for a while: a long answer may take as long as it likes while it keeps coming.
 template <typename Response, typename Start>
-absl::Status QueryClient::ReadStream(const Start& start, const Handler<Response>& handle) {
-  if (!setup().ok()) return setup();
+absl::Status QueryClient::Calls::ReadStream(const Start& start, const Handler<Response>& handle) {
+  if (!channel_.status().ok()) return channel_.status();
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
   channel_.Prepare(&context);
@@ -85,63 +131,45 @@ absl::Status QueryClient::ReadStream(const Start& start, const Handler<Response>
 
 absl::StatusOr<std::vector<v1::Job>> QueryClient::ListJobs(v1::ListJobsRequest request,
                                                            size_t at_most) {
-  if (!setup().ok()) return setup();
   std::vector<v1::Job> jobs;
   do {
     const size_t missing = at_most == 0 ? kJobsPerPage : at_most - jobs.size();
     request.set_page_size(static_cast<uint32_t>(std::min<size_t>(missing, kJobsPerPage)));
-    grpc::ClientContext context;
-    Prepare(&context);
-    v1::ListJobsResponse response;
-    absl::Status status = FromGrpc(stub_->ListJobs(&context, request, &response));
-    if (!status.ok()) return status;
+    TACHO_ASSIGN_OR_RETURN(const auto response, calls_->Call(&v1::Query::Stub::ListJobs, request));
     jobs.insert(jobs.end(), response.jobs().begin(), response.jobs().end());
     request.set_page_token(response.next_page_token());
   } while (!request.page_token().empty() && (at_most == 0 || jobs.size() < at_most));
   return jobs;
 }
 
-template <typename Request, typename Response>
-absl::StatusOr<Response> QueryClient::Call(
-    grpc::Status (v1::Query::Stub::*method)(grpc::ClientContext*, const Request&, Response*),
-    const Request& request) {
-  if (!setup().ok()) return setup();
-  grpc::ClientContext context;
-  Prepare(&context);
-  Response response;
-  absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
-  if (!status.ok()) return status;
-  return response;
-}
-
 absl::StatusOr<v1::GetJobResponse> QueryClient::GetJob(const std::string& job) {
   v1::GetJobRequest request;
   request.set_job(job);
-  return Call(&v1::Query::Stub::GetJob, request);
+  return calls_->Call(&v1::Query::Stub::GetJob, request);
 }
 
 absl::StatusOr<v1::LabelValuesResponse> QueryClient::LabelValues(
     const v1::LabelValuesRequest& request) {
-  return Call(&v1::Query::Stub::LabelValues, request);
+  return calls_->Call(&v1::Query::Stub::LabelValues, request);
 }
 
 absl::StatusOr<v1::FirstNonFiniteResponse> QueryClient::FirstNonFinite(
     const v1::FirstNonFiniteRequest& request) {
-  return Call(&v1::Query::Stub::FirstNonFinite, request);
+  return calls_->Call(&v1::Query::Stub::FirstNonFinite, request);
 }
 
 absl::StatusOr<v1::GoodputResponse> QueryClient::Goodput(const v1::GoodputRequest& request) {
-  return Call(&v1::Query::Stub::Goodput, request);
+  return calls_->Call(&v1::Query::Stub::Goodput, request);
 }
 
 absl::StatusOr<v1::CardinalityResponse> QueryClient::Cardinality(
     const v1::CardinalityRequest& request) {
-  return Call(&v1::Query::Stub::Cardinality, request);
+  return calls_->Call(&v1::Query::Stub::Cardinality, request);
 }
 
 absl::StatusOr<v1::ConditionsResponse> QueryClient::Conditions(
     const v1::ConditionsRequest& request) {
-  return Call(&v1::Query::Stub::Conditions, request);
+  return calls_->Call(&v1::Query::Stub::Conditions, request);
 }
 
 std::optional<std::vector<v1::Condition>> QueryClient::ConditionsOf(const std::string& job) {
@@ -156,9 +184,9 @@ std::optional<std::vector<v1::Condition>> QueryClient::ConditionsOf(const std::s
 
 absl::Status QueryClient::ListSeries(const v1::ListSeriesRequest& request,
                                      const Handler<v1::ListSeriesResponse>& handle) {
-  return ReadStream<v1::ListSeriesResponse>(
+  return calls_->ReadStream<v1::ListSeriesResponse>(
       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->AsyncListSeries(context, request, queue, nullptr);
+        return calls_->stub()->AsyncListSeries(context, request, queue, nullptr);
       },
       handle);
 }
@@ -167,9 +195,9 @@ absl::Status QueryClient::Range(const v1::RangeRequest& request,
                                 const Handler<v1::RangeResponse>& handle) {
   v1::RangeRequest packed = request;
   packed.set_packed(true);
-  return ReadStream<v1::RangeResponse>(
+  return calls_->ReadStream<v1::RangeResponse>(
       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->AsyncRange(context, packed, queue, nullptr);
+        return calls_->stub()->AsyncRange(context, packed, queue, nullptr);
       },
       [&](const v1::RangeResponse& message) {
         return handle(message) &&
@@ -179,18 +207,18 @@ absl::Status QueryClient::Range(const v1::RangeRequest& request,
 
 absl::Status QueryClient::Latest(const v1::LatestRequest& request,
                                  const Handler<v1::LatestResponse>& handle) {
-  return ReadStream<v1::LatestResponse>(
+  return calls_->ReadStream<v1::LatestResponse>(
       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->AsyncLatest(context, request, queue, nullptr);
+        return calls_->stub()->AsyncLatest(context, request, queue, nullptr);
       },
       handle);
 }
 
 absl::Status QueryClient::Export(const v1::ExportRequest& request,
                                  const Handler<v1::ExportResponse>& handle) {
-  return ReadStream<v1::ExportResponse>(
+  return calls_->ReadStream<v1::ExportResponse>(
       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->AsyncExport(context, request, queue, nullptr);
+        return calls_->stub()->AsyncExport(context, request, queue, nullptr);
       },
       handle);
 }
@@ -199,9 +227,9 @@ absl::Status QueryClient::Compare(const v1::CompareRequest& request,
                                   const Handler<v1::CompareResponse>& handle) {
   v1::CompareRequest packed = request;
   packed.set_packed(true);
-  return ReadStream<v1::CompareResponse>(
+  return calls_->ReadStream<v1::CompareResponse>(
       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->AsyncCompare(context, packed, queue, nullptr);
+        return calls_->stub()->AsyncCompare(context, packed, queue, nullptr);
       },
       [&](const v1::CompareResponse& message) {
         return handle(message) &&
@@ -210,29 +238,25 @@ absl::Status QueryClient::Compare(const v1::CompareRequest& request,
 }
 
 std::unique_ptr<WatchCall> QueryClient::Watch(const v1::WatchRequest& request) {
-  auto context = std::make_unique<grpc::ClientContext>();
-  channel_.Prepare(context.get());
-  return std::make_unique<WatchCall>(std::move(context),
-                                     [&](grpc::ClientContext* of, grpc::CompletionQueue* queue) {
-                                       return stub_->AsyncWatch(of, request, queue, nullptr);
-                                     });
+  return calls_->Watch<v1::WatchResponse>(
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return calls_->stub()->AsyncWatch(context, request, queue, nullptr);
+      });
 }
 
 std::unique_ptr<WatchConditionsCall> QueryClient::WatchConditions(
     const v1::WatchConditionsRequest& request) {
-  auto context = std::make_unique<grpc::ClientContext>();
-  channel_.Prepare(context.get());
-  return std::make_unique<WatchConditionsCall>(
-      std::move(context), [&](grpc::ClientContext* of, grpc::CompletionQueue* queue) {
-        return stub_->AsyncWatchConditions(of, request, queue, nullptr);
+  return calls_->Watch<v1::WatchConditionsResponse>(
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return calls_->stub()->AsyncWatchConditions(context, request, queue, nullptr);
       });
 }
 
 absl::Status QueryClient::ListEvents(const v1::ListEventsRequest& request,
                                      const Handler<v1::ListEventsResponse>& handle) {
-  return ReadStream<v1::ListEventsResponse>(
+  return calls_->ReadStream<v1::ListEventsResponse>(
       [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-        return stub_->AsyncListEvents(context, request, queue, nullptr);
+        return calls_->stub()->AsyncListEvents(context, request, queue, nullptr);
       },
       handle);
 }

@@ -10,14 +10,16 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/ctl/call/channel.h"
-#include "client/ctl/call/watch_call.h"
-#include "tacho/v1/query.grpc.pb.h"
+#include "client/ctl/call/client_options.h"
+#include "tacho/v1/query.pb.h"
 
 namespace tacho::ctl {
 
-// Whether a call's end came from a collector rather than from the way there.
-bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel);
+// watch_call.h
+template <typename Response>
+class StreamCall;
+using WatchCall = StreamCall<v1::WatchResponse>;
+using WatchConditionsCall = StreamCall<v1::WatchConditionsResponse>;
 
 // Every call returns the collector's status code and text, or
 //   UNAVAILABLE        with reached() false: nobody answers at the address.
@@ -27,6 +29,8 @@ bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel);
 class QueryClient {
  public:
   explicit QueryClient(ClientOptions options);
+  QueryClient(QueryClient&&) noexcept;
+  ~QueryClient();
 
   // Pages are fetched until `at_most` jobs are there; 0 is all.
   absl::StatusOr<std::vector<v1::Job>> ListJobs(v1::ListJobsRequest request, size_t at_most = 0);
@@ -59,33 +63,20 @@ class QueryClient {
   std::unique_ptr<WatchCall> Watch(const v1::WatchRequest& request);
   std::unique_ptr<WatchConditionsCall> WatchConditions(const v1::WatchConditionsRequest& request);
   // How it ended, as the other calls say it.
-  template <typename Response>
-  absl::Status EndOf(const StreamCall<Response>& call) {
-    return FromGrpc(call.status());
-  }
+  absl::Status EndOf(const WatchCall& call);
+  absl::Status EndOf(const WatchConditionsCall& call);
 
   // Why no call can be made; OK else.
-  const absl::Status& setup() const { return channel_.status(); }
+  const absl::Status& setup() const;
   // Whether the last failure came from a collector rather than from the way there.
-  bool reached() const { return reached_; }
-  const std::string& address() const { return options_.address; }
-  absl::Duration timeout() const { return options_.timeout; }
+  bool reached() const;
+  const std::string& address() const;
+  absl::Duration timeout() const;
 
  private:
-  // Of a call without a stream.
-  void Prepare(grpc::ClientContext* context) const;
-  template <typename Request, typename Response>
-  absl::StatusOr<Response> Call(grpc::Status (v1::Query::Stub::*method)(grpc::ClientContext*,
-                                                                        const Request&, Response*),
-                                const Request& request);
-  absl::Status FromGrpc(const grpc::Status& status);
-  template <typename Response, typename Start>
-  absl::Status ReadStream(const Start& start, const Handler<Response>& handle);
+  class Calls;  // Knows gRPC, whose headers cost whoever includes them seconds.
 
-  const ClientOptions options_;
-  const Channel channel_;
-  std::unique_ptr<v1::Query::Stub> stub_;
-  bool reached_ = false;
+  std::unique_ptr<Calls> calls_;
 };
 
 }  // namespace tacho::ctl

@@ -6,11 +6,11 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/call/admin_client.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/line/time_parse.h"
 #include "client/ctl/output/figures.h"
-#include "proto/base/nearest.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
-#include "client/ctl/line/time_parse.h"
+#include "proto/base/nearest.h"
 
 namespace tacho::ctl {
 namespace {

@@ -3,11 +3,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
+#include "client/ctl/commands/commands.h"
+#include "client/ctl/line/time_parse.h"
+#include "client/ctl/text/text.h"
 #include "client/ctl/views/agent_report.h"
 #include "client/ctl/views/agent_status.h"
-#include "client/ctl/commands/commands.h"
-#include "client/ctl/text/text.h"
-#include "client/ctl/line/time_parse.h"
 
 namespace tacho::ctl {
 namespace {
@@ -134,7 +135,7 @@ int Run(const Invocation& invocation) {
   if (!options.ok()) {
     return UsageError(invocation.env, "agents", std::string(options.status().message()));
   }
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   std::vector<v1::LatestSample> latest;
   if (const absl::Status read = ReadLatest(client, *options, &latest); !read.ok()) {
     return JobCallError(invocation, client, options->job, read);

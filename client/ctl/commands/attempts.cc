@@ -1,14 +1,15 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/text/csv.h"
-#include "client/ctl/views/job_state.h"
 #include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/number_format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
+#include "client/ctl/views/job_state.h"
 
 namespace tacho::ctl {
 namespace {
@@ -169,7 +170,7 @@ class AttemptsDocument {
 
 int Run(const Invocation& invocation) {
   const std::string& job = invocation.Positional(0);
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto answer = client.GetJob(job);
   if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());
   switch (invocation.common.format) {

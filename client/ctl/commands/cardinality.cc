@@ -2,6 +2,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/text.h"
@@ -39,7 +40,7 @@ int Run(const Invocation& invocation) {
     }
     request.set_top(top);
   }
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto answer = client.Cardinality(request);
   if (!answer.ok()) {
     return request.job().empty() ? CallError(invocation, client, answer.status())

@@ -2,14 +2,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/views/comparison.h"
 #include "client/ctl/text/csv.h"
-#include "client/ctl/views/metric_check.h"
 #include "client/ctl/text/number_format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
+#include "client/ctl/views/comparison.h"
+#include "client/ctl/views/metric_check.h"
 
 namespace tacho::ctl {
 namespace {
@@ -222,7 +223,7 @@ int Run(const Invocation& invocation) {
   if (!request.ok()) {
     return UsageError(invocation.env, "compare", std::string(request.status().message()));
   }
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const absl::StatusOr<Comparison> comparison = ReadComparison(client, *request, subjects);
   if (!comparison.ok()) return CallError(invocation, client, comparison.status());
   Show(invocation, *comparison);

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/text/text.h"
 #include "client/import/formats.h"
@@ -165,7 +166,7 @@ void PrintName(std::ostream& out, const std::string& name) { out << Printable(na
 
 int PrintJobNames(const Invocation& invocation) {
   constexpr size_t kAtMost = 1000;
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto jobs = client.ListJobs({}, kAtMost);
   if (!jobs.ok()) return CallError(invocation, client, jobs.status());
   for (const v1::Job& job : *jobs) PrintName(*invocation.env.out, job.name());
@@ -173,7 +174,7 @@ int PrintJobNames(const Invocation& invocation) {
 }
 
 int PrintMetricNames(const Invocation& invocation, const std::string& job) {
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto answer = client.GetJob(job);
   if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());
   for (const v1::Metric& metric : answer->metrics()) {

@@ -8,13 +8,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/ctl/call/call_error.h"
+#include "client/ctl/call/watch_call.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/views/condition_report.h"
-#include "client/ctl/text/condition_text.h"
 #include "client/ctl/line/interrupts.h"
+#include "client/ctl/line/time_parse.h"
+#include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/number_format.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/line/time_parse.h"
+#include "client/ctl/views/condition_report.h"
 
 namespace tacho::ctl {
 namespace {
@@ -105,7 +107,7 @@ int Ask(const Invocation& invocation, const ConditionsOptions& options) {
   request.set_job(options.job);
   request.set_job_pattern(options.pattern);
   request.mutable_conditions()->Assign(options.conditions.begin(), options.conditions.end());
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto answer = client.Conditions(request);
   if (!answer.ok()) {
     if (options.job.empty()) return CallError(invocation, client, answer.status());
@@ -132,7 +134,7 @@ class ConditionsWatcher {
   ConditionsWatcher(const Invocation& invocation, const ConditionsOptions& options)
       : invocation_(invocation),
         options_(options),
-        client_(invocation.Connect()),
+        client_(Connect(invocation)),
         end_(absl::Now() + options.length) {}
 
   int Run() {

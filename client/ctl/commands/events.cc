@@ -1,3 +1,4 @@
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/record_writer.h"
@@ -51,7 +52,7 @@ int Run(const Invocation& invocation) {
                                         {"message", "MESSAGE", Kind::kText},
                                         {"fields", "FIELDS", Kind::kMap}});
   bool any = false;
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const absl::Status status =
       client.ListEvents(request, [&](const v1::ListEventsResponse& response) {
         for (const v1::RecordedEvent& event : response.events()) writer->Row(Row(event));

@@ -4,15 +4,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/export/export_source.h"
 #include "client/ctl/export/export_writer.h"
 #include "client/ctl/line/interrupts.h"
-#include "client/ctl/text/number_format.h"
-#include "client/ctl/text/progress_line.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/line/selection_parse.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/progress_line.h"
 #include "client/ctl/text/text.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -23,12 +25,10 @@ absl::StatusOr<v1::ExportRequest> ParseRequest(const Invocation& invocation) {
   v1::Selector& selector = *request.mutable_selector();
   selector.set_job(args.positionals()[0]);
   selector.mutable_metrics()->Assign(args.positionals().begin() + 1, args.positionals().end());
-  auto matchers = ParseMatchers(args);
-  if (!matchers.ok()) return matchers.status();
-  selector.mutable_matchers()->Assign(matchers->begin(), matchers->end());
-  auto time = ParseTimeRange(args, invocation.env.now, invocation.env.zone);
-  if (!time.ok()) return time.status();
-  if (*time) *request.mutable_time() = **time;
+  TACHO_ASSIGN_OR_RETURN(auto matchers, ParseMatchers(args));
+  selector.mutable_matchers()->Assign(matchers.begin(), matchers.end());
+  TACHO_ASSIGN_OR_RETURN(auto time, ParseTimeRange(args, invocation.env.now, invocation.env.zone));
+  if (time) *request.mutable_time() = *time;
   if (const auto steps = args.Get("steps")) {
     auto range = ParseSteps(*steps);
     if (!range.ok()) {
@@ -116,7 +116,7 @@ int Run(const Invocation& invocation) {
   auto target = OpenTarget(invocation);
   if (!target.ok()) return UsageError(env, "export", std::string(target.status().message()));
   ProgressLine progress({.out = env.err, .is_terminal = env.err_is_terminal, .width = env.width});
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   v1::ExportEnd end;
   absl::Status of_writer;
   bool ended = false;

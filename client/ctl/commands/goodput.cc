@@ -7,10 +7,11 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/number_format.h"
-#include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
@@ -238,7 +239,7 @@ void PrintCsv(const Invocation& invocation, const v1::GoodputResponse& answer) {
 int Run(const Invocation& invocation) {
   v1::GoodputRequest request;
   request.set_job(invocation.Positional(0));
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto answer = client.Goodput(request);
   if (!answer.ok()) return JobCallError(invocation, client, request.job(), answer.status());
   switch (invocation.common.format) {

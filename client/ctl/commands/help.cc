@@ -1,13 +1,17 @@
-#include "client/ctl/commands/usage.h"
-
 #include "absl/strings/str_cat.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/commands/run.h"
+#include "client/ctl/commands/usage.h"
 
 namespace tacho::ctl {
 namespace {
 
-int Run(const Invocation& invocation) {
+int RunVersion(const Invocation& invocation) {
+  *invocation.env.out << "tachoctl " << TACHO_VERSION << '\n';
+  return kOk;
+}
+
+int RunHelp(const Invocation& invocation) {
   if (invocation.args.positionals().empty()) {
     PrintOverview(invocation.env, *invocation.env.out);
     return kOk;
@@ -29,7 +33,18 @@ Command HelpCommand() {
           .flags = {},
           .min_operands = 0,
           .max_operands = 1,
-          .run = Run};
+          .run = RunHelp};
+}
+
+Command VersionCommand() {
+  return {.name = "version",
+          .operands = "",
+          .summary = "Show the version of tachoctl",
+          .details = "",
+          .flags = {},
+          .min_operands = 0,
+          .max_operands = 0,
+          .run = RunVersion};
 }
 
 }  // namespace tacho::ctl

@@ -7,11 +7,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/line/time_parse.h"
+#include "client/ctl/text/text.h"
 #include "client/ctl/views/import_report.h"
 #include "client/ctl/views/import_run.h"
-#include "client/ctl/text/text.h"
-#include "client/ctl/line/time_parse.h"
 #include "client/import/formats.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -50,8 +51,8 @@ absl::Status ParseTimes(const Invocation& invocation, importer::ReadOptions* rea
 absl::Status ParseUnits(const ParsedArgs& args, UnitOptions* units) {
   std::optional<uint32_t> task;
   std::optional<uint32_t> attempt;
-  if (absl::Status status = ParseNumber(args, "task", &task); !status.ok()) return status;
-  if (absl::Status status = ParseNumber(args, "attempt", &attempt); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(ParseNumber(args, "task", &task));
+  TACHO_RETURN_IF_ERROR(ParseNumber(args, "attempt", &attempt));
   units->read.task = task.value_or(0);
   units->read.attempt = attempt.value_or(0);
   units->attempt_given = attempt.has_value();
@@ -94,7 +95,7 @@ absl::StatusOr<ImportOptions> ParseOptions(const Invocation& invocation) {
   options.paths.assign(args.positionals().begin() + 1, args.positionals().end());
   if (absl::Status status = ParseTimes(invocation, &options.units.read); !status.ok())
     return status;
-  if (absl::Status status = ParseUnits(args, &options.units); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(ParseUnits(args, &options.units));
   if (const auto text = args.Get("retry-for")) {
     const auto duration = ParseDuration(*text);
     if (!duration.ok()) return Prefixed("retry-for", duration.status());

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/text/condition_text.h"
-#include "client/ctl/views/job_state.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/output/record_writer.h"
 #include "client/ctl/line/selection_parse.h"
-#include "client/ctl/text/text.h"
 #include "client/ctl/line/time_parse.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/condition_text.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/views/job_state.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -70,9 +72,9 @@ absl::StatusOr<v1::ListJobsRequest> ParseRequest(const Invocation& invocation) {
     }
     request.set_seen_within_ns(absl::ToInt64Nanoseconds(*duration));
   }
-  const auto time = ParseTimeRange(args, invocation.env.now, invocation.env.zone);
-  if (!time.ok()) return time.status();
-  if (*time) *request.mutable_time() = **time;
+  TACHO_ASSIGN_OR_RETURN(const auto time,
+                         ParseTimeRange(args, invocation.env.now, invocation.env.zone));
+  if (time) *request.mutable_time() = *time;
   for (const std::string& state : args.GetAll("state")) request.add_states(StateOf(state));
   for (const std::string& label : args.GetAll("label")) {
     const absl::StatusOr<v1::Matcher> matcher = ParseMatcher(label);
@@ -95,7 +97,7 @@ int Run(const Invocation& invocation) {
   for (const absl::Status& parsed : {request.status(), limit.status()}) {
     if (!parsed.ok()) return UsageError(invocation.env, "jobs", std::string(parsed.message()));
   }
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto jobs = client.ListJobs(*request, limit->value_or(0));
   if (!jobs.ok()) return CallError(invocation, client, jobs.status());
 

@@ -1,8 +1,10 @@
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/text.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -17,9 +19,8 @@ absl::StatusOr<v1::LabelValuesRequest> ParseRequest(const Invocation& invocation
   if (operands.size() > 1) request.set_label(operands[1]);
   const std::vector<std::string> metrics = invocation.args.GetAll("metric");
   selector.mutable_metrics()->Assign(metrics.begin(), metrics.end());
-  const auto matchers = ParseMatchers(invocation.args);
-  if (!matchers.ok()) return matchers.status();
-  selector.mutable_matchers()->Assign(matchers->begin(), matchers->end());
+  TACHO_ASSIGN_OR_RETURN(const auto matchers, ParseMatchers(invocation.args));
+  selector.mutable_matchers()->Assign(matchers.begin(), matchers.end());
   return request;
 }
 
@@ -40,7 +41,7 @@ int Run(const Invocation& invocation) {
     return UsageError(invocation.env, "labels", std::string(request.status().message()));
   }
   const std::string& job = request->selector().job();
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto answer = client.LabelValues(*request);
   if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());
   const bool names = request->label().empty();

@@ -1,3 +1,4 @@
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/series_name.h"
@@ -6,7 +7,7 @@ namespace tacho::ctl {
 namespace {
 
 int Run(const Invocation& invocation) {
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const std::string& job = invocation.Positional(0);
   const auto answer = client.GetJob(job);
   if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());

@@ -1,11 +1,12 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/views/metric_check.h"
-#include "client/ctl/text/number_format.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/views/metric_check.h"
 
 namespace tacho::ctl {
 namespace {
@@ -80,7 +81,7 @@ int Run(const Invocation& invocation) {
     return UsageError(invocation.env, "nonfinite", std::string(request.status().message()));
   }
   const v1::Selector& selector = request->selector();
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto answer = client.FirstNonFinite(*request);
   if (!answer.ok()) return JobCallError(invocation, client, selector.job(), answer.status());
   if (answer->series_examined() == 0) {

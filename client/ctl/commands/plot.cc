@@ -5,16 +5,18 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/ctl/commands/commands.h"
-#include "client/ctl/text/csv.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/call/curve_query.h"
-#include "client/ctl/text/json_writer.h"
-#include "client/ctl/views/metric_check.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/commands/commands.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/line/selection_parse.h"
 #include "client/ctl/line/subject_parse.h"
+#include "client/ctl/text/csv.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/number_format.h"
 #include "client/ctl/text/time_format.h"
+#include "client/ctl/views/metric_check.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -78,7 +80,7 @@ absl::StatusOr<PlotRequest> ParseRequest(const Invocation& invocation) {
   if (!height.ok()) return height.status();
   plot.height = height->value_or(PlotOptions().height);
   plot.log_scale = invocation.args.Has("log");
-  if (absl::Status status = ParseAxisFlags(invocation, plot); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(ParseAxisFlags(invocation, plot));
   plot.range.mutable_selector()->mutable_metrics()->Assign(plot.metrics.begin(),
                                                            plot.metrics.end());
   return plot;
@@ -216,7 +218,7 @@ int Run(const Invocation& invocation) {
     return UsageError(invocation.env, "plot", std::string(plot.status().message()));
   }
   const size_t width = invocation.env.width == 0 ? kPipedWidth : invocation.env.width;
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   std::vector<NamedCurve> curves;
   for (const SubjectName& subject : plot->subjects) {
     v1::RangeRequest request = plot->range;

@@ -1,10 +1,11 @@
 #include <algorithm>
 #include <set>
 
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/views/metric_check.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/sample_sink.h"
+#include "client/ctl/views/metric_check.h"
 
 namespace tacho::ctl {
 namespace {
@@ -88,7 +89,7 @@ int Run(const Invocation& invocation) {
   const v1::Selector& selector = options->request.selector();
   const std::unique_ptr<SampleSink> sink = MakeSink(invocation, *options);
   Feeder feeder(*options, *sink);
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   bool stopped = false;
   absl::Status status = client.Range(options->request, [&](const v1::RangeResponse& response) {
     stopped = !feeder.Feed(response);

@@ -7,10 +7,11 @@
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/line/query_options.h"
 #include "client/ctl/text/csv.h"
 #include "client/ctl/text/number_format.h"
-#include "client/ctl/line/query_options.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
 
@@ -112,7 +113,7 @@ int Run(const Invocation& invocation) {
   const Environment& env = invocation.env;
   const absl::StatusOr<ReportRequest> request = ParseRequest(invocation);
   if (!request.ok()) return UsageError(env, "report", std::string(request.status().message()));
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   absl::StatusOr<Comparison> comparison =
       ReadComparison(client, request->compare, request->subjects);
   if (!comparison.ok()) return CallError(invocation, client, comparison.status());

@@ -5,12 +5,13 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/ctl/line/command.h"
+#include "client/ctl/call/client_options.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/commands/usage.h"
-#include "proto/base/nearest.h"
-#include "client/ctl/text/text.h"
+#include "client/ctl/line/command.h"
 #include "client/ctl/line/time_parse.h"
+#include "client/ctl/text/text.h"
+#include "proto/base/nearest.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,8 +1,9 @@
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/views/metric_check.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/series_name.h"
+#include "client/ctl/views/metric_check.h"
 
 namespace tacho::ctl {
 namespace {
@@ -43,7 +44,7 @@ int Run(const Invocation& invocation) {
                                         {"unit", "UNIT", Kind::kText},
                                         {"help", "", Kind::kText}});
   bool any = false;
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const absl::Status status =
       client.ListSeries(request, [&](const v1::ListSeriesResponse& response) {
         for (const v1::SeriesInfo& series : response.series()) writer->Row(Row(series));

@@ -1,11 +1,12 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/line/time_parse.h"
+#include "client/ctl/text/text.h"
 #include "client/ctl/views/job_status.h"
 #include "client/ctl/views/metric_check.h"
 #include "client/ctl/views/status_report.h"
-#include "client/ctl/text/text.h"
-#include "client/ctl/line/time_parse.h"
 
 namespace tacho::ctl {
 namespace {
@@ -81,7 +82,7 @@ int Run(const Invocation& invocation) {
   const absl::StatusOr<StatusOptions> options = ParseOptions(invocation);
   if (!options.ok()) return UsageError(invocation.env, "status", options.status().message());
   const std::string& job = invocation.Positional(0);
-  QueryClient client = invocation.Connect();
+  QueryClient client = Connect(invocation);
   const auto answer = client.GetJob(job);
   if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());
 

@@ -4,14 +4,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/ctl/call/call_error.h"
+#include "client/ctl/call/watch_call.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/interrupts.h"
-#include "client/ctl/views/job_status.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/text/time_format.h"
 #include "client/ctl/line/time_parse.h"
-#include "client/ctl/call/watch_call.h"
+#include "client/ctl/text/time_format.h"
+#include "client/ctl/views/job_status.h"
 #include "client/ctl/views/watch_display.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -168,7 +170,7 @@ class Watcher {
           break;
         case WatchCall::Result::kMessage:
           heard = absl::Now();
-          if (absl::Status added = Take(message); !added.ok()) return added;
+          TACHO_RETURN_IF_ERROR(Take(message));
           break;
       }
       Tick();
@@ -179,7 +181,7 @@ class Watcher {
 
   absl::Status Take(const v1::WatchResponse& message) {
     const size_t before = model_.told_events();
-    if (absl::Status status = model_.Add(message); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(model_.Add(message));
     if (model_.told_events() > before) {
       display_->Event(message.event());
       refreshed_ = absl::InfinitePast();

@@ -1,9 +1,9 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/csv.h"
 #include "client/ctl/export/export_writer.h"
 #include "client/ctl/export/series_text.h"
+#include "client/ctl/text/csv.h"
 #include "client/ctl/text/series_name.h"
 #include "client/import/values.h"
 

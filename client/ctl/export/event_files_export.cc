@@ -15,6 +15,7 @@
 #include "client/ctl/export/series_text.h"
 #include "client/tfevents/event.h"
 #include "client/tfevents/writer.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -75,7 +76,7 @@ class EventFilesExport : public ExportWriter {
       const ExportedSample sample = SampleAt(points, i);
       std::string& buffer = buffers_[absl::StrCat(job_, "/", sample.attempt, place_)];
       const size_t before = buffer.size();
-      if (absl::Status status = Append(sample, &buffer); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(Append(sample, &buffer));
       buffered_ += buffer.size() - before;
       absl::Status status;
       if (buffer.size() >= kBufferBytes) {
@@ -89,7 +90,7 @@ class EventFilesExport : public ExportWriter {
   }
 
   absl::Status Finish(const v1::ExportEnd&) override {
-    if (absl::Status status = FlushAll(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(FlushAll());
     std::error_code error;
     fs::create_directories(fs::path(partial_) / job_, error);
     fs::remove(directory_, error);  // If it is there, it is empty.

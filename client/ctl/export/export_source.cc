@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/ctl/text/samples.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -40,13 +41,12 @@ class Reader {
 
   // By what collectors have always answered; not of one moment.
   absl::Status ReadByPieces() {
-    auto job = client_.GetJob(request_.selector().job());
-    if (!job.ok()) return job.status();
+    TACHO_ASSIGN_OR_RETURN(auto job, client_.GetJob(request_.selector().job()));
     v1::ExportResponse response;
-    *response.mutable_job() = *std::move(job);
+    *response.mutable_job() = std::move(job);
     if (!Hand(response)) return status_;
-    if (absl::Status status = ReadEvents(); !status.ok()) return status;
-    if (absl::Status status = ReadSamples(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(ReadEvents());
+    TACHO_RETURN_IF_ERROR(ReadSamples());
     response.Clear();
     *response.mutable_end() = end_;
     Hand(response);

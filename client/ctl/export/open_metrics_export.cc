@@ -13,6 +13,7 @@
 #include "client/ctl/export/export_writer.h"
 #include "client/ctl/export/series_text.h"
 #include "client/import/values.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -49,7 +50,7 @@ class OpenMetricsExport : public ExportWriter {
   }
 
   absl::Status Series(const v1::WatchedSeries& watched) override {
-    if (absl::Status status = EndSeries(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(EndSeries());
     const v1::SeriesInfo& series = watched.series();
     name_ = PrometheusName(series.metric().name());
     labels_ = absl::StrCat("job=\"", PrometheusEscaped(series.job()), "\"");

@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -74,7 +75,7 @@ absl::Status OutputFile::Commit() {
     out_->flush();
     return out_->good() ? absl::OkStatus() : absl::CancelledError("nobody reads the output");
   }
-  if (absl::Status status = Flush(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(Flush());
   if (::fsync(fd_) != 0) return FromErrno("cannot write", path_);
   if (::rename(partial_.c_str(), path_.c_str()) != 0) return FromErrno("cannot replace", path_);
   ::close(fd_);

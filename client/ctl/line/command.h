@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "client/ctl/line/environment.h"
 #include "proto/base/flags.h"
-#include "client/ctl/call/query_client.h"
 
 namespace tacho::ctl {
 
@@ -29,9 +28,6 @@ struct Invocation {
   CommonOptions common;
 
   const std::string& Positional(size_t index) const { return args.positionals()[index]; }
-  QueryClient Connect() const {
-    return QueryClient({common.address, common.timeout, common.security});
-  }
 };
 
 // What the help lists commands under.
@@ -60,13 +56,5 @@ const Command* FindCommand(absl::string_view name);
 
 // Says on err what is wrong with the command line and where to read; returns kUsage.
 int UsageError(const Environment& env, absl::string_view command, absl::string_view message);
-
-// Says on err what failed and what to do about it; returns kUnreachable or kNothing.
-int CallError(const Invocation& invocation, const QueryClient& client, const absl::Status& status);
-
-// As CallError, for a call that names `job`: if the collector does not know it, nearest names are
-// shown, asked for here if the collector's text has none.
-int JobCallError(const Invocation& invocation, QueryClient& client, const std::string& job,
-                 const absl::Status& status);
 
 }  // namespace tacho::ctl

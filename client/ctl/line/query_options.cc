@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/line/selection_parse.h"
 #include "client/ctl/line/time_parse.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -44,10 +45,9 @@ absl::Status ParseAxis(const ParsedArgs& args, v1::RangeRequest& request) {
   if (*steps) *request.mutable_steps() = **steps;
   const bool by_step = args.Has("by") ? args.Get("by") == "step" : request.has_steps();
   request.set_axis(by_step ? v1::AXIS_STEP : v1::AXIS_TIME);
-  const absl::StatusOr<v1::CounterFunction> counter = ParseCounter(args);
-  if (!counter.ok()) return counter.status();
-  request.set_counter(*counter);
-  if (by_step && *counter != v1::COUNTER_FUNCTION_UNSPECIFIED) {
+  TACHO_ASSIGN_OR_RETURN(const v1::CounterFunction counter, ParseCounter(args));
+  request.set_counter(counter);
+  if (by_step && counter != v1::COUNTER_FUNCTION_UNSPECIFIED) {
     return absl::InvalidArgumentError(
         "--rate and --increase are by time; with --steps say --by time as well");
   }
@@ -75,7 +75,7 @@ absl::Status ParseQuantile(const ParsedArgs& args, v1::RangeRequest& request) {
 
 absl::Status ParseAcross(const ParsedArgs& args, v1::RangeRequest& request) {
   std::optional<std::string> across = args.Get("across");
-  if (absl::Status status = ParseQuantile(args, request); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(ParseQuantile(args, request));
   if (args.Has("quantile")) across = "quantile";
   if (!across) {
     if (!args.Has("group-by")) return absl::OkStatus();
@@ -272,9 +272,8 @@ absl::StatusOr<QueryOptions> ParseQueryOptions(const ParsedArgs& args, absl::Tim
   v1::Selector& selector = *request.mutable_selector();
   selector.set_job(args.positionals()[0]);
   selector.mutable_metrics()->Assign(args.positionals().begin() + 1, args.positionals().end());
-  auto matchers = ParseMatchers(args);
-  if (!matchers.ok()) return matchers.status();
-  selector.mutable_matchers()->Assign(matchers->begin(), matchers->end());
+  TACHO_ASSIGN_OR_RETURN(auto matchers, ParseMatchers(args));
+  selector.mutable_matchers()->Assign(matchers.begin(), matchers.end());
 
   const auto attempt = ParseNumber(args, "attempt", 0, std::numeric_limits<uint32_t>::max());
   const auto points = ParseNumber(args, "points", 1, kMaxPoints);
@@ -289,11 +288,10 @@ absl::StatusOr<QueryOptions> ParseQueryOptions(const ParsedArgs& args, absl::Tim
   request.set_attempts(ParseAttempts(args));
   options.limit = *limit;
 
-  auto time = ParseTimeRange(args, now, zone);
-  if (!time.ok()) return time.status();
-  if (*time) *request.mutable_time() = **time;
-  if (absl::Status status = ParseAxis(args, request); !status.ok()) return status;
-  if (absl::Status status = ParseAcross(args, request); !status.ok()) return status;
+  TACHO_ASSIGN_OR_RETURN(auto time, ParseTimeRange(args, now, zone));
+  if (time) *request.mutable_time() = *time;
+  TACHO_RETURN_IF_ERROR(ParseAxis(args, request));
+  TACHO_RETURN_IF_ERROR(ParseAcross(args, request));
   return options;
 }
 

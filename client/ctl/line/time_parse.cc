@@ -10,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -121,9 +122,9 @@ absl::StatusOr<absl::Time> ParseTime(absl::string_view text, absl::Time now, abs
   if (trimmed == "yesterday") return Midnight(now, zone, 1);
   absl::string_view before = trimmed;
   if (absl::ConsumeSuffix(&before, "ago")) {
-    const absl::StatusOr<absl::Duration> age = ParseDuration(absl::StripAsciiWhitespace(before));
-    if (!age.ok()) return age.status();
-    return Checked(now - *age, text);
+    TACHO_ASSIGN_OR_RETURN(const absl::Duration age,
+                           ParseDuration(absl::StripAsciiWhitespace(before)));
+    return Checked(now - age, text);
   }
   absl::ConsumePrefix(&trimmed, "@");
   if (const auto time = ParseUnixSeconds(trimmed)) return Checked(*time, text);

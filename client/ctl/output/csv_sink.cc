@@ -2,9 +2,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/ctl/output/sample_sink.h"
 #include "client/ctl/text/csv.h"
 #include "client/ctl/text/number_format.h"
-#include "client/ctl/output/sample_sink.h"
 #include "client/ctl/text/series_name.h"
 #include "client/ctl/text/time_format.h"
 

@@ -1,7 +1,7 @@
 #include <string>
 
-#include "client/ctl/text/json_writer.h"
 #include "client/ctl/output/sample_sink.h"
+#include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/series_name.h"
 
 namespace tacho::ctl {

@@ -1,5 +1,7 @@
 #include "client/ctl/output/record_writer.h"
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
 #include "client/ctl/text/csv.h"
 #include "client/ctl/text/json_writer.h"
@@ -80,6 +82,10 @@ class TableRecords : public RecordWriter {
   bool any_ = false;
 };
 
+bool IsTime(const RecordColumn& column) {
+  return column.kind == Kind::kTime || column.kind == Kind::kAge;
+}
+
 class CsvRecords : public RecordWriter {
  public:
   CsvRecords(std::ostream& out, std::vector<RecordColumn> columns)
@@ -109,10 +115,6 @@ class CsvRecords : public RecordWriter {
   void Finish() override {}
 
  private:
-  static bool IsTime(const RecordColumn& column) {
-    return column.kind == Kind::kTime || column.kind == Kind::kAge;
-  }
-
   static std::string Text(const Cell& cell) {
     return std::visit(Overloaded{[](const std::string& text) { return text; },
                                  [](int64_t value) { return absl::StrCat(value); },
@@ -138,7 +140,7 @@ class JsonRecords : public RecordWriter {
 
   void Row(const std::vector<Cell>& cells) override {
     json_.BeginObject();
-    for (size_t i = 0; i < columns_.size(); ++i) Member(columns_[i].key, cells[i]);
+    for (size_t i = 0; i < columns_.size(); ++i) Member(columns_[i], cells[i]);
     json_.EndObject();
   }
 
@@ -148,12 +150,13 @@ class JsonRecords : public RecordWriter {
   }
 
  private:
-  void Member(const std::string& key, const Cell& cell) {
+  void Member(const RecordColumn& column, const Cell& cell) {
     if (const auto* time = std::get_if<UnixNs>(&cell)) {
-      json_.TimeFields(key, time->value);
+      json_.TimeFields(column.key, time->value);
       return;
     }
-    json_.Key(key);
+    if (IsTime(column)) return json_.TimeFields(column.key, std::nullopt);
+    json_.Key(column.key);
     std::visit(Overloaded{[&](std::monostate) { json_.Null(); },
                           [&](const std::string& text) { json_.String(text); },
                           [&](int64_t value) { json_.Int(value); },

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/number_format.h"
 #include "client/ctl/output/sample_sink.h"
 #include "client/ctl/output/sample_table.h"
-#include "client/ctl/text/series_name.h"
 #include "client/ctl/output/side_by_side.h"
+#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/series_name.h"
 #include "client/ctl/text/sparkline.h"
 #include "client/ctl/text/text.h"
 

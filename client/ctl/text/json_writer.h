@@ -3,19 +3,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/json_text.h"
 
 namespace tacho::ctl {
-
-// Bytes that are not UTF-8 replaced by U+FFFD.
-std::string ValidUtf8(absl::string_view text);
-
-// With its quotes. Bytes that are not UTF-8 become U+FFFD, so that the document always is.
-std::string JsonString(absl::string_view text);
 
 // The caller keeps the nesting right: Key() before each value within an object, and each Begin with
 // its End. Not thread-safe.
@@ -39,8 +35,8 @@ class JsonWriter {
   void Bool(bool value);
   void Null();
 
-  // `name`: RFC 3339 in UTC, and `name`_unix_ns: an integer.
-  void TimeFields(absl::string_view name, int64_t unix_ns);
+  // `name`: RFC 3339 in UTC, and `name`_unix_ns: an integer; both null if there is no time.
+  void TimeFields(absl::string_view name, std::optional<int64_t> unix_ns);
 
  private:
   void Begin(char bracket);

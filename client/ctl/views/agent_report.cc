@@ -133,8 +133,8 @@ class AgentsDocument {
     Text("state", source.failing ? "failing" : "ok");
     Text("code", source.code);
     Text("reason", source.reason);
-    Time("since", source.since_unix_ns);
-    Time("retry", source.retry_unix_ns);
+    json_.TimeFields("since", source.since_unix_ns);
+    json_.TimeFields("retry", source.retry_unix_ns);
     Number("polls", source.polls);
     Number("failures", source.failures);
     Number("lost_rows", source.lost_rows);
@@ -150,13 +150,6 @@ class AgentsDocument {
     json_.Key(name);
     if (!number) return json_.Null();
     json_.Uint(*number);
-  }
-  void Time(absl::string_view name, const std::optional<int64_t>& unix_ns) {
-    if (unix_ns) return json_.TimeFields(name, *unix_ns);
-    json_.Key(name);
-    json_.Null();
-    json_.Key(absl::StrCat(name, "_unix_ns"));
-    json_.Null();
   }
 
   JsonWriter json_;

@@ -4,8 +4,8 @@
 #include <ostream>
 #include <vector>
 
-#include "client/ctl/views/agent_status.h"
 #include "client/ctl/line/environment.h"
+#include "client/ctl/views/agent_status.h"
 
 namespace tacho::ctl {
 

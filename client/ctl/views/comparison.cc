@@ -5,8 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/text/number_format.h"
 #include "client/ctl/line/query_options.h"
+#include "client/ctl/text/number_format.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
 namespace {
@@ -110,7 +111,7 @@ absl::StatusOr<Comparison> ReadComparison(QueryClient& client, const v1::Compare
     return true;
   });
   if (!status.ok()) return status;
-  if (absl::Status checked = Check(comparison); !checked.ok()) return checked;
+  TACHO_RETURN_IF_ERROR(Check(comparison));
   const auto empty = [&](const v1::CompareMetric& metric) {
     const auto& columns = metric.columns();
     return std::all_of(columns.begin(), columns.end(), [](const v1::ComparedColumn& column) {

@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/ctl/text/curve.h"
-#include "proto/base/flags.h"
-#include "client/ctl/text/json_writer.h"
 #include "client/ctl/call/query_client.h"
 #include "client/ctl/line/subject_parse.h"
+#include "client/ctl/text/curve.h"
+#include "client/ctl/text/json_writer.h"
+#include "proto/base/flags.h"
 
 namespace tacho::ctl {
 

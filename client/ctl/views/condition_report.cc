@@ -66,11 +66,7 @@ std::vector<std::string> Cells(const v1::Condition& condition, const ConditionTa
 }
 
 void WriteTime(JsonWriter* json, absl::string_view name, int64_t unix_ns) {
-  if (unix_ns != 0) return json->TimeFields(name, unix_ns);
-  json->Key(name);
-  json->Null();
-  json->Key(absl::StrCat(name, "_unix_ns"));
-  json->Null();
+  json->TimeFields(name, unix_ns == 0 ? std::nullopt : std::optional(unix_ns));
 }
 
 void WriteText(JsonWriter* json, absl::string_view name, absl::string_view text) {

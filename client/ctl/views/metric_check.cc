@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "proto/base/nearest.h"
 #include "client/ctl/text/text.h"
+#include "proto/base/nearest.h"
 
 namespace tacho::ctl {
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "client/ctl/call/query_client.h"
 #include "client/ctl/line/command.h"
 
 namespace tacho::ctl {

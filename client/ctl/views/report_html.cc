@@ -1,8 +1,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/text/number_format.h"
-#include "client/ctl/views/report.h"
 #include "client/ctl/text/svg_chart.h"
 #include "client/ctl/text/time_format.h"
+#include "client/ctl/views/report.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,9 +1,10 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/text/number_format.h"
-#include "client/ctl/views/report.h"
 #include "client/ctl/text/sparkline.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
+#include "client/ctl/views/report.h"
+#include "proto/base/json_text.h"
 
 namespace tacho::ctl {
 namespace {

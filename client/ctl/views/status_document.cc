@@ -1,14 +1,15 @@
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/views/condition_report.h"
 #include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/csv.h"
 #include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/number_format.h"
 #include "client/ctl/text/series_name.h"
-#include "client/ctl/views/status_report.h"
 #include "client/ctl/text/time_format.h"
+#include "client/ctl/views/condition_report.h"
+#include "client/ctl/views/status_report.h"
 
 namespace tacho::ctl {
 namespace {
@@ -50,9 +51,16 @@ class StatusDocument {
     const v1::Job& job = status.job.job();
     Text("job", job.name());
     Text("state", StateName(status.state));
-    json_.TimeFields("first_seen", job.first_seen_unix_ns());
-    json_.TimeFields("last_seen", job.last_seen_unix_ns());
-    Number("age_seconds", absl::ToDoubleSeconds(status.age));
+    if (job.last_seen_unix_ns() == 0) {  // None of its rows was stored.
+      json_.TimeFields("first_seen", std::nullopt);
+      json_.TimeFields("last_seen", std::nullopt);
+      json_.Key("age_seconds");
+      json_.Null();
+    } else {
+      json_.TimeFields("first_seen", job.first_seen_unix_ns());
+      json_.TimeFields("last_seen", job.last_seen_unix_ns());
+      Number("age_seconds", absl::ToDoubleSeconds(status.age));
+    }
     Step("last_step", job.has_last_step(), job.last_step());
     Uint("tasks", job.tasks());
     Uint("hosts", job.hosts());

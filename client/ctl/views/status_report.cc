@@ -7,13 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/views/condition_report.h"
 #include "client/ctl/text/condition_text.h"
-#include "client/ctl/views/job_state.h"
 #include "client/ctl/text/number_format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
+#include "client/ctl/views/condition_report.h"
+#include "client/ctl/views/job_state.h"
 
 namespace tacho::ctl {
 namespace {

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
-#include "client/ctl/views/condition_report.h"
 #include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/dot_canvas.h"
 #include "client/ctl/text/number_format.h"
@@ -16,6 +15,7 @@
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/text/time_format.h"
+#include "client/ctl/views/condition_report.h"
 
 namespace tacho::ctl {
 namespace {

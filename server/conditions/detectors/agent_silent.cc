@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 struct Silent {
@@ -75,4 +75,4 @@ Finding DetectAgentSilent(const JobWindow& window, const AgentSilentSettings& se
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

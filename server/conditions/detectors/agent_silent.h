@@ -21,7 +21,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct AgentSilentSettings {
   absl::Duration disconnected_after = absl::Seconds(30);
@@ -30,4 +30,4 @@ struct AgentSilentSettings {
 
 Finding DetectAgentSilent(const JobWindow& window, const AgentSilentSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 struct Offset {
@@ -85,4 +85,4 @@ Finding DetectClockSkewed(const JobWindow& window, const ClockSkewedSettings& se
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

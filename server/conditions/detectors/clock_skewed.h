@@ -17,7 +17,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct ClockSkewedSettings {
   absl::Duration max_offset = absl::Seconds(1);
@@ -25,4 +25,4 @@ struct ClockSkewedSettings {
 
 Finding DetectClockSkewed(const JobWindow& window, const ClockSkewedSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_format.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 Finding DetectDataLoss(const JobWindow& window, const DataLossSettings& settings) {
   std::vector<const HostWindow*> losing;
@@ -49,4 +49,4 @@ Finding DetectDataLoss(const JobWindow& window, const DataLossSettings& settings
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

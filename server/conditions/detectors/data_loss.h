@@ -16,7 +16,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct DataLossSettings {
   absl::Duration recent = absl::Minutes(10);
@@ -24,4 +24,4 @@ struct DataLossSettings {
 
 Finding DetectDataLoss(const JobWindow& window, const DataLossSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // Rows of different hosts come as much as that apart.
@@ -255,4 +255,4 @@ Finding DetectDiverged(const JobWindow& window, const DivergedSettings& settings
   return DetectRunAway(window, settings);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

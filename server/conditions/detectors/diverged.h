@@ -31,7 +31,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct DivergedSettings {
   // Of the loss: that many non-finite values among the newest `loss_window`.
@@ -51,4 +51,4 @@ struct DivergedSettings {
 
 Finding DetectDiverged(const JobWindow& window, const DivergedSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

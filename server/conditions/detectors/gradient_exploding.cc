@@ -9,7 +9,7 @@
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 struct Reference {
@@ -71,4 +71,4 @@ Finding DetectGradientExploding(const JobWindow& window,
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -17,7 +17,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct GradientExplodingSettings {
   uint32_t values = 5;
@@ -33,4 +33,4 @@ struct GradientExplodingSettings {
 
 Finding DetectGradientExploding(const JobWindow& window, const GradientExplodingSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

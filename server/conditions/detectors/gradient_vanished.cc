@@ -9,7 +9,7 @@
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 Finding DetectGradientVanished(const JobWindow& window, const GradientVanishedSettings& settings) {
   const Curve curve = JobCurve(window, Signal::kGradNorm);
@@ -50,4 +50,4 @@ Finding DetectGradientVanished(const JobWindow& window, const GradientVanishedSe
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

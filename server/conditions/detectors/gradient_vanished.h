@@ -16,7 +16,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct GradientVanishedSettings {
   uint32_t values = 10;
@@ -31,4 +31,4 @@ struct GradientVanishedSettings {
 
 Finding DetectGradientVanished(const JobWindow& window, const GradientVanishedSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

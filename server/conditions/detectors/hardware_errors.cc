@@ -10,10 +10,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "server/conditions/window/signal_names.h"
 #include "server/conditions/measures/xid.h"
+#include "server/conditions/window/signal_names.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 struct Kind {
@@ -146,4 +146,4 @@ Finding DetectHardwareErrors(const JobWindow& window, const HardwareErrorsSettin
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

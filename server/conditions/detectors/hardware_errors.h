@@ -20,7 +20,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct HardwareErrorsSettings {
   absl::Duration span = absl::Minutes(15);
@@ -30,4 +30,4 @@ struct HardwareErrorsSettings {
 
 Finding DetectHardwareErrors(const JobWindow& window, const HardwareErrorsSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -12,10 +12,10 @@
 #include "absl/strings/str_format.h"
 #include "server/conditions/measures/chip_use.h"
 #include "server/conditions/measures/robust.h"
-#include "server/conditions/window/signal.h"
 #include "server/conditions/measures/step_times.h"
+#include "server/conditions/window/signal.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMinSteps = 10;
@@ -104,4 +104,4 @@ Finding DetectInputBound(const JobWindow& window, const InputBoundSettings& sett
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -24,7 +24,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct InputBoundSettings {
   absl::Duration span = absl::Minutes(5);
@@ -34,4 +34,4 @@ struct InputBoundSettings {
 
 Finding DetectInputBound(const JobWindow& window, const InputBoundSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -11,7 +11,7 @@
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMostPoints = 1024;
@@ -155,4 +155,4 @@ Finding DetectLossSpike(const JobWindow& window, const LossSpikeSettings& settin
   return OfSpike(curve, *spike, settings);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -27,7 +27,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct LossSpikeSettings {
   uint32_t reference_points = 64;
@@ -45,4 +45,4 @@ struct LossSpikeSettings {
 
 Finding DetectLossSpike(const JobWindow& window, const LossSpikeSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

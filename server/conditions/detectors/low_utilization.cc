@@ -11,10 +11,10 @@
 #include "absl/strings/str_format.h"
 #include "server/conditions/measures/chip_use.h"
 #include "server/conditions/measures/robust.h"
-#include "server/conditions/window/signal.h"
 #include "server/conditions/measures/step_times.h"
+#include "server/conditions/window/signal.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMinSteps = 20;
@@ -136,4 +136,4 @@ Finding DetectLowUtilization(const JobWindow& window, const LowUtilizationSettin
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

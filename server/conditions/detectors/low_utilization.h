@@ -26,7 +26,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct LowUtilizationSettings {
   absl::Duration span = absl::Minutes(10);
@@ -37,4 +37,4 @@ struct LowUtilizationSettings {
 
 Finding DetectLowUtilization(const JobWindow& window, const LowUtilizationSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -11,7 +11,7 @@
 #include "server/conditions/measures/memory_use.h"
 #include "server/conditions/measures/robust_trend.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kParts = 24;
@@ -166,4 +166,4 @@ Finding DetectMemoryLeak(const JobWindow& window, const MemoryLeakSettings& sett
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -22,7 +22,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct MemoryLeakSettings {
   absl::Duration horizon = absl::Hours(24);
@@ -35,4 +35,4 @@ struct MemoryLeakSettings {
 
 Finding DetectMemoryLeak(const JobWindow& window, const MemoryLeakSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

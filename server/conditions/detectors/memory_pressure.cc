@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "server/conditions/measures/memory_use.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
@@ -60,4 +60,4 @@ Finding DetectMemoryPressure(const JobWindow& window, const MemoryPressureSettin
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

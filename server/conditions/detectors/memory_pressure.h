@@ -16,7 +16,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct MemoryPressureSettings {
   double host_free = 0.05;
@@ -26,4 +26,4 @@ struct MemoryPressureSettings {
 
 Finding DetectMemoryPressure(const JobWindow& window, const MemoryPressureSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

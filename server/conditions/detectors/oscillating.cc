@@ -11,7 +11,7 @@
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr double kRateRise = 1.5;
@@ -82,4 +82,4 @@ Finding DetectOscillating(const JobWindow& window, const OscillatingSettings& se
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

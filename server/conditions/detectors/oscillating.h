@@ -23,7 +23,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct OscillatingSettings {
   uint32_t points = 96;
@@ -36,4 +36,4 @@ struct OscillatingSettings {
 
 Finding DetectOscillating(const JobWindow& window, const OscillatingSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // What is minimised: a loss, or an accuracy with its sign turned.
@@ -134,4 +134,4 @@ Finding DetectOverfitting(const JobWindow& window, const OverfittingSettings& se
   return result;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

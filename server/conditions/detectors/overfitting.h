@@ -22,7 +22,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct OverfittingSettings {
   uint32_t least_evaluations = 8;
@@ -35,4 +35,4 @@ struct OverfittingSettings {
 
 Finding DetectOverfitting(const JobWindow& window, const OverfittingSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

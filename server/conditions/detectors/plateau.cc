@@ -12,7 +12,7 @@
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr double kInterval = 2;  // Standard errors: about 95 %.
@@ -155,4 +155,4 @@ Finding DetectPlateau(const JobWindow& window, const PlateauSettings& settings) 
   return OfExpectation(curve, since, *expected, threshold);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -28,7 +28,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct PlateauSettings {
   double share = 0.3;
@@ -46,4 +46,4 @@ struct PlateauSettings {
 
 Finding DetectPlateau(const JobWindow& window, const PlateauSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

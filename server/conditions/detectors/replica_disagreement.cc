@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/conditions/measures/curve.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 struct Value {
@@ -198,4 +198,4 @@ Finding DetectReplicaDisagreement(const JobWindow& window,
   return result;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

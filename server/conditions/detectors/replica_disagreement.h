@@ -21,7 +21,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct ReplicaDisagreementSettings {
   uint32_t steps = 20;
@@ -35,4 +35,4 @@ struct ReplicaDisagreementSettings {
 Finding DetectReplicaDisagreement(const JobWindow& window,
                                   const ReplicaDisagreementSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 #include "server/conditions/measures/robust.h"
 #include "server/conditions/measures/step_times.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // The median over baselines of this job, or of others; 0 if there are none.
@@ -60,4 +60,4 @@ Finding DetectSlowerThanBaseline(const JobWindow& window,
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -21,7 +21,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct SlowerThanBaselineSettings {
   uint32_t steps = 100;
@@ -32,4 +32,4 @@ struct SlowerThanBaselineSettings {
 Finding DetectSlowerThanBaseline(const JobWindow& window,
                                  const SlowerThanBaselineSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -14,7 +14,7 @@
 #include "server/conditions/measures/step_times.h"
 #include "server/conditions/measures/suspects.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // What is allowed at the moment, and why.
@@ -219,4 +219,4 @@ Finding DetectStalled(const JobWindow& window, const StalledSettings& settings) 
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -37,7 +37,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct StalledSettings {
   absl::Duration floor = absl::Minutes(2);
@@ -53,4 +53,4 @@ struct StalledSettings {
 // O(n log n) in tasks, events and values.
 Finding DetectStalled(const JobWindow& window, const StalledSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

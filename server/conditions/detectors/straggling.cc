@@ -13,7 +13,7 @@
 #include "server/conditions/measures/lateness.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMinTasks = 3;
@@ -257,4 +257,4 @@ Finding DetectStraggling(const JobWindow& window, const StragglingSettings& sett
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

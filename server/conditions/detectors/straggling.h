@@ -44,7 +44,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct StragglingSettings {
   uint32_t window_steps = 10;
@@ -58,4 +58,4 @@ struct StragglingSettings {
 // O(tasks * windows * window_steps * log).
 Finding DetectStraggling(const JobWindow& window, const StragglingSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

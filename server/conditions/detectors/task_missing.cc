@@ -15,7 +15,7 @@
 #include "server/conditions/measures/heard.h"
 #include "server/conditions/measures/step_times.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr uint32_t kMaxTasks = 1'000'000;  // An attribute that says more is a mistake.
@@ -149,4 +149,4 @@ Finding DetectTaskMissing(const JobWindow& window, const TaskMissingSettings& se
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -29,7 +29,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct TaskMissingSettings {
   absl::Duration grace = absl::Minutes(3);
@@ -39,4 +39,4 @@ struct TaskMissingSettings {
 // O(n log n) in tasks.
 Finding DetectTaskMissing(const JobWindow& window, const TaskMissingSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -12,7 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "server/conditions/window/signal_names.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 enum class Cause : uint8_t {
@@ -285,4 +285,4 @@ Finding DetectThrottled(const JobWindow& window, const ThrottledSettings& settin
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

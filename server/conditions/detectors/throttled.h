@@ -27,7 +27,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct ThrottledSettings {
   double min_clock = 0.9;
@@ -39,4 +39,4 @@ struct ThrottledSettings {
 
 Finding DetectThrottled(const JobWindow& window, const ThrottledSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,10 +10,10 @@
 #include "absl/strings/str_format.h"
 #include "server/conditions/measures/change_point.h"
 #include "server/conditions/measures/robust.h"
-#include "server/conditions/window/signal.h"
 #include "server/conditions/measures/step_times.h"
+#include "server/conditions/window/signal.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr double kMaxChance = 1e-6;
@@ -99,4 +99,4 @@ Finding DetectThroughputDropped(const JobWindow& window,
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -30,7 +30,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct ThroughputDroppedSettings {
   double min_ratio = 1.15;
@@ -41,4 +41,4 @@ struct ThroughputDroppedSettings {
 // O(n log n) in steps.
 Finding DetectThroughputDropped(const JobWindow& window, const ThroughputDroppedSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

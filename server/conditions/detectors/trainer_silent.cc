@@ -11,7 +11,7 @@
 #include "server/conditions/measures/phases.h"
 #include "server/conditions/measures/step_times.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr double kRowsFactor = 5;
@@ -107,4 +107,4 @@ Finding DetectTrainerSilent(const JobWindow& window, const TrainerSilentSettings
   return finding;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -26,7 +26,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct TrainerSilentSettings {
   absl::Duration silent_after = absl::Minutes(3);
@@ -35,4 +35,4 @@ struct TrainerSilentSettings {
 
 Finding DetectTrainerSilent(const JobWindow& window, const TrainerSilentSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/conditions/measures/curve.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 struct Stretch {
@@ -131,4 +131,4 @@ Finding DetectWeightsFrozen(const JobWindow& window, const WeightsFrozenSettings
   return OfStretches(stretches);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -21,7 +21,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct WeightsFrozenSettings {
   uint32_t values = 20;
@@ -33,4 +33,4 @@ struct WeightsFrozenSettings {
 
 Finding DetectWeightsFrozen(const JobWindow& window, const WeightsFrozenSettings& settings);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 std::vector<double> Ranks(const std::vector<double>& values) {
@@ -43,4 +43,4 @@ ChangePoint FindRise(const std::vector<double>& values, size_t margin) {
   return found;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

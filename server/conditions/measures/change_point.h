@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct ChangePoint {
   size_t index = 0;  // Of the first value after it.
@@ -16,4 +16,4 @@ struct ChangePoint {
 // test, times the number of splits (Bonferroni). O(n log n). p is 1 if there are too few values.
 ChangePoint FindRise(const std::vector<double>& values, size_t margin);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 std::optional<double> MeanOver(const Track& track, int64_t from_ns, int64_t to_ns) {
   double sum = 0;
@@ -37,4 +37,4 @@ std::optional<double> MeanOf(const std::vector<ChipMean>& chips) {
   return sum / static_cast<double>(chips.size());
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

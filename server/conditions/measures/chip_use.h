@@ -9,7 +9,7 @@
 #include "server/conditions/window/signal.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // The mean of a track's finite values with from_ns < time <= to_ns; nullopt if there is none.
 std::optional<double> MeanOver(const Track& track, int64_t from_ns, int64_t to_ns);
@@ -26,4 +26,4 @@ std::vector<ChipMean> ChipMeans(const JobWindow& window, Signal signal, int64_t 
 // The mean of them; nullopt if there are none.
 std::optional<double> MeanOf(const std::vector<ChipMean>& chips);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

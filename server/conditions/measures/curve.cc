@@ -11,7 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 std::vector<Point> Numbered(std::vector<Point> points) {
@@ -153,4 +153,4 @@ bool LearningRateRose(const JobWindow& window, int64_t first_step, int64_t last_
 
 std::string ValueText(double value) { return absl::StrFormat("%.6g", value); }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -8,7 +8,7 @@
 #include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct CurvePoint {
   int64_t step = 0;  // Strictly ascending. Of values without steps: 0, 1, …
@@ -46,4 +46,4 @@ bool LearningRateRose(const JobWindow& window, int64_t first_step, int64_t last_
 // Six significant digits.
 std::string ValueText(double value);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 Hosts::Hosts(const JobWindow& window) : now_ns_(window.now_ns) {
   for (const HostWindow& host : window.hosts) hosts_.emplace(host.host, &host);
@@ -32,4 +32,4 @@ int64_t Hosts::Corrected(const std::string& host, int64_t time_ns) const {
   return time_ns - static_cast<int64_t>(offset * 1e9);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // An agent that sends nothing for longer than this is not heard: it sends figures of its host every
 // few seconds, whatever trainers do.
@@ -34,4 +34,4 @@ class Hosts {
   std::map<std::string, const HostWindow*> hosts_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "server/conditions/measures/robust.h"
-#include "server/conditions/window/signal.h"
 #include "server/conditions/measures/step_times.h"
+#include "server/conditions/window/signal.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
@@ -185,4 +185,4 @@ Lateness MeasureLateness(const JobWindow& window, size_t max_steps) {
   return lateness;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

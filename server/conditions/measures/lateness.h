@@ -7,7 +7,7 @@
 
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 enum class LatenessSource : uint8_t { kNone, kOwnTime, kBarrier, kInput, kStepTime };
 
@@ -46,4 +46,4 @@ struct Lateness {
 // Of the newest `max_steps` steps that at least half of the tasks told of.
 Lateness MeasureLateness(const JobWindow& window, size_t max_steps);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

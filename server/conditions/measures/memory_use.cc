@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // Appends nothing if one of the two is not recorded.
@@ -43,4 +43,4 @@ std::vector<MemoryUse> MemoryUses(const JobWindow& window, int64_t since_ns) {
   return uses;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -7,7 +7,7 @@
 
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct MemoryPoint {
   int64_t time_ns = 0;
@@ -29,4 +29,4 @@ struct MemoryUse {
 // available (the kernel's MemAvailable, in which caches that can be dropped count as free).
 std::vector<MemoryUse> MemoryUses(const JobWindow& window, int64_t since_ns);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 struct PhaseWords {
@@ -74,4 +74,4 @@ bool PhaseCover::Covers(int64_t from_ns, int64_t to_ns) const {
   return covered > (to_ns - from_ns) / 20;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 enum class Phase : uint8_t {
   kInit,        // init_started .. initialized
@@ -53,4 +53,4 @@ class PhaseCover {
   std::vector<Span> spans_;  // Ascending, apart from each other.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <numeric>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr double kMadToDeviation = 1.4826;
@@ -99,4 +99,4 @@ Line FitLine(absl::Span<const double> x, absl::Span<const double> y) {
   return line;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

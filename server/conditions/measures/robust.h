@@ -7,7 +7,7 @@
 
 #include "absl/types/span.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // Between the two values that are nearest, linearly; 0 if there are none. `share` is in 0..1.
 double Quantile(std::vector<double> values, double share);
@@ -42,4 +42,4 @@ Line FitLine(absl::Span<const double> x, absl::Span<const double> y);
 // Of values, whose mean is taken off, with themselves `lag` later: -1..1; 0 if they are constant.
 double Autocorrelation(absl::Span<const double> values, size_t lag);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

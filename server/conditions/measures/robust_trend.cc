@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMinPoints = 4;
@@ -52,4 +52,4 @@ RobustTrend FitTrend(absl::Span<const double> x, absl::Span<const double> y) {
   return trend;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

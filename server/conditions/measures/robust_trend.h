@@ -3,7 +3,7 @@
 
 #include "absl/types/span.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // The slope of Theil (1950) and Sen (1968): the median of the slopes of all pairs of points. Its
 // 95 % interval is Sen's, from the variance of Kendall's S without ties.
@@ -24,4 +24,4 @@ struct RobustTrend {
 // x ascends. Of n points all n (n - 1) / 2 pairs are looked at: give it few.
 RobustTrend FitTrend(absl::Span<const double> x, absl::Span<const double> y);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -11,7 +11,7 @@
 #include "server/conditions/measures/robust.h"
 #include "server/conditions/window/signal.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // The newest rows of a task that tell of its pace; older ones may have been thinned out.
@@ -155,4 +155,4 @@ double ProgressInterval(const JobWindow& window) {
   return Quantile(std::move(intervals), 0.99);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -11,7 +11,7 @@
 
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct StepTime {
   int64_t step = 0;
@@ -44,4 +44,4 @@ double ProgressInterval(const JobWindow& window);
 // there is none.
 const Track* StepTrack(const TaskWindow& task);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

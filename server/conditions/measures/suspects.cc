@@ -10,7 +10,7 @@
 
 #include "server/conditions/measures/robust.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // A duty cycle or CPU share this far from the others' is not noise.
@@ -111,4 +111,4 @@ std::vector<Suspect> FindSuspects(const JobWindow& window,
   return suspects;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/conditions/window/finding.h"
 #include "server/conditions/measures/heard.h"
+#include "server/conditions/window/finding.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct Suspect {
   const TaskWindow* task = nullptr;
@@ -31,4 +31,4 @@ std::vector<Suspect> FindSuspects(const JobWindow& window,
                                   const std::vector<const TaskWindow*>& tasks, const Hosts& hosts,
                                   int64_t since_ns, double interval_seconds);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

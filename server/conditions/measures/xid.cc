@@ -1,6 +1,6 @@
 #include "server/conditions/measures/xid.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr Xid kXids[] = {
@@ -36,4 +36,4 @@ const Xid* FindXid(int number) {
   return nullptr;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

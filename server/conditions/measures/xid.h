@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "server/conditions/window/finding.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct Xid {
   int number = 0;
@@ -22,4 +22,4 @@ struct Xid {
 // nullptr: not in the table, which holds the ones that training meets.
 const Xid* FindXid(int number);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

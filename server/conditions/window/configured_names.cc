@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 SignalNames ConfiguredNames(const config::v1::ConditionSignals& config) {
   std::map<Signal, std::vector<std::string>> configured;
@@ -21,4 +21,4 @@ SignalNames ConfiguredNames(const config::v1::ConditionSignals& config) {
   return SignalNames(configured);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -4,8 +4,8 @@
 #include "server/conditions/window/signal_names.h"
 #include "tacho/config/v1/conditions_signals.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 SignalNames ConfiguredNames(const config::v1::ConditionSignals& config);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -11,7 +11,7 @@
 #include "server/conditions/window/signal.h"
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 enum class Severity : uint8_t { kInfo, kWarning, kCritical };
 
@@ -52,4 +52,4 @@ inline Finding NotJudged() { return {}; }
 // Judged, and all is well.
 inline Finding NotPresent() { return {.judged = true}; }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -3,7 +3,7 @@
 #include <array>
 #include <cstddef>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // In the order of Signal.
@@ -57,4 +57,4 @@ std::optional<Signal> ParseSignal(absl::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 
 #include "absl/strings/string_view.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 enum class Signal : uint8_t {
   // Of tasks, one value a step. Times in seconds.
@@ -61,4 +61,4 @@ enum class Signal : uint8_t {
 absl::string_view SignalName(Signal signal);
 std::optional<Signal> ParseSignal(absl::string_view name);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

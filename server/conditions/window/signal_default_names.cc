@@ -1,6 +1,6 @@
 #include "server/conditions/window/signal_names.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr DefaultName kDefaultNames[] = {
@@ -322,4 +322,4 @@ constexpr DefaultName kDefaultNames[] = {
 
 absl::Span<const DefaultName> DefaultNames() { return kDefaultNames; }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -6,7 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // The default of this signal with this name; its factor is what a configured name inherits.
@@ -78,4 +78,4 @@ std::optional<SignalMatch> SignalNames::Find(absl::string_view metric) const {
   return std::nullopt;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "server/conditions/window/signal.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct SignalMatch {
   Signal signal = Signal::kCount;
@@ -60,4 +60,4 @@ class SignalNames {
   std::vector<Pattern> patterns_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

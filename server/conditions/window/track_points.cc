@@ -4,7 +4,7 @@
 #include <cmath>
 #include <tuple>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 bool IsBefore(const Point& a, const Point& b) {
@@ -70,4 +70,4 @@ void DropPointsBefore(int64_t time_ns, std::vector<Point>* points) {
   points->erase(points->begin(), first);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -8,7 +8,7 @@
 
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // Puts a point where it belongs in `points`, which are ascending by (time, step).
 //   - A point with the time and step of one that is there replaces it.
@@ -40,4 +40,4 @@ inline void AddPoint(const Point& point, size_t most, std::vector<Point>* points
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

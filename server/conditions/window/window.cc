@@ -1,6 +1,6 @@
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 const Track* FindTrack(const Tracks& tracks, Signal signal) {
   const auto found = tracks.find(signal);
@@ -17,4 +17,4 @@ std::optional<double> Newest(const Tracks& tracks, Signal signal) {
   return track->points.back().value;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "server/conditions/window/signal.h"
+#include "server/ingest/agent_ledger.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 inline constexpr int64_t kNoPointStep = INT64_MIN;
 
@@ -57,16 +58,8 @@ struct ChipWindow {
 struct HostWindow {
   std::string host;
   Tracks tracks;
-  // Of the agent that sends for it; absent if none is known.
-  struct Agent {
-    std::string id;
-    bool connected = false;
-    int64_t last_heard_ns = 0;
-    std::optional<double> clock_offset_seconds;  // How far its clock is ahead of the collector's.
-    uint64_t lost_rows = 0;                      // Gaps and drops that it told of, in the window.
-    int64_t last_loss_ns = 0;
-  };
-  std::optional<Agent> agent;
+  // Of the agent that sends for it; absent if none is known. Losses are those in the window.
+  std::optional<ingest::AgentState> agent;
 };
 
 struct WindowEvent {
@@ -111,4 +104,4 @@ const Track* FindTrack(const Tracks& tracks, Signal signal);
 // The newest value of it; nullopt if there is none.
 std::optional<double> Newest(const Tracks& tracks, Signal signal);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

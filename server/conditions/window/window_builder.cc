@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "proto/base/stale_marker.h"
 #include "server/conditions/window/window_builder_state.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMaxLayoutsOfJob = 65'536;
@@ -91,7 +92,7 @@ void WindowBuilder::AddColumn(const Target& target, size_t most, size_t coming,
                               const storage::RowsEntry& rows) {
   for (size_t row = 0; row < rows.rows; ++row) {
     Point point{rows.Time(row), rows.Step(row), rows.Value(row, target.column)};
-    if (std::bit_cast<uint64_t>(point.value) == storage::kStaleMarkerBits) continue;
+    if (IsStaleMarker(point.value)) continue;
     if (target.factor != 1) point.value *= target.factor;
     Add(target, most, coming - row, point);
   }
@@ -299,7 +300,7 @@ void WindowBuilder::FindEnds(int64_t now_ns, JobState* job) {
                              [](const TaskWindow& task) { return task.ended; });
 }
 
-void WindowBuilder::Visit(absl::string_view name, int64_t now_ns, const AgentLedger* agents,
+void WindowBuilder::Visit(absl::string_view name, int64_t now_ns, const ingest::AgentLedger* agents,
                           absl::FunctionRef<void(JobWindow&)> visit) {
   const auto found = jobs_.find(name);
   if (found == jobs_.end()) return;
@@ -348,4 +349,4 @@ WindowBuilder::Stats WindowBuilder::stats() const {
           .jobs_left_out = jobs_left_out_};
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

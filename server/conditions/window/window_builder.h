@@ -28,14 +28,14 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
-#include "server/ingest/agent_ledger.h"
 #include "server/conditions/window/signal_names.h"
 #include "server/conditions/window/window.h"
-#include "storage/model/event.h"
+#include "server/ingest/agent_ledger.h"
 #include "storage/journal/rows_entry.h"
+#include "storage/model/event.h"
 #include "storage/model/series.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct WindowLimits {
   size_t points = 2048;
@@ -86,7 +86,7 @@ class WindowBuilder {
 
   // Calls `visit` with the window of a job, complete but for attributes, baselines and
   // straggles_elsewhere, which are the visitor's to set: they stay.
-  void Visit(absl::string_view job, int64_t now_ns, const AgentLedger* agents,
+  void Visit(absl::string_view job, int64_t now_ns, const ingest::AgentLedger* agents,
              absl::FunctionRef<void(JobWindow&)> visit);
 
   void Forget(absl::string_view job);
@@ -127,7 +127,7 @@ class WindowBuilder {
   void Uncount(const Tracks& tracks, uint64_t* of_job);
   static void SortTasks(JobState* job);
   static void FindEnds(int64_t now_ns, JobState* job);
-  void BorrowHosts(int64_t now_ns, const AgentLedger* agents, JobWindow* window);
+  void BorrowHosts(int64_t now_ns, const ingest::AgentLedger* agents, JobWindow* window);
   void ReturnHosts(JobWindow* window);
 
   const SignalNames names_;
@@ -147,4 +147,4 @@ class WindowBuilder {
   uint64_t jobs_left_out_ = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

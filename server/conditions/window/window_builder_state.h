@@ -10,7 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "server/conditions/window/window_builder.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 // Where the values of one column go.
 struct WindowBuilder::Target {
@@ -43,4 +43,4 @@ struct WindowBuilder::JobState {
   int64_t last_ns = 0;           // Of rows and events.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

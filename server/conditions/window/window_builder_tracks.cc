@@ -8,7 +8,7 @@
 #include "server/conditions/window/window_builder.h"
 #include "server/conditions/window/window_builder_state.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 constexpr uint64_t kLeadersShare = 8;
@@ -193,7 +193,8 @@ void WindowBuilder::Uncount(const Tracks& tracks, uint64_t* of_job) {
   }
 }
 
-void WindowBuilder::BorrowHosts(int64_t now_ns, const AgentLedger* agents, JobWindow* window) {
+void WindowBuilder::BorrowHosts(int64_t now_ns, const ingest::AgentLedger* agents,
+                                JobWindow* window) {
   std::set<absl::string_view> names;
   for (const TaskWindow& task : window->tasks) {
     if (!task.host.empty()) names.insert(task.host);
@@ -261,4 +262,4 @@ void WindowBuilder::ForgetHostsBefore(int64_t time_ns) {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -4,7 +4,9 @@
 #include <optional>
 #include <vector>
 
-namespace tacho::server {
+#include "proto/base/status_macros.h"
+
+namespace tacho::server::conditions {
 namespace {
 
 constexpr int64_t kSecondNs = 1'000'000'000;
@@ -17,9 +19,8 @@ absl::Status ReadSeries(const storage::SeriesPtr& series, const storage::ReadOpt
   storage::SampleBlock block;
   std::vector<Point> points;
   for (;;) {
-    const auto more = reader->Next(&block);
-    if (!more.ok()) return more.status();
-    if (!*more) return absl::OkStatus();
+    TACHO_ASSIGN_OR_RETURN(const auto more, reader->Next(&block));
+    if (!more) return absl::OkStatus();
     for (size_t i = 0; i < block.size();) {
       const uint32_t attempt = block.attempts[i];
       points.clear();
@@ -53,20 +54,18 @@ LoadSpan SpanAfterStart(int64_t now_ns, uint32_t tasks) {
 
 absl::Status LoadWindow(const storage::Store& store, const std::string& job, const LoadSpan& span,
                         WindowBuilder* builder) {
-  const auto attempts = store.Attempts(job);
-  if (!attempts.ok()) return attempts.status();
+  TACHO_ASSIGN_OR_RETURN(const auto attempts, store.Attempts(job));
   storage::Selector selector;
   selector.job = job;
-  auto all = store.FindSeries(selector, kMaxSeries);
-  if (!all.ok()) return all.status();
-  std::erase_if(*all, [&](const auto& series) { return !builder->Meaning(*series).has_value(); });
-  const auto lowest = LowestTask(*all);
-  const auto view = store.OpenView(*all);
-  for (const auto& series : *all) {
+  TACHO_ASSIGN_OR_RETURN(auto all, store.FindSeries(selector, kMaxSeries));
+  std::erase_if(all, [&](const auto& series) { return !builder->Meaning(*series).has_value(); });
+  const auto lowest = LowestTask(all);
+  const auto view = store.OpenView(all);
+  for (const auto& series : all) {
     storage::ReadOptions options;
     options.read_once = true;
     const bool of_host = WindowBuilder::IsHostSignal(builder->Meaning(*series)->signal);
-    if (!of_host && !attempts->empty()) options.attempt = attempts->back().attempt;
+    if (!of_host && !attempts.empty()) options.attempt = attempts.back().attempt;
     const bool leads = !of_host && series->source->task == lowest;
     options.begin_ns = leads ? std::min(span.leader_since_ns, span.since_ns) : span.since_ns;
     if (absl::Status s = ReadSeries(series, options, view.get(), builder); !s.ok()) return s;
@@ -78,4 +77,4 @@ absl::Status LoadWindow(const storage::Store& store, const std::string& job, con
                            });
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

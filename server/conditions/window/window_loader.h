@@ -8,7 +8,7 @@
 #include "server/conditions/window/window_builder.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 struct LoadSpan {
   int64_t now_ns = 0;
@@ -28,4 +28,4 @@ LoadSpan SpanAfterStart(int64_t now_ns, uint32_t tasks);
 absl::Status LoadWindow(const storage::Store& store, const std::string& job, const LoadSpan& span,
                         WindowBuilder* builder);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

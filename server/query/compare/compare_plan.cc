@@ -3,15 +3,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/read_range.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 absl::StatusOr<ComparedSelection> MakeSubject(const v1::CompareRequest& request,
                                               const v1::Subject& subject) {
-  if (subject.job().empty()) return InvalidFieldError("subjects.job", "is required");
+  if (subject.job().empty()) return errors::InvalidFieldError("subjects.job", "is required");
   v1::Selector selector;
   selector.set_job(subject.job());
   *selector.mutable_metrics() = request.metrics();
@@ -32,33 +33,35 @@ absl::StatusOr<FoldOptions> MakeFold(const v1::Aggregation& aggregation) {
     fold.function = aggregation.function();
   }
   if (!v1::AggregateFunction_IsValid(fold.function)) {
-    return InvalidFieldError("aggregation.function", "is not a function that is known here");
+    return errors::InvalidFieldError("aggregation.function",
+                                     "is not a function that is known here");
   }
   if (aggregation.by_size() > 0) {
-    return InvalidFieldError("aggregation.by",
-                             "is not for comparing: add matchers to compare a part of a job");
+    return errors::InvalidFieldError(
+        "aggregation.by", "is not for comparing: add matchers to compare a part of a job");
   }
   fold.quantile = aggregation.quantile();
   if (fold.function != v1::AGGREGATE_FUNCTION_QUANTILE && fold.quantile != 0) {
-    return InvalidFieldError("aggregation.quantile", "goes with AGGREGATE_FUNCTION_QUANTILE only");
+    return errors::InvalidFieldError("aggregation.quantile",
+                                     "goes with AGGREGATE_FUNCTION_QUANTILE only");
   }
   if (!(fold.quantile >= 0 && fold.quantile <= 1)) {
-    return InvalidFieldError("aggregation.quantile", "must be from 0 to 1");
+    return errors::InvalidFieldError("aggregation.quantile", "must be from 0 to 1");
   }
   return fold;
 }
 
 absl::Status SetPlaces(const v1::CompareRequest& request, ComparePlan* plan) {
   if (!v1::Alignment_IsValid(request.alignment())) {
-    return InvalidFieldError("alignment", "must be ALIGNMENT_STEP or ALIGNMENT_ELAPSED");
+    return errors::InvalidFieldError("alignment", "must be ALIGNMENT_STEP or ALIGNMENT_ELAPSED");
   }
   plan->by_step = request.alignment() != v1::ALIGNMENT_ELAPSED;
   if (request.max_points() > kMaxComparedPoints) {
-    return InvalidFieldError("max_points", absl::StrCat("is at most ", kMaxComparedPoints));
+    return errors::InvalidFieldError("max_points", absl::StrCat("is at most ", kMaxComparedPoints));
   }
   if (request.max_points() > 0) plan->max_points = request.max_points();
   if (request.has_steps() && !plan->by_step) {
-    return InvalidFieldError("steps", "is for ALIGNMENT_STEP only");
+    return errors::InvalidFieldError("steps", "is for ALIGNMENT_STEP only");
   }
   auto read = MakeReadOptions(nullptr, request.has_steps() ? &request.steps() : nullptr);
   if (!read.ok()) return read.status();
@@ -72,16 +75,17 @@ absl::Status SetPlaces(const v1::CompareRequest& request, ComparePlan* plan) {
 
 absl::StatusOr<ComparePlan> MakeComparePlan(const v1::CompareRequest& request) {
   if (request.subjects_size() < 1 || request.subjects_size() > kMaxSubjects) {
-    return InvalidFieldError("subjects", absl::StrCat("1 to ", kMaxSubjects, " are compared, not ",
-                                                      request.subjects_size()));
+    return errors::InvalidFieldError(
+        "subjects",
+        absl::StrCat("1 to ", kMaxSubjects, " are compared, not ", request.subjects_size()));
   }
   for (const v1::Matcher& matcher : request.matchers()) {
     if (matcher.label() == "attempt") {
-      return InvalidFieldError("matchers.label", "attempts are chosen in subjects.attempt");
+      return errors::InvalidFieldError("matchers.label", "attempts are chosen in subjects.attempt");
     }
   }
   ComparePlan plan;
-  if (absl::Status status = SetPlaces(request, &plan); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(SetPlaces(request, &plan));
   auto fold = MakeFold(request.aggregation());
   if (!fold.ok()) return fold.status();
   plan.fold = *fold;
@@ -91,11 +95,10 @@ absl::StatusOr<ComparePlan> MakeComparePlan(const v1::CompareRequest& request) {
   plan.values = *values;
   plan.metrics.assign(request.metrics().begin(), request.metrics().end());
   for (const v1::Subject& subject : request.subjects()) {
-    auto made = MakeSubject(request, subject);
-    if (!made.ok()) return made.status();
-    plan.subjects.push_back(*std::move(made));
+    TACHO_ASSIGN_OR_RETURN(auto made, MakeSubject(request, subject));
+    plan.subjects.push_back(std::move(made));
   }
   return plan;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/query/read/across.h"
 #include "server/query/compare/compared_metric.h"
+#include "server/query/read/across.h"
 #include "server/query/read/selection.h"
 #include "storage/model/series_reader.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr int kMaxSubjects = 16;
 inline constexpr uint32_t kDefaultComparedPoints = 200;
@@ -38,4 +38,4 @@ struct ComparePlan {
 //   INVALID_ARGUMENT  the text names the field and what was expected.
 absl::StatusOr<ComparePlan> MakeComparePlan(const v1::CompareRequest& request);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

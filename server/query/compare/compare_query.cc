@@ -8,17 +8,18 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/query/compare/compare_plan.h"
 #include "server/query/compare/compared_metric.h"
 #include "server/query/compare/compared_subject.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using Send = absl::FunctionRef<absl::Status(v1::CompareResponse)>;
 
 // The names of other jobs that a text suggests are not for those who may not read these jobs.
-absl::Status WithoutOtherNames(const absl::Status& status, const Rights& rights,
+absl::Status WithoutOtherNames(const absl::Status& status, const security::Rights& rights,
                                const std::string& job) {
   if (!absl::IsNotFound(status) || rights.SeesEveryJob()) return status;
   return absl::NotFoundError(absl::StrCat("no job \"", job, "\", or not that attempt of it"));
@@ -29,7 +30,7 @@ class Comparison {
   Comparison(ComparePlan plan, const RangeLimits& limits, const QueryControl& control, Send send)
       : plan_(std::move(plan)), limits_(limits), control_(control), send_(send) {}
 
-  absl::Status FindSubjects(const storage::Store& store, const Rights& rights) {
+  absl::Status FindSubjects(const storage::Store& store, const security::Rights& rights) {
     uint64_t left = limits_.max_series;
     for (size_t i = 0; i < plan_.subjects.size(); ++i) {
       auto subject = ComparedSubject::Create(store, plan_, i, left, control_);
@@ -54,14 +55,12 @@ class Comparison {
     bool holding = true;
     for (const std::string& metric : metrics_) {
       v1::CompareResponse response;
-      if (absl::Status status = Fill(metric, response.mutable_metric()); !status.ok()) {
-        return status;
-      }
+      TACHO_RETURN_IF_ERROR(Fill(metric, response.mutable_metric()));
       held_bytes += response.ByteSizeLong();
       holding = holding && held_bytes <= kHeldComparisonBytes;
       if (holding) held.push_back(std::move(response));
     }
-    if (absl::Status status = SendSubjects(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(SendSubjects());
     for (v1::CompareResponse& response : held) {
       if (absl::Status status = SendCounted(std::move(response)); !status.ok()) return status;
     }
@@ -112,10 +111,10 @@ class Comparison {
       size_t total = 0;
       for (size_t i = 0; i < subjects_.size(); ++i) {
         if (series[i] == nullptr) continue;
-        auto found = plan_.by_step ? subjects_[i].PlacesByStep(*series[i])
-                                   : subjects_[i].PlacesByTime(*series[i], grid);
-        if (!found.ok()) return found.status();
-        places[i] = *std::move(found);
+        TACHO_ASSIGN_OR_RETURN(auto found, plan_.by_step
+                                               ? subjects_[i].PlacesByStep(*series[i])
+                                               : subjects_[i].PlacesByTime(*series[i], grid));
+        places[i] = std::move(found);
         total += places[i].size();
         if (total > kMaxComparedPlaces) return TooManyPlaces(name);
       }
@@ -187,17 +186,16 @@ class Comparison {
 }  // namespace
 
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
-                     const RangeLimits& limits, const Rights& rights, const QueryControl& control,
-                     Send send) {
-  auto plan = MakeComparePlan(request);
-  if (!plan.ok()) return plan.status();
+                     const RangeLimits& limits, const security::Rights& rights,
+                     const QueryControl& control, Send send) {
+  TACHO_ASSIGN_OR_RETURN(auto plan, MakeComparePlan(request));
   for (const v1::Subject& subject : request.subjects()) {
     absl::Status allowed = rights.CheckJob(subject.job(), "subjects.job");
     if (!allowed.ok()) return allowed;
   }
-  Comparison comparison(*std::move(plan), limits, control, send);
+  Comparison comparison(std::move(plan), limits, control, send);
   absl::Status status = comparison.FindSubjects(store, rights);
   return status.ok() ? comparison.SendAll() : status;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -5,13 +5,13 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "server/query/read/query_control.h"
 #include "server/query/range/range_plan.h"
+#include "server/query/read/query_control.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Places of one metric that all subjects have together: 192 MiB of them.
 inline constexpr size_t kMaxComparedPlaces = size_t{4} << 20;
@@ -26,7 +26,8 @@ inline constexpr size_t kHeldComparisonBytes = size_t{16} << 20;
 //   PERMISSION_DENIED  a job may not be touched, whether or not it exists.
 //   others             the statuses of query.proto, those of control.Check() and of `send`.
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
-                     const RangeLimits& limits, const Rights& rights, const QueryControl& control,
+                     const RangeLimits& limits, const security::Rights& rights,
+                     const QueryControl& control,
                      absl::FunctionRef<absl::Status(v1::CompareResponse)> send);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

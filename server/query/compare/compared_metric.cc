@@ -8,7 +8,7 @@
 
 #include "server/query/read/reduce.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -258,4 +258,4 @@ void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_ro
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

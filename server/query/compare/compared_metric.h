@@ -9,7 +9,7 @@
 #include "server/query/read/value_set.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // The samples of a place.
 struct ComparedSpread {
@@ -38,4 +38,4 @@ using ComparedValues = ValueSet<v1::ComparedValue>;
 void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_rows,
                     const ComparedValues& values, v1::CompareMetric* metric);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -6,9 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/base/status_macros.h"
 #include "server/query/read/step_order.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Time since the origin; the furthest there is of what lies further.
@@ -36,12 +37,11 @@ absl::StatusOr<ComparedSubject> ComparedSubject::Create(const storage::Store& st
   ComparedSubject made(plan, control);
   const ComparedSelection& subject = plan.subjects[index];
   made.selection_ = subject.selection;
-  if (absl::Status status = made.Select(store, subject); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(made.Select(store, subject));
   made.view_ = store.OpenJobView(made.selection_.selector.job);
-  auto series = FindSelected(store, made.selection_, max_series);
-  if (!series.ok()) return series.status();
-  made.series_ = series->size();
-  for (storage::SeriesPtr& one : *series) {
+  TACHO_ASSIGN_OR_RETURN(auto series, FindSelected(store, made.selection_, max_series));
+  made.series_ = series.size();
+  for (storage::SeriesPtr& one : series) {
     if (made.metrics_.empty() || made.metrics_.back().first != one->metric->name) {
       made.metrics_.emplace_back(one->metric->name, SeriesList());
     }
@@ -91,9 +91,8 @@ absl::Status ComparedSubject::FindOrigin(const std::vector<std::string>& metrics
     const SeriesList* const list = Find(metric);
     if (list == nullptr) continue;
     for (const storage::SeriesPtr& series : *list) {
-      const auto any = Scan(series).Next(&block);
-      if (!any.ok()) return any.status();
-      if (*any) origin_ns_ = std::min(origin_ns_, block.times.front());
+      TACHO_ASSIGN_OR_RETURN(const auto any, Scan(series).Next(&block));
+      if (any) origin_ns_ = std::min(origin_ns_, block.times.front());
     }
   }
   return absl::OkStatus();
@@ -179,14 +178,13 @@ absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& s
                                             plan_->fold.function == v1::AGGREGATE_FUNCTION_SUM);
   for (const storage::SeriesPtr& one : series) {
     SeriesScan scan = Scan(one);
-    auto samples = NewestOfEachStep(&scan);
-    if (!samples.ok()) return samples.status();
-    Include(*samples);
-    if (alone && samples->size() <= kMaxPlaces) {
-      return ComparedPlaces{std::move(samples->steps), std::move(samples->values), {}};
+    TACHO_ASSIGN_OR_RETURN(auto samples, NewestOfEachStep(&scan));
+    Include(samples);
+    if (alone && samples.size() <= kMaxPlaces) {
+      return ComparedPlaces{std::move(samples.steps), std::move(samples.values), {}};
     }
-    for (size_t i = 0; i < samples->size(); ++i) {
-      absl::Status status = fold.AddAtStep(SampleOf(*samples, i));
+    for (size_t i = 0; i < samples.size(); ++i) {
+      absl::Status status = fold.AddAtStep(SampleOf(samples, i));
       if (!status.ok()) return status;
     }
   }
@@ -203,4 +201,4 @@ void ComparedSubject::Describe(v1::ComparedSubject* proto) const {
   if (extent_.last_step.has_value()) proto->set_last_step(*extent_.last_step);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -18,7 +18,7 @@
 #include "server/query/read/series_scan.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // One thread at a time. Store, plan and control must outlive it.
 class ComparedSubject {
@@ -74,4 +74,4 @@ class ComparedSubject {
   storage::Extent extent_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

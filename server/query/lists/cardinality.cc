@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/query/read/selection.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr uint32_t kDefaultTop = 20;
@@ -19,7 +19,7 @@ void Fill(const std::string& job, absl::string_view name, uint64_t used, uint64_
   use->set_limit(limit);
 }
 
-void Fill(const Refusals& refusals, v1::CardinalityRefusal* out) {
+void Fill(const limits::Refusals& refusals, v1::CardinalityRefusal* out) {
   out->set_job(refusals.job);
   out->set_name(refusals.name);
   out->set_limit(std::string(storage::LimitKey(refusals.limit)));
@@ -33,7 +33,7 @@ void Fill(const Refusals& refusals, v1::CardinalityRefusal* out) {
 
 }  // namespace
 
-absl::Status Cardinality(const storage::Store& store, const RefusalLedger* refusals,
+absl::Status Cardinality(const storage::Store& store, const limits::RefusalLedger* refusals,
                          const v1::CardinalityRequest& request, v1::CardinalityResponse* response) {
   if (request.top() > kMaxTop) {
     return absl::InvalidArgumentError(
@@ -41,7 +41,7 @@ absl::Status Cardinality(const storage::Store& store, const RefusalLedger* refus
   }
   const size_t top = request.top() == 0 ? kDefaultTop : request.top();
   if (refusals != nullptr) {
-    for (const Refusals& one : refusals->Top(request.job(), top)) {
+    for (const limits::Refusals& one : refusals->Top(request.job(), top)) {
       Fill(one, response->add_refusals());
     }
   }
@@ -68,4 +68,4 @@ absl::Status Cardinality(const storage::Store& store, const RefusalLedger* refus
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -6,10 +6,10 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // `refusals` may be nullptr: none are told then. Statuses as in proto/tacho/v1/query.proto.
-absl::Status Cardinality(const storage::Store& store, const RefusalLedger* refusals,
+absl::Status Cardinality(const storage::Store& store, const limits::RefusalLedger* refusals,
                          const v1::CardinalityRequest& request, v1::CardinalityResponse* response);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

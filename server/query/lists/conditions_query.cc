@@ -4,36 +4,37 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/query/read/selection.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
-v1::ConditionStatus ToProto(ConditionStatus status) {
+v1::ConditionStatus ToProto(conditions::ConditionStatus status) {
   switch (status) {
-    case ConditionStatus::kTrue:
+    case conditions::ConditionStatus::kTrue:
       return v1::CONDITION_STATUS_TRUE;
-    case ConditionStatus::kFalse:
+    case conditions::ConditionStatus::kFalse:
       return v1::CONDITION_STATUS_FALSE;
-    case ConditionStatus::kUnknown:
+    case conditions::ConditionStatus::kUnknown:
       return v1::CONDITION_STATUS_UNKNOWN;
   }
   return v1::CONDITION_STATUS_UNKNOWN;
 }
 
-v1::ConditionSeverity ToProto(Severity severity) {
+v1::ConditionSeverity ToProto(conditions::Severity severity) {
   switch (severity) {
-    case Severity::kInfo:
+    case conditions::Severity::kInfo:
       return v1::CONDITION_SEVERITY_INFO;
-    case Severity::kWarning:
+    case conditions::Severity::kWarning:
       return v1::CONDITION_SEVERITY_WARNING;
-    case Severity::kCritical:
+    case conditions::Severity::kCritical:
       return v1::CONDITION_SEVERITY_CRITICAL;
   }
   return v1::CONDITION_SEVERITY_UNSPECIFIED;
 }
 
-void FillCulprit(const Culprit& from, v1::ConditionCulprit* to) {
+void FillCulprit(const conditions::Culprit& from, v1::ConditionCulprit* to) {
   if (from.task) to->set_task(*from.task);
   to->set_host(from.host);
   to->set_chip(from.chip);
@@ -78,53 +79,53 @@ bool ConditionFilter::WantsJob(const std::string& job) const {
   return pattern_ == nullptr || RE2::FullMatch(job, *pattern_);
 }
 
-bool ConditionFilter::Wants(const JudgedCondition& condition) const {
+bool ConditionFilter::Wants(const conditions::JudgedCondition& condition) const {
   if (!conditions_.empty() && !conditions_.contains(condition.name)) return false;
   return statuses_.empty() || statuses_.contains(ToProto(condition.status));
 }
 
-void FillCondition(const JudgedCondition& from, v1::Condition* to) {
+void FillCondition(const conditions::JudgedCondition& from, v1::Condition* to) {
   to->set_job(from.job);
   to->set_attempt(from.attempt);
   to->set_condition(from.name);
   to->set_status(ToProto(from.status));
-  const Finding& finding = from.finding;
+  const conditions::Finding& finding = from.finding;
   to->set_reason(finding.reason);
   to->set_message(finding.message);
   to->set_since_unix_ns(from.since_ns);
   to->set_changed_unix_ns(from.changed_ns);
   to->set_judged_unix_ns(from.judged_ns);
-  if (from.status != ConditionStatus::kTrue) return;
+  if (from.status != conditions::ConditionStatus::kTrue) return;
   to->set_severity(ToProto(finding.severity));
   if (finding.step) to->set_step(*finding.step);
-  for (const Figure& figure : finding.figures) {
+  for (const conditions::Figure& figure : finding.figures) {
     v1::ConditionFigure* const added = to->add_figures();
     added->set_name(figure.name);
     added->set_value(figure.value);
     added->set_unit(figure.unit);
   }
-  for (const Culprit& culprit : finding.culprits) FillCulprit(culprit, to->add_culprits());
+  for (const conditions::Culprit& culprit : finding.culprits)
+    FillCulprit(culprit, to->add_culprits());
 }
 
-absl::Status ListConditions(const storage::Store& store, const ConditionBoard& board,
-                            const v1::ConditionsRequest& request, const Rights& rights,
+absl::Status ListConditions(const storage::Store& store, const conditions::ConditionBoard& board,
+                            const v1::ConditionsRequest& request, const security::Rights& rights,
                             v1::ConditionsResponse* response) {
-  const auto filter = ConditionFilter::Create(request);
-  if (!filter.ok()) return filter.status();
-  JobConditions found;
+  TACHO_ASSIGN_OR_RETURN(const auto filter, ConditionFilter::Create(request));
+  conditions::JobConditions found;
   if (request.job().empty()) {
     found = board.All(
-        [&](const std::string& job) { return filter->WantsJob(job) && rights.MayTouch(job); });
+        [&](const std::string& job) { return filter.WantsJob(job) && rights.MayTouch(job); });
   } else {
     found = board.Of(request.job());
     if (found.empty() && absl::IsNotFound(store.Outline(request.job(), false).status())) {
       return NoSuchJob(store, request.job());
     }
   }
-  for (const JudgedConditionPtr& condition : found) {
-    if (filter->Wants(*condition)) FillCondition(*condition, response->add_conditions());
+  for (const conditions::JudgedConditionPtr& condition : found) {
+    if (filter.Wants(*condition)) FillCondition(*condition, response->add_conditions());
   }
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

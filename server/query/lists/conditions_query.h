@@ -13,7 +13,7 @@
 #include "storage/store.h"
 #include "tacho/v1/conditions.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Immutable, thread-safe.
 class ConditionFilter {
@@ -24,7 +24,7 @@ class ConditionFilter {
   static absl::StatusOr<ConditionFilter> Create(const Request& request);
 
   bool WantsJob(const std::string& job) const;
-  bool Wants(const JudgedCondition& condition) const;  // Of a job that is wanted.
+  bool Wants(const conditions::JudgedCondition& condition) const;  // Of a job that is wanted.
 
  private:
   std::string job_;
@@ -33,12 +33,12 @@ class ConditionFilter {
   std::set<int> statuses_;
 };
 
-void FillCondition(const JudgedCondition& from, v1::Condition* to);
+void FillCondition(const conditions::JudgedCondition& from, v1::Condition* to);
 
 // Only of jobs that `rights` include.
 //   NOT_FOUND  there is no such job.
-absl::Status ListConditions(const storage::Store& store, const ConditionBoard& board,
-                            const v1::ConditionsRequest& request, const Rights& rights,
+absl::Status ListConditions(const storage::Store& store, const conditions::ConditionBoard& board,
+                            const v1::ConditionsRequest& request, const security::Rights& rights,
                             v1::ConditionsResponse* response);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -7,13 +7,14 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
-#include "server/query/read/event_proto.h"
 #include "server/query/lists/listing_pieces.h"
+#include "server/query/read/event_proto.h"
 #include "server/query/read/read_range.h"
 #include "server/query/read/selection.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr int kMaxKinds = 1000;
@@ -37,12 +38,12 @@ struct EventFilter {
 
 absl::StatusOr<EventFilter> MakeFilter(const storage::Store& store,
                                        const v1::ListEventsRequest& request) {
-  if (request.job().empty()) return InvalidFieldError("job", "is required");
+  if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
   if (request.kinds_size() > kMaxKinds) {
-    return InvalidFieldError("kinds", absl::StrCat("at most ", kMaxKinds, " kinds"));
+    return errors::InvalidFieldError("kinds", absl::StrCat("at most ", kMaxKinds, " kinds"));
   }
   if (request.newest() > kMaxNewest) {
-    return InvalidFieldError("newest", absl::StrCat("is at most ", kMaxNewest));
+    return errors::InvalidFieldError("newest", absl::StrCat("is at most ", kMaxNewest));
   }
   EventFilter filter;
   auto range = ReadOptionsOf(request);
@@ -52,9 +53,7 @@ absl::StatusOr<EventFilter> MakeFilter(const storage::Store& store,
   if (!request.kind().empty()) filter.kinds.insert(request.kind());
   Selection selection;
   selection.selector.job = request.job();
-  if (absl::Status status = ChooseAttempts(store, request.attempts(), &selection); !status.ok()) {
-    return status;
-  }
+  TACHO_RETURN_IF_ERROR(ChooseAttempts(store, request.attempts(), &selection));
   filter.attempts = std::move(selection.attempts);
   return filter;
 }
@@ -98,8 +97,7 @@ absl::StatusOr<std::vector<storage::Event>> Newest(const storage::Store& store,
 
 absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest& request,
                         const QueryControl& control, Send<v1::ListEventsResponse> send) {
-  const auto filter = MakeFilter(store, request);
-  if (!filter.ok()) return filter.status();
+  TACHO_ASSIGN_OR_RETURN(const auto filter, MakeFilter(store, request));
   ListingPieces<v1::ListEventsResponse> pieces(send);
   bool any = false;
   const auto add = [&](const storage::Event& event) {
@@ -109,13 +107,12 @@ absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest
     return pieces.Added(proto->ByteSizeLong());
   };
   if (request.newest() > 0) {
-    const auto events = Newest(store, request, *filter, control);
-    if (!events.ok()) return events.status();
-    for (const storage::Event& event : *events) {
+    TACHO_ASSIGN_OR_RETURN(const auto events, Newest(store, request, filter, control));
+    for (const storage::Event& event : events) {
       if (absl::Status status = add(event); !status.ok()) return status;
     }
   } else {
-    absl::Status status = ForEachEvent(store, request.job(), *filter,
+    absl::Status status = ForEachEvent(store, request.job(), filter,
                                        storage::Store::EventOrder::kOldestFirst, control, add);
     if (!status.ok()) return status;
   }
@@ -124,4 +121,4 @@ absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest
   return pieces.Flush();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

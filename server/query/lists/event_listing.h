@@ -7,11 +7,11 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Holds one event at a time and a piece of the answer; with `newest`, as many as that.
 //   statuses as in query.proto, and those of control.Check()
 absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest& request,
                         const QueryControl& control, Send<v1::ListEventsResponse> send);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -4,14 +4,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/query/read/event_proto.h"
+#include "proto/base/status_macros.h"
 #include "server/query/lists/job_detail.h"
 #include "server/query/range/pieces.h"
+#include "server/query/read/event_proto.h"
 #include "server/query/read/read_range.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 class Exporter {
@@ -32,10 +33,10 @@ class Exporter {
     if (!events.ok()) return events.status();
     for (const storage::Event& event : *events) {
       if (!IsWanted(event)) continue;
-      if (absl::Status status = control_.Check(); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(control_.Check());
       v1::ExportResponse response;
       ToProto(event, response.mutable_event());
-      if (absl::Status status = send_(response); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(send_(response));
       end_.set_events(end_.events() + 1);
     }
     return absl::OkStatus();
@@ -46,9 +47,8 @@ class Exporter {
     storage::SampleBlock block;
     bool begun = false;
     for (;;) {
-      const auto more = scan.Next(&block);
-      if (!more.ok()) return more.status();
-      if (!*more) break;
+      TACHO_ASSIGN_OR_RETURN(const auto more, scan.Next(&block));
+      if (!more) break;
       if (!std::exchange(begun, true)) {
         v1::ExportResponse response;
         response.mutable_series()->set_index(static_cast<uint32_t>(end_.series()));
@@ -106,14 +106,12 @@ class Exporter {
 absl::Status Export(const storage::Store& store, const v1::ExportRequest& request,
                     const RangeLimits& limits, absl::Time now, const QueryControl& control,
                     absl::FunctionRef<absl::Status(const v1::ExportResponse&)> send) {
-  auto selection = MakeSelection(request.selector());
-  if (!selection.ok()) return selection.status();
-  auto read = ReadOptionsOf(request);
-  if (!read.ok()) return read.status();
-  absl::Status status = ChooseAttempts(store, request.attempts(), &*selection);
+  TACHO_ASSIGN_OR_RETURN(auto selection, MakeSelection(request.selector()));
+  TACHO_ASSIGN_OR_RETURN(auto read, ReadOptionsOf(request));
+  absl::Status status = ChooseAttempts(store, request.attempts(), &selection);
   if (!status.ok()) return status;
-  read->attempt = selection->attempts.only();
-  read->read_once = true;
+  read.attempt = selection.attempts.only();
+  read.read_once = true;
   // The view first: what it shows is in what is described and found afterwards.
   const auto view = store.OpenJobView(request.selector().job());
   v1::GetJobRequest get;
@@ -121,16 +119,15 @@ absl::Status Export(const storage::Store& store, const v1::ExportRequest& reques
   v1::ExportResponse job;
   status = GetJob(store, get, now, control, job.mutable_job());
   if (!status.ok()) return status;
-  const auto all = FindSelected(store, *selection, limits.max_series);
-  if (!all.ok()) return all.status();
+  TACHO_ASSIGN_OR_RETURN(const auto all, FindSelected(store, selection, limits.max_series));
 
   if (status = send(job); !status.ok()) return status;
-  Exporter exporter(view.get(), *std::move(selection), *read, limits.max_samples, control, send);
+  Exporter exporter(view.get(), std::move(selection), read, limits.max_samples, control, send);
   if (status = exporter.SendEvents(); !status.ok()) return status;
-  for (const storage::SeriesPtr& series : *all) {
+  for (const storage::SeriesPtr& series : all) {
     if (status = exporter.SendSeries(series); !status.ok()) return status;
   }
   return exporter.SendEnd();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -6,12 +6,12 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "server/query/read/query_control.h"
 #include "server/query/range/range_plan.h"
+#include "server/query/read/query_control.h"
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Sends the messages in the order of query.proto, each as soon as it is full. Holds a block of one
 // series, the job's open rows and its events.
@@ -20,4 +20,4 @@ absl::Status Export(const storage::Store& store, const v1::ExportRequest& reques
                     const RangeLimits& limits, absl::Time now, const QueryControl& control,
                     absl::FunctionRef<absl::Status(const v1::ExportResponse&)> send);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/read_range.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // A series that turned.
@@ -125,23 +126,20 @@ absl::Status FirstNonFinite(const storage::Store& store, const v1::FirstNonFinit
                             uint64_t max_series, const QueryControl& control,
                             v1::FirstNonFiniteResponse* response) {
   if (request.max_series() > kMaxSpreadSeries) {
-    return InvalidFieldError("max_series", absl::StrCat("is at most ", kMaxSpreadSeries));
+    return errors::InvalidFieldError("max_series", absl::StrCat("is at most ", kMaxSpreadSeries));
   }
-  auto selection = MakeSelection(request.selector());
-  if (!selection.ok()) return selection.status();
-  auto read = ReadOptionsOf(request);
-  if (!read.ok()) return read.status();
-  absl::Status chosen = ChooseAttempts(store, request.attempts(), &*selection);
+  TACHO_ASSIGN_OR_RETURN(auto selection, MakeSelection(request.selector()));
+  TACHO_ASSIGN_OR_RETURN(auto read, ReadOptionsOf(request));
+  absl::Status chosen = ChooseAttempts(store, request.attempts(), &selection);
   if (!chosen.ok()) return chosen;
-  read->attempt = selection->attempts.only();
+  read.attempt = selection.attempts.only();
   const auto view = store.OpenJobView(request.selector().job());
-  const auto all = FindSelected(store, *selection, max_series);
-  if (!all.ok()) return all.status();
+  TACHO_ASSIGN_OR_RETURN(const auto all, FindSelected(store, selection, max_series));
 
   Spread spread(request.max_series() == 0 ? kDefaultSpreadSeries : request.max_series());
-  for (const storage::SeriesPtr& series : *all) {
+  for (const storage::SeriesPtr& series : all) {
     Examination examination;
-    absl::Status status = SeriesScan(view->Read(series, *read), selection->attempts, control)
+    absl::Status status = SeriesScan(view->Read(series, read), selection.attempts, control)
                               .ForEachBlock([](const storage::SampleSummary&) { return true; },
                                             [&](const auto& summary) { examination.Add(summary); },
                                             [&](const auto& block) { examination.Add(block); });
@@ -152,9 +150,9 @@ absl::Status FirstNonFinite(const storage::Store& store, const v1::FirstNonFinit
     response->set_series_turned(response->series_turned() + 1);
     spread.Add(*std::move(turned));
   }
-  response->set_series_examined(all->size());
+  response->set_series_examined(all.size());
   for (const Turned& turned : spread.Take()) Fill(turned, response->add_spread());
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -8,7 +8,7 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr uint32_t kDefaultSpreadSeries = 100;
 inline constexpr uint32_t kMaxSpreadSeries = 10'000;
@@ -20,4 +20,4 @@ absl::Status FirstNonFinite(const storage::Store& store, const v1::FirstNonFinit
                             uint64_t max_series, const QueryControl& control,
                             v1::FirstNonFiniteResponse* response);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

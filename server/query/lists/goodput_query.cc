@@ -5,22 +5,22 @@
 #include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // The enum begins with UNSPECIFIED.
-static_assert(v1::GoodputBucket_MAX == static_cast<int>(kGoodputBuckets));
+static_assert(v1::GoodputBucket_MAX == static_cast<int>(goodput::kGoodputBuckets));
 
-void ToProto(const Ledger& ledger, v1::Goodput* proto) {
+void ToProto(const goodput::Ledger& ledger, v1::Goodput* proto) {
   proto->set_begin_unix_ns(ledger.begin_ns);
   proto->set_end_unix_ns(ledger.end_ns);
   proto->set_wall_ns(ledger.wall_ns());
-  for (size_t i = 0; i < kGoodputBuckets; ++i) {
+  for (size_t i = 0; i < goodput::kGoodputBuckets; ++i) {
     v1::BucketTime* bucket = proto->add_buckets();
     bucket->set_bucket(static_cast<v1::GoodputBucket>(i + 1));
     bucket->set_ns(ledger.ns[i]);
   }
-  if (const auto ratio = GoodputRatio(ledger); ratio.has_value()) {
+  if (const auto ratio = goodput::GoodputRatio(ledger); ratio.has_value()) {
     proto->set_goodput_ratio(*ratio);
   }
   proto->set_productive_steps(ledger.productive_steps);
@@ -28,7 +28,7 @@ void ToProto(const Ledger& ledger, v1::Goodput* proto) {
   proto->set_rewinds(ledger.rewinds);
 }
 
-void ToProto(const StepFigures& figures, v1::StepFigures* proto) {
+void ToProto(const goodput::StepFigures& figures, v1::StepFigures* proto) {
   proto->set_sampled(figures.sampled);
   if (figures.median) proto->set_step_time_median_seconds(*figures.median);
   if (figures.p90) proto->set_step_time_p90_seconds(*figures.p90);
@@ -48,7 +48,7 @@ void ToProto(const StepFigures& figures, v1::StepFigures* proto) {
 
 }  // namespace
 
-void ToProto(const JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response) {
+void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response) {
   response->set_job(goodput.job);
   ToProto(goodput.total, response->mutable_total());
   for (const auto& attempt : goodput.attempts) {
@@ -66,14 +66,14 @@ void ToProto(const JobGoodput& goodput, bool totals_only, v1::GoodputResponse* r
 }
 
 absl::Status GetGoodput(const storage::Store& store, const v1::GoodputRequest& request,
-                        const SignalNames& names, absl::Time now, const QueryControl& control,
-                        v1::GoodputResponse* response) {
-  if (request.job().empty()) return InvalidFieldError("job", "is required");
-  const auto goodput = GoodputOf(store, request.job(), names, now, control);
+                        const conditions::SignalNames& names, absl::Time now,
+                        const QueryControl& control, v1::GoodputResponse* response) {
+  if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
+  const auto goodput = goodput::GoodputOf(store, request.job(), names, now, control);
   if (absl::IsNotFound(goodput.status())) return NoSuchJob(store, request.job());
   if (!goodput.ok()) return goodput.status();
   ToProto(*goodput, request.totals_only(), response);
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

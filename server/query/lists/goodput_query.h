@@ -9,14 +9,14 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 //   INVALID_ARGUMENT  the text names the field.
 //   NOT_FOUND         no such job; the text names the nearest names.
 absl::Status GetGoodput(const storage::Store& store, const v1::GoodputRequest& request,
-                        const SignalNames& names, absl::Time now, const QueryControl& control,
-                        v1::GoodputResponse* response);
+                        const conditions::SignalNames& names, absl::Time now,
+                        const QueryControl& control, v1::GoodputResponse* response);
 
-void ToProto(const JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response);
+void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/job_state.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/timeline.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Of anything with these four fields.
@@ -196,24 +197,21 @@ void ToProto(const storage::JobSummary& job, v1::Job* proto) {
 
 absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
                     const QueryControl& control, v1::GetJobResponse* response) {
-  if (request.job().empty()) return InvalidFieldError("job", "is required");
+  if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
   if (request.max_entities() > kMaxEntities) {
-    return InvalidFieldError("max_entities", absl::StrCat("is at most ", kMaxEntities));
+    return errors::InvalidFieldError("max_entities", absl::StrCat("is at most ", kMaxEntities));
   }
   std::optional<storage::JobDetail> detail = store.FindJob(request.job());
   if (!detail.has_value()) return NoSuchJob(store, request.job());
-  auto entities = store.Entities(request.job());
-  if (!entities.ok()) return entities.status();
-  auto ends = EndsOf(store, *detail, control);
-  if (!ends.ok()) return ends.status();
-  const auto state = StateOfJob(store, detail->summary, now);
-  if (!state.ok()) return state.status();
-  const Parts parts = {*std::move(detail), *std::move(entities), *std::move(ends),
+  TACHO_ASSIGN_OR_RETURN(auto entities, store.Entities(request.job()));
+  TACHO_ASSIGN_OR_RETURN(auto ends, EndsOf(store, *detail, control));
+  TACHO_ASSIGN_OR_RETURN(const auto state, StateOfJob(store, detail->summary, now));
+  const Parts parts = {*std::move(detail), std::move(entities), std::move(ends),
                        request.max_entities() == 0 ? kDefaultEntities : request.max_entities()};
   v1::Job* job = response->mutable_job();
   ToProto(parts.detail.summary, job);
   job->set_metrics(static_cast<uint32_t>(parts.detail.metrics.size()));
-  job->set_state(*state);
+  job->set_state(state);
   AddAttempts(parts, now, response);
   AddTasks(parts, now, response);
   AddEntities(parts, response);
@@ -221,4 +219,4 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -7,7 +7,7 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Tasks, hosts, chips and incarnations in an answer, each: 10,000 of them fit into the 4 MiB that a
 // gRPC client takes by default.
@@ -23,4 +23,4 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
 // What lists of jobs tell as well; without the state and the number of metrics.
 void ToProto(const storage::JobSummary& job, v1::Job* proto);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

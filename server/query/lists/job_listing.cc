@@ -11,13 +11,14 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/lists/job_detail.h"
 #include "server/query/read/job_state.h"
 #include "server/query/read/selection.h"
 #include "storage/index/matcher.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Where a page ends. In the token: active_since,seen,name.
@@ -43,16 +44,18 @@ absl::StatusOr<Position> Decode(absl::string_view token) {
       return position;
     }
   }
-  return InvalidFieldError("page_token", "is not one of a previous answer");
+  return errors::InvalidFieldError("page_token", "is not one of a previous answer");
 }
 
 // Jobs on which the conditions hold that need no look at the disk.
 absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store& store,
                                                             const v1::ListJobsRequest& request,
-                                                            absl::Time now, const Rights& rights) {
+                                                            absl::Time now,
+                                                            const security::Rights& rights) {
   std::vector<storage::JobSummary> jobs = store.Jobs();
   std::erase_if(jobs, [&](const auto& job) { return !rights.MayTouch(job.name); });
-  if (request.seen_within_ns() < 0) return InvalidFieldError("seen_within_ns", "is negative");
+  if (request.seen_within_ns() < 0)
+    return errors::InvalidFieldError("seen_within_ns", "is negative");
   if (request.seen_within_ns() > 0) {
     const int64_t since = absl::ToUnixNanos(now - absl::Nanoseconds(request.seen_within_ns()));
     std::erase_if(jobs, [&](const auto& job) { return job.extent.last_time_ns < since; });
@@ -70,7 +73,7 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
   if (!request.name_pattern().empty()) {
     auto pattern =
         storage::Matcher::Create("job", storage::Matcher::Op::kMatches, request.name_pattern());
-    if (!pattern.ok()) return InvalidFieldError("name_pattern", pattern.status().message());
+    if (!pattern.ok()) return errors::InvalidFieldError("name_pattern", pattern.status().message());
     std::erase_if(jobs, [&](const auto& job) { return !pattern->MatchesValue(job.name); });
   }
   return jobs;
@@ -82,19 +85,18 @@ class JobConditions {
   static absl::StatusOr<JobConditions> Create(const v1::ListJobsRequest& request) {
     JobConditions made;
     if (request.matchers_size() > kMaxSelectorMatchers) {
-      return InvalidFieldError("matchers",
-                               absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
+      return errors::InvalidFieldError(
+          "matchers", absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
     }
     for (const v1::Matcher& proto : request.matchers()) {
-      auto matcher = MakeMatcher(proto, "matchers");
-      if (!matcher.ok()) return matcher.status();
-      (matcher->label() == "host" ? made.hosts_ : made.attributes_).push_back(*std::move(matcher));
+      TACHO_ASSIGN_OR_RETURN(auto matcher, MakeMatcher(proto, "matchers"));
+      (matcher.label() == "host" ? made.hosts_ : made.attributes_).push_back(std::move(matcher));
     }
     for (const int state : request.states()) {
       if (!v1::JobState_IsValid(state) || state == v1::JOB_STATE_UNSPECIFIED ||
           state == v1::JOB_STATE_REPLACED) {
-        return InvalidFieldError("states",
-                                 "a job is JOB_STATE_RUNNING, JOB_STATE_SILENT or JOB_STATE_ENDED");
+        return errors::InvalidFieldError(
+            "states", "a job is JOB_STATE_RUNNING, JOB_STATE_SILENT or JOB_STATE_ENDED");
       }
       made.states_.push_back(static_cast<v1::JobState>(state));
     }
@@ -108,14 +110,13 @@ class JobConditions {
     if (absl::IsNotFound(outline.status())) return false;
     if (!outline.ok()) return outline.status();
     if (!Hold(*outline)) return false;
-    const auto state = StateOfJob(store, job, now);
-    if (!state.ok()) return state.status();
-    if (!states_.empty() && std::find(states_.begin(), states_.end(), *state) == states_.end()) {
+    TACHO_ASSIGN_OR_RETURN(const auto state, StateOfJob(store, job, now));
+    if (!states_.empty() && std::find(states_.begin(), states_.end(), state) == states_.end()) {
       return false;
     }
     ToProto(job, proto);
     proto->set_metrics(static_cast<uint32_t>(outline->metrics));
-    proto->set_state(*state);
+    proto->set_state(state);
     return true;
   }
 
@@ -157,25 +158,22 @@ class ListingOrder {
 
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
                       absl::Time now, const QueryControl& control, v1::ListJobsResponse* response,
-                      const Rights& rights) {
+                      const security::Rights& rights) {
   if (request.page_size() > kMaxPageSize) {
-    return InvalidFieldError("page_size", absl::StrCat("is at most ", kMaxPageSize));
+    return errors::InvalidFieldError("page_size", absl::StrCat("is at most ", kMaxPageSize));
   }
   std::optional<Position> after;
   if (!request.page_token().empty()) {
-    absl::StatusOr<Position> position = Decode(request.page_token());
-    if (!position.ok()) return position.status();
-    after = *std::move(position);
+    TACHO_ASSIGN_OR_RETURN(Position position, Decode(request.page_token()));
+    after = std::move(position);
   }
-  const auto conditions = JobConditions::Create(request);
-  if (!conditions.ok()) return conditions.status();
-  auto jobs = WantedJobs(store, request, now, rights);
-  if (!jobs.ok()) return jobs.status();
+  TACHO_ASSIGN_OR_RETURN(const auto conditions, JobConditions::Create(request));
+  TACHO_ASSIGN_OR_RETURN(auto jobs, WantedJobs(store, request, now, rights));
 
   const ListingOrder order(after.has_value() ? after->active_since_ns
                                              : absl::ToUnixNanos(now - kActiveFor));
   std::vector<std::pair<Position, const storage::JobSummary*>> listing;
-  for (const storage::JobSummary& job : *jobs) {
+  for (const storage::JobSummary& job : jobs) {
     Position position = order.Of(job);
     if (after.has_value() && !ListingOrder::Before(*after, position)) continue;
     listing.emplace_back(std::move(position), &job);
@@ -186,11 +184,10 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
       static_cast<int>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
   const Position* last = nullptr;  // Of the page.
   for (const auto& [position, job] : listing) {
-    if (absl::Status status = control.Check(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(control.Check());
     v1::Job proto;
-    const auto taken = conditions->Take(store, *job, now, &proto);
-    if (!taken.ok()) return taken.status();
-    if (!*taken) continue;
+    TACHO_ASSIGN_OR_RETURN(const auto taken, conditions.Take(store, *job, now, &proto));
+    if (!taken) continue;
     if (response->jobs_size() == page) {
       response->set_next_page_token(Encode(*last));
       return absl::OkStatus();
@@ -201,4 +198,4 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -8,7 +8,7 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr uint32_t kDefaultPageSize = 100;
 inline constexpr uint32_t kMaxPageSize = 10'000;
@@ -22,6 +22,6 @@ inline constexpr uint32_t kMaxPageSize = 10'000;
 //   others            as the store and control.Check() have it.
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
                       absl::Time now, const QueryControl& control, v1::ListJobsResponse* response,
-                      const Rights& rights = *Rights::Everything());
+                      const security::Rights& rights = *security::Rights::Everything());
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

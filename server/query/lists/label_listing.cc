@@ -8,12 +8,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
 #include "storage/index/matcher.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Counts series by value, and refuses more values than there may be.
@@ -89,12 +90,12 @@ absl::Status AddAttempts(const storage::Store& store, const Selection& selection
 
 absl::Status ListMetrics(const storage::Store& store, const v1::ListMetricsRequest& request,
                          v1::ListMetricsResponse* response) {
-  if (request.job().empty()) return InvalidFieldError("job", "is required");
+  if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
   std::optional<storage::Matcher> pattern;
   if (!request.name_pattern().empty()) {
     auto made =
         storage::Matcher::Create("metric", storage::Matcher::Op::kMatches, request.name_pattern());
-    if (!made.ok()) return InvalidFieldError("name_pattern", made.status().message());
+    if (!made.ok()) return errors::InvalidFieldError("name_pattern", made.status().message());
     pattern = *std::move(made);
   }
   const auto uses = store.Metrics(request.job());
@@ -113,25 +114,23 @@ absl::Status ListMetrics(const storage::Store& store, const v1::ListMetricsReque
 absl::Status LabelValues(const storage::Store& store, const v1::LabelValuesRequest& request,
                          uint64_t max_series, const QueryControl& control,
                          v1::LabelValuesResponse* response) {
-  auto selection = MakeSelection(request.selector());
-  if (!selection.ok()) return selection.status();
-  const auto series = FindSelected(store, *selection, max_series);
+  TACHO_ASSIGN_OR_RETURN(auto selection, MakeSelection(request.selector()));
+  const auto series = FindSelected(store, selection, max_series);
   if (!series.ok()) return series.status();
   const std::string& label = request.label();
   ValueCounts counts(request.max_values() == 0 ? kDefaultLabelValues : request.max_values());
   if (label == "attempt") {
-    if (absl::Status status = AddAttempts(store, *selection, &counts); !status.ok()) return status;
+    if (absl::Status status = AddAttempts(store, selection, &counts); !status.ok()) return status;
   }
   for (const storage::SeriesPtr& one : *series) {
     if (label == "attempt") break;  // A series belongs to none.
-    if (absl::Status status = control.Check(); !status.ok()) return status;
-    const auto selected = HasSample(store, one, selection->attempts, control);
-    if (!selected.ok()) return selected.status();
-    if (!*selected) continue;
+    TACHO_RETURN_IF_ERROR(control.Check());
+    TACHO_ASSIGN_OR_RETURN(const auto selected, HasSample(store, one, selection.attempts, control));
+    if (!selected) continue;
     if (absl::Status status = AddSeries(*one, label, &counts); !status.ok()) return status;
   }
   counts.Fill(label == "attempt" || label == "task", response);
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -8,7 +8,7 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr uint64_t kDefaultLabelValues = 10'000;
 
@@ -23,4 +23,4 @@ absl::Status LabelValues(const storage::Store& store, const v1::LabelValuesReque
                          uint64_t max_series, const QueryControl& control,
                          v1::LabelValuesResponse* response);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

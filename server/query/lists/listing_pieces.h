@@ -7,7 +7,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // A piece is sent when it has grown past this; one entry is at most a few KiB more.
 inline constexpr size_t kListingPieceBytes = 256 << 10;
@@ -40,4 +40,4 @@ class ListingPieces {
   size_t bytes_ = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -5,10 +5,11 @@
 #include <utility>
 #include <vector>
 
+#include "proto/base/status_macros.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Series whose newest samples are read between two looks at the query's control.
@@ -41,16 +42,14 @@ absl::StatusOr<std::optional<storage::LatestSample>> NewestAllowed(
 absl::Status ListSeries(const storage::Store& store, const v1::ListSeriesRequest& request,
                         uint64_t max_series, const QueryControl& control,
                         Send<v1::ListSeriesResponse> send) {
-  absl::StatusOr<Selection> selection = MakeSelection(request.selector());
-  if (!selection.ok()) return selection.status();
-  auto all = FindSelected(store, *selection, SeriesLimit(request.max_series(), max_series));
-  if (!all.ok()) return all.status();
+  TACHO_ASSIGN_OR_RETURN(Selection selection, MakeSelection(request.selector()));
+  TACHO_ASSIGN_OR_RETURN(
+      auto all, FindSelected(store, selection, SeriesLimit(request.max_series(), max_series)));
   ListingPieces<v1::ListSeriesResponse> pieces(send);
-  for (const storage::SeriesPtr& series : *all) {
-    if (absl::Status status = control.Check(); !status.ok()) return status;
-    absl::StatusOr<bool> listed = HasSample(store, series, selection->attempts, control);
-    if (!listed.ok()) return listed.status();
-    if (!*listed) continue;
+  for (const storage::SeriesPtr& series : all) {
+    TACHO_RETURN_IF_ERROR(control.Check());
+    TACHO_ASSIGN_OR_RETURN(bool listed, HasSample(store, series, selection.attempts, control));
+    if (!listed) continue;
     v1::SeriesInfo* info = pieces.piece()->add_series();
     ToProto(*series, info);
     if (absl::Status status = pieces.Added(info->ByteSizeLong()); !status.ok()) return status;
@@ -61,36 +60,34 @@ absl::Status ListSeries(const storage::Store& store, const v1::ListSeriesRequest
 absl::Status Latest(const storage::Store& store, const v1::LatestRequest& request,
                     uint64_t max_series, const QueryControl& control,
                     Send<v1::LatestResponse> send) {
-  absl::StatusOr<Selection> selection = MakeSelection(request.selector());
-  if (!selection.ok()) return selection.status();
-  auto all = FindSelected(store, *selection, SeriesLimit(request.max_series(), max_series));
-  if (!all.ok()) return all.status();
+  TACHO_ASSIGN_OR_RETURN(Selection selection, MakeSelection(request.selector()));
+  TACHO_ASSIGN_OR_RETURN(
+      auto all, FindSelected(store, selection, SeriesLimit(request.max_series(), max_series)));
   ListingPieces<v1::LatestResponse> pieces(send);
   std::vector<storage::SeriesPtr> chunk;
   std::vector<std::optional<storage::LatestSample>> latest;
-  for (size_t i = 0; i < all->size(); ++i) {
+  for (size_t i = 0; i < all.size(); ++i) {
     if (i % kSeriesAtOnce == 0) {
-      if (absl::Status status = control.Check(); !status.ok()) return status;
-      const auto begin = all->begin() + static_cast<ptrdiff_t>(i);
-      chunk.assign(begin, begin + static_cast<ptrdiff_t>(std::min(kSeriesAtOnce, all->size() - i)));
-      auto read = store.LatestOf(chunk);
-      if (!read.ok()) return read.status();
-      latest = *std::move(read);
+      TACHO_RETURN_IF_ERROR(control.Check());
+      const auto begin = all.begin() + static_cast<ptrdiff_t>(i);
+      chunk.assign(begin, begin + static_cast<ptrdiff_t>(std::min(kSeriesAtOnce, all.size() - i)));
+      TACHO_ASSIGN_OR_RETURN(auto read, store.LatestOf(chunk));
+      latest = std::move(read);
     }
-    const storage::SeriesPtr& series = (*all)[i];
-    auto newest = NewestAllowed(store, series, std::move(latest[i % kSeriesAtOnce]),
-                                selection->attempts, control);
-    if (!newest.ok()) return newest.status();
-    if (!newest->has_value()) continue;
+    const storage::SeriesPtr& series = all[i];
+    TACHO_ASSIGN_OR_RETURN(auto newest,
+                           NewestAllowed(store, series, std::move(latest[i % kSeriesAtOnce]),
+                                         selection.attempts, control));
+    if (!newest.has_value()) continue;
     v1::LatestSample* sample = pieces.piece()->add_samples();
     ToProto(*series, sample->mutable_series());
-    sample->set_time_unix_ns((*newest)->time_ns);
-    if ((*newest)->step != storage::kNoStep) sample->set_step((*newest)->step);
-    sample->set_attempt((*newest)->attempt);
-    sample->set_value((*newest)->value);
+    sample->set_time_unix_ns(newest->time_ns);
+    if (newest->step != storage::kNoStep) sample->set_step(newest->step);
+    sample->set_attempt(newest->attempt);
+    sample->set_value(newest->value);
     if (absl::Status status = pieces.Added(sample->ByteSizeLong()); !status.ok()) return status;
   }
   return pieces.Flush();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

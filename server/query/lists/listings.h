@@ -9,7 +9,7 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr uint64_t kDefaultListedSeries = 100'000;
 // Each returns the statuses of query.proto, and those of control.Check().
@@ -25,4 +25,4 @@ absl::Status Latest(const storage::Store& store, const v1::LatestRequest& reques
                     uint64_t max_series, const QueryControl& control,
                     Send<v1::LatestResponse> send);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

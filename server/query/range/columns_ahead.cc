@@ -8,10 +8,10 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
-#include "server/query/read/query_control.h"
 #include "server/query/range/range_reader.h"
+#include "server/query/read/query_control.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // After so many the query has seen how many columns of each the store does not know.
@@ -107,4 +107,4 @@ void ColumnsAhead::Pass(size_t next, uint64_t columns_decoded) {
   if (!spare([work = work_] { work->Run(); })) work_ = nullptr;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -13,7 +13,7 @@
 #include "server/query/range/range_plan.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Takes work and runs it on another thread at once; false: none is free.
 using SpareThread = std::function<bool(std::function<void()>)>;
@@ -43,4 +43,4 @@ class ColumnsAhead {
   std::shared_ptr<Work> work_;  // Null: not asked for.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 bool HasStep(int64_t step) { return step != storage::kNoStep; }
@@ -85,4 +85,4 @@ void FillBuckets(std::span<const Bucket> buckets, const BucketValues& values, v1
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -12,7 +12,7 @@
 #include "server/query/read/value_set.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr size_t kSamplesPerPiece = 16'384;  // 28 bytes each: 448 KiB.
 inline constexpr size_t kBucketsPerPiece = 4'096;   // 96 bytes each: 384 KiB.
@@ -26,4 +26,4 @@ void FillPoints(std::span<const Sample> samples, v1::Points* points);
 // Appends; columns of values that are not in `values` stay as they are.
 void FillBuckets(std::span<const Bucket> buckets, const BucketValues& values, v1::Buckets* proto);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

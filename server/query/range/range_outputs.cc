@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/query/read/selection.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Value of a label as aggregation keeps it apart; empty if the series has none.
@@ -81,4 +81,4 @@ void FillInfo(const RangePlan& plan, const RangeOutput& output, v1::SeriesInfo* 
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -9,7 +9,7 @@
 #include "storage/model/series.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // One series of the answer.
 struct RangeOutput {
@@ -26,4 +26,4 @@ std::vector<RangeOutput> GroupSeries(const RangePlan& plan,
 // What the answer says of an output: of an aggregate, the labels that are kept apart.
 void FillInfo(const RangePlan& plan, const RangeOutput& output, v1::SeriesInfo* info);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -4,10 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/read_range.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 uint64_t LimitOr(uint64_t asked, uint64_t fallback, uint64_t most) {
@@ -16,11 +17,11 @@ uint64_t LimitOr(uint64_t asked, uint64_t fallback, uint64_t most) {
 
 absl::Status SetCounter(const v1::RangeRequest& request, RangePlan* plan) {
   if (!v1::CounterFunction_IsValid(request.counter())) {
-    return InvalidFieldError("counter", "must be COUNTER_FUNCTION_INCREASE or _RATE");
+    return errors::InvalidFieldError("counter", "must be COUNTER_FUNCTION_INCREASE or _RATE");
   }
   plan->counter = request.counter();
   if (plan->counter != v1::COUNTER_FUNCTION_UNSPECIFIED && plan->by_step) {
-    return InvalidFieldError("counter", "goes with AXIS_TIME only: counters grow in time");
+    return errors::InvalidFieldError("counter", "goes with AXIS_TIME only: counters grow in time");
   }
   return absl::OkStatus();
 }
@@ -28,7 +29,8 @@ absl::Status SetCounter(const v1::RangeRequest& request, RangePlan* plan) {
 absl::Status SetBucketValues(const v1::RangeRequest& request, RangePlan* plan) {
   if (request.bucket_values().empty()) return absl::OkStatus();
   if (plan->max_points == 0) {
-    return InvalidFieldError("bucket_values", "goes with max_points only: there are no buckets");
+    return errors::InvalidFieldError("bucket_values",
+                                     "goes with max_points only: there are no buckets");
   }
   auto values = BucketValues::Of(request.bucket_values(), v1::BucketValue_IsValid, "bucket_values");
   if (values.ok()) plan->bucket_values = *values;
@@ -39,10 +41,11 @@ absl::Status SetQuantile(const v1::Aggregation& aggregation, RangePlan* plan) {
   const double quantile = aggregation.quantile();
   if (aggregation.function() != v1::AGGREGATE_FUNCTION_QUANTILE) {
     if (quantile == 0) return absl::OkStatus();
-    return InvalidFieldError("aggregation.quantile", "goes with AGGREGATE_FUNCTION_QUANTILE only");
+    return errors::InvalidFieldError("aggregation.quantile",
+                                     "goes with AGGREGATE_FUNCTION_QUANTILE only");
   }
   if (!(quantile >= 0 && quantile <= 1)) {
-    return InvalidFieldError("aggregation.quantile", "must be from 0 to 1");
+    return errors::InvalidFieldError("aggregation.quantile", "must be from 0 to 1");
   }
   plan->quantile = quantile;
   return absl::OkStatus();
@@ -51,25 +54,27 @@ absl::Status SetQuantile(const v1::Aggregation& aggregation, RangePlan* plan) {
 absl::Status SetAggregation(const v1::RangeRequest& request, RangePlan* plan) {
   const v1::Aggregation& aggregation = request.aggregation();
   if (!v1::AggregateFunction_IsValid(aggregation.function())) {
-    return InvalidFieldError("aggregation.function", "is not a function that is known here");
+    return errors::InvalidFieldError("aggregation.function",
+                                     "is not a function that is known here");
   }
   plan->function = aggregation.function();
-  if (absl::Status status = SetQuantile(aggregation, plan); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(SetQuantile(aggregation, plan));
   if (!plan->aggregates() && aggregation.by_size() > 0) {
-    return InvalidFieldError("aggregation.function", "is required with aggregation.by");
+    return errors::InvalidFieldError("aggregation.function", "is required with aggregation.by");
   }
   if (aggregation.by_size() > kMaxByLabels) {
-    return InvalidFieldError("aggregation.by", absl::StrCat("at most ", kMaxByLabels, " labels"));
+    return errors::InvalidFieldError("aggregation.by",
+                                     absl::StrCat("at most ", kMaxByLabels, " labels"));
   }
   plan->by.assign(aggregation.by().begin(), aggregation.by().end());
   std::sort(plan->by.begin(), plan->by.end());
   plan->by.erase(std::unique(plan->by.begin(), plan->by.end()), plan->by.end());
   plan->by_attempt = std::erase(plan->by, "attempt") > 0;
   if (plan->aggregates() && !plan->by_step && plan->max_points == 0) {
-    return InvalidFieldError("max_points",
-                             absl::StrCat("is required to aggregate along time, 1 to ", kMaxPoints,
-                                          ": samples of different series share no "
-                                          "times, they meet in buckets"));
+    return errors::InvalidFieldError(
+        "max_points", absl::StrCat("is required to aggregate along time, 1 to ", kMaxPoints,
+                                   ": samples of different series share no "
+                                   "times, they meet in buckets"));
   }
   return absl::OkStatus();
 }
@@ -87,23 +92,23 @@ absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request,
   if (!read.ok()) return read.status();
   plan.read = *std::move(read);
   if (!v1::Axis_IsValid(request.axis())) {
-    return InvalidFieldError("axis", "must be AXIS_TIME or AXIS_STEP");
+    return errors::InvalidFieldError("axis", "must be AXIS_TIME or AXIS_STEP");
   }
   plan.by_step = request.axis() == v1::AXIS_STEP;
   plan.max_points = request.max_points();
   if (plan.max_points > kMaxPoints) {
-    return InvalidFieldError("max_points", absl::StrCat("is at most ", kMaxPoints));
+    return errors::InvalidFieldError("max_points", absl::StrCat("is at most ", kMaxPoints));
   }
   // Rows without a step have no place on the axis of steps.
   if (plan.by_step && !plan.read.first_step.has_value()) {
     plan.read.first_step = storage::kNoStep + 1;
   }
-  if (absl::Status status = SetBucketValues(request, &plan); !status.ok()) return status;
-  if (absl::Status status = SetCounter(request, &plan); !status.ok()) return status;
-  if (absl::Status status = SetAggregation(request, &plan); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(SetBucketValues(request, &plan));
+  TACHO_RETURN_IF_ERROR(SetCounter(request, &plan));
+  TACHO_RETURN_IF_ERROR(SetAggregation(request, &plan));
   plan.max_series = LimitOr(request.max_series(), kDefaultRangeSeries, limits.max_series);
   plan.max_samples = LimitOr(request.max_samples(), kDefaultRangeSamples, limits.max_samples);
   return plan;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -12,7 +12,7 @@
 #include "storage/model/series_reader.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr uint32_t kMaxPoints = 100'000;
 inline constexpr uint64_t kDefaultRangeSeries = 10'000;
@@ -47,4 +47,4 @@ struct RangePlan {
 //   INVALID_ARGUMENT  the text names the field and what was expected.
 absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request, const RangeLimits& limits);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -4,20 +4,20 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/query/read/across.h"
+#include "proto/base/status_macros.h"
 #include "server/query/range/pieces.h"
+#include "server/query/read/across.h"
 #include "server/query/read/step_order.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Attempts of the job that are selected, ascending.
 absl::StatusOr<std::vector<uint32_t>> SelectedAttempts(const storage::Store& store,
                                                        const Selection& selection) {
-  const auto known = store.Attempts(selection.selector.job);
-  if (!known.ok()) return known.status();
+  TACHO_ASSIGN_OR_RETURN(const auto known, store.Attempts(selection.selector.job));
   std::vector<uint32_t> attempts;
-  for (const storage::AttemptInfo& info : *known) {
+  for (const storage::AttemptInfo& info : known) {
     if (selection.attempts.Allows(info.attempt)) attempts.push_back(info.attempt);
   }
   return attempts;
@@ -30,20 +30,16 @@ absl::StatusOr<std::unique_ptr<RangeQuery>> RangeQuery::Create(const storage::St
                                                                const RangeLimits& limits,
                                                                const QueryControl& control,
                                                                SpareThread spare) {
-  absl::StatusOr<RangePlan> plan = MakeRangePlan(request, limits);
-  if (!plan.ok()) return plan.status();
-  if (absl::Status status = ChooseAttempts(store, plan->attempts, &plan->selection); !status.ok()) {
-    return status;
-  }
-  plan->read.attempt = plan->selection.attempts.only();
-  auto series = FindSelected(store, plan->selection, plan->max_series);
-  if (!series.ok()) return series.status();
+  TACHO_ASSIGN_OR_RETURN(RangePlan plan, MakeRangePlan(request, limits));
+  TACHO_RETURN_IF_ERROR(ChooseAttempts(store, plan.attempts, &plan.selection));
+  plan.read.attempt = plan.selection.attempts.only();
+  TACHO_ASSIGN_OR_RETURN(auto series, FindSelected(store, plan.selection, plan.max_series));
   absl::StatusOr<std::vector<uint32_t>> attempts = std::vector<uint32_t>();
-  if (plan->by_attempt) attempts = SelectedAttempts(store, plan->selection);
+  if (plan.by_attempt) attempts = SelectedAttempts(store, plan.selection);
   if (!attempts.ok()) return attempts.status();
   std::unique_ptr<RangeQuery> query(
-      new RangeQuery(*std::move(plan), control, store.OpenView(*series)));
-  query->outputs_ = GroupSeries(query->plan_, *series, *attempts);
+      new RangeQuery(std::move(plan), control, store.OpenView(series)));
+  query->outputs_ = GroupSeries(query->plan_, series, *attempts);
   if (!query->plan_.aggregates()) {
     query->ahead_.emplace(store, query->plan_, query->outputs_, std::move(spare));
   }
@@ -59,7 +55,7 @@ absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
     piece->Clear();
     if (!begun_) {
       if (next_output_ == outputs_.size()) return false;
-      if (absl::Status status = Begin(outputs_[next_output_]); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(Begin(outputs_[next_output_]));
       begun_ = true;
       started_ = false;
     }
@@ -70,7 +66,7 @@ absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
     if (started_) ++series_index_;
     ++next_output_;
   }
-  if (absl::Status status = CountSamples(*piece); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(CountSamples(*piece));
   piece->set_series_index(series_index_);
   if (!started_) FillInfo(plan_, outputs_[next_output_], piece->mutable_series());
   started_ = true;
@@ -88,18 +84,15 @@ absl::Status RangeQuery::Begin(const RangeOutput& output) {
   ahead_->Pass(next_output_, reader_.columns_decoded());
   const storage::SeriesPtr& series = output.members.front();
   if (plan_.max_points > 0) {
-    const absl::StatusOr<AxisExtent> extent = reader_.ExtentOf(series, output.attempt);
-    if (!extent.ok()) return extent.status();
-    auto buckets = reader_.Reduce(series, output.attempt, *extent);
-    if (!buckets.ok()) return buckets.status();
-    buckets_ = *std::move(buckets);
+    TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, reader_.ExtentOf(series, output.attempt));
+    TACHO_ASSIGN_OR_RETURN(auto buckets, reader_.Reduce(series, output.attempt, extent));
+    buckets_ = std::move(buckets);
     return absl::OkStatus();
   }
   if (plan_.by_step) {
     SeriesScan scan = reader_.Scan(series, output.attempt);
-    auto points = SortedBySteps(&scan);
-    if (!points.ok()) return points.status();
-    points_ = *std::move(points);
+    TACHO_ASSIGN_OR_RETURN(auto points, SortedBySteps(&scan));
+    points_ = std::move(points);
     return absl::OkStatus();
   }
   scan_.emplace(reader_.Scan(series, output.attempt));
@@ -131,10 +124,9 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
 absl::Status RangeQuery::FoldAlongSteps(const RangeOutput& output, Fold* fold) const {
   for (const storage::SeriesPtr& series : output.members) {
     SeriesScan scan = reader_.Scan(series, output.attempt);
-    auto samples = SortedBySteps(&scan);
-    if (!samples.ok()) return samples.status();
-    KeepNewestOfEachStep(&*samples);
-    for (const Sample& sample : *samples) {
+    TACHO_ASSIGN_OR_RETURN(auto samples, SortedBySteps(&scan));
+    KeepNewestOfEachStep(&samples);
+    for (const Sample& sample : samples) {
       if (absl::Status status = fold->AddAtStep(sample); !status.ok()) return status;
     }
   }
@@ -158,11 +150,10 @@ absl::Status RangeQuery::FindTotalExtent() {
   AxisExtent total;
   for (const RangeOutput& output : outputs_) {
     for (const storage::SeriesPtr& series : output.members) {
-      const absl::StatusOr<AxisExtent> extent = reader_.ExtentOf(series, output.attempt);
-      if (!extent.ok()) return extent.status();
-      if (extent->empty()) continue;
-      total.Include(extent->first);
-      total.Include(extent->last);
+      TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, reader_.ExtentOf(series, output.attempt));
+      if (extent.empty()) continue;
+      total.Include(extent.first);
+      total.Include(extent.last);
     }
   }
   total_extent_ = total;
@@ -215,4 +206,4 @@ absl::Status RangeQuery::CountSamples(const v1::RangeResponse& piece) {
                    "max_samples (up to the collector's query.max_samples)"));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

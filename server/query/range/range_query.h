@@ -19,18 +19,18 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/query/read/across.h"
 #include "server/query/range/columns_ahead.h"
-#include "server/query/read/query_control.h"
 #include "server/query/range/range_outputs.h"
 #include "server/query/range/range_plan.h"
 #include "server/query/range/range_reader.h"
+#include "server/query/read/across.h"
+#include "server/query/read/query_control.h"
 #include "server/query/read/reduce.h"
 #include "server/query/read/series_scan.h"
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // One thread at a time. The store and the control must outlive it.
 class RangeQuery {
@@ -88,4 +88,4 @@ class RangeQuery {
   uint64_t samples_ = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

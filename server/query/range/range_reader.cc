@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Buckets for which room is made at once.
@@ -103,4 +103,4 @@ absl::Status RangeReader::ReadInto(const storage::SeriesPtr& series,
   return status;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

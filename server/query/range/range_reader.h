@@ -8,14 +8,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/query/range/range_plan.h"
 #include "server/query/read/across.h"
 #include "server/query/read/query_control.h"
-#include "server/query/range/range_plan.h"
 #include "server/query/read/reduce.h"
 #include "server/query/read/series_scan.h"
 #include "storage/model/series_reader.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // One thread at a time. The plan and the control must outlive it.
 class RangeReader {
@@ -54,4 +54,4 @@ class RangeReader {
   storage::SampleBlock block_;  // For passing use.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

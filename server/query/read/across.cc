@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/query/read/quantile.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -330,4 +330,4 @@ std::vector<Bucket> AsBuckets(const std::vector<FoldedPlace>& places) {
   return buckets;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

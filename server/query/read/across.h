@@ -11,7 +11,7 @@
 #include "server/query/read/series_scan.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Places of one aggregate: 200 MB of them. More distinct steps are refused.
 inline constexpr size_t kMaxPlaces = size_t{2} << 20;
@@ -126,4 +126,4 @@ std::vector<Bucket> ReduceSteps(const std::vector<FoldedPlace>& places, uint32_t
 // Folded time buckets in the form of an answer: min, max, avg, first and last are all the value.
 std::vector<Bucket> AsBuckets(const std::vector<FoldedPlace>& places);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

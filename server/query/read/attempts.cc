@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/grpc_status.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 size_t LeadingRows(uint32_t attempt, std::span<const uint32_t> attempts) {
   size_t others = 0;  // Counted without a branch, which is several rows an instruction.
@@ -25,7 +25,7 @@ absl::Status AttemptCondition::Add(const storage::Matcher& matcher) {
   uint32_t attempt = 0;
   if (compares &&
       (!absl::SimpleAtoi(matcher.value(), &attempt) || absl::StrCat(attempt) != matcher.value())) {
-    return InvalidFieldError(
+    return errors::InvalidFieldError(
         "selector.matchers.value",
         absl::StrCat("\"attempt\" is a decimal number from 0, not \"", matcher.value(), "\""));
   }
@@ -106,4 +106,4 @@ void AttemptCondition::Filter(storage::SampleBlock* block) const {
   block->values.resize(kept);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

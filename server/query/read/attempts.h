@@ -14,7 +14,7 @@
 #include "storage/index/matcher.h"
 #include "storage/model/series_reader.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // How many of these, from the front, are rows of the attempt.
 size_t LeadingRows(uint32_t attempt, std::span<const uint32_t> attempts);
@@ -67,4 +67,4 @@ class AttemptCondition {
   mutable std::span<const StepInterval> superseded_;  // In *timeline_.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr double kNsPerSecond = 1e9;
@@ -48,4 +48,4 @@ void CounterGrowth::Finish(storage::SampleBlock* block) {
   Emit(block);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

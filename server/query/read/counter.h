@@ -7,7 +7,7 @@
 #include "storage/model/series_reader.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Of one series, whose samples come in ascending time. A value below the one before it, or the
 // first of another attempt, is a reset: it counts from zero. Otherwise IEEE arithmetic: a NaN makes
@@ -33,4 +33,4 @@ class CounterGrowth {
   std::optional<Sample> newest_;  // Held back.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

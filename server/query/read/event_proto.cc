@@ -1,6 +1,6 @@
 #include "server/query/read/event_proto.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 void ToProto(const storage::Event& event, v1::RecordedEvent* proto) {
   v1::Source* source = proto->mutable_source();
@@ -15,4 +15,4 @@ void ToProto(const storage::Event& event, v1::RecordedEvent* proto) {
   proto->mutable_fields()->insert(event.fields.begin(), event.fields.end());
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -4,8 +4,8 @@
 #include "storage/model/event.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 void ToProto(const storage::Event& event, v1::RecordedEvent* proto);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -4,7 +4,9 @@
 #include <set>
 #include <utility>
 
-namespace tacho::server {
+#include "proto/base/status_macros.h"
+
+namespace tacho::server::query {
 namespace {
 
 // INT64_MIN if there are no rows, or the time would lie before that.
@@ -76,9 +78,8 @@ absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const stora
                         });
   if (!status.ok()) return status;
   if (ended_ns.empty()) return StateOf(job.extent, std::nullopt, now);
-  const auto outline = store.Outline(job.name, /*hosts=*/false);
-  if (!outline.ok()) return outline.status();
-  const auto found = ended_ns.find(outline->attempt.value_or(ended_ns.rbegin()->first));
+  TACHO_ASSIGN_OR_RETURN(const auto outline, store.Outline(job.name, /*hosts=*/false));
+  const auto found = ended_ns.find(outline.attempt.value_or(ended_ns.rbegin()->first));
   if (found == ended_ns.end()) return StateOf(job.extent, std::nullopt, now);
   return StateOf(job.extent, found->second, now);
 }
@@ -98,4 +99,4 @@ absl::StatusOr<Ends> EndsOf(const storage::Store& store, const storage::JobDetai
   return finder.Take();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -15,7 +15,7 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Rows of the last five minutes mean that a job runs.
 inline constexpr absl::Duration kActiveFor = absl::Minutes(5);
@@ -46,4 +46,4 @@ struct Ends {
 absl::StatusOr<Ends> EndsOf(const storage::Store& store, const storage::JobDetail& job,
                             const QueryControl& control);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 double QuantileOfSorted(const std::vector<double>& sorted, double q) {
   if (sorted.empty()) return std::numeric_limits<double>::quiet_NaN();
@@ -17,4 +17,4 @@ double QuantileOfSorted(const std::vector<double>& sorted, double q) {
   return sorted[below] * (1 - weight) + sorted[above] * weight;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // The q-quantile (0 to 1) of `sorted`, ascending and without NaN, by linear interpolation between
 // the closest ranks, as Prometheus' quantile() does. NaN if it is empty.
 double QuantileOfSorted(const std::vector<double>& sorted, double q);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/errors/error_table.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 QueryControl::QueryControl(absl::Duration timeout, std::function<absl::Time()> now,
                            const std::atomic<bool>* draining)
@@ -14,7 +14,7 @@ QueryControl::QueryControl(absl::Duration timeout, std::function<absl::Time()> n
 absl::Status QueryControl::Check() const {
   if (cancelled_) return absl::CancelledError("the client has gone");
   if (draining_ != nullptr && *draining_)
-    return ErrorOf(Condition::kDraining, "the collector is draining");
+    return errors::ErrorOf(errors::Condition::kDraining, "the collector is draining");
   if (deadline_ != absl::InfiniteFuture() && now_() >= deadline_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the query ran longer than query.timeout, ", absl::FormatDuration(timeout_),
@@ -23,4 +23,4 @@ absl::Status QueryControl::Check() const {
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Thread-safe.
 class QueryControl {
@@ -35,4 +35,4 @@ class QueryControl {
   std::atomic<bool> cancelled_ = false;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -3,7 +3,7 @@
 #include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 absl::StatusOr<storage::ReadOptions> MakeReadOptions(const v1::TimeRange* time,
                                                      const v1::StepRange* steps) {
@@ -14,7 +14,7 @@ absl::StatusOr<storage::ReadOptions> MakeReadOptions(const v1::TimeRange* time,
   }
   if (steps == nullptr) return read;
   if (steps->has_begin() && steps->has_end() && steps->begin() > steps->end()) {
-    return InvalidFieldError("steps.end", "must not be below steps.begin");
+    return errors::InvalidFieldError("steps.end", "must not be below steps.begin");
   }
   // Rows without a step are in no range of them.
   read.first_step = steps->has_begin() ? steps->begin() : storage::kNoStep + 1;
@@ -22,4 +22,4 @@ absl::StatusOr<storage::ReadOptions> MakeReadOptions(const v1::TimeRange* time,
   return read;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

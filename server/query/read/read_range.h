@@ -5,7 +5,7 @@
 #include "storage/model/series_reader.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // In storage's form; null is no condition.
 //   INVALID_ARGUMENT  an end lies before its beginning; the text names the field.
@@ -19,4 +19,4 @@ absl::StatusOr<storage::ReadOptions> ReadOptionsOf(const Request& request) {
                          request.has_steps() ? &request.steps() : nullptr);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr uint64_t kHighest = std::numeric_limits<int64_t>::max();
@@ -166,4 +166,4 @@ std::vector<Bucket> Reducer::Take() {
   return taken;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

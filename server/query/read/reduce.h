@@ -13,7 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "server/query/read/series_scan.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Where samples lie along an axis. first > last: there are none.
 struct AxisExtent {
@@ -151,4 +151,4 @@ inline bool FiniteValues::Take(std::span<const double> values) {
   return zero[0] + zero[1] == 0;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

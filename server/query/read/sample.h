@@ -7,7 +7,7 @@
 #include "storage/model/series.h"
 #include "storage/model/series_reader.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 struct Sample {
   int64_t time_ns = 0;
@@ -20,4 +20,4 @@ inline Sample SampleOf(const storage::SampleBlock& block, size_t i) {
   return {block.times[i], block.steps[i], block.attempts[i], block.values[i]};
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

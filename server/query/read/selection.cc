@@ -7,23 +7,24 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/base/nearest.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
-#include "server/query/nearest_names.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr size_t kNamesSuggested = 3;
 
 absl::Status CheckSelector(const v1::Selector& selector) {
-  if (selector.job().empty()) return InvalidFieldError("selector.job", "is required");
+  if (selector.job().empty()) return errors::InvalidFieldError("selector.job", "is required");
   if (selector.metrics_size() > kMaxSelectorMetrics) {
-    return InvalidFieldError("selector.metrics",
-                             absl::StrCat("at most ", kMaxSelectorMetrics, " names"));
+    return errors::InvalidFieldError("selector.metrics",
+                                     absl::StrCat("at most ", kMaxSelectorMetrics, " names"));
   }
   if (selector.matchers_size() > kMaxSelectorMatchers) {
-    return InvalidFieldError("selector.matchers",
-                             absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
+    return errors::InvalidFieldError("selector.matchers",
+                                     absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
   }
   return absl::OkStatus();
 }
@@ -32,7 +33,7 @@ absl::Status CheckSelector(const v1::Selector& selector) {
 
 absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher, absl::string_view field) {
   if (matcher.label().empty())
-    return InvalidFieldError(absl::StrCat(field, ".label"), "is required");
+    return errors::InvalidFieldError(absl::StrCat(field, ".label"), "is required");
   using Op = storage::Matcher::Op;
   Op op;
   switch (matcher.op()) {
@@ -49,26 +50,27 @@ absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher, absl::s
       op = Op::kNotMatches;
       break;
     default:
-      return InvalidFieldError(absl::StrCat(field, ".op"),
-                               "must be one of OP_EQUAL, OP_NOT_EQUAL, OP_MATCHES, OP_NOT_MATCHES");
+      return errors::InvalidFieldError(
+          absl::StrCat(field, ".op"),
+          "must be one of OP_EQUAL, OP_NOT_EQUAL, OP_MATCHES, OP_NOT_MATCHES");
   }
   auto made = storage::Matcher::Create(matcher.label(), op, matcher.value());
-  if (!made.ok()) return InvalidFieldError(absl::StrCat(field, ".value"), made.status().message());
+  if (!made.ok())
+    return errors::InvalidFieldError(absl::StrCat(field, ".value"), made.status().message());
   return made;
 }
 
 absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector) {
-  if (absl::Status status = CheckSelector(selector); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(CheckSelector(selector));
   Selection selection;
   selection.selector.job = selector.job();
   selection.selector.metrics.assign(selector.metrics().begin(), selector.metrics().end());
   for (const v1::Matcher& proto : selector.matchers()) {
-    absl::StatusOr<storage::Matcher> matcher = MakeMatcher(proto, "selector.matchers");
-    if (!matcher.ok()) return matcher.status();
-    if (matcher->label() == "attempt") {
-      if (absl::Status status = selection.attempts.Add(*matcher); !status.ok()) return status;
+    TACHO_ASSIGN_OR_RETURN(storage::Matcher matcher, MakeMatcher(proto, "selector.matchers"));
+    if (matcher.label() == "attempt") {
+      if (absl::Status status = selection.attempts.Add(matcher); !status.ok()) return status;
     } else {
-      selection.selector.matchers.push_back(*std::move(matcher));
+      selection.selector.matchers.push_back(std::move(matcher));
     }
   }
   return selection;
@@ -77,8 +79,8 @@ absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector) {
 absl::Status ChooseAttempts(const storage::Store& store, v1::Attempts choice,
                             Selection* selection) {
   if (!v1::Attempts_IsValid(choice)) {
-    return InvalidFieldError("attempts",
-                             "must be one of ATTEMPTS_ALL, ATTEMPTS_EFFECTIVE, ATTEMPTS_LATEST");
+    return errors::InvalidFieldError(
+        "attempts", "must be one of ATTEMPTS_ALL, ATTEMPTS_EFFECTIVE, ATTEMPTS_LATEST");
   }
   if (choice == v1::ATTEMPTS_UNSPECIFIED || choice == v1::ATTEMPTS_ALL) return absl::OkStatus();
   const auto attempts = store.Attempts(selection->selector.job);
@@ -99,7 +101,8 @@ absl::Status SetTimeRange(const v1::TimeRange& range, int64_t* begin_ns, int64_t
   if (range.end_unix_ns() == 0) return absl::OkStatus();
   *end_ns = range.end_unix_ns();
   if (*end_ns > *begin_ns) return absl::OkStatus();
-  return InvalidFieldError("time.end_unix_ns", "must be after time.begin_unix_ns, or 0 for no end");
+  return errors::InvalidFieldError("time.end_unix_ns",
+                                   "must be after time.begin_unix_ns, or 0 for no end");
 }
 
 absl::StatusOr<std::vector<storage::SeriesPtr>> FindSelected(const storage::Store& store,
@@ -147,4 +150,4 @@ void ToProto(const storage::Series& series, v1::SeriesInfo* proto) {
   }
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

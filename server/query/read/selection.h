@@ -11,7 +11,7 @@
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Longest list of metrics, and of matchers, in a selector: a request that lists more is a mistake,
 // and each costs a look at every series.
@@ -54,4 +54,4 @@ absl::Status NoSuchJob(const storage::Store& store, absl::string_view job);
 void ToProto(const storage::Metric& metric, v1::Metric* proto);
 void ToProto(const storage::Series& series, v1::SeriesInfo* proto);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -2,7 +2,9 @@
 
 #include <utility>
 
-namespace tacho::server {
+#include "proto/base/status_macros.h"
+
+namespace tacho::server::query {
 
 SeriesScan::SeriesScan(std::unique_ptr<storage::SeriesReader> reader,
                        const AttemptCondition& attempts, const QueryControl& control,
@@ -13,7 +15,7 @@ SeriesScan::SeriesScan(std::unique_ptr<storage::SeriesReader> reader,
 
 absl::StatusOr<bool> SeriesScan::Next(storage::SampleBlock* block) {
   for (;;) {
-    if (absl::Status status = control_.Check(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(control_.Check());
     absl::StatusOr<bool> more = reader_->Next(block);
     if (!more.ok()) return more;
     if (!*more) {
@@ -60,7 +62,7 @@ absl::StatusOr<bool> SeriesScan::NextBounds(storage::SampleBounds* bounds) {
 
 absl::StatusOr<bool> SeriesScan::Checked(absl::StatusOr<bool> more) const {
   if (!more.ok() || !*more) return more;
-  if (absl::Status status = control_.Check(); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(control_.Check());
   return true;
 }
 
@@ -90,4 +92,4 @@ absl::StatusOr<bool> HasSample(const storage::Store& store, const storage::Serie
   return SeriesScan(store.Read(series, read), attempts, control).Next(&block);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -6,13 +6,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "proto/base/status_macros.h"
 #include "server/query/read/attempts.h"
 #include "server/query/read/counter.h"
 #include "server/query/read/query_control.h"
 #include "server/query/read/sample.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // One thread at a time. Fails between two blocks with the status of `control`, which must outlive
 // it, as what the reader reads must. With a counter function, samples are what it makes of them.
@@ -44,9 +45,8 @@ class SeriesScan {
   absl::Status ForEach(const Visit& visit) {
     storage::SampleBlock block;
     for (;;) {
-      absl::StatusOr<bool> more = Next(&block);
-      if (!more.ok()) return more.status();
-      if (!*more) return absl::OkStatus();
+      TACHO_ASSIGN_OR_RETURN(bool more, Next(&block));
+      if (!more) return absl::OkStatus();
       for (size_t i = 0; i < block.size(); ++i) visit(SampleOf(block, i));
     }
   }
@@ -115,4 +115,4 @@ class SeriesScan {
 absl::StatusOr<bool> HasSample(const storage::Store& store, const storage::SeriesPtr& series,
                                const AttemptCondition& attempts, const QueryControl& control);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

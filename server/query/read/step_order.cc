@@ -6,8 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 bool Before(const Sample& a, const Sample& b) {
@@ -187,9 +188,8 @@ absl::StatusOr<std::vector<Sample>> SortedBySteps(SeriesScan* scan) {
   std::vector<Sample> samples;
   storage::SampleBlock block;
   for (;;) {
-    absl::StatusOr<bool> more = scan->Next(&block);
-    if (!more.ok()) return more.status();
-    if (!*more) break;
+    TACHO_ASSIGN_OR_RETURN(bool more, scan->Next(&block));
+    if (!more) break;
     if (samples.size() + block.size() > kMaxSortedSamples) return TooManySamples();
     Append(RowsOf(block), &samples);
   }
@@ -227,4 +227,4 @@ void KeepNewestOfEachStep(std::vector<Sample>* samples) {
   samples->resize(kept);
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "server/query/read/series_scan.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Samples of one series that are sorted in memory: 128 MiB of them.
 inline constexpr size_t kMaxSortedSamples = size_t{4} << 20;
@@ -25,4 +25,4 @@ absl::StatusOr<storage::SampleBlock> NewestOfEachStep(SeriesScan* scan);
 // Of each step keeps the newest attempt, and of that the newest time. Needs the order above.
 void KeepNewestOfEachStep(std::vector<Sample>* samples);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Steps as intervals of which none overlaps or adjoins another. Adding one that meets others joins
@@ -91,4 +91,4 @@ bool Overlaps(std::span<const StepInterval> intervals, int64_t first, int64_t la
   return found != intervals.end() && found->first <= last;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -13,7 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "storage/model/job.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Both included; first <= last.
 struct StepInterval {
@@ -55,4 +55,4 @@ class Timeline {
 // Whether one of `intervals`, which are as SupersededOf() returns them, has a step in first..last.
 bool Overlaps(std::span<const StepInterval> intervals, int64_t first, int64_t last);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -8,7 +8,7 @@
 #include "google/protobuf/repeated_field.h"
 #include "server/errors/grpc_status.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 template <typename Enum>
 class ValueSet {
@@ -24,7 +24,7 @@ class ValueSet {
     set.bits_ = 0;
     for (const int value : listed) {
       if (value == 0 || !is_valid(value)) {
-        return InvalidFieldError(field, "has a value that is not known here");
+        return errors::InvalidFieldError(field, "has a value that is not known here");
       }
       set.bits_ |= uint32_t{1} << value;
     }
@@ -37,4 +37,4 @@ class ValueSet {
   uint32_t bits_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

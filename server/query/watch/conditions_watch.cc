@@ -5,9 +5,10 @@
 #include <deque>
 #include <utility>
 
+#include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
@@ -17,7 +18,9 @@ constexpr int kConditionsOfMessage = 256;
 // Changes that wait for a client, besides its stream's queue and what there was when it began.
 constexpr size_t kMaxWaiting = 65'536;
 
-absl::Status Draining() { return ErrorOf(Condition::kDraining, "the collector is draining"); }
+absl::Status Draining() {
+  return errors::ErrorOf(errors::Condition::kDraining, "the collector is draining");
+}
 
 absl::Status TooSlow() {
   return absl::ResourceExhaustedError(
@@ -27,8 +30,8 @@ absl::Status TooSlow() {
 }  // namespace
 
 struct ConditionWatches::Watch {
-  Watch(ConditionFilter filter_in, RightsPtr rights_in, std::function<absl::Status()> recheck_in,
-        std::shared_ptr<ConditionWatchStream> stream_in)
+  Watch(ConditionFilter filter_in, security::RightsPtr rights_in,
+        std::function<absl::Status()> recheck_in, std::shared_ptr<ConditionWatchStream> stream_in)
       : filter(std::move(filter_in)),
         rights(std::move(rights_in)),
         recheck(std::move(recheck_in)),
@@ -39,14 +42,14 @@ struct ConditionWatches::Watch {
   }
 
   const ConditionFilter filter;
-  const RightsPtr rights;
+  const security::RightsPtr rights;
   const std::function<absl::Status()> recheck;
   const std::shared_ptr<ConditionWatchStream> stream;
   bool begun = false;
   bool told_live = false;
   uint64_t position = 0;  // On the board.
   size_t most_waiting = kMaxWaiting;
-  std::deque<JudgedConditionPtr> waiting;
+  std::deque<conditions::JudgedConditionPtr> waiting;
   absl::Time last_sent;
   absl::Time next_recheck;
   absl::Time ended;
@@ -61,7 +64,7 @@ ConditionWatches::ConditionWatches(ConditionWatchesOptions options)
 
 ConditionWatches::~ConditionWatches() { Close(); }
 
-void ConditionWatches::Begin(ConditionFilter filter, RightsPtr rights,
+void ConditionWatches::Begin(ConditionFilter filter, security::RightsPtr rights,
                              std::function<absl::Status()> recheck,
                              std::shared_ptr<ConditionWatchStream> stream) {
   auto watch =
@@ -117,13 +120,13 @@ absl::Status ConditionWatches::Serve(Watch* watch) const {
     watch->next_recheck = real + kRecheckEvery;
     if (absl::Status status = watch->recheck(); !status.ok()) return status;
   }
-  if (absl::Status status = TakeNews(watch); !status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(TakeNews(watch));
   Send(watch);
   return watch->waiting.size() > watch->most_waiting ? TooSlow() : absl::OkStatus();
 }
 
 absl::Status ConditionWatches::TakeNews(Watch* watch) const {
-  JobConditions news;
+  conditions::JobConditions news;
   if (!std::exchange(watch->begun, true)) {
     news = options_.board->All([&](const std::string& job) { return watch->WantsJob(job); },
                                &watch->position);
@@ -131,7 +134,7 @@ absl::Status ConditionWatches::TakeNews(Watch* watch) const {
   } else if (!options_.board->ChangesSince(&watch->position, &news).ok()) {
     return TooSlow();
   }
-  for (JudgedConditionPtr& one : news) {
+  for (conditions::JudgedConditionPtr& one : news) {
     if (watch->WantsJob(one->job) && watch->filter.Wants(*one)) {
       watch->waiting.push_back(std::move(one));
     }
@@ -172,4 +175,4 @@ void ConditionWatches::Clear(std::vector<std::unique_ptr<Watch>>* watches) const
   });
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -15,10 +15,11 @@
 #include "server/query/watch/watch_hub.h"
 #include "server/query/watch/watch_stream.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 struct ConditionWatchesOptions {
-  ConditionBoard* board = nullptr;  // Not owned; must outlive the watches. Its listener is theirs.
+  conditions::ConditionBoard* board =
+      nullptr;  // Not owned; must outlive the watches. Its listener is theirs.
   std::function<absl::Time()> now = absl::Now;
   absl::Duration alive_after = absl::Seconds(15);
 };
@@ -36,8 +37,9 @@ class ConditionWatches {
   // more than the board keeps, or that takes nothing while a stream's queue is full, is ended with
   // RESOURCE_EXHAUSTED. `recheck` is asked every few seconds whether the caller may go on; null: it
   // always may.
-  void Begin(ConditionFilter filter, RightsPtr rights, std::function<absl::Status()> recheck,
-             std::shared_ptr<ConditionWatchStream> stream) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Begin(ConditionFilter filter, security::RightsPtr rights,
+             std::function<absl::Status()> recheck, std::shared_ptr<ConditionWatchStream> stream)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends all watches with UNAVAILABLE, and those that are still to begin.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -60,4 +62,4 @@ class ConditionWatches {
   std::thread pump_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "server/query/read/event_proto.h"
+#include "proto/base/status_macros.h"
 #include "server/query/range/pieces.h"
+#include "server/query/read/event_proto.h"
 #include "server/query/read/series_scan.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using Send = absl::FunctionRef<absl::Status(const v1::WatchResponse&)>;
@@ -16,9 +17,8 @@ absl::Status SendSeries(const storage::SeriesPtr& series, SeriesScan scan, Send 
                         SeriesNumbers* numbers) {
   storage::SampleBlock block;
   for (;;) {
-    const auto more = scan.Next(&block);
-    if (!more.ok()) return more.status();
-    if (!*more) return absl::OkStatus();
+    TACHO_ASSIGN_OR_RETURN(const auto more, scan.Next(&block));
+    if (!more) return absl::OkStatus();
     const SeriesNumbers::Number number = numbers->Of(series->id);
     v1::WatchResponse response;
     if (number.is_new) {
@@ -44,9 +44,8 @@ absl::Status SendHistory(const storage::Store& store, const WatchPlan& plan, sto
   if (!series.ok()) return series.status();
   if (view == nullptr) return absl::OkStatus();
   if (plan.events) {
-    const auto events = view->Events(*plan.begin_ns, INT64_MAX);
-    if (!events.ok()) return events.status();
-    for (const storage::Event& event : *events) {
+    TACHO_ASSIGN_OR_RETURN(const auto events, view->Events(*plan.begin_ns, INT64_MAX));
+    for (const storage::Event& event : events) {
       v1::WatchResponse response;
       ToProto(event, response.mutable_event());
       if (absl::Status status = send(response); !status.ok()) return status;
@@ -63,4 +62,4 @@ absl::Status SendHistory(const storage::Store& store, const WatchPlan& plan, sto
   return absl::OkStatus();
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

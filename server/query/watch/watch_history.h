@@ -8,7 +8,7 @@
 #include "server/query/watch/watch_rows.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Sends the events, if they are wanted, and the series with samples from plan.begin_ns on. `view`
 // is as it was opened with the subscription; null if the plan asks for no history: then only the
@@ -20,4 +20,4 @@ absl::Status SendHistory(const storage::Store& store, const WatchPlan& plan, sto
                          absl::FunctionRef<absl::Status(const v1::WatchResponse&)> send,
                          SeriesNumbers* numbers);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

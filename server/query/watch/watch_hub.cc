@@ -9,7 +9,7 @@
 #include "server/errors/error_table.h"
 #include "server/query/watch/watch_history.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr uint64_t kBacklogBytes = 4u << 20;
@@ -21,7 +21,9 @@ constexpr absl::Duration kRecheckEvery = absl::Seconds(5);
 // How long a client that reads slowly may take for its last message before it is cut off.
 constexpr absl::Duration kGrace = absl::Seconds(30);
 
-absl::Status Draining() { return ErrorOf(Condition::kDraining, "the collector is draining"); }
+absl::Status Draining() {
+  return errors::ErrorOf(errors::Condition::kDraining, "the collector is draining");
+}
 
 uint64_t BytesOf(const storage::Change& change) {
   return change.bytes == nullptr ? change.event->message.size() : change.bytes->size();
@@ -232,4 +234,4 @@ void WatchHub::Clear() {
   });
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -25,7 +25,7 @@
 #include "server/query/watch/watch_stream.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Wakes the pump. Thread-safe; outlives it in the hands of those who may still call.
 class WatchBell {
@@ -112,4 +112,4 @@ class WatchHub {
   std::thread pump_ ABSL_GUARDED_BY(mutex_);  // Made for the first watch.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

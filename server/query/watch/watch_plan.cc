@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 absl::StatusOr<WatchPlan> MakeWatchPlan(const v1::WatchRequest& request, uint64_t max_series) {
   auto selection = MakeSelection(request.selector());
@@ -26,4 +26,4 @@ absl::Status TooManyWatched(const WatchPlan& plan) {
                    "collector's query.max_series)"));
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

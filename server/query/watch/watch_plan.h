@@ -8,7 +8,7 @@
 #include "server/query/read/selection.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr uint64_t kDefaultWatchedSeries = 10'000;
 
@@ -26,4 +26,4 @@ absl::StatusOr<WatchPlan> MakeWatchPlan(const v1::WatchRequest& request, uint64_
 // RESOURCE_EXHAUSTED: more series match than the plan allows.
 absl::Status TooManyWatched(const WatchPlan& plan);
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -4,11 +4,12 @@
 #include <bit>
 #include <utility>
 
-#include "server/query/read/event_proto.h"
+#include "proto/base/stale_marker.h"
 #include "server/query/range/pieces.h"
+#include "server/query/read/event_proto.h"
 #include "server/query/read/selection.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Layouts that are remembered: a job that restarts for ever makes ever more.
@@ -38,7 +39,7 @@ storage::SampleBlock SamplesOf(const WatchedRows& rows, size_t column, size_t* r
   storage::SampleBlock block;
   for (; *row < rows.times.size() && block.size() < kSamplesPerPiece; ++*row) {
     const double value = values[*row];
-    if (std::bit_cast<uint64_t>(value) == storage::kStaleMarkerBits) continue;
+    if (IsStaleMarker(value)) continue;
     block.times.push_back(rows.times[*row]);
     block.steps.push_back(rows.steps[*row]);
     block.attempts.push_back(rows.layout->attempt);
@@ -161,4 +162,4 @@ absl::StatusOr<bool> WatchBacklog::NextOfFirst(v1::WatchResponse* response) {
   return false;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -16,7 +16,7 @@
 #include "storage/change_feed.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Which columns of which layouts of the job a selection wants. One thread at a time.
 class WantedColumns {
@@ -97,4 +97,4 @@ class WatchBacklog {
   bool event_sent_ = false;  // Of the first, if it is an event.
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

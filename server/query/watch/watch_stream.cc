@@ -4,7 +4,7 @@
 
 #include "server/errors/grpc_status.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr size_t kQueueBytes = size_t{256} << 10;
@@ -138,7 +138,7 @@ void BasicWatchStream<Response>::FinishNow() {
   grpc::Status status;
   {
     absl::MutexLock lock(&mutex_);
-    status = ToGrpcStatus(*end_, options_.number);
+    status = errors::ToGrpcStatus(*end_, options_.number);
   }
   this->Finish(status);
 }
@@ -171,4 +171,4 @@ void BasicWatchStream<Response>::OnDone() {
 template class BasicWatchStream<v1::WatchResponse>;
 template class BasicWatchStream<v1::WatchConditionsResponse>;
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -15,7 +15,7 @@
 #include "server/query/read/query_control.h"
 #include "tacho/v1/query.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 // Thread-safe. Lives until gRPC is done with it and nobody else holds it.
 template <typename Response>
@@ -82,4 +82,4 @@ class BasicWatchStream final : public grpc::ServerWriteReactor<Response> {
 using WatchStream = BasicWatchStream<v1::WatchResponse>;
 using ConditionWatchStream = BasicWatchStream<v1::WatchConditionsResponse>;
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -64,10 +64,11 @@ TEST(FindingTest, TableHasRemediesAndASum) {
 TEST(FindingTest, JsonEscapesWhatOthersSaid) {
   Finding finding = Of(Severity::kWarning, "a \"b\"\n\\ \xff");
   finding.figures = {{"seconds", "1"}};
-  EXPECT_EQ(FindingsAsJson({finding}),
-            "{\"worst\": \"warning\", \"findings\": [\n{\"check\": \"c\", \"subject\": \"s\", "
-            "\"severity\": \"warning\", \"message\": \"a \\\"b\\\"\\u000a\\\\ ?\", \"remedy\": "
-            "\"\", \"figures\": {\"seconds\": \"1\"}}\n]}\n");
+  EXPECT_EQ(
+      FindingsAsJson({finding}),
+      "{\"worst\": \"warning\", \"findings\": [\n{\"check\": \"c\", \"subject\": \"s\", "
+      "\"severity\": \"warning\", \"message\": \"a \\\"b\\\"\\n\\\\ \xEF\xBF\xBD\", \"remedy\": "
+      "\"\", \"figures\": {\"seconds\": \"1\"}}\n]}\n");
 }
 
 TEST(RunnerTest, CheckThatHangsIsAFindingAndTheOthersAreThere) {

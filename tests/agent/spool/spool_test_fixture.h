@@ -10,6 +10,7 @@
 #include "agent/spool/spool.h"
 #include "gtest/gtest.h"
 #include "rocksdb/db.h"
+#include "storage/codec/keys.h"
 #include "storage/journal/journal.h"
 #include "tests/support/faulty_env.h"
 
@@ -49,7 +50,7 @@ class SpoolTest : public ::testing::Test {
   void Damage(char position) {
     spool_.reset();
     std::vector<rocksdb::ColumnFamilyDescriptor> families = {
-        {rocksdb::kDefaultColumnFamilyName, {}}, {storage::Journal::kColumnFamily, {}}};
+        {rocksdb::kDefaultColumnFamilyName, {}}, {storage::kJournalFamily, {}}};
     rocksdb::Options options;
     options.env = &env_;
     std::vector<rocksdb::ColumnFamilyHandle*> handles;

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "client/c/tacho.h"
-#include "ring_test_support.h"
+#include "tests/client/ring/ring_test_support.h"
 
 namespace tacho::client {
 namespace {

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 LIBRARY = pathlib.Path(os.environ["TACHO_LIBRARY"])
 HEADER = ROOT / "client/c/tacho.h"
 EXAMPLE = ROOT / "client/examples/train_in_c.c"

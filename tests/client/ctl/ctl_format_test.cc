@@ -4,11 +4,11 @@
 #include <limits>
 #include <sstream>
 
+#include "client/ctl/output/side_by_side.h"
 #include "client/ctl/text/csv.h"
 #include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/number_format.h"
 #include "client/ctl/text/series_name.h"
-#include "client/ctl/output/side_by_side.h"
 #include "client/ctl/text/sparkline.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
@@ -51,13 +51,6 @@ TEST(TimeFormatTest, ExactTimesSortAsTextAndAgesReadWell) {
   const absl::Time now = absl::FromUnixSeconds(1000);
   EXPECT_EQ(Age(988'000'000'000, now), "12s ago");
   EXPECT_EQ(Age(1'060'000'000'000, now), "in 1m");
-}
-
-TEST(JsonTest, EscapesAndStaysUtf8) {
-  EXPECT_EQ(JsonString("a\"b\\c\n\t\x01\x7f"), "\"a\\\"b\\\\c\\n\\t\\u0001\\u007f\"");
-  EXPECT_EQ(JsonString("µ…😀"), "\"µ…😀\"");
-  EXPECT_EQ(JsonString("x\xFFy\xC3"), "\"x\xEF\xBF\xBDy\xEF\xBF\xBD\"");
-  EXPECT_EQ(JsonString("\xED\xA0\x80").find("\xED"), std::string::npos) << "a surrogate";
 }
 
 TEST(JsonTest, NonFiniteNumbersAreStringsAndIntegersAreExact) {

@@ -117,9 +117,16 @@ TEST_F(CtlRunTest, AJobWithoutASampleWasNeverSeen) {
   EXPECT_THAT(Out(), AllOf(HasSubstr("refused"), Not(HasSubstr("1970")), Not(HasSubstr("ago"))));
   EXPECT_EQ(Run({"jobs", "-o", "csv"}), kOk);
   EXPECT_THAT(Out(), HasSubstr("refused,0,0,0,0,,,,,,"));
+  EXPECT_EQ(Run({"jobs", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("\"first_seen\": null,\n"),
+                           HasSubstr("\"first_seen_unix_ns\": null,\n")));
   EXPECT_EQ(Run({"status", "refused"}), kOk) << Err();
   EXPECT_THAT(Out(), AllOf(HasSubstr("last seen:  never: no row of it was stored\n"),
                            Not(HasSubstr("1970")), Not(HasSubstr("ago"))));
+  EXPECT_EQ(Run({"status", "refused", "-o", "json"}), kOk);
+  EXPECT_THAT(
+      Out(), AllOf(HasSubstr("\"last_seen\": null,\n"), HasSubstr("\"last_seen_unix_ns\": null,\n"),
+                   HasSubstr("\"age_seconds\": null,\n"), Not(HasSubstr("1970"))));
 }
 
 TEST_F(CtlRunTest, NoJobsIsNothingFound) {

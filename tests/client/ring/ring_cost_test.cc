@@ -13,7 +13,7 @@
 #include <memory>
 #include <new>
 
-#include "ring_test_support.h"
+#include "tests/client/ring/ring_test_support.h"
 
 namespace {
 std::atomic<int64_t> allocations = 0;

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "client/ring/ring_format.h"
-#include "ring_test_support.h"
+#include "tests/client/ring/ring_test_support.h"
 
 namespace tacho::client {
 namespace {

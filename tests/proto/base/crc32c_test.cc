@@ -1,10 +1,13 @@
+#include "proto/base/crc32c.h"
+
 #include <string>
 
-#include "proto/base/crc32c.h"
 #include "gtest/gtest.h"
 
-namespace tacho::client {
+namespace tacho {
 namespace {
+
+uint32_t Crc32c(const std::string& bytes) { return ExtendCrc32c(0, bytes.data(), bytes.size()); }
 
 // The check value of CRC-32C, and two vectors of RFC 3720, appendix B.4.
 TEST(Crc32cTest, PublishedVectors) {
@@ -25,5 +28,16 @@ TEST(Crc32cTest, PortableAndHardwareAgreeOnEveryLengthAndSplit) {
   }
 }
 
+TEST(Crc32cTest, OfNothingIsZero) { EXPECT_EQ(Crc32c(""), 0u); }
+
+TEST(Crc32cTest, PiecesGiveTheChecksumOfTheWhole) {
+  std::string bytes;
+  for (int i = 0; i < 1500; ++i) bytes.push_back(static_cast<char>(i * 37));
+  for (size_t cut = 0; cut <= bytes.size(); ++cut) {
+    const uint32_t head = ExtendCrc32c(0, bytes.data(), cut);
+    EXPECT_EQ(ExtendCrc32c(head, bytes.data() + cut, bytes.size() - cut), Crc32c(bytes)) << cut;
+  }
+}
+
 }  // namespace
-}  // namespace tacho::client
+}  // namespace tacho

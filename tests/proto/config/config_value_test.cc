@@ -4,6 +4,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/utf8.h"
 
 namespace tacho::config {
 namespace {

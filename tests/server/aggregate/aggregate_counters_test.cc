@@ -7,7 +7,7 @@
 
 #include "tests/server/aggregate/aggregate_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 using storage::MetricType;
@@ -231,4 +231,4 @@ TEST_F(AggregateHistogramsTest, ABoundThatIsNoNumberIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -17,7 +17,7 @@
 #include "server/aggregate/aggregator.h"
 #include "tests/server/fake_store.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 
 class AggregateFixture : public testing::Test {
  protected:
@@ -99,4 +99,4 @@ class AggregateFixture : public testing::Test {
       series_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

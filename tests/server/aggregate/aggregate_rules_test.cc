@@ -5,7 +5,7 @@
 
 #include "tests/server/aggregate/aggregate_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 using storage::MetricType;
@@ -235,4 +235,4 @@ TEST_F(AggregateRulesTest, TheDescriptionSaysWhatEachRuleMakes) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

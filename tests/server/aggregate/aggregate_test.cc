@@ -8,13 +8,14 @@
 #include <limits>
 #include <random>
 
+#include "proto/base/stale_marker.h"
 #include "server/aggregate/page_writer.h"
 #include "server/aggregate/parallel.h"
-#include "server/query/read/quantile.h"
 #include "server/aggregate/stats.h"
+#include "server/query/read/quantile.h"
 #include "tests/server/aggregate/aggregate_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 using testing::Contains;
@@ -25,7 +26,7 @@ using testing::Not;
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInf = std::numeric_limits<double>::infinity();
-const double kStale = std::bit_cast<double>(storage::kStaleMarkerBits);
+const double kStale = StaleMarker();
 constexpr absl::Duration kStaleness = absl::Minutes(5);
 
 using AggregateTest = AggregateFixture;
@@ -41,13 +42,13 @@ TEST(ParallelFor, CallsWithEveryNumberOnce) {
 }
 
 TEST(Quantile, InterpolatesBetweenTheClosestRanks) {
-  EXPECT_EQ(QuantileOfSorted({1, 2, 3, 4}, 0.5), 2.5);
-  EXPECT_EQ(QuantileOfSorted({1, 2, 3}, 0.5), 2);
-  EXPECT_EQ(QuantileOfSorted({5}, 0.99), 5);
-  EXPECT_EQ(QuantileOfSorted({1, 2}, 0), 1);
-  EXPECT_EQ(QuantileOfSorted({1, 2}, 1), 2);
-  EXPECT_EQ(QuantileOfSorted({-kInf, kInf, kInf}, 0.75), kInf);
-  EXPECT_TRUE(std::isnan(QuantileOfSorted({}, 0.5)));
+  EXPECT_EQ(query::QuantileOfSorted({1, 2, 3, 4}, 0.5), 2.5);
+  EXPECT_EQ(query::QuantileOfSorted({1, 2, 3}, 0.5), 2);
+  EXPECT_EQ(query::QuantileOfSorted({5}, 0.99), 5);
+  EXPECT_EQ(query::QuantileOfSorted({1, 2}, 0), 1);
+  EXPECT_EQ(query::QuantileOfSorted({1, 2}, 1), 2);
+  EXPECT_EQ(query::QuantileOfSorted({-kInf, kInf, kInf}, 0.75), kInf);
+  EXPECT_TRUE(std::isnan(query::QuantileOfSorted({}, 0.5)));
 }
 
 // Selecting must find what sorting finds, in whatever order quantiles are asked for.
@@ -64,7 +65,8 @@ TEST(Stats, QuantilesAreThoseOfTheSortedValues) {
     std::sort(sorted.begin(), sorted.end());
     ComputeStats(values, stats, &found);
     for (size_t i = 0; i < stats.size(); ++i) {
-      EXPECT_DOUBLE_EQ(found[i], QuantileOfSorted(sorted, stats[i].q)) << stats[i].name << count;
+      EXPECT_DOUBLE_EQ(found[i], query::QuantileOfSorted(sorted, stats[i].q))
+          << stats[i].name << count;
     }
   }
 }
@@ -262,4 +264,4 @@ TEST_F(AggregateTest, WhatJobsLeaveIsForgottenWithThem) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-namespace tacho::server {
+namespace tacho::server::aggregate {
 namespace {
 
 using storage::MetricType;
@@ -87,4 +87,4 @@ TEST(ExpositionName, IsWhatARuleSays) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::aggregate

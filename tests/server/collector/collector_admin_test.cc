@@ -183,7 +183,8 @@ TEST_F(CollectorAdminTest, OnAPortTheRoleAdminIsNeeded) {
   std::string tokens = "tokens:\n";
   for (const std::string name : {"admin", "read", "write"}) {
     absl::StrAppend(&tokens, "  - {name: ", name, ", roles: [", name,
-                    "], jobs: '.*', sha256: ", absl::BytesToHexString(Sha256(name)), "}\n");
+                    "], jobs: '.*', sha256: ", absl::BytesToHexString(security::Sha256(name)),
+                    "}\n");
   }
   config_.mutable_auth()->set_tokens_file(files.Write("tokens.yaml", tokens));
   config_.mutable_admin()->set_listen("127.0.0.1:0");
@@ -217,7 +218,7 @@ TEST_F(CollectorAdminTest, WhatDrainsIsNotReadyAndSaysWhenToComeBack) {
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 503);
   EXPECT_THAT(answer->body, HasSubstr("draining"));
-  const ErrorRow& row = RowOf(ErrorOf(Condition::kDraining, ""));
+  const errors::ErrorRow& row = errors::RowOf(errors::ErrorOf(errors::Condition::kDraining, ""));
   const int seconds = std::stoi(answer->get_header_value("Retry-After"));
   EXPECT_GE(absl::Seconds(seconds), row.retry_after);
   EXPECT_LE(absl::Seconds(seconds), row.retry_after + row.retry_spread);
@@ -353,9 +354,9 @@ TEST_F(CollectorAdminTest, DrainEndsStreamsWhenTheirRowsAreDurableAndQueriesGoOn
   const auto ingest = v1::Ingest::NewStub(Public());
   PatientContext context;
   auto stream = ingest->Stream(&context);
-  stream->Write(HelloMessage());
-  stream->Write(LayoutMessage());
-  stream->Write(BatchMessage(1));
+  stream->Write(ingest::HelloMessage());
+  stream->Write(ingest::LayoutMessage());
+  stream->Write(ingest::BatchMessage(1));
   v1::ServerMessage answer;
   while (stream->Read(&answer) && answer.ack().durable_sequence() < 1) {
   }
@@ -374,7 +375,7 @@ TEST_F(CollectorAdminTest, DrainEndsStreamsWhenTheirRowsAreDurableAndQueriesGoOn
 
   PatientContext again;
   auto refused = ingest->Stream(&again);
-  refused->Write(HelloMessage());
+  refused->Write(ingest::HelloMessage());
   EXPECT_EQ(refused->Finish().error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_TRUE(Snapshot("drained").ok());
   PatientContext repeated;

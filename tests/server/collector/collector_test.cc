@@ -116,8 +116,9 @@ TEST_F(CollectorTest, WhatIsAcknowledgedIsThereAfterARestartBitForBit) {
   }
   {
     const auto collector = StartOrDie();
-    const auto last = Deliver(
-        *collector, {HelloMessage(), LayoutMessage(), BatchMessage(1, values, 3), EventMessage(2)});
+    const auto last =
+        Deliver(*collector, {ingest::HelloMessage(), ingest::LayoutMessage(),
+                             ingest::BatchMessage(1, values, 3), ingest::EventMessage(2)});
     EXPECT_EQ(last.ack().durable_sequence(), 2u);
     EXPECT_EQ(StoredBits(*collector, "loss"), losses);
     EXPECT_TRUE(collector->Drain().ok());
@@ -125,8 +126,8 @@ TEST_F(CollectorTest, WhatIsAcknowledgedIsThereAfterARestartBitForBit) {
   const auto collector = StartOrDie();
   EXPECT_EQ(StoredBits(*collector, "loss"), losses);
   // Sent again after the restart, as an agent does that never saw the Ack.
-  const auto last =
-      Deliver(*collector, {HelloMessage(), LayoutMessage(), BatchMessage(1, values, 3)});
+  const auto last = Deliver(*collector, {ingest::HelloMessage(), ingest::LayoutMessage(),
+                                         ingest::BatchMessage(1, values, 3)});
   EXPECT_EQ(last.ack().durable_sequence(), 2u);
   EXPECT_EQ(StoredBits(*collector, "loss"), losses);
 }
@@ -134,7 +135,8 @@ TEST_F(CollectorTest, WhatIsAcknowledgedIsThereAfterARestartBitForBit) {
 TEST_F(CollectorTest, BatchWithNothingLeftToStoreDoesNotComeBack) {
   config_.mutable_storage()->set_retention(absl::ToInt64Nanoseconds(absl::Hours(1)));
   const auto collector = StartOrDie();
-  const auto last = Deliver(*collector, {HelloMessage(), LayoutMessage(), BatchMessage(1)});
+  const auto last = Deliver(
+      *collector, {ingest::HelloMessage(), ingest::LayoutMessage(), ingest::BatchMessage(1)});
   EXPECT_EQ(last.ack().durable_sequence(), 1u);
   ASSERT_EQ(last.ack().rejects_size(), 1);
   EXPECT_EQ(last.ack().rejects(0).reason(), v1::Reject::REASON_TOO_OLD);
@@ -144,8 +146,8 @@ TEST_F(CollectorTest, BatchWithNothingLeftToStoreDoesNotComeBack) {
 TEST_F(CollectorTest, SeriesPastTheLimitAreReportedWhileTheOthersAreStored) {
   config_.mutable_limits()->set_series(1);
   const auto collector = StartOrDie();
-  const auto last =
-      Deliver(*collector, {HelloMessage(), LayoutMessage(2), BatchMessage(1, {1, 2})});
+  const auto last = Deliver(*collector, {ingest::HelloMessage(), ingest::LayoutMessage(2),
+                                         ingest::BatchMessage(1, {1, 2})});
   EXPECT_EQ(last.ack().durable_sequence(), 1u);
   ASSERT_EQ(last.ack().rejects_size(), 1);
   EXPECT_EQ(last.ack().rejects(0).reason(), v1::Reject::REASON_SERIES_LIMIT);
@@ -171,11 +173,12 @@ TEST_F(CollectorTest, WhatIsFoldedAddsUpToWhatWasSent) {
   rule->set_series_per_metric(1);
   rule->set_action("fold");
   const auto collector = StartOrDie();
-  auto layout = LayoutMessage(4);
+  auto layout = ingest::LayoutMessage(4);
   for (auto& series : *layout.mutable_layout()->mutable_series()) {
     series.mutable_metric()->set_name("loss");
   }
-  const auto last = Deliver(*collector, {HelloMessage(), layout, BatchMessage(1, {1, 2, 3, 4})});
+  const auto last =
+      Deliver(*collector, {ingest::HelloMessage(), layout, ingest::BatchMessage(1, {1, 2, 3, 4})});
   ASSERT_EQ(last.ack().folded_size(), 1);
   EXPECT_EQ(last.ack().folded(0).series(), 3u);
   EXPECT_EQ(last.ack().folded(0).reason(), v1::Reject::REASON_METRIC_LIMIT);
@@ -221,7 +224,7 @@ TEST_F(CollectorTest, DrainEndsStreamsAndMayBeCalledAgain) {
   const auto stub = v1::Ingest::NewStub(Connect(*collector));
   PatientContext context;
   auto stream = stub->Stream(&context);
-  stream->Write(HelloMessage());
+  stream->Write(ingest::HelloMessage());
   v1::ServerMessage answer;
   ASSERT_TRUE(stream->Read(&answer));
   EXPECT_TRUE(collector->Drain().ok());

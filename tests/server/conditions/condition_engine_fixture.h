@@ -15,7 +15,7 @@
 #include "storage/store.h"
 #include "tests/support/faulty_env.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 class ConditionEngineFixture : public ::testing::Test {
  protected:
@@ -148,4 +148,4 @@ class ConditionEngineFixture : public ::testing::Test {
   std::unique_ptr<ConditionEngine> engine_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

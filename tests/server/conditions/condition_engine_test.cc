@@ -9,7 +9,7 @@
 #include "server/conditions/condition_families.h"
 #include "tests/server/conditions/condition_engine_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using ::testing::ElementsAre;
@@ -243,4 +243,4 @@ TEST_F(ConditionEngineTest, ThePageIsBounded) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using Change = ConditionState::Change;
@@ -117,4 +117,4 @@ TEST_F(ConditionStateTest, EndsAtOnce) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

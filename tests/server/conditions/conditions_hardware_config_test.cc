@@ -10,7 +10,7 @@
 #include "server/conditions/settings_hardware.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 config::v1::ConditionsHardware Parse(const std::string& text) {
@@ -66,4 +66,4 @@ conditions:
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -1,11 +1,11 @@
 #include "server/conditions/detectors_curves.h"
 
-#include "curve_windows.h"
 #include "gtest/gtest.h"
 #include "proto/config/yaml_config.h"
 #include "server/conditions/settings_curves.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 config::v1::ConditionsCurves Parsed(const char* yaml) {
@@ -54,4 +54,4 @@ TEST(DetectorsCurvesTest, RowsHaveWhatTheFileSays) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

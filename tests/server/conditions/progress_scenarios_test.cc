@@ -15,18 +15,18 @@
 namespace tacho::testing {
 namespace {
 
-using server::Detector;
-using server::Finding;
+using server::conditions::Detector;
+using server::conditions::Finding;
 
 std::vector<Detector> DefaultDetectors() {
   config::v1::Collector config;
   EXPECT_TRUE(config::ParseYaml("", "default", &config).ok());
-  return server::ProgressDetectors(config.conditions().progress());
+  return server::conditions::ProgressDetectors(config.conditions().progress());
 }
 
 // The names of what is said that is neither the scenario's condition nor follows from it.
-std::vector<std::string> Wrong(const Scenario& scenario, const server::JobWindow& window,
-                               bool during) {
+std::vector<std::string> Wrong(const Scenario& scenario,
+                               const server::conditions::JobWindow& window, bool during) {
   std::vector<std::string> wrong;
   for (const Detector& detector : DefaultDetectors()) {
     const Finding finding = detector.detect(window);
@@ -50,7 +50,7 @@ TEST_P(ProgressScenarioTest, TellsWhatIsThereAndNothingElse) {
   }
   // Long enough for the slowest of them.
   const double late = scenario.at_seconds + 420;
-  const server::JobWindow window = fleet.At(late);
+  const server::conditions::JobWindow window = fleet.At(late);
   EXPECT_THAT(Wrong(scenario, window, true), ::testing::IsEmpty());
   EXPECT_THAT(Wrong(scenario, fleet.At(scenario.duration_seconds), true), ::testing::IsEmpty());
   for (const Detector& detector : DefaultDetectors()) {

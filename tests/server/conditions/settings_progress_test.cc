@@ -7,7 +7,7 @@
 #include "server/conditions/detectors_progress.h"
 #include "tacho/config/v1/collector.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 config::v1::ConditionsProgress Parsed(const char* text) {
@@ -81,4 +81,4 @@ TEST(SettingsProgressTest, TheTableHasEachConditionOnceWithItsKeys) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

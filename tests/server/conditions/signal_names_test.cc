@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 Signal SignalOf(const SignalNames& names, absl::string_view metric) {
@@ -106,4 +106,4 @@ TEST(SignalNamesTest, TheDocumentListsEveryDefaultName) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

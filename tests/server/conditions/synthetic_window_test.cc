@@ -10,11 +10,11 @@
 namespace tacho::testing {
 namespace {
 
-using server::FindTrack;
-using server::JobWindow;
-using server::Newest;
-using server::Signal;
-using server::Track;
+using server::conditions::FindTrack;
+using server::conditions::JobWindow;
+using server::conditions::Newest;
+using server::conditions::Signal;
+using server::conditions::Track;
 
 const Track& TrackOf(const JobWindow& window, size_t task, Signal signal) {
   const Track* track = FindTrack(window.tasks.at(task).tracks, signal);
@@ -93,8 +93,9 @@ TEST(SyntheticFleet, NotANumberSpreads) {
   const JobWindow window = fleet.At(600);
   const auto first_nan = [&](size_t task) {
     const Track& track = TrackOf(window, task, Signal::kLoss);
-    return std::find_if(track.points.begin(), track.points.end(),
-                        [](const server::Point& point) { return std::isnan(point.value); })
+    return std::find_if(
+               track.points.begin(), track.points.end(),
+               [](const server::conditions::Point& point) { return std::isnan(point.value); })
         ->step;
   };
   EXPECT_EQ(first_nan(2) + 2, first_nan(0));

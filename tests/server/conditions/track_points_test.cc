@@ -7,7 +7,7 @@
 #include <limits>
 #include <random>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using ::testing::ElementsAre;
@@ -94,4 +94,4 @@ TEST(TrackPointsTest, DropsWhatIsOlder) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -9,14 +9,16 @@
 #include <limits>
 #include <memory>
 
-namespace tacho::server {
+#include "proto/base/stale_marker.h"
+
+namespace tacho::server::conditions {
 namespace {
 
 using ::testing::ElementsAre;
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-const double kStale = std::bit_cast<double>(storage::kStaleMarkerBits);
+const double kStale = StaleMarker();
 
 // Layouts that live as long as the test.
 class WindowBuilderTest : public testing::Test {
@@ -72,7 +74,7 @@ class WindowBuilderTest : public testing::Test {
   std::deque<Owned> owned_;
   storage::SeriesId series_ = 0;
   storage::LayoutId layouts_ = 0;
-  AgentLedger agents_;
+  ingest::AgentLedger agents_;
   WindowBuilder builder_;
 };
 
@@ -333,7 +335,7 @@ TEST_F(SmallWindowBuilderTest, MoreJobsThanMayBeAreLeftOut) {
 }
 
 TEST(AgentLedgerTest, TellsWhoSpeaksForAHost) {
-  AgentLedger ledger;
+  ingest::AgentLedger ledger;
   EXPECT_FALSE(ledger.Find("h", 0).has_value());
   auto stream = ledger.Open("agent-1", 5, 0.25);
   ledger.Serves(stream, "h");
@@ -347,9 +349,9 @@ TEST(AgentLedgerTest, TellsWhoSpeaksForAHost) {
   EXPECT_EQ(facts->clock_offset_seconds, 0.25);
   EXPECT_EQ(facts->lost_rows, 11u);
   EXPECT_EQ(ledger.Find("h", 10)->lost_rows, 1u);
-  stream = AgentLedger::Stream();
+  stream = ingest::AgentLedger::Stream();
   EXPECT_FALSE(ledger.Find("h", 0)->connected);
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -18,7 +18,7 @@
 #include "server/edge/listener.h"
 #include "server/edge/peer_address.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 using testing::ElementsAre;
@@ -383,4 +383,4 @@ TEST(ListenerTest, DescriptorsAreLeftForOthers) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

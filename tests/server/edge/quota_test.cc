@@ -11,7 +11,7 @@
 #include "server/edge/quotas.h"
 #include "server/edge/token_bucket.h"
 
-namespace tacho::server {
+namespace tacho::server::edge {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -117,4 +117,4 @@ TEST(QuotasTest, AReloadThatCannotBeIsRefusedAndChangesNothing) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::edge

@@ -29,7 +29,7 @@
 #include "tests/support/faulty_env.h"
 #include "tests/support/patient_context.h"
 
-namespace tacho::server {
+namespace tacho::server::errors {
 namespace {
 
 using Messages = std::vector<v1::ClientMessage>;
@@ -125,8 +125,9 @@ class ErrorRowsTest : public ::testing::Test {
     config_.mutable_auth()->set_tokens_file(files_.Write("tokens.yaml", "tokens:\n" + entries));
   }
   static std::string Entry(const std::string& token, const std::string& rest) {
-    return absl::StrCat("  - {name: ", token, ", sha256: ", absl::BytesToHexString(Sha256(token)),
-                        ", ", rest, "}\n");
+    return absl::StrCat("  - {name: ", token,
+                        ", sha256: ", absl::BytesToHexString(security::Sha256(token)), ", ", rest,
+                        "}\n");
   }
   grpc::Status GetJob(const std::string& job, const std::string& token = "") {
     PatientContext context;
@@ -199,23 +200,23 @@ class ErrorRowsTest : public ::testing::Test {
 TEST_F(ErrorRowsTest, Overloaded) {
   config_.mutable_ingest()->set_max_streams(1);
   Start();
-  Open(HelloMessage("a"));
-  Expect(Condition::kOverloaded, EndOf(Begin({HelloMessage("b")}).get()));
+  Open(ingest::HelloMessage("a"));
+  Expect(Condition::kOverloaded, EndOf(Begin({ingest::HelloMessage("b")}).get()));
 }
 
 TEST_F(ErrorRowsTest, Draining) {
   Start();
-  Stream* stream = Open(HelloMessage());
+  Stream* stream = Open(ingest::HelloMessage());
   EXPECT_TRUE(collector_->Drain().ok());
   Expect(Condition::kDraining, EndOf(stream));
 }
 
 TEST_F(ErrorRowsTest, DiskRefuses) {
   Start();
-  Stream* stream = Open(HelloMessage());
+  Stream* stream = Open(ingest::HelloMessage());
   env_.RefuseWrites(true);
-  stream->call->Write(LayoutMessage());
-  stream->call->Write(BatchMessage(1));
+  stream->call->Write(ingest::LayoutMessage());
+  stream->call->Write(ingest::BatchMessage(1));
   const grpc::Status status = EndOf(stream);
   EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE) << status.error_message();
   EXPECT_TRUE(DetailsOf(status).retry.has_value());
@@ -223,46 +224,49 @@ TEST_F(ErrorRowsTest, DiskRefuses) {
 
 TEST_F(ErrorRowsTest, Superseded) {
   Start();
-  Stream* older = Open(HelloMessage());
-  Open(HelloMessage());
+  Stream* older = Open(ingest::HelloMessage());
+  Open(ingest::HelloMessage());
   Expect(Condition::kSuperseded, EndOf(older));
 }
 
 TEST_F(ErrorRowsTest, Malformed) {
-  const grpc::Status status = Send({HelloMessage(), LayoutMessage(), BatchMessage(0)});
+  const grpc::Status status =
+      Send({ingest::HelloMessage(), ingest::LayoutMessage(), ingest::BatchMessage(0)});
   Expect(Condition::kMalformed, status);
   EXPECT_EQ(DetailsOf(status).field, "batch.sequence");
 }
 
 TEST_F(ErrorRowsTest, MalformedByNamingASeriesTwice) {
-  auto layout = LayoutMessage(2);
+  auto layout = ingest::LayoutMessage(2);
   *layout.mutable_layout()->mutable_series(1) = layout.layout().series(0);
-  const grpc::Status status = Send({HelloMessage(), layout});
+  const grpc::Status status = Send({ingest::HelloMessage(), layout});
   Expect(Condition::kMalformed, status);
   EXPECT_EQ(DetailsOf(status).field, "layout.series");
 }
 
 TEST_F(ErrorRowsTest, TooLargeByItsParts) {
-  Expect(Condition::kTooLarge, Send({HelloMessage(), LayoutMessage(9)}));
+  Expect(Condition::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(9)}));
 }
 
 TEST_F(ErrorRowsTest, TooLargeBesideTheOtherLayouts) {
   config_.mutable_ingest()->set_max_columns_per_stream(4);
-  Expect(Condition::kTooLarge,
-         Send({HelloMessage(), LayoutMessage(4, 1), LayoutMessage(4, 1), LayoutMessage(1, 2)}));
+  Expect(Condition::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(4, 1),
+                                     ingest::LayoutMessage(4, 1), ingest::LayoutMessage(1, 2)}));
 }
 
 TEST_F(ErrorRowsTest, TooLargeInBytes) {
-  Expect(Condition::kTooLarge,
-         Send({HelloMessage(), LayoutMessage(), BatchMessage(1, std::vector<double>(10'000))}));
+  Expect(Condition::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(),
+                                     ingest::BatchMessage(1, std::vector<double>(10'000))}));
 }
 
-TEST_F(ErrorRowsTest, OutOfOrder) { Expect(Condition::kOutOfOrder, Send({BatchMessage(1)})); }
+TEST_F(ErrorRowsTest, OutOfOrder) {
+  Expect(Condition::kOutOfOrder, Send({ingest::BatchMessage(1)}));
+}
 
 TEST_F(ErrorRowsTest, NameTaken) {
   Start();
-  Open(HelloMessage());
-  Expect(Condition::kNameTaken, EndOf(Begin({HelloMessage("agent-1", 8)}).get()));
+  Open(ingest::HelloMessage());
+  Expect(Condition::kNameTaken, EndOf(Begin({ingest::HelloMessage("agent-1", 8)}).get()));
 }
 
 TEST_F(ErrorRowsTest, TooSlow) {
@@ -277,9 +281,9 @@ TEST_F(ErrorRowsTest, NotFound) {
 
 TEST_F(ErrorRowsTest, Damaged) {
   Start();
-  Stream* stream = Open(HelloMessage());
-  stream->call->Write(LayoutMessage());
-  stream->call->Write(BatchMessage(1));
+  Stream* stream = Open(ingest::HelloMessage());
+  stream->call->Write(ingest::LayoutMessage());
+  stream->call->Write(ingest::BatchMessage(1));
   v1::ServerMessage answer;
   ASSERT_TRUE(stream->call->Read(&answer));
   EXPECT_TRUE(ReadLoss().ok());
@@ -295,8 +299,8 @@ TEST_F(ErrorRowsTest, Damaged) {
 TEST_F(ErrorRowsTest, Unauthenticated) {
   LetIn(Entry("writer", "roles: [write], jobs: 'vis.*'"));
   Start();
-  for (const auto& status :
-       {GetJob("vision"), GetJob("vision", "stranger"), EndOf(Begin({HelloMessage()}).get())}) {
+  for (const auto& status : {GetJob("vision"), GetJob("vision", "stranger"),
+                             EndOf(Begin({ingest::HelloMessage()}).get())}) {
     Expect(Condition::kUnauthenticated, status);
     EXPECT_EQ(DetailsOf(status).reason, "UNAUTHENTICATED");
   }
@@ -361,7 +365,7 @@ TEST_F(ErrorRowsTest, UnsupportedCompression) {
 
 TEST_F(ErrorRowsTest, Cancelled) {
   Start();
-  Stream* stream = Open(HelloMessage());
+  Stream* stream = Open(ingest::HelloMessage());
   stream->context.TryCancel();
   EXPECT_EQ(EndOf(stream).error_code(), StatusCode::CANCELLED);
 }
@@ -370,9 +374,9 @@ TEST_F(ErrorRowsTest, Cancelled) {
 TEST_F(ErrorRowsTest, ALimitOfSeriesIsToldInTheAck) {
   config_.mutable_limits()->set_series(1);
   Start();
-  Stream* stream = Open(HelloMessage());
-  stream->call->Write(LayoutMessage(2));
-  stream->call->Write(BatchMessage(1));
+  Stream* stream = Open(ingest::HelloMessage());
+  stream->call->Write(ingest::LayoutMessage(2));
+  stream->call->Write(ingest::BatchMessage(1));
   v1::ServerMessage answer;
   ASSERT_TRUE(stream->call->Read(&answer));
   EXPECT_EQ(answer.ack().durable_sequence(), 1u);
@@ -381,4 +385,4 @@ TEST_F(ErrorRowsTest, ALimitOfSeriesIsToldInTheAck) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::errors

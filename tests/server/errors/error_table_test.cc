@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "server/http/error_response.h"
 
-namespace tacho::server {
+namespace tacho::server::errors {
 namespace {
 
 using testing::Contains;
@@ -68,11 +68,11 @@ TEST(ErrorTableTest, AStatusWithoutAConditionHasTheFirstRowOfItsCode) {
 }
 
 TEST(ErrorTableTest, OverHttpADelayIsInWholeSecondsAndNeverShorter) {
-  const HttpResponse busy = ErrorResponse(ErrorOf(Condition::kOverloaded, "full"), 1);
+  const http::HttpResponse busy = http::ErrorResponse(ErrorOf(Condition::kOverloaded, "full"), 1);
   EXPECT_EQ(busy.status, 503);
   EXPECT_EQ(busy.body, "full\n");
   EXPECT_THAT(busy.headers, ElementsAre(Pair("Retry-After", "3")));
-  const HttpResponse missing = ErrorResponse(absl::NotFoundError("no such page"));
+  const http::HttpResponse missing = http::ErrorResponse(absl::NotFoundError("no such page"));
   EXPECT_EQ(missing.status, 404);
   EXPECT_THAT(missing.headers, IsEmpty());
 }
@@ -88,4 +88,4 @@ TEST(ErrorTableTest, DocumentationHasEveryRowAndNoOther) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::errors

@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "interop/google_rpc.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::errors {
 namespace {
 
 google::rpc::Status Details(const grpc::Status& status) {
@@ -52,4 +52,4 @@ TEST(GrpcStatusTest, InvalidFieldIsNamedInTextAndDetails) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::errors

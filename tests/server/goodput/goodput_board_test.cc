@@ -13,18 +13,18 @@
 #include "server/metrics/goodput_table.h"
 #include "tests/server/query/query_store_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 using ::testing::ElementsAre;
 
-class GoodputBoardTest : public QueryStoreFixture {
+class GoodputBoardTest : public query::QueryStoreFixture {
  protected:
   void AppendSteps(const std::string& job, int64_t first_s, int64_t count) {
     const auto layout = Register(job, 0, 0, {"step_time_seconds"});
     std::vector<int64_t> times, steps;
     for (int64_t i = 0; i < count; ++i) {
-      times.push_back(kTestBase + (first_s + i) * kTestSecond);
+      times.push_back(query::kTestBase + (first_s + i) * query::kTestSecond);
       steps.push_back(first_s + i);
     }
     Append(layout, times, steps, std::vector<double>(static_cast<size_t>(count), 1.0));
@@ -69,9 +69,11 @@ class GoodputBoardTest : public QueryStoreFixture {
     return lines;
   }
 
-  void SetNow(int64_t seconds) { now_ = absl::FromUnixNanos(kTestBase + seconds * kTestSecond); }
+  void SetNow(int64_t seconds) {
+    now_ = absl::FromUnixNanos(query::kTestBase + seconds * query::kTestSecond);
+  }
 
-  absl::Time now_ = absl::FromUnixNanos(kTestBase);
+  absl::Time now_ = absl::FromUnixNanos(query::kTestBase);
 };
 
 TEST_F(GoodputBoardTest, ShowsLiveJobsAndForgetsSilentOnes) {
@@ -99,19 +101,19 @@ TEST_F(GoodputBoardTest, RenewsWhatHasNewRowsAndInTimeWhatCameLate) {
   board.Refresh();
   EXPECT_EQ(board.Newest()[0]->total.productive_steps, 119u);
   const auto late = Register("a", 0, 0, {"data_wait_seconds"});
-  Append(late, {kTestBase + 50 * kTestSecond}, {50}, {0.5});
+  Append(late, {query::kTestBase + 50 * query::kTestSecond}, {50}, {0.5});
   SetNow(140);
   board.Refresh();
   EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], 0);
   SetNow(121 + 120);
   board.Refresh();
-  EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], kTestSecond / 2);
+  EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], query::kTestSecond / 2);
 }
 
 TEST_F(GoodputBoardTest, ConfiguredNamesCountAlsoAfterAReload) {
   AppendSteps("a", 0, 100);
   const auto layout = Register("a", 0, 0, {"waiting_for_input"});
-  Append(layout, {kTestBase + 50 * kTestSecond}, {50}, {0.5});
+  Append(layout, {query::kTestBase + 50 * query::kTestSecond}, {50}, {0.5});
   SetNow(100);
   GoodputBoardOptions options = Options();
   GoodputBoard board(options);
@@ -125,12 +127,12 @@ TEST_F(GoodputBoardTest, ConfiguredNamesCountAlsoAfterAReload) {
   EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], 0) << "not in force yet";
   (*use)();
   board.Refresh();
-  EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], kTestSecond / 2);
-  options.signals =
-      std::make_shared<const SignalNames>(ConfiguredNames(config.conditions().signals()));
+  EXPECT_EQ(board.Newest()[0]->total[GoodputBucket::kDataWait], query::kTestSecond / 2);
+  options.signals = std::make_shared<const conditions::SignalNames>(
+      conditions::ConfiguredNames(config.conditions().signals()));
   GoodputBoard other(options);
   other.Refresh();
-  EXPECT_EQ(other.Newest()[0]->total[GoodputBucket::kDataWait], kTestSecond / 2);
+  EXPECT_EQ(other.Newest()[0]->total[GoodputBucket::kDataWait], query::kTestSecond / 2);
 }
 
 TEST_F(GoodputBoardTest, CountersDoNotFallWhenProgressTurnsOutToBeWasted) {
@@ -144,7 +146,7 @@ TEST_F(GoodputBoardTest, CountersDoNotFallWhenProgressTurnsOutToBeWasted) {
   const auto repeat = [&](int64_t first_s, int64_t step, int64_t count) {
     std::vector<int64_t> times, steps;
     for (int64_t i = 0; i < count; ++i) {
-      times.push_back(kTestBase + (first_s + i) * kTestSecond);
+      times.push_back(query::kTestBase + (first_s + i) * query::kTestSecond);
       steps.push_back(step + i);
     }
     Append(again, times, steps, std::vector<double>(static_cast<size_t>(count), 1.0));
@@ -153,8 +155,8 @@ TEST_F(GoodputBoardTest, CountersDoNotFallWhenProgressTurnsOutToBeWasted) {
   SetNow(121);
   board.Refresh();
   const int64_t lost = board.Newest()[0]->total[GoodputBucket::kWasted];
-  EXPECT_GT(lost, 50 * kTestSecond);
-  EXPECT_LT(board.Newest()[0]->total[GoodputBucket::kProductiveStep], 60 * kTestSecond);
+  EXPECT_GT(lost, 50 * query::kTestSecond);
+  EXPECT_LT(board.Newest()[0]->total[GoodputBucket::kProductiveStep], 60 * query::kTestSecond);
   EXPECT_EQ(CounterOf(board, "productive_step"), 99);
   EXPECT_EQ(CounterOf(board, "wasted"), 10);
   repeat(121, 51, 100);
@@ -179,8 +181,8 @@ TEST_F(GoodputBoardTest, HostsAreThoseOfTheNewestAttemptAndAllOfAJobOrNone) {
     const auto layout = store_->RegisterLayout(definition);
     ASSERT_TRUE(layout.ok());
     const int64_t from = 10 * attempt;
-    Append(layout->layout, {kTestBase + (from + 1) * kTestSecond}, {1}, {0.5});
-    Append(layout->layout, {kTestBase + (from + 2) * kTestSecond}, {2}, {0.5});
+    Append(layout->layout, {query::kTestBase + (from + 1) * query::kTestSecond}, {1}, {0.5});
+    Append(layout->layout, {query::kTestBase + (from + 2) * query::kTestSecond}, {2}, {0.5});
   };
   on("a", 0, 0, "h1");
   on("a", 1, 0, "h2");
@@ -227,7 +229,7 @@ TEST_F(GoodputBoardTest, AJobThatTellsNothingIsNotShown) {
   const auto layout = store_->RegisterLayout(definition);
   ASSERT_TRUE(layout.ok());
   absl::Notification durable;
-  const std::vector<int64_t> times = {kTestBase};
+  const std::vector<int64_t> times = {query::kTestBase};
   const std::vector<double> values = {1};
   store_->AppendRows({}, layout->layout, {times, {}, values},
                      [&](const absl::Status&) { durable.Notify(); });
@@ -279,7 +281,7 @@ TEST_F(GoodputBoardTest, FamiliesAreThoseOfTheTableAndBucketsSumToTheWallTime) {
   EXPECT_THAT(values["tacho_job_info"], ElementsAre(1));
   EXPECT_THAT(values["tacho_job_host_info"], ElementsAre(1));
   EXPECT_FALSE(values.contains("tacho_job_mfu_ratio"));  // Nothing to compute it from.
-  for (const MetricInfo& info : kGoodputMetrics) {
+  for (const metrics::MetricInfo& info : metrics::kGoodputMetrics) {
     if (info.when.empty()) {
       EXPECT_TRUE(values.contains(std::string(info.name))) << info.name;
     }
@@ -287,4 +289,4 @@ TEST_F(GoodputBoardTest, FamiliesAreThoseOfTheTableAndBucketsSumToTheWallTime) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

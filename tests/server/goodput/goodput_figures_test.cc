@@ -6,7 +6,7 @@
 #include "server/goodput/device_peak.h"
 #include "server/goodput/step_figures.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -99,4 +99,4 @@ TEST(DevicePeakTest, FindsByName) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -11,16 +11,16 @@
 #include "server/query/lists/goodput_query.h"
 #include "tests/server/query/query_store_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 constexpr char kJob[] = "job";
 
 int64_t At(double seconds) {
-  return kTestBase + static_cast<int64_t>(seconds * static_cast<double>(kTestSecond));
+  return query::kTestBase + static_cast<int64_t>(seconds * static_cast<double>(query::kTestSecond));
 }
 
-class GoodputJobTest : public QueryStoreFixture {
+class GoodputJobTest : public query::QueryStoreFixture {
  protected:
   void AppendEvent(const std::string& kind, double seconds, uint32_t attempt,
                    std::optional<uint32_t> task = 0,
@@ -65,8 +65,8 @@ class GoodputJobTest : public QueryStoreFixture {
   }
 
   JobGoodput Goodput(double now_seconds) {
-    auto goodput = GoodputOf(*store_, kJob, SignalNames(), absl::FromUnixNanos(At(now_seconds)),
-                             QueryControl());
+    auto goodput = GoodputOf(*store_, kJob, conditions::SignalNames(),
+                             absl::FromUnixNanos(At(now_seconds)), query::QueryControl());
     EXPECT_TRUE(goodput.ok()) << goodput.status();
     return *std::move(goodput);
   }
@@ -94,7 +94,7 @@ TEST_F(GoodputJobTest, ALedgerOfTwoAttempts) {
   AppendTwoAttempts();
   const JobGoodput goodput = Goodput(5000);
   const Ledger& total = goodput.total;
-  EXPECT_EQ(total.wall_ns(), 320 * kTestSecond);
+  EXPECT_EQ(total.wall_ns(), 320 * query::kTestSecond);
   EXPECT_EQ(std::accumulate(total.ns.begin(), total.ns.end(), int64_t{0}), total.wall_ns());
   EXPECT_NEAR(Seconds(total, GoodputBucket::kCompiling), 10, 1e-6);
   EXPECT_NEAR(Seconds(total, GoodputBucket::kInitializing), 10 + 1, 1e-6);
@@ -174,7 +174,9 @@ TEST_F(GoodputJobTest, TheAnswerHasEveryBucketAndSumsToTheWallTime) {
   request.set_job(kJob);
   v1::GoodputResponse response;
   const absl::Time now = absl::FromUnixNanos(At(5000));
-  ASSERT_TRUE(GetGoodput(*store_, request, SignalNames(), now, QueryControl(), &response).ok());
+  ASSERT_TRUE(query::GetGoodput(*store_, request, conditions::SignalNames(), now,
+                                query::QueryControl(), &response)
+                  .ok());
   ASSERT_EQ(response.total().buckets_size(), v1::GoodputBucket_MAX);
   int64_t sum = 0;
   for (const auto& bucket : response.total().buckets()) sum += bucket.ns();
@@ -184,22 +186,23 @@ TEST_F(GoodputJobTest, TheAnswerHasEveryBucketAndSumsToTheWallTime) {
   EXPECT_NEAR(response.total().goodput_ratio(), 148 * 0.9 / 320, 1e-9);
 
   request.set_job("jop");
-  const absl::Status status =
-      GetGoodput(*store_, request, SignalNames(), now, QueryControl(), &response);
+  const absl::Status status = query::GetGoodput(*store_, request, conditions::SignalNames(), now,
+                                                query::QueryControl(), &response);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("did you mean \"job\""));
 }
 
 // Random jobs: whatever was stored, every nanosecond is somewhere once.
-class GoodputRandomTest : public QueryStoreFixture, public testing::WithParamInterface<uint32_t> {
+class GoodputRandomTest : public query::QueryStoreFixture,
+                          public testing::WithParamInterface<uint32_t> {
  protected:
-  GoodputRandomTest() : QueryStoreFixture(GetParam()) {}
+  GoodputRandomTest() : query::QueryStoreFixture(GetParam()) {}
 };
 
 TEST_P(GoodputRandomTest, SumsToTheWallTime) {
   MakeJob(kJob, {.metrics = {"loss", "data_wait_seconds", "step_time_seconds"}});
-  const auto goodput =
-      GoodputOf(*store_, kJob, SignalNames(), absl::FromUnixNanos(At(Below(2000))), QueryControl());
+  const auto goodput = GoodputOf(*store_, kJob, conditions::SignalNames(),
+                                 absl::FromUnixNanos(At(Below(2000))), query::QueryControl());
   ASSERT_TRUE(goodput.ok()) << goodput.status();
   const Ledger& total = goodput->total;
   EXPECT_EQ(std::accumulate(total.ns.begin(), total.ns.end(), int64_t{0}), total.wall_ns());
@@ -208,4 +211,4 @@ TEST_P(GoodputRandomTest, SumsToTheWallTime) {
 INSTANTIATE_TEST_SUITE_P(Seeds, GoodputRandomTest, testing::Range(0u, 20u));
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -8,7 +8,7 @@
 
 #include "server/goodput/ledger.h"
 
-namespace tacho::server {
+namespace tacho::server::goodput {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
@@ -414,4 +414,4 @@ TEST(LedgerTest, EverySecondIsInExactlyOneBucketWhateverComes) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::goodput

@@ -17,7 +17,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_split.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 using prometheus::MetricFamily;
@@ -113,4 +113,4 @@ TEST(FamilyText, LabelsCannotLeaveTheirQuotesNorHelpItsLine) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -4,7 +4,7 @@
 
 #include "server/http/accept.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 TEST(AcceptsPrometheusText, OfEveryPrometheusThatScrapes) {
@@ -61,4 +61,4 @@ TEST(AcceptsGzip, ReadsQValues) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -18,7 +18,7 @@
 #include "gtest/gtest.h"
 #include "server/http/http_server.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 using testing::ContainsRegex;
@@ -217,4 +217,4 @@ TEST_F(HttpFrontTest, StopAnswersWhoHasAsked) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -22,7 +22,7 @@
 #include "server/http/routes.h"
 #include "tests/server/fake_store.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 using testing::ContainsRegex;
@@ -246,4 +246,4 @@ TEST(Gzip, PiecesAreOneStreamWhateverIsInThem) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::http

@@ -16,7 +16,7 @@
 #include "server/http/store_metrics.h"
 #include "tests/server/fake_store.h"
 
-namespace tacho::server {
+namespace tacho::server::http {
 namespace {
 
 using testing::HasSubstr;
@@ -196,4 +196,4 @@ TEST(ProcessStat, IsNotOkWhereTheKernelSaysSomethingElse) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::http

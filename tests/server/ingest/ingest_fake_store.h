@@ -18,7 +18,7 @@
 #include "storage/store.h"
 #include "tests/support/series_maker.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // Thread-safe. Reading is not there: the ingest service does not read.
 class FakeStore final : public storage::Store {
@@ -255,4 +255,4 @@ class FakeStore final : public storage::Store {
   std::map<std::pair<std::string, uint64_t>, storage::SequenceSet> durable_ ABSL_GUARDED_BY(mutex_);
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -10,7 +10,7 @@
 #include "tacho/v1/ingest.pb.h"
 #include "tests/server/ingest/ingest_messages.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 struct Malformed {
   const char* name;
@@ -171,4 +171,4 @@ inline std::vector<InvalidSeries> AllInvalidSeries() {
   };
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

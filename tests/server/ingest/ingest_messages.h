@@ -10,7 +10,7 @@
 #include "tacho/config/v1/collector.pb.h"
 #include "tacho/v1/ingest.pb.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // What the clock of these tests shows; batches below are of that second.
 inline constexpr int64_t kNowNs = 1'700'000'000'000'000'000;
@@ -113,4 +113,4 @@ inline v1::ClientMessage GapMessage(uint64_t sequence, uint64_t first, uint64_t 
   return message;
 }
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -14,7 +14,7 @@
 #include "tests/server/ingest/ingest_malformed.h"
 #include "tests/server/ingest/ingest_messages.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 class StreamSessionTest : public testing::Test {
  protected:
@@ -72,14 +72,14 @@ class StreamSessionTest : public testing::Test {
   Admission admission_{{&limits_, absl::Hours(24), now_, &metrics_}};
   AgentRegistry agents_;
   PendingBytes total_pending_;
-  Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_}};
+  edge::Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_}};
   static config::v1::Limits SmallSeriesLimits() {
     config::v1::Limits limits;
     limits.set_definitions_per_second(10);
     limits.set_definitions_burst(absl::ToInt64Nanoseconds(absl::Seconds(1)));
     return limits;
   }
-  SeriesLimiting limiting_{&store_, &registry_, SmallSeriesLimits()};
+  limits::SeriesLimiting limiting_{&store_, &registry_, SmallSeriesLimits()};
   SessionContext context_{&store_, &admission_, &agents_, &metrics_,
                           now_,    "9.9",       &quotas_, &limiting_};
   std::shared_ptr<AckCoalescer> acks_;
@@ -87,4 +87,4 @@ class StreamSessionTest : public testing::Test {
   int wakes_ = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -4,9 +4,10 @@
 #include <limits>
 
 #include "gmock/gmock.h"
+#include "proto/base/stale_marker.h"
 #include "tests/server/ingest/ingest_session_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -22,9 +23,9 @@ TEST_F(StreamSessionTest, PastTheAgentsRateABatchIsTakenAndPaidForWithTime) {
   (*quotas_.Prepare(collector))();
   StreamSession session = NewSession();
   ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(8)}).ok());
-  EXPECT_EQ(session.wait().limit, Quotas::Limit::kNone) << "the burst";
+  EXPECT_EQ(session.wait().limit, edge::Quotas::Limit::kNone) << "the burst";
   ASSERT_TRUE(Send(&session, {BatchMessage(1, std::vector<double>(80), 10)}).ok());
-  EXPECT_EQ(session.wait().limit, Quotas::Limit::kAgentRate);
+  EXPECT_EQ(session.wait().limit, edge::Quotas::Limit::kAgentRate);
   EXPECT_GT(session.wait().length, absl::Seconds(6));
   EXPECT_LT(session.wait().length, absl::Seconds(9));
   EXPECT_EQ(session.RowsPerSecond(), 1u);
@@ -36,7 +37,7 @@ TEST_F(StreamSessionTest, PastTheAgentsRateABatchIsTakenAndPaidForWithTime) {
   EXPECT_GT(again.wait().length, absl::Seconds(6));
   StreamSession other = NewSession(3);
   ASSERT_TRUE(Send(&other, {HelloMessage("other"), LayoutMessage(1)}).ok());
-  EXPECT_EQ(other.wait().limit, Quotas::Limit::kNone);
+  EXPECT_EQ(other.wait().limit, edge::Quotas::Limit::kNone);
 }
 
 TEST_F(StreamSessionTest, AJobsRateIsSharedByItsAgents) {
@@ -49,7 +50,7 @@ TEST_F(StreamSessionTest, AJobsRateIsSharedByItsAgents) {
   ASSERT_TRUE(Send(&first, {HelloMessage("a"), LayoutMessage(8),
                             BatchMessage(1, std::vector<double>(80), 10)})
                   .ok());
-  EXPECT_EQ(first.wait().limit, Quotas::Limit::kJobRate);
+  EXPECT_EQ(first.wait().limit, edge::Quotas::Limit::kJobRate);
   StreamSession second = NewSession(2);
   auto elsewhere = LayoutMessage(1, 2);
   elsewhere.mutable_layout()->mutable_source()->set_job("speech");
@@ -57,7 +58,7 @@ TEST_F(StreamSessionTest, AJobsRateIsSharedByItsAgents) {
   ASSERT_TRUE(Send(&second, {BatchMessage(1, {1}, 1, 1)}).ok());
   EXPECT_GT(second.wait().length, first.wait().length);
   ASSERT_TRUE(Send(&second, {BatchMessage(2, {1}, 1, 2)}).ok());
-  EXPECT_EQ(second.wait().limit, Quotas::Limit::kNone);
+  EXPECT_EQ(second.wait().limit, edge::Quotas::Limit::kNone);
 }
 
 TEST_F(StreamSessionTest, ColumnsPastALimitAreDroppedAndReportedByLimit) {
@@ -150,7 +151,7 @@ TEST_F(StreamSessionTest, ColumnsBehindAnInvalidSeriesKeepTheirPlace) {
 TEST_F(StreamSessionTest, FoldedColumnsAreAddedUpRowByRow) {
   store_.SetFolded({1, 3, 4});
   StreamSession session = NewSession();
-  const double stale = std::bit_cast<double>(storage::kStaleMarkerBits);
+  const double stale = StaleMarker();
   const double odd_nan = std::bit_cast<double>(uint64_t{0x7ff8000000abcdef});
   ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(5),
                               BatchMessage(1, {1,  10,    2,  20,      30,     //
@@ -162,7 +163,7 @@ TEST_F(StreamSessionTest, FoldedColumnsAreAddedUpRowByRow) {
   const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
   EXPECT_THAT(store_.stored()[0].value_bits,
               ElementsAre(bits(1), bits(2), bits(60), bits(-1), bits(-2), bits(50), bits(7),
-                          bits(8), bits(odd_nan), bits(9), bits(9), storage::kStaleMarkerBits));
+                          bits(8), bits(odd_nan), bits(9), bits(9), kStaleMarkerBits));
   const v1::Ack ack = acks_->TakeAck();
   EXPECT_EQ(ack.rejects_size(), 0);
   ASSERT_EQ(ack.folded_size(), 1);
@@ -195,12 +196,12 @@ TEST_F(StreamSessionTest, WhoDefinesTooManySeriesASecondHasToWait) {
   StreamSession session = NewSession();
   Greet(&session);
   ASSERT_TRUE(Send(&session, {LayoutMessage(8)}).ok());
-  EXPECT_EQ(session.wait().limit, Quotas::Limit::kNone);
+  EXPECT_EQ(session.wait().limit, edge::Quotas::Limit::kNone);
   ASSERT_TRUE(Send(&session, {LayoutMessage(8), LayoutMessage(8)}).ok());
-  EXPECT_EQ(session.wait().limit, Quotas::Limit::kDefinitions);
+  EXPECT_EQ(session.wait().limit, edge::Quotas::Limit::kDefinitions);
   EXPECT_GT(session.wait().length, absl::Seconds(1));
   ASSERT_TRUE(Send(&session, {EventMessage(1)}).ok());
-  EXPECT_EQ(session.wait().limit, Quotas::Limit::kNone) << "what follows was not what waits";
+  EXPECT_EQ(session.wait().limit, edge::Quotas::Limit::kNone) << "what follows was not what waits";
 }
 
 // The agent would send it for ever if its sequence never became durable.
@@ -215,4 +216,4 @@ TEST_F(StreamSessionTest, BatchRefusedToTheLastSampleIsDurableAllTheSame) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "tests/server/ingest/ingest_session_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 using testing::ElementsAre;
@@ -262,4 +262,4 @@ TEST_F(StreamSessionTest, LayoutDefinedAgainReplacesTheFirst) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -26,7 +26,7 @@
 #include "tests/server/ingest/ingest_messages.h"
 #include "tests/support/patient_context.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 
 // A stream as an agent has it.
 class Client {
@@ -161,13 +161,13 @@ class IngestStreamTest : public testing::Test {
   std::atomic<uint64_t> resident_{0};
   absl::Mutex log_mutex_;
   std::string logged_ ABSL_GUARDED_BY(log_mutex_);
-  SeriesLimiting limiting_{&store_, &registry_, config::v1::Limits()};
-  Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_, .resident = [this] {
-                    return resident_.load();
-                  }}};
+  limits::SeriesLimiting limiting_{&store_, &registry_, config::v1::Limits()};
+  edge::Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_, .resident = [this] {
+                          return resident_.load();
+                        }}};
   std::unique_ptr<IngestService> service_;
   std::unique_ptr<grpc::Server> server_;
   int port_ = 0;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

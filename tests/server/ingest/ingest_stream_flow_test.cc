@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "tests/server/ingest/ingest_stream_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 using testing::HasSubstr;
@@ -153,4 +153,4 @@ TEST_F(IngestStreamTest, ShortMemorySlowsDownThenRefuses) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -9,7 +9,7 @@
 #include "tests/server/ingest/ingest_malformed.h"
 #include "tests/server/ingest/ingest_stream_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 using testing::ContainsRegex;
@@ -252,4 +252,4 @@ TEST_F(IngestStreamTest, DrainGivesUpAtItsDeadlineOnADiskThatHangs) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -1,9 +1,10 @@
 #include <string>
 
 #include "gtest/gtest.h"
+#include "proto/base/utf8.h"
 #include "server/ingest/text_rules.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 TEST(TextRulesTest, Utf8TakesEveryLengthOfCodePoint) {
@@ -57,4 +58,4 @@ TEST(TextRulesTest, MetricNamesMayHaveSpacesButNoControlCharacters) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

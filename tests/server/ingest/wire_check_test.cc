@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/server/ingest/ingest_messages.h"
 
-namespace tacho::server {
+namespace tacho::server::ingest {
 namespace {
 
 bool IsSane(const std::string& bytes, uint64_t max_series = 65'536) {
@@ -65,4 +65,4 @@ TEST(WireCheckTest, GarbageIsLeftToTheParser) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::ingest

@@ -6,7 +6,7 @@
 #include "server/limits/limit_config.h"
 #include "server/limits/limit_text.h"
 
-namespace tacho::server {
+namespace tacho::server::limits {
 namespace {
 
 using testing::SizeIs;
@@ -83,4 +83,4 @@ TEST(LimitConfigTest, ARuleLeavesOutWhatIsAsOutsideOfIt) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::limits

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-namespace tacho::server {
+namespace tacho::server::metrics {
 namespace {
 
 constexpr char kDocs[] = TACHO_SOURCE_DIR "/docs/metrics.md";
@@ -77,4 +77,4 @@ TEST(MetricList, EveryFamilyIsThereOnceAndComplete) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::metrics

@@ -17,7 +17,7 @@
 #include "server/query/compare/compared_metric.h"
 #include "server/query/read/step_order.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 // Returns blocks, and views where it holds a piece of one attempt.
@@ -172,4 +172,4 @@ TEST_P(CompareParts, OneSeriesAloneIsAsIfItHadBeenFolded) {
 INSTANTIATE_TEST_SUITE_P(Seeds, CompareParts, testing::Range(1u, 61u));
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

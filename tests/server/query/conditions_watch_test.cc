@@ -11,7 +11,7 @@
 #include "tests/server/fake_store.h"
 #include "tests/support/patient_context.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::HasSubstr;
@@ -19,13 +19,13 @@ using testing::HasSubstr;
 constexpr char kCutOff[] = "code=\"RESOURCE_EXHAUSTED\",method=\"WatchConditions\"";
 
 // A condition whose message is long, so that some ten thousand fill what a connection holds.
-JudgedConditionPtr Long(const std::string& job) {
-  JudgedCondition condition;
+conditions::JudgedConditionPtr Long(const std::string& job) {
+  conditions::JudgedCondition condition;
   condition.job = job;
   condition.name = "Stalled";
-  condition.status = ConditionStatus::kTrue;
+  condition.status = conditions::ConditionStatus::kTrue;
   condition.finding.message = std::string(1000, 'x');
-  return std::make_shared<const JudgedCondition>(condition);
+  return std::make_shared<const conditions::JudgedCondition>(condition);
 }
 
 class Watcher {
@@ -100,7 +100,7 @@ class ConditionsWatchTest : public testing::Test {
   // Changes until a client is cut off that does not read; `fast` reads, so that each change is
   // served before the next one comes.
   void ChangeUntilOneIsCutOff(Watcher* fast) {
-    const JobConditions changes(1000, Long("slow"));
+    const conditions::JobConditions changes(1000, Long("slow"));
     for (int i = 0; prometheus::TextSerializer().Serialize(registry_->Collect()).find(kCutOff) ==
                     std::string::npos;
          ++i) {
@@ -113,7 +113,7 @@ class ConditionsWatchTest : public testing::Test {
   }
 
   FakeStore store_;
-  ConditionBoard board_;
+  conditions::ConditionBoard board_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   std::unique_ptr<QueryService> service_;
   std::unique_ptr<grpc::Server> server_;
@@ -135,7 +135,7 @@ TEST_F(ConditionsWatchTest, EndsAClientThatStopsReading) {
 }
 
 TEST_F(ConditionsWatchTest, EndsAClientThatNeverReadsWhatThereIs) {
-  board_.Put("much", JobConditions(20'000, Long("much")), {});
+  board_.Put("much", conditions::JobConditions(20'000, Long("much")), {});
   const auto slow = Watch();
   const auto fast = Watch();
   ASSERT_TRUE(fast->ReadUntilLive());
@@ -144,4 +144,4 @@ TEST_F(ConditionsWatchTest, EndsAClientThatNeverReadsWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -11,7 +11,7 @@
 #include "server/query/read/across.h"
 #include "server/query/read/reduce.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -124,4 +124,4 @@ TEST(FoldByTime, TellsThatAQuantileWouldHoldTooMuch) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

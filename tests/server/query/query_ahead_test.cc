@@ -12,7 +12,7 @@
 #include "server/query/range/range_query.h"
 #include "tests/server/query/query_store_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr uint32_t kTasks = 100;
@@ -151,4 +151,4 @@ TEST_F(QueryAheadTest, AThreadThatComesTooLateDoesNothing) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -7,7 +7,7 @@
 #include "server/query/compare/compare_query.h"
 #include "tests/server/query/query_store_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::ElementsAre;
@@ -234,7 +234,7 @@ class QueryCompareTest : public QueryStoreFixture, public testing::WithParamInte
 
   v1::CompareRequest request_;
   RangeLimits limits_;
-  RightsPtr rights_ = Rights::Everything();
+  security::RightsPtr rights_ = security::Rights::Everything();
   QueryControl control_;
   std::vector<v1::CompareResponse> messages_;
 };
@@ -404,11 +404,11 @@ TEST_P(CompareOnceTest, TellsWhatIsWrong) {
 TEST_P(CompareOnceTest, ChecksEveryJobAndTellsNoOtherNames) {
   MakeJob("train-a", {});
   MakeJob("secret", {});
-  Rights::Options options;
+  security::Rights::Options options;
   options.name = "reader";
   options.read = true;
   options.jobs = std::make_shared<const RE2>("train-.*");
-  rights_ = std::make_shared<const Rights>(options);
+  rights_ = std::make_shared<const security::Rights>(options);
   AddSubject("train-a");
   EXPECT_TRUE(Run().ok());
   AddSubject("secret");
@@ -424,4 +424,4 @@ TEST_P(CompareOnceTest, ChecksEveryJobAndTellsNoOtherNames) {
 INSTANTIATE_TEST_SUITE_P(Seeds, CompareOnceTest, testing::Values(1u));
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

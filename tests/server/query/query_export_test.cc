@@ -3,7 +3,7 @@
 #include "server/query/lists/export_query.h"
 #include "tests/server/query/query_store_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::ElementsAre;
@@ -140,4 +140,4 @@ TEST_F(QueryExportTest, TellsWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

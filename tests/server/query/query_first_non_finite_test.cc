@@ -3,7 +3,7 @@
 #include "server/query/lists/first_non_finite.h"
 #include "tests/server/query/query_store_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::HasSubstr;
@@ -119,4 +119,4 @@ TEST_P(FiniteTest, SaysThatAllIsFiniteAndWhatIsWrongWithARequest) {
 INSTANTIATE_TEST_SUITE_P(Seeds, FiniteTest, testing::Values(1u));
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

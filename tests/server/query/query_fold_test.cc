@@ -6,7 +6,7 @@
 
 #include "server/query/read/across.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -120,4 +120,4 @@ TEST(Fold, RefusesMorePlacesThanItMayHold) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -11,11 +11,11 @@
 #include "server/query/lists/event_listing.h"
 #include "server/query/lists/job_detail.h"
 #include "server/query/lists/job_listing.h"
-#include "server/query/read/job_state.h"
 #include "server/query/lists/label_listing.h"
+#include "server/query/read/job_state.h"
 #include "tests/storage/store_fixture.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::ElementsAre;
@@ -336,4 +336,4 @@ TEST_F(QueryJobsTest, ListsEventsByStepAttemptAndFromTheEnd) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

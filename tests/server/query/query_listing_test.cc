@@ -11,7 +11,7 @@
 #include "server/query/lists/listings.h"
 #include "tests/server/fake_store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::ElementsAre;
@@ -33,7 +33,7 @@ class QueryListingTest : public testing::Test {
   }
   absl::StatusOr<std::vector<std::string>> Page() {
     v1::ListJobsResponse response;
-    absl::Status status = server::ListJobs(store_, jobs_, kNow, control_, &response);
+    absl::Status status = query::ListJobs(store_, jobs_, kNow, control_, &response);
     if (!status.ok()) return status;
     jobs_.set_page_token(response.next_page_token());
     std::vector<std::string> names;
@@ -113,14 +113,14 @@ TEST_F(QueryListingTest, GetJobNamesTheNearestOfAnUnknownJob) {
   v1::GetJobRequest request;
   v1::GetJobResponse response;
   request.set_job("bert-larg");
-  const absl::Status status = server::GetJob(store_, request, kNow, control_, &response);
+  const absl::Status status = query::GetJob(store_, request, kNow, control_, &response);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr("bert-large"));
   request.set_job("bert-large");
-  EXPECT_TRUE(server::GetJob(store_, request, kNow, control_, &response).ok());
+  EXPECT_TRUE(query::GetJob(store_, request, kNow, control_, &response).ok());
   EXPECT_EQ(response.job().last_seen_unix_ns(), 999'999 * kSecond);
   request.clear_job();
-  EXPECT_EQ(server::GetJob(store_, request, kNow, control_, &response).code(),
+  EXPECT_EQ(query::GetJob(store_, request, kNow, control_, &response).code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -132,7 +132,7 @@ TEST_F(QueryListingTest, ListSeriesHonoursTheAttempt) {
   v1::ListSeriesRequest request;
   request.mutable_selector()->set_job("j");
   std::vector<v1::ListSeriesResponse> pieces;
-  ASSERT_TRUE(server::ListSeries(store_, request, 10, control_, Into(&pieces)).ok());
+  ASSERT_TRUE(query::ListSeries(store_, request, 10, control_, Into(&pieces)).ok());
   ASSERT_EQ(pieces.size(), 1u);
   EXPECT_EQ(pieces[0].series_size(), 3);
   auto* matcher = request.mutable_selector()->add_matchers();
@@ -140,7 +140,7 @@ TEST_F(QueryListingTest, ListSeriesHonoursTheAttempt) {
   matcher->set_op(v1::Matcher::OP_EQUAL);
   matcher->set_value("1");
   pieces.clear();
-  ASSERT_TRUE(server::ListSeries(store_, request, 10, control_, Into(&pieces)).ok());
+  ASSERT_TRUE(query::ListSeries(store_, request, 10, control_, Into(&pieces)).ok());
   ASSERT_EQ(pieces[0].series_size(), 1);
   EXPECT_EQ(pieces[0].series(0).task(), 1u);
 }
@@ -152,7 +152,7 @@ TEST_F(QueryListingTest, ListSeriesSendsManyInPieces) {
   v1::ListSeriesRequest request;
   request.mutable_selector()->set_job("j");
   std::vector<v1::ListSeriesResponse> pieces;
-  ASSERT_TRUE(server::ListSeries(store_, request, 10'000, control_, Into(&pieces)).ok());
+  ASSERT_TRUE(query::ListSeries(store_, request, 10'000, control_, Into(&pieces)).ok());
   EXPECT_GT(pieces.size(), 2u);
   int listed = 0;
   for (const auto& piece : pieces) {
@@ -160,7 +160,7 @@ TEST_F(QueryListingTest, ListSeriesSendsManyInPieces) {
     listed += piece.series_size();
   }
   EXPECT_EQ(listed, 5'000);
-  EXPECT_EQ(server::ListSeries(store_, request, 4'999, control_, Into(&pieces)).code(),
+  EXPECT_EQ(query::ListSeries(store_, request, 4'999, control_, Into(&pieces)).code(),
             absl::StatusCode::kResourceExhausted);
 }
 
@@ -171,7 +171,7 @@ TEST_F(QueryListingTest, LatestTakesTheNewestSampleOfTheAttempt) {
   v1::LatestRequest request;
   request.mutable_selector()->set_job("j");
   std::vector<v1::LatestResponse> pieces;
-  ASSERT_TRUE(server::Latest(store_, request, 10, control_, Into(&pieces)).ok());
+  ASSERT_TRUE(query::Latest(store_, request, 10, control_, Into(&pieces)).ok());
   ASSERT_EQ(pieces[0].samples_size(), 1);
   EXPECT_EQ(pieces[0].samples(0).attempt(), 1u);
   auto* matcher = request.mutable_selector()->add_matchers();
@@ -179,7 +179,7 @@ TEST_F(QueryListingTest, LatestTakesTheNewestSampleOfTheAttempt) {
   matcher->set_op(v1::Matcher::OP_NOT_EQUAL);
   matcher->set_value("1");
   pieces.clear();
-  ASSERT_TRUE(server::Latest(store_, request, 10, control_, Into(&pieces)).ok());
+  ASSERT_TRUE(query::Latest(store_, request, 10, control_, Into(&pieces)).ok());
   EXPECT_EQ(pieces[0].samples(0).attempt(), 0u);
   EXPECT_EQ(pieces[0].samples(0).time_unix_ns(), 999'995 * kSecond);
   EXPECT_EQ(pieces[0].samples(0).step(), 1);
@@ -203,13 +203,13 @@ TEST_F(QueryListingTest, ListsEventsByTimeAndKind) {
   request.mutable_time()->set_begin_unix_ns(0);
   request.mutable_time()->set_end_unix_ns(30);
   std::vector<v1::ListEventsResponse> pieces;
-  ASSERT_TRUE(server::ListEvents(store_, request, control_, Into(&pieces)).ok());
+  ASSERT_TRUE(query::ListEvents(store_, request, control_, Into(&pieces)).ok());
   ASSERT_EQ(pieces.size(), 1u);
   ASSERT_EQ(pieces[0].events_size(), 1);
   EXPECT_EQ(pieces[0].events(0).time_unix_ns(), 20);
   EXPECT_FALSE(pieces[0].events(0).has_step());
   request.set_job("k");
-  EXPECT_EQ(server::ListEvents(store_, request, control_, Into(&pieces)).code(),
+  EXPECT_EQ(query::ListEvents(store_, request, control_, Into(&pieces)).code(),
             absl::StatusCode::kNotFound);
 }
 
@@ -218,9 +218,9 @@ TEST_F(QueryListingTest, EndsWithTheErrorOfTheSender) {
   v1::LatestRequest request;
   request.mutable_selector()->set_job("j");
   const auto gone = [](const v1::LatestResponse&) { return absl::CancelledError("gone"); };
-  EXPECT_EQ(server::Latest(store_, request, 10, control_, gone).code(),
+  EXPECT_EQ(query::Latest(store_, request, 10, control_, gone).code(),
             absl::StatusCode::kCancelled);
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

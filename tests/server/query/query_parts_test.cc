@@ -7,33 +7,15 @@
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "server/query/read/attempts.h"
-#include "server/query/nearest_names.h"
 #include "server/query/read/query_control.h"
 #include "server/query/worker_pool.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-TEST(EditDistance, CountsInsertionsDeletionsAndReplacements) {
-  EXPECT_EQ(EditDistance("", ""), 0u);
-  EXPECT_EQ(EditDistance("", "abc"), 3u);
-  EXPECT_EQ(EditDistance("kitten", "sitting"), 3u);
-  EXPECT_EQ(EditDistance("sitting", "kitten"), 3u);
-}
-
-TEST(NearestNames, PutsTheClosestFirstAndLeavesOutTheRest) {
-  const std::vector<std::string> names = {"bert", "resnet", "resnet-50-a", "resnet-51-a", "llama"};
-  EXPECT_THAT(NearestNames("resnet-50", names, 3),
-              ElementsAre("resnet-50-a", "resnet", "resnet-51-a"));
-  EXPECT_THAT(NearestNames("LLAMA", names, 3), ElementsAre("llama"));
-  EXPECT_THAT(NearestNames("entirely-different", names, 3), IsEmpty());
-  EXPECT_THAT(NearestNames("x", {}, 3), IsEmpty());
-  EXPECT_THAT(NearestNames("resnet", names, 1), ElementsAre("resnet"));
-}
 
 TEST(QueryControl, StopsAtItsDeadlineAndSaysWhich) {
   absl::Time now = absl::UnixEpoch();
@@ -142,4 +124,4 @@ TEST(AttemptCondition, RefusesWhatIsNoDecimalNumber) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -18,11 +18,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "proto/base/stale_marker.h"
 #include "server/query/range/range_query.h"
 #include "storage/store.h"
 #include "tests/server/query/query_reference.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr int64_t kBase = 1'700'000'000'000'000'000;
@@ -130,8 +131,7 @@ class QueryRandomTest : public testing::TestWithParam<uint32_t> {
       steps.push_back(written);
       for (size_t column = 0; column < kColumns.size(); ++column) {
         const bool gap = column != 1 && Chance(6);
-        const double value = gap ? std::bit_cast<double>(storage::kStaleMarkerBits)
-                                 : NextValue(column, before[column]);
+        const double value = gap ? StaleMarker() : NextValue(column, before[column]);
         values.push_back(value);
         if (gap) continue;
         before[column] = value;
@@ -336,4 +336,4 @@ TEST_P(QueryRandomTest, AnswersAsTheReferenceDoes) {
 INSTANTIATE_TEST_SUITE_P(Seeds, QueryRandomTest, testing::Range(0u, 40u));
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

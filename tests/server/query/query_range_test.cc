@@ -10,7 +10,7 @@
 #include "server/query/range/range_query.h"
 #include "tests/server/fake_store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::ElementsAre;
@@ -458,4 +458,4 @@ TEST_F(QueryRangeTest, TakesAStepRangeWithBothEndsIncluded) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

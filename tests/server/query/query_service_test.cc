@@ -16,7 +16,7 @@
 #include "tests/server/fake_store.h"
 #include "tests/support/patient_context.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::HasSubstr;
@@ -295,4 +295,4 @@ TEST_F(QueryServiceTest, DrainEndsWhatRunsAndRefusesMore) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -16,10 +16,11 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "proto/base/stale_marker.h"
 #include "server/query/read/sample.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 
 inline constexpr int64_t kTestSecond = 1'000'000'000;
 inline constexpr int64_t kTestBase = 1'700'000'000 * kTestSecond;
@@ -76,7 +77,7 @@ class QueryStoreFixture : public testing::Test {
       bool any = false;
       for (size_t column = 0; column < layout->series.size(); ++column) {
         const double value = values[row * layout->series.size() + column];
-        if (std::bit_cast<uint64_t>(value) == storage::kStaleMarkerBits) continue;
+        if (IsStaleMarker(value)) continue;
         any = true;
         jobs_[source.job][{layout->series[column]->metric->name, *source.task}]
              [{times[row], layout->attempt, steps[row]}] = value;
@@ -124,8 +125,7 @@ class QueryStoreFixture : public testing::Test {
           times.push_back(time + row * kTestSecond + Below(1000));
           steps.push_back(Below(50) == 0 ? storage::kNoStep : first_step + row * shape.step_stride);
           for (size_t i = 0; i < shape.metrics.size(); ++i) {
-            values.push_back(Below(20) == 0 ? std::bit_cast<double>(storage::kStaleMarkerBits)
-                                            : RandomValue(shape.non_finite_one_in));
+            values.push_back(Below(20) == 0 ? StaleMarker() : RandomValue(shape.non_finite_one_in));
           }
         }
         Append(layout, times, steps, values);
@@ -155,4 +155,4 @@ class QueryStoreFixture : public testing::Test {
   std::map<std::string, std::map<uint32_t, std::pair<int64_t, int64_t>>> steps_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::query

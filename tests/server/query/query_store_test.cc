@@ -17,7 +17,7 @@
 #include "server/query/range/range_query.h"
 #include "storage/store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::ElementsAre;
@@ -213,7 +213,7 @@ TEST_P(QueryStoreTest, JobsAndLatestAndAggregatesAgree) {
 
   config::v1::Collector::Metrics config;
   config.set_built_in_rules(true);
-  Aggregator aggregator(store_.get(), *MakeAggregateRules(config));
+  aggregate::Aggregator aggregator(store_.get(), *aggregate::MakeAggregateRules(config));
   std::string page;
   aggregator.Scrape(
       {absl::FromUnixNanos(kBase + kSteps * kSecond), absl::Minutes(5), 1000},
@@ -229,4 +229,4 @@ INSTANTIATE_TEST_SUITE_P(HeadAndColumns, QueryStoreTest, testing::Bool(),
                          [](const auto& value) { return value.param ? "Sealed" : "Open"; });
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

@@ -15,7 +15,7 @@
 #include "server/query/read/timeline.h"
 #include "tests/server/fake_store.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::ElementsAre;
@@ -214,4 +214,4 @@ TEST_F(ChooseAttemptsTest, KeepsOfABlockWhatIsEffective) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

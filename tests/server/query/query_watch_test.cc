@@ -13,7 +13,7 @@
 #include "tests/server/query/query_store_fixture.h"
 #include "tests/support/patient_context.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 using testing::HasSubstr;
@@ -400,4 +400,4 @@ TEST_P(QueryWatchRandomTest, EverySampleComesOnce) {
 INSTANTIATE_TEST_SUITE_P(Seeds, QueryWatchRandomTest, testing::Range(1u, 5u));
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

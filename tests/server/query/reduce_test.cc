@@ -10,7 +10,7 @@
 
 #include "server/query/read/step_order.h"
 
-namespace tacho::server {
+namespace tacho::server::query {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -144,4 +144,4 @@ TEST(StepOrder, KeepsTheNewestAttemptOfAStepAndItsNewestTime) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::query

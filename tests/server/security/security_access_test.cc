@@ -11,7 +11,7 @@
 #include "server/security/authorization_header.h"
 #include "tests/support/certificates.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 using testing::AllOf;
@@ -316,4 +316,4 @@ TEST(PeerCertificateTest, ANameWithANulByteIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -18,7 +18,7 @@
 #include "tests/support/certificates.h"
 #include "tests/support/patient_context.h"
 
-namespace tacho::server {
+namespace tacho::server::security {
 namespace {
 
 using testing::AllOf;
@@ -323,4 +323,4 @@ TEST_F(ListenPolicyTest, TlsIsNotTurnedOnOrOffByAReload) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::security

@@ -160,17 +160,17 @@ class TensorBoardTest : public testing::Test {
     return names;
   }
   void MayReadOnly(const std::string& jobs) {
-    Rights::Options options;
+    security::Rights::Options options;
     options.name = "someone";
     options.read = true;
     options.jobs = std::make_shared<RE2>(jobs);
-    rights_ = std::make_shared<Rights>(options);
+    rights_ = std::make_shared<security::Rights>(options);
   }
 
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<storage::Store> store_;
-  RightsPtr rights_ = Rights::Everything();
-  QueryControl control_;
+  security::RightsPtr rights_ = security::Rights::Everything();
+  query::QueryControl control_;
   uint64_t max_series_ = 1000;
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {
@@ -43,7 +44,7 @@ Doubles Generate(size_t count, const std::function<double(size_t)>& value) {
 
 TEST(ValueCodecTest, KeepsEveryBitOfUnusualValues) {
   const double payload = std::bit_cast<double>(uint64_t{0x7ff80000deadbeef});
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const double stale = StaleMarker();
   const double negative_nan = std::bit_cast<double>(uint64_t{0xfff8000000000001});
   RoundTrip({});
   RoundTrip({payload});
@@ -66,7 +67,7 @@ TEST(ValueCodecTest, ConstantColumnsTakeNineBytesOrLess) {
   EXPECT_EQ(RoundTrip(Doubles(1000, 0.25)), 4u);
   EXPECT_EQ(RoundTrip(Doubles(1000, -0.0)), 9u);
   EXPECT_EQ(RoundTrip(Doubles(1000, M_PI)), 9u);
-  EXPECT_EQ(RoundTrip(Doubles(1000, std::bit_cast<double>(kStaleMarkerBits))), 9u);
+  EXPECT_EQ(RoundTrip(Doubles(1000, StaleMarker())), 9u);
 }
 
 TEST(ValueCodecTest, IntegersDecimalsAndFloatsAreSmall) {
@@ -164,7 +165,7 @@ std::vector<std::function<double(size_t)>> Kinds(std::mt19937_64* random) {
       [=](size_t) { return std::sqrt(static_cast<double>(bits() % 7)); },
       [=](size_t) { return bits() % 2 == 0 ? 0.0 : -0.0; },
       [=](size_t i) { return i == 0 ? 1.0 : 2.0; },
-      [=](size_t i) { return i % 5 == 0 ? uniform() : std::bit_cast<double>(kStaleMarkerBits); },
+      [=](size_t i) { return i % 5 == 0 ? uniform() : StaleMarker(); },
       [=](size_t) { return bits() % 4 == 0 ? NAN : static_cast<double>(bits() % 50); },
       [=](size_t) {
         return bits() % 9 == 0 ? M_PI * uniform() : 0.25 * static_cast<double>(bits() % 9);
@@ -309,7 +310,7 @@ TEST(IntegerCodecTest, ACommonDivisorIsFound) {
 }
 
 TEST(ColumnStatsTest, CountsNonFiniteAndLeavesStaleMarkersOut) {
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const double stale = StaleMarker();
   const Doubles values = {stale, 3, NAN, -1, INFINITY, 2, stale};
   const ColumnStats stats = ColumnStats::Of(values);
   EXPECT_EQ(stats.count, 5u);

@@ -12,6 +12,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "storage/codec/bytes.h"
 #include "storage/codec/column_stats.h"
 
@@ -22,7 +23,7 @@ using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }
-const double kStale = std::bit_cast<double>(kStaleMarkerBits);
+const double kStale = StaleMarker();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 // Decoded from what was encoded; the size in front of the values.

@@ -6,12 +6,13 @@
 #include <random>
 
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {
 namespace {
 
-const double kStale = std::bit_cast<double>(kStaleMarkerBits);
+const double kStale = StaleMarker();
 
 // Size of the encoded column; fails the test if it does not come back.
 size_t RoundTrip(const std::vector<double>& values) {

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "tests/storage/store_fixture.h"
 
 namespace tacho::storage {
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kDay = 86'400 * kSecond;
-const double kStale = std::bit_cast<double>(kStaleMarkerBits);
+const double kStale = StaleMarker();
 
 void AddBlock(const SampleBlock& block, std::string* out) {
   for (size_t i = 0; i < block.size(); ++i) {
@@ -286,6 +287,49 @@ TEST_F(DroppedDayTest, IsForgottenAlsoWhereItComesBack) {
   ASSERT_TRUE(store_->Seal().ok());
   EXPECT_EQ(ReadAll(series[0]).values, (std::vector<double>{3, 2}));
   EXPECT_EQ(ReadAll(series[1]).values, (std::vector<double>{2}));
+}
+
+class ColumnCacheRoomTest : public StoreFixture {};
+
+TEST_F(ColumnCacheRoomTest, WhatIsReadOnceDrivesNothingOut) {
+  options_.column_cache_bytes = 80'000;
+  Reopen();
+  // A hundred columns of 800 bytes and what is noted of each; not much over half of them are kept.
+  constexpr size_t kSeries = 100;
+  constexpr int64_t kRows = 100;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < kSeries; ++i) names.push_back(absl::StrCat("metric_", i));
+  const LayoutPtr layout = Register(Definition("job", names));
+  std::vector<int64_t> times;
+  std::vector<int64_t> steps;
+  std::vector<double> rows;
+  std::vector<double> values;  // Of each series.
+  for (int64_t row = 0; row < kRows; ++row) {
+    times.push_back(row * kSecond);
+    steps.push_back(row);
+    values.push_back(static_cast<double>(row));
+    rows.insert(rows.end(), kSeries, values.back());
+  }
+  ASSERT_TRUE(Append(layout, times, steps, rows).ok());
+  std::vector<SeriesPtr> all;
+  for (const std::string& name : names) all.push_back(Find("job", name));
+  ASSERT_TRUE(store_->Seal().ok());
+  const std::vector<SeriesPtr> few(all.begin(), all.begin() + 12);
+  // Returns how many columns had to be decoded.
+  const auto read = [&](const std::vector<SeriesPtr>& some, bool once) {
+    const auto view = store_->OpenView(some);
+    for (const SeriesPtr& series : some) {
+      EXPECT_EQ(Drain(view->Read(series, {.read_once = once}).get()).values, values);
+    }
+    return view->columns_decoded();
+  };
+  EXPECT_EQ(read(few, true), few.size());
+  EXPECT_EQ(read(few, false), 0u) << "there was room";
+  EXPECT_EQ(read(all, true), all.size() - few.size());
+  EXPECT_LE(store_->Stats().column_cache_bytes, options_.column_cache_bytes / 2 + 2'000);
+  EXPECT_EQ(read(few, false), 0u);
+  EXPECT_GE(read(all, false), all.size() / 2);
+  EXPECT_EQ(read(few, false), few.size()) << "what is read to be kept does drive it out";
 }
 
 class ColumnCacheThreadsTest : public StoreFixture {};

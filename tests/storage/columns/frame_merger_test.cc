@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
+#include "proto/base/stale_marker.h"
 #include "tests/storage/store_fixture.h"
 
 namespace tacho::storage {
@@ -15,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 
 constexpr int64_t kStart = 1'700'000'000'000'000'000;
-const double kStale = std::bit_cast<double>(kStaleMarkerBits);
+const double kStale = StaleMarker();
 
 class FrameMergerTest : public StoreFixture {
  protected:

@@ -5,14 +5,13 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <numeric>
 #include <random>
 #include <span>
 #include <tuple>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "storage/codec/keys.h"
 #include "tests/storage/store_fixture.h"
 
@@ -77,47 +76,6 @@ TEST_F(ReadViewTest, AViewOutlivesTheDaysItReads) {
   now_ += absl::Hours(24 * 9);
   ASSERT_TRUE(store_->EnforceRetention().ok());
   EXPECT_THAT(Drain(view->Read(loss, {}).get()).values, ElementsAre(1, 2));
-}
-
-TEST_F(ReadViewTest, WhatIsReadOnceDrivesNothingOutOfTheCache) {
-  options_.column_cache_bytes = 80'000;
-  Reopen();
-  // A hundred columns of 800 bytes and what is noted of each; not much over half of them are kept.
-  constexpr size_t kSeries = 100;
-  constexpr int64_t kRows = 100;
-  std::vector<std::string> names;
-  for (size_t i = 0; i < kSeries; ++i) names.push_back(absl::StrCat("metric_", i));
-  const LayoutPtr layout = Register(Definition("job", names));
-  std::vector<int64_t> times;
-  std::vector<int64_t> steps;
-  std::vector<double> rows;
-  std::vector<double> values;  // Of each series.
-  for (int64_t row = 0; row < kRows; ++row) {
-    times.push_back(kBegin + row * kSecond);
-    steps.push_back(row);
-    values.push_back(static_cast<double>(row));
-    rows.insert(rows.end(), kSeries, values.back());
-  }
-  ASSERT_TRUE(Append(layout, times, steps, rows).ok());
-  std::vector<SeriesPtr> all;
-  for (const std::string& name : names) all.push_back(Find("job", name));
-  ASSERT_TRUE(store_->Seal().ok());
-  const std::vector<SeriesPtr> few(all.begin(), all.begin() + 12);
-  // Returns how many columns had to be decoded.
-  const auto read = [&](const std::vector<SeriesPtr>& some, bool once) {
-    const auto view = store_->OpenView(some);
-    for (const SeriesPtr& series : some) {
-      EXPECT_EQ(Drain(view->Read(series, {.read_once = once}).get()).values, values);
-    }
-    return view->columns_decoded();
-  };
-  EXPECT_EQ(read(few, true), few.size());
-  EXPECT_EQ(read(few, false), 0u) << "there was room";
-  EXPECT_EQ(read(all, true), all.size() - few.size());
-  EXPECT_LE(store_->Stats().column_cache_bytes, options_.column_cache_bytes / 2 + 2'000);
-  EXPECT_EQ(read(few, false), 0u);
-  EXPECT_GE(read(all, false), all.size() / 2);
-  EXPECT_EQ(read(few, false), few.size()) << "what is read to be kept does drive it out";
 }
 
 TEST_F(ReadViewTest, ReadersOfOneViewDoNotDisturbEachOther) {
@@ -305,8 +263,7 @@ TEST_F(ReadViewTest, EqualsAModelWhateverTheFrames) {
   const LayoutPtr layouts[] = {Register(Definition("job", {"loss"}, 0, 0)),
                                Register(Definition("job", {"loss", "extra"}, 0, 1))};
   const double odd[] = {std::numeric_limits<double>::quiet_NaN(),
-                        -std::numeric_limits<double>::infinity(), -0.0,
-                        std::bit_cast<double>(kStaleMarkerBits), 5e-324};
+                        -std::numeric_limits<double>::infinity(), -0.0, StaleMarker(), 5e-324};
   const auto append = [&] {
     const uint32_t attempt = random() % 2;
     std::vector<int64_t> times;
@@ -320,7 +277,7 @@ TEST_F(ReadViewTest, EqualsAModelWhateverTheFrames) {
           random() % 4 == 0 ? odd[random() % std::size(odd)] : static_cast<double>(random() % 9);
       values.push_back(value);
       if (attempt == 1) values.push_back(1);
-      if (std::bit_cast<uint64_t>(value) == kStaleMarkerBits) continue;
+      if (IsStaleMarker(value)) continue;
       model[{times.back(), attempt, steps.back()}] = std::bit_cast<uint64_t>(value);
     }
     ASSERT_TRUE(Append(layouts[attempt], times, steps, values).ok());

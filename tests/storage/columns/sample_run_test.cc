@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::storage {
 namespace {
@@ -60,7 +61,7 @@ TEST(SampleRunTest, RowsOfOneTimeAndTwoStepsOrAttemptsAreTwoSamples) {
 }
 
 TEST(SampleRunTest, AStaleMarkerHidesNothing) {
-  const double stale = std::bit_cast<double>(kStaleMarkerBits);
+  const double stale = StaleMarker();
   EXPECT_THAT(MergeSamples({Input(1, {10}, {1}), Input(2, {10, 11}, {stale, stale})}, {}).values,
               ElementsAre(1));
 }

@@ -11,6 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 
 namespace tacho::storage {
 namespace {
@@ -19,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-double Stale() { return std::bit_cast<double>(kStaleMarkerBits); }
+double Stale() { return StaleMarker(); }
 
 std::vector<uint64_t> BitsOf(const std::vector<double>& values) {
   std::vector<uint64_t> bits;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
 #include "storage/codec/keys.h"
 #include "tests/storage/store_fixture.h"
 
@@ -30,8 +31,7 @@ class LatestTest : public StoreFixture {
       steps.push_back(below(4) == 0 ? kNoStep : below(3));
       for (int column = 0; column < 2; ++column) {
         const bool none = below(3) == 0;
-        values.push_back(none ? std::bit_cast<double>(kStaleMarkerBits)
-                              : static_cast<double>(below(1'000'000)));
+        values.push_back(none ? StaleMarker() : static_cast<double>(below(1'000'000)));
       }
     }
     ASSERT_TRUE(Append(layout, times, steps, values).ok());

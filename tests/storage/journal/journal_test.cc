@@ -12,6 +12,7 @@
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/write_batch.h"
+#include "storage/codec/keys.h"
 
 namespace tacho::storage {
 namespace {
@@ -43,7 +44,7 @@ class JournalTest : public ::testing::Test {
     options.env = env_.get();
     rocksdb::DB* db = nullptr;
     const auto status = rocksdb::DB::Open(
-        options, "/db", {{"default", options}, {Journal::kColumnFamily, options}}, &families_, &db);
+        options, "/db", {{"default", options}, {kJournalFamily, options}}, &families_, &db);
     EXPECT_TRUE(status.ok()) << status.ToString();
     db_.reset(db);
     journal_ = std::make_unique<Journal>(db, families_.back());

@@ -163,7 +163,7 @@ TEST_F(SpoolJournalTest, ReopensNoMoreOftenThanAsked) {
   EXPECT_FALSE(spool.Append("second time after an hour").ok());
 }
 
-// On a full disk the second line of it would end the process: see storage/silent_logger.h.
+// On a full disk the second line of it would end the process: see storage/db/silent_logger.h.
 TEST_F(SpoolJournalTest, RocksDbWritesNoLogBesideTheData) {
   EXPECT_TRUE(env_.FileExists("/spool/CURRENT").ok());
   EXPECT_TRUE(env_.FileExists("/spool/LOG").IsNotFound());

@@ -7,6 +7,7 @@
 #include "agent/sources/chips/chip_events.h"
 #include "agent/sources/rows/chip_sample.h"
 #include "client/ring/ring_format.h"
+#include "proto/base/stale_marker.h"
 #include "tests/agent/recording_sink.h"
 
 namespace tacho::agent {
@@ -35,7 +36,7 @@ TEST(ChipRowsTest, SeriesWithoutAValueIsStaleAndNeverZero) {
   ASSERT_THAT(sink.layouts, SizeIs(1));
   ASSERT_THAT(sink.samples, SizeIs(4));
   EXPECT_EQ(sink.samples[2].label, "chip=0");
-  EXPECT_EQ(sink.samples[2].bits, client::kStaleMarkerBits);
+  EXPECT_EQ(sink.samples[2].bits, kStaleMarkerBits);
   EXPECT_EQ(sink.samples[3].value(), 5);
 }
 

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "client/ring/ring_format.h"
+#include "proto/base/stale_marker.h"
 #include "tests/agent/recording_sink.h"
 
 namespace tacho::agent::testing {
@@ -33,7 +34,7 @@ class ChipSourceFixture : public ::testing::Test {
   }
   bool IsStale(absl::string_view metric, absl::string_view label) const {
     const StoredSample* const sample = Find(metric, label);
-    return sample != nullptr && sample->bits == client::kStaleMarkerBits;
+    return sample != nullptr && sample->bits == kStaleMarkerBits;
   }
   // "": in none of them.
   std::string StateOf(absl::string_view chip) const {

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/sources/text/exposition_scanner.h"
+#include "proto/base/utf8.h"
 
 namespace tacho::agent {
 namespace {

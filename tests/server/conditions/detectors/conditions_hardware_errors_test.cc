@@ -8,7 +8,7 @@
 #include "server/conditions/measures/xid.h"
 #include "tests/support/synthetic_window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using tacho::testing::FaultKind;
@@ -139,4 +139,4 @@ TEST(XidTest, KnowsTheOnesThatMatter) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 #include "server/conditions/detectors/memory_pressure.h"
 #include "tests/support/scenario.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using tacho::testing::Fault;
@@ -183,4 +183,4 @@ TEST(MemoryPressureTest, AHostIsJudgedByWhatIsAvailable) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

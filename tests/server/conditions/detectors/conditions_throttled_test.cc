@@ -6,7 +6,7 @@
 #include "server/conditions/detectors/throttled.h"
 #include "tests/support/synthetic_window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using tacho::testing::FaultKind;
@@ -140,4 +140,4 @@ TEST(ThrottledTest, TellsWhatItCostsTheSteps) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -10,7 +10,7 @@
 
 #include "server/conditions/window/window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
@@ -80,4 +80,4 @@ class WindowOf {
   JobWindow window_;
 };
 
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

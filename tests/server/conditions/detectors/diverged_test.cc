@@ -1,9 +1,9 @@
 #include "server/conditions/detectors/diverged.h"
 
-#include "curve_windows.h"
 #include "gtest/gtest.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 std::vector<double> With(std::vector<double> values, size_t at, double value) {
@@ -148,4 +148,4 @@ TEST(DivergedTest, NoisyAdversarialLossesDoNotRunAway) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

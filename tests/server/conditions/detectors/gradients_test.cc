@@ -1,10 +1,10 @@
-#include "curve_windows.h"
 #include "gtest/gtest.h"
 #include "server/conditions/detectors/gradient_exploding.h"
 #include "server/conditions/detectors/gradient_vanished.h"
 #include "server/conditions/detectors/weights_frozen.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // Norms around 1, scattered as products are, falling in the warm-up.
@@ -123,4 +123,4 @@ TEST(WeightsFrozenTest, NormsThatMoveAreFine) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -1,9 +1,9 @@
 #include "server/conditions/detectors/loss_spike.h"
 
-#include "curve_windows.h"
 #include "gtest/gtest.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 Finding Detect(const std::vector<double>& loss) {
@@ -78,4 +78,4 @@ TEST(LossSpikeTest, AConstantLossHasNone) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

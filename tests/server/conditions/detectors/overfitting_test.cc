@@ -1,9 +1,9 @@
 #include "server/conditions/detectors/overfitting.h"
 
-#include "curve_windows.h"
 #include "gtest/gtest.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 std::vector<double> Falling(size_t count) {
@@ -82,4 +82,4 @@ TEST(OverfittingTest, NeedsBoth) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -1,10 +1,10 @@
 #include "server/conditions/detectors/plateau.h"
 
-#include "curve_windows.h"
 #include "gtest/gtest.h"
 #include "server/conditions/detectors/oscillating.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 std::vector<double> Flat(size_t count, double noise = 0.03) {
@@ -118,4 +118,4 @@ TEST(OscillatingTest, NeedsLosses) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

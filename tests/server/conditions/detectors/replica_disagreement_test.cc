@@ -2,10 +2,10 @@
 
 #include <bit>
 
-#include "curve_windows.h"
 #include "gtest/gtest.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 // `tasks` tasks with the same checksums, of which some differ.
@@ -71,4 +71,4 @@ TEST(ReplicaDisagreementTest, OneTaskCannotDisagree) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -8,7 +8,7 @@
 #include "server/conditions/measures/step_times.h"
 #include "tests/support/synthetic_window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using testing::Fault;
@@ -223,4 +223,4 @@ TEST(StepTimesTest, NetOfCheckpointsWhetherRecordedOrToldOrFromRowsAlone) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

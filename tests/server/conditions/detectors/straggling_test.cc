@@ -6,7 +6,7 @@
 #include "gtest/gtest.h"
 #include "tests/support/synthetic_window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using testing::Fault;
@@ -154,4 +154,4 @@ TEST(StragglingTest, TenThousandTasks) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -1,11 +1,11 @@
 #include "server/conditions/measures/curve.h"
 
-#include "curve_windows.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/conditions/measures/robust.h"
+#include "tests/server/conditions/detectors/curve_windows.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using ::testing::DoubleNear;
@@ -106,4 +106,4 @@ TEST(RobustTest, AutocorrelationFindsThePeriod) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

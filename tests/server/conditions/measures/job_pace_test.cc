@@ -4,14 +4,14 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/conditions/measures/change_point.h"
 #include "server/conditions/detectors/input_bound.h"
 #include "server/conditions/detectors/low_utilization.h"
 #include "server/conditions/detectors/slower_than_baseline.h"
 #include "server/conditions/detectors/throughput_dropped.h"
+#include "server/conditions/measures/change_point.h"
 #include "tests/support/synthetic_window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using testing::Fault;
@@ -186,4 +186,4 @@ TEST(ChangePointTest, IsTheLargestRise) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

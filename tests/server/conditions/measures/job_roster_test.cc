@@ -12,7 +12,7 @@
 #include "server/conditions/detectors/trainer_silent.h"
 #include "tests/support/synthetic_window.h"
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 using testing::Fault;
@@ -262,4 +262,4 @@ TEST(JobRosterTest, HealthyWithManySeeds) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-namespace tacho::server {
+namespace tacho::server::conditions {
 namespace {
 
 TEST(RobustTrendTest, AWildValueDoesNotMoveTheSlope) {
@@ -37,4 +37,4 @@ TEST(RobustTrendTest, FewPointsOrOneMomentSayNothing) {
 }
 
 }  // namespace
-}  // namespace tacho::server
+}  // namespace tacho::server::conditions

@@ -1,0 +1,63 @@
+// How a store is opened.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "storage/db/crash_point.h"
+#include "storage/db/disk_watch.h"
+#include "storage/index/series_limits.h"
+
+namespace rocksdb {
+class Env;
+}
+
+namespace tacho::storage {
+
+struct StoreOptions {
+  std::string path;                                 // Directory; created if missing.
+  absl::Duration retention = absl::Hours(24 * 90);  // Older days are dropped. Zero keeps all.
+  // Whole days are dropped, the oldest first, while the tables hold more than this; never the day
+  // that is being written now. RocksDB's log, at most 256 MiB, comes on top. Zero: no bound.
+  uint64_t retention_bytes = 0;
+  absl::Duration seal_age = absl::Minutes(10);  // Rows wait at most this long in the journal.
+  uint32_t seal_rows = 1024;                    // Rows of a layout that are sealed together.
+  // A commit begins no sooner than this after the one before, so that under load many messages
+  // share one sync; a message that comes after a pause is committed at once.
+  absl::Duration commit_spacing = absl::Milliseconds(10);
+  uint64_t queue_bytes = 64u << 20;  // Waiting for the disk; more is refused.
+  // Memory of rows that are not sealed yet. Past it the longest are sealed early, or compressed, or
+  // else sealed while they are short; past one and a half times as much commits wait, past twice as
+  // much rows are refused, until that has helped.
+  uint64_t open_bytes = 80u << 20;
+  uint64_t open_raw_bytes = 16u << 20;  // Of these, what is never compressed.
+  // Past it the layouts that hold the oldest entries are sealed, past twice as much rows are
+  // refused: bounds disk and restart time.
+  uint64_t journal_bytes = 256u << 20;
+  uint64_t block_cache_bytes = 64u << 20;
+  // What queries have decoded of columns, for the next query; see column_cache.h. Zero: nothing.
+  uint64_t column_cache_bytes = 64u << 20;
+  // What RegisterLayout takes in; nullptr is LimitPolicy::Default(). SetLimits() changes it.
+  std::shared_ptr<const LimitPolicy> limits;
+  // A job of which nothing has been recorded or asked for so long, and whose rows are all sealed,
+  // leaves memory but for its summary; its latest rows with it. It comes back, with the same ids,
+  // when it is needed. Zero: jobs stay until they expire.
+  absl::Duration job_idle = absl::Hours(1);
+  std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
+  rocksdb::Env* env = nullptr;                  // Not owned. nullptr is the real file system.
+  std::function<void(absl::string_view)> log;   // One line of progress or trouble; may be null.
+  // Called on the committer's thread when this changes; see DiskState. May be null.
+  std::function<void(DiskState, const absl::Status& why)> on_disk;
+  AtPoint at_point;  // Tests end the process there; see crash_point.h.
+  // What is left of a source's small frames is merged when it has sent nothing for this long.
+  absl::Duration merge_quiet = absl::Hours(1);
+  bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
+};
+
+}  // namespace tacho::storage
