@@ -13,7 +13,7 @@ from harness import tool
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../..")
 PROMETHEUS = os.path.join(ROOT, "deploy/prometheus")
 RUNBOOKS = os.path.join(ROOT, "docs/runbooks")
-SECTIONS = ["Meaning", "Impact", "How to look", "How to mend", "When it is false"]
+SECTIONS = ["Meaning", "Impact", "Diagnosis", "Fix", "False alarms"]
 CONDITIONS = """Stalled Straggling Diverged LossSpike Plateau Oscillating GradientExploding
 GradientVanished WeightsFrozen Overfitting InputBound LowUtilization SlowerThanBaseline
 ThroughputDropped MemoryLeak MemoryPressure Throttled HardwareErrors ReplicaDisagreement TaskMissing
