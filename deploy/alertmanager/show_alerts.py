@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Prints the alerts that Alertmanager posts to port 9098 of this machine, to try things with."""
+"""Prints the alerts that Alertmanager posts to port 9098 of this machine. For first steps."""
 import http.server
 import json
 import sys
