@@ -1,3 +1,5 @@
+// The public recorder: it resolves options and the environment, and passes each call on to its
+// state, which is absent when nothing is recorded.
 #include "client/recorder.h"
 
 #include <algorithm>
@@ -7,13 +9,12 @@
 #include <ctime>
 
 #include "client/environment_identity.h"
-#include "client/recorder_backend.h"
 #include "client/recorder_factory.h"
 #include "client/recorder_state.h"
 #include "client/ring/ring_file.h"
 #include "client/ring/ring_format.h"
 #include "client/ring/ring_text.h"
-#include "client/ring_backend.h"
+#include "client/ring/ring_writer.h"
 
 namespace tacho::client {
 namespace {
@@ -97,7 +98,7 @@ Recorder RecorderFactory::Failed(const char* why) noexcept {
   try {
     recorder.error_ = why;
   } catch (...) {
-    // It has been said.
+    // Standard error has the reason.
   }
   return recorder;
 }
@@ -115,10 +116,10 @@ Recorder& Recorder::operator=(Recorder&& other) noexcept {
 
 Recorder::~Recorder() {
   if (state_ == nullptr) return;
-  if (ExitFlush::Remove(state_.get())) {
+  if (state_->LeaveExit()) {
     state_->Close();
   } else {
-    // exit() has done it or is about to, with this very state.
+    // exit() has closed this very state or is about to.
     static_cast<void>(state_.release());
   }
 }
@@ -126,11 +127,11 @@ Recorder::~Recorder() {
 Recorder Recorder::Open(const RecorderOptions& options) noexcept {
   try {
     RingFileOptions file;
-    auto backend = std::make_unique<RingBackend>();
+    auto ring = std::make_unique<RingFile>();
     std::string trouble = Resolve(options, &file);
-    if (trouble.empty()) trouble = backend->Create(file);
+    if (trouble.empty()) trouble = ring->Create(file);
     if (!trouble.empty()) return RecorderFactory::Failed(trouble.c_str());
-    return RecorderFactory::Make(std::move(backend), options);
+    return RecorderFactory::Make(std::make_unique<RingWriter>(std::move(ring)), options);
   } catch (...) {
     // All that can be thrown above.
     return RecorderFactory::Failed("out of memory");
@@ -188,7 +189,7 @@ void Recorder::Observe(HistogramMetric histogram, double value) noexcept {
 }
 
 void Recorder::CommitStep(int64_t step) noexcept {
-  if (state_ != nullptr) state_->CommitNow(step);
+  if (state_ != nullptr) state_->Commit(step, state_->now_unix_ns());
 }
 
 void Recorder::CommitStep(int64_t step, int64_t time_unix_ns) noexcept {
@@ -196,7 +197,7 @@ void Recorder::CommitStep(int64_t step, int64_t time_unix_ns) noexcept {
 }
 
 void Recorder::Commit() noexcept {
-  if (state_ != nullptr) state_->CommitNow(std::nullopt);
+  if (state_ != nullptr) state_->Commit(std::nullopt, state_->now_unix_ns());
 }
 
 void Recorder::Event(std::string_view kind, std::string_view message,

@@ -6,7 +6,7 @@
 
 #include "client/environment_identity.h"
 #include "client/recorder.h"
-#include "client/recorder_backend.h"
+#include "client/ring/recorder_backend.h"
 
 namespace tacho::client {
 

@@ -1,13 +1,19 @@
+// What stands behind a recorder: it checks whatever the trainer passes, refuses and counts what a
+// ring cannot hold, and hands the rest to the backend. Nothing here throws or ends the process,
+// because the training matters more than its record.
 #include "client/recorder_state.h"
 
 #include <pthread.h>
 
 #include <algorithm>
-#include <bit>
+#include <array>
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "client/ring/ring_text.h"
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 
 namespace tacho::client {
@@ -18,6 +24,29 @@ constexpr std::string_view kSumSuffix = "_sum";
 constexpr char kWrongText[] =
     "a metric's name must be 1 to 256 bytes of UTF-8 without control characters";
 
+// States of this process that exit() flushes. A trainer that calls exit(), or keeps its recorder in
+// a variable that outlives main(), runs no destructor in time. Those beyond are flushed by their
+// destructors only. There is no lock, which a fork() could copy while it is held. Initialised by
+// the compiler and never destroyed, so that it can be used at any time of the process.
+constexpr size_t kMaxFlushed = 64;
+constinit std::array<std::atomic<RecorderState*>, kMaxFlushed> flushed_at_exit = {};
+constinit std::atomic<bool> exiting = false;
+
+void FlushAll() {
+  exiting = true;
+  for (auto& slot : flushed_at_exit) {
+    if (RecorderState* const state = slot.exchange(nullptr)) state->FlushAtExit();
+  }
+}
+
+// Puts `to` where `from` stands. False if it stands nowhere.
+bool ReplaceFlushed(RecorderState* from, RecorderState* to) {
+  return std::any_of(flushed_at_exit.begin(), flushed_at_exit.end(), [=](auto& slot) {
+    RecorderState* expected = from;
+    return slot.compare_exchange_strong(expected, to);
+  });
+}
+
 }  // namespace
 
 RecorderState::RecorderState(std::unique_ptr<RecorderBackend> backend, RecorderClocks clocks,
@@ -27,9 +56,12 @@ RecorderState::RecorderState(std::unique_ptr<RecorderBackend> backend, RecorderC
       histogram_interval_ns_(histogram_interval_ns),
       values_(kMaxMetrics, kNoValue),
       keeps_(kMaxMetrics, 0) {
+  TACHO_DCHECK(backend_ != nullptr && clocks_.unix_ns != nullptr &&
+               clocks_.monotonic_ns != nullptr);
   row_.values = values_.data();
   histograms_.reserve(kMaxHistograms);
-  ExitFlush::Add(this);
+  static const bool registered = std::atexit(FlushAll) == 0;
+  if (registered) ReplaceFlushed(nullptr, this);
 }
 
 void RecorderState::Refuse(const char* what) noexcept {
@@ -66,6 +98,7 @@ uint32_t RecorderState::Declare(MetricType type, std::string_view name, std::str
   if (const char* wrong = WrongName(name)) return refuse(wrong);
   const uint32_t index = row_.metric_count;
   if (index == kMaxMetrics) return refuse("more than 1024 metrics");
+  TACHO_DCHECK(types_.size() == index);
   const std::string clean_unit = CleanText(unit, kMaxUnitBytes);
   const std::string clean_help = CleanText(help, kMaxHelpBytes);
   types_.reserve(types_.size() + 1);
@@ -131,6 +164,7 @@ HistogramMetric RecorderState::DeclareHistogram(std::string_view name, std::stri
       histogram_by_name_.erase(added);
       return refuse("no room for the definition of another histogram");
     }
+    TACHO_DCHECK(histograms_.capacity() > index);
     histograms_.push_back(std::move(live));
     return HistogramMetric(index);
   } catch (...) {
@@ -154,6 +188,7 @@ void RecorderState::Observe(HistogramMetric histogram, double value) noexcept {
 }
 
 void RecorderState::ClearGauges() {
+  TACHO_DCHECK(row_.metric_count <= kMaxMetrics);
   const uint8_t* keeps = keeps_.data();
   double* values = values_.data();
   for (uint32_t i = 0; i < row_.metric_count; ++i) values[i] = keeps[i] != 0 ? values[i] : kNoValue;
@@ -230,6 +265,8 @@ void RecorderState::SetAttribute(std::string_view key, std::string_view value) n
     Refuse("out of memory");
   }
 }
+
+bool RecorderState::LeaveExit() noexcept { return ReplaceFlushed(this, nullptr) || !exiting; }
 
 void RecorderState::Close() noexcept {
   if (!Mine()) return;

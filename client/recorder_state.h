@@ -11,12 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "client/exit_flush.h"
 #include "client/fork_guard.h"
 #include "client/histogram_buckets.h"
 #include "client/live_histogram.h"
 #include "client/metric.h"
-#include "client/recorder_backend.h"
+#include "client/ring/recorder_backend.h"
 #include "client/ring/ring_format.h"
 
 namespace tacho::client {
@@ -27,13 +26,13 @@ struct RecorderClocks {
 };
 
 // Behind a recorder that records. One thread at a time; does nothing in a child of fork().
-class RecorderState final : public ExitFlush::Target {
+class RecorderState {
  public:
   RecorderState(std::unique_ptr<RecorderBackend> backend, RecorderClocks clocks,
                 int64_t histogram_interval_ns);
   RecorderState(const RecorderState&) = delete;
   RecorderState& operator=(const RecorderState&) = delete;
-  ~RecorderState() override = default;
+  ~RecorderState() = default;
 
   const OpenRow* row() const { return &row_; }
   RecorderBackend& backend() { return *backend_; }
@@ -47,7 +46,7 @@ class RecorderState final : public ExitFlush::Target {
 
   void Add(Metric metric, double amount) noexcept;
   void Observe(HistogramMetric histogram, double value) noexcept;
-  void CommitNow(std::optional<int64_t> step) noexcept { Commit(step, clocks_.unix_ns()); }
+  int64_t now_unix_ns() const noexcept { return clocks_.unix_ns(); }
   void Commit(std::optional<int64_t> step, int64_t time_unix_ns) noexcept;
   using EventField = RecorderBackend::Field;
   void AddEvent(std::string_view kind, std::string_view message,
@@ -55,7 +54,7 @@ class RecorderState final : public ExitFlush::Target {
   void SetAttribute(std::string_view key, std::string_view value) noexcept;
   void Refuse(const char* what) noexcept;
 
-  // See StepScope. False if there is a step already.
+  // See StepScope. False if a step is open already.
   bool BeginStep(int64_t step) noexcept;
   void EnterPhase(uint32_t metric) noexcept;
   uint32_t FindPhase(std::string_view name) noexcept;
@@ -63,10 +62,13 @@ class RecorderState final : public ExitFlush::Target {
   void EndStep() noexcept;
   void AbandonStep() noexcept;
 
-  // The recorder goes.
+  // Takes this state out of those that exit() flushes. False if another thread is flushing it in
+  // exit(), or has done so: the process is about to end, and the state must not be deleted.
+  bool LeaveExit() noexcept;
+  // The recorder ends.
   void Close() noexcept;
   // The process exits, on this thread.
-  void FlushAtExit() noexcept override;
+  void FlushAtExit() noexcept;
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -74,7 +76,7 @@ class RecorderState final : public ExitFlush::Target {
   bool Mine() const { return guard_.InOwner(); }
   uint32_t Declare(MetricType type, std::string_view name, std::string_view unit,
                    std::string_view help);
-  // Why nothing may be called this; nullptr if it may.
+  // Why no metric may have this name; nullptr if one may.
   const char* WrongName(std::string_view name) const;
   void ClearGauges();
   void RecordHistograms(std::optional<int64_t> step, int64_t time_unix_ns);

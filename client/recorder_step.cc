@@ -1,4 +1,5 @@
-// Steps and their phases: the part of RecorderState that StepScope uses.
+// Steps and their phases: the part of RecorderState that StepScope uses. A step is a row with the
+// times of its phases as gauges, so that the ring needs no record of its own for it.
 #include <array>
 #include <exception>
 #include <string>
@@ -7,6 +8,7 @@
 
 #include "client/recorder_state.h"
 #include "client/step_scope.h"
+#include "proto/base/check.h"
 
 namespace tacho::client {
 namespace {
@@ -95,6 +97,7 @@ bool RecorderState::BeginStep(int64_t step) noexcept {
 
 void RecorderState::LeavePhase(int64_t now_ns) {
   if (step_.phase == kNone) return;
+  TACHO_DCHECK(step_.phase < row_.metric_count);
   Add(Metric(step_.phase), static_cast<double>(now_ns - step_.phase_begin_ns) * kSecondsPerNs);
 }
 
@@ -118,7 +121,7 @@ void RecorderState::EndStep() noexcept {
   set(step_time_, now_ns - since_ns);
   set(step_duration_, now_ns - step_.begin_ns);
   last_step_end_ns_ = now_ns;
-  CommitNow(step_.step);
+  Commit(step_.step, clocks_.unix_ns());
 }
 
 void RecorderState::AbandonStep() noexcept {

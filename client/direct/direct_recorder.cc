@@ -1,3 +1,5 @@
+// The backend of a recorder that sends to a collector, and what makes such a recorder. The
+// trainer's thread only fills a queue; a thread of the sender does everything that can wait.
 #include "client/direct/direct_recorder.h"
 
 #include <unistd.h>
@@ -10,11 +12,76 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
-#include "client/direct/direct_backend.h"
+#include "client/direct/direct_queue.h"
+#include "client/direct/direct_sender.h"
+#include "client/fork_guard.h"
 #include "client/recorder_factory.h"
+#include "client/ring/recorder_backend.h"
 
 namespace tacho::client {
 namespace {
+
+class DirectBackend final : public RecorderBackend {
+ public:
+  DirectBackend(DirectSenderOptions options, uint64_t queue_bytes, absl::Duration flush_timeout)
+      : flush_timeout_(flush_timeout),
+        queue_(std::make_unique<DirectQueue>(queue_bytes)),
+        sender_(std::make_unique<DirectSender>(std::move(options), queue_.get())) {}
+  DirectBackend(const DirectBackend&) = delete;
+  DirectBackend& operator=(const DirectBackend&) = delete;
+  ~DirectBackend() override {
+    if (guard_.InOwner()) return;
+    // In a child of fork() there is no thread to join, and locks may be held for ever.
+    static_cast<void>(sender_.release());
+    static_cast<void>(queue_.release());
+  }
+
+  bool AddMetric(MetricType type, std::string_view name, std::string_view unit,
+                 std::string_view help) override {
+    queue_->AddMetric({std::string(name), type, std::string(unit), std::string(help)});
+    return true;
+  }
+  bool AddHistogram(std::string_view name, std::string_view unit, std::string_view help,
+                    std::span<const double> bounds) override {
+    queue_->AddHistogram(
+        {std::string(name), std::string(unit), std::string(help), {bounds.begin(), bounds.end()}});
+    return true;
+  }
+  bool AddAttribute(std::string_view key, std::string_view value) override {
+    return queue_->AddAttribute(key, value);
+  }
+  void AddRow(int64_t time_unix_ns, std::optional<int64_t> step,
+              std::span<const double> values) override {
+    queue_->AddRow(time_unix_ns, step, values);
+  }
+  void AddHistogramState(uint32_t histogram, int64_t time_unix_ns, std::optional<int64_t> step,
+                         double sum, std::span<const uint64_t> counts) override {
+    queue_->Add(
+        DirectHistogramState{histogram, time_unix_ns, step, sum, {counts.begin(), counts.end()}});
+  }
+  void AddEvent(int64_t time_unix_ns, std::optional<int64_t> step, std::string_view kind,
+                std::string_view message, std::span<const Field> fields) override {
+    DirectEvent event{time_unix_ns, step, std::string(kind), std::string(message), {}};
+    for (const auto& [name, value] : fields) event.fields[std::string(name)] = std::string(value);
+    queue_->Add(std::move(event));
+  }
+  void SetRefused(uint64_t /*refused*/) override {}
+  void Close() override {
+    if (sender_ == nullptr) return;
+    queue_->Close();
+    if (!sender_->WaitForAll(flush_timeout_)) {
+      std::fputs("tacho: the end of the record did not reach the collector in time\n", stderr);
+    }
+    sender_.reset();
+  }
+  std::string path() const override { return ""; }
+
+ private:
+  const ForkGuard guard_;
+  const absl::Duration flush_timeout_;
+  std::unique_ptr<DirectQueue> queue_;
+  std::unique_ptr<DirectSender> sender_;  // Null once closed.
+};
 
 std::string HostName() {
   std::array<char, 257> name = {};

@@ -7,6 +7,7 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "client/histogram_layout.h"
+#include "proto/base/check.h"
 
 namespace tacho::client {
 namespace {
@@ -211,6 +212,7 @@ v1::Layout DirectSender::EmptyLayout(bool has_steps) const {
 const v1::Layout* DirectSender::RowLayout(uint32_t metric_count, bool has_steps) {
   std::unique_ptr<v1::Layout>& layout = row_layouts_[{metric_count, has_steps}];
   if (layout != nullptr) return layout.get();
+  TACHO_CHECK(metric_count <= metrics_.size());
   layout = std::make_unique<v1::Layout>(EmptyLayout(has_steps));
   for (uint32_t i = 0; i < metric_count; ++i) {
     v1::Metric* metric = layout->add_series()->mutable_metric();
@@ -226,6 +228,7 @@ const v1::Layout* DirectSender::HistogramLayout(uint32_t histogram, bool has_ste
   std::unique_ptr<v1::Layout>& layout = histogram_layouts_[{histogram, has_steps}];
   if (layout != nullptr) return layout.get();
   layout = std::make_unique<v1::Layout>(EmptyLayout(has_steps));
+  TACHO_CHECK(histogram < histograms_.size());
   const DirectHistogram& of = histograms_[histogram];
   AddHistogramSeries(of.name, of.unit, of.help, of.bounds, layout.get());
   return layout.get();

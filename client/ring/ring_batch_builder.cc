@@ -4,10 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::client {
 
 RingBatchBuilder::RingBatchBuilder(const RingCursor& from, const RingReadLimits& limits)
     : limits_(limits) {
+  TACHO_CHECK(limits.max_rows > 0 && limits.max_rows_per_piece > 0);
   batch_.end = from;
 }
 
@@ -46,6 +49,7 @@ bool RingBatchBuilder::Add(const RingRecord& record, size_t known_metrics) {
 }
 
 void RingBatchBuilder::AddHistogramState(const RingRecord& record) {
+  TACHO_CHECK(record.IsHistogramState());
   // It has no number of its own. One that was delivered before may come again, which does no harm.
   if (record.header.number < batch_.end.record || !Advance(record.header)) return;
   batch_.pieces.push_back({batch_.end, ParseHistogramState(record)});
@@ -57,6 +61,7 @@ void RingBatchBuilder::AddRow(const RingRecord& record) {
   rows.times_unix_ns.push_back(record.header.time_unix_ns);
   if (rows.has_steps) rows.steps.push_back(record.header.step);
   const size_t before = rows.values.size();
+  TACHO_CHECK(record.payload.size() == rows.metric_count * sizeof(double));
   rows.values.resize(before + rows.metric_count);
   std::memcpy(&rows.values[before], record.payload.data(), record.payload.size());
   batch_.pieces.back().end = batch_.end;

@@ -1,3 +1,5 @@
+// Creates the file of a ring so that nobody ever sees half of one: it is filled under a hidden name
+// and linked to its own when it is complete.
 #include "client/ring/ring_file.h"
 
 #include <fcntl.h>
@@ -5,10 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
 
 #include "client/ring/ring_text.h"
+#include "proto/base/check.h"
 #include "proto/base/crc32c.h"
 
 namespace tacho::client {
@@ -19,7 +23,8 @@ constexpr uint32_t kMaxCopies = 16;
 
 // Until the file is complete.
 constexpr mode_t kHiddenMode = 0600;
-// Who else may write could cut the file short under the trainer's mapping, which would kill it.
+// Another user who may write could cut the file short under the trainer's mapping, which would kill
+// the trainer.
 constexpr mode_t kAllowedModes = 0644;
 constexpr mode_t kDirectoryMode = 0755;
 
@@ -50,6 +55,7 @@ RingHeader MakeHeader(const RingFileOptions& options, bool locked) {
   header.created_unix_ns = options.created_unix_ns;
   header.attempt = options.attempt;
   header.flags = locked ? kFlagLocked : 0;
+  TACHO_CHECK(options.job.size() <= sizeof(header.job));
   header.job_bytes = static_cast<uint32_t>(options.job.size());
   std::memcpy(header.job, options.job.data(), options.job.size());
   header.crc = ExtendCrc32c(0, &header, kHeaderCrcOffset);
@@ -84,6 +90,8 @@ RingFile::~RingFile() {
 }
 
 std::string RingFile::Create(const RingFileOptions& options) {
+  TACHO_DCHECK(base_ == nullptr && fd_ < 0);
+  TACHO_DCHECK(std::has_single_bit(options.record_bytes));
   mkdir(options.directory.c_str(), kDirectoryMode);  // What is wrong with it shows below.
   const auto pid = static_cast<uint32_t>(getpid());
   const std::string prefix = options.directory + "/";
@@ -122,6 +130,7 @@ std::string RingFile::Fill(int fd, const RingFileOptions& options) {
       mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, /*offset=*/0);
   if (base == MAP_FAILED) return Trouble("map a ring", errno);
   base_ = static_cast<char*>(base);
+  record_bytes_ = options.record_bytes;
   const RingHeader header = MakeHeader(options, LockWholeFile(fd));
   std::memcpy(base_, &header, sizeof(header));
   // Not left to the umask: with 077, which is common, no agent of another user could read it.

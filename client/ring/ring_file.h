@@ -31,11 +31,13 @@ class RingFile {
   RingFile& operator=(const RingFile&) = delete;
   ~RingFile();
 
-  // Creates the directory (its last component) and the file. Returns an empty string, or what went
-  // wrong; nothing is mapped then, and no file is left.
+  // Called once. Creates the directory (its last component) and the file. Returns an empty string,
+  // or what went wrong; then nothing is mapped and no file is left.
   std::string Create(const RingFileOptions& options);
 
+  // The mapping, all zero behind its RingHeader; nullptr without a ring.
   char* base() const { return base_; }
+  uint64_t record_bytes() const { return record_bytes_; }
   const std::string& path() const { return path_; }
 
  private:
@@ -45,6 +47,7 @@ class RingFile {
   int fd_ = -1;  // Kept open: it holds the lock by which the agent sees that we live.
   char* base_ = nullptr;
   size_t size_ = 0;
+  uint64_t record_bytes_ = 0;
 };
 
 // Field 22 of a /proc/<pid>/stat file: when the process started, in clock ticks since boot. 0 if

@@ -1,3 +1,6 @@
+// Reads a ring while its writer may be overwriting it: each block is copied, and counts only if the
+// writer had not announced to overwrite it by then. What the file says is checked and, where it is
+// wrong, skipped or answered with a status; the checks here are about the reader's own arithmetic.
 #include "client/ring/ring_reader.h"
 
 #include <fcntl.h>
@@ -5,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <utility>
 
@@ -12,6 +16,7 @@
 #include "client/ring/ring_batch_builder.h"
 #include "client/ring/ring_file.h"
 #include "client/ring/ring_records.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::client {
@@ -79,7 +84,10 @@ absl::StatusOr<std::unique_ptr<RingReader>> RingReader::Open(const std::string& 
 }
 
 RingReader::RingReader(int fd, RingInfo info, uint32_t flags, uint32_t version)
-    : fd_(fd), info_(std::move(info)), flags_(flags), version_(version), block_(kBlockBytes) {}
+    : fd_(fd), info_(std::move(info)), flags_(flags), version_(version), block_(kBlockBytes) {
+  TACHO_CHECK(fd_ >= 0);
+  TACHO_CHECK(std::has_single_bit(info_.record_bytes));
+}
 
 RingReader::~RingReader() { close(fd_); }
 
@@ -117,10 +125,12 @@ absl::StatusOr<RingCursors> RingReader::ReadCursors() const {
 
 absl::Status RingReader::ReadDefinitions(uint64_t end) {
   if (end == definitions_read_ || definitions_damaged_) return absl::OkStatus();
+  TACHO_CHECK(end > definitions_read_ && end <= kDefinitionBytes);
   std::vector<char> bytes(end - definitions_read_);
   absl::Status status = ReadAt(kRingHeaderBytes + definitions_read_, bytes.data(), bytes.size());
   if (!status.ok()) return status;
   const size_t taken = ParseDefinitions({bytes.data(), bytes.size()});
+  TACHO_CHECK(taken <= bytes.size());
   definitions_read_ += taken;
   if (taken < bytes.size()) {
     // Where the next one begins is unknown, so the rest stays unread, and rows that need it are
@@ -163,6 +173,7 @@ size_t RingReader::ParseDefinitions(absl::string_view bytes) {
       attributes_.push_back(std::get<RingAttribute>(std::move(definition->content)));
     }
     if (!good) break;
+    TACHO_CHECK(definition->size > 0 && definition->size <= bytes.size() - taken);
     taken += definition->size;
   }
   return taken;
@@ -180,12 +191,14 @@ void RingReader::Rewind() {
 }
 
 void RingReader::SkipToBlock(uint64_t position) {
+  TACHO_CHECK(position >= position_);
   position_ = (position + kBlockBytes - 1) / kBlockBytes * kBlockBytes;
   synced_ = false;
 }
 
 absl::StatusOr<absl::string_view> RingReader::FetchBlock(uint64_t end) {
   end = std::min(end, BlockEnd(position_));
+  TACHO_CHECK(position_ < end && end - position_ <= block_.size());
   const uint64_t offset = kRingHeaderBytes + kDefinitionBytes + position_ % info_.record_bytes;
   absl::Status status = ReadAt(offset, block_.data(), end - position_);
   if (!status.ok()) return status;
@@ -215,7 +228,7 @@ bool RingReader::TakeRecord(const RingRecord& record, RingBatchBuilder* out) {
     const uint32_t histogram = ParseHistogramState(record).histogram;
     const bool known = histogram < histograms_.size();
     if (known && histograms_[histogram].bounds.size() + 1 != record.header.count) return false;
-    // Of one whose definition could not be read there is nothing to tell.
+    // One whose definition could not be read is left out.
     if (known) out->AddHistogramState(record);
     last_ = {record.header.number, record.header.row};
     return true;
@@ -228,6 +241,7 @@ bool RingReader::TakeRecord(const RingRecord& record, RingBatchBuilder* out) {
 bool RingReader::ParseRecords(absl::string_view bytes, RingBatchBuilder* out) {
   while (!bytes.empty() && !out->full() && !out->contradicted()) {
     const uint64_t room = BlockEnd(position_) - position_;
+    TACHO_CHECK(bytes.size() <= room);
     if (room < sizeof(RecordHeader)) {
       position_ += room;
       return true;
@@ -240,6 +254,7 @@ bool RingReader::ParseRecords(absl::string_view bytes, RingBatchBuilder* out) {
       if (!TakeRecord(*record, out)) return false;
       synced_ = true;
     }
+    TACHO_CHECK(record->header.size > 0 && record->header.size <= bytes.size());
     position_ += record->header.size;
     bytes.remove_prefix(record->header.size);
   }
@@ -258,6 +273,7 @@ absl::Status RingReader::ReadBlock(uint64_t end, RingBatchBuilder* out) {
 
 absl::StatusOr<RingBatch> RingReader::Read(const RingCursor& from, const RingReadLimits& limits) {
   TACHO_ASSIGN_OR_RETURN(auto cursors, ReadCursors());
+  TACHO_CHECK(cursors.committed >= committed_);
   committed_ = cursors.committed;
   closed_ = cursors.closed != 0;
   refused_ = cursors.refused;

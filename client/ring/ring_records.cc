@@ -1,3 +1,6 @@
+// Takes a ring's header, definitions and records from untrusted bytes: a size is compared with what
+// is there before anything is read by it, and a checksum covers the position as well, so that bytes
+// of an earlier lap never pass for a record.
 #include "client/ring/ring_records.h"
 
 #include <bit>
@@ -11,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "client/ring/ring_text.h"
+#include "proto/base/check.h"
 #include "proto/base/crc32c.h"
 
 namespace tacho::client {
@@ -30,6 +34,7 @@ bool CleanUpTo(absl::string_view text, size_t max_bytes) {
 
 // Cuts off the next `size` bytes of `rest`, which has them.
 absl::string_view Take(absl::string_view* rest, size_t size) {
+  TACHO_CHECK(size <= rest->size());
   const absl::string_view taken = rest->substr(0, size);
   rest->remove_prefix(size);
   return taken;
@@ -41,14 +46,16 @@ uint32_t TakeLength(absl::string_view* rest) {
   return length;
 }
 
-// Of `bytes`, whose first four are the checksum itself.
+// The checksum of `bytes`, whose first four are the checksum itself.
 uint32_t CrcAt(uint64_t position, absl::string_view bytes) {
+  TACHO_CHECK(bytes.size() >= sizeof(uint32_t));
   const uint32_t crc = ExtendCrc32c(0, &position, sizeof(position));
   return ExtendCrc32c(crc, bytes.data() + sizeof(crc), bytes.size() - sizeof(crc));
 }
 
 // Nothing if they are not those of a histogram. `bytes` are a whole number of doubles.
 std::optional<std::vector<double>> ParseBounds(absl::string_view bytes) {
+  TACHO_CHECK(bytes.size() % sizeof(double) == 0);
   std::vector<double> bounds(bytes.size() / sizeof(double));
   if (bounds.empty() || bounds.size() > kMaxHistogramBounds) return std::nullopt;
   std::memcpy(bounds.data(), bytes.data(), bytes.size());
@@ -184,6 +191,8 @@ std::optional<RingRecord> ParseRecord(absl::string_view bytes, uint64_t position
 
 RingHistogramState ParseHistogramState(const RingRecord& record) {
   HistogramStateHeader header;
+  TACHO_CHECK(record.IsHistogramState());
+  TACHO_CHECK(record.payload.size() == sizeof(header) + record.header.count * sizeof(uint64_t));
   std::memcpy(&header, record.payload.data(), sizeof(header));
   RingHistogramState state;
   state.histogram = header.histogram;
@@ -197,6 +206,7 @@ RingHistogramState ParseHistogramState(const RingRecord& record) {
 }
 
 std::optional<RingEvent> ParseEvent(const RingRecord& record) {
+  TACHO_CHECK(record.header.kind == static_cast<uint16_t>(RecordKind::kEvent));
   const size_t texts = 2 + 2 * size_t{record.header.count};
   absl::string_view lengths = record.payload;
   if (lengths.size() < texts * sizeof(uint32_t)) return std::nullopt;

@@ -1,7 +1,13 @@
+// The writer of a ring, shaped like that of a sequence lock: it announces what it is about to
+// overwrite, copies the record, and publishes its end with one store. So a reader in another
+// process needs no lock, and a writer that dies half-way leaves nothing half-written in sight.
 #include "client/ring/ring_writer.h"
 
+#include <bit>
 #include <cstring>
+#include <utility>
 
+#include "proto/base/check.h"
 #include "proto/base/crc32c.h"
 
 namespace tacho::client {
@@ -22,10 +28,17 @@ char* Append(char* out, std::string_view text) {
 
 }  // namespace
 
-RingWriter::RingWriter(char* base, uint64_t record_bytes)
-    : base_(base), records_(base + kRingHeaderBytes + kDefinitionBytes), mask_(record_bytes - 1) {}
+RingWriter::RingWriter(std::unique_ptr<RingFile> file)
+    : file_(std::move(file)),
+      base_(file_->base()),
+      records_(base_ + kRingHeaderBytes + kDefinitionBytes),
+      mask_(file_->record_bytes() - 1) {
+  TACHO_CHECK(base_ != nullptr);
+  TACHO_CHECK(std::has_single_bit(mask_ + 1) && mask_ + 1 >= kMinRecordBytes);
+}
 
 void RingWriter::Store(size_t cursor_offset, uint64_t value, std::memory_order order) {
+  TACHO_DCHECK(cursor_offset + sizeof(value) <= sizeof(RingCursors));
   auto* cursor = reinterpret_cast<uint64_t*>(base_ + kRingCursorsOffset + cursor_offset);
   std::atomic_ref<uint64_t>(*cursor).store(value, order);
 }
@@ -61,6 +74,8 @@ bool RingWriter::AddDefinition(const DefinitionHeader& kind, std::string_view na
                                std::span<const double> bounds) {
   const uint64_t texts = AlignUp8(name.size() + unit.size() + text.size());
   const uint64_t size = sizeof(kind) + texts + bounds.size_bytes();
+  TACHO_DCHECK(!name.empty() && unit.size() <= kMaxUnitBytes);
+  TACHO_DCHECK(bounds.size() <= kMaxHistogramBounds);
   if (definitions_ + size > kDefinitionBytes) return false;
   DefinitionHeader header = kind;
   header.size = static_cast<uint32_t>(size);
@@ -95,10 +110,14 @@ void RingWriter::Announce(uint64_t end) {
 }
 
 char* RingWriter::Reserve(size_t size) {
+  // The records' area ends with a block, so what fits a block stays within the mapping.
+  TACHO_CHECK(size <= kBlockBytes);
+  TACHO_DCHECK(size % 8 == 0 && position_ % 8 == 0);
   const uint64_t room = kBlockBytes - position_ % kBlockBytes;
   const uint64_t padding = size <= room ? 0 : room;
   Announce(position_ + padding + size);
   if (padding != 0) PutPadding(padding);
+  TACHO_DCHECK(position_ / kBlockBytes == (position_ + size - 1) / kBlockBytes);
   return records_ + (position_ & mask_);
 }
 
@@ -136,6 +155,7 @@ RecordHeader RingWriter::HeaderOf(RecordKind kind, size_t size, size_t count, in
 
 void RingWriter::AddRow(int64_t time_unix_ns, std::optional<int64_t> step,
                         std::span<const double> values) {
+  TACHO_DCHECK(!values.empty() && values.size() <= kMaxMetrics && time_unix_ns >= 0);
   const size_t size = sizeof(RecordHeader) + values.size_bytes();
   RecordHeader header = HeaderOf(RecordKind::kRow, size, values.size(), time_unix_ns, step);
   char* const at = Reserve(size);
@@ -150,6 +170,7 @@ void RingWriter::AddRow(int64_t time_unix_ns, std::optional<int64_t> step,
 void RingWriter::AddHistogramState(uint32_t histogram, int64_t time_unix_ns,
                                    std::optional<int64_t> step, double sum,
                                    std::span<const uint64_t> counts) {
+  TACHO_DCHECK(counts.size() >= 2 && counts.size() <= kMaxHistogramBounds + 1);
   const HistogramStateHeader state = {.histogram = histogram, .zero = 0, .sum = sum};
   const size_t size = sizeof(RecordHeader) + sizeof(state) + counts.size_bytes();
   RecordHeader header =
@@ -165,6 +186,7 @@ void RingWriter::AddHistogramState(uint32_t histogram, int64_t time_unix_ns,
 
 void RingWriter::AddEvent(int64_t time_unix_ns, std::optional<int64_t> step, std::string_view kind,
                           std::string_view message, std::span<const Field> fields) {
+  TACHO_DCHECK(!kind.empty() && fields.size() <= kMaxEventFields);
   size_t texts = kind.size() + message.size();
   for (const auto& [name, value] : fields) texts += name.size() + value.size();
   const size_t lengths = sizeof(uint32_t) * (2 + 2 * fields.size());
@@ -188,6 +210,7 @@ void RingWriter::AddEvent(int64_t time_unix_ns, std::optional<int64_t> step, std
     put(name);
     put(value);
   }
+  TACHO_DCHECK(length == payload + lengths && text <= at + size);
   header.crc = ExtendCrc32c(HeaderCrc(position_, header), payload, size - sizeof(header));
   std::memcpy(at, &header, sizeof(header));
   ++records_written_;
@@ -198,6 +221,6 @@ void RingWriter::SetRefused(uint64_t refused) {
   Store(offsetof(RingCursors, refused), refused, std::memory_order_relaxed);
 }
 
-void RingWriter::SetClosed() { Store(offsetof(RingCursors, closed), 1, std::memory_order_release); }
+void RingWriter::Close() { Store(offsetof(RingCursors, closed), 1, std::memory_order_release); }
 
 }  // namespace tacho::client

@@ -4,11 +4,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
-#include <utility>
 
+#include "client/ring/recorder_backend.h"
+#include "client/ring/ring_file.h"
 #include "client/ring/ring_format.h"
 
 namespace tacho::client {
@@ -16,35 +19,30 @@ namespace tacho::client {
 // Used from one thread. Allocates nothing, makes no system call, reads nothing back from the ring
 // (another process may have scribbled on it). At whatever instruction the process dies, the ring
 // holds everything that was put in before, complete.
-class RingWriter {
+class RingWriter final : public RecorderBackend {
  public:
-  // `base` is a new ring: all zero behind its RingHeader. Not owned.
-  RingWriter(char* base, uint64_t record_bytes);
+  // `file` was created just now.
+  explicit RingWriter(std::unique_ptr<RingFile> file);
 
-  // Texts are within the limits of the format. False if the definition area has no room for it.
   bool AddMetric(MetricType type, std::string_view name, std::string_view unit,
-                 std::string_view help);
+                 std::string_view help) override;
   bool AddHistogram(std::string_view name, std::string_view unit, std::string_view help,
-                    std::span<const double> bounds);
-  bool AddAttribute(std::string_view key, std::string_view value);
+                    std::span<const double> bounds) override;
+  bool AddAttribute(std::string_view key, std::string_view value) override;
 
-  // At most kMaxMetrics values, those of the metrics in the order in which they were added.
-  void AddRow(int64_t time_unix_ns, std::optional<int64_t> step, std::span<const double> values);
-
-  // One count more than the histogram has bounds.
+  void AddRow(int64_t time_unix_ns, std::optional<int64_t> step,
+              std::span<const double> values) override;
   void AddHistogramState(uint32_t histogram, int64_t time_unix_ns, std::optional<int64_t> step,
-                         double sum, std::span<const uint64_t> counts);
-
-  using Field = std::pair<std::string_view, std::string_view>;
-  // Texts and their number are within the limits of the format.
+                         double sum, std::span<const uint64_t> counts) override;
   void AddEvent(int64_t time_unix_ns, std::optional<int64_t> step, std::string_view kind,
-                std::string_view message, std::span<const Field> fields);
+                std::string_view message, std::span<const Field> fields) override;
 
-  void SetRefused(uint64_t refused);
-  void SetClosed();
+  void SetRefused(uint64_t refused) override;
+  void Close() override;
+  std::string path() const override { return file_->path(); }
 
  private:
-  // Where a record of `size` bytes goes, which nobody sees before Commit().
+  // Returns where a record of `size` bytes goes. No reader sees it before Commit().
   char* Reserve(size_t size);
   void Announce(uint64_t end);
   RecordHeader HeaderOf(RecordKind kind, size_t size, size_t count, int64_t time_unix_ns,
@@ -55,6 +53,7 @@ class RingWriter {
                      std::string_view text, std::span<const double> bounds = {});
   void Store(size_t cursor_offset, uint64_t value, std::memory_order order);
 
+  const std::unique_ptr<RingFile> file_;
   char* const base_;
   char* const records_;
   const uint64_t mask_;

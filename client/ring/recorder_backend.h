@@ -1,4 +1,4 @@
-// Where what a Recorder takes goes: into a ring, or to a collector. Internal to the recorder.
+// Where a Recorder puts what it takes: into a ring, or to a collector. Internal to the recorder.
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,26 @@
 
 namespace tacho::client {
 
-// Used from one thread at a time, in the process that made it (see ForkGuard). What it is given
-// keeps the limits of ring_format.h; texts are clean (ring_text.h). May throw std::bad_alloc.
+// Used from one thread at a time, in the process that made it (see ForkGuard). Callers keep the
+// limits of ring_format.h and pass clean texts (ring_text.h). May throw std::bad_alloc.
 class RecorderBackend {
  public:
   virtual ~RecorderBackend() = default;
 
-  // False if there is no room for it. Metrics, and histograms, are numbered from 0 as they come.
+  // False if there is no room. Metrics are numbered from 0 in the order of these calls; histograms
+  // have numbers of their own.
   virtual bool AddMetric(MetricType type, std::string_view name, std::string_view unit,
                          std::string_view help) = 0;
   virtual bool AddHistogram(std::string_view name, std::string_view unit, std::string_view help,
                             std::span<const double> bounds) = 0;
   virtual bool AddAttribute(std::string_view key, std::string_view value) = 0;
 
-  // Values are those of the first metrics.
+  // 1 to kMaxMetrics values, those of the metrics in their order; the newest metrics may be left
+  // out.
   virtual void AddRow(int64_t time_unix_ns, std::optional<int64_t> step,
                       std::span<const double> values) = 0;
-  // One count a bucket and one for what is above the last bound, all since it was declared.
+  // One count for each bucket and one for what is above the last bound, all since the histogram was
+  // declared.
   virtual void AddHistogramState(uint32_t histogram, int64_t time_unix_ns,
                                  std::optional<int64_t> step, double sum,
                                  std::span<const uint64_t> counts) = 0;
@@ -36,11 +39,11 @@ class RecorderBackend {
   virtual void AddEvent(int64_t time_unix_ns, std::optional<int64_t> step, std::string_view kind,
                         std::string_view message, std::span<const Field> fields) = 0;
 
-  // How many things the recorder has refused so far.
+  // How many things the recorder has refused so far; it never falls.
   virtual void SetRefused(uint64_t refused) = 0;
-  // The process ends properly. More may still come.
+  // The process ends properly. More calls may follow.
   virtual void Close() = 0;
-  // Of the ring's file; empty if there is none.
+  // The ring's file; empty if there is none.
   virtual std::string path() const = 0;
 };
 
