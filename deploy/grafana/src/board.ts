@@ -1,4 +1,4 @@
-// What the dashboards have in common: variables, links to each other, time.
+// The common parts of the dashboards: variables, links to each other, time.
 import * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
 import { place, type Section } from './grid';
 import { kDatasource } from './query';
@@ -39,7 +39,7 @@ export interface Choice {
   readonly label: string;
   readonly description: string;
   readonly query: string; // label_values(…)
-  readonly many?: boolean; // Several at once, and "All", which is then what is chosen at first.
+  readonly many?: boolean; // Several at once, and "All", which is the default.
   readonly sort?: dashboard.VariableSort;
 }
 

@@ -1,4 +1,4 @@
-// The collector itself: does it take what it is sent, does it keep it, does it answer.
+// The collector itself: ingest, storage, queries and process.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Board } from './board';
 import { graphs, numbers, type Section } from './grid';
@@ -50,7 +50,7 @@ const kState = [
   }),
   figure({
     title: 'Version',
-    description: 'The version that runs.',
+    description: 'Version of the running program.',
     expr: `max by (instance, version) (tacho_build_info{${kHere}})`,
     legend: '{{version}}',
     unit: units.NoUnit,
@@ -65,8 +65,8 @@ const kState = [
   }),
   figure({
     title: 'Configuration in force',
-    description: '1: the newest that was asked for. 0: the last reload was refused; the log has ' +
-      'the reason.',
+    description: '1: the newest configuration. 0: the last reload was refused; the log has the ' +
+      'reason.',
     expr: `min by (instance) (tacho_config_last_reload_successful{${kHere}})`,
     unit: units.NoUnit,
     thresholds: atLeast(1),
@@ -74,7 +74,7 @@ const kState = [
   }),
   figure({
     title: 'Ready',
-    description: '1: it takes connections and rows. 0: it starts, drains, or its disk refuses.',
+    description: '1: it accepts connections and rows. 0: it starts, drains, or its disk refuses.',
     expr: `min by (instance) (tacho_ready{${kHere}})`,
     unit: units.NoUnit,
     thresholds: atLeast(1),
@@ -82,22 +82,22 @@ const kState = [
   }),
   figure({
     title: 'Disk refuses',
-    description: '1: nothing is stored until the disk has room or is well again.',
+    description: '1: nothing is stored until the disk has space or works again.',
     expr: `max by (instance) (tacho_storage_refusing{${kHere}})`,
     unit: units.NoUnit,
     thresholds: kNone,
     decimals: 0,
   }),
   figure({
-    title: 'Room on the disk',
-    description: 'What is left on the file system of storage.path.',
+    title: 'Space on the disk',
+    description: 'Free space on the file system of storage.path.',
     expr: `min by (instance) (tacho_storage_available_bytes{${kHere}})`,
     unit: units.BytesIEC,
     thresholds: limits(10 * kGiB, kGiB),
   }),
   figure({
     title: 'Lines left out of the scrape',
-    description: 'Lines about jobs that metrics.max_series kept off the page.',
+    description: 'Lines about jobs that are off the page because of metrics.max_series.',
     expr: `max by (instance) (tacho_aggregate_series_left_out{${kHere}})`,
     unit: units.Short,
     thresholds: kNone,
@@ -111,7 +111,7 @@ const kIngest: Section = {
     graphs(
       lines({
         title: 'Samples a second',
-        description: 'Values that passed admission, and those made durable.',
+        description: 'Values that passed admission, and values that became durable.',
         unit: units.CountsPerSecond,
         queries: [
           speed('tacho_ingest_samples_accepted_total', 'accepted'),
@@ -120,7 +120,7 @@ const kIngest: Section = {
       }),
       lines({
         title: 'Agents',
-        description: 'Streams of agents that are open.',
+        description: 'Open streams of agents.',
         unit: units.Short,
         queries: [{
           expr: `max by (instance) (tacho_ingest_streams{${kHere}})`, legend: '{{instance}}',
@@ -131,30 +131,30 @@ const kIngest: Section = {
     graphs(
       lines({
         title: 'Samples refused',
-        description: 'By reason; docs/operations.md says what to do about each.',
+        description: 'By reason; docs/runbooks/TachoSamplesRejected.md says what to do.',
         unit: units.CountsPerSecond,
         thresholds: kNone,
         queries: [per('tacho_ingest_samples_rejected_total', 'reason')],
       }),
       lines({
         title: 'Rows lost by agents',
-        description: 'Rows that agents reported as lost because their spools were full or torn.',
+        description: 'Rows that agents reported lost because their spools were full or torn.',
         unit: units.CountsPerSecond,
         thresholds: kNone,
         queries: [speed('tacho_ingest_lost_rows_total', 'rows lost')],
       }),
       lines({
         title: 'Agents slowed down',
-        description: 'Time in which streams were not read from, by what held them up.',
+        description: 'Time in which streams were not read, by reason.',
         unit: units.Seconds,
         queries: [per('tacho_ingest_throttled_seconds_total', 'how')],
       }),
     ),
     graphs(
       lines({
-        title: 'Room under the limits',
-        description: 'What is left under each limit, where it is used most. Below 0: it was ' +
-          'lowered under what there is.',
+        title: 'Headroom of the limits',
+        description: 'The share of each limit that is left, where it is used most. Below 0: the ' +
+          'limit was lowered below the use.',
         unit: units.PercentUnit,
         thresholds: limits(0.2, 0.05),
         queries: [{
@@ -166,7 +166,7 @@ const kIngest: Section = {
       lines({
         title: 'Clocks of agents',
         description: 'How far agents\' clocks were ahead when they connected, since the ' +
-          'collector started: lowest percent, median and highest.',
+          'collector started: p1, median and p99.',
         unit: units.Seconds,
         queries: [0.01, 0.5, 0.99].map((q) => ({
           expr: `histogram_quantile(${q}, sum by (le) ` +
@@ -185,7 +185,7 @@ const kStorage: Section = {
     graphs(
       lines({
         title: 'Disk',
-        description: 'Tables and write-ahead log, and of it the journal.',
+        description: 'Tables and write-ahead log, and the journal\'s part of them.',
         unit: units.BytesIEC,
         queries: [
           each('tacho_storage_disk_bytes', 'on disk'), each('tacho_journal_bytes', 'journal'),
@@ -193,7 +193,7 @@ const kStorage: Section = {
       }),
       lines({
         title: 'Series and jobs',
-        description: 'What the index holds, and what of it is in memory; jobs on the right.',
+        description: 'Series in the index, and those of them in memory; jobs on the right.',
         unit: units.Short,
         queries: [
           each('tacho_storage_series', 'series'),
@@ -206,8 +206,8 @@ const kStorage: Section = {
     graphs(
       lines({
         title: 'Sync of the journal',
-        description: 'Time of one journal write with its sync: the least time an ' +
-          'acknowledgement takes.',
+        description: 'Time of one journal write with its sync. An acknowledgement takes at ' +
+          'least as long.',
         unit: units.Seconds,
         thresholds: limits(0.05, 0.5),
         queries: [
@@ -218,7 +218,7 @@ const kStorage: Section = {
       lines({
         title: 'Waiting in memory',
         description: 'Batches that wait for the disk, and rows that are not sealed yet. Past ' +
-          '160 MiB of open rows agents are refused.',
+          '160 MiB of open rows the collector refuses rows.',
         unit: units.BytesIEC,
         thresholds: limits(80 << 20, 160 << 20),
         queries: [
@@ -228,7 +228,7 @@ const kStorage: Section = {
       }),
       lines({
         title: 'Bytes written',
-        description: 'By RocksDB: its log, tables out of memory, compactions.',
+        description: 'Bytes that RocksDB writes: its log, flushes, compactions.',
         unit: units.BytesPerSecondSI,
         queries: [
           speed('tacho_rocksdb_log_bytes_written_total', 'log'),
@@ -246,7 +246,7 @@ const kAnswers: Section = {
     graphs(
       lines({
         title: 'Queries a second',
-        description: 'That ended, by method and gRPC status code.',
+        description: 'Finished queries, by method and gRPC status code.',
         unit: units.RequestsPerSecond,
         queries: [{
           expr: `sum by (method, code) (${rate('tacho_query_requests_total', kHere)})`,
@@ -255,7 +255,7 @@ const kAnswers: Section = {
       }),
       lines({
         title: 'Time of queries',
-        description: '99 % of them took at most so long, waiting for their client included.',
+        description: 'p99 of the duration, with the time spent waiting for the client.',
         unit: units.Seconds,
         queries: [{
           expr: quantile(0.99, 'tacho_query_duration_seconds', kHere, ['method']),
@@ -275,7 +275,7 @@ const kAnswers: Section = {
       }),
       lines({
         title: 'Scrape',
-        description: 'Time to compute the metrics page, and that Prometheus took for all of it.',
+        description: 'Time to compute the metrics page, and time of the whole scrape.',
         unit: units.Seconds,
         thresholds: limits(0.1, 5),
         queries: [
@@ -285,7 +285,7 @@ const kAnswers: Section = {
       }),
       lines({
         title: 'Lines of the metrics page',
-        description: 'Series that Prometheus got from one scrape, and lines left out because of ' +
+        description: 'Series in one scrape, and lines that are left out because of ' +
           'metrics.max_series.',
         unit: units.Short,
         queries: [
@@ -322,7 +322,7 @@ const kProcess: Section = {
       }),
       lines({
         title: 'Log lines a second',
-        description: 'By level. Errors are worth reading.',
+        description: 'By level. Read the errors.',
         unit: units.CountsPerSecond,
         queries: [per('tacho_log_lines_total', 'level')],
       }),
@@ -359,7 +359,7 @@ export const kCollector: Board = {
   variables: [{
     name: 'instance',
     label: 'Collector',
-    description: 'Collectors to look at, by the address that Prometheus scrapes.',
+    description: 'Collectors to show, by the address that Prometheus scrapes.',
     query: 'label_values(tacho_build_info, instance)',
     many: true,
   }],

@@ -1,4 +1,4 @@
-// All jobs at once: what needs somebody, then what everything costs and yields.
+// All jobs at once: what needs attention, then what everything costs and yields.
 import * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { type Board, urlOf } from './board';
@@ -28,7 +28,7 @@ function ofFleet(title: string, description: string, expr: string, options: {
 
 const kSummary = [
   ofFleet(
-    'Jobs that report', 'Jobs of which at least one task reports now.',
+    'Jobs that report', 'Jobs with at least one task that reports now.',
     `count(max by (job) (tacho_job_tasks{${kJobs}}) > 0)`,
   ),
   ofFleet(
@@ -37,13 +37,13 @@ const kSummary = [
   ),
   ofFleet(
     'Jobs with a critical condition',
-    `Jobs of which a condition of severity critical holds. ${kConditionsText}`,
+    `Jobs that have a condition of severity critical. ${kConditionsText}`,
     'sum(max by (job) (tacho_job_condition{job=~"$job",severity="critical"}))',
     { thresholds: kNone },
   ),
   ofFleet(
     'Goodput of the fleet',
-    'Seconds of productive steps in each second of wall time, over all jobs, in the time shown.',
+    'Productive steps as a share of the wall time of all jobs, in the time shown.',
     `sum(increase(tacho_job_goodput_seconds_total{job=~"$job",bucket="productive_step"}` +
       `[$__range])) / sum(increase(tacho_job_wall_seconds_total{job=~"$job"}[$__range]))`,
     { unit: units.PercentUnit, thresholds: limits(0.9, 0.7), max: 1 },
@@ -53,8 +53,8 @@ const kSummary = [
 const kJobTable = rows({
   title: 'Jobs',
   description:
-    'One line a job, the worst first. A job whose tasks fell silent stays for an hour with none. ' +
-    'The name leads to the job.',
+    'One line per job, the worst first. A silent job stays for an hour, with 0 tasks. Click the ' +
+    'name to open the job.',
   unit: units.Short,
   thresholds: kPlain,
   queries: [
@@ -90,7 +90,8 @@ const kJobTable = rows({
 const kConditionTable = rows({
   title: 'Conditions that hold',
   description:
-    `Why, and where first: host, task, chip and step of the first culprit. ${kConditionsText}`,
+    `Each condition with its reason, and host, task, chip and step of its first culprit. ` +
+    kConditionsText,
   unit: units.Short,
   thresholds: kPlain,
   queries: [
@@ -124,7 +125,7 @@ const kConditionTable = rows({
 
 const kHealth = states({
   title: 'Conditions by job',
-  description: `How many conditions hold of each job. ${kConditionsText}`,
+  description: `How many conditions each job has. ${kConditionsText}`,
   unit: units.Short,
   thresholds: [
     { value: null, color: 'green' }, { value: 1, color: 'orange' }, { value: 3, color: 'red' },
@@ -149,7 +150,7 @@ function byJob(title: string, description: string, metric: string, matchers: str
 
 const kGoodput = graph({
   title: 'Goodput by job',
-  description: 'Seconds of productive steps in each second of wall time, over the last half hour.',
+  description: 'Productive steps as a share of the wall time, over the last half hour.',
   unit: units.PercentUnit,
   thresholds: limits(0.9, 0.7),
   showThresholds: true,
@@ -165,7 +166,7 @@ const kGoodput = graph({
 
 const kLost = graph({
   title: 'Where time goes',
-  description: 'Wall time of all jobs by what it was spent on: jobs at work at once.',
+  description: 'What the jobs spend their wall time on. The unit is jobs: seconds per second.',
   unit: units.Short,
   thresholds: kPlain,
   stacked: true,
@@ -178,7 +179,7 @@ const kLost = graph({
 
 const kChips = heatMap({
   title: 'Chips by host: duty cycle',
-  description: 'The mean over the chips of each host. Blue is idle, red is busy.',
+  description: 'Mean over the chips of each host. Blue is idle, red is busy.',
   unit: units.PercentUnit,
   thresholds: limits(0.5, 0.2),
   queries: [{
@@ -204,7 +205,7 @@ const kPower = graph({
 
 const kSections: readonly Section[] = [
   {
-    title: 'What needs somebody',
+    title: 'What needs attention',
     lines: [
       numbers(...kSummary),
       { height: 9, panels: [kJobTable] },
@@ -216,7 +217,7 @@ const kSections: readonly Section[] = [
     title: 'Progress and speed',
     lines: [
       graphs(
-        byJob('Progress', 'Newest step as a share of the steps planned.',
+        byJob('Progress', 'Newest step as a share of the planned steps.',
           'tacho_job_progress_ratio', '', units.PercentUnit),
         byJob('Step time', 'Median over the newest steps.',
           'tacho_job_step_time_seconds', ',quantile="0.5"', units.Seconds),
@@ -225,7 +226,7 @@ const kSections: readonly Section[] = [
         byJob('Tokens a second', 'Over all tasks of the job.',
           'tacho_job_tokens_per_second', '', units.Short),
         byJob('Model FLOPs utilisation',
-          'FLOPs of the model as a share of what its chips could do at their peak.',
+          'FLOPs of the model as a share of the peak of its chips.',
           'tacho_job_mfu_ratio', '', units.PercentUnit),
       ),
     ],
@@ -243,7 +244,7 @@ export const kFleet: Board = {
   variables: [{
     name: 'job',
     label: 'Job',
-    description: 'Training jobs to look at.',
+    description: 'Training jobs to show.',
     query: `label_values(tacho_job_tasks{job!="${kHostsJob}"}, job)`,
     many: true,
     sort: dashboard.VariableSort.NaturalAsc,

@@ -1,4 +1,4 @@
-// One machine: what its chips, processors, memory, disks and network do.
+// One machine: its chips, processors, memory, disks and network.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import type { Board } from './board';
 import { graphs, numbers, type Section } from './grid';
@@ -18,7 +18,7 @@ function figure(spec: Figure): PanelBuilder {
 const kNow = [
   figure({
     title: 'CPU in use',
-    description: 'Share of the time of all processors, of the busiest host chosen.',
+    description: 'Busy share of all processors, on the busiest of the chosen hosts.',
     expr: `max(${byHost('host_cpu_utilization_ratio', 'max')})`,
     unit: units.PercentUnit,
     thresholds: limits(0.8, 0.95),
@@ -27,7 +27,7 @@ const kNow = [
   }),
   figure({
     title: 'Memory in use',
-    description: 'What programs could not have, as a share of all, of the fullest host chosen.',
+    description: 'Share of memory that is not available, on the fullest of the chosen hosts.',
     expr: `max(1 - ${byHost('host_memory_available_bytes', 'min')} / ` +
       `${byHost('host_memory_total_bytes', 'max')})`,
     unit: units.PercentUnit,
@@ -37,7 +37,7 @@ const kNow = [
   }),
   figure({
     title: 'Duty cycle of the chips',
-    description: 'Mean over the chips, of the idlest host chosen.',
+    description: 'Mean over the chips, on the idlest of the chosen hosts.',
     expr: `min(${byHost('chip_duty_cycle_ratio', 'avg')})`,
     unit: units.PercentUnit,
     thresholds: limits(0.5, 0.2),
@@ -46,7 +46,7 @@ const kNow = [
   }),
   figure({
     title: 'Up for',
-    description: 'Time since the machine started, of the youngest host chosen.',
+    description: 'Time since the machine started, for the newest start of the chosen hosts.',
     expr: `min(${byHost('host_uptime_seconds', 'min')})`,
     unit: units.Seconds,
     decimals: 1,
@@ -77,7 +77,7 @@ function errors(counter: string): string {
 
 const kConditions = rows({
   title: 'Conditions that name this host',
-  description: `Conditions of which this host is the first culprit. ${kConditionsText}`,
+  description: `Conditions whose first culprit is this host. ${kConditionsText}`,
   unit: units.Short,
   thresholds: kPlain,
   queries: [{
@@ -103,19 +103,19 @@ const kMachine: Section = {
     numbers(...kNow),
     { height: 6, panels: [kConditions] },
     graphs(
-      lines('CPU', 'Share of the time of all processors that was busy.', units.PercentUnit,
+      lines('CPU', 'Busy share of all processors.', units.PercentUnit,
         [each('host_cpu_utilization_ratio', 'max', 'busy')],
         { max: 1, thresholds: limits(0.8, 0.95) }),
-      lines('Load', 'Threads that run, want to run or wait for a disk, over one minute.',
+      lines('Load', 'Threads that run, are ready to run or wait for a disk, over one minute.',
         units.Short, [each('host_load1', 'max', 'load'), each('host_cpus', 'max', 'processors')]),
     ),
     graphs(
-      lines('Memory', 'What there is, and what programs can still have.', units.BytesIEC, [
+      lines('Memory', 'All memory, and the memory available to programs.', units.BytesIEC, [
         each('host_memory_total_bytes', 'max', 'all'),
         each('host_memory_available_bytes', 'min', 'available'),
       ]),
-      lines('Pressure', 'Share of the time in which some thread waited for a processor, for ' +
-        'memory, for a disk (pressure stall information of Linux).', units.PercentUnit, [
+      lines('Pressure', 'Share of the time in which a thread waited for a processor, for ' +
+        'memory, or for a disk (pressure stall information of Linux).', units.PercentUnit, [
         growth('host_pressure_cpu_waiting_seconds_total', 'processor'),
         growth('host_pressure_memory_waiting_seconds_total', 'memory'),
         growth('host_pressure_io_waiting_seconds_total', 'disk'),
@@ -143,13 +143,13 @@ const kChips: Section = {
           each('chip_duty_cycle_ratio', 'max', 'busiest'),
           each('chip_duty_cycle_ratio', 'min', 'idlest'),
         ], { max: 1 }),
-      lines('HBM', 'Of the fullest chip, and what a chip has.', units.BytesIEC, [
+      lines('HBM', 'Memory in use on the fullest chip, and the memory of a chip.', units.BytesIEC, [
         each('chip_hbm_used_bytes', 'max', 'used'),
         each('chip_hbm_total_bytes', 'min', 'all'),
       ]),
     ),
     graphs(
-      lines('Power', 'Sum over the chips of a host, and what they may draw.', units.Watt,
+      lines('Power', 'Sum over the chips of a host, and their power limit.', units.Watt,
         [each('chip_power_watts', 'sum', 'power'), each('chip_power_limit_watts', 'sum', 'limit')]),
       lines('Temperature', 'The hottest chip of each host.', units.Celsius,
         [each('chip_temperature_celsius', 'max', 'hottest')],
@@ -158,7 +158,7 @@ const kChips: Section = {
     graphs(
       lines('Clock', 'The slowest chip of each host.', units.Hertz,
         [each('chip_clock_hertz', 'min', 'slowest')]),
-      lines('Hardware errors', 'Errors in five minutes, over the chips of the hosts chosen.',
+      lines('Hardware errors', 'Errors in five minutes, over the chips of the chosen hosts.',
         units.Short, [
           { expr: errors('chip_ecc_uncorrected_total'), legend: 'ECC, uncorrected' },
           { expr: errors('chip_xid_errors_total'), legend: 'XID' },
@@ -174,7 +174,7 @@ export const kHost: Board = {
   variables: [{
     name: 'host',
     label: 'Host',
-    description: 'Machines to look at.',
+    description: 'Machines to show.',
     query: 'label_values(tacho_job_host_memory_total_bytes{host!=""}, host)',
     many: true,
   }],

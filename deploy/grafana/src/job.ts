@@ -1,4 +1,4 @@
-// One training job: is it healthy, how far is it, does it learn, is it fast, what do its chips do.
+// One training job: health, progress, learning, speed and chips.
 import * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { type Board, urlOf } from './board';
@@ -21,31 +21,31 @@ function figure(spec: Figure): PanelBuilder {
 const kHealth = [
   figure({
     title: 'Conditions that hold',
-    description: `How many; below it says which, where and why. ${kConditionsText}`,
+    description: `Their number; the table below shows which, where and why. ${kConditionsText}`,
     expr: 'sum(max by (condition) (tacho_job_condition{job="$job"}))',
     thresholds: kNone,
     decimals: 0,
   }),
   figure({
     title: 'Progress',
-    description: 'Newest step as a share of the steps that the attempt plans.',
+    description: 'Newest step as a share of the attempt\'s planned steps.',
     expr: ofAttempt('max by (job) (tacho_job_progress_ratio{job="$job"})'),
     unit: units.PercentUnit,
-    noValue: 'nobody said how many steps are planned',
+    noValue: 'number of planned steps is unknown',
     min: 0,
     max: 1,
   }),
   figure({
     title: 'Time left',
-    description: 'Estimate: steps left at the pace of the newest steps, pauses included.',
+    description: 'Estimate: the steps left, at the pace of the newest steps with their pauses.',
     expr: ofAttempt('max by (job) (tacho_job_remaining_seconds{job="$job"})'),
     unit: units.Seconds,
-    noValue: 'nobody said how many steps are planned',
+    noValue: 'number of planned steps is unknown',
     decimals: 1,
   }),
   figure({
     title: 'Last sign of life',
-    description: 'Age of the newest row of any task.',
+    description: 'Age of the newest row from any task.',
     expr: 'time() - max(tacho_job_last_seen_timestamp_seconds{job="$job"})',
     unit: units.Seconds,
     thresholds: limits(60, 300),
@@ -53,23 +53,23 @@ const kHealth = [
   }),
   figure({
     title: 'Step',
-    description: 'The highest step of any task.',
+    description: 'Highest step of any task.',
     expr: ofAttempt('max by (job) (tacho_job_last_step{job="$job",stat="max"})'),
     unit: units.LocaleFormat,
   }),
   figure({
     title: 'Steps left',
-    description: 'Steps planned less the highest step.',
+    description: 'Planned steps minus the highest step.',
     expr: ofAttempt(
       'max by (job) (tacho_job_planned_steps{job="$job"}) - ' +
         'max by (job) (tacho_job_last_step{job="$job",stat="max"})',
     ),
     unit: units.LocaleFormat,
-    noValue: 'nobody said how many steps are planned',
+    noValue: 'number of planned steps is unknown',
   }),
   figure({
     title: 'Epoch',
-    description: 'As the trainer records it in the metric epoch.',
+    description: 'The metric epoch, as the trainer records it.',
     expr: ofJob('epoch', 'max'),
     noValue: 'not recorded',
     decimals: 2,
@@ -85,7 +85,7 @@ const kHealth = [
 
 const kAbout = rows({
   title: 'About the attempt',
-  description: 'What the trainer said of the newest attempt in its attributes.',
+  description: 'Attributes that the trainer recorded for the newest attempt.',
   unit: units.Short,
   thresholds: kPlain,
   queries: [{
@@ -107,8 +107,8 @@ const kAbout = rows({
 const kCulprits = rows({
   title: 'Why, and where',
   description:
-    'Each condition that holds, with the host, task, chip and step of its first culprit. The ' +
-    'variable task picks those about one task.',
+    'Each condition that holds, with host, task, chip and step of its first culprit. The ' +
+    'variable task selects the conditions about one task.',
   unit: units.Short,
   thresholds: kPlain,
   queries: [
@@ -142,7 +142,7 @@ const kCulprits = rows({
 
 const kConditions = states({
   title: 'Conditions',
-  description: `Since when each condition holds. ${kConditionsText}`,
+  description: `When each condition holds. ${kConditionsText}`,
   unit: units.Short,
   thresholds: kNone,
   queries: [{
@@ -153,8 +153,8 @@ const kConditions = states({
 const kSteps = graph({
   title: 'Steps',
   description:
-    'Newest step of the task that is furthest and of the one that is last. They part when tasks ' +
-    'fall behind; both are flat when the job does not move, and fall at a restart.',
+    'Newest step of the first and of the last task. They move apart when tasks fall behind. ' +
+    'Both are flat when the job stands still, and drop at a restart.',
   unit: units.LocaleFormat,
   thresholds: kPlain,
   queries: [
@@ -168,7 +168,7 @@ const kSteps = graph({
 
 const kReporting = graph({
   title: 'Who reports',
-  description: 'Tasks and hosts that report, and which attempt is the newest.',
+  description: 'Tasks and hosts that report, and the number of the newest attempt.',
   unit: units.Short,
   thresholds: kPlain,
   queries: [
@@ -206,7 +206,7 @@ export const kJob: Board = {
     {
       name: 'attempt',
       label: 'Attempt',
-      description: 'Shows only the time in which one of these was the newest attempt.',
+      description: 'Shows only the time in which one of these attempts was the newest.',
       query: 'label_values(tacho_job_info{job="$job"}, attempt)',
       many: true,
       sort: dashboard.VariableSort.NumericalDesc,
@@ -222,7 +222,7 @@ export const kJob: Board = {
     {
       name: 'host',
       label: 'Host',
-      description: 'Hosts of the job, whose chips are shown.',
+      description: 'Hosts of the job whose chips to show.',
       query: 'label_values(tacho_job_host_info{job="$job"}, host)',
       many: true,
     },

@@ -1,4 +1,4 @@
-// Parts of one job's dashboard: what its chips do and suffer from.
+// Parts of one job's dashboard: its chips, their load and their faults.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { graphs, type Section } from './grid';
 import { graph, heatMap, kNone, kPlain, limits } from './panel';
@@ -7,8 +7,8 @@ import { byHost, ofAttempt, ofJob, onHostsOfJob } from './query';
 const kDuty = heatMap({
   title: 'Duty cycle by host',
   description:
-    'Mean over the chips of each host. Blue is idle, red is busy. One line that turns blue is a ' +
-    'host that hangs; all lines at once are a job that waits.',
+    'Mean over the chips of each host. Blue is idle, red is busy. If one line turns blue, that ' +
+    'host hangs. If all lines do, the job waits.',
   unit: units.PercentUnit,
   thresholds: limits(0.5, 0.2),
   queries: [{ expr: onHostsOfJob(byHost('chip_duty_cycle_ratio', 'avg')), legend: '{{host}}' }],
@@ -19,8 +19,8 @@ const kDuty = heatMap({
 const kHbm = graph({
   title: 'HBM',
   description:
-    'Memory of the chips: the fullest one, the mean and the emptiest one, and what a chip has. A ' +
-    'line that climbs to the limit ends in running out of memory.',
+    'Memory of the chips: fullest, mean, emptiest, and the memory of a chip. A line that climbs ' +
+    'to the limit will run out of memory.',
   unit: units.BytesIEC,
   thresholds: kPlain,
   queries: [
@@ -50,8 +50,8 @@ const kHbmShare = heatMap({
 const kPower = graph({
   title: 'Power and temperature over step time',
   description:
-    'Power of all chips and the hottest one, with the median step time on the right: steps that ' +
-    'grow longer while power falls and temperature stays high are throttled.',
+    'Power of all chips and temperature of the hottest one, with the median step time on the ' +
+    'right. If steps get longer while power falls and temperature stays high, chips throttle.',
   unit: units.Watt,
   thresholds: kPlain,
   queries: [
@@ -71,7 +71,7 @@ const kPower = graph({
 
 const kClock = graph({
   title: 'Clock of the slowest chip, by host',
-  description: 'A host whose clock is below the others\' is throttled, or set up differently.',
+  description: 'A host with a lower clock than the others is throttled, or set up differently.',
   unit: units.Hertz,
   thresholds: kPlain,
   queries: [

@@ -1,4 +1,4 @@
-// Part of one job's dashboard: does it learn.
+// Part of one job's dashboard: whether it learns.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { graphs, type Section } from './grid';
 import { graph, kNone, kPlain } from './panel';
@@ -7,8 +7,8 @@ import { ofSignal } from './signals';
 const kLoss = graph({
   title: 'Loss: train against eval',
   description:
-    'Mean over the tasks, of the training loss and of the evaluation loss. Eval rising while ' +
-    'train falls is overfitting. Missing points: no task had a finite value.',
+    'Mean over the tasks of the training loss and the evaluation loss. If eval rises while train ' +
+    'falls, the job overfits. A point is missing where no task had a finite value.',
   unit: units.NoUnit,
   thresholds: kPlain,
   decimals: 4,
@@ -20,8 +20,8 @@ const kLoss = graph({
 
 const kSpread = graph({
   title: 'Training loss across tasks',
-  description: 'Lowest, median and highest of the tasks. A wide band: one task sees other data, ' +
-    'or computes something else.',
+  description: 'Lowest, median and highest over the tasks. In a wide band, one task sees other ' +
+    'data or computes something else.',
   unit: units.NoUnit,
   thresholds: kPlain,
   decimals: 4,
@@ -34,7 +34,7 @@ const kSpread = graph({
 
 const kAccuracy = graph({
   title: 'Accuracy and learning rate',
-  description: 'Mean over the tasks; the learning rate on the right.',
+  description: 'Mean over the tasks, with the learning rate on the right.',
   unit: units.PercentUnit,
   thresholds: kPlain,
   decimals: 2,
@@ -48,8 +48,8 @@ const kAccuracy = graph({
 
 const kNorms = graph({
   title: 'Norms of gradients and weights',
-  description: 'Highest over the tasks, on a logarithmic scale. Explosion and vanishing are ' +
-    'straight lines up and down.',
+  description: 'Highest over the tasks, on a logarithmic scale. Exploding or vanishing norms ' +
+    'are straight lines up or down.',
   unit: units.NoUnit,
   thresholds: kPlain,
   logarithmic: true,

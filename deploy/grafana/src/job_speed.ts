@@ -1,4 +1,4 @@
-// Parts of one job's dashboard: is it fast, and where its time goes.
+// Parts of one job's dashboard: how fast it is, and where its time goes.
 import * as units from '@grafana/grafana-foundation-sdk/units';
 import { graphs, type Section } from './grid';
 import { graph, kPlain, limits, number } from './panel';
@@ -13,8 +13,8 @@ function stepTime(quantile: string): string {
 const kStepTime = graph({
   title: 'Step time',
   description:
-    'Quantiles over the newest steps. In synchronous training all tasks wait for the slowest, so ' +
-    'that this is the same for each.',
+    'Quantiles over the newest steps. In synchronous training all tasks wait for the slowest ' +
+    'one, so all have the same step time.',
   unit: units.Seconds,
   thresholds: kPlain,
   queries: [
@@ -28,8 +28,8 @@ const kStepTime = graph({
 const kPhases = graph({
   title: 'Phases of a step',
   description:
-    'Mean over the tasks of what the trainer recorded of a step: own compute, wait for data, ' +
-    'wait for other tasks, checkpoint, evaluation.',
+    'Mean over the tasks of the parts of a step that the trainer recorded: compute, wait for ' +
+    'data, wait for other tasks, checkpoint, evaluation.',
   unit: units.Seconds,
   thresholds: kPlain,
   stacked: true,
@@ -46,8 +46,8 @@ const kPhases = graph({
 const kBarrier = graph({
   title: 'Who waits for whom',
   description:
-    'The straggler computes longest and waits shortest: a highest compute time far above the ' +
-    'median, with a shortest wait near 0, is one slow task. Conditions name it.',
+    'A straggler computes longest and waits shortest. If the highest compute time is far above ' +
+    'the median and the shortest wait is near 0, one task is slow. The conditions name it.',
   unit: units.Seconds,
   thresholds: kPlain,
   queries: [
@@ -62,8 +62,8 @@ const kBarrier = graph({
 const kThroughput = graph({
   title: 'Throughput and utilisation',
   description:
-    'Tokens a second over all tasks; on the right the FLOPs of the model as a share of what the ' +
-    'chips could do at their peak (MFU). docs/goodput.md has the formulas.',
+    'Tokens a second over all tasks; on the right the FLOPs of the model as a share of the ' +
+    'chips\' peak (MFU). docs/goodput.md has the formulas.',
   unit: units.Short,
   thresholds: kPlain,
   queries: [
@@ -92,7 +92,7 @@ const kRatio = number({
 
 const kLost = number({
   title: 'Lost since the beginning',
-  description: 'Wall time that was no productive step, over all attempts.',
+  description: 'Wall time without productive steps, over all attempts.',
   unit: units.Seconds,
   thresholds: kPlain,
   queries: [{
@@ -107,8 +107,8 @@ const kLost = number({
 const kBucketsNow = graph({
   title: 'Where time goes',
   description:
-    'What each second of wall time is spent on. The buckets add up to one second. Steps that are ' +
-    'done again are wasted.',
+    'How each second of wall time is spent. The buckets add up to one second. Repeated steps ' +
+    'are wasted.',
   unit: units.PercentUnit,
   thresholds: kPlain,
   stacked: true,
@@ -120,7 +120,7 @@ const kBucketsNow = graph({
 });
 
 const kBucketsTotal = graph({
-  title: 'Where time went, in all',
+  title: 'Where time went, in total',
   description: 'Seconds in each bucket since the first attempt began, over all attempts.',
   unit: units.Seconds,
   thresholds: kPlain,

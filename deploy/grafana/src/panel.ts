@@ -1,5 +1,4 @@
-// Panels with what every panel of ours must have: the types refuse one without a description, a
-// unit and thresholds.
+// Panels. The types demand a description, a unit and thresholds for each.
 import type { Builder, Dataquery } from '@grafana/grafana-foundation-sdk/cog';
 import * as common from '@grafana/grafana-foundation-sdk/common';
 import * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
@@ -13,7 +12,7 @@ import { kDatasource, type Kind, type Query, refId, target } from './query';
 export type PanelBuilder = Builder<dashboard.Panel>;
 export type Thresholds = readonly dashboard.Threshold[];
 
-// For what is neither good nor bad.
+// For values that are neither good nor bad.
 export const kPlain: Thresholds = [{ value: null, color: 'blue' }];
 
 // Good below `warn`, bad from `bad` on; or the other way round if `bad` is the lower.
@@ -82,7 +81,7 @@ export function color(mode: dashboard.FieldColorModeId): dashboard.FieldColorBui
   return new dashboard.FieldColorBuilder().mode(mode);
 }
 
-// One number, coloured by its thresholds, with its course behind it. `text` shows the series'
+// One number, coloured by its thresholds, with its curve behind it. `text` shows the series'
 // legend instead of its value.
 export function number(spec: Spec & { readonly text?: boolean }): PanelBuilder {
   const reduce = new common.ReduceDataOptionsBuilder().calcs(['lastNotNull']).values(false);
@@ -152,7 +151,7 @@ function tooltipOfAll(): common.VizTooltipOptionsBuilder {
     .sort(common.SortOrder.Descending);
 }
 
-// One line of coloured cells a series: who, when, how much. `columns` is how many cells a line has.
+// One line of coloured cells per series. `columns` is how many cells a line has.
 export function heatMap(spec: Spec & { readonly columns?: number }): PanelBuilder {
   return fill(new statusHistory.PanelBuilder(), spec, 'range')
     .colorScheme(color(dashboard.FieldColorModeId.ContinuousBlYlRd))
@@ -164,7 +163,7 @@ export function heatMap(spec: Spec & { readonly columns?: number }): PanelBuilde
     .tooltip(tooltipOfAll());
 }
 
-// One line a series, with a colour and a word for each state.
+// One line per series, with a colour and a word for each state.
 export function states(spec: Spec, words: Record<string, dashboard.ValueMappingResult>)
   : PanelBuilder {
   const mapping: dashboard.ValueMap = { type: dashboard.MappingType.ValueToText, options: words };

@@ -5,7 +5,7 @@ import type { DataSourceRef } from '@grafana/grafana-foundation-sdk/common';
 // Every panel asks the data source that the variable of this name chooses.
 export const kDatasource: DataSourceRef = { type: 'prometheus', uid: '${datasource}' };
 
-// The job under which agents file what belongs to a host or a chip and to no training job.
+// The job for series of hosts and chips that belong to no training job.
 export const kHostsJob = 'hosts';
 
 export interface Query {

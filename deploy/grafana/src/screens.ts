@@ -1,4 +1,4 @@
-// The dashboards in words, for people who cannot open Grafana now: docs/grafana.md has it.
+// Describes the dashboards in words, for docs/grafana.md.
 import type * as dashboard from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Dataquery } from '@grafana/grafana-foundation-sdk/prometheus';
 

@@ -1,5 +1,5 @@
-// What trainers call the same thing: the names that dashboards look for. Each is one that the
-// collector's conditions take for that signal too (docs/notation.md); a test compares.
+// The metric names that dashboards look for, by signal. The collector's conditions use each of them
+// for the same signal (docs/notation.md); a test compares.
 import { ofAttempt, type Stat } from './query';
 
 export const kSignals = {

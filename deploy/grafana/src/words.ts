@@ -21,4 +21,4 @@ export const kHolds: Record<string, ValueMappingResult> = {
 };
 
 export const kConditionsText =
-  'A condition is the collector\'s verdict on a job; docs/conditions.md defines each.';
+  'A condition is the collector\'s finding about a job; docs/conditions.md defines each.';
