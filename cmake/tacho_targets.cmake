@@ -49,14 +49,15 @@ function(tacho_library name)
 endfunction()
 
 # tacho_test(<name> LABEL unit|integration|crash SOURCES ... DEPS ... [TIMEOUT seconds])
-# -> one binary, and one CTest entry for each TEST in it. There is one binary for each room.
+# -> one binary for each room, and in CTest an entry for each test suite in it, or, of a crash test,
+# for each TEST: those take long, and run beside each other.
 function(tacho_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPS")
   if(NOT arg_LABEL)
     message(FATAL_ERROR "tacho_test(${name}): LABEL unit, integration or crash is missing")
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 120)  # Seconds on a busy machine with two cores; most take milliseconds.
+    set(arg_TIMEOUT 300)  # Seconds on a busy machine with two cores; most take milliseconds.
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_compile_definitions(${name} PRIVATE TACHO_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
@@ -66,6 +67,20 @@ function(tacho_test name)
     target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support/tsan_absl.cc)
     target_link_libraries(${name} PRIVATE absl::synchronization)
   endif()
-  gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
-    PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+  if(arg_LABEL STREQUAL "crash")
+    gtest_discover_tests(${name} DISCOVERY_TIMEOUT 60
+      PROPERTIES LABELS ${arg_LABEL} TIMEOUT ${arg_TIMEOUT})
+    return()
+  endif()
+  set(suites ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
+  add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS ${suites}
+    COMMAND ${CMAKE_COMMAND} -D BINARY=$<TARGET_FILE:${name}> -D LABEL=${arg_LABEL}
+      -D TIMEOUT=${arg_TIMEOUT} -D RESULTS=${PROJECT_BINARY_DIR}/gtest -D OUTPUT=${suites}
+      -P ${PROJECT_SOURCE_DIR}/cmake/tacho_list_suites.cmake
+    VERBATIM)
+  # A program that is not built has no entries: the clang slice builds some of them.
+  file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake
+    "if(EXISTS \"${suites}\")\n  include(\"${suites}\")\nendif()\n")
+  set_property(DIRECTORY APPEND PROPERTY
+    TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${name}_include.cmake)
 endfunction()

@@ -124,7 +124,7 @@ class FloodTest(harness.TestCase):
     # Lengths and compression.
 
     def test_declared_length(self):
-        seen = self.flood("declared_length")
+        seen = self.flood("declared_length", seconds=max(SECONDS, 5))  # Longer than hello_timeout.
         # gRPC 1.51 looks at the length once the message is whole, which it never becomes.
         self.assertGreater(seen["statuses"].get("4", 0), 0, "DEADLINE_EXCEEDED: no Hello")
 
