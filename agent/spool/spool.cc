@@ -357,12 +357,12 @@ void Spool::SetListener(std::function<void()> appended) {
   listener_ = std::move(listener);
 }
 
-std::string Spool::JobOf(const v1::ClientMessage& message) const {
-  if (message.has_event()) return message.event().source().job();
-  if (message.has_attributes()) return message.attributes().job();
-  if (!message.has_batch()) return "";
+std::string Spool::JobOf(const SpooledMessage& message) const {
+  if (message.kind() == v1::ClientMessage::kEvent) return message.Parsed().event().source().job();
+  if (message.kind() == v1::ClientMessage::kAttributes) return message.Parsed().attributes().job();
+  if (!message.is_batch()) return "";
   absl::MutexLock lock(&mutex_);
-  const auto found = layouts_.find(message.batch().layout());
+  const auto found = layouts_.find(message.layout());
   return found == layouts_.end() ? std::string() : found->second.job;
 }
 

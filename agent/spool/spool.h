@@ -48,6 +48,7 @@
 #include "agent/spool/spool_ages.h"
 #include "agent/spool/spool_losses.h"
 #include "agent/spool/spool_stats.h"
+#include "agent/spool/spooled_message.h"
 #include "storage/journal/spool_journal.h"
 #include "tacho/v1/ingest.pb.h"
 
@@ -112,8 +113,7 @@ class Spool : public RowSink {
 
   struct Entry {
     uint64_t sequence = 0;
-    uint64_t bytes = 0;
-    v1::ClientMessage message;
+    SpooledMessage message;
   };
   // Synced entries from `sequence` on, at most `max_bytes` of them but at least one if there is
   // one. In the place of entries given up are their Gaps; one that is damaged on disk is given up
@@ -135,7 +135,7 @@ class Spool : public RowSink {
   absl::Status Drop(uint64_t sequence, uint64_t rows, absl::string_view reason)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The job that an entry is of; empty if it is of none.
-  std::string JobOf(const v1::ClientMessage& message) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string JobOf(const SpooledMessage& message) const ABSL_LOCKS_EXCLUDED(mutex_);
   // What the collector takes; only lowers what later batches may be.
   void LimitBatches(const BatchLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -193,8 +193,8 @@ class Spool : public RowSink {
   // Forgets what was kept of entries that are gone.
   absl::Status AfterTrim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Puts a Gap in the entry's place, and returns it.
-  absl::StatusOr<v1::ClientMessage> StandIn(uint64_t sequence, uint64_t rows, SpoolLoss loss,
-                                            absl::string_view reason)
+  absl::StatusOr<SpooledMessage> StandIn(uint64_t sequence, uint64_t rows, SpoolLoss loss,
+                                         absl::string_view reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // It is not read any more; a Gap at the end of the spool says so.
   absl::Status LeaveOut(uint64_t sequence, uint64_t rows, absl::string_view reason)

@@ -2,30 +2,31 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+
+#include "proto/base/check.h"
 
 namespace tacho::agent {
 
-uint64_t RowsOf(const v1::ClientMessage& message) {
-  return message.has_batch() ? static_cast<uint64_t>(message.batch().times_unix_ns_size()) : 0;
-}
-
 void SpoolLosses::AddUncounted(uint64_t sequence) {
+  TACHO_CHECK(entries_ == 0 || sequence == lost_.last() + 1);
   if (lost_.first() == 0) lost_.set_first(sequence);
   lost_.set_last(sequence);
   ++entries_;
 }
 
-void SpoolLosses::Add(uint64_t sequence, const v1::ClientMessage& message) {
+void SpoolLosses::Add(uint64_t sequence, const SpooledMessage& message) {
   AddUncounted(sequence);
-  rows_ += RowsOf(message);
-  if (!message.has_gap()) {
+  rows_ += message.rows();
+  if (message.kind() != v1::ClientMessage::kGap) {
     ++messages_;
     return;
   }
 
-  const v1::Gap& older = message.gap();
+  v1::ClientMessage parsed = message.Parsed();
+  const v1::Gap& older = parsed.gap();
   if (older.lost().last() + 1 < lost_.first()) {
-    apart_.push_back(message);
+    apart_.push_back(std::move(parsed));
     return;
   }
   lost_.set_first(std::min(lost_.first(), older.lost().first()));

@@ -5,17 +5,15 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "agent/spool/spooled_message.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::agent {
 
-// Rows that a message carries.
-uint64_t RowsOf(const v1::ClientMessage& message);
-
 // Takes the entries in ascending order, without holes.
 class SpoolLosses {
  public:
-  void Add(uint64_t sequence, const v1::ClientMessage& message);
+  void Add(uint64_t sequence, const SpooledMessage& message);
   // An entry that cannot be read, or is durable, or whose rows another Gap has counted.
   void AddUncounted(uint64_t sequence);
 

@@ -1,5 +1,6 @@
 // The half of Spool that takes entries out: reading, syncing, trimming, giving up.
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -7,6 +8,7 @@
 #include "agent/spool/spool.h"
 #include "agent/spool/spool_losses.h"
 #include "agent/spool/spool_notes.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {
@@ -33,9 +35,12 @@ v1::ClientMessage GapOver(uint64_t sequence, uint64_t rows, absl::string_view re
   return message;
 }
 
-// Whether the message is in the place of one that was given up.
-bool IsStandIn(const v1::ClientMessage& message) {
-  return message.has_gap() && message.gap().lost().first() == message.gap().sequence();
+// The Gap in the place of an entry that was given up; nullopt if the entry is none.
+std::optional<v1::Gap> StandInOf(const std::string& bytes) {
+  v1::ClientMessage message;
+  const bool given_up = message.ParseFromString(bytes) && message.has_gap() &&
+                        message.gap().lost().first() == message.gap().sequence();
+  return given_up ? std::optional(message.gap()) : std::nullopt;
 }
 
 }  // namespace
@@ -60,7 +65,7 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
     sequence = std::max(sequence, journal_->begin());
     if (sequence >= synced_end_) return std::vector<Entry>();
 
-    const auto raw = journal_->Read(sequence, max_bytes);
+    auto raw = journal_->Read(sequence, max_bytes);
     if (absl::IsDataLoss(raw.status())) {
       if (++damaged_entries_ > kMaxDamagedEntries) return raw.status();
       absl::Status status = GiveUpDamaged(sequence);
@@ -72,17 +77,16 @@ absl::StatusOr<std::vector<Spool::Entry>> Spool::Read(uint64_t sequence, uint64_
 
     std::vector<Entry> entries;
     if (!raw->empty()) read_end_ = std::max(read_end_, raw->back().position + 1);
-    for (const storage::SpoolJournal::Entry& from : *raw) {
+    for (storage::SpoolJournal::Entry& from : *raw) {
+      TACHO_CHECK(from.position >= sequence);
       if (from.position >= synced_end_ || left_out_.contains(from.position)) continue;
-      Entry entry{.sequence = from.position, .bytes = from.bytes.size(), .message = {}};
-      if (entry.message.ParseFromString(from.bytes)) {
-        entries.push_back(std::move(entry));
+      if (auto message = SpooledMessage::Of(std::move(from.bytes))) {
+        entries.push_back({from.position, *std::move(message)});
         continue;
       }
       TACHO_ASSIGN_OR_RETURN(
           auto gap, StandIn(from.position, 0, SpoolLoss::kDamaged, "the entry is no message"));
-      entry.message = std::move(gap);
-      entries.push_back(std::move(entry));
+      entries.push_back({from.position, std::move(gap)});
     }
     if (!entries.empty() || raw->empty()) return entries;
     sequence = raw->back().position + 1;  // All of these were given up.
@@ -138,30 +142,30 @@ absl::Status Spool::Drop(uint64_t sequence, uint64_t rows, absl::string_view rea
     if (sequence < journal_->begin() || left_out_.contains(sequence)) return absl::OkStatus();
     const auto entries = journal_->Read(sequence, 1);
     if (!entries.ok() && !absl::IsDataLoss(entries.status())) return entries.status();
-    v1::ClientMessage message;
-    const bool known = entries.ok() && !entries->empty() &&
-                       message.ParseFromString(entries->front().bytes) && IsStandIn(message);
-    absl::Status status = known ? LeaveOut(sequence, message.gap().rows(), message.gap().reason())
-                                : StandIn(sequence, rows, SpoolLoss::kRefused, reason).status();
+    std::optional<v1::Gap> gap;
+    if (entries.ok() && !entries->empty()) gap = StandInOf(entries->front().bytes);
+    absl::Status status = gap ? LeaveOut(sequence, gap->rows(), gap->reason())
+                              : StandIn(sequence, rows, SpoolLoss::kRefused, reason).status();
     if (!status.ok()) return status;
   }
   TellListener();
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::ClientMessage> Spool::StandIn(uint64_t sequence, uint64_t rows, SpoolLoss loss,
-                                                 absl::string_view reason) {
-  v1::ClientMessage message = GapOver(sequence, rows, reason);
-  message.mutable_gap()->set_sequence(sequence);
-  absl::Status status = journal_->Replace(sequence, message.SerializeAsString());
-  if (!status.ok()) return status;
+absl::StatusOr<SpooledMessage> Spool::StandIn(uint64_t sequence, uint64_t rows, SpoolLoss loss,
+                                              absl::string_view reason) {
+  v1::ClientMessage gap = GapOver(sequence, rows, reason);
+  gap.mutable_gap()->set_sequence(sequence);
+  auto message = SpooledMessage::Of(gap.SerializeAsString());
+  TACHO_CHECK(message.has_value());
+  TACHO_RETURN_IF_ERROR(journal_->Replace(sequence, message->bytes()));
 
   ++stats_.Of(loss).messages;
   stats_.Of(loss).rows += rows;
   if (const auto line = losses_.Add(sequence, rows, reason, options_.now())) {
     Say(options_.log, LogLevel::kWarning, *line);
   }
-  return message;
+  return *std::move(message);
 }
 
 absl::Status Spool::LeaveOut(uint64_t sequence, uint64_t rows, absl::string_view reason) {

@@ -87,21 +87,21 @@ uint64_t Spool::AddUpOldest(uint64_t end, uint64_t bytes, SpoolLosses* losses) {
   uint64_t at = journal_->begin();
   uint64_t freed = 0;
   while (freed < bytes && at < end) {
-    const auto entries = journal_->Read(at, kRoomReadBytes);
+    auto entries = journal_->Read(at, kRoomReadBytes);
     if (absl::IsDataLoss(entries.status())) {
       losses->AddUncounted(at++);
       continue;
     }
     if (!entries.ok() || entries->empty()) return journal_->begin();
-    for (const storage::SpoolJournal::Entry& entry : *entries) {
+    for (storage::SpoolJournal::Entry& entry : *entries) {
       if (freed >= bytes || at >= end) break;
-      v1::ClientMessage message;
-      if (IsSettled(at) || !message.ParseFromString(entry.bytes)) {
+      freed += entry.bytes.size();
+      const auto message = SpooledMessage::Of(std::move(entry.bytes));
+      if (IsSettled(at) || !message) {
         losses->AddUncounted(at);
       } else {
-        losses->Add(at, message);
+        losses->Add(at, *message);
       }
-      freed += entry.bytes.size();
       ++at;
     }
   }

@@ -1,12 +1,19 @@
 #include "agent/stream/ingest_call.h"
 
+#include <utility>
+
 #include "agent/stream/collector_security.h"
 #include "grpcpp/create_channel.h"
+#include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "grpcpp/support/slice.h"
+#include "proto/base/check.h"
 
 namespace tacho::agent {
 namespace {
 
+// tacho/v1/ingest.proto's Ingest.Stream.
+constexpr char kMethod[] = "/tacho.v1.Ingest/Stream";
 constexpr int kConnectTimeoutMs = 10'000;
 // A path that is dead without a word is noticed after 40 s, not when TCP gives up.
 constexpr int kKeepaliveMs = 30'000;
@@ -24,6 +31,13 @@ grpc::ChannelArguments Arguments() {
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   return arguments;
+}
+
+// Bytes of a message, which gRPC keeps until it has sent them.
+grpc::Slice SliceOf(absl::string_view bytes, std::unique_ptr<SpooledMessage> message) {
+  // gRPC does not write to a slice that it sends.
+  return {const_cast<char*>(bytes.data()), bytes.size(),  // NOLINT(*-const-cast)
+          [](void* kept) { delete static_cast<SpooledMessage*>(kept); }, message.release()};
 }
 
 }  // namespace
@@ -47,8 +61,9 @@ void IngestCall::Dial(const std::string& address, const client::ChannelSecurity&
   if (!secured->authorization.empty()) {
     context_.AddMetadata("authorization", secured->authorization);
   }
-  stub_ = v1::Ingest::NewStub(grpc::CreateCustomChannel(address, secured->credentials, arguments));
-  stream_ = stub_->PrepareAsyncStream(&context_, queue);
+  stub_ = std::make_unique<grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::ServerMessage>>(
+      grpc::CreateCustomChannel(address, secured->credentials, arguments));
+  stream_ = stub_->PrepareCall(&context_, kMethod, queue);
   start_.pending = true;
   stream_->StartCall(&start_);
 }
@@ -81,8 +96,28 @@ IngestCall::Progress IngestCall::Handle(Tag* tag, bool ok) {
 }
 
 void IngestCall::Write(const v1::ClientMessage& message) {
+  const grpc::Slice slice(message.SerializeAsString());
+  WriteBytes(grpc::ByteBuffer(&slice, 1));
+}
+
+void IngestCall::Write(SpooledMessage message) {
+  auto kept = std::make_unique<SpooledMessage>(std::move(message));
+  const absl::string_view bytes = kept->bytes();
+  const grpc::Slice slice = SliceOf(bytes, std::move(kept));
+  WriteBytes(grpc::ByteBuffer(&slice, 1));
+}
+
+void IngestCall::WriteBatch(SpooledMessage batch, uint32_t layout) {
+  auto kept = std::make_unique<SpooledMessage>(std::move(batch));
+  const SpooledMessage::Parts parts = kept->WithLayout(layout);
+  const grpc::Slice slices[] = {grpc::Slice(parts.head), SliceOf(parts.tail, std::move(kept))};
+  WriteBytes(grpc::ByteBuffer(slices, 2));
+}
+
+void IngestCall::WriteBytes(const grpc::ByteBuffer& bytes) {
+  TACHO_CHECK(can_write());  // gRPC takes one message at a time.
   write_.pending = true;
-  stream_->Write(message, &write_);
+  stream_->Write(bytes, &write_);
 }
 
 void IngestCall::ReadNext() {

@@ -6,12 +6,15 @@
 #include <string>
 
 #include "absl/time/time.h"
+#include "agent/spool/spooled_message.h"
 #include "client/channel/channel_security.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/completion_queue.h"
+#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/support/async_stream.h"
-#include "tacho/v1/ingest.grpc.pb.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "tacho/v1/ingest.pb.h"
 
 namespace tacho::agent {
 
@@ -46,8 +49,11 @@ class IngestCall {
   Progress Handle(Tag* tag, bool ok);
 
   bool can_write() const { return started_ && !finishing_ && !half_closed_ && !write_.pending; }
-  // Needs can_write().
+  // All of these need can_write().
   void Write(const v1::ClientMessage& message);
+  // As it lies in the spool, or a batch with another layout; its bytes are not copied.
+  void Write(SpooledMessage message);
+  void WriteBatch(SpooledMessage batch, uint32_t layout);
   const v1::ServerMessage& received() const { return received_; }
   void ReadNext();
 
@@ -63,12 +69,14 @@ class IngestCall {
  private:
   void Dial(const std::string& address, const client::ChannelSecurity& security,
             grpc::CompletionQueue* queue);
+  void WriteBytes(const grpc::ByteBuffer& bytes);
   void Finish();
   Tag MakeTag(Tag::Operation operation) { return {.call = this, .operation = operation}; }
 
   grpc::ClientContext context_;
-  std::unique_ptr<v1::Ingest::Stub> stub_;
-  std::unique_ptr<grpc::ClientAsyncReaderWriterInterface<v1::ClientMessage, v1::ServerMessage>>
+  // Messages go out as bytes: most of them lie in the spool as such.
+  std::unique_ptr<grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::ServerMessage>> stub_;
+  std::unique_ptr<grpc::ClientAsyncReaderWriterInterface<grpc::ByteBuffer, v1::ServerMessage>>
       stream_;
   v1::ServerMessage received_;
   grpc::Status status_;

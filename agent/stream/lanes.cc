@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {
@@ -87,7 +88,7 @@ absl::Status Lanes::RefillFresh() {
     TACHO_ASSIGN_OR_RETURN(auto entries, spool_->Read(fresh_.next, kReadBytes));
     if (entries.empty()) break;
     for (Spool::Entry& entry : entries) {
-      if (entry.message.has_attributes() && !backlog_sent()) {
+      if (entry.message.kind() == v1::ClientMessage::kAttributes && !backlog_sent()) {
         fresh_waits_ = deferred_.size() >= max_deferred_;
         if (fresh_waits_) break;
         deferred_.push_back(entry.sequence);
@@ -136,15 +137,18 @@ void Lanes::Prune(Track* track) const {
   while (!track->queue.empty() && track->queue.front().sequence < begin) track->queue.pop_front();
 }
 
-void Lanes::Sent(uint64_t rows, absl::Time now) {
-  const Spool::Entry& entry = chosen_->queue.front();
+Spool::Entry Lanes::Sent(uint64_t rows, absl::Time now) {
+  TACHO_CHECK(chosen_ != nullptr && !chosen_->queue.empty());
+  Spool::Entry entry = std::move(chosen_->queue.front());
   highest_sent_ = std::max(highest_sent_, entry.sequence);
-  chosen_->window.Sent(entry.sequence, entry.bytes);
+  chosen_->window.Sent(entry.sequence, entry.message.bytes().size());
   if (chosen_ == &backlog_) pace_->Sent(rows, now);
   GaveUp();
+  return entry;
 }
 
 void Lanes::GaveUp() {
+  TACHO_CHECK(chosen_ != nullptr && !chosen_->queue.empty());
   chosen_->queue.pop_front();
   chosen_ = nullptr;
   held_ = false;

@@ -70,7 +70,8 @@ class Lanes {
   // The next Choose() does not prefer another lane: the layout of front() has just been sent.
   void Hold() { held_ = true; }
 
-  void Sent(uint64_t rows, absl::Time now);
+  // Takes front() out: it is on its way.
+  Spool::Entry Sent(uint64_t rows, absl::Time now);
   void GaveUp();
 
   // Takes in what the collector says is durable. False, and nothing is taken in, if it claims what

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "agent/spool/spool_losses.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 
@@ -199,11 +198,12 @@ absl::Status StreamSession::Choose() {
 
 absl::Status StreamSession::SendFront() {
   Spool::Entry& front = *lanes_->front();
-  const uint32_t layout = front.message.has_batch() ? front.message.batch().layout() : 0;
+  const uint32_t layout = front.message.layout();
+  const uint64_t bytes = front.message.bytes().size();
   const uint64_t max_bytes = limits_->max_message_bytes();
-  if (max_bytes != 0 && front.bytes + kLayoutIdBytes > max_bytes) {
-    return GiveUpFront(absl::StrCat("it has ", front.bytes, " bytes, the collector takes ",
-                                    max_bytes, " (ingest.max_message_bytes)"));
+  if (max_bytes != 0 && bytes + kLayoutIdBytes > max_bytes) {
+    return GiveUpFront(absl::StrCat("it has ", bytes, " bytes, the collector takes ", max_bytes,
+                                    " (ingest.max_message_bytes)"));
   }
   if (memory_->suspicion.IsHopeless(layout)) {
     return GiveUpFront("the collector refuses its layout");
@@ -212,12 +212,12 @@ absl::Status StreamSession::SendFront() {
     const std::string* why = memory_->denied.Find(spool_->JobOf(front.message), MonotonicNow());
     if (why != nullptr) return GiveUpFront(*why);
   }
-  if (layout != 0) {
+  uint32_t id = 0;
+  if (front.message.is_batch()) {
     const StreamLayouts::Use use = layouts_->Find(layout);
     if (use.define) return SendLayout(layout, use.id);
-    front.message.mutable_batch()->set_layout(use.id);
+    id = use.id;
   }
-  call_.Write(front.message);
 
   NoteTried(front, layout);
   last_is_sent_ = true;
@@ -225,7 +225,12 @@ absl::Status StreamSession::SendFront() {
   const absl::Time now = MonotonicNow();
   memory_->rate.Sent(last_->rows, now);
   ++memory_->messages_sent;
-  lanes_->Sent(last_->rows, now);
+  SpooledMessage message = lanes_->Sent(last_->rows, now).message;
+  if (message.is_batch()) {
+    call_.WriteBatch(std::move(message), id);
+  } else {
+    call_.Write(std::move(message));
+  }
   return absl::OkStatus();
 }
 
@@ -252,7 +257,7 @@ absl::Status StreamSession::SendLayout(uint32_t layout, uint32_t id) {
 void StreamSession::NoteTried(const Spool::Entry& entry, uint32_t layout) {
   last_ = {.sequence = entry.sequence,
            .layout = layout,
-           .rows = RowsOf(entry.message),
+           .rows = entry.message.rows(),
            .lane = lanes_->lane()};
   last_is_alone_ = all_taken_;
   last_is_sent_ = false;
@@ -262,8 +267,8 @@ void StreamSession::NoteTried(const Spool::Entry& entry, uint32_t layout) {
 
 absl::Status StreamSession::GiveUpFront(const std::string& reason) {
   Spool::Entry& front = *lanes_->front();
-  if (front.message.has_batch()) layouts_->Forget(front.message.batch().layout());
-  absl::Status status = spool_->Drop(front.sequence, RowsOf(front.message), reason);
+  if (front.message.is_batch()) layouts_->Forget(front.message.layout());
+  absl::Status status = spool_->Drop(front.sequence, front.message.rows(), reason);
   if (!status.ok()) return status;
   TACHO_ASSIGN_OR_RETURN(auto entries, spool_->Read(front.sequence, 1));
   if (!entries.empty() && entries.front().sequence == front.sequence) {

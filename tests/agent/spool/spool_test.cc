@@ -104,7 +104,7 @@ TEST_F(SpoolTest, LargeRowsAreSplitAndRefusedIfTheyDoNotFit) {
   size_t rows = 0;
   for (const auto& entry : ReadAll()) {
     const v1::Batch& batch = entry.message.batch();
-    EXPECT_LE(entry.bytes, 56u << 10);
+    EXPECT_LE(entry.message.ByteSizeLong(), 56u << 10);
     ASSERT_EQ(batch.values_size(), batch.steps_size() * 10);
     EXPECT_EQ(batch.steps(0), static_cast<int64_t>(rows));
     EXPECT_EQ(batch.values(0), static_cast<double>(rows * 10));

@@ -72,14 +72,18 @@ class SpoolTest : public ::testing::Test {
     return spool_->AppendRows(layout, {&time, 1}, {}, {&value, 1}, at);
   }
 
-  std::vector<Spool::Entry> ReadAll(uint64_t sequence = 1) {
+  struct Entry {
+    uint64_t sequence = 0;
+    v1::ClientMessage message;
+  };
+  std::vector<Entry> ReadAll(uint64_t sequence = 1) {
     EXPECT_TRUE(spool_->Sync().ok());
-    std::vector<Spool::Entry> all;
+    std::vector<Entry> all;
     for (;;) {  // What lies before a damaged entry is read by itself.
       auto entries = spool_->Read(all.empty() ? sequence : all.back().sequence + 1, UINT64_MAX);
       EXPECT_TRUE(entries.ok()) << entries.status();
       if (!entries.ok() || entries->empty()) return all;
-      for (Spool::Entry& entry : *entries) all.push_back(std::move(entry));
+      for (const Spool::Entry& one : *entries) all.push_back({one.sequence, one.message.Parsed()});
     }
   }
 

@@ -275,6 +275,8 @@ TEST(RefusalReportTest, SaysOnceAMinuteWhatAddedUpMeanwhile) {
 
 v1::ClientMessage BatchOf(int rows) {
   v1::ClientMessage message;
+  message.mutable_batch()->set_sequence(1);
+  message.mutable_batch()->set_layout(1);
   for (int i = 0; i < rows; ++i) message.mutable_batch()->add_times_unix_ns(1);
   return message;
 }
@@ -287,10 +289,14 @@ v1::ClientMessage GapOf(uint64_t first, uint64_t last, uint64_t rows) {
   return message;
 }
 
+SpooledMessage Spooled(const v1::ClientMessage& message) {
+  return SpooledMessage::Of(message.SerializeAsString()).value();
+}
+
 TEST(SpoolLossesTest, GapThatJoinsOnIsTakenIn) {
   SpoolLosses losses;
-  losses.Add(101, BatchOf(3));
-  losses.Add(102, GapOf(1, 100, 50));
+  losses.Add(101, Spooled(BatchOf(3)));
+  losses.Add(102, Spooled(GapOf(1, 100, 50)));
   losses.AddUncounted(103);
   const auto gaps = losses.Gaps("full");
   ASSERT_EQ(gaps.size(), 1u);
@@ -303,7 +309,7 @@ TEST(SpoolLossesTest, GapThatJoinsOnIsTakenIn) {
 
 TEST(SpoolLossesTest, GapElsewhereIsRepeated) {
   SpoolLosses losses;
-  losses.Add(101, GapOf(50, 50, 1));
+  losses.Add(101, Spooled(GapOf(50, 50, 1)));
   const auto gaps = losses.Gaps("full");
   ASSERT_EQ(gaps.size(), 2u);
   EXPECT_EQ(gaps[0].gap().lost().last(), 50u);
