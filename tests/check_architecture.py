@@ -1,9 +1,8 @@
 #!/usr/bin/python3
-"""Fails if docs/architecture.md names what is not there: each file in it exists, and each identifier
+"""Fails if a page of PAGES names what is not there: each file in it exists, and each identifier
 stands in a source, a proto, a script or a configuration key.
 
-What is looked at is text in `backticks`; what is no name there (a command line, a placeholder in <angle
-brackets> or with an ellipsis) is left alone.
+The test looks at text in `backticks`. It ignores placeholders in <angle brackets> or with an ellipsis.
 
 Usage: check_architecture.py [ROOT]    ROOT is the repository; default: the one of this file.
 """
@@ -13,7 +12,7 @@ import re
 import subprocess
 import sys
 
-PAGE = "docs/architecture.md"
+PAGES = ("docs/architecture.md", "docs/glossary.md")
 SOURCES = (".h", ".cc", ".proto", ".py", ".txt", ".cmake", ".yaml", ".service", ".sh")
 FILE = re.compile(r"[\w./-]+\.(?:h|cc|proto|py|md|txt|yaml)$")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -49,33 +48,41 @@ def spans_of(text):
 
 
 def missing(root):
+    """(page, line, what) of each name that is not there."""
     names = tracked(root)
     folders = {str(parent) for name in names for parent in pathlib.PurePath(name).parents}
     words = words_of(root, names)
-    for line, span in spans_of((root / PAGE).read_text(encoding="utf-8")):
-        if "<" in span or "…" in span:
-            continue
-        if FILE.match(span):
-            if not any(name == span or name.endswith("/" + span) for name in names):
-                yield line, f"there is no file {span}"
-        elif span.endswith("/"):
-            folder = span.rstrip("/")
-            if not any(one == folder or one.endswith("/" + folder) for one in folders):
-                yield line, f"there is no folder {span}"
-        else:
-            for word in NAME.findall(span):
-                if len(word) > 2 and word not in words:
-                    yield line, f"{word} (in `{span}`) is in no source"
+    for page in PAGES:
+        for line, span in spans_of((root / page).read_text(encoding="utf-8")):
+            for what in wrong_in(span, names, folders, words):
+                yield page, line, what
+
+
+def wrong_in(span, names, folders, words):
+    """What is wrong with the span, as texts."""
+    if "<" in span or "…" in span:
+        return
+    if FILE.match(span):
+        if not any(name == span or name.endswith("/" + span) for name in names):
+            yield f"there is no file {span}"
+    elif span.endswith("/"):
+        folder = span.rstrip("/")
+        if not any(one == folder or one.endswith("/" + folder) for one in folders):
+            yield f"there is no folder {span}"
+    else:
+        for word in NAME.findall(span):
+            if len(word) > 2 and word not in words:
+                yield f"{word} (in `{span}`) is in no source"
 
 
 def main():
     here = pathlib.Path(__file__).resolve().parent.parent
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else here
     found = list(missing(root))
-    for line, what in found:
-        print(f"{PAGE}:{line}: {what}")
+    for page, line, what in found:
+        print(f"{page}:{line}: {what}")
     if not found:
-        print(f"{PAGE}: every name is there")
+        print(f"{', '.join(PAGES)}: every name is there")
     return 1 if found else 0
 
 
