@@ -3,8 +3,8 @@
 #
 #   deploy/packages.sh [--list] build|test|lint|bench ...
 #
-# build  what compiles the programs · test  what the tests need besides · lint  clang's checks
-# bench  the peers that benchmarks run beside
+# build  to compile the programs · test  more for the tests · lint  clang's checks
+# bench  the peers of the benchmarks
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -22,7 +22,7 @@ declare -A packages=(
   [bench]="libnghttp2-dev rapidjson-dev python3-numpy python3-torch python3-prometheus-client"
 )
 # Servers are unpacked into build/tools/ instead: installing their packages would start services on
-# the machine of whoever runs our tests.
+# your machine.
 declare -A tools=([test]="prometheus prometheus-alertmanager" [bench]="prometheus prometheus-node-exporter victoria-metrics")
 
 say() { echo "packages: $*" >&2; }
@@ -33,7 +33,7 @@ as_root() {
   elif command -v sudo >/dev/null; then
     sudo "$@"
   else
-    say "neither root nor sudo. Ask an administrator to run: $*"
+    say "you are not root and there is no sudo. Ask an administrator to run: $*"
     exit 1
   fi
 }
@@ -93,7 +93,7 @@ case ${1:-} in
   '') help >&2 && exit 2 ;;
 esac
 if [ "$list" = no ] && ! command -v apt-get >/dev/null; then
-  say "this is no Debian; install the counterparts of 'deploy/packages.sh --list $*' yourself"
+  say "this is not Debian; install the counterparts of 'deploy/packages.sh --list $*' yourself"
   exit 1
 fi
 
