@@ -4,9 +4,9 @@
 #   deploy/grafana/build.sh           writes dashboards/*.json and the screens in docs/grafana.md
 #   deploy/grafana/build.sh --check   compares them with what is committed; writes nothing
 #
-# Installs what package-lock.json names into node_modules/ (npm ci) when it is missing or not that.
-# Needs node 18 or later and npm: deploy/packages.sh test. Exit status of --check: 1 if anything is
-# not current, 77 if that cannot be told because npm is missing or cannot reach its registry.
+# Installs the packages of package-lock.json into node_modules/ (npm ci) if necessary. Needs node 18 or
+# later and npm: deploy/packages.sh test. Exit status of --check: 1 if anything is not current, 77 if npm
+# is missing or cannot reach its registry, so that the check is impossible.
 set -euo pipefail
 cd "$(dirname "$0")"
 readonly docs=../../docs/grafana.md
@@ -19,7 +19,7 @@ case ${1:-} in
   *) sed -n '2,9s/^# \{0,1\}//p' build.sh >&2 && exit 2 ;;
 esac
 
-# cannot <why>: ends with the status that says so.
+# cannot <why>: prints the reason and ends with its status.
 cannot() {
   say "$1"
   if [ "$mode" = --check ]; then exit 77; fi
@@ -29,10 +29,10 @@ cannot() {
 install_packages() {
   if cmp -s package-lock.json node_modules/.installed; then return; fi
   if ! command -v npm >/dev/null; then cannot "no npm: deploy/packages.sh test installs it"; fi
-  npm --version >/dev/null  # One that cannot even tell that is broken: no reason to skip.
+  npm --version >/dev/null  # If this fails, npm is broken; that is no reason to skip.
   if ! npm ci --no-audit --no-fund >&2; then
     if ! timeout 60 npm ping >/dev/null 2>&1; then cannot "npm cannot reach its registry"; fi
-    say "npm ci failed, though its registry answers: see above"
+    say "npm ci failed although its registry answers; see above"
     exit 1
   fi
   cp package-lock.json node_modules/.installed
@@ -49,7 +49,7 @@ with_screens() {
     }' "$docs"
 }
 
-# The screens must be found between marks, or nothing would be compared.
+# Without the marks nothing would be compared.
 if ! grep -q '^<!-- screens: begin' "$docs" || ! grep -q '^<!-- screens: end -->$' "$docs"; then
   say "$docs has lost its marks <!-- screens: begin … --> and <!-- screens: end -->"
   exit 1
@@ -58,7 +58,7 @@ install_packages
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 node_modules/.bin/tsc --project . --outDir "$work/js"
-# The compiled files lie elsewhere: they do not find node_modules by themselves.
+# The compiled files are elsewhere and do not find node_modules by themselves.
 NODE_PATH=$PWD/node_modules node "$work/js/main.js" "$work/new"
 with_screens "$work/new/screens.md" >"$work/grafana.md"
 rm "$work/new/screens.md"
