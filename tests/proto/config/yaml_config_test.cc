@@ -348,10 +348,11 @@ TEST(PrintYamlTest, AwkwardTextsAreReadBackAsTheSame) {
 TEST(PrintYamlTest, WritesValuesAsPeopleDoAndHelpAsComments) {
   v1::Collector config;
   ASSERT_TRUE(ParseYaml("", "f.yaml", &config).ok());
-  EXPECT_THAT(PrintYaml(config),
-              AllOf(HasSubstr("# Agents and queries."), HasSubstr("\n  grpc: 127.0.0.1:7411\n"),
-                    HasSubstr("\n  retention: 90d\n"), HasSubstr("\n  seal_age: 10m\n"),
-                    HasSubstr("\n  journal_queue_bytes: 64MiB\n")));
+  EXPECT_THAT(
+      PrintYaml(config),
+      AllOf(HasSubstr("# Address for agents and queries."), HasSubstr("\n  grpc: 127.0.0.1:7411\n"),
+            HasSubstr("\n  retention: 90d\n"), HasSubstr("\n  seal_age: 10m\n"),
+            HasSubstr("\n  journal_queue_bytes: 64MiB\n")));
 }
 
 TEST(LoadYamlFileTest, ReadsAFileAndNamesItInMistakes) {
