@@ -69,7 +69,7 @@ def parse_options():
                         help="a Release build with the target 'benchmarks'")
     parser.add_argument("--data", type=pathlib.Path, default=ROOT / "../shared/data",
                         help="where real data lies; without it only the synthetic fleet is measured")
-    parser.add_argument("--json", type=pathlib.Path, help="write one object a figure")
+    parser.add_argument("--json", type=pathlib.Path, help="also write one JSON object per figure")
     parser.add_argument("--quick", action="store_true")
     return parser.parse_args()
 

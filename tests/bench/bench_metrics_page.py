@@ -62,7 +62,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/bench",
                         help="a Release build with the target 'benchmarks'")
-    parser.add_argument("--json", type=pathlib.Path, help="write one object a figure")
+    parser.add_argument("--json", type=pathlib.Path, help="also write one JSON object per figure")
     parser.add_argument("--jobs", type=int, default=JOBS, help=f"of {HOSTS_PER_JOB} hosts each")
     parser.add_argument("--pages", type=int, default=60, help="of either kind")
     return parser.parse_args()

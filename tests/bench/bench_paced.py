@@ -41,7 +41,7 @@ def parse_options():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/bench",
                         help="a Release build with the target 'benchmarks'")
-    parser.add_argument("--json", type=pathlib.Path, help="write one object a figure")
+    parser.add_argument("--json", type=pathlib.Path, help="also write one JSON object per figure")
     parser.add_argument("--quick", action="store_true", help="half a minute, for a first look")
     parser.add_argument("--no-peer", action="store_true", help="leave VictoriaMetrics out")
     return parser.parse_args()

@@ -44,7 +44,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/bench",
                         help="a Release build with the target 'tacho_shared'")
-    parser.add_argument("--json", type=pathlib.Path, help="write one object a figure")
+    parser.add_argument("--json", type=pathlib.Path, help="also write one JSON object per figure")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     os.environ["TACHO_LIBRARY"] = str(options.build / "client/c/libtacho.so.1")

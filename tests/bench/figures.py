@@ -12,7 +12,7 @@ class Figures:
     """Values by figure and server."""
 
     def __init__(self):
-        self.about = {}  # id -> (title, unit, design §10's bar or "")
+        self.about = {}  # id -> (title, unit, the bar or "")
         self.values = {}  # (id, server) -> one value a repetition
         self.notes = []
 
@@ -41,7 +41,7 @@ class Figures:
     def markdown(self):
         peers = self.peers()
         titles = ["", "unit", "ours", *(TITLES[p] for p in peers),
-                  *(f"ours / {SHORT[p]}" for p in peers), "design §10"]
+                  *(f"ours / {SHORT[p]}" for p in peers), "bar"]
         lines = ["| " + " | ".join(titles) + " |",
                  "|---|---" + "|--:" * (1 + 2 * len(peers)) + "|---|"]
         for _, title, unit, ours, theirs, bar in self.rows():

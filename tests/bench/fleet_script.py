@@ -5,13 +5,13 @@ import re
 
 # Name -> (takes a share of the agents, takes a duration, what it does).
 ACTIONS = {
-    "cut": (True, False, "close the connections of this share of the agents; they come back"),
-    "abandon": (True, False, "leave them open and dead, as of a host that vanished; open others"),
-    "pause": (True, True, "stop reading for so long"),
-    "silence": (True, True, "stop sending for so long; what is due is sent afterwards"),
-    "trickle": (True, True, "send 16 bytes every 50 ms for so long"),
-    "kill-collector": (False, True, "kill -9, and start it again after so long (default 0s)"),
-    "restart-collector": (False, True, "the same with SIGTERM: it drains first"),
+    "cut": (True, False, "close the connections of this share of the agents; they reconnect"),
+    "abandon": (True, False, "leave them open but dead, like a vanished host's; open others"),
+    "pause": (True, True, "stop reading for this time"),
+    "silence": (True, True, "stop sending for this time, then send what is due"),
+    "trickle": (True, True, "send 16 bytes every 50 ms for this time"),
+    "kill-collector": (False, True, "kill -9, and start it again after this time (default 0s)"),
+    "restart-collector": (False, True, "the same with SIGTERM, so that it drains first"),
 }
 COLLECTOR_ACTIONS = ("kill-collector", "restart-collector")
 DURATION = re.compile(r"^(\d+(?:\.\d+)?)(ms|s|m)?$")
@@ -43,7 +43,7 @@ def duration(text):
     """Seconds of "5s", "500ms", "2m", "1.5"."""
     match = DURATION.match(text)
     if not match:
-        raise ScriptError(f'"{text}" is no duration: write 20s, 500ms or 2m')
+        raise ScriptError(f'"{text}" is not a duration: write 20s, 500ms or 2m')
     return float(match[1]) * UNIT_S[match[2]]
 
 
@@ -54,7 +54,7 @@ def share(text):
     except ValueError:
         value = -1
     if not 0 < value <= 1:
-        raise ScriptError(f'"{text}" is no share of the agents: write 10%')
+        raise ScriptError(f'"{text}" is not a share of the agents: write 10%')
     return value
 
 
@@ -68,12 +68,12 @@ def parse_step(text):
     rest = words[2:]
     if takes_share:
         if not rest:
-            raise ScriptError(f'"{text}": {words[1]} needs a share of the agents, as 10%')
+            raise ScriptError(f'"{text}": {words[1]} needs a share of the agents, such as 10%')
         step["share"] = share(rest.pop(0))
     if takes_duration and rest:
         step["seconds"] = duration(rest.pop(0))
     elif takes_duration and takes_share:
-        raise ScriptError(f'"{text}": {words[1]} needs a duration, as 5s')
+        raise ScriptError(f'"{text}": {words[1]} needs a duration, such as 5s')
     if rest:
         raise ScriptError(f'"{text}": "{rest[0]}" is one word too many')
     return Step(**step)

@@ -108,9 +108,9 @@ def _environment(build):
 def main():
     parser = argparse.ArgumentParser(description="Runs a collector and a fleet with its agents.")
     parser.add_argument("--build", default="build/dev")
-    parser.add_argument("--dir", required=True, help="Where everything is kept; made if missing.")
-    parser.add_argument("--config", help="Of the collector.")
-    parser.add_argument("--history", default="0", help="Seconds that the fleet has trained before.")
+    parser.add_argument("--dir", required=True, help="Directory for all files; created if missing.")
+    parser.add_argument("--config", help="Configuration of the collector.")
+    parser.add_argument("--history", default="0", help="Seconds of training before the start.")
     parser.add_argument("jobs", nargs="*", default=JOBS, metavar="JOB")
     flags = parser.parse_args()
     _environment(flags.build)
