@@ -21,10 +21,10 @@ class FleetScript(unittest.TestCase):
     def test_mistakes_are_named(self):
         for text, problem in (("cut 100%", "expected TIME ACTION"),
                               ("5s explode", "with an action of cut, "),
-                              ("soon cut 10%", '"soon" is no duration'),
+                              ("soon cut 10%", '"soon" is not a duration'),
                               ("5s cut", "needs a share"),
-                              ("5s cut 120%", "no share of the agents"),
-                              ("5s cut ten", "no share of the agents"),
+                              ("5s cut 120%", "not a share of the agents"),
+                              ("5s cut ten", "not a share of the agents"),
                               ("5s pause 10%", "needs a duration"),
                               ("5s cut 10% 5s", '"5s" is one word too many')):
             with self.subTest(text), self.assertRaises(ScriptError) as caught:
