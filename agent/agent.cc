@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/identity_source.h"
@@ -53,29 +52,29 @@ std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identi
                                        std::shared_ptr<const SourceLedger> ledger,
                                        const Spool* spool) {
   const config::v1::Agent::Host& host = options.config.sources().host();
-  return std::make_unique<SelfSource>(SelfOptions{
-      .job = host.job(),
-      .host = identity.host,
-      .agent_id = identity.agent_id,
-      .version = options.version,
-      .interval = absl::Nanoseconds(host.interval()),
-      .log = [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); },
-      .ledger = std::move(ledger),
-      .delivery = [spool] { return FiguresOf(spool->Stats()); },
-      .spool = [spool] { return spool->Stats(); }});
+  return std::make_unique<SelfSource>(
+      SelfOptions{.job = host.job(),
+                  .host = identity.host,
+                  .agent_id = identity.agent_id,
+                  .version = options.version,
+                  .interval = absl::Nanoseconds(host.interval()),
+                  .log = options.log,
+                  .ledger = std::move(ledger),
+                  .delivery = [spool] { return FiguresOf(spool->Stats()); },
+                  .spool = [spool] { return spool->Stats(); }});
 }
 
 // Filed likewise.
 std::unique_ptr<IdentitySource> MakeIdentitySource(const AgentOptions& options,
                                                    const Identity& identity,
                                                    std::shared_ptr<KnownHost> known) {
-  return std::make_unique<IdentitySource>(IdentitySourceOptions{
-      .job = options.config.sources().host().job(),
-      .host = identity.host,
-      .local = identity.facts,
-      .metadata = identity.metadata,
-      .known = std::move(known),
-      .log = [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); }});
+  return std::make_unique<IdentitySource>(
+      IdentitySourceOptions{.job = options.config.sources().host().job(),
+                            .host = identity.host,
+                            .local = identity.facts,
+                            .metadata = identity.metadata,
+                            .known = std::move(known),
+                            .log = options.log});
 }
 
 }  // namespace
@@ -95,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
       options.config,
       SourceIdentity{
           .host = identity->host, .metadata = identity->metadata, .tpu_metrics_ports = tpu_ports},
-      [log = options.log](absl::string_view line) { Say(log, LogLevel::kWarning, line); });
+      options.log);
   if (!sources.ok()) return sources.status();
 
   auto spool = Spool::Open({.path = options.config.spool().path(),
@@ -119,12 +118,15 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   agent->sampler_ = std::make_unique<Sampler>(
       *std::move(sources),
       SamplerOptions{.sink = agent->spool_.get(), .ledger = ledger, .log = options.log});
-  Say(options.log, LogLevel::kInfo,
-      absl::StrCat("tacho-agent ", options.version, ": agent id ", identity->agent_id, " (",
-                   identity->agent_id_from, "), host ", identity->host, " (", identity->host_from,
-                   "), spool ", options.config.spool().path(), " with ",
-                   agent->spool_->end() - agent->spool_->begin(), " messages, collector ",
-                   absl::StrJoin(addresses, " or ")));
+  options.log.Info("tacho-agent starts",
+                   {{"version", options.version},
+                    {"agent_id", identity->agent_id},
+                    {"agent_id_from", identity->agent_id_from},
+                    {"host", identity->host},
+                    {"host_from", identity->host_from},
+                    {"spool", options.config.spool().path()},
+                    {"spooled_messages", agent->spool_->end() - agent->spool_->begin()},
+                    {"collectors", absl::StrJoin(addresses, ", ")}});
   return agent;
 }
 
@@ -140,9 +142,8 @@ void Agent::Stop() {
   sampler_->Stop();
   sender_->Stop(flush_);
   const SpoolStats left = spool_->Stats();
-  Say(log_, LogLevel::kInfo,
-      absl::StrCat("stopped; ", left.entries, " messages (", left.bytes,
-                   " bytes) wait in the spool for the next start"));
+  log_.Info("stopped; what is spooled waits for the next start",
+            {{"spooled_messages", left.entries}, {"spooled_bytes", left.bytes}});
   sampler_.reset();
 }
 

@@ -10,10 +10,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "agent/sampler.h"
-#include "agent/sources/rows/log.h"
 #include "agent/spool/spool.h"
 #include "agent/stream/sender.h"
 #include "client/environment_identity.h"
+#include "proto/base/log.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
@@ -23,7 +23,7 @@ struct AgentOptions {
   std::string version;       // For the collector and the log.
   // Where the agent's own environment is looked at, getenv() but in tests; null: it has none.
   client::EnvironmentGetter environment;
-  LogLine log;
+  log::Log log;
   // How long stopping may take to deliver what is spooled; the rest waits for the next start.
   absl::Duration flush = absl::Seconds(5);
   // The agent cannot go on, and should be stopped and started again. Called once, on a thread of
@@ -50,7 +50,7 @@ class Agent {
  private:
   Agent() = default;
 
-  LogLine log_;
+  log::Log log_;
   absl::Duration flush_;
   // In the order of their making; each uses those above.
   std::unique_ptr<Spool> spool_;

@@ -1,7 +1,7 @@
-// tacho-agent: flags, configuration, log, signals, exit code.
+// tacho-agent: flags, configuration, log, signals, exit status. Everything else is in Agent, which
+// tests use without a process.
 //
-// Exit codes: 0 stopped as asked, 1 could not start or go on, 2 wrong flags or configuration.
-#include <getopt.h>
+// Exit status: 0 stopped as asked, 1 cannot start or go on, 2 wrong flags or configuration.
 #include <malloc.h>
 #include <signal.h>
 #include <unistd.h>
@@ -13,51 +13,54 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "agent/agent.h"
 #include "agent/diagnose/command.h"
 #include "agent/stream/collector_security.h"
+#include "proto/base/flags.h"
 #include "proto/base/loaded_pages.h"
 #include "proto/base/log.h"
+#include "proto/base/nearest.h"
 #include "proto/base/service_manager.h"
+#include "proto/base/status_macros.h"
 #include "proto/config/config_diff.h"
 #include "proto/config/yaml_config.h"
 
 namespace {
 
-using tacho::agent::LogLevel;
-
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
 constexpr char kHelp[] =
-    R"(tacho-agent: samples this machine and its training jobs, and delivers every row to a collector.
+    R"(tacho-agent samples this machine and its training jobs, and delivers every row to a collector.
 
 Usage: tacho-agent [--config FILE] [--collector HOST:PORT,...] [--spool DIR]
-       tacho-agent diagnose [--help]   checks this machine and the way to the collectors
+       tacho-agent diagnose [--help]    checks this machine and the way to the collectors
 
-  --config FILE          YAML configuration; without it every key has its default.
-  --collector HOST:PORT  Instead of the configuration's collector.addresses; further ones, in the
-                         order of preference, after commas.
-  --spool DIR            Instead of the configuration's spool.path.
-  --check-config         Check the configuration and exit: 0 if it is right, 2 if not.
-  --print-config         Print the whole configuration, with what each key means, and exit.
-  --version              Print the version and exit.
-  --help                 Print this and exit.
+  --config FILE          Reads this YAML configuration. Without it every key has its default.
+  --collector HOST:PORT  Replaces collector.addresses. Separate several collectors with commas, the
+                         preferred one first.
+  --spool DIR            Replaces spool.path.
+  --check-config         Checks the configuration and exits: 0 if it is valid, 2 if not.
+  --print-config         Prints the whole configuration, with the meaning of each key, and exits.
+  --version              Prints the version and exits.
+  -h, --help             Prints this help and exits.
 
-Rows wait in the spool until the collector has them on disk: the collector may be away for as long as
-spool.max_bytes lasts. SIGTERM and Ctrl-C stop the agent within seconds; what could not be delivered
-is delivered after the next start. SIGHUP reads the configuration again and takes a new log.level.
-The log goes to standard error.
+Rows wait in the spool until the collector has them on disk, so the collector may be away until the
+spool is full (spool.max_bytes). SIGTERM and Ctrl-C stop the agent within seconds; it delivers what
+is left after the next start. SIGHUP reads the configuration again and applies log.level. The agent
+logs to standard error.
 
-Exit codes: 0 stopped as asked, 1 could not start or go on, 2 wrong flags or configuration; of
-diagnose also 3 and 4.
+Exit status: 0 stopped as asked, 1 cannot start or go on, 2 wrong flags or configuration. diagnose
+also exits with 3 and 4.
 
-Example: tacho-agent --print-config > agent.yaml, edit it, then tacho-agent --config agent.yaml
+Example: tacho-agent --print-config > agent.yaml, edit the file, then tacho-agent --config agent.yaml
 )";
 
 struct Flags {
@@ -70,45 +73,30 @@ struct Flags {
   bool help = false;
 };
 
-// False after saying what is wrong.
-bool ParseFlags(int argc, char** argv, Flags* flags) {
-  const option options[] = {
-      {"config", required_argument, nullptr, 'c'}, {"collector", required_argument, nullptr, 'a'},
-      {"spool", required_argument, nullptr, 's'},  {"check-config", no_argument, nullptr, 'k'},
-      {"print-config", no_argument, nullptr, 'p'}, {"version", no_argument, nullptr, 'v'},
-      {"help", no_argument, nullptr, 'h'},         {nullptr, 0, nullptr, 0}};
-  int chosen = 0;
-  // getopt says itself what it does not know. No other thread runs yet.
-  while ((chosen = getopt_long(argc, argv, "h", options, nullptr)) != -1) {  // NOLINT
-    switch (chosen) {
-      case 'c':
-        flags->config = optarg;
-        break;
-      case 'a':
-        flags->collector = optarg;
-        break;
-      case 's':
-        flags->spool = optarg;
-        break;
-      case 'k':
-        flags->check = true;
-        break;
-      case 'p':
-        flags->print = true;
-        break;
-      case 'v':
-        flags->version = true;
-        break;
-      case 'h':
-        flags->help = true;
-        break;
-      default:
-        return false;
-    }
+// INVALID_ARGUMENT  the text says what is wrong.
+absl::StatusOr<Flags> ParseFlags(const std::vector<std::string>& arguments) {
+  const std::vector<tacho::FlagSpec> specs = {
+      {.name = "config", .placeholder = "FILE"},
+      {.name = "collector", .placeholder = "HOST:PORT,..."},
+      {.name = "spool", .placeholder = "DIR"},
+      {.name = "check-config"},
+      {.name = "print-config"},
+      {.name = "version"},
+      {.name = "help", .letter = 'h'},
+  };
+  TACHO_ASSIGN_OR_RETURN(const auto parsed, tacho::ParseArgs(arguments, specs));
+  if (!parsed.positionals().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown command '", parsed.positionals().front(), "'",
+                     tacho::DidYouMean(parsed.positionals().front(), {"diagnose"})));
   }
-  if (optind == argc) return true;
-  std::cerr << "tacho-agent: '" << argv[optind] << "' is no flag; nothing else is expected\n";
-  return false;
+  return Flags{.config = parsed.Get("config").value_or(""),
+               .collector = parsed.Get("collector").value_or(""),
+               .spool = parsed.Get("spool").value_or(""),
+               .check = parsed.Has("check-config"),
+               .print = parsed.Has("print-config"),
+               .version = parsed.Has("version"),
+               .help = parsed.Has("help")};
 }
 
 absl::Status ReadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
@@ -133,20 +121,6 @@ absl::Status ReadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
 absl::Status LoadConfig(const Flags& flags, tacho::config::v1::Agent* config) {
   absl::Status status = ReadConfig(flags, config);
   return status.ok() ? tacho::agent::CheckSecurity(config->collector()) : status;
-}
-
-tacho::log::Level ToLevel(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return tacho::log::Level::kDebug;
-    case LogLevel::kInfo:
-      return tacho::log::Level::kInfo;
-    case LogLevel::kWarning:
-      return tacho::log::Level::kWarn;
-    case LogLevel::kError:
-      return tacho::log::Level::kError;
-  }
-  return tacho::log::Level::kError;
 }
 
 sigset_t Signals() {
@@ -191,9 +165,9 @@ int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
   options.environment = [](const char* name) {
     return getenv(name);
   };  // NOLINT(concurrency-mt-unsafe)
-  options.log = [log](LogLevel level, absl::string_view line) { log.Write(ToLevel(level), line); };
+  options.log = log;
   options.broken = [log, &broken](const absl::Status& status) {
-    log.Error("stopping, start the agent again", {{"reason", status.ToString()}});
+    log.Error("stopping: the agent must be started again", {{"reason", status.ToString()}});
     broken = true;
     kill(getpid(), SIGTERM);
   };
@@ -206,7 +180,7 @@ int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
   tacho::ReleaseLoadedPages();
   (*agent)->Start();
   if (const absl::Status told = manager.Ready("sampling"); !told.ok()) {
-    log.Warn("the service manager is not told", {{"reason", told.message()}});
+    log.Warn("cannot notify the service manager", {{"reason", told.message()}});
   }
   int signal = SIGHUP;
   while (signal == SIGHUP) {
@@ -229,11 +203,12 @@ int main(int argc, char** argv) {
     return tacho::agent::RunDiagnose({argv + 2, argv + argc}, TACHO_VERSION, &std::cout,
                                      &std::cerr);
   }
-  Flags flags;
-  if (!ParseFlags(argc, argv, &flags)) {
-    std::cerr << "Try tacho-agent --help\n";
+  const absl::StatusOr<Flags> parsed = ParseFlags({argv + 1, argv + argc});
+  if (!parsed.ok()) {
+    std::cerr << "tacho-agent: " << parsed.status().message() << "\nTry tacho-agent --help\n";
     return kExitUsage;
   }
+  const Flags& flags = *parsed;
   if (flags.help || flags.version) {
     std::cout << (flags.help ? kHelp : "tacho-agent " TACHO_VERSION "\n");
     return 0;
@@ -241,7 +216,7 @@ int main(int argc, char** argv) {
   tacho::config::v1::Agent config;
   if (absl::Status status = LoadConfig(flags, &config); !status.ok()) {
     std::cerr << "tacho-agent: " << status.message() << "\n"
-              << "Correct it, or see every key with --print-config\n";
+              << "Correct it; --print-config shows every key\n";
     return kExitUsage;
   }
   if (flags.print) {

@@ -5,7 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace tacho::agent {
@@ -91,10 +90,10 @@ std::vector<std::string> Sampler::Stop() {
   }
   shared_->gate.Close();
   if (!left.empty()) {
-    Say(shared_->options.log, LogLevel::kWarning,
-        absl::StrCat("left behind, as they did not return within ",
-                     absl::FormatDuration(shared_->options.stop_bound), ": ",
-                     absl::StrJoin(left, ", "), "; what they would have found is not recorded"));
+    shared_->options.log.Warn(
+        "left sources behind that did not return; what they would have found is not recorded",
+        {{"sources", absl::StrJoin(left, ", ")},
+         {"waited", absl::FormatDuration(shared_->options.stop_bound)}});
   }
   return left;
 }

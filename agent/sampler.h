@@ -10,9 +10,9 @@
 #include "absl/time/time.h"
 #include "agent/sink_gate.h"
 #include "agent/source_turn.h"
-#include "agent/sources/rows/log.h"
 #include "agent/sources/rows/source.h"
 #include "agent/sources/self/source_ledger.h"
+#include "proto/base/log.h"
 
 namespace tacho::agent {
 
@@ -21,7 +21,7 @@ struct SamplerOptions {
   RowSink* sink = nullptr;
   // Where the sources' health is kept; may be null.
   std::shared_ptr<SourceLedger> ledger = nullptr;
-  LogLine log = nullptr;
+  log::Log log = {};
   AgentClock clock = {};
   // A source that always has more to read must not keep the agent from stopping.
   absl::Duration last_polls = absl::Seconds(1);

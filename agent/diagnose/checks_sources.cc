@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -21,6 +22,7 @@
 #include "agent/diagnose/tcp_connect.h"
 #include "agent/sources/make_sources.h"
 #include "agent/sources/rows/source.h"
+#include "proto/base/log.h"
 
 namespace tacho::agent {
 namespace {
@@ -70,6 +72,23 @@ config::v1::Agent Harmless(const config::v1::Agent& config) {
   return harmless;
 }
 
+// What a line of the log says to a person: `... msg="host: text" key=value` as "host: text
+// (key=value)".
+std::string TextOf(absl::string_view line) {
+  constexpr absl::string_view kMessage = "msg=\"";
+  const size_t begin = line.find(kMessage);
+  if (begin == absl::string_view::npos) return std::string(absl::StripAsciiWhitespace(line));
+  line.remove_prefix(begin + kMessage.size());
+  size_t end = 0;
+  while (end < line.size() && line[end] != '"') end += line[end] == '\\' ? 2 : 1;
+  end = std::min(end, line.size());
+  std::string text(line.substr(0, end));
+  const absl::string_view fields =
+      absl::StripAsciiWhitespace(line.substr(std::min(end + 1, line.size())));
+  if (!fields.empty()) absl::StrAppend(&text, " (", fields, ")");
+  return text;
+}
+
 std::vector<Finding> PollOnce(Source* source, const std::vector<std::string>& log) {
   CountingSink sink;
   source->Poll(absl::Now(), &sink);
@@ -94,8 +113,9 @@ std::vector<Finding> PollOnce(Source* source, const std::vector<std::string>& lo
 std::vector<Finding> CheckSource(const config::v1::Agent& config, const SourceIdentity& identity,
                                  size_t index) {
   std::vector<std::string> log;
-  auto sources =
-      MakeSources(config, identity, [&log](absl::string_view line) { log.emplace_back(line); });
+  log::LogOptions options;
+  options.write = [&log](log::Level, absl::string_view line) { log.push_back(TextOf(line)); };
+  auto sources = MakeSources(config, identity, log::Log(std::move(options)));
   if (!sources.ok())
     return {{.severity = Severity::kFailed, .message = sources.status().ToString()}};
   std::vector<Finding> findings = PollOnce((*sources)[index].get(), log);
@@ -139,7 +159,7 @@ std::vector<Check> SourceChecks(const DiagnoseContext& context) {
   const SourceIdentity named =
       identity.ok() ? SourceIdentity{.host = identity->host, .metadata = identity->metadata}
                     : SourceIdentity{.host = "localhost"};
-  const auto sources = MakeSources(config, named, nullptr);
+  const auto sources = MakeSources(config, named, {});
   if (!sources.ok()) {
     checks.push_back({.name = "metrics", .run = [status = sources.status()] {
                         return std::vector<Finding>{{.severity = Severity::kFailed,

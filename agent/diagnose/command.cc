@@ -3,13 +3,18 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <optional>
 #include <ostream>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/diagnose/finding.h"
 #include "agent/diagnose/runner.h"
+#include "proto/base/flags.h"
+#include "proto/base/status_macros.h"
 #include "proto/config/yaml_config.h"
 
 namespace tacho::agent {
@@ -19,43 +24,30 @@ constexpr int kExitUsage = 2;
 constexpr absl::Duration kShortest = absl::Milliseconds(10);
 constexpr absl::Duration kLongest = absl::Minutes(10);
 
-absl::Status ReadDuration(const std::string& flag, const std::string& value,
-                          absl::Duration* duration) {
-  if (absl::ParseDuration(value, duration) && *duration >= kShortest && *duration <= kLongest) {
-    return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, ": a duration from 10ms to 10m expected, such as 10s"));
+const std::vector<FlagSpec>& Specs() {
+  static const auto* const specs = new std::vector<FlagSpec>{
+      {.name = "config", .placeholder = "FILE"},
+      {.name = "collector", .placeholder = "HOST:PORT,..."},
+      {.name = "output", .letter = 'o', .placeholder = "FORMAT", .choices = {"table", "json"}},
+      {.name = "timeout", .placeholder = "DURATION"},
+      {.name = "compute", .placeholder = "WHEN", .choices = {"auto", "never", "always"}},
+      {.name = "python", .placeholder = "PROGRAM"},
+      {.name = "compute-timeout", .placeholder = "DURATION"},
+      {.name = "help", .letter = 'h'},
+  };
+  return *specs;
 }
 
-absl::Status SetFlag(const std::string& flag, const std::string& value, DiagnoseFlags* flags) {
-  if (flag == "--config") {
-    flags->config = value;
-  } else if (flag == "--collector") {
-    flags->collector = value;
-  } else if (flag == "--python") {
-    flags->context.python = value;
-  } else if (flag == "--timeout") {
-    return ReadDuration(flag, value, &flags->context.timeout);
-  } else if (flag == "--compute-timeout") {
-    return ReadDuration(flag, value, &flags->context.compute_timeout);
-  } else if (flag == "-o") {
-    if (value != "json" && value != "table") {
-      return absl::InvalidArgumentError("-o: 'table' or 'json' expected");
-    }
-    flags->json = value == "json";
-  } else if (flag == "--compute") {
-    using Compute = DiagnoseContext::Compute;
-    if (value != "auto" && value != "never" && value != "always") {
-      return absl::InvalidArgumentError("--compute: 'auto', 'never' or 'always' expected");
-    }
-    flags->context.compute = value == "auto"    ? Compute::kAuto
-                             : value == "never" ? Compute::kNever
-                                                : Compute::kAlways;
-  } else {
-    return absl::InvalidArgumentError(absl::StrCat("'", flag, "' is no flag of diagnose"));
+// Leaves *duration alone if the flag was not given.
+absl::Status ReadDuration(const ParsedArgs& parsed, const std::string& flag,
+                          absl::Duration* duration) {
+  const std::optional<std::string> value = parsed.Get(flag);
+  if (!value) return absl::OkStatus();
+  if (absl::ParseDuration(*value, duration) && *duration >= kShortest && *duration <= kLongest) {
+    return absl::OkStatus();
   }
-  return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--", flag, " '", *value, "': expected a duration from 10ms to 10m, such as 10s"));
 }
 
 absl::Status LoadConfig(const DiagnoseFlags& flags, config::v1::Agent* config) {
@@ -73,46 +65,46 @@ absl::Status LoadConfig(const DiagnoseFlags& flags, config::v1::Agent* config) {
 }  // namespace
 
 const char kDiagnoseHelp[] =
-    R"(tacho-agent diagnose: checks this machine, its chips and the way to the collectors, and ends.
+    R"(tacho-agent diagnose checks this machine, its chips and the way to the collectors, and exits.
 
 Usage: tacho-agent diagnose [--config FILE] [--collector HOST:PORT,...] [-o table|json]
 
-  --config FILE          The agent's configuration; without it every key has its default.
-  --collector HOST:PORT  Instead of the configuration's collector.addresses.
-  -o table|json          For people (the default) or for machines.
-  --timeout DURATION     How long a check may wait for others; 10s.
-  --compute WHEN         Multiply matrices on each chip: auto (not while a trainer runs here), never,
-                         always.
-  --python PROGRAM       With which the product is computed; python3.
+  --config FILE          Reads the agent's configuration. Without it every key has its default.
+  --collector HOST:PORT  Replaces collector.addresses. Separate several collectors with commas.
+  -o, --output FORMAT    table for people (the default), json for programs.
+  --timeout DURATION     How long a check may wait for something outside this process; 10s.
+  --compute WHEN         Whether to multiply matrices on each chip: auto (the default; not while a
+                         trainer runs here), never or always.
+  --python PROGRAM       The Python that multiplies them; python3.
   --compute-timeout DURATION
                          How long that may take; 2m.
+  -h, --help             Prints this help and exits.
 
-Nothing is stored and no agent is disturbed: run it as the user of the agent, beside it or before it.
-Checks that do not end in time are findings; docs/diagnose.md has each check.
+diagnose stores nothing and disturbs no agent. Run it as the agent's user, before the agent starts or
+while it runs. A check that does not end in time is a finding. docs/diagnose.md explains each check.
 
-Exit codes: 0 nothing to do, 3 warnings, 4 failures, 2 wrong flags or configuration.
+Exit status: 0 nothing to do, 2 wrong flags or configuration, 3 warnings, 4 failures.
 )";
 
 absl::StatusOr<DiagnoseFlags> ParseDiagnoseFlags(const std::vector<std::string>& arguments) {
-  DiagnoseFlags flags;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    std::string flag = arguments[i];
-    if (flag == "--help" || flag == "-h") {
-      flags.help = true;
-      continue;
-    }
-    std::string value;
-    const size_t equals = flag.find('=');
-    if (equals != std::string::npos) {
-      value = flag.substr(equals + 1);
-      flag.resize(equals);
-    } else if (i + 1 < arguments.size()) {
-      value = arguments[++i];
-    } else {
-      return absl::InvalidArgumentError(absl::StrCat("'", flag, "': a value is missing"));
-    }
-    if (absl::Status status = SetFlag(flag, value, &flags); !status.ok()) return status;
+  TACHO_ASSIGN_OR_RETURN(const ParsedArgs parsed, ParseArgs(arguments, Specs()));
+  if (!parsed.positionals().empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("diagnose takes flags only, not '", parsed.positionals().front(), "'"));
   }
+  DiagnoseFlags flags;
+  flags.help = parsed.Has("help");
+  flags.config = parsed.Get("config").value_or("");
+  flags.collector = parsed.Get("collector").value_or("");
+  flags.json = parsed.Get("output") == "json";
+  flags.context.python = parsed.Get("python").value_or(flags.context.python);
+  TACHO_RETURN_IF_ERROR(ReadDuration(parsed, "timeout", &flags.context.timeout));
+  TACHO_RETURN_IF_ERROR(ReadDuration(parsed, "compute-timeout", &flags.context.compute_timeout));
+  using Compute = DiagnoseContext::Compute;
+  const std::string compute = parsed.Get("compute").value_or("auto");
+  flags.context.compute = compute == "never"    ? Compute::kNever
+                          : compute == "always" ? Compute::kAlways
+                                                : Compute::kAuto;
   return flags;
 }
 

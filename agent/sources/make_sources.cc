@@ -66,12 +66,12 @@ void AddHostSources(const config::v1::Agent::Sources& wanted, const HostOptions&
                              .log = options.log},
         std::move(take)));
   };
-  add("host_settings", [sys = host.sys(), page = options.page_bytes](HostSample* out) {
+  add("host_settings", [sys = host.sys(), page = options.page_bytes](Sample* out) {
     return TakeHostSettings(sys, page, out);
   });
-  add("filesystems", [proc = host.proc()](HostSample* out) { return TakeLocalFill(proc, out); });
+  add("filesystems", [proc = host.proc()](Sample* out) { return TakeLocalFill(proc, out); });
   add("network_filesystems",
-      [proc = host.proc()](HostSample* out) { return TakeNetworkFileSystems(proc, out); });
+      [proc = host.proc()](Sample* out) { return TakeNetworkFileSystems(proc, out); });
   if (host.max_processes() == 0 || wanted.rings().directory().empty()) return;
   sources->push_back(
       std::make_unique<ProcessSource>(ProcessOptions{.job = host.job(),
@@ -86,7 +86,7 @@ void AddHostSources(const config::v1::Agent::Sources& wanted, const HostOptions&
 }
 
 std::unique_ptr<Source> MakeNoticesSource(const config::v1::Agent::Sources& wanted,
-                                          const SourceIdentity& identity, LogCallback log) {
+                                          const SourceIdentity& identity, log::Log log) {
   NoticesOptions options;
   options.job = wanted.host().job();
   options.host = identity.host;
@@ -104,7 +104,7 @@ std::unique_ptr<Source> MakeNoticesSource(const config::v1::Agent::Sources& want
 
 absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v1::Agent& config,
                                                                  const SourceIdentity& identity,
-                                                                 LogCallback log) {
+                                                                 log::Log log) {
   std::vector<std::unique_ptr<Source>> sources;
   const config::v1::Agent::Sources& wanted = config.sources();
   if (wanted.host().enabled()) {

@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "agent/sources/identity/metadata_server.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
@@ -27,6 +27,6 @@ struct SourceIdentity {
 //                     which its pattern does not have, …); the text names the key.
 absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v1::Agent& config,
                                                                  const SourceIdentity& identity,
-                                                                 LogCallback log);
+                                                                 log::Log log);
 
 }  // namespace tacho::agent

@@ -55,7 +55,7 @@ void NameItself(uint64_t sequence, v1::Gap* gap) {
 }
 
 // Makes way for a new spool. Earlier damaged ones are removed: they could fill the disk.
-absl::Status MoveAside(const std::string& path, absl::Time now, const LogLine& log) {
+absl::Status MoveAside(const std::string& path, absl::Time now, const log::Log& log) {
   namespace fs = std::filesystem;
   std::error_code error;
   fs::path from = fs::absolute(path, error);
@@ -66,7 +66,7 @@ absl::Status MoveAside(const std::string& path, absl::Time now, const LogLine& l
     if (entry.path().filename().string().starts_with(prefix)) earlier.push_back(entry.path());
   }
   for (const fs::path& old : earlier) {
-    Say(log, LogLevel::kWarning, absl::StrCat("removing ", old.string(), ", set aside earlier"));
+    log.Warn("removes a damaged spool that was set aside earlier", {{"path", old.string()}});
     fs::remove_all(old, error);
   }
   const std::string to = absl::StrCat(from.parent_path().string(), "/", prefix,
@@ -75,9 +75,8 @@ absl::Status MoveAside(const std::string& path, absl::Time now, const LogLine& l
   if (error) {
     return absl::UnavailableError(absl::StrCat("rename ", from.string(), ": ", error.message()));
   }
-  Say(log, LogLevel::kError,
-      absl::StrCat("what was spooled in it and not yet sent is lost; the spool is now ", to,
-                   ", and a new one begins"));
+  log.Error("moved the damaged spool aside and begins a new one; what it had not sent is lost",
+            {{"moved_to", to}});
   return absl::OkStatus();
 }
 
@@ -95,7 +94,7 @@ absl::StatusOr<std::unique_ptr<Spool>> Spool::Open(SpoolOptions options) {
       if (status.ok()) return spool;
     }
     if (!absl::IsDataLoss(status) || moved) return status;
-    Say(options.log, LogLevel::kError, absl::StrCat("the spool is damaged: ", status.message()));
+    options.log.Error("the spool is damaged", {{"reason", status.message()}});
     status = MoveAside(options.path, options.now(), options.log);
     if (!status.ok()) return status;
   }

@@ -42,13 +42,13 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/log.h"
 #include "agent/sources/rows/source.h"
 #include "agent/spool/loss_report.h"
 #include "agent/spool/spool_ages.h"
 #include "agent/spool/spool_losses.h"
 #include "agent/spool/spool_stats.h"
 #include "agent/spool/spooled_message.h"
+#include "proto/base/log.h"
 #include "storage/journal/spool_journal.h"
 #include "tacho/v1/ingest.pb.h"
 
@@ -70,7 +70,7 @@ struct SpoolOptions {
   // refused with UNAVAILABLE, so that years of old files never drive out what is recorded now.
   std::set<std::string> patient_sources;
   std::function<absl::Time()> now = absl::Now;
-  LogLine log;
+  log::Log log;
   rocksdb::Env* env = nullptr;  // Not owned; must outlive the spool. nullptr: the real one.
   absl::Duration reopen_interval = absl::Seconds(1);  // After the disk refused.
 };

@@ -163,7 +163,7 @@ absl::StatusOr<SpooledMessage> Spool::StandIn(uint64_t sequence, uint64_t rows, 
   ++stats_.Of(loss).messages;
   stats_.Of(loss).rows += rows;
   if (const auto line = losses_.Add(sequence, rows, reason, options_.now())) {
-    Say(options_.log, LogLevel::kWarning, *line);
+    options_.log.Warn(*line);
   }
   return *std::move(message);
 }

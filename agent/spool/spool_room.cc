@@ -78,9 +78,8 @@ void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
       loss == SpoolLoss::kAge
           ? absl::StrCat("spool.max_age is ", absl::FormatDuration(options_.max_age))
           : absl::StrCat("the spool is full (", options_.max_bytes, " bytes)");
-  Say(options_.log, LogLevel::kWarning,
-      absl::StrCat(bound, ": dropped the oldest ", losses.messages(), " messages with ",
-                   losses.rows(), " rows; the collector has been out of reach for too long"));
+  options_.log.Warn("dropped the oldest messages: the collector has been out of reach for too long",
+                    {{"reason", bound}, {"messages", losses.messages()}, {"rows", losses.rows()}});
 }
 
 uint64_t Spool::AddUpOldest(uint64_t end, uint64_t bytes, SpoolLosses* losses) {

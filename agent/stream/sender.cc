@@ -205,7 +205,7 @@ bool Sender::MayStop(absl::Time now) {
   if (!stopping_) {
     stopping_ = true;
     if (absl::Status status = spool_->Sync(); !status.ok()) {
-      Say(options_.log, LogLevel::kError, absl::StrCat("sync the spool: ", status.message()));
+      options_.log.Error("cannot sync the spool", {{"reason", status.message()}});
     }
     stop_at_once_ = true;  // One more attempt, if there is no stream.
   }
@@ -226,8 +226,9 @@ void Sender::SyncIfDue(absl::Time now) {
   sync_pause_ = std::min(2 * sync_pause_, options_.sync_interval);
   sync_is_awaited_ = false;  // Before it: what comes later rings again.
   absl::Status status = spool_->Sync();
-  if (!status.ok() && logged_.Allow("sync", now)) {
-    Say(options_.log, LogLevel::kError, absl::StrCat("sync the spool: ", status.message()));
+  if (!status.ok()) {
+    options_.log.Limited(log::Level::kError, "cannot sync the spool",
+                         {{"reason", status.message()}}, 1);
   }
 }
 
@@ -286,20 +287,18 @@ void Sender::OnStreamEnd(absl::Time now) {
 
   if (returning) {
     choice_.Returned(now);
-    Say(options_.log, LogLevel::kInfo,
-        absl::StrCat("left ", ended, " in good order, to see whether ", address(), " answers"));
+    options_.log.Info("left a collector to see whether an earlier one answers",
+                      {{"left", ended}, {"trying", address()}});
     return;
   }
   // An old copy stays one.
   choice_.Ended(now, copy ? options_.backoff_max : client::RetryDelay(status));
-  if (!copy) return LogEnd(status, about_message, ended, choice_.begin_at() - now, now);
-  if (logged_.Allow("copy", now)) {
-    Say(options_.log, LogLevel::kError,
-        "the collector has messages of this spool that the spool never had: the directory is an "
-        "old "
-        "copy. Nothing is sent. Stop the agent, move the directory of spool.path away, start "
-        "again");
-  }
+  if (!copy) return LogEnd(status, about_message, ended, choice_.begin_at() - now);
+  options_.log.Limited(
+      log::Level::kError,
+      "the collector has messages of this spool that the spool never had: the directory is an old "
+      "copy. Nothing is sent. Stop the agent, move the directory of spool.path away, start again",
+      {}, 1);
 }
 
 void Sender::BlameRefusal(const grpc::Status& status, absl::Time now) {
@@ -313,7 +312,9 @@ void Sender::BlameRefusal(const grpc::Status& status, absl::Time now) {
       denied ? NoteDenied(*last, status, now)
              : absl::StrCat("the collector refused it: ", status.error_message());
   const absl::Status dropped = spool_->Drop(last->sequence, last->rows, reason);
-  if (!dropped.ok()) Say(options_.log, LogLevel::kError, std::string(dropped.message()));
+  if (!dropped.ok()) {
+    options_.log.Error("cannot give a refused message up", {{"reason", dropped.message()}});
+  }
 }
 
 std::string Sender::NoteDenied(const Suspicion::Message& message, const grpc::Status& status,
@@ -330,15 +331,17 @@ std::string Sender::NoteDenied(const Suspicion::Message& message, const grpc::St
 }
 
 void Sender::LogEnd(const grpc::Status& status, bool about_message, const std::string& ended,
-                    absl::Duration pause, absl::Time now) {
-  const char* const code = CodeName(status.error_code());
-  if (!logged_.Allow(absl::StrCat(ended, " ", code), now)) return;
+                    absl::Duration pause) {
   const std::string next = address() == ended ? "connecting again" : "connecting to " + address();
-  Say(options_.log, LogLevel::kWarning,
-      absl::StrCat("stream to ", ended, ": ", code, " ", status.error_message(),
-                   Advice(status.error_code(), about_message), "; ", next, " in ",
-                   absl::FormatDuration(
-                       absl::Trunc(std::max(pause, absl::ZeroDuration()), absl::Milliseconds(1)))));
+  const absl::Duration left = std::max(pause, absl::ZeroDuration());
+  options_.log.Limited(
+      log::Level::kWarn,
+      absl::StrCat("the stream to the collector ended: ", CodeName(status.error_code())),
+      {{"collector", ended},
+       {"reason", absl::StrCat(status.error_message(), Advice(status.error_code(), about_message))},
+       {"next", absl::StrCat(next, " in ",
+                             absl::FormatDuration(absl::Trunc(left, absl::Milliseconds(1))))}},
+      static_cast<int>(options_.addresses.size()));
 }
 
 void Sender::EndSession() {

@@ -72,7 +72,7 @@ class Sender {
                          absl::Time now);
   // `about_message`: it was refused for what it sent, not at its beginning.
   void LogEnd(const grpc::Status& status, bool about_message, const std::string& ended,
-              absl::Duration pause, absl::Time now);
+              absl::Duration pause);
   absl::Time NextWake(absl::Time now) const;
   void EndSession();
   void DrainQueue();
@@ -90,7 +90,6 @@ class Sender {
   // Of the thread.
   CollectorChoice choice_;
   std::vector<StreamMemory> memories_;  // One a collector.
-  OnceAMinute logged_;
   std::unique_ptr<StreamSession> session_;
   bool stop_at_once_ = false;  // The last attempt is made without waiting for its time.
   absl::Time welcome_by_ = absl::InfiniteFuture();

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/log.h"
 #include "agent/stream/lanes.h"
 #include "client/channel/channel_security.h"
+#include "proto/base/log.h"
 
 namespace tacho::agent {
 
@@ -36,7 +36,7 @@ struct StreamOptions {
   absl::Duration welcome_timeout = absl::Seconds(20);  // For connecting and the answer to Hello.
   std::function<absl::Time()> now = absl::Now;         // For the clock comparison only.
   std::function<double()> random;                      // In [0, 1), for jitter; null is the usual.
-  LogLine log;
+  log::Log log;
   // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be
   // null.
   std::function<void(const absl::Status&)> broken;

@@ -95,15 +95,17 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
   lanes_.emplace(options_.lanes, spool_, &memory_->pace, welcome);
   const uint64_t waiting = spool_->end() - spool_->begin();
   const uint64_t behind = lanes_->backlog_sent() ? 0 : lanes_->split() - spool_->begin();
-  Log(LogLevel::kInfo, "connected",
-      absl::StrCat("connected to ", address_, " (", welcome.version(), "); ", waiting,
-                   " messages are waiting, up to ", behind, " of them as a backlog"));
+  options_.log.Limited(log::Level::kInfo, "connected to the collector",
+                       {{"collector", address_},
+                        {"version", welcome.version()},
+                        {"waiting_messages", waiting},
+                        {"backlog_messages", behind}},
+                       1);
   const auto clock = memory_->clock.estimate();
   if (clock) {
-    Log(LogLevel::kDebug, "clock",
-        absl::StrCat("the collector's clock is ahead of ours by ",
-                     absl::FormatDuration(clock->offset), " ± ",
-                     absl::FormatDuration(clock->uncertainty)));
+    options_.log.Debug("the collector's clock",
+                       {{"ahead", absl::FormatDuration(clock->offset)},
+                        {"uncertainty", absl::FormatDuration(clock->uncertainty)}});
   }
 }
 
@@ -114,9 +116,9 @@ void StreamSession::OnAck(const v1::Ack& ack) {
   const uint64_t on_the_way = lanes_->on_the_way();
   if (!lanes_->Durable(ack.durable_sequence(), ack.durable_ahead())) {
     // Believing it would trim what nobody else has.
-    Log(LogLevel::kError, "ack",
-        absl::StrCat("the collector acknowledges everything up to message ", ack.durable_sequence(),
-                     ", which was not sent; ending the stream"));
+    options_.log.Limited(log::Level::kError,
+                         "the collector acknowledges what was not sent; ending the stream",
+                         {{"durable_sequence", ack.durable_sequence()}}, 1);
     call_.Cancel();
     return;
   }
@@ -136,7 +138,7 @@ void StreamSession::OnAck(const v1::Ack& ack) {
 void StreamSession::Trim(uint64_t watermark) {
   // Should the disk refuse, a later acknowledgement trims the same.
   if (absl::Status status = spool_->Trim(watermark + 1); !status.ok()) {
-    Log(LogLevel::kWarning, "trim", absl::StrCat("trim the spool: ", status.message()));
+    LogTrouble("cannot trim the spool", status);
   }
 }
 
@@ -147,19 +149,19 @@ void StreamSession::NoteAhead(const google::protobuf::RepeatedPtrField<v1::Seque
 }
 
 void StreamSession::LogRejects(const v1::Ack& ack) {
-  memory_->refusals.Add(ack, options_.now(), [this](const std::string& line) {
-    Say(options_.log, LogLevel::kWarning, line);
-  });
+  memory_->refusals.Add(ack, options_.now(),
+                        [this](const std::string& line) { options_.log.Warn(line); });
 }
 
 void StreamSession::OnThrottle(const v1::Throttle& throttle) {
   const absl::Time now = MonotonicNow();
   memory_->rate.Limit(throttle.max_rows_per_second(), now);
   memory_->rate.PauseFor(absl::Milliseconds(throttle.pause_ms()), now);
-  Log(LogLevel::kWarning, "throttle",
-      absl::StrCat("the collector asks for at most ", throttle.max_rows_per_second(),
-                   " rows a second (0: any) after a pause of ", throttle.pause_ms(),
-                   " ms: ", throttle.reason()));
+  options_.log.Limited(log::Level::kWarn, "the collector asks the agent to send less",
+                       {{"max_rows_per_second", throttle.max_rows_per_second()},
+                        {"pause_ms", throttle.pause_ms()},
+                        {"reason", throttle.reason()}},
+                       1);
 }
 
 bool StreamSession::MaySend() {
@@ -178,7 +180,7 @@ absl::Status StreamSession::Pump() {
     TACHO_RETURN_IF_ERROR(Choose());
     if (lanes_->front() == nullptr) break;
     if (absl::Status status = SendFront(); !status.ok()) {
-      Log(LogLevel::kWarning, "drop", absl::StrCat("give a message up: ", status.message()));
+      LogTrouble("cannot give a message up", status);
       next_pump_ = MonotonicNow() + kReadRetry;
       break;
     }
@@ -191,7 +193,7 @@ absl::Status StreamSession::Choose() {
   absl::Status status = lanes_->Choose(MonotonicNow(), first);
   next_pump_ = lanes_->next_choice();
   if (status.ok() || absl::IsDataLoss(status)) return status;
-  Log(LogLevel::kWarning, "read", absl::StrCat("read the spool: ", status.message()));
+  LogTrouble("cannot read the spool", status);
   next_pump_ = std::min(next_pump_, MonotonicNow() + kReadRetry);
   return absl::OkStatus();
 }
@@ -287,8 +289,8 @@ void StreamSession::HalfClose() {
   }
 }
 
-void StreamSession::Log(LogLevel level, const std::string& key, const std::string& line) {
-  if (memory_->logged.Allow(key, MonotonicNow())) Say(options_.log, level, line);
+void StreamSession::LogTrouble(const char* message, const absl::Status& status) const {
+  options_.log.Limited(log::Level::kWarn, message, {{"reason", status.message()}}, 1);
 }
 
 }  // namespace tacho::agent

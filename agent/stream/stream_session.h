@@ -14,7 +14,6 @@
 #include "agent/stream/denied_jobs.h"
 #include "agent/stream/ingest_call.h"
 #include "agent/stream/lanes.h"
-#include "agent/stream/once_a_minute.h"
 #include "agent/stream/refusal_report.h"
 #include "agent/stream/send_rate.h"
 #include "agent/stream/stream_layouts.h"
@@ -30,7 +29,6 @@ struct StreamMemory {
   BacklogPace pace;  // What the configuration allows.
   Suspicion suspicion;
   DeniedJobs denied;
-  OnceAMinute logged;
   RefusalReport refusals;
   uint64_t messages_sent = 0;
 };
@@ -90,7 +88,7 @@ class StreamSession {
   void NoteTried(const Spool::Entry& entry, uint32_t layout);
   // Puts a Gap in the place of the message at the front of the lanes.
   absl::Status GiveUpFront(const std::string& reason);
-  void Log(LogLevel level, const std::string& key, const std::string& line);
+  void LogTrouble(const char* message, const absl::Status& status) const;
 
   const StreamOptions& options_;
   const std::string& address_;

@@ -75,7 +75,7 @@ class Log::Core {
   }
 
   // Whether a line with this message may be written; what was left out of its kind until now.
-  bool Admit(Level level, absl::string_view message, uint64_t* left_out)
+  bool Admit(Level level, absl::string_view message, int lines_per_minute, uint64_t* left_out)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     const absl::Time now = options_.now();
@@ -87,7 +87,7 @@ class Log::Core {
     Kind& kind = known->second;
     kind.level = level;
     if (kind.IsOver(now)) kind.Begin(now);
-    if (kind.lines >= kLinesPerMinute) {
+    if (kind.lines >= lines_per_minute) {
       ++kind.left_out;
       ++left_out_;
       return false;
@@ -184,10 +184,11 @@ void Log::Write(Level level, absl::string_view message, Fields fields) const {
   core_->Write(level, message, {fields.begin(), fields.size()});
 }
 
-void Log::Limited(Level level, absl::string_view message, Fields fields) const {
+void Log::Limited(Level level, absl::string_view message, Fields fields,
+                  int lines_per_minute) const {
   if (core_ == nullptr || !core_->Wants(level)) return;
   uint64_t left_out = 0;
-  if (!core_->Admit(level, message, &left_out)) return;
+  if (!core_->Admit(level, message, lines_per_minute, &left_out)) return;
   std::vector<Field> all(fields);
   if (left_out > 0) all.emplace_back("left_out", left_out);
   core_->Write(level, message, all);

@@ -50,11 +50,12 @@ class Log {
   void Write(Level level, absl::string_view message, Fields fields = {}) const;
 
   // What others can cause as often as they like: of the lines with one `message` at most
-  // kLinesPerMinute are written in a minute. The next that is written has the number of those
+  // `lines_per_minute` are written in a minute. The next that is written has the number of those
   // `left_out`; if none comes, a line of its own has it, at the next Limited() that writes or with
   // the end of the log.
   static constexpr int kLinesPerMinute = 10;
-  void Limited(Level level, absl::string_view message, Fields fields = {}) const;
+  void Limited(Level level, absl::string_view message, Fields fields = {},
+               int lines_per_minute = kLinesPerMinute) const;
 
   // The level of the configuration. What Override() set stays.
   void SetLevel(Level level) const;

@@ -5,13 +5,22 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "agent/sources/rows/source.h"
+#include "proto/base/log.h"
 
 namespace tacho::agent::testing {
+
+// A log that keeps its lines in `lines`.
+inline log::Log LogTo(std::vector<std::string>* lines) {
+  log::LogOptions options;
+  options.write = [lines](log::Level, absl::string_view line) { lines->emplace_back(line); };
+  return log::Log(std::move(options));
+}
 
 // One value of one series, flattened.
 struct StoredSample {

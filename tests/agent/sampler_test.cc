@@ -42,7 +42,7 @@ class SamplerTest : public ::testing::Test {
   }
   void Start() {
     SamplerOptions options{.sink = &sink_, .ledger = ledger_};
-    options.log = [this](LogLevel, absl::string_view line) { log_.emplace_back(line); };
+    options.log = testing::LogTo(&log_);
     options.last_polls = last_polls_;
     options.stop_bound = stop_bound_;
     sampler_ = std::make_unique<Sampler>(std::move(sources_), std::move(options));
@@ -137,7 +137,8 @@ TEST_F(SamplerTest, StuckSourceIsLeftBehindAndSaidSoAndWritesNothingAfterwards) 
   stuck->polled.WaitForNotification();
   EXPECT_THAT(sampler_->Stop(), ElementsAre("stuck"));
   EXPECT_THAT(log_,
-              ElementsAre(HasSubstr("left behind, as they did not return within 10ms: stuck")));
+              ElementsAre(::testing::AllOf(HasSubstr("left sources behind"),
+                                           HasSubstr("sources=stuck"), HasSubstr("waited=10ms"))));
   sampler_.reset();
   stuck->may_go.Notify();
   stuck->has_gone.WaitForNotification();

@@ -15,7 +15,7 @@
 
 namespace {
 
-using tacho::agent::HostSample;
+using tacho::agent::Sample;
 
 // A process may call itself anything: that must not change what the kernel says of it.
 void CheckName(absl::string_view name) {
@@ -30,7 +30,7 @@ void CheckName(absl::string_view name) {
 }
 
 void ParseAll(absl::string_view text) {
-  HostSample out;
+  Sample out;
   tacho::agent::CpuTicks ticks;
   tacho::agent::ParseProcStat(text, 100, &out, &ticks);
   const auto cores = tacho::agent::ParseCoreTicks(text);
@@ -52,7 +52,7 @@ void ParseAll(absl::string_view text) {
   tacho::agent::ParseMounts(text);
   tacho::agent::ParseProcessIo(text);
   tacho::agent::ParseEnviron(text);
-  if (out.entries().size() > HostSample::kMaxSeries) std::abort();
+  if (out.entries().size() > Sample::kMaxSeries) std::abort();
 }
 
 }  // namespace

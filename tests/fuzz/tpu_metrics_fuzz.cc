@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "agent/sources/chips/chip_holders.h"
 #include "agent/sources/chips/chip_inventory.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
 #include "agent/sources/tpu/core_states.h"
 #include "agent/sources/tpu/tpu_names.h"
 #include "agent/sources/tpu/tpu_places.h"
@@ -24,7 +24,7 @@ void Record(const tpu::monitoring::runtime::TPUMetric& metric) {
   tacho::agent::TpuTotals totals(absl::FromUnixSeconds(1));
   tacho::agent::TpuDevices devices;
   for (int round = 0; round < 2; ++round) {
-    tacho::agent::ChipSample sample;
+    tacho::agent::Sample sample;
     tacho::agent::TpuLook look;
     look.chips = &sample;
     look.totals = &totals;

@@ -9,7 +9,7 @@
 namespace tacho::agent {
 namespace {
 
-constexpr ChipMetric kHeldInfo = {
+constexpr Metric kHeldInfo = {
     "chip_held_info", v1::METRIC_TYPE_GAUGE, "1",
     "1 while a process of the job holds the chip; the labels name the job, its task and attempt."};
 
@@ -32,7 +32,7 @@ bool ChipJobs::IsSettling(absl::Time now, const HeldChips& held) const {
 }
 
 void ChipJobs::Look(absl::Time now, absl::Time time, const HeldChips& held, ChipEvents* events,
-                    ChipSample* sample) {
+                    Sample* sample) {
   const bool settling = IsSettling(now, held);
   std::map<int, ProcessJob> of_rings;
   if (settling) {

@@ -9,7 +9,7 @@
 #include "absl/time/time.h"
 #include "agent/sources/chips/chip_events.h"
 #include "agent/sources/chips/process_jobs.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
 
 namespace tacho::agent {
 
@@ -31,7 +31,7 @@ class ChipJobs {
   // sample, for each chip whose job is known, chip_held_info. `now` is a steady clock's, `time` the
   // machine's.
   void Look(absl::Time now, absl::Time time, const HeldChips& held, ChipEvents* events,
-            ChipSample* sample);
+            Sample* sample);
 
  private:
   struct Holder {

@@ -16,15 +16,15 @@ constexpr double kKibi = 1024;
 constexpr double kMebi = 1024.0 * 1024.0;
 constexpr double kToMebi = 1 / kMebi;
 
-constexpr ChipMetric kThrottledSeconds = {
+constexpr Metric kThrottledSeconds = {
     "chip_throttled_seconds_total", kCounter, "s",
     "Time for which the clock was held below what was asked for, by why."};
-constexpr ChipMetric kXidErrors = {"chip_xid_errors_total", kCounter, "1",
-                                   "XID errors that the driver told since the agent started."};
-constexpr ChipMetric kNotTold = {"chip_values_not_told", kGauge, "1",
-                                 "How many values the driver does not tell of this chip, by why."};
-constexpr ChipMetric kDcgmXid = {"DCGM_FI_DEV_XID_ERRORS", kGauge, "1",
-                                 "Number of the last XID error; 0: none."};
+constexpr Metric kXidErrors = {"chip_xid_errors_total", kCounter, "1",
+                               "XID errors that the driver told since the agent started."};
+constexpr Metric kNotTold = {"chip_values_not_told", kGauge, "1",
+                             "How many values the driver does not tell of this chip, by why."};
+constexpr Metric kDcgmXid = {"DCGM_FI_DEV_XID_ERRORS", kGauge, "1",
+                             "Number of the last XID error; 0: none."};
 
 constexpr GpuMetric kTacho[] = {
     {GpuValue::kUtilization,
@@ -232,12 +232,12 @@ constexpr GpuMetric kDcgm[] = {
     {GpuValue::kPcieReceive, {"DCGM_FI_PROF_PCIE_RX_BYTES", kGauge, "By/s", "Received over PCIe."}},
 };
 
-void AddAll(std::span<const GpuMetric> metrics, const GpuReading& reading, const ChipLabels& labels,
-            ChipSample* sample) {
+void AddAll(std::span<const GpuMetric> metrics, const GpuReading& reading, const Labels& labels,
+            Sample* sample) {
   for (const GpuMetric& row : metrics) {
     const auto& value = reading.values.Get(row.value);
     if (!value.has_value()) continue;
-    ChipLabels all = labels;
+    Labels all = labels;
     if (row.reason != nullptr) all.emplace_back("reason", row.reason);
     sample->Add(row.metric, std::move(all), *value * row.factor);
   }
@@ -245,17 +245,17 @@ void AddAll(std::span<const GpuMetric> metrics, const GpuReading& reading, const
 
 }  // namespace
 
-const ChipMetric kChipState = {"chip_state", kGauge, "1",
-                               "1 for the state that the chip is in, 0 for the others."};
-const ChipMetric kChipInfo = {"chip_info", kGauge, "1", "Always 1; the labels say what it is."};
-const ChipMetric kChipsExpected = {"host_chips_expected", kGauge, "1",
-                                   "Chips that the machine should have."};
-const ChipMetric kChipsPresent = {"host_chips_present", kGauge, "1", "Chips that can be used now."};
+const Metric kChipState = {"chip_state", kGauge, "1",
+                           "1 for the state that the chip is in, 0 for the others."};
+const Metric kChipInfo = {"chip_info", kGauge, "1", "Always 1; the labels say what it is."};
+const Metric kChipsExpected = {"host_chips_expected", kGauge, "1",
+                               "Chips that the machine should have."};
+const Metric kChipsPresent = {"host_chips_present", kGauge, "1", "Chips that can be used now."};
 
 std::span<const GpuMetric> TachoGpuMetrics() { return kTacho; }
 std::span<const GpuMetric> DcgmGpuMetrics() { return kDcgm; }
 
-ChipLabels DcgmLabels(const GpuChip& chip, const GpuNames& names) {
+Labels DcgmLabels(const GpuChip& chip, const GpuNames& names) {
   const GpuIdentity& gpu = chip.identity;
   return {{"chip", chip.chip},
           {"gpu", absl::StrCat(gpu.index)},
@@ -268,14 +268,14 @@ ChipLabels DcgmLabels(const GpuChip& chip, const GpuNames& names) {
 }
 
 void AddReading(const GpuChip& chip, const GpuReading& reading, const GpuNames& names,
-                ChipSample* sample) {
-  const ChipLabels own = {{"chip", chip.chip}};
+                Sample* sample) {
+  const Labels own = {{"chip", chip.chip}};
   if (names.tacho) {
     AddAll(kTacho, reading, own, sample);
     sample->Add(kXidErrors, own, chip.xids);
   }
   if (names.dcgm) {
-    const ChipLabels labels = DcgmLabels(chip, names);
+    const Labels labels = DcgmLabels(chip, names);
     AddAll(kDcgm, reading, labels, sample);
     sample->Add(kDcgmXid, labels, chip.last_xid);
   }

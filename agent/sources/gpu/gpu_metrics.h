@@ -9,13 +9,13 @@
 
 #include "absl/strings/string_view.h"
 #include "agent/sources/gpu/gpu_values.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
 
 namespace tacho::agent {
 
 struct GpuMetric {
   GpuValue value;
-  ChipMetric metric;
+  Metric metric;
   double factor = 1;             // From NVML's unit to the metric's.
   const char* reason = nullptr;  // Value of the label `reason`, where there is one.
 };
@@ -40,14 +40,14 @@ struct GpuChip {
 };
 
 void AddReading(const GpuChip& chip, const GpuReading& reading, const GpuNames& names,
-                ChipSample* sample);
+                Sample* sample);
 // The labels that dcgm-exporter gives a GPU, and `chip`.
-ChipLabels DcgmLabels(const GpuChip& chip, const GpuNames& names);
+Labels DcgmLabels(const GpuChip& chip, const GpuNames& names);
 
 // Metrics that are no reading.
-extern const ChipMetric kChipState;      // Labels chip, state.
-extern const ChipMetric kChipInfo;       // Labels chip, kind, uuid, pci, driver.
-extern const ChipMetric kChipsExpected;  // Of the host.
-extern const ChipMetric kChipsPresent;
+extern const Metric kChipState;      // Labels chip, state.
+extern const Metric kChipInfo;       // Labels chip, kind, uuid, pci, driver.
+extern const Metric kChipsExpected;  // Of the host.
+extern const Metric kChipsPresent;
 
 }  // namespace tacho::agent

@@ -37,7 +37,7 @@ GpuSource::GpuSource(const config::v1::Gpu& config, GpuOptions options)
       hang_after_(absl::Nanoseconds(config.hang_after())),
       log_("gpu", options_.log),
       events_(config.job(), options_.host),
-      rows_(config.job(), options_.host),
+      rows_(config.job(), options_.host, SeriesRows::Leaves::kLate),
       jobs_(config.proc(), options_.rings),
       names_(NamesOf(config, options_.host)),
       opener_(config.library(), ReaderOptionsOf(config)) {}
@@ -62,17 +62,15 @@ absl::Time GpuSource::Poll(absl::Time now, RowSink* sink) {
   if (!cadence_.TakeDue(now)) return cadence_.due();
   if (!inventory_.has_value()) inventory_.emplace(sink->ReadCheckpoint(kInventoryKey));
   if (!session_.has_value()) Open(now, sink);
-  ChipSample sample;
+  Sample sample;
   if (session_.has_value()) {
-    TakeEvents(now);
+    TakeEvents();
     TakeReadings(now, &sample);
-    CloseIfDone(now);
+    CloseIfDone();
   }
   TellHolders(now, &sample);
   AddStates(&sample);
-  if (absl::Status status = rows_.Write(now, sample, sink); !status.ok()) {
-    log_.Say(now, "refused", absl::StrCat("a sample is lost: ", status.ToString()));
-  }
+  log_.WarnIfLost(rows_.Write(now, sample, sink));
   events_.Flush(sink);
   return cadence_.due();
 }
@@ -104,7 +102,7 @@ void GpuSource::Open(absl::Time now, RowSink* sink) {
                                               "; see what nvidia-smi says, or set "
                                               "sources.gpu.enabled to false"));
   }
-  if (!status_.ok()) log_.Say(now, "closed", status_.message());
+  if (!status_.ok()) log_.Warn(status_.message());
   for (const ChipSlot& slot : inventory_->slots()) {
     Enter(slot.chip, hangs ? State::kHanging : State::kAbsent, now);
   }
@@ -138,7 +136,7 @@ void GpuSource::Adopt(GpuSession session, absl::Time now, RowSink* sink) {
   }
 }
 
-void GpuSource::TakeReadings(absl::Time now, ChipSample* sample) {
+void GpuSource::TakeReadings(absl::Time now, Sample* sample) {
   const absl::Time steady = options_.steady_now();
   const absl::Time real_end = MonotonicNow() + options_.wait;
   std::vector<std::optional<GpuReading>> late;
@@ -154,7 +152,7 @@ void GpuSource::TakeReadings(absl::Time now, ChipSample* sample) {
     std::optional<GpuReading> reading = gpu.Take(wait);
     if (!reading.has_value()) reading = std::move(late[i]);
     if (reading.has_value()) {
-      Enter(chips_[i], StateOf(*reading, now), now);
+      Enter(chips_[i], StateOf(*reading), now);
       AddReading(ChipAt(i), *reading, names_, sample);
       // A GPU that is lost tells no processes, which have it all the same until they end.
       if (reading->trouble == nvml::kSuccess) records_[chips_[i]].pids = reading->pids;
@@ -165,7 +163,7 @@ void GpuSource::TakeReadings(absl::Time now, ChipSample* sample) {
   }
 }
 
-GpuSource::State GpuSource::StateOf(const GpuReading& reading, absl::Time now) {
+GpuSource::State GpuSource::StateOf(const GpuReading& reading) {
   switch (reading.trouble) {
     case nvml::kSuccess:
       return State::kOk;
@@ -175,13 +173,13 @@ GpuSource::State GpuSource::StateOf(const GpuReading& reading, absl::Time now) {
       return State::kLost;
     default:
       // The driver went, or is another one now: the library must be loaded again.
-      log_.Say(now, "reopened", session_->library->Describe(reading.trouble));
+      log_.Warn("the driver fails", {{"reason", session_->library->Describe(reading.trouble)}});
       reopen_ = true;
       return State::kAbsent;
   }
 }
 
-void GpuSource::CloseIfDone(absl::Time now) {
+void GpuSource::CloseIfDone() {
   const bool all_well = std::all_of(records_.begin(), records_.end(), [](const auto& record) {
     return record.second.state == State::kOk || record.second.state == State::kHanging;
   });
@@ -193,7 +191,7 @@ void GpuSource::CloseIfDone(absl::Time now) {
       [this](const auto& gpu) { return gpu->Awaited(options_.steady_now()) >= hang_after_; });
   // The driver is not shut down under a call that it holds; nor are the others given up for one.
   if (hangs && !reopen_) return;
-  if (reopen_) log_.Say(now, "reopened", "NVML is loaded again");
+  if (reopen_) log_.Warn("loads NVML again");
   session_.reset();
   chips_.clear();
   Retry(reopen_ ? kRetryMin : absl::ZeroDuration());
@@ -210,11 +208,11 @@ void GpuSource::Enter(uint32_t chip, State state, absl::Time now) {
                            : state == State::kHanging ? "hangs: the driver does not answer for it"
                                                       : "must be reset before it works again";
   const std::string line = absl::StrCat("GPU ", number, " ", text);
-  if (state != State::kOk) log_.Say(now, NameOf(state), line);
+  if (state != State::kOk) log_.Warn(line);
   events_.Add(now, absl::StrCat("chip_", NameOf(state)), line, {{"chip", number}});
 }
 
-void GpuSource::TakeEvents(absl::Time now) {
+void GpuSource::TakeEvents() {
   const XidListener::Heard heard = session_->listener->Take();
   for (size_t i = 0; i < chips_.size(); ++i) {
     ChipRecord& record = records_[chips_[i]];
@@ -223,7 +221,7 @@ void GpuSource::TakeEvents(absl::Time now) {
   }
   for (const GpuEvent& event : heard.events) TellEvent(event);
   if (heard.left_out > 0) {
-    log_.Say(now, "left_out", absl::StrCat(heard.left_out, " events of GPUs were only counted"));
+    log_.Warn("counted events of GPUs without recording them", {{"events", heard.left_out}});
   }
 }
 
@@ -263,7 +261,7 @@ GpuChip GpuSource::ChipAt(size_t gpu) const {
   return chip;
 }
 
-void GpuSource::AddInfo(const GpuChip& chip, ChipSample* sample) const {
+void GpuSource::AddInfo(const GpuChip& chip, Sample* sample) const {
   sample->Add(kChipInfo,
               {{"chip", chip.chip},
                {"kind", chip.identity.name},
@@ -274,7 +272,7 @@ void GpuSource::AddInfo(const GpuChip& chip, ChipSample* sample) const {
               1);
 }
 
-void GpuSource::TellHolders(absl::Time now, ChipSample* sample) {
+void GpuSource::TellHolders(absl::Time now, Sample* sample) {
   HeldChips held;
   for (const auto& [chip, record] : records_) {
     for (const uint32_t pid : record.pids) held[static_cast<int>(pid)].insert(chip);
@@ -282,7 +280,7 @@ void GpuSource::TellHolders(absl::Time now, ChipSample* sample) {
   jobs_.Look(options_.steady_now(), now, held, &events_, sample);
 }
 
-void GpuSource::AddStates(ChipSample* sample) const {
+void GpuSource::AddStates(Sample* sample) const {
   const uint32_t expected = std::max(inventory_->expected(), config_.expected());
   if (expected == 0) return;
   uint32_t present = 0;
@@ -296,8 +294,8 @@ void GpuSource::AddStates(ChipSample* sample) const {
                   record->second.state == state ? 1 : 0);
     }
   }
-  sample->Add(kChipsExpected, {}, expected);
-  sample->Add(kChipsPresent, {}, present);
+  sample->Add(kChipsExpected, expected);
+  sample->Add(kChipsPresent, present);
 }
 
 }  // namespace tacho::agent

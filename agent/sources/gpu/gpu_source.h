@@ -17,18 +17,19 @@
 #include "agent/sources/gpu/gpu_metrics.h"
 #include "agent/sources/gpu/gpu_session.h"
 #include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
+#include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "proto/base/clock.h"
 #include "tacho/config/v1/chips.pb.h"
 
 namespace tacho::agent {
 
 struct GpuOptions {
-  std::string host = {};                                  // Label of every row.
-  std::string rings = {};                                 // Their directory; may be empty.
-  LogCallback log = nullptr;                              // May be null.
+  std::string host = {};   // Label of every row.
+  std::string rings = {};  // Their directory; may be empty.
+  log::Log log = {};
   std::function<absl::Time()> steady_now = MonotonicNow;  // To tell who hangs.
   // How long a poll waits for the GPUs' answers, all of them together. What comes later is recorded
   // with the next poll.
@@ -74,25 +75,25 @@ class GpuSource : public Source {
   void Open(absl::Time now, RowSink* sink);
   void Adopt(GpuSession session, absl::Time now, RowSink* sink);
   void Retry(absl::Duration after);
-  void CloseIfDone(absl::Time now);
-  void TakeReadings(absl::Time now, ChipSample* sample);
-  State StateOf(const GpuReading& reading, absl::Time now);
+  void CloseIfDone();
+  void TakeReadings(absl::Time now, Sample* sample);
+  State StateOf(const GpuReading& reading);
   void Enter(uint32_t chip, State state, absl::Time now);
-  void TakeEvents(absl::Time now);
+  void TakeEvents();
   void TellEvent(const GpuEvent& event);
   bool MayTell(absl::Time now, const std::string& what);
-  void TellHolders(absl::Time now, ChipSample* sample);
-  void AddStates(ChipSample* sample) const;
-  void AddInfo(const GpuChip& chip, ChipSample* sample) const;
+  void TellHolders(absl::Time now, Sample* sample);
+  void AddStates(Sample* sample) const;
+  void AddInfo(const GpuChip& chip, Sample* sample) const;
   GpuChip ChipAt(size_t gpu) const;
 
   const config::v1::Gpu config_;
   const GpuOptions options_;
   Cadence cadence_;
   const absl::Duration hang_after_;
-  TroubleLog log_;
+  SourceLog log_;
   ChipEvents events_;
-  ChipRows rows_;
+  SeriesRows rows_;
   ChipJobs jobs_;
   GpuNames names_;
   GpuOpener opener_;

@@ -20,27 +20,27 @@ constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
 constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
 constexpr double kMillisecond = 1e-3;
 
-constexpr HostMetric kSize = {"host_filesystem_size_bytes", kGauge, "By", "Size.", "mount"};
-constexpr HostMetric kAvailable = {"host_filesystem_available_bytes", kGauge, "By",
-                                   "Room for programs without privileges.", "mount"};
-constexpr HostMetric kFiles = {"host_filesystem_files", kGauge, "1", "Files it can hold.", "mount"};
-constexpr HostMetric kFilesFree = {"host_filesystem_files_free", kGauge, "1",
-                                   "Files it can hold besides those it has.", "mount"};
-constexpr HostMetric kReadOnly = {"host_filesystem_readonly", kGauge, "1",
-                                  "1: it may only be read, also after an error.", "mount"};
+constexpr Metric kSize = {"host_filesystem_size_bytes", kGauge, "By", "Size.", "mount"};
+constexpr Metric kAvailable = {"host_filesystem_available_bytes", kGauge, "By",
+                               "Room for programs without privileges.", "mount"};
+constexpr Metric kFiles = {"host_filesystem_files", kGauge, "1", "Files it can hold.", "mount"};
+constexpr Metric kFilesFree = {"host_filesystem_files_free", kGauge, "1",
+                               "Files it can hold besides those it has.", "mount"};
+constexpr Metric kReadOnly = {"host_filesystem_readonly", kGauge, "1",
+                              "1: it may only be read, also after an error.", "mount"};
 
-constexpr HostMetric kNfsRead = {"host_nfs_read_bytes_total", kCounter, "By",
-                                 "Read from the server.", "mount"};
-constexpr HostMetric kNfsWritten = {"host_nfs_write_bytes_total", kCounter, "By",
-                                    "Written to the server.", "mount"};
-constexpr HostMetric kNfsCalls = {"host_nfs_operations_total", kCounter, "1",
-                                  "Operations that the server was asked for.", "mount"};
-constexpr HostMetric kNfsAgain = {"host_nfs_retransmissions_total", kCounter, "1",
-                                  "Requests sent again.", "mount"};
-constexpr HostMetric kNfsTimeouts = {"host_nfs_major_timeouts_total", kCounter, "1",
-                                     "Operations that waited beyond the major timeout.", "mount"};
-constexpr HostMetric kNfsSeconds = {"host_nfs_operation_seconds_total", kCounter, "s",
-                                    "Sum of the times of all operations.", "mount"};
+constexpr Metric kNfsRead = {"host_nfs_read_bytes_total", kCounter, "By", "Read from the server.",
+                             "mount"};
+constexpr Metric kNfsWritten = {"host_nfs_write_bytes_total", kCounter, "By",
+                                "Written to the server.", "mount"};
+constexpr Metric kNfsCalls = {"host_nfs_operations_total", kCounter, "1",
+                              "Operations that the server was asked for.", "mount"};
+constexpr Metric kNfsAgain = {"host_nfs_retransmissions_total", kCounter, "1",
+                              "Requests sent again.", "mount"};
+constexpr Metric kNfsTimeouts = {"host_nfs_major_timeouts_total", kCounter, "1",
+                                 "Operations that waited beyond the major timeout.", "mount"};
+constexpr Metric kNfsSeconds = {"host_nfs_operation_seconds_total", kCounter, "s",
+                                "Sum of the times of all operations.", "mount"};
 
 constexpr std::array<absl::string_view, 13> kLocal = {{"ext2", "ext3", "ext4", "xfs", "btrfs",
                                                        "zfs", "f2fs", "tmpfs", "vfat", "exfat",
@@ -98,7 +98,7 @@ struct NfsSums {
   double milliseconds = 0;
 };
 
-void AddNfs(const std::string& mount, const NfsSums& sums, HostSample* out) {
+void AddNfs(const std::string& mount, const NfsSums& sums, Sample* out) {
   out->Add(kNfsCalls, mount, sums.calls);
   out->Add(kNfsAgain, mount, sums.again);
   out->Add(kNfsTimeouts, mount, sums.timeouts);
@@ -150,7 +150,7 @@ std::vector<Mount> ParseMounts(absl::string_view text) {
   return mounts;
 }
 
-void AddFill(const Mount& mount, HostSample* out) {
+void AddFill(const Mount& mount, Sample* out) {
   struct statvfs about = {};
   if (::statvfs(mount.path.c_str(), &about) != 0 || about.f_blocks == 0) return;
   const double block = static_cast<double>(about.f_frsize);
@@ -162,7 +162,7 @@ void AddFill(const Mount& mount, HostSample* out) {
   out->Add(kFilesFree, mount.path, static_cast<double>(about.f_ffree));
 }
 
-bool ParseMountstats(absl::string_view text, HostSample* out) {
+bool ParseMountstats(absl::string_view text, Sample* out) {
   // "device SERVER:/x mounted on /mnt with fstype nfs4 statvers=1.1"
   constexpr size_t kMountAt = 4;
   constexpr size_t kTypeAt = 7;
@@ -204,7 +204,7 @@ bool ParseMountstats(absl::string_view text, HostSample* out) {
   return understood;
 }
 
-absl::Status TakeLocalFill(const std::string& proc, HostSample* out) {
+absl::Status TakeLocalFill(const std::string& proc, Sample* out) {
   TACHO_ASSIGN_OR_RETURN(const auto mounts, ReadMounts(proc));
   for (const Mount& mount : mounts) {
     if (!IsNetworkFileSystem(mount.type)) AddFill(mount, out);
@@ -212,7 +212,7 @@ absl::Status TakeLocalFill(const std::string& proc, HostSample* out) {
   return absl::OkStatus();
 }
 
-absl::Status TakeNetworkFileSystems(const std::string& proc, HostSample* out) {
+absl::Status TakeNetworkFileSystems(const std::string& proc, Sample* out) {
   TACHO_ASSIGN_OR_RETURN(const auto mounts, ReadMounts(proc));
   // What the kernel has counted never hangs.
   if (const auto text = ReadProcFile(proc + "/self/mountstats"); text.ok()) {

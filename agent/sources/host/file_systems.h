@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "agent/sources/rows/host_sample.h"
+#include "agent/sources/rows/sample.h"
 
 namespace tacho::agent {
 
@@ -25,15 +25,15 @@ std::vector<Mount> ParseMounts(absl::string_view text);
 bool IsNetworkFileSystem(absl::string_view type);
 
 // Size and room of each, by statvfs(2), which may hang on network file systems.
-void AddFill(const Mount& mount, HostSample* out);
+void AddFill(const Mount& mount, Sample* out);
 
 // /proc/self/mountstats: bytes, calls, retransmissions and times of each NFS mount.
-bool ParseMountstats(absl::string_view text, HostSample* out);
+bool ParseMountstats(absl::string_view text, Sample* out);
 
 // Of the machine's own file systems, or of those on the network; the latter have a thread of their
 // own (see SampledSource), so that a server that is away silences nothing else.
 //   UNAVAILABLE  the list of mounts cannot be read.
-absl::Status TakeLocalFill(const std::string& proc, HostSample* out);
-absl::Status TakeNetworkFileSystems(const std::string& proc, HostSample* out);
+absl::Status TakeLocalFill(const std::string& proc, Sample* out);
+absl::Status TakeNetworkFileSystems(const std::string& proc, Sample* out);
 
 }  // namespace tacho::agent

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "agent/sources/rows/host_sample.h"
+#include "agent/sources/rows/sample.h"
 
 namespace tacho::agent {
 
@@ -18,45 +18,44 @@ struct CpuTicks {
 };
 
 // /proc/stat. `ticks_per_second` is sysconf(_SC_CLK_TCK). *ticks is set if the result is true.
-bool ParseProcStat(absl::string_view text, double ticks_per_second, HostSample* out,
-                   CpuTicks* ticks);
+bool ParseProcStat(absl::string_view text, double ticks_per_second, Sample* out, CpuTicks* ticks);
 // Share of CPU time from `before` to `after` that was busy, 0 to 1; the stale marker if that cannot
 // be told. Time waiting for the disk counts as idle.
-void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, HostSample* out);
+void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, Sample* out);
 
 // Of /proc/stat: each CPU, in the order of their numbers.
 std::vector<CpuTicks> ParseCoreTicks(absl::string_view text);
 // Of the CPUs together, since one core that is busy hides in the mean of two hundred: the least and
 // the most busy one, and how many are busy and idle. Nothing if CPUs came or went in between.
 void AddCoreSummary(const std::vector<CpuTicks>& before, const std::vector<CpuTicks>& after,
-                    HostSample* out);
+                    Sample* out);
 
-bool ParseLoadavg(absl::string_view text, HostSample* out);  // /proc/loadavg
-bool ParseUptime(absl::string_view text, HostSample* out);   // /proc/uptime
+bool ParseLoadavg(absl::string_view text, Sample* out);  // /proc/loadavg
+bool ParseUptime(absl::string_view text, Sample* out);   // /proc/uptime
 
-bool ParseMeminfo(absl::string_view text, HostSample* out);                    // /proc/meminfo
-bool ParseVmstat(absl::string_view text, double page_bytes, HostSample* out);  // /proc/vmstat
+bool ParseMeminfo(absl::string_view text, Sample* out);                    // /proc/meminfo
+bool ParseVmstat(absl::string_view text, double page_bytes, Sample* out);  // /proc/vmstat
 
 // /proc/net/dev, without devices that only hand on what another one carries or that stand for one
 // container (loopback, veth, bridges of container runtimes, …).
-bool ParseNetDev(absl::string_view text, HostSample* out);
+bool ParseNetDev(absl::string_view text, Sample* out);
 // /proc/net/snmp and /proc/net/netstat: TCP of the whole machine, above all what it sent again.
-bool ParseNetSnmp(absl::string_view text, HostSample* out);
-bool ParseNetNetstat(absl::string_view text, HostSample* out);
+bool ParseNetSnmp(absl::string_view text, Sample* out);
+bool ParseNetNetstat(absl::string_view text, Sample* out);
 // /proc/diskstats: whole disks, without partitions, loop devices, RAM disks and device mapper.
-bool ParseDiskstats(absl::string_view text, HostSample* out);
+bool ParseDiskstats(absl::string_view text, Sample* out);
 
 // /proc/pressure/{cpu,memory,io}
-bool ParsePressureCpu(absl::string_view text, HostSample* out);
-bool ParsePressureMemory(absl::string_view text, HostSample* out);
-bool ParsePressureIo(absl::string_view text, HostSample* out);
+bool ParsePressureCpu(absl::string_view text, Sample* out);
+bool ParsePressureMemory(absl::string_view text, Sample* out);
+bool ParsePressureIo(absl::string_view text, Sample* out);
 
 // cgroup v2, of the agent's own control group as it sees it (the container's, in a container).
-bool ParseCgroupCpuStat(absl::string_view text, HostSample* out);
-bool ParseCgroupCpuMax(absl::string_view text, HostSample* out);  // "max" is no series.
-bool ParseCgroupPids(absl::string_view text, HostSample* out);    // pids.current
-bool ParseCgroupMemoryCurrent(absl::string_view text, HostSample* out);
-bool ParseCgroupMemoryMax(absl::string_view text, HostSample* out);  // "max" is no series.
-bool ParseCgroupMemoryEvents(absl::string_view text, HostSample* out);
+bool ParseCgroupCpuStat(absl::string_view text, Sample* out);
+bool ParseCgroupCpuMax(absl::string_view text, Sample* out);  // "max" is no series.
+bool ParseCgroupPids(absl::string_view text, Sample* out);    // pids.current
+bool ParseCgroupMemoryCurrent(absl::string_view text, Sample* out);
+bool ParseCgroupMemoryMax(absl::string_view text, Sample* out);  // "max" is no series.
+bool ParseCgroupMemoryEvents(absl::string_view text, Sample* out);
 
 }  // namespace tacho::agent

@@ -27,20 +27,19 @@ constexpr double kKiB = 1024;
 constexpr int kMaxNodes = 64;
 constexpr int kMaxCpus = 4096;
 
-constexpr HostMetric kHugePages = {"host_transparent_huge_pages", kGauge, "1",
-                                   "1 for the setting that is in force, 0 for the others.",
-                                   "setting"};
-constexpr HostMetric kSynchronized = {
+constexpr Metric kHugePages = {"host_transparent_huge_pages", kGauge, "1",
+                               "1 for the setting that is in force, 0 for the others.", "setting"};
+constexpr Metric kSynchronized = {
     "host_clock_synchronized", kGauge, "1",
     "Whether the kernel knows of a time service that keeps its clock: 1 or 0."};
-constexpr HostMetric kOffset = {"host_clock_offset_seconds", kGauge, "s",
-                                "By how much the time service is correcting the clock."};
-constexpr HostMetric kMaxError = {"host_clock_max_error_seconds", kGauge, "s",
-                                  "By how much the clock may be wrong at most."};
-constexpr HostMetric kEstimatedError = {"host_clock_estimated_error_seconds", kGauge, "s",
-                                        "By how much the time service thinks it is wrong."};
-constexpr HostMetric kFrequency = {"host_clock_frequency_ratio", kGauge, "1",
-                                   "Correction of the clock's speed."};
+constexpr Metric kOffset = {"host_clock_offset_seconds", kGauge, "s",
+                            "By how much the time service is correcting the clock."};
+constexpr Metric kMaxError = {"host_clock_max_error_seconds", kGauge, "s",
+                              "By how much the clock may be wrong at most."};
+constexpr Metric kEstimatedError = {"host_clock_estimated_error_seconds", kGauge, "s",
+                                    "By how much the time service thinks it is wrong."};
+constexpr Metric kFrequency = {"host_clock_frequency_ratio", kGauge, "1",
+                               "Correction of the clock's speed."};
 constexpr std::array<KeyedMetric, 4> kNodeMemory = {{
     {"MemTotal:", {"host_numa_memory_total_bytes", kGauge, "By", "Memory of the node.", "node"}},
     {"MemFree:", {"host_numa_memory_free_bytes", kGauge, "By", "Memory unused.", "node"}},
@@ -57,17 +56,17 @@ constexpr std::array<KeyedMetric, 4> kNumastat = {{
     {"other_node",
      {"host_numa_other_node_bytes_total", kCounter, "By", "For programs on other nodes.", "node"}},
 }};
-constexpr HostMetric kCoreThrottles = {"host_cpu_core_throttles_total", kCounter, "1",
-                                       "Times that a core was slowed down for its heat."};
-constexpr HostMetric kPackageThrottles = {"host_cpu_package_throttles_total", kCounter, "1",
-                                          "Times that a processor was slowed down for its heat."};
+constexpr Metric kCoreThrottles = {"host_cpu_core_throttles_total", kCounter, "1",
+                                   "Times that a core was slowed down for its heat."};
+constexpr Metric kPackageThrottles = {"host_cpu_package_throttles_total", kCounter, "1",
+                                      "Times that a processor was slowed down for its heat."};
 
 std::optional<double> NumberIn(const std::string& path) {
   const auto text = ReadProcFile(path);
   return text.ok() ? Number(absl::StripAsciiWhitespace(*text)) : std::nullopt;
 }
 
-void TakeNodes(const std::string& sys, double page_bytes, HostSample* out) {
+void TakeNodes(const std::string& sys, double page_bytes, Sample* out) {
   for (int node = 0; node < kMaxNodes; ++node) {
     const std::string path = absl::StrCat(sys, "/devices/system/node/node", node);
     const std::string name = absl::StrCat(node);
@@ -81,7 +80,7 @@ void TakeNodes(const std::string& sys, double page_bytes, HostSample* out) {
 }
 
 // Summed over the cores; a package's count is the same at each of its cores and counted once.
-void TakeThrottles(const std::string& sys, HostSample* out) {
+void TakeThrottles(const std::string& sys, Sample* out) {
   double cores = 0;
   bool any = false;
   std::vector<std::optional<double>> packages(kMaxNodes);
@@ -106,22 +105,22 @@ void TakeThrottles(const std::string& sys, HostSample* out) {
 
 }  // namespace
 
-bool ParseTransparentHugePages(absl::string_view text, HostSample* out) {
+bool ParseTransparentHugePages(absl::string_view text, Sample* out) {
   bool understood = false;
-  HostSample found;
+  Sample found;
   for (absl::string_view word : Words(absl::StripAsciiWhitespace(text))) {
     const bool in_force = absl::ConsumePrefix(&word, "[") && absl::ConsumeSuffix(&word, "]");
     understood = understood || in_force;
     found.Add(kHugePages, word, in_force ? 1 : 0);
   }
   if (!understood) return false;
-  for (const HostSample::Entry& entry : found.entries()) {
-    out->Add(*entry.metric, entry.label, entry.value);
+  for (const Sample::Entry& entry : found.entries()) {
+    out->Add(*entry.metric, entry.labels, entry.value);
   }
   return true;
 }
 
-void AddClockState(const timex& answer, int result, HostSample* out) {
+void AddClockState(const timex& answer, int result, Sample* out) {
   if (result < 0) return;
   constexpr double kMicro = 1e-6;
   constexpr double kNano = 1e-9;
@@ -136,7 +135,7 @@ void AddClockState(const timex& answer, int result, HostSample* out) {
   out->Add(kFrequency, static_cast<double>(answer.freq) * kFrequencyUnit);
 }
 
-bool ParseNodeMeminfo(absl::string_view text, absl::string_view node, HostSample* out) {
+bool ParseNodeMeminfo(absl::string_view text, absl::string_view node, Sample* out) {
   constexpr size_t kKeyAt = 2;  // Behind "Node 0".
   bool understood = false;
   for (absl::string_view line : Lines(text)) {
@@ -152,8 +151,7 @@ bool ParseNodeMeminfo(absl::string_view text, absl::string_view node, HostSample
   return understood;
 }
 
-bool ParseNumastat(absl::string_view text, absl::string_view node, double page_bytes,
-                   HostSample* out) {
+bool ParseNumastat(absl::string_view text, absl::string_view node, double page_bytes, Sample* out) {
   bool understood = false;
   for (absl::string_view line : Lines(text)) {
     const std::vector<absl::string_view> words = Words(line);
@@ -168,7 +166,7 @@ bool ParseNumastat(absl::string_view text, absl::string_view node, double page_b
   return understood;
 }
 
-absl::Status TakeHostSettings(const std::string& sys, double page_bytes, HostSample* out) {
+absl::Status TakeHostSettings(const std::string& sys, double page_bytes, Sample* out) {
   const std::string huge_pages = sys + "/kernel/mm/transparent_hugepage/enabled";
   if (const auto text = ReadProcFile(huge_pages); text.ok()) ParseTransparentHugePages(*text, out);
   timex clock = {};

@@ -5,27 +5,26 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "agent/sources/rows/host_sample.h"
+#include "agent/sources/rows/sample.h"
 
 struct timex;
 
 namespace tacho::agent {
 
 // "always [madvise] never": a series for each setting, 1 for the one in force.
-bool ParseTransparentHugePages(absl::string_view text, HostSample* out);
+bool ParseTransparentHugePages(absl::string_view text, Sample* out);
 
 // What adjtimex(2) answered: `result` is what it returned, negative if it failed.
-void AddClockState(const timex& answer, int result, HostSample* out);
+void AddClockState(const timex& answer, int result, Sample* out);
 
 // "Node 0 MemTotal: 123 kB" and so on, of /sys/devices/system/node/node*/meminfo.
-bool ParseNodeMeminfo(absl::string_view text, absl::string_view node, HostSample* out);
+bool ParseNodeMeminfo(absl::string_view text, absl::string_view node, Sample* out);
 // "numa_miss 123" and so on, of …/numastat; in pages there, in bytes here.
-bool ParseNumastat(absl::string_view text, absl::string_view node, double page_bytes,
-                   HostSample* out);
+bool ParseNumastat(absl::string_view text, absl::string_view node, double page_bytes, Sample* out);
 
 // All of it, from below `sys`. Asks the kernel about its clock. What a machine does not have
 // (containers, other processors) is left out.
 //   UNAVAILABLE  nothing of it could be had.
-absl::Status TakeHostSettings(const std::string& sys, double page_bytes, HostSample* out);
+absl::Status TakeHostSettings(const std::string& sys, double page_bytes, Sample* out);
 
 }  // namespace tacho::agent

@@ -1,24 +1,23 @@
 #include "agent/sources/host/host_source.h"
 
-#include <cstdint>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/sources/host/proc_file.h"
 #include "proto/base/stale_marker.h"
-#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 
 HostSource::HostSource(const config::v1::Agent::Host& config, HostOptions options)
-    : job_(config.job()),
-      options_(std::move(options)),
+    : options_(std::move(options)),
       log_("host", options_.log),
       cadence_(absl::Nanoseconds(config.interval())),
-      proc_(config.proc()) {
+      proc_(config.proc()),
+      rows_(config.job(), options_.host, SeriesRows::Leaves::kAtOnce) {
   inputs_.push_back({absl::StrCat(config.proc(), "/stat"),
-                     [this](absl::string_view text, HostSample* out) {
+                     [this](absl::string_view text, Sample* out) {
                        if (!ParseProcStat(text, options_.ticks_per_second, out, &cpu_now_)) {
                          return false;
                        }
@@ -35,7 +34,7 @@ HostSource::HostSource(const config::v1::Agent::Host& config, HostOptions option
   AddInput(absl::StrCat(config.proc(), "/uptime"), ParseUptime);
   AddInput(absl::StrCat(config.proc(), "/meminfo"), ParseMeminfo);
   inputs_.push_back({absl::StrCat(config.proc(), "/vmstat"),
-                     [this](absl::string_view text, HostSample* out) {
+                     [this](absl::string_view text, Sample* out) {
                        return ParseVmstat(text, options_.page_bytes, out);
                      },
                      {},
@@ -55,85 +54,49 @@ HostSource::HostSource(const config::v1::Agent::Host& config, HostOptions option
   AddInput(absl::StrCat(config.cgroup(), "/memory.events"), ParseCgroupMemoryEvents);
 }
 
-void HostSource::AddInput(std::string path, bool (*parse)(absl::string_view, HostSample*)) {
+void HostSource::AddInput(std::string path, bool (*parse)(absl::string_view, Sample*)) {
   inputs_.push_back({std::move(path), parse, {}, false});
 }
 
 absl::Time HostSource::Poll(absl::Time now, RowSink* sink) {
   if (!cadence_.TakeDue(now)) return cadence_.due();
-  const HostSample sample = Take(now);
+  const Sample sample = Take();
   status_ = sample.entries().empty()
                 ? absl::UnavailableError(absl::StrCat("nothing below ", proc_,
                                                       " can be read; is it mounted, and is "
                                                       "sources.host.proc right?"))
                 : absl::OkStatus();
   if (sample.entries().empty()) return cadence_.due();
-  if (const absl::Status status = Write(now, sample, sink); !status.ok()) {
-    log_.Say(now, "refused", absl::StrCat("a sample is lost: ", status.ToString()));
-  }
+  log_.WarnIfLost(rows_.Write(now, sample, sink));
   return cadence_.due();
 }
 
-HostSample HostSource::Take(absl::Time now) {
-  HostSample sample;
+Sample HostSource::Take() {
+  Sample sample;
   std::vector<std::string> troubles;
   for (Input& input : inputs_) TakeInput(&input, &sample, &troubles);
   if (!troubles.empty()) {
-    log_.Say(now, "missing", absl::StrCat("left out: ", absl::StrJoin(troubles, "; ")));
+    log_.Warn(absl::StrCat("cannot read, and leaves out: ", absl::StrJoin(troubles, "; ")));
   }
   return sample;
 }
 
-void HostSource::TakeInput(Input* input, HostSample* out, std::vector<std::string>* troubles) {
+void HostSource::TakeInput(Input* input, Sample* out, std::vector<std::string>* troubles) {
   const absl::StatusOr<std::string> text = ReadProcFile(input->path);
-  HostSample found;
+  Sample found;
   if (text.ok() && input->parse(*text, &found)) {
     input->known = found.entries();
-    input->said = false;
+    input->logged = false;
   } else {
-    for (HostSample::Entry& entry : input->known) entry.value = StaleMarker();
-    if (!std::exchange(input->said, true)) {
+    for (Sample::Entry& entry : input->known) entry.value = StaleMarker();
+    if (!std::exchange(input->logged, true)) {
       troubles->push_back(
           absl::StrCat(input->path, ": ", text.ok() ? "not understood" : text.status().message()));
     }
   }
-  for (const HostSample::Entry& entry : input->known) {
-    out->Add(*entry.metric, entry.label, entry.value);
+  for (const Sample::Entry& entry : input->known) {
+    out->Add(*entry.metric, entry.labels, entry.value);
   }
-}
-
-absl::Status HostSource::Write(absl::Time now, const HostSample& sample, RowSink* sink) {
-  std::vector<std::pair<const HostMetric*, std::string>> columns;
-  std::vector<double> values;
-  for (const HostSample::Entry& entry : sample.entries()) {
-    columns.emplace_back(entry.metric, entry.label);
-    values.push_back(entry.value);
-  }
-  if (columns != columns_) {
-    TACHO_ASSIGN_OR_RETURN(const uint32_t layout, sink->DefineLayout(LayoutOf(sample)));
-    layout_ = layout;
-    columns_ = std::move(columns);
-  }
-  const int64_t time_ns = absl::ToUnixNanos(now);
-  return sink->AppendRows(layout_, {&time_ns, 1}, {}, values, {});
-}
-
-v1::Layout HostSource::LayoutOf(const HostSample& sample) const {
-  v1::Layout layout;
-  layout.mutable_source()->set_job(job_);
-  layout.mutable_source()->set_host(options_.host);
-  for (const HostSample::Entry& entry : sample.entries()) {
-    v1::Layout::Series* series = layout.add_series();
-    series->mutable_metric()->set_name(entry.metric->name);
-    series->mutable_metric()->set_type(entry.metric->type);
-    series->mutable_metric()->set_unit(entry.metric->unit);
-    series->mutable_metric()->set_help(entry.metric->help);
-    if (entry.metric->label == nullptr) continue;
-    v1::Label* label = series->add_labels();
-    label->set_name(entry.metric->label);
-    label->set_value(entry.label);
-  }
-  return layout;
 }
 
 }  // namespace tacho::agent

@@ -11,16 +11,17 @@
 #include "absl/time/time.h"
 #include "agent/sources/host/host_parsers.h"
 #include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/host_sample.h"
+#include "agent/sources/rows/sample.h"
+#include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
 
 struct HostOptions {
-  std::string host = {};          // Label of every row.
-  LogCallback log = nullptr;      // May be null.
+  std::string host = {};  // Label of every row.
+  log::Log log = {};
   double ticks_per_second = 100;  // sysconf(_SC_CLK_TCK)
   double page_bytes = 4096;       // sysconf(_SC_PAGESIZE)
 };
@@ -41,24 +42,20 @@ class HostSource : public Source {
   absl::Status status() const override { return status_; }
 
  private:
-  // One file. While it has never been read it has no series; once it has, a sample in which it
-  // cannot be read has stale markers in their place.
+  // One file. Series of a file that cannot be read any more have stale markers (SeriesRows).
   struct Input {
     std::string path;
-    std::function<bool(absl::string_view text, HostSample* out)> parse;
-    std::vector<HostSample::Entry> known;  // Of the last time that it was read.
-    bool said = false;                     // That it cannot be read.
+    std::function<bool(absl::string_view text, Sample* out)> parse;
+    std::vector<Sample::Entry> known;  // Of the last time that it was read.
+    bool logged = false;               // That it cannot be read.
   };
 
-  void AddInput(std::string path, bool (*parse)(absl::string_view, HostSample*));
-  HostSample Take(absl::Time now);
-  void TakeInput(Input* input, HostSample* out, std::vector<std::string>* troubles);
-  absl::Status Write(absl::Time now, const HostSample& sample, RowSink* sink);
-  v1::Layout LayoutOf(const HostSample& sample) const;
+  void AddInput(std::string path, bool (*parse)(absl::string_view, Sample*));
+  Sample Take();
+  void TakeInput(Input* input, Sample* out, std::vector<std::string>* troubles);
 
-  const std::string job_;
   const HostOptions options_;
-  TroubleLog log_;
+  SourceLog log_;
   std::vector<Input> inputs_;
   absl::Status status_;
   CpuTicks cpu_before_;
@@ -66,9 +63,7 @@ class HostSource : public Source {
   std::vector<CpuTicks> cores_before_;
   Cadence cadence_;
   const std::string proc_;
-  // The series of layout_, in its order.
-  std::vector<std::pair<const HostMetric*, std::string>> columns_;
-  uint32_t layout_ = 0;
+  SeriesRows rows_;
 };
 
 }  // namespace tacho::agent

@@ -21,7 +21,7 @@ std::optional<double> Number(absl::string_view word) {
   return value;
 }
 
-bool ParseKeyed(absl::string_view text, const KeyedMetrics& metrics, HostSample* out) {
+bool ParseKeyed(absl::string_view text, const KeyedMetrics& metrics, Sample* out) {
   bool understood = false;
   for (absl::string_view line : Lines(text)) {
     const std::vector<absl::string_view> words = Words(line);

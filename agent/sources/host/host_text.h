@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "agent/sources/rows/host_sample.h"
+#include "agent/sources/rows/sample.h"
 
 namespace tacho::agent {
 
@@ -18,13 +18,13 @@ std::optional<double> Number(absl::string_view word);
 // For lines "key value …": which series a key is, and what its values are multiplied with.
 struct KeyedMetric {
   absl::string_view key;
-  HostMetric metric;
+  Metric metric;
   double factor = 1;
 };
 struct KeyedMetrics {
   const KeyedMetric* begin;
   const KeyedMetric* end;
 };
-bool ParseKeyed(absl::string_view text, const KeyedMetrics& metrics, HostSample* out);
+bool ParseKeyed(absl::string_view text, const KeyedMetrics& metrics, Sample* out);
 
 }  // namespace tacho::agent

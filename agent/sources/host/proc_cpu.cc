@@ -19,7 +19,7 @@ constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
 
 // In the order of the words in the line "cpu". Guest time follows there and is part of user and
 // nice.
-constexpr std::array<HostMetric, 8> kCpuTimes = {{
+constexpr std::array<Metric, 8> kCpuTimes = {{
     {"host_cpu_user_seconds_total", kCounter, "s", "CPU time in user mode, guests included."},
     {"host_cpu_nice_seconds_total", kCounter, "s", "CPU time in user mode at low priority."},
     {"host_cpu_system_seconds_total", kCounter, "s", "CPU time in the kernel."},
@@ -32,19 +32,19 @@ constexpr std::array<HostMetric, 8> kCpuTimes = {{
 constexpr size_t kIdleWord = 3;
 constexpr size_t kIowaitWord = 4;
 
-constexpr HostMetric kCpus = {"host_cpus", kGauge, "1", "CPUs that are online."};
-constexpr HostMetric kUtilization = {
+constexpr Metric kCpus = {"host_cpus", kGauge, "1", "CPUs that are online."};
+constexpr Metric kUtilization = {
     "host_cpu_utilization_ratio", kGauge, "1",
     "Share of all CPU time since the previous sample that was not idle."};
 
-constexpr HostMetric kLeastBusyCore = {"host_cpu_core_utilization_min_ratio", kGauge, "1",
-                                       "Of the CPU that was least busy since the last sample."};
-constexpr HostMetric kMostBusyCore = {"host_cpu_core_utilization_max_ratio", kGauge, "1",
-                                      "Of the CPU that was most busy since the last sample."};
-constexpr HostMetric kBusyCores = {"host_cpu_cores_busy", kGauge, "1",
-                                   "CPUs that were busy for more than 90 % of the time."};
-constexpr HostMetric kIdleCores = {"host_cpu_cores_idle", kGauge, "1",
-                                   "CPUs that were busy for less than 10 % of the time."};
+constexpr Metric kLeastBusyCore = {"host_cpu_core_utilization_min_ratio", kGauge, "1",
+                                   "Of the CPU that was least busy since the last sample."};
+constexpr Metric kMostBusyCore = {"host_cpu_core_utilization_max_ratio", kGauge, "1",
+                                  "Of the CPU that was most busy since the last sample."};
+constexpr Metric kBusyCores = {"host_cpu_cores_busy", kGauge, "1",
+                               "CPUs that were busy for more than 90 % of the time."};
+constexpr Metric kIdleCores = {"host_cpu_cores_idle", kGauge, "1",
+                               "CPUs that were busy for less than 10 % of the time."};
 constexpr double kBusy = 0.9;
 constexpr double kIdle = 0.1;
 
@@ -57,29 +57,28 @@ constexpr std::array<KeyedMetric, 6> kStatCounts = {{
     {"btime", {"host_boot_time_seconds", kGauge, "s", "When the machine started, Unix time."}},
 }};
 
-constexpr std::array<HostMetric, 3> kLoads = {{
+constexpr std::array<Metric, 3> kLoads = {{
     {"host_load1", kGauge, "1", "Load average over one minute."},
     {"host_load5", kGauge, "1", "Load average over five minutes."},
     {"host_load15", kGauge, "1", "Load average over fifteen minutes."},
 }};
-constexpr HostMetric kThreads = {"host_threads", kGauge, "1", "Threads that exist."};
-constexpr HostMetric kUptime = {"host_uptime_seconds", kGauge, "s",
-                                "Time since the machine started."};
+constexpr Metric kThreads = {"host_threads", kGauge, "1", "Threads that exist."};
+constexpr Metric kUptime = {"host_uptime_seconds", kGauge, "s", "Time since the machine started."};
 
-constexpr HostMetric kCpuWaiting = {"host_pressure_cpu_waiting_seconds_total", kCounter, "s",
-                                    "Time during which some task waited for a CPU."};
-constexpr HostMetric kMemoryWaiting = {"host_pressure_memory_waiting_seconds_total", kCounter, "s",
-                                       "Time during which some task waited for memory."};
-constexpr HostMetric kMemoryStalled = {"host_pressure_memory_stalled_seconds_total", kCounter, "s",
-                                       "Time during which all tasks waited for memory."};
-constexpr HostMetric kIoWaiting = {"host_pressure_io_waiting_seconds_total", kCounter, "s",
-                                   "Time during which some task waited for a disk."};
-constexpr HostMetric kIoStalled = {"host_pressure_io_stalled_seconds_total", kCounter, "s",
-                                   "Time during which all tasks waited for a disk."};
+constexpr Metric kCpuWaiting = {"host_pressure_cpu_waiting_seconds_total", kCounter, "s",
+                                "Time during which some task waited for a CPU."};
+constexpr Metric kMemoryWaiting = {"host_pressure_memory_waiting_seconds_total", kCounter, "s",
+                                   "Time during which some task waited for memory."};
+constexpr Metric kMemoryStalled = {"host_pressure_memory_stalled_seconds_total", kCounter, "s",
+                                   "Time during which all tasks waited for memory."};
+constexpr Metric kIoWaiting = {"host_pressure_io_waiting_seconds_total", kCounter, "s",
+                               "Time during which some task waited for a disk."};
+constexpr Metric kIoStalled = {"host_pressure_io_stalled_seconds_total", kCounter, "s",
+                               "Time during which all tasks waited for a disk."};
 
 // The line "cpu": all CPUs together. False if it has not even the four words of the oldest kernels.
-bool AddCpuTimes(const std::vector<absl::string_view>& words, double ticks_per_second,
-                 HostSample* out, CpuTicks* ticks) {
+bool AddCpuTimes(const std::vector<absl::string_view>& words, double ticks_per_second, Sample* out,
+                 CpuTicks* ticks) {
   *ticks = CpuTicks();
   size_t i = 0;
   for (; i < kCpuTimes.size() && i + 1 < words.size(); ++i) {
@@ -93,8 +92,8 @@ bool AddCpuTimes(const std::vector<absl::string_view>& words, double ticks_per_s
 }
 
 // "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", total in microseconds.
-bool AddPressure(absl::string_view text, absl::string_view kind, const HostMetric& metric,
-                 HostSample* out) {
+bool AddPressure(absl::string_view text, absl::string_view kind, const Metric& metric,
+                 Sample* out) {
   constexpr absl::string_view kTotal = "total=";
   for (absl::string_view line : Lines(text)) {
     const std::vector<absl::string_view> words = Words(line);
@@ -112,8 +111,7 @@ bool AddPressure(absl::string_view text, absl::string_view kind, const HostMetri
 
 }  // namespace
 
-bool ParseProcStat(absl::string_view text, double ticks_per_second, HostSample* out,
-                   CpuTicks* ticks) {
+bool ParseProcStat(absl::string_view text, double ticks_per_second, Sample* out, CpuTicks* ticks) {
   bool understood = false;
   double cpus = 0;
   for (absl::string_view line : Lines(text)) {
@@ -131,7 +129,7 @@ bool ParseProcStat(absl::string_view text, double ticks_per_second, HostSample* 
   return true;
 }
 
-void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, HostSample* out) {
+void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, Sample* out) {
   const double total = after.total - before.total;
   const double busy = after.busy - before.busy;
   // The kernel's counters of idle and waiting time may go back a little.
@@ -157,7 +155,7 @@ std::vector<CpuTicks> ParseCoreTicks(absl::string_view text) {
 }
 
 void AddCoreSummary(const std::vector<CpuTicks>& before, const std::vector<CpuTicks>& after,
-                    HostSample* out) {
+                    Sample* out) {
   if (after.empty()) return;
   double least = 1;
   double most = 0;
@@ -180,7 +178,7 @@ void AddCoreSummary(const std::vector<CpuTicks>& before, const std::vector<CpuTi
   out->Add(kIdleCores, known ? idle : StaleMarker());
 }
 
-bool ParseLoadavg(absl::string_view text, HostSample* out) {
+bool ParseLoadavg(absl::string_view text, Sample* out) {
   const std::vector<absl::string_view> words = Words(text);
   if (words.size() < kLoads.size()) return false;
   for (size_t i = 0; i < kLoads.size(); ++i) {
@@ -196,7 +194,7 @@ bool ParseLoadavg(absl::string_view text, HostSample* out) {
   return true;
 }
 
-bool ParseUptime(absl::string_view text, HostSample* out) {
+bool ParseUptime(absl::string_view text, Sample* out) {
   const std::vector<absl::string_view> words = Words(text);
   const std::optional<double> uptime = words.empty() ? std::nullopt : Number(words[0]);
   if (!uptime.has_value()) return false;
@@ -204,16 +202,16 @@ bool ParseUptime(absl::string_view text, HostSample* out) {
   return true;
 }
 
-bool ParsePressureCpu(absl::string_view text, HostSample* out) {
+bool ParsePressureCpu(absl::string_view text, Sample* out) {
   return AddPressure(text, "some", kCpuWaiting, out);
 }
 
-bool ParsePressureMemory(absl::string_view text, HostSample* out) {
+bool ParsePressureMemory(absl::string_view text, Sample* out) {
   const bool some = AddPressure(text, "some", kMemoryWaiting, out);
   return AddPressure(text, "full", kMemoryStalled, out) || some;
 }
 
-bool ParsePressureIo(absl::string_view text, HostSample* out) {
+bool ParsePressureIo(absl::string_view text, Sample* out) {
   const bool some = AddPressure(text, "some", kIoWaiting, out);
   return AddPressure(text, "full", kIoStalled, out) || some;
 }

@@ -21,7 +21,7 @@ constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
 // One word of a device's line.
 struct DeviceWord {
   size_t word;  // Behind the device's name, from 0.
-  HostMetric metric;
+  Metric metric;
   double factor = 1;
 };
 
@@ -95,7 +95,7 @@ bool IsPartition(absl::string_view name) {
 
 template <size_t N>
 bool AddDevice(absl::string_view device, const std::vector<absl::string_view>& words, size_t first,
-               const std::array<DeviceWord, N>& metrics, HostSample* out) {
+               const std::array<DeviceWord, N>& metrics, Sample* out) {
   bool understood = false;
   for (const DeviceWord& entry : metrics) {
     const std::optional<double> value = Number(words[first + entry.word]);
@@ -108,7 +108,7 @@ bool AddDevice(absl::string_view device, const std::vector<absl::string_view>& w
 
 }  // namespace
 
-bool ParseNetDev(absl::string_view text, HostSample* out) {
+bool ParseNetDev(absl::string_view text, Sample* out) {
   bool understood = false;
   for (absl::string_view line : Lines(text)) {
     // The number may follow the colon without a space; a name may hold a colon (an alias).
@@ -124,7 +124,7 @@ bool ParseNetDev(absl::string_view text, HostSample* out) {
   return understood;
 }
 
-bool ParseDiskstats(absl::string_view text, HostSample* out) {
+bool ParseDiskstats(absl::string_view text, Sample* out) {
   constexpr size_t kBeforeNumbers = 3;  // Major and minor number, name.
   bool understood = false;
   for (absl::string_view line : Lines(text)) {

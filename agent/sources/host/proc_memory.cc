@@ -51,10 +51,8 @@ constexpr std::array<KeyedMetric, 3> kVmstatCounts = {{
     {"oom_kill",
      {"host_memory_oom_kills_total", kCounter, "1", "Processes killed for want of memory."}},
 }};
-constexpr HostMetric kSwapIn = {"host_swap_in_bytes_total", kCounter, "By",
-                                "Read from swap space."};
-constexpr HostMetric kSwapOut = {"host_swap_out_bytes_total", kCounter, "By",
-                                 "Written to swap space."};
+constexpr Metric kSwapIn = {"host_swap_in_bytes_total", kCounter, "By", "Read from swap space."};
+constexpr Metric kSwapOut = {"host_swap_out_bytes_total", kCounter, "By", "Written to swap space."};
 
 constexpr std::array<KeyedMetric, 6> kCgroupCpu = {{
     {"usage_usec",
@@ -77,14 +75,14 @@ constexpr std::array<KeyedMetric, 6> kCgroupCpu = {{
      kMicrosecond},
 }};
 
-constexpr HostMetric kCgroupCurrent = {"host_cgroup_memory_current_bytes", kGauge, "By",
-                                       "Memory that the control group uses."};
-constexpr HostMetric kCgroupMax = {"host_cgroup_memory_max_bytes", kGauge, "By",
-                                   "Memory that the control group may use."};
-constexpr HostMetric kCgroupPids = {"host_cgroup_pids", kGauge, "1",
-                                    "Processes and threads of the control group."};
-constexpr HostMetric kCgroupCpuLimit = {"host_cgroup_cpu_limit_cpus", kGauge, "1",
-                                        "CPUs whose time the control group may use."};
+constexpr Metric kCgroupCurrent = {"host_cgroup_memory_current_bytes", kGauge, "By",
+                                   "Memory that the control group uses."};
+constexpr Metric kCgroupMax = {"host_cgroup_memory_max_bytes", kGauge, "By",
+                               "Memory that the control group may use."};
+constexpr Metric kCgroupPids = {"host_cgroup_pids", kGauge, "1",
+                                "Processes and threads of the control group."};
+constexpr Metric kCgroupCpuLimit = {"host_cgroup_cpu_limit_cpus", kGauge, "1",
+                                    "CPUs whose time the control group may use."};
 constexpr std::array<KeyedMetric, 4> kCgroupEvents = {{
     {"high",
      {"host_cgroup_memory_high_total", kCounter, "1", "Times slowed down above the high mark."}},
@@ -94,7 +92,7 @@ constexpr std::array<KeyedMetric, 4> kCgroupEvents = {{
      {"host_cgroup_memory_oom_kills_total", kCounter, "1", "Processes killed for want of memory."}},
 }};
 
-bool AddSingle(absl::string_view text, const HostMetric& metric, HostSample* out) {
+bool AddSingle(absl::string_view text, const Metric& metric, Sample* out) {
   const std::vector<absl::string_view> lines = Lines(text);
   const std::optional<double> value = lines.empty() ? std::nullopt : Number(lines[0]);
   if (value.has_value()) out->Add(metric, *value);
@@ -103,11 +101,11 @@ bool AddSingle(absl::string_view text, const HostMetric& metric, HostSample* out
 
 }  // namespace
 
-bool ParseMeminfo(absl::string_view text, HostSample* out) {
+bool ParseMeminfo(absl::string_view text, Sample* out) {
   return ParseKeyed(text, {kMeminfo.begin(), kMeminfo.end()}, out);
 }
 
-bool ParseVmstat(absl::string_view text, double page_bytes, HostSample* out) {
+bool ParseVmstat(absl::string_view text, double page_bytes, Sample* out) {
   bool understood = ParseKeyed(text, {kVmstatCounts.begin(), kVmstatCounts.end()}, out);
   for (absl::string_view line : Lines(text)) {
     const std::vector<absl::string_view> words = Words(line);
@@ -120,12 +118,12 @@ bool ParseVmstat(absl::string_view text, double page_bytes, HostSample* out) {
   return understood;
 }
 
-bool ParseCgroupCpuStat(absl::string_view text, HostSample* out) {
+bool ParseCgroupCpuStat(absl::string_view text, Sample* out) {
   return ParseKeyed(text, {kCgroupCpu.begin(), kCgroupCpu.end()}, out);
 }
 
 // "max 100000" or "150000 100000": microseconds of CPU time in each period of so many.
-bool ParseCgroupCpuMax(absl::string_view text, HostSample* out) {
+bool ParseCgroupCpuMax(absl::string_view text, Sample* out) {
   const std::vector<absl::string_view> words = Words(text);
   if (words.size() == 2 && words[0] == "max") return true;
   const std::optional<double> quota = words.size() == 2 ? Number(words[0]) : std::nullopt;
@@ -135,20 +133,20 @@ bool ParseCgroupCpuMax(absl::string_view text, HostSample* out) {
   return true;
 }
 
-bool ParseCgroupPids(absl::string_view text, HostSample* out) {
+bool ParseCgroupPids(absl::string_view text, Sample* out) {
   return AddSingle(text, kCgroupPids, out);
 }
 
-bool ParseCgroupMemoryCurrent(absl::string_view text, HostSample* out) {
+bool ParseCgroupMemoryCurrent(absl::string_view text, Sample* out) {
   return AddSingle(text, kCgroupCurrent, out);
 }
 
-bool ParseCgroupMemoryMax(absl::string_view text, HostSample* out) {
+bool ParseCgroupMemoryMax(absl::string_view text, Sample* out) {
   const std::vector<absl::string_view> lines = Lines(text);
   return (!lines.empty() && lines[0] == "max") || AddSingle(text, kCgroupMax, out);
 }
 
-bool ParseCgroupMemoryEvents(absl::string_view text, HostSample* out) {
+bool ParseCgroupMemoryEvents(absl::string_view text, Sample* out) {
   return ParseKeyed(text, {kCgroupEvents.begin(), kCgroupEvents.end()}, out);
 }
 

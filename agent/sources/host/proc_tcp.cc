@@ -34,7 +34,7 @@ constexpr std::array<KeyedMetric, 4> kTcpExt = {{
 
 // "Tcp: A B C" followed by "Tcp: 1 2 3".
 bool ParsePairs(absl::string_view text, absl::string_view protocol, const KeyedMetrics& metrics,
-                HostSample* out) {
+                Sample* out) {
   std::vector<absl::string_view> names;
   bool understood = false;
   for (absl::string_view line : Lines(text)) {
@@ -60,11 +60,11 @@ bool ParsePairs(absl::string_view text, absl::string_view protocol, const KeyedM
 
 }  // namespace
 
-bool ParseNetSnmp(absl::string_view text, HostSample* out) {
+bool ParseNetSnmp(absl::string_view text, Sample* out) {
   return ParsePairs(text, "Tcp:", {kTcp.begin(), kTcp.end()}, out);
 }
 
-bool ParseNetNetstat(absl::string_view text, HostSample* out) {
+bool ParseNetNetstat(absl::string_view text, Sample* out) {
   return ParsePairs(text, "TcpExt:", {kTcpExt.begin(), kTcpExt.end()}, out);
 }
 

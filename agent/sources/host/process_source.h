@@ -9,11 +9,10 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/host_sample.h"
-#include "agent/sources/rows/layout_budget.h"
+#include "agent/sources/rows/sample.h"
 #include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 
 namespace tacho::agent {
 
@@ -24,7 +23,7 @@ struct ProcessOptions {
   std::string proc = "/proc";
   absl::Duration interval = absl::Seconds(10);
   uint32_t max_processes = 64;
-  LogCallback log = nullptr;  // May be null.
+  log::Log log = {};
   double ticks_per_second = 100;
   double page_bytes = 4096;
 };
@@ -52,12 +51,12 @@ class ProcessSource : public Source {
     uint32_t task = 0;
   };
 
-  void FindTrainers(absl::Time now);
+  void FindTrainers();
   void Open(const std::string& path);
-  void Take(const Trainer& trainer, HostSample* out) const;
+  void Take(const Trainer& trainer, Sample* out) const;
 
   const ProcessOptions options_;
-  TroubleLog log_;
+  SourceLog log_;
   Cadence cadence_;
   SeriesRows rows_;
   LayoutBudget budget_;

@@ -3,12 +3,11 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 
 namespace tacho::agent {
 namespace {
 
-constexpr ChipMetric kHostInfo = {
+constexpr Metric kHostInfo = {
     "host_info", v1::METRIC_TYPE_GAUGE, "1",
     "1; the labels say what this machine is and whom it works for (docs/identity.md)."};
 
@@ -23,7 +22,7 @@ bool IsReserved(absl::string_view label) {
 IdentitySource::IdentitySource(IdentitySourceOptions options)
     : options_(std::move(options)),
       log_("identity", options_.log),
-      rows_(options_.job, options_.host) {
+      rows_(options_.job, options_.host, SeriesRows::Leaves::kLate) {
   options_.known->Set(options_.local);
 }
 
@@ -43,13 +42,11 @@ std::string IdentitySource::AskNow() {
 absl::Time IdentitySource::Poll(absl::Time now, RowSink* sink) {
   if (!cadence_.TakeDue(now)) return cadence_.due();
   if (!status_.ok() || options_.steady_now() - asked_ >= kAskAgain) AskNow();
-  ChipSample sample;
+  Sample sample;
   HostFacts facts = options_.known->Get();
   std::erase_if(facts, [](const auto& fact) { return IsReserved(fact.first); });
   if (!facts.empty()) sample.Add(kHostInfo, LabelsOf(facts, kMaxLabels), 1);
-  if (const absl::Status written = rows_.Write(now, sample, sink); !written.ok()) {
-    log_.Say(now, "refused", absl::StrCat("a sample is lost: ", written.ToString()));
-  }
+  log_.WarnIfLost(rows_.Write(now, sample, sink));
   return cadence_.due();
 }
 

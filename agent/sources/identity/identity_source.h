@@ -12,9 +12,10 @@
 #include "agent/sources/identity/known_host.h"
 #include "agent/sources/identity/metadata_server.h"
 #include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
+#include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "proto/base/clock.h"
 
 namespace tacho::agent {
@@ -25,7 +26,7 @@ struct IdentitySourceOptions {
   HostFacts local = {};   // What needs no network. It wins over what the metadata server tells.
   std::optional<MetadataServer> metadata = std::nullopt;  // None: this machine has none.
   std::shared_ptr<KnownHost> known = nullptr;             // Gets all of it.
-  LogCallback log = nullptr;                              // May be null.
+  log::Log log = {};
   std::function<absl::Time()> steady_now = MonotonicNow;
 };
 
@@ -53,9 +54,9 @@ class IdentitySource : public Source {
 
  private:
   const IdentitySourceOptions options_;
-  TroubleLog log_;
+  SourceLog log_;
   Cadence cadence_{kInterval};
-  ChipRows rows_;
+  SeriesRows rows_;
   absl::Time asked_ = absl::InfinitePast();  // Of the steady clock.
   absl::Status status_;
 };

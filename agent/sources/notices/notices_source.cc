@@ -25,17 +25,17 @@ constexpr char kPreemptedPath[] = "instance/preempted";
 constexpr char kPlannedPath[] = "instance/upcoming-maintenance?alt=json";
 constexpr char kCheckpoint[] = "notices/told";
 
-constexpr ChipMetric kMaintenance = {"host_maintenance", v1::METRIC_TYPE_GAUGE, "1",
-                                     "1 from a minute before the machine is migrated or stopped "
-                                     "for maintenance until that is over."};
-constexpr ChipMetric kPreempted = {"host_preempted", v1::METRIC_TYPE_GAUGE, "1",
-                                   "1 from the moment that the machine is being taken away."};
-constexpr ChipMetric kPlanned = {"host_maintenance_planned", v1::METRIC_TYPE_GAUGE, "1",
-                                 "1 while maintenance of the machine is announced or goes on."};
+constexpr Metric kMaintenance = {"host_maintenance", v1::METRIC_TYPE_GAUGE, "1",
+                                 "1 from a minute before the machine is migrated or stopped "
+                                 "for maintenance until that is over."};
+constexpr Metric kPreempted = {"host_preempted", v1::METRIC_TYPE_GAUGE, "1",
+                               "1 from the moment that the machine is being taken away."};
+constexpr Metric kPlanned = {"host_maintenance_planned", v1::METRIC_TYPE_GAUGE, "1",
+                             "1 while maintenance of the machine is announced or goes on."};
 
 constexpr struct {
   const char* path;
-  const ChipMetric* metric;
+  const Metric* metric;
 } kMetrics[] = {
     {kMaintenancePath, &kMaintenance}, {kPreemptedPath, &kPreempted}, {kPlannedPath, &kPlanned}};
 
@@ -56,7 +56,7 @@ NoticesSource::NoticesSource(MetadataServer server, NoticesOptions options)
       options_(std::move(options)),
       log_("notices", options_.log),
       cadence_(options_.interval),
-      rows_(options_.job, options_.host) {}
+      rows_(options_.job, options_.host, SeriesRows::Leaves::kLate) {}
 
 absl::Time NoticesSource::Poll(absl::Time now, RowSink* sink) {
   if (!cadence_.TakeDue(now)) return cadence_.due();
@@ -71,13 +71,13 @@ absl::Time NoticesSource::Poll(absl::Time now, RowSink* sink) {
   if (slow) LookAtPlans(now);
   tasks_.reset();
   if (const absl::Status s = book_->Flush(sink); !s.ok()) {
-    log_.Say(now, "refused", absl::StrCat("events wait: ", s.ToString()));
+    log_.Warn("events wait", {{"reason", s.ToString()}});
   }
   if (slow || changed_) WriteRow(now, sink);
   return cadence_.due();
 }
 
-std::optional<std::string> NoticesSource::Ask(absl::Time now, const char* path) {
+std::optional<std::string> NoticesSource::Ask(const char* path) {
   if (!status_.ok()) return std::nullopt;  // Another timeout would be spent for nothing.
   absl::StatusOr<std::string> text = server_.Get(path);
   if (text.ok()) return *std::move(text);
@@ -86,17 +86,18 @@ std::optional<std::string> NoticesSource::Ask(absl::Time now, const char* path) 
   } else {
     told_of_.clear();
     status_ = text.status();
-    log_.Say(now, "metadata", status_.message());
+    log_.Warn("the metadata server fails", {{"reason", status_.message()}});
   }
   return std::nullopt;
 }
 
 void NoticesSource::LookAt(absl::Time now, const Notice& notice) {
-  const std::optional<std::string> text = Ask(now, notice.path);
+  const std::optional<std::string> text = Ask(notice.path);
   if (!text.has_value()) return;
   const absl::StatusOr<std::string> word = ParseNotice(*text);
   if (!word.ok()) {
-    log_.Say(now, notice.path, absl::StrCat(notice.path, ": ", word.status().message()));
+    log_.Warn("cannot understand a notice",
+              {{"path", notice.path}, {"reason", word.status().message()}});
     told_of_.erase(notice.path);
     return;
   }
@@ -111,11 +112,12 @@ void NoticesSource::LookAt(absl::Time now, const Notice& notice) {
 }
 
 void NoticesSource::LookAtPlans(absl::Time now) {
-  const std::optional<std::string> text = Ask(now, kPlannedPath);
+  const std::optional<std::string> text = Ask(kPlannedPath);
   if (!text.has_value()) return;
   const auto planned = ParsePlannedMaintenance(*text);
   if (!planned.ok()) {
-    log_.Say(now, kPlannedPath, absl::StrCat(kPlannedPath, ": ", planned.status().message()));
+    log_.Warn("cannot understand a notice",
+              {{"path", kPlannedPath}, {"reason", planned.status().message()}});
     told_of_.erase(kPlannedPath);
     return;
   }
@@ -133,7 +135,7 @@ void NoticesSource::LookAtPlans(absl::Time now) {
 
 void NoticesSource::Tell(absl::Time now, const std::string& kind, const std::string& message,
                          const std::map<std::string, std::string>& fields) {
-  if (options_.log) options_.log(absl::StrCat("notices: ", kind, ": ", message));
+  log_.Warn(message, {{"event", kind}});
   v1::Event event;
   event.mutable_source()->set_job(options_.job);
   event.mutable_source()->set_host(options_.host);
@@ -157,14 +159,12 @@ void NoticesSource::Tell(absl::Time now, const std::string& kind, const std::str
 }
 
 void NoticesSource::WriteRow(absl::Time now, RowSink* sink) {
-  ChipSample sample;
+  Sample sample;
   for (const auto& [path, metric] : kMetrics) {
     const auto told = told_of_.find(path);
-    if (told != told_of_.end()) sample.Add(*metric, {}, told->second ? 1 : 0);
+    if (told != told_of_.end()) sample.Add(*metric, told->second ? 1 : 0);
   }
-  if (const absl::Status s = rows_.Write(now, sample, sink); !s.ok()) {
-    log_.Say(now, "refused", absl::StrCat("a sample is lost: ", s.ToString()));
-  }
+  log_.WarnIfLost(rows_.Write(now, sample, sink));
 }
 
 }  // namespace tacho::agent

@@ -14,9 +14,10 @@
 #include "agent/sources/identity/metadata_server.h"
 #include "agent/sources/notices/notice_book.h"
 #include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
+#include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 
 namespace tacho::agent {
 
@@ -26,7 +27,7 @@ struct NoticesOptions {
   absl::Duration interval = absl::Seconds(5);
   // Asked when something has changed: whom to tell.
   std::function<std::vector<ProcessJob>()> running_tasks = nullptr;
-  LogCallback log = nullptr;  // May be null.
+  log::Log log = {};
 };
 
 // Each change becomes one event for the machine and one for each task that runs on it then, never
@@ -51,7 +52,7 @@ class NoticesSource : public Source {
   struct Notice;
 
   // What the server says now, none if it does not know; status_ if it cannot be asked.
-  std::optional<std::string> Ask(absl::Time now, const char* path);
+  std::optional<std::string> Ask(const char* path);
   void LookAt(absl::Time now, const Notice& notice);
   void LookAtPlans(absl::Time now);
   void Tell(absl::Time now, const std::string& kind, const std::string& message,
@@ -60,10 +61,10 @@ class NoticesSource : public Source {
 
   const MetadataServer server_;
   const NoticesOptions options_;
-  TroubleLog log_;
+  SourceLog log_;
   Cadence cadence_;
   Cadence slow_{kSlowInterval};
-  ChipRows rows_;
+  SeriesRows rows_;
   std::optional<NoticeBook> book_;                // From the first poll on.
   std::map<std::string, bool> told_of_;           // Paths the server knows: whether it announces.
   std::optional<std::vector<ProcessJob>> tasks_;  // Of one poll.

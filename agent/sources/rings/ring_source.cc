@@ -72,7 +72,8 @@ void RingSource::Scan(absl::Time now, RowSink* sink) {
   }
   // No directory: no trainer has been here yet.
   if (error && error != std::errc::no_such_file_or_directory) {
-    log_.Say(now, "unreadable", absl::StrCat(directory_, ": ", error.message()));
+    log_.Warn("cannot read the directory",
+              {{"directory", directory_}, {"reason", error.message()}});
     return;
   }
   std::erase_if(rejected_, [&seen](const auto& item) { return !seen.contains(item.first); });
@@ -100,7 +101,7 @@ void RingSource::Reject(const std::string& path, const absl::Status& status, abs
   if (!is_new && entry->second.reason == reason) return;
   entry->second.reason = reason;
   ++stats_.rejected_files;
-  log_.Say(now, "rejected", absl::StrCat(path, " is left out: ", reason));
+  log_.Warn("leaves out a ring", {{"ring", path}, {"reason", reason}});
 }
 
 bool RingSource::ReadOne(absl::Time now, RowSink* sink) {
@@ -113,9 +114,8 @@ bool RingSource::ReadOne(absl::Time now, RowSink* sink) {
   const uint64_t lost_before = stats_.lost_rows;
   const absl::Status status = ring->second->Read(now, sink, &more, &drained);
   if (stats_.lost_rows != lost_before) {
-    log_.Say(now, "lost",
-             absl::StrCat(path, ": ", stats_.lost_rows - lost_before,
-                          " rows were overwritten before they were read"));
+    log_.Warn("rows were overwritten before they were read",
+              {{"ring", path}, {"rows", stats_.lost_rows - lost_before}});
   }
   if (absl::IsUnavailable(status)) {
     to_read_.push_back(path);

@@ -14,14 +14,14 @@
 #include "absl/time/time.h"
 #include "agent/sources/rings/ring_tail.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
 
 struct RingOptions {
-  std::string host;                               // Label of every row.
-  LogCallback log;                                // May be null.
+  std::string host;  // Label of every row.
+  log::Log log;
   std::function<absl::Time()> clock = absl::Now;  // To stop in time; any steady clock will do.
   absl::Duration turn = absl::Milliseconds(50);   // Of work in one Poll().
 };
@@ -66,7 +66,7 @@ class RingSource : public Source {
   const std::string directory_;
   const absl::Duration poll_interval_;
   const RingOptions options_;
-  TroubleLog log_;
+  SourceLog log_;
   RingStats stats_;
   std::map<std::string, std::unique_ptr<RingTail>> rings_;  // By path.
   std::map<std::string, Rejected> rejected_;                // By path.

@@ -1,62 +1,87 @@
 #include "agent/sources/rows/series_rows.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "agent/sources/rows/host_sample.h"
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::agent {
 namespace {
 
-// Of name and labels; type, unit and help tell no series apart.
-std::string NameOf(const v1::Layout::Series& series) {
-  std::string name = series.metric().name();
-  for (const v1::Label& label : series.labels()) {
-    name.push_back('\0');
-    name += label.name();
-    name.push_back('\0');
-    name += label.value();
-  }
-  return name;
+v1::Source SourceOf(const std::string& job, const std::string& host) {
+  v1::Source source;
+  source.set_job(job);
+  source.set_host(host);
+  return source;
 }
 
 }  // namespace
 
-void SeriesRows::Add(const v1::Layout::Series& series, double value) {
-  const std::string name = NameOf(series);
-  Column* column = nullptr;
-  if (const auto known = by_name_.find(name); known != by_name_.end()) {
-    column = &columns_[known->second];
-  } else {
-    const auto [fresh, is_new] = fresh_name_.try_emplace(name, fresh_.size());
-    if (is_new) fresh_.push_back({.series = series});
-    column = &fresh_[fresh->second];
+bool LayoutBudget::Take(absl::Time now) {
+  if (left_ < kAtOnce && now >= refilled_ + kOneMoreEvery) {
+    const int more = static_cast<int>((now - refilled_) / kOneMoreEvery);
+    left_ = std::min(kAtOnce, left_ + more);
+    refilled_ = now;
   }
+  if (left_ == kAtOnce || now < refilled_) refilled_ = now;  // The latter: the clock was set.
+  if (left_ == 0) return false;
+  --left_;
+  return true;
+}
+
+SeriesRows::SeriesRows(const std::string& job, const std::string& host, Leaves leaves)
+    : SeriesRows(SourceOf(job, host), leaves) {}
+
+SeriesRows::Column* SeriesRows::Find(const std::string& key) {
+  if (const auto known = by_key_.find(key); known != by_key_.end()) {
+    TACHO_CHECK(known->second < columns_.size());
+    return &columns_[known->second];
+  }
+  const auto fresh = fresh_at_.find(key);
+  return fresh == fresh_at_.end() ? nullptr : &fresh_[fresh->second];
+}
+
+void SeriesRows::AddNew(v1::Layout::Series series, const std::string& key, double value) {
+  fresh_at_[key] = fresh_.size();
+  fresh_.push_back({.series = std::move(series), .key = key, .value = value, .present = true});
+}
+
+void SeriesRows::Add(const v1::Layout::Series& series, double value) {
+  const std::string key = KeyOf(series);
+  Column* const column = Find(key);
+  if (column == nullptr) return AddNew(series, key, value);
   column->value = value;
   column->present = true;
 }
 
+absl::Status SeriesRows::Write(absl::Time now, const Sample& sample, LayoutBudget* budget,
+                               RowSink* sink, uint64_t* left_out) {
+  for (const Sample::Entry& entry : sample.entries()) {
+    Column* const column = Find(entry.key);
+    if (column == nullptr) {
+      AddNew(SeriesOf(*entry.metric, entry.labels), entry.key, entry.value);
+      continue;
+    }
+    column->value = entry.value;
+    column->present = true;
+  }
+  return Write(now, budget, sink, left_out);
+}
+
+absl::Status SeriesRows::Write(absl::Time now, const Sample& sample, RowSink* sink) {
+  uint64_t none = 0;
+  return Write(now, sample, nullptr, sink, &none);
+}
+
 absl::Status SeriesRows::Write(absl::Time now, LayoutBudget* budget, RowSink* sink,
                                uint64_t* left_out) {
-  if (!fresh_.empty()) {
-    if (budget->Take(now)) {
-      ForgetEnded();
-      columns_.insert(columns_.end(), std::make_move_iterator(fresh_.begin()),
-                      std::make_move_iterator(fresh_.end()));
-      by_name_.clear();
-      for (size_t i = 0; i < columns_.size(); ++i) by_name_[NameOf(columns_[i].series)] = i;
-      if (absl::Status status = DefineLayout(sink); !status.ok()) return status;
-    } else {
-      *left_out += fresh_.size();
-    }
-    fresh_.clear();
-    fresh_name_.clear();
-  }
-  const bool says = std::any_of(columns_.begin(), columns_.end(),
-                                [](const Column& c) { return c.present || c.live; });
-  silent_ = !says;
-  if (!says) return absl::OkStatus();
+  TACHO_RETURN_IF_ERROR(Rearrange(now, budget, sink, left_out));
+  silent_ = std::none_of(columns_.begin(), columns_.end(),
+                         [](const Column& c) { return c.present || c.live; });
+  if (silent_) return absl::OkStatus();
   std::vector<double> values;
   values.reserve(columns_.size());
   for (const Column& column : columns_) {
@@ -65,6 +90,7 @@ absl::Status SeriesRows::Write(absl::Time now, LayoutBudget* budget, RowSink* si
   const int64_t time_ns = absl::ToUnixNanos(now);
   absl::Status status = sink->AppendRows(layout_, {&time_ns, 1}, {}, values, {});
   for (Column& column : columns_) {
+    if (column.present) column.last = now;
     // Of a row that was refused nothing is known to have ended.
     column.live = column.present || (column.live && !status.ok());
     column.present = false;
@@ -72,8 +98,40 @@ absl::Status SeriesRows::Write(absl::Time now, LayoutBudget* budget, RowSink* si
   return status;
 }
 
-void SeriesRows::ForgetEnded() {
-  std::erase_if(columns_, [](const Column& c) { return !c.present && !c.live; });
+absl::Status SeriesRows::Rearrange(absl::Time now, LayoutBudget* budget, RowSink* sink,
+                                   uint64_t* left_out) {
+  std::vector<Column> fresh = std::exchange(fresh_, {});
+  fresh_at_.clear();
+  if (!fresh.empty() && budget != nullptr && !budget->Take(now)) {
+    *left_out += fresh.size();
+    fresh.clear();
+  }
+  const bool any_present = !fresh.empty() || std::any_of(columns_.begin(), columns_.end(),
+                                                         [](const Column& c) { return c.present; });
+  const bool shrinks =
+      leaves_ == Leaves::kAtOnce && any_present &&
+      std::any_of(columns_.begin(), columns_.end(), [](const Column& c) { return !c.present; });
+  if (fresh.empty() && !shrinks) return absl::OkStatus();
+  std::erase_if(columns_, [&](const Column& c) { return IsToLeave(c, now); });
+  columns_.insert(columns_.end(), std::make_move_iterator(fresh.begin()),
+                  std::make_move_iterator(fresh.end()));
+  by_key_.clear();
+  for (size_t i = 0; i < columns_.size(); ++i) by_key_[columns_[i].key] = i;
+  TACHO_CHECK(by_key_.size() == columns_.size());
+  return DefineLayout(sink);
+}
+
+bool SeriesRows::IsToLeave(const Column& column, absl::Time now) const {
+  if (column.present) return false;
+  switch (leaves_) {
+    case Leaves::kNextLayout:
+      return !column.live;
+    case Leaves::kLate:
+      return !column.live && now - column.last > kForget;
+    case Leaves::kAtOnce:
+      return true;
+  }
+  return true;
 }
 
 absl::Status SeriesRows::DefineLayout(RowSink* sink) {
@@ -84,7 +142,7 @@ absl::Status SeriesRows::DefineLayout(RowSink* sink) {
   if (!id.ok()) {
     // Of another layout than columns_: all of it is new again.
     columns_.clear();
-    by_name_.clear();
+    by_key_.clear();
     return id.status();
   }
   layout_ = *id;

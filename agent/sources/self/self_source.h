@@ -6,14 +6,15 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "agent/sources/rows/cadence.h"
+#include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "agent/sources/self/source_ledger.h"
 #include "agent/spool/spool_stats.h"
 #include "proto/base/clock.h"
@@ -34,7 +35,7 @@ struct SelfOptions {
   std::string agent_id = {};
   std::string version = {};
   absl::Duration interval = absl::Seconds(10);
-  LogCallback log = nullptr;  // May be null.
+  log::Log log = {};
   std::shared_ptr<const SourceLedger> ledger = nullptr;
   std::function<DeliveryFigures()> delivery = [] { return DeliveryFigures(); };
   std::function<SpoolStats()> spool = nullptr;  // For losses by reason; may be null.
@@ -56,16 +57,14 @@ class SelfSource : public Source {
   absl::Time Poll(absl::Time now, RowSink* sink) override;
 
  private:
-  absl::Status WriteRow(absl::Time now, const std::vector<SourceHealth>& sources, RowSink* sink);
+  Sample Take(absl::Time now, const std::vector<SourceHealth>& sources) const;
   void TellChanges(absl::Time now, const std::vector<SourceHealth>& sources, RowSink* sink);
 
   const SelfOptions options_;
-  TroubleLog log_;
+  SourceLog log_;
   Cadence cadence_;
   std::map<std::string, absl::Status> told_;  // By source.
-  // Of the last row: its handle, and what it was made for.
-  std::optional<uint32_t> layout_;
-  std::string shape_;
+  SeriesRows rows_;
 };
 
 }  // namespace tacho::agent

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "agent/sources/rows/agent_metrics.h"
 #include "proto/base/clock.h"
 
 namespace tacho::agent {
@@ -48,19 +49,17 @@ absl::Time EndpointSource::Poll(absl::Time now, RowSink* sink) {
   if (!cadence_.TakeDue(now)) return cadence_.due();
   const absl::Time began = MonotonicNow();
   const absl::StatusOr<Exposition> read = Scrape();
-  rows_.SetOwn("tacho_agent_scrape_duration_seconds", "s", "How long the last reading took",
-               absl::ToDoubleSeconds(MonotonicNow() - began));
+  rows_.SetOwn(own::kScrapeDuration, absl::ToDoubleSeconds(MonotonicNow() - began));
   status_ = read.ok() ? absl::OkStatus()
                       : absl::Status(read.status().code(),
                                      absl::StrCat(config_.url(), ": ", read.status().message()));
   const absl::Status written = rows_.Write(now, read.ok() ? *read : Exposition(), sink);
   if (!written.ok()) {
-    log_.Say(now, "refused", absl::StrCat("a scrape is lost: ", written.ToString()));
+    log_.Warn("a scrape is lost", {{"reason", written.ToString()}});
   }
   if (rows_.left_out() > 0) {
-    log_.Say(now, "left out",
-             absl::StrCat(rows_.left_out(), " samples of ", config_.url(),
-                          " are left out; tacho_agent_scrape_left_out_samples says why"));
+    log_.Warn("leaves out samples; tacho_agent_scrape_left_out_samples says why",
+              {{"url", config_.url()}, {"samples", rows_.left_out()}});
   }
   return cadence_.due();
 }
@@ -78,8 +77,7 @@ absl::StatusOr<Exposition> EndpointSource::Scrape() {
     return absl::UnavailableError(
         absl::StrCat("HTTP status ", response->status, "; is it the path of its metrics?"));
   }
-  rows_.SetOwn("tacho_agent_scrape_body_bytes", "By", "Length of the last answer",
-               static_cast<double>(response->body.size()));
+  rows_.SetOwn(own::kScrapeBody, static_cast<double>(response->body.size()));
   return IsOpenMetricsType(response->content_type) ? ReadOpenMetricsText(response->body)
                                                    : ReadPrometheusText(response->body);
 }

@@ -13,16 +13,16 @@
 #include "agent/sources/fetch/http_get.h"
 #include "agent/sources/rows/cadence.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "agent/sources/text/exposition_rows.h"
 #include "tacho/config/v1/text_sources.pb.h"
 
 namespace tacho::agent {
 
 struct TextSourceOptions {
-  std::string host = {};      // Label of every row.
-  std::string own_job = {};   // Of the agent's own series about the source.
-  LogCallback log = nullptr;  // May be null.
+  std::string host = {};     // Label of every row.
+  std::string own_job = {};  // Of the agent's own series about the source.
+  log::Log log = {};
 };
 
 // One thread.
@@ -46,7 +46,7 @@ class EndpointSource : public Source {
   const config::v1::Endpoint config_;
   const HttpUrl url_;
   const std::string name_;
-  TroubleLog log_;
+  SourceLog log_;
   Cadence cadence_;
   ExpositionRows rows_;
   absl::Status status_;

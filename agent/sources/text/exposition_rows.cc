@@ -1,6 +1,9 @@
 #include "agent/sources/text/exposition_rows.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "agent/sources/rows/agent_metrics.h"
 
 namespace tacho::agent {
 namespace {
@@ -8,23 +11,12 @@ namespace {
 constexpr char kTooMany[] = "max_series";
 constexpr char kNewLayout[] = "changing_series";
 
-v1::Source OwnSource(const ExpositionRowsOptions& options) {
-  v1::Source source;
-  source.set_job(options.own_job);
-  source.set_host(options.host);
-  return source;
-}
-
-void AddLabel(const char* name, absl::string_view value, v1::Layout::Series* series) {
-  v1::Label* const label = series->add_labels();
-  label->set_name(name);
-  label->set_value(std::string(value));
-}
-
 }  // namespace
 
 ExpositionRows::ExpositionRows(SeriesRuler ruler, ExpositionRowsOptions options)
-    : ruler_(std::move(ruler)), options_(std::move(options)), own_rows_(OwnSource(options_)) {}
+    : ruler_(std::move(ruler)),
+      options_(std::move(options)),
+      own_rows_(options_.own_job, options_.host, SeriesRows::Leaves::kNextLayout) {}
 
 uint64_t ExpositionRows::left_out() const {
   uint64_t count = 0;
@@ -34,8 +26,8 @@ uint64_t ExpositionRows::left_out() const {
   return count;
 }
 
-void ExpositionRows::SetOwn(const char* metric, const char* unit, const char* help, double value) {
-  own_.push_back({metric, unit, help, value});
+void ExpositionRows::SetOwn(const Metric& metric, double value) {
+  own_.Add(metric, {{"source", options_.source}}, value);
 }
 
 absl::Status ExpositionRows::Write(absl::Time now, const Exposition& read, RowSink* sink) {
@@ -133,27 +125,14 @@ absl::Status ExpositionRows::WriteTimed(absl::Time now, RowSink* sink) {
 }
 
 absl::Status ExpositionRows::WriteOwn(absl::Time now, RowSink* sink) {
-  own_.push_back({"tacho_agent_scrape_samples", "samples", "Samples filed of the last reading",
-                  static_cast<double>(filed_)});
-  const auto add = [&](const OwnMetric& metric, absl::string_view reason) {
-    v1::Layout::Series series;
-    series.mutable_metric()->set_name(metric.name);
-    series.mutable_metric()->set_type(v1::METRIC_TYPE_GAUGE);
-    series.mutable_metric()->set_unit(metric.unit);
-    series.mutable_metric()->set_help(metric.help);
-    if (!reason.empty()) AddLabel("reason", reason, &series);
-    AddLabel("source", options_.source, &series);
-    own_rows_.Add(series, metric.value);
-  };
-  for (const OwnMetric& metric : own_) add(metric, "");
+  Sample own = std::exchange(own_, {});
+  own.Add(own::kScrapeSamples, {{"source", options_.source}}, static_cast<double>(filed_));
   for (const auto& [reason, samples] : left_out_) {
-    add({"tacho_agent_scrape_left_out_samples", "samples",
-         "Samples left out of the last reading, by reason", static_cast<double>(samples)},
-        reason);
+    own.Add(own::kScrapeLeftOut, {{"reason", reason}, {"source", options_.source}},
+            static_cast<double>(samples));
   }
-  own_.clear();
   uint64_t none = 0;
-  return own_rows_.Write(now, &own_budget_, sink, &none);
+  return own_rows_.Write(now, own, &own_budget_, sink, &none);
 }
 
 }  // namespace tacho::agent

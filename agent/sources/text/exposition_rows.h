@@ -12,7 +12,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/layout_budget.h"
 #include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
 #include "agent/sources/text/exposition.h"
@@ -42,17 +41,11 @@ class ExpositionRows {
   // empty because the reading failed.
   absl::Status Write(absl::Time now, const Exposition& read, RowSink* sink);
   // More of the agent's own values about this reading, for the next Write().
-  void SetOwn(const char* metric, const char* unit, const char* help, double value);
+  void SetOwn(const Metric& metric, double value);
 
   uint64_t left_out() const;  // Of the last reading, without what was not wanted.
 
  private:
-  struct OwnMetric {
-    const char* name;
-    const char* unit;
-    const char* help;
-    double value;
-  };
   using SourceKey = std::pair<std::string, int64_t>;  // Job; task, or -1.
 
   void File(const Exposition& read);
@@ -70,7 +63,7 @@ class ExpositionRows {
   absl::flat_hash_map<std::string, int64_t> newest_;
   absl::flat_hash_map<std::string, uint32_t> timed_layouts_;  // By content.
   std::map<std::string, uint64_t> left_out_;                  // By reason; of the last reading.
-  std::vector<OwnMetric> own_;
+  Sample own_;
   SeriesRows own_rows_;
   LayoutBudget own_budget_;
   uint64_t filed_ = 0;

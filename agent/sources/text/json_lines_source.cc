@@ -67,12 +67,12 @@ absl::Time JsonLinesSource::Poll(absl::Time now, RowSink* sink) {
     } else {
       ++failed;
       status_ = read.status();
-      log_.Say(now, "file", read.status().ToString());
+      log_.Warn("cannot read a file", {{"reason", read.status().ToString()}});
     }
     if (file.lines_left_out > left_out) {
-      log_.Say(now, "line",
-               absl::StrCat(file.config.path(), ": ", file.lines_left_out - left_out,
-                            " lines passed over, the last one because: ", file.why));
+      log_.Warn("lines passed over", {{"file", file.config.path()},
+                                      {"lines", file.lines_left_out - left_out},
+                                      {"last_reason", file.why}});
     }
   }
   if (failed < files_.size()) status_ = absl::OkStatus();

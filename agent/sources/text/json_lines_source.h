@@ -12,9 +12,8 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/layout_budget.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "agent/sources/text/endpoint_source.h"
 #include "agent/sources/text/line_tail.h"
 #include "agent/sources/text/series_rules.h"
@@ -82,7 +81,7 @@ class JsonLinesSource : public Source {
 
   const absl::Duration poll_interval_;
   const std::string host_;
-  TroubleLog log_;
+  SourceLog log_;
   std::vector<File> files_;
   absl::Status status_;
 };

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/sources/fetch/bounded_file.h"
+#include "agent/sources/rows/agent_metrics.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {
@@ -87,22 +88,18 @@ absl::Time TextfileSource::Poll(absl::Time now, RowSink* sink) {
     read.ok() ? ++used : ++refused;
     if (read.ok()) continue;
     last = absl::InvalidArgumentError(absl::StrCat(path, ": ", read.message()));
-    log_.Say(now, "file", absl::StrCat(last.message(), "; it is left out"));
+    log_.Warn("leaves out a file", {{"reason", last.message()}});
   }
   if (files.ok() && files->size() > kMaxFiles) {
     refused += files->size() - kMaxFiles;
-    log_.Say(now, "files",
-             absl::StrCat(config_.directory(), " has more than ", kMaxFiles,
-                          " files; those with the last names are left out"));
+    log_.Warn("leaves out the files with the last names: there are too many",
+              {{"directory", config_.directory()}, {"files", files->size()}, {"most", kMaxFiles}});
   }
   if (used == 0 && refused > 0) status_ = last;
-  rows_.SetOwn("tacho_agent_textfiles_read", "files", "Files used at the last reading",
-               static_cast<double>(used));
-  rows_.SetOwn("tacho_agent_textfiles_left_out", "files",
-               "Files left out of the last reading, damaged or too long",
-               static_cast<double>(refused));
+  rows_.SetOwn(own::kTextfilesRead, static_cast<double>(used));
+  rows_.SetOwn(own::kTextfilesLeftOut, static_cast<double>(refused));
   if (const absl::Status written = rows_.Write(now, all, sink); !written.ok()) {
-    log_.Say(now, "refused", absl::StrCat("a reading is lost: ", written.ToString()));
+    log_.Warn("a reading is lost", {{"reason", written.ToString()}});
   }
   return cadence_.due();
 }

@@ -14,7 +14,7 @@
 #include "absl/time/time.h"
 #include "agent/sources/rows/cadence.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "agent/sources/text/endpoint_source.h"
 #include "agent/sources/text/exposition_rows.h"
 #include "tacho/config/v1/text_sources.pb.h"
@@ -47,7 +47,7 @@ class TextfileSource : public Source {
   absl::Status ReadInto(const std::string& path, Exposition* all) const;
 
   const config::v1::Textfiles config_;
-  TroubleLog log_;
+  SourceLog log_;
   Cadence cadence_;
   ExpositionRows rows_;
   absl::Status status_;

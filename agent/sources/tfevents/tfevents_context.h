@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "agent/sources/tfevents/tfevents_chunk.h"
 #include "client/tfevents/rows.h"
 
@@ -33,7 +33,7 @@ struct TfeventsContext {
   TfeventsStats stats;
   absl::flat_hash_set<uint64_t> series;  // Hashes of those known.
   size_t max_series = 0;
-  TroubleLog* log = nullptr;
+  SourceLog* log = nullptr;
 };
 
 }  // namespace tacho::agent

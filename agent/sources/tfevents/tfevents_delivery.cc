@@ -36,9 +36,8 @@ TfeventsDelivery::TfeventsDelivery(const v1::Source& source, std::string checkpo
 
 TfeventsDelivery::Result TfeventsDelivery::Deliver(const client::TfeventsRowBuilder& rows,
                                                    const client::TfeventsPosition& end,
-                                                   absl::Time now, absl::Time deadline,
+                                                   absl::Time deadline,
                                                    client::TfeventsPosition* position) {
-  now_ = now;
   end_ = &end;
   position_ = position;
   std::vector<Group> groups;
@@ -122,9 +121,8 @@ client::TfeventsPosition TfeventsDelivery::After(const Group& group, uint64_t ro
 
 void TfeventsDelivery::Refuse(const Group& group, uint64_t rows, const absl::Status& status) {
   context_->stats.refused += rows;
-  context_->log->Say(now_, "refused",
-                     absl::StrCat("values of tag '", *group.tag, "' of job '", source_.job(),
-                                  "' are left out: ", status.ToString()));
+  context_->log->Warn("leaves out values of a tag",
+                      {{"tag", *group.tag}, {"job", source_.job()}, {"reason", status.ToString()}});
 }
 
 }  // namespace tacho::agent

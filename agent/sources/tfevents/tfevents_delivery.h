@@ -33,7 +33,7 @@ class TfeventsDelivery {
   // Stores what *position says is missing of the rows, keeping *position true, until everything is
   // stored and *position is `end`. At least one batch is stored, whatever the deadline.
   Result Deliver(const client::TfeventsRowBuilder& rows, const client::TfeventsPosition& end,
-                 absl::Time now, absl::Time deadline, client::TfeventsPosition* position);
+                 absl::Time deadline, client::TfeventsPosition* position);
 
  private:
   struct Group {
@@ -53,7 +53,6 @@ class TfeventsDelivery {
   const std::string key_;
   TfeventsContext* const context_;
   RowSink* const sink_;
-  absl::Time now_;
   const client::TfeventsPosition* end_ = nullptr;
   client::TfeventsPosition* position_ = nullptr;
   bool progress_ = false;

@@ -148,9 +148,8 @@ TfeventsRun::Turn TfeventsRun::ReadChunk(const std::string& name, File* file, ab
   if (!doubtful) file->doubted = absl::InfiniteFuture();
   if (chunk.outcome == Outcome::kReplaced || (certain && chunk.outcome == Outcome::kDiffers)) {
     ++context_->stats.replaced_files;
-    context_->log->Say(now, "replaced",
-                       absl::StrCat(root_->path(), "/", PathOf(name),
-                                    ": is another file than before; read from its beginning"));
+    context_->log->Warn("reads a file from its beginning: it is another file than before",
+                        {{"file", absl::StrCat(root_->path(), "/", PathOf(name))}});
     return StartAnew(file);
   }
   const bool newly_dead = certain;
@@ -163,7 +162,7 @@ TfeventsRun::Turn TfeventsRun::ReadChunk(const std::string& name, File* file, ab
     builder.UpdatePosition(&end);
     TfeventsDelivery delivery(source_, FileKey(name), context_, sink);
     const TfeventsDelivery::Result result =
-        delivery.Deliver(builder, end, now, deadline, &file->position);
+        delivery.Deliver(builder, end, deadline, &file->position);
     if (result == TfeventsDelivery::Result::kRefused) return Turn::kRefused;
     if (result == TfeventsDelivery::Result::kPaused) return Turn::kMore;
     context_->stats.skipped.other += builder.skipped().other;
@@ -172,7 +171,7 @@ TfeventsRun::Turn TfeventsRun::ReadChunk(const std::string& name, File* file, ab
     context_->stats.skipped_records += chunk.skipped_records;
     SaveOtherTags(sink);
   }
-  return Finish(name, chunk, file, now);
+  return Finish(name, chunk, file);
 }
 
 bool TfeventsRun::IsCertain(uint64_t offset, absl::Time now, File* file) {
@@ -198,9 +197,10 @@ TfeventsRun::Turn TfeventsRun::StartAnew(File* file) {
 }
 
 TfeventsRun::Turn TfeventsRun::Finish(const std::string& name, const TfeventsChunk& chunk,
-                                      File* file, absl::Time now) {
-  const auto say = [&](absl::string_view kind, absl::string_view text) {
-    context_->log->Say(now, kind, absl::StrCat(root_->path(), "/", PathOf(name), ": ", text));
+                                      File* file) {
+  const auto warn = [&](absl::string_view message, absl::string_view reason) {
+    context_->log->Warn(
+        message, {{"file", absl::StrCat(root_->path(), "/", PathOf(name))}, {"reason", reason}});
   };
   if (chunk.outcome == Outcome::kMore) return Turn::kMore;
   file->read = file->stamp;
@@ -212,17 +212,16 @@ TfeventsRun::Turn TfeventsRun::Finish(const std::string& name, const TfeventsChu
     file->waiting = true;
   } else if (chunk.outcome == Outcome::kCorrupt) {
     ++context_->stats.dead_files;
-    say("corrupt",
-        absl::StrCat(chunk.text, " at byte ", chunk.end, "; the file is read no further"));
+    warn("reads a damaged file no further", absl::StrCat(chunk.text, " at byte ", chunk.end));
   } else if (chunk.outcome == Outcome::kUnreadable) {
     ++context_->stats.unreadable;
     file->read_once = false;
     file->waiting = true;
-    if (std::exchange(file->said, chunk.text) != chunk.text) say("unreadable", chunk.text);
+    if (std::exchange(file->said, chunk.text) != chunk.text) warn("cannot read a file", chunk.text);
   } else if (chunk.outcome == Outcome::kShrunk) {
-    constexpr char kText[] = "is shorter than what was read of it; waiting for it to grow again";
+    constexpr char kText[] = "it is shorter than what was read of it";
     file->waiting = true;
-    if (std::exchange(file->said, kText) != kText) say("shrunk", kText);
+    if (std::exchange(file->said, kText) != kText) warn("waits for a file to grow again", kText);
   } else {
     file->said.clear();
   }

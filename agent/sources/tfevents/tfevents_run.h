@@ -85,7 +85,7 @@ class TfeventsRun {
   // Whether what was found at `offset` has stayed so for long enough to be believed.
   static bool IsCertain(uint64_t offset, absl::Time now, File* file);
   Turn StartAnew(File* file);
-  Turn Finish(const std::string& name, const TfeventsChunk& chunk, File* file, absl::Time now);
+  Turn Finish(const std::string& name, const TfeventsChunk& chunk, File* file);
   void SaveOtherTags(RowSink* sink);
   std::string FileKey(const std::string& name) const;
   std::string TagsKey() const;

@@ -96,14 +96,16 @@ bool TfeventsSource::LookAt(Directory* directory, absl::Time now, RowSink* sink)
   const LogTree& tree = *directory->tree;
   switch (directory->tree->Next(now)) {
     case LogTree::Step::kFile:
-      See(directory, now, sink);
+      See(directory, sink);
       break;
     case LogTree::Step::kComplete:
-      EndLook(directory, now, sink);
+      EndLook(directory, sink);
       break;
     case LogTree::Step::kFailed:
       ++context_.stats.unreadable;
-      if (tree.failure_is_new()) log_.Say(now, "unreadable", tree.failure());
+      if (tree.failure_is_new()) {
+        log_.Warn("cannot read a directory", {{"reason", tree.failure()}});
+      }
       break;
     case LogTree::Step::kGone:
       ForgetRun(directory, sink);
@@ -116,23 +118,24 @@ bool TfeventsSource::LookAt(Directory* directory, absl::Time now, RowSink* sink)
   return true;
 }
 
-void TfeventsSource::See(Directory* directory, absl::Time now, RowSink* sink) {
+void TfeventsSource::See(Directory* directory, RowSink* sink) {
   const std::string& name = directory->tree->directory();
   const auto [run, is_new] = directory->runs.try_emplace(name);
-  if (is_new) run->second.files = MakeRun(*directory, name, now);
+  if (is_new) run->second.files = MakeRun(*directory, name);
   const LogTree::File& file = directory->tree->file();
   if (run->second.files != nullptr) {
     run->second.files->SeeFile(file.name, {file.size, file.changed}, *sink);
   }
 }
 
-void TfeventsSource::EndLook(Directory* directory, absl::Time now, RowSink* sink) {
+void TfeventsSource::EndLook(Directory* directory, RowSink* sink) {
   const LogTree& tree = *directory->tree;
   if (tree.left_out() != std::exchange(directory->left_out_told, tree.left_out())) {
-    log_.Say(now, "too_many",
-             absl::StrCat(directory->root->path(), ": more than ", LogTree::kMaxDirectories,
-                          " directories, ", LogTree::kMaxFiles, " event files or ",
-                          LogTree::kMaxDepth, " levels; what is beyond is left out"));
+    log_.Warn("leaves out what is beyond the limits of a directory",
+              {{"directory", directory->root->path()},
+               {"most_directories", LogTree::kMaxDirectories},
+               {"most_files", LogTree::kMaxFiles},
+               {"most_levels", LogTree::kMaxDepth}});
   }
   const auto found = directory->runs.find(tree.directory());
   if (found == directory->runs.end() || found->second.files == nullptr) return;
@@ -152,13 +155,13 @@ void TfeventsSource::ForgetRun(Directory* directory, RowSink* sink) {
 }
 
 std::unique_ptr<TfeventsRun> TfeventsSource::MakeRun(const Directory& directory,
-                                                     const std::string& run, absl::Time now) {
+                                                     const std::string& run) {
   const absl::StatusOr<TfeventsRunName> name = directory.namer.Name(run);
   if (!name.ok()) {
     ++context_.stats.unmatched_runs;
-    log_.Say(now, "unmatched",
-             absl::StrCat("run '", run, "' of ", directory.root->path(),
-                          " is left out: ", name.status().message()));
+    log_.Warn(
+        "leaves out a run",
+        {{"run", run}, {"directory", directory.root->path()}, {"reason", name.status().message()}});
     return nullptr;
   }
   v1::Source source;

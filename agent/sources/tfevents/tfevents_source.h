@@ -13,7 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "agent/sources/tfevents/beneath_directory.h"
 #include "agent/sources/tfevents/log_tree.h"
 #include "agent/sources/tfevents/tfevents_context.h"
@@ -24,8 +24,8 @@
 namespace tacho::agent {
 
 struct TfeventsOptions {
-  std::string host;                               // Label of every row.
-  LogCallback log;                                // May be null.
+  std::string host;  // Label of every row.
+  log::Log log;
   std::function<absl::Time()> clock = absl::Now;  // To stop in time; any steady clock will do.
   absl::Duration turn = absl::Milliseconds(50);   // Of work in one Poll().
   // After a turn that left something to read, so many turns long nothing is done: gigabytes of old
@@ -75,16 +75,15 @@ class TfeventsSource : public Source {
   bool Read(absl::Time now, absl::Time deadline, RowSink* sink);
   // One step; false if the directory rests.
   bool LookAt(Directory* directory, absl::Time now, RowSink* sink);
-  void See(Directory* directory, absl::Time now, RowSink* sink);
-  void EndLook(Directory* directory, absl::Time now, RowSink* sink);
+  void See(Directory* directory, RowSink* sink);
+  void EndLook(Directory* directory, RowSink* sink);
   void ForgetRun(Directory* directory, RowSink* sink);
-  std::unique_ptr<TfeventsRun> MakeRun(const Directory& directory, const std::string& run,
-                                       absl::Time now);
+  std::unique_ptr<TfeventsRun> MakeRun(const Directory& directory, const std::string& run);
   absl::Time NextLook() const;
 
   const absl::Duration poll_interval_;
   const TfeventsOptions options_;
-  TroubleLog log_;
+  SourceLog log_;
   TfeventsContext context_;
   std::vector<Directory> directories_;
   size_t looking_ = 0;  // Index of the directory that is next.

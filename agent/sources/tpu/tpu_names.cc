@@ -232,29 +232,29 @@ constexpr TpuMetric kMetrics[] = {
 
 }  // namespace
 
-const ChipMetric kTpuState = {"chip_state", kGauge, "1",
-                              "1 for the state that the chip is in, 0 for the others."};
-const ChipMetric kTpuInfo = {"chip_info", kGauge, "1", "Always 1; the labels say what it is."};
-const ChipMetric kTpuDeviceInfo = {"chip_device_info", kGauge, "1",
-                                   "Always 1; the label device is the runtime's number of it."};
-const ChipMetric kTpuPeakFlops = {"chip_peak_flops", kGauge, "flop/s",
-                                  "Dense bfloat16 operations a second, of the whole chip."};
-const ChipMetric kTpuHbmBytes = {"chip_hbm_nameplate_bytes", kGauge, "By",
-                                 "Device memory that the chip has; programs get less."};
-const ChipMetric kTpuHbmBandwidth = {"chip_hbm_peak_bytes_per_second", kGauge, "By/s",
-                                     "Memory bandwidth of the chip."};
-const ChipMetric kTpuExecutionP50 = {"chip_execution_p50_seconds", kGauge, "s",
-                                     "Median of the time that programs run."};
-const ChipMetric kTpuExecutionP99 = {"chip_execution_p99_seconds", kGauge, "s",
-                                     "99th percentile of the time that programs run."};
-const ChipMetric kTpuExecutionMean = {"chip_execution_mean_seconds", kGauge, "s",
-                                      "Mean of the time that programs run."};
-const ChipMetric kTpuPortUp = {"host_tpu_metrics_port_up", kGauge, "1",
-                               "1 if libtpu answers on the port, else 0."};
-const ChipMetric kTpusExpected = {"host_chips_expected", kGauge, "1",
-                                  "Chips that the machine should have."};
-const ChipMetric kTpusPresent = {"host_chips_present", kGauge, "1", "Chips that can be used now."};
-const ChipMetric kTpuLeftOut = {
+const Metric kTpuState = {"chip_state", kGauge, "1",
+                          "1 for the state that the chip is in, 0 for the others."};
+const Metric kTpuInfo = {"chip_info", kGauge, "1", "Always 1; the labels say what it is."};
+const Metric kTpuDeviceInfo = {"chip_device_info", kGauge, "1",
+                               "Always 1; the label device is the runtime's number of it."};
+const Metric kTpuPeakFlops = {"chip_peak_flops", kGauge, "flop/s",
+                              "Dense bfloat16 operations a second, of the whole chip."};
+const Metric kTpuHbmBytes = {"chip_hbm_nameplate_bytes", kGauge, "By",
+                             "Device memory that the chip has; programs get less."};
+const Metric kTpuHbmBandwidth = {"chip_hbm_peak_bytes_per_second", kGauge, "By/s",
+                                 "Memory bandwidth of the chip."};
+const Metric kTpuExecutionP50 = {"chip_execution_p50_seconds", kGauge, "s",
+                                 "Median of the time that programs run."};
+const Metric kTpuExecutionP99 = {"chip_execution_p99_seconds", kGauge, "s",
+                                 "99th percentile of the time that programs run."};
+const Metric kTpuExecutionMean = {"chip_execution_mean_seconds", kGauge, "s",
+                                  "Mean of the time that programs run."};
+const Metric kTpuPortUp = {"host_tpu_metrics_port_up", kGauge, "1",
+                           "1 if libtpu answers on the port, else 0."};
+const Metric kTpusExpected = {"host_chips_expected", kGauge, "1",
+                              "Chips that the machine should have."};
+const Metric kTpusPresent = {"host_chips_present", kGauge, "1", "Chips that can be used now."};
+const Metric kTpuLeftOut = {
     "host_tpu_values_left_out", kGauge, "1",
     "Values of this look at libtpu that make no sense, or are too many, and were not recorded."};
 

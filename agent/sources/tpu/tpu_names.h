@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
 
 namespace tacho::agent {
 
@@ -26,9 +26,9 @@ enum class TpuMetricKind : uint8_t {
 struct TpuMetric {
   const char* libtpu;
   TpuMetricKind kind;
-  ChipMetric metric;
-  double factor = 1;    // From libtpu's unit to ours.
-  ChipMetric sum = {};  // Of distributions.
+  Metric metric;
+  double factor = 1;  // From libtpu's unit to ours.
+  Metric sum = {};    // Of distributions.
 };
 
 std::span<const TpuMetric> TpuMetrics();
@@ -36,18 +36,18 @@ std::span<const TpuMetric> TpuMetrics();
 std::vector<std::string> WantedTpuMetrics(bool distributions);
 
 // What is found out without libtpu, or from several of its metrics.
-extern const ChipMetric kTpuState;       // Labels chip, state.
-extern const ChipMetric kTpuInfo;        // Labels chip, kind, pci.
-extern const ChipMetric kTpuDeviceInfo;  // Labels chip, core, device.
-extern const ChipMetric kTpuPeakFlops;   // Label chip, as of the next two.
-extern const ChipMetric kTpuHbmBytes;
-extern const ChipMetric kTpuHbmBandwidth;
-extern const ChipMetric kTpuExecutionP50;  // Labels chip, core_type, as of the next two.
-extern const ChipMetric kTpuExecutionP99;
-extern const ChipMetric kTpuExecutionMean;
-extern const ChipMetric kTpuPortUp;  // Label port.
-extern const ChipMetric kTpusExpected;
-extern const ChipMetric kTpusPresent;
-extern const ChipMetric kTpuLeftOut;  // What could not be recorded.
+extern const Metric kTpuState;       // Labels chip, state.
+extern const Metric kTpuInfo;        // Labels chip, kind, pci.
+extern const Metric kTpuDeviceInfo;  // Labels chip, core, device.
+extern const Metric kTpuPeakFlops;   // Label chip, as of the next two.
+extern const Metric kTpuHbmBytes;
+extern const Metric kTpuHbmBandwidth;
+extern const Metric kTpuExecutionP50;  // Labels chip, core_type, as of the next two.
+extern const Metric kTpuExecutionP99;
+extern const Metric kTpuExecutionMean;
+extern const Metric kTpuPortUp;  // Label port.
+extern const Metric kTpusExpected;
+extern const Metric kTpusPresent;
+extern const Metric kTpuLeftOut;  // What could not be recorded.
 
 }  // namespace tacho::agent

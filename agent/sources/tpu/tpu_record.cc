@@ -24,16 +24,16 @@ std::optional<int64_t> IntLabel(const TpuPoint& point, const char* name) {
   return number;
 }
 
-ChipLabels LabelsOf(const TpuPlace& place) {
-  ChipLabels labels = {{"chip", place.chip}};
+Labels LabelsOf(const TpuPlace& place) {
+  Labels labels = {{"chip", place.chip}};
   if (!place.core.empty()) labels.emplace_back("core", place.core);
   return labels;
 }
 
 // Text of others' as labels: a series' identity, so it must be short.
-ChipLabels LabelsOf(const std::map<std::string, std::string>& given) {
+Labels LabelsOf(const std::map<std::string, std::string>& given) {
   constexpr size_t kMaxBytes = 128;
-  ChipLabels labels;
+  Labels labels;
   for (const auto& [name, value] : given) {
     const bool reserved = name == "job" || name == "task" || name == "host" || name == "le" ||
                           name == "overflow" || absl::StartsWith(name, "__");
@@ -86,7 +86,7 @@ class GroupRecorder {
     }
     all_ = devices_->Place(ids, group_.chips, per_chip_);
     for (const auto& [id, place] : all_) {
-      ChipLabels labels = LabelsOf(place);
+      Labels labels = LabelsOf(place);
       labels.emplace_back("device", absl::StrCat(id));
       look_->chips->Add(kTpuDeviceInfo, std::move(labels), 1);
     }
@@ -125,7 +125,7 @@ class GroupRecorder {
           RecordExecution(metric, address, point);
           break;
         case TpuMetricKind::kUptime: {
-          ChipLabels labels = LabelsOf(point.labels);
+          Labels labels = LabelsOf(point.labels);
           labels.emplace_back("port", address);
           look_->chips->Add(metric.metric, std::move(labels), point.value);
           break;
@@ -153,7 +153,7 @@ class GroupRecorder {
     const TpuDistribution& d = *point.distribution;
     look_->activity.executed = look_->activity.executed.value_or(0) + d.count;
     if (d.count <= 0) return;  // No data, which is not 0.
-    const ChipLabels labels = CoreLabels(address, point);
+    const Labels labels = CoreLabels(address, point);
     look_->chips->Add(kTpuExecutionMean, labels, d.sum / d.count * metric.factor);
     if (const auto p50 = PercentileOf(d, 0.5)) {
       look_->chips->Add(kTpuExecutionP50, labels, *p50 * metric.factor);
@@ -164,7 +164,7 @@ class GroupRecorder {
   }
 
   // A process counts its own devices from 0, in the order of their numbers.
-  ChipLabels CoreLabels(const std::string& address, const TpuPoint& point) {
+  Labels CoreLabels(const std::string& address, const TpuPoint& point) {
     const std::set<int64_t>& own = ids_of_[address];
     const std::optional<int64_t> ordinal = IntLabel(point, kDeviceOrdinal);
     TpuPlace place;
@@ -173,7 +173,7 @@ class GroupRecorder {
     } else {
       place.chip = ordinal.has_value() ? absl::StrCat("ordinal ", *ordinal) : "unknown";
     }
-    ChipLabels labels = LabelsOf(place);
+    Labels labels = LabelsOf(place);
     const auto type = point.labels.find("core_type");
     if (type != point.labels.end()) labels.emplace_back("core_type", type->second);
     return labels;
@@ -202,7 +202,7 @@ void RecordGroup(const TpuAnswers& answers, const TpuGroup& group, int devices_p
   GroupRecorder(answers, group, devices_per_chip, devices, look).Record();
 }
 
-void RecordTotals(const TpuTotals& totals, ChipSample* sample) {
+void RecordTotals(const TpuTotals& totals, Sample* sample) {
   for (const auto& [key, total] : totals.totals()) {
     const TpuMetric* const metric = MetricOf(key.first);
     if (metric == nullptr) continue;
@@ -213,11 +213,11 @@ void RecordTotals(const TpuTotals& totals, ChipSample* sample) {
     double below = 0;
     for (const auto& [bound, count] : total.below) {
       below += count;
-      ChipLabels labels = key.second;
+      Labels labels = key.second;
       labels.emplace_back("le", absl::StrCat(bound * metric->factor));
       sample->Add(metric->metric, std::move(labels), below);
     }
-    ChipLabels labels = key.second;
+    Labels labels = key.second;
     labels.emplace_back("le", "+Inf");
     sample->Add(metric->metric, std::move(labels), total.count);
     sample->Add(metric->sum, key.second, total.sum * metric->factor);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
 #include "agent/sources/tpu/hang_watch.h"
 #include "agent/sources/tpu/tpu_client.h"
 #include "agent/sources/tpu/tpu_names.h"
@@ -18,7 +18,7 @@
 namespace tacho::agent {
 
 struct TpuLook {
-  ChipSample* chips = nullptr;  // Where values go.
+  Sample* chips = nullptr;      // Where values go.
   TpuTotals* totals = nullptr;  // Where what is cumulative goes.
   TpuActivity activity;
   std::set<std::string> told;  // Labels of the chips of which a device answered.
@@ -33,6 +33,6 @@ void RecordGroup(const TpuAnswers& answers, const TpuGroup& group, int devices_p
                  TpuDevices* devices, TpuLook* look);
 
 // The totals, as histograms with a sum, and counters.
-void RecordTotals(const TpuTotals& totals, ChipSample* sample);
+void RecordTotals(const TpuTotals& totals, Sample* sample);
 
 }  // namespace tacho::agent

@@ -35,8 +35,8 @@ TpuSource::TpuSource(const config::v1::Tpu& config, TpuOptions options)
       log_("tpu", options_.log),
       cadence_(absl::Nanoseconds(config.interval())),
       events_(config.job(), options_.host),
-      rows_(config.job(), options_.host),
-      total_rows_(config.job(), options_.host),
+      rows_(config.job(), options_.host, SeriesRows::Leaves::kLate),
+      total_rows_(config.job(), options_.host, SeriesRows::Leaves::kLate),
       holder_watch_(config.proc()),
       jobs_(config.proc(), options_.rings),
       hang_watch_(absl::Nanoseconds(config.hung_after())) {}
@@ -55,12 +55,12 @@ absl::Time TpuSource::Poll(absl::Time now, RowSink* sink) {
   const ChipHolders& holders = holder_watch_.Look(options_.steady_now(), paths);
   const std::vector<TpuGroup> groups = GroupsOf(places_, holders, devices_, numbers);
   KeepPorts(groups);
-  ChipSample sample;
+  Sample sample;
   TpuLook look;
   look.chips = &sample;
   look.totals = &*totals_;
   totals_->BeginRound();
-  for (const TpuGroup& group : groups) LookAt(now, group, &look);
+  for (const TpuGroup& group : groups) LookAt(group, &look);
   AddChips(holders, groups, look, &sample);
   SetStatus(groups);
   TellHolders(now, holders, &sample);
@@ -130,12 +130,12 @@ TpuAnswers TpuSource::Ask(const TpuGroup& group) {
   return answers;
 }
 
-void TpuSource::LookAt(absl::Time now, const TpuGroup& group, TpuLook* look) {
+void TpuSource::LookAt(const TpuGroup& group, TpuLook* look) {
   const TpuAnswers answers = Ask(group);
   for (const auto& [address, answer] : answers) {
     // Nobody listening is a state, not a trouble.
     if (!answer.status.ok() && !absl::IsUnavailable(answer.status)) {
-      log_.Say(now, "libtpu", answer.status.message());
+      log_.Warn("a libtpu fails", {{"reason", answer.status.message()}});
     }
   }
   const int per_chip = chips_.empty() ? 1 : chips_.begin()->second.generation->devices_per_chip;
@@ -147,7 +147,7 @@ void TpuSource::LookAt(absl::Time now, const TpuGroup& group, TpuLook* look) {
 }
 
 void TpuSource::AddChips(const ChipHolders& holders, const std::vector<TpuGroup>& groups,
-                         const TpuLook& look, ChipSample* sample) {
+                         const TpuLook& look, Sample* sample) {
   if (inventory_->slots().empty()) return;
   uint32_t present = 0;
   for (const ChipSlot& slot : inventory_->slots()) {
@@ -160,8 +160,8 @@ void TpuSource::AddChips(const ChipHolders& holders, const std::vector<TpuGroup>
     const auto found = chips_.find(slot.chip);
     if (found != chips_.end()) AddConstants(slot.chip, found->second, sample);
   }
-  sample->Add(kTpusExpected, {}, inventory_->expected());
-  sample->Add(kTpusPresent, {}, present);
+  sample->Add(kTpusExpected, inventory_->expected());
+  sample->Add(kTpusPresent, present);
 }
 
 const char* TpuSource::StateOf(uint32_t chip, const ChipHolders& holders,
@@ -181,8 +181,8 @@ const char* TpuSource::StateOf(uint32_t chip, const ChipHolders& holders,
   return holders.complete ? "idle" : "unknown";
 }
 
-void TpuSource::AddConstants(uint32_t chip, const TpuChip& found, ChipSample* sample) const {
-  const ChipLabels labels = {{"chip", absl::StrCat(chip)}};
+void TpuSource::AddConstants(uint32_t chip, const TpuChip& found, Sample* sample) const {
+  const Labels labels = {{"chip", absl::StrCat(chip)}};
   const TpuGeneration& generation = *found.generation;
   sample->Add(kTpuInfo,
               {{"chip", absl::StrCat(chip)},
@@ -221,7 +221,7 @@ void TpuSource::SetStatus(const std::vector<TpuGroup>& groups) {
   }
 }
 
-void TpuSource::TellHolders(absl::Time now, const ChipHolders& holders, ChipSample* sample) {
+void TpuSource::TellHolders(absl::Time now, const ChipHolders& holders, Sample* sample) {
   HeldChips held;
   for (const ChipHolder& holder : holders.holders) {
     std::set<uint32_t>& chips = held[holder.pid];
@@ -240,21 +240,20 @@ void TpuSource::TellTroubles(absl::Time now, bool new_error, const TpuActivity& 
                              absl::FormatDuration(absl::Nanoseconds(config_.hung_after()))),
                 {});
   }
-  if (SnapshotAsked(now)) {
+  if (SnapshotAsked()) {
     Snapshot(now, "asked");
   } else if (hung || new_error) {
     Snapshot(now, hung ? "hung" : "error");
   }
 }
 
-bool TpuSource::SnapshotAsked(absl::Time now) {
+bool TpuSource::SnapshotAsked() {
   std::error_code error;
   if (config_.snapshot_file().empty() || !fs::exists(config_.snapshot_file(), error)) return false;
   if (options_.steady_now() - snapshot_ < kBetweenSnapshots) return false;  // The file waits.
   if (fs::remove(config_.snapshot_file(), error)) return true;
-  log_.Say(now, "snapshot",
-           absl::StrCat(config_.snapshot_file(),
-                        " cannot be removed, so it asks for nothing: ", error.message()));
+  log_.Warn("takes no snapshot: the file that asks for it cannot be removed",
+            {{"file", config_.snapshot_file()}, {"reason", error.message()}});
   return false;
 }
 
@@ -278,25 +277,23 @@ void TpuSource::Snapshot(absl::Time now, const std::string& reason) {
       events_.Add(now, "tpu_core_state", state.text, state.fields);
     }
   }
-  if (!any) log_.Say(now, "snapshot", "no libtpu has told the state of its cores");
+  if (!any) log_.Warn("no libtpu reports the state of its cores");
 }
 
 void TpuSource::Write(absl::Time now, const TpuLook& look, RowSink* sink) {
-  ChipSample& sample = *look.chips;
+  Sample& sample = *look.chips;
   for (const TpuMetric& metric : TpuMetrics()) {
     if (metric.kind == TpuMetricKind::kErrors && look.errors.contains(metric.libtpu)) {
-      sample.Add(metric.metric, {}, static_cast<double>(errors_.Count(metric.libtpu)));
+      sample.Add(metric.metric, static_cast<double>(errors_.Count(metric.libtpu)));
     }
   }
-  ChipSample totals;
+  Sample totals;
   RecordTotals(*totals_, &totals);
-  sample.Add(kTpuLeftOut, {},
+  sample.Add(kTpuLeftOut,
              static_cast<double>(look.left_out + totals.left_out() + totals_->left_out()));
   absl::Status status = rows_.Write(now, sample, sink);
   status.Update(total_rows_.Write(now, totals, sink));
-  if (!status.ok()) {
-    log_.Say(now, "refused", absl::StrCat("a sample is lost: ", status.ToString()));
-  }
+  log_.WarnIfLost(status);
   events_.Flush(sink);
 }
 

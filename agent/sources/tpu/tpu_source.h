@@ -18,9 +18,10 @@
 #include "agent/sources/chips/chip_inventory.h"
 #include "agent/sources/chips/chip_jobs.h"
 #include "agent/sources/rows/cadence.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
+#include "agent/sources/rows/series_rows.h"
 #include "agent/sources/rows/source.h"
-#include "agent/sources/rows/trouble_log.h"
+#include "agent/sources/rows/source_log.h"
 #include "agent/sources/tpu/hang_watch.h"
 #include "agent/sources/tpu/tpu_chips.h"
 #include "agent/sources/tpu/tpu_client.h"
@@ -34,8 +35,8 @@
 namespace tacho::agent {
 
 struct TpuOptions {
-  std::string host = {};                                  // Label of every row.
-  LogCallback log = nullptr;                              // May be null.
+  std::string host = {};  // Label of every row.
+  log::Log log = {};
   std::string rings = {};                                 // Their directory; may be empty.
   std::string metrics_ports = {};                         // TPU_RUNTIME_METRICS_PORTS, here.
   std::function<absl::Time()> steady_now = MonotonicNow;  // For pauses and to tell who hangs.
@@ -71,20 +72,20 @@ class TpuSource : public Source {
   };
 
   void FindChips(RowSink* sink);
-  void LookAt(absl::Time now, const TpuGroup& group, TpuLook* look);
+  void LookAt(const TpuGroup& group, TpuLook* look);
   Port& PortAt(const std::string& address);
   TpuAnswers Ask(const TpuGroup& group);
   void KeepPorts(const std::vector<TpuGroup>& groups);
   void AddChips(const ChipHolders& holders, const std::vector<TpuGroup>& groups,
-                const TpuLook& look, ChipSample* sample);
+                const TpuLook& look, Sample* sample);
   const char* StateOf(uint32_t chip, const ChipHolders& holders,
                       const std::vector<TpuGroup>& groups, const TpuLook& look) const;
-  void AddConstants(uint32_t chip, const TpuChip& found, ChipSample* sample) const;
+  void AddConstants(uint32_t chip, const TpuChip& found, Sample* sample) const;
   bool AnyUp() const;
   void SetStatus(const std::vector<TpuGroup>& groups);
-  void TellHolders(absl::Time now, const ChipHolders& holders, ChipSample* sample);
+  void TellHolders(absl::Time now, const ChipHolders& holders, Sample* sample);
   void TellTroubles(absl::Time now, bool new_error, const TpuActivity& activity);
-  bool SnapshotAsked(absl::Time now);
+  bool SnapshotAsked();
   void Snapshot(absl::Time now, const std::string& reason);
   void Write(absl::Time now, const TpuLook& look, RowSink* sink);
 
@@ -92,11 +93,11 @@ class TpuSource : public Source {
   const TpuOptions options_;
   const TpuPlacesOptions places_;
   const std::vector<std::string> wanted_;
-  TroubleLog log_;
+  SourceLog log_;
   Cadence cadence_;
   ChipEvents events_;
-  ChipRows rows_;
-  ChipRows total_rows_;  // Their series come and go with the labels that libtpu makes.
+  SeriesRows rows_;
+  SeriesRows total_rows_;  // Their series come and go with the labels that libtpu makes.
   HolderWatch holder_watch_;
   ChipJobs jobs_;
   HangWatch hang_watch_;

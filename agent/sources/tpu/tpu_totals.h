@@ -12,7 +12,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/sample.h"
 #include "agent/sources/tpu/tpu_points.h"
 
 namespace tacho::agent {
@@ -37,7 +37,7 @@ class TpuTotals {
     double sum = 0;
     std::map<double, double> below;  // Observations that count below each bound, not cumulated.
   };
-  using Key = std::pair<std::string, ChipLabels>;  // Metric, labels.
+  using Key = std::pair<std::string, Labels>;  // Metric, labels.
 
   explicit TpuTotals(absl::Time born);
 

@@ -381,6 +381,9 @@ TEST(DiagnoseFlagsTest, WrongFlagsAndFilesAreTwo) {
   std::ostringstream errors;
   EXPECT_EQ(RunDiagnose({"--nonsense", "x"}, "1", &out, &errors), 2);
   EXPECT_THAT(errors.str(), HasSubstr("--nonsense"));
+  EXPECT_EQ(RunDiagnose({"--colector", "x"}, "1", &out, &errors), 2);
+  EXPECT_THAT(errors.str(), HasSubstr("did you mean '--collector'?"));
+  EXPECT_EQ(RunDiagnose({"extra"}, "1", &out, &errors), 2);
   EXPECT_EQ(RunDiagnose({"--config", "/no/such/file"}, "1", &out, &errors), 2);
   EXPECT_EQ(RunDiagnose({"--help"}, "1", &out, &errors), 0);
   EXPECT_THAT(out.str(), HasSubstr("Usage: tacho-agent diagnose"));

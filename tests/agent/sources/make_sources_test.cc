@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 std::vector<std::string> Names(const config::v1::Agent& config) {
-  const auto sources = MakeSources(config, {.host = "host-a"}, nullptr);
+  const auto sources = MakeSources(config, {.host = "host-a"}, {});
   EXPECT_TRUE(sources.ok()) << sources.status();
   std::vector<std::string> names;
   if (sources.ok()) {
@@ -52,7 +52,7 @@ TEST(MakeSourcesTest, NoticesAreWatchedForWhereSomebodyAnnouncesThem) {
   config.mutable_sources()->mutable_notices()->set_interval(1'000'000'000);
   EXPECT_THAT(Names(config), IsEmpty());
   const MetadataServer server(*ParseHttpUrl("http://h:1"), absl::Seconds(1));
-  const auto sources = MakeSources(config, {.host = "host-a", .metadata = server}, nullptr);
+  const auto sources = MakeSources(config, {.host = "host-a", .metadata = server}, {});
   ASSERT_TRUE(sources.ok()) << sources.status();
   ASSERT_THAT(*sources, SizeIs(1));
   EXPECT_EQ(sources->front()->name(), "notices");
@@ -62,7 +62,7 @@ TEST(MakeSourcesTest, TwoEndpointsOfOneNameAreRefused) {
   config::v1::Agent config;
   config.mutable_sources()->mutable_endpoints()->add_targets()->set_url("http://h:1/a");
   config.mutable_sources()->mutable_endpoints()->add_targets()->set_url("http://h:1/b");
-  const auto sources = MakeSources(config, {.host = "host-a"}, nullptr);
+  const auto sources = MakeSources(config, {.host = "host-a"}, {});
   EXPECT_THAT(std::string(sources.status().message()), HasSubstr("two are called endpoint:h:1"));
 }
 
@@ -72,7 +72,7 @@ TEST(MakeSourcesTest, ImpossibleTemplateIsRefusedWithItsDirectory) {
   directory->set_path("/logs");
   directory->set_run_pattern(".*");
   directory->set_job("{job}");
-  const auto sources = MakeSources(config, {.host = "host-a"}, nullptr);
+  const auto sources = MakeSources(config, {.host = "host-a"}, {});
   EXPECT_EQ(sources.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(sources.status().message()), HasSubstr("/logs"));
 }

@@ -12,6 +12,7 @@
 #include "rocksdb/db.h"
 #include "storage/codec/keys.h"
 #include "storage/journal/journal.h"
+#include "tests/agent/recording_sink.h"
 #include "tests/support/faulty_env.h"
 
 namespace tacho::agent {
@@ -33,15 +34,14 @@ class SpoolTest : public ::testing::Test {
 
   void Reopen() {
     spool_.reset();
-    auto spool =
-        Spool::Open({.path = "/spool",
-                     .max_bytes = max_bytes_,
-                     .max_age = max_age_,
-                     .patient_sources = {"files"},
-                     .now = [this] { return now_; },
-                     .log = [this](LogLevel, absl::string_view line) { log_.emplace_back(line); },
-                     .env = &env_,
-                     .reopen_interval = absl::ZeroDuration()});
+    auto spool = Spool::Open({.path = "/spool",
+                              .max_bytes = max_bytes_,
+                              .max_age = max_age_,
+                              .patient_sources = {"files"},
+                              .now = [this] { return now_; },
+                              .log = testing::LogTo(&log_),
+                              .env = &env_,
+                              .reopen_interval = absl::ZeroDuration()});
     ASSERT_TRUE(spool.ok()) << spool.status();
     spool_ = *std::move(spool);
   }

@@ -53,10 +53,12 @@ class SenderTest : public ::testing::Test {
     options.backoff_min = backoff_min_;
     options.backoff_max = backoff_max_;
     options.sync_interval = sync_interval_;
-    options.log = [this](LogLevel, absl::string_view line) {
+    log::LogOptions log;
+    log.write = [this](log::Level, absl::string_view line) {
       absl::MutexLock lock(&log_mutex_);
-      absl::StrAppend(&log_, line, "\n");
+      absl::StrAppend(&log_, line);
     };
+    options.log = log::Log(std::move(log));
     sender_ = std::make_unique<Sender>(options, spool_.get());
     sender_->Start();
   }

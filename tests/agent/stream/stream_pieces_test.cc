@@ -6,7 +6,6 @@
 #include "agent/spool/spool_losses.h"
 #include "agent/stream/clock_offset.h"
 #include "agent/stream/denied_jobs.h"
-#include "agent/stream/once_a_minute.h"
 #include "agent/stream/refusal_report.h"
 #include "agent/stream/send_rate.h"
 #include "agent/stream/send_window.h"
@@ -236,15 +235,6 @@ TEST(LossReportTest, AddsUpAndKeepsBoundedReasons) {
   EXPECT_EQ(report.Add(9, 5, "reason 0", t + absl::Seconds(59)), std::nullopt);
   EXPECT_EQ(report.Add(10, 5, "reason 0", t + absl::Seconds(60)),
             "gave up 2 spooled messages with 10 rows, the last of them message 10: reason 0");
-}
-
-TEST(OnceAMinuteTest, AllowsEachKeyOnceAMinute) {
-  OnceAMinute once;
-  const absl::Time t = absl::UnixEpoch();
-  EXPECT_TRUE(once.Allow("a", t));
-  EXPECT_FALSE(once.Allow("a", t + absl::Seconds(59)));
-  EXPECT_TRUE(once.Allow("b", t + absl::Seconds(59)));
-  EXPECT_TRUE(once.Allow("a", t + absl::Seconds(60)));
 }
 
 TEST(RefusalReportTest, SaysOnceAMinuteWhatAddedUpMeanwhile) {

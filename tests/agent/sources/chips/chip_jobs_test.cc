@@ -31,9 +31,9 @@ class ChipJobsTest : public ::testing::Test {
     const auto& fields = sink_.events.at(event).fields();
     return fields.contains(name) ? fields.at(name) : "";
   }
-  std::vector<ChipLabels> Series() const {
-    std::vector<ChipLabels> all;
-    for (const auto& [series, value] : sample_.values()) all.push_back(series.labels);
+  std::vector<Labels> Series() const {
+    std::vector<Labels> all;
+    for (const Sample::Entry& entry : sample_.entries()) all.push_back(entry.labels);
     return all;
   }
 
@@ -41,7 +41,7 @@ class ChipJobsTest : public ::testing::Test {
   ChipJobs jobs_{machine_.proc(), machine_.root()};
   ChipEvents events_{"hosts", "host-a"};
   testing::RecordingSink sink_;
-  ChipSample sample_;
+  Sample sample_;
   absl::Time now_ = absl::FromUnixSeconds(1000);
 };
 
@@ -53,14 +53,14 @@ TEST_F(ChipJobsTest, EnvironmentNamesTheJobAsItDoesForTheRecorder) {
   EXPECT_EQ(Field(0, "chips"), "0,2");
   EXPECT_EQ(Field(0, "job"), "bert");
   EXPECT_EQ(Field(0, "task"), "3");
-  EXPECT_THAT(Series(), ElementsAre(ChipLabels{{"chip", "0"},
-                                               {"training_job", "bert"},
-                                               {"training_task", "3"},
-                                               {"training_attempt", "0"}},
-                                    ChipLabels{{"chip", "2"},
-                                               {"training_job", "bert"},
-                                               {"training_task", "3"},
-                                               {"training_attempt", "0"}}));
+  EXPECT_THAT(Series(), ElementsAre(Labels{{"chip", "0"},
+                                           {"training_job", "bert"},
+                                           {"training_task", "3"},
+                                           {"training_attempt", "0"}},
+                                    Labels{{"chip", "2"},
+                                           {"training_job", "bert"},
+                                           {"training_task", "3"},
+                                           {"training_attempt", "0"}}));
   Look({{41, {0, 2}}});
   EXPECT_THAT(sink_.events, IsEmpty()) << "once";
 }

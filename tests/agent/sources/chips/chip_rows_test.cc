@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "agent/sources/chips/chip_events.h"
-#include "agent/sources/rows/chip_sample.h"
+#include "agent/sources/rows/series_rows.h"
 #include "client/ring/ring_format.h"
 #include "proto/base/stale_marker.h"
 #include "tests/agent/recording_sink.h"
@@ -17,11 +17,11 @@ using ::tacho::agent::testing::RecordingSink;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-constexpr ChipMetric kPower = {"chip_power_watts", v1::METRIC_TYPE_GAUGE, "W", "Power."};
-constexpr ChipMetric kHeat = {"chip_heat", v1::METRIC_TYPE_GAUGE, "Cel", "Heat."};
+constexpr Metric kPower = {"chip_power_watts", v1::METRIC_TYPE_GAUGE, "W", "Power."};
+constexpr Metric kHeat = {"chip_heat", v1::METRIC_TYPE_GAUGE, "Cel", "Heat."};
 
-ChipSample Powers(std::initializer_list<const char*> chips) {
-  ChipSample sample;
+Sample Powers(std::initializer_list<const char*> chips) {
+  Sample sample;
   for (const char* chip : chips) sample.Add(kPower, {{"chip", chip}}, 5);
   return sample;
 }
@@ -30,7 +30,7 @@ absl::Time At(int64_t seconds) { return absl::FromUnixSeconds(seconds); }
 
 TEST(ChipRowsTest, SeriesWithoutAValueIsStaleAndNeverZero) {
   RecordingSink sink;
-  ChipRows rows("hosts", "host-a");
+  SeriesRows rows("hosts", "host-a", SeriesRows::Leaves::kLate);
   ASSERT_TRUE(rows.Write(At(10), Powers({"0", "1"}), &sink).ok());
   ASSERT_TRUE(rows.Write(At(20), Powers({"1"}), &sink).ok());
   ASSERT_THAT(sink.layouts, SizeIs(1));
@@ -42,7 +42,7 @@ TEST(ChipRowsTest, SeriesWithoutAValueIsStaleAndNeverZero) {
 
 TEST(ChipRowsTest, EmptySampleIsWrittenOnce) {
   RecordingSink sink;
-  ChipRows rows("hosts", "host-a");
+  SeriesRows rows("hosts", "host-a", SeriesRows::Leaves::kLate);
   ASSERT_TRUE(rows.Write(At(10), {}, &sink).ok());
   EXPECT_THAT(sink.samples, IsEmpty());
   ASSERT_TRUE(rows.Write(At(20), Powers({"0"}), &sink).ok());
@@ -53,9 +53,9 @@ TEST(ChipRowsTest, EmptySampleIsWrittenOnce) {
 
 TEST(ChipRowsTest, SeriesThatIsGoneLeavesWhenTheLayoutChanges) {
   RecordingSink sink;
-  ChipRows rows("hosts", "host-a");
+  SeriesRows rows("hosts", "host-a", SeriesRows::Leaves::kLate);
   ASSERT_TRUE(rows.Write(At(0), Powers({"0", "1"}), &sink).ok());
-  const int64_t forgotten = absl::ToInt64Seconds(ChipRows::kForget) + 1;
+  const int64_t forgotten = absl::ToInt64Seconds(SeriesRows::kForget) + 1;
   ASSERT_TRUE(rows.Write(At(1), Powers({"1"}), &sink).ok());
   ASSERT_TRUE(rows.Write(At(forgotten), Powers({"1", "2"}), &sink).ok());
   ASSERT_THAT(sink.layouts, SizeIs(2));
@@ -64,7 +64,7 @@ TEST(ChipRowsTest, SeriesThatIsGoneLeavesWhenTheLayoutChanges) {
 
 TEST(ChipRowsTest, RefusedLayoutIsTriedAgain) {
   RecordingSink sink;
-  ChipRows rows("hosts", "host-a");
+  SeriesRows rows("hosts", "host-a", SeriesRows::Leaves::kLate);
   sink.RefuseAfter(0);
   EXPECT_FALSE(rows.Write(At(10), Powers({"0"}), &sink).ok());
   sink.RefuseNothing();
@@ -72,21 +72,23 @@ TEST(ChipRowsTest, RefusedLayoutIsTriedAgain) {
   EXPECT_THAT(sink.samples, SizeIs(1));
 }
 
-TEST(ChipSampleTest, FirstValueOfASeriesStaysAndEmptyLabelsGo) {
-  ChipSample sample;
+TEST(SampleTest, FirstValueOfASeriesStaysAndEmptyLabelsGo) {
+  Sample sample;
   sample.Add(kPower, {{"chip", "0"}, {"serial", ""}}, 1);
   sample.Add(kPower, {{"chip", "0"}}, 2);
   sample.Add(kHeat, {{"chip", "0"}}, 3);
-  ASSERT_THAT(sample.values(), SizeIs(2));
-  EXPECT_EQ(sample.values().find({&kPower, {{"chip", "0"}}})->second, 1);
+  ASSERT_THAT(sample.entries(), SizeIs(2));
+  EXPECT_EQ(sample.entries()[0].metric, &kPower);
+  EXPECT_EQ(sample.entries()[0].labels, (Labels{{"chip", "0"}}));
+  EXPECT_EQ(sample.entries()[0].value, 1);
 }
 
-TEST(ChipSampleTest, TooManySeriesAreLeftOutAndCounted) {
-  ChipSample sample;
-  for (size_t i = 0; i < ChipSample::kMaxSeries + 3; ++i) {
+TEST(SampleTest, TooManySeriesAreLeftOutAndCounted) {
+  Sample sample;
+  for (size_t i = 0; i < Sample::kMaxSeries + 3; ++i) {
     sample.Add(kPower, {{"chip", absl::StrCat(i)}}, 1);
   }
-  EXPECT_THAT(sample.values(), SizeIs(ChipSample::kMaxSeries));
+  EXPECT_THAT(sample.entries(), SizeIs(Sample::kMaxSeries));
   EXPECT_EQ(sample.left_out(), 3);
 }
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "tests/agent/recording_sink.h"
 #include "tests/agent/sources/chips/chip_source_fixture.h"
 #include "tests/agent/sources/gpu/gpu_test_machine.h"
 
@@ -41,7 +42,7 @@ class GpuSourceTest : public testing::ChipSourceFixture {
   void Restart(absl::Duration wait = absl::Seconds(60)) {
     GpuOptions options;
     options.host = "host-a";
-    options.log = [this](absl::string_view line) { log_.emplace_back(line); };
+    options.log = testing::LogTo(&log_);
     options.steady_now = [this] { return steady_; };
     options.wait = wait;
     source_ = std::make_unique<GpuSource>(config_, std::move(options));

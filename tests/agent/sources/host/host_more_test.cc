@@ -36,11 +36,12 @@ using ::testing::UnorderedElementsAre;
 
 constexpr uint64_t kStale = 0x7ff0000000000002;
 
-std::map<std::string, double> Found(const HostSample& sample) {
+std::map<std::string, double> Found(const Sample& sample) {
   std::map<std::string, double> found;
-  for (const HostSample::Entry& entry : sample.entries()) {
-    found[entry.label.empty() ? entry.metric->name
-                              : absl::StrCat(entry.metric->name, "/", entry.label)] = entry.value;
+  for (const Sample::Entry& entry : sample.entries()) {
+    found[entry.labels.empty() ? entry.metric->name
+                               : absl::StrCat(entry.metric->name, "/", entry.labels[0].second)] =
+        entry.value;
   }
   return found;
 }
@@ -49,7 +50,7 @@ TEST(CoreSummaryTest, OneBusyCoreShows) {
   const std::string before = "cpu  0 0 0 0\ncpu0 0 0 0 0\ncpu1 0 0 0 0\ncpu10 0 0 0 0\nintr 1\n";
   const std::string after = "cpu  0 0 0 0\ncpu0 95 0 0 5\ncpu1 4 0 1 95\ncpu10 50 0 0 50\n";
   ASSERT_EQ(ParseCoreTicks(before).size(), 3);
-  HostSample out;
+  Sample out;
   AddCoreSummary(ParseCoreTicks(before), ParseCoreTicks(after), &out);
   EXPECT_THAT(Found(out),
               UnorderedElementsAre(Pair("host_cpu_core_utilization_min_ratio", 0.05),
@@ -58,10 +59,10 @@ TEST(CoreSummaryTest, OneBusyCoreShows) {
 }
 
 TEST(CoreSummaryTest, FirstLookAndChangedCoresAreStale) {
-  HostSample out;
+  Sample out;
   AddCoreSummary({}, ParseCoreTicks("cpu0 1 1 1 1\n"), &out);
   ASSERT_EQ(out.entries().size(), 4);
-  for (const HostSample::Entry& entry : out.entries()) {
+  for (const Sample::Entry& entry : out.entries()) {
     uint64_t bits = 0;
     std::memcpy(&bits, &entry.value, sizeof(bits));
     EXPECT_EQ(bits, kStale) << entry.metric->name;
@@ -70,7 +71,7 @@ TEST(CoreSummaryTest, FirstLookAndChangedCoresAreStale) {
 
 // Lines of a machine with Linux 6.1, shortened.
 TEST(TcpTest, CountersAreFoundByTheirNames) {
-  HostSample out;
+  Sample out;
   EXPECT_TRUE(ParseNetSnmp(
       "Ip: Forwarding DefaultTTL\nIp: 1 64\n"
       "Tcp: RtoAlgorithm RtoMin RtoMax MaxConn ActiveOpens PassiveOpens AttemptFails EstabResets "
@@ -89,7 +90,7 @@ TEST(TcpTest, CountersAreFoundByTheirNames) {
           Pair("host_tcp_resets_sent_total", 66), Pair("host_tcp_failed_connects_total", 7),
           Pair("host_tcp_connections", 12), Pair("host_tcp_timeouts_total", 9),
           Pair("host_tcp_lost_retransmissions_total", 2), Pair("host_tcp_listen_drops_total", 5)));
-  HostSample none;
+  Sample none;
   for (const char* text : {"", "Tcp:", "Tcp: A B\n", "Tcp: RetransSegs\nTcp: x\n"}) {
     EXPECT_FALSE(ParseNetSnmp(text, &none)) << text;
   }
@@ -97,7 +98,7 @@ TEST(TcpTest, CountersAreFoundByTheirNames) {
 }
 
 TEST(HostMemoryTest, LimitsOfTheControlGroup) {
-  HostSample out;
+  Sample out;
   EXPECT_TRUE(ParseCgroupCpuMax("150000 100000\n", &out));
   EXPECT_TRUE(ParseCgroupCpuMax("max 100000\n", &out));
   EXPECT_TRUE(ParseCgroupPids("17\n", &out));
@@ -108,7 +109,7 @@ TEST(HostMemoryTest, LimitsOfTheControlGroup) {
 }
 
 TEST(HostSettingsTest, TransparentHugePagesHaveOneSettingInForce) {
-  HostSample out;
+  Sample out;
   EXPECT_TRUE(ParseTransparentHugePages("always [madvise] never\n", &out));
   EXPECT_THAT(Found(out), UnorderedElementsAre(Pair("host_transparent_huge_pages/always", 0),
                                                Pair("host_transparent_huge_pages/madvise", 1),
@@ -123,7 +124,7 @@ TEST(HostSettingsTest, ClockThatIsKeptAndClockThatIsNot) {
   answer.maxerror = 1500;
   answer.esterror = 20;
   answer.freq = 65536 * 10;
-  HostSample out;
+  Sample out;
   AddClockState(answer, TIME_OK, &out);
   const auto found = Found(out);
   EXPECT_EQ(found.at("host_clock_synchronized"), 1);
@@ -131,11 +132,11 @@ TEST(HostSettingsTest, ClockThatIsKeptAndClockThatIsNot) {
   EXPECT_DOUBLE_EQ(found.at("host_clock_max_error_seconds"), 0.0015);
   EXPECT_DOUBLE_EQ(found.at("host_clock_frequency_ratio"), 1e-5);
   answer.status = STA_UNSYNC;
-  HostSample lost;
+  Sample lost;
   AddClockState(answer, TIME_ERROR, &lost);
   EXPECT_EQ(Found(lost).at("host_clock_synchronized"), 0);
   EXPECT_DOUBLE_EQ(Found(lost).at("host_clock_offset_seconds"), -2) << "in microseconds";
-  HostSample refused;
+  Sample refused;
   AddClockState(answer, -1, &refused);
   EXPECT_THAT(refused.entries(), IsEmpty());
 }
@@ -165,7 +166,7 @@ TEST_F(HostTreeTest, SettingsNodesAndThrottlesAreFoundBelowSys) {
     WriteFile(path + "/thermal_throttle/package_throttle_count", "7\n");
     WriteFile(path + "/topology/physical_package_id", absl::StrCat(cpu / 2, "\n"));
   }
-  HostSample out;
+  Sample out;
   EXPECT_EQ(TakeHostSettings(root_, 4096, &out), absl::OkStatus());
   const auto found = Found(out);
   EXPECT_EQ(found.at("host_transparent_huge_pages/always"), 1);
@@ -204,7 +205,7 @@ TEST(MountsTest, NumberOfMountsIsBounded) {
 
 // As a client of Linux 6.1 tells, shortened.
 TEST(MountsTest, MountstatsAddUpTheOperationsOfAMount) {
-  HostSample out;
+  Sample out;
   EXPECT_TRUE(
       ParseMountstats("device proc mounted on /proc with fstype proc\n"
                       "device srv:/x mounted on /mnt with fstype nfs4 statvers=1.1\n"
@@ -228,13 +229,13 @@ TEST(MountsTest, MountstatsAddUpTheOperationsOfAMount) {
 }
 
 TEST_F(HostTreeTest, FillIsThatOfTheMountAndAMissingListIsAReason) {
-  HostSample out;
+  Sample out;
   AddFill({.path = root_, .type = "ext4"}, &out);
   const auto found = Found(out);
   EXPECT_GT(found.at("host_filesystem_size_bytes/" + root_), 0);
   EXPECT_LE(found.at("host_filesystem_available_bytes/" + root_),
             found.at("host_filesystem_size_bytes/" + root_));
-  HostSample none;
+  Sample none;
   EXPECT_EQ(TakeLocalFill(root_, &none).code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(TakeNetworkFileSystems(root_, &none).code(), absl::StatusCode::kUnavailable);
 }
@@ -257,11 +258,11 @@ TEST(ProcessStatTest, NameMayHoldAnything) {
 }
 
 TEST_F(HostTreeTest, SampledSourceFilesRowsAndItsReason) {
-  static constexpr HostMetric kOne = {"one", v1::METRIC_TYPE_GAUGE, "1", "One.", "label"};
+  static constexpr Metric kOne = {"one", v1::METRIC_TYPE_GAUGE, "1", "One.", "label"};
   std::vector<std::string> labels = {"a", "b"};
   absl::Status answer;
   SampledSource source({.name = "s", .job = "hosts", .host = "h", .interval = absl::Seconds(10)},
-                       [&](HostSample* out) {
+                       [&](Sample* out) {
                          for (const std::string& label : labels) out->Add(kOne, label, 1);
                          return answer;
                        });
@@ -286,7 +287,7 @@ class ProcessSourceTest : public HostTreeTest {
                 .host = "h",
                 .rings = root_ + "/rings",
                 .interval = absl::Seconds(10),
-                .log = [this](absl::string_view line) { log_.emplace_back(line); }};
+                .log = testing::LogTo(&log_)};
     fs::create_directories(options_.rings);
   }
   // A ring of this very process.

@@ -19,19 +19,19 @@ using ::testing::Pair;
 using ::testing::SizeIs;
 
 // By "name" or "name{label}".
-std::map<std::string, double> Values(const HostSample& sample) {
+std::map<std::string, double> Values(const Sample& sample) {
   std::map<std::string, double> out;
-  for (const HostSample::Entry& entry : sample.entries()) {
-    out[entry.label.empty() ? entry.metric->name
-                            : absl::StrCat(entry.metric->name, "{", entry.label, "}")] =
+  for (const Sample::Entry& entry : sample.entries()) {
+    out[entry.labels.empty() ? entry.metric->name
+                             : absl::StrCat(entry.metric->name, "{", entry.labels[0].second, "}")] =
         entry.value;
   }
   return out;
 }
 
-std::map<std::string, double> Parse(bool (*parse)(absl::string_view, HostSample*),
+std::map<std::string, double> Parse(bool (*parse)(absl::string_view, Sample*),
                                     absl::string_view text, bool want = true) {
-  HostSample sample;
+  Sample sample;
   EXPECT_EQ(parse(text, &sample), want);
   return Values(sample);
 }
@@ -56,7 +56,7 @@ constexpr char kStat[] =
     "softirq 100 1 2 3\n";
 
 TEST(HostParsersTest, StatGivesSecondsAndCounts) {
-  HostSample sample;
+  Sample sample;
   CpuTicks ticks;
   ASSERT_TRUE(ParseProcStat(kStat, 100, &sample, &ticks));
   const auto values = Values(sample);
@@ -75,17 +75,17 @@ TEST(HostParsersTest, StatGivesSecondsAndCounts) {
 }
 
 TEST(HostParsersTest, StatOfAnOldKernelGivesWhatItHas) {
-  HostSample sample;
+  Sample sample;
   CpuTicks ticks;
   ASSERT_TRUE(ParseProcStat("cpu 1 2 3 4\n", 100, &sample, &ticks));
   EXPECT_THAT(Values(sample), SizeIs(4));
-  sample.clear();
+  sample = {};
   EXPECT_FALSE(ParseProcStat("cpu 1 2 3\n", 100, &sample, &ticks));
   EXPECT_FALSE(ParseProcStat("", 100, &sample, &ticks));
 }
 
 TEST(HostParsersTest, UtilizationIsTheBusyShareBetweenTwoLooks) {
-  HostSample sample;
+  Sample sample;
   AddCpuUtilization({100, 1000}, {175, 1100}, &sample);
   EXPECT_DOUBLE_EQ(Values(sample).at("host_cpu_utilization_ratio"), 0.75);
 }
@@ -95,7 +95,7 @@ TEST(HostParsersTest, UtilizationThatCannotBeToldIsTheStaleMarkerBitForBit) {
                                       {{5, 10}, {5, 10}},
                                       {{5, 10}, {4, 20}},
                                       {{5, 10}, {1, 2}}}) {
-    HostSample sample;
+    Sample sample;
     AddCpuUtilization(before, after, &sample);
     ASSERT_THAT(sample.entries(), SizeIs(1));
     EXPECT_EQ(Bits(sample.entries()[0].value), 0x7ff0000000000002u);
@@ -129,7 +129,7 @@ TEST(HostParsersTest, MeminfoGivesBytes) {
 }
 
 TEST(HostParsersTest, VmstatCountsPagesAsBytes) {
-  HostSample sample;
+  Sample sample;
   ASSERT_TRUE(
       ParseVmstat("nr_free_pages 5\npswpin 3\npswpout 4\npgfault 100\npgmajfault 7\noom_kill 1\n",
                   4096, &sample));
@@ -218,13 +218,13 @@ TEST(HostParsersTest, ControlGroup) {
 }
 
 TEST(HostParsersTest, SampleKeepsTheFirstOfTwoAndEndsAtItsLimit) {
-  static constexpr HostMetric kMetric = {"m", v1::METRIC_TYPE_GAUGE, "1", "", "device"};
-  HostSample sample;
+  static constexpr Metric kMetric = {"m", v1::METRIC_TYPE_GAUGE, "1", "", "device"};
+  Sample sample;
   sample.Add(kMetric, "a", 1);
   sample.Add(kMetric, "a", 2);
   EXPECT_THAT(Values(sample), Contains(Pair("m{a}", 1)));
-  for (size_t i = 0; i < HostSample::kMaxSeries; ++i) sample.Add(kMetric, absl::StrCat(i), 0);
-  EXPECT_THAT(sample.entries(), SizeIs(HostSample::kMaxSeries));
+  for (size_t i = 0; i < Sample::kMaxSeries; ++i) sample.Add(kMetric, absl::StrCat(i), 0);
+  EXPECT_THAT(sample.entries(), SizeIs(Sample::kMaxSeries));
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ class HostSourceTest : public ::testing::Test {
     config_.set_cgroup(root_ + "/cgroup");
     HostOptions options;
     options.host = "host-a";
-    options.log = [this](absl::string_view line) { log_.emplace_back(line); };
+    options.log = testing::LogTo(&log_);
     source_ = std::make_unique<HostSource>(config_, std::move(options));
   }
   void TearDown() override { fs::remove_all(root_); }

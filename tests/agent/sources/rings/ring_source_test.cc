@@ -45,7 +45,7 @@ class RingSourceTest : public ::testing::Test {
     config.set_poll_interval(absl::ToInt64Nanoseconds(absl::Milliseconds(200)));
     RingOptions options;
     options.host = "host-a";
-    options.log = [this](absl::string_view line) { log_.emplace_back(line); };
+    options.log = testing::LogTo(&log_);
     source_ = std::make_unique<RingSource>(config, std::move(options));
   }
 

@@ -27,7 +27,7 @@ class SelfSourceTest : public ::testing::Test {
              .host = "host-a",
              .agent_id = "agent-a",
              .version = "1.2.3",
-             .log = [this](absl::string_view line) { log_.emplace_back(line); },
+             .log = testing::LogTo(&log_),
              .ledger = ledger_,
              .delivery =
                  [] {
@@ -129,7 +129,8 @@ TEST_F(SelfSourceTest, FailureIsAMetricWithItsCodeAndAnEventWithItsReason) {
   EXPECT_EQ(sink_.events[0].source().host(), "host-a");
   EXPECT_EQ(sink_.events[0].fields().at("source"), "tpu");
   EXPECT_EQ(sink_.events[0].fields().at("code"), "UNAVAILABLE");
-  EXPECT_THAT(log_, ElementsAre(HasSubstr("tpu fails and is retried")));
+  EXPECT_THAT(log_,
+              ElementsAre(::testing::AllOf(HasSubstr("a source fails"), HasSubstr("source=tpu"))));
 }
 
 TEST_F(SelfSourceTest, SameReasonIsToldOnceAnotherOneAgainAndTheCure) {

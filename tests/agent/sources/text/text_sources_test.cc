@@ -46,9 +46,7 @@ class TextSourceTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(root_); }
 
   TextSourceOptions Options() {
-    return {.host = "host-a", .own_job = "hosts", .log = [this](absl::string_view line) {
-              log_.emplace_back(line);
-            }};
+    return {.host = "host-a", .own_job = "hosts", .log = testing::LogTo(&log_)};
   }
 
   // Polls at the next multiple of 15 s.

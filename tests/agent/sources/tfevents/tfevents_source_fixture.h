@@ -47,7 +47,7 @@ class TfeventsSourceTest : public ::testing::Test {
   void Restart() {
     TfeventsOptions options;
     options.host = "host-a";
-    options.log = [this](absl::string_view line) { log_.emplace_back(line); };
+    options.log = testing::LogTo(&log_);
     options.limits = limits_;
     options.turn = turn_;
     options.rest = 0;

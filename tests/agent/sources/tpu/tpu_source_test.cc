@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/agent/recording_sink.h"
 #include "tests/agent/sources/chips/chip_source_fixture.h"
 #include "tests/agent/sources/tpu/tpu_test_machine.h"
 #include "tests/support/libtpu/fake_libtpu.h"
@@ -99,7 +100,7 @@ class TpuSourceTest : public testing::ChipSourceFixture {
   void Start() {
     TpuOptions options;
     options.host = "host-a";
-    options.log = [this](absl::string_view line) { log_.emplace_back(line); };
+    options.log = testing::LogTo(&log_);
     options.steady_now = [this] { return now_; };
     source_ = std::make_unique<TpuSource>(config_, std::move(options));
   }
@@ -172,7 +173,7 @@ TEST_F(TpuSourceTest, RecordsUnderTheNamesAndUnitsThatConditionsKnow) {
 
 TEST_F(TpuSourceTest, EveryMetricHasTypeUnitAndHelp) {
   for (const TpuMetric& metric : TpuMetrics()) {
-    for (const ChipMetric* one : {&metric.metric, &metric.sum}) {
+    for (const Metric* one : {&metric.metric, &metric.sum}) {
       if (one->name == nullptr) continue;
       EXPECT_NE(std::string(one->unit), "") << one->name;
       EXPECT_NE(std::string(one->help), "") << one->name;
