@@ -54,10 +54,9 @@ inline constexpr Metric kSourcePolls = {"tacho_agent_source_polls_total", kCount
 inline constexpr Metric kSourceFailures = {"tacho_agent_source_failures_total", kCounter, "polls",
                                            "Polls after which the source said that it fails",
                                            "source"};
-inline constexpr Metric kSourcePollSeconds = {"tacho_agent_source_poll_seconds_total", kCounter,
-                                              "s",
-                                              "Time that polls of the source took, waiting included",
-                                              "source"};
+inline constexpr Metric kSourcePollSeconds = {
+    "tacho_agent_source_poll_seconds_total", kCounter, "s",
+    "Time that polls of the source took, waiting included", "source"};
 inline constexpr Metric kSourceInPollSeconds = {
     "tacho_agent_source_in_poll_seconds", kGauge, "s",
     "How long the poll that has not returned yet takes; 0: there is none", "source"};
@@ -80,14 +79,29 @@ inline constexpr Metric kTextfilesLeftOut = {
     "tacho_agent_textfiles_left_out", kGauge, "files",
     "Files left out of the last reading, damaged or too long"};
 
-inline constexpr const Metric* kAll[] = {
-    &kInfo,         &kCpu,           &kResident,
-    &kSpoolMessages, &kSpoolBytes,    &kRows,
-    &kLostRows,     &kSpoolLostRows, &kSpoolLostMessages,
-    &kSourceUp,     &kSourceFailing, &kSourceFailingSeconds,
-    &kSourceRetrySeconds, &kSourcePolls, &kSourceFailures,
-    &kSourcePollSeconds, &kSourceInPollSeconds, &kSourceLostRows,
-    &kScrapeSamples, &kScrapeLeftOut, &kScrapeDuration,
-    &kScrapeBody, &kTextfilesRead, &kTextfilesLeftOut};
+inline constexpr const Metric* kAll[] = {&kInfo,
+                                         &kCpu,
+                                         &kResident,
+                                         &kSpoolMessages,
+                                         &kSpoolBytes,
+                                         &kRows,
+                                         &kLostRows,
+                                         &kSpoolLostRows,
+                                         &kSpoolLostMessages,
+                                         &kSourceUp,
+                                         &kSourceFailing,
+                                         &kSourceFailingSeconds,
+                                         &kSourceRetrySeconds,
+                                         &kSourcePolls,
+                                         &kSourceFailures,
+                                         &kSourcePollSeconds,
+                                         &kSourceInPollSeconds,
+                                         &kSourceLostRows,
+                                         &kScrapeSamples,
+                                         &kScrapeLeftOut,
+                                         &kScrapeDuration,
+                                         &kScrapeBody,
+                                         &kTextfilesRead,
+                                         &kTextfilesLeftOut};
 
 }  // namespace tacho::agent::own
