@@ -23,7 +23,7 @@
 #include "server/admin/admin_service.h"
 #include "server/conditions/condition_engine.h"
 #include "server/conditions/condition_families.h"
-#include "server/conditions/window/configured_names.h"
+#include "server/conditions/window/signal_names.h"
 #include "server/edge/door.h"
 #include "server/edge/quotas.h"
 #include "server/goodput/goodput_board.h"

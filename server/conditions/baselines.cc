@@ -4,18 +4,14 @@
 #include <cmath>
 #include <utility>
 
+#include "proto/base/quantile.h"
+
 namespace tacho::server::conditions {
 namespace {
 
 constexpr char kFingerprint[] = "config_fingerprint";
 constexpr size_t kMaxSeries = 1'000'000;
 constexpr size_t kMaxRemembered = 10'000;
-
-double MedianOf(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 bool ComesFirst(const storage::SeriesPtr& a, const storage::SeriesPtr& b) {
   return std::make_pair(a->source->task, a->id) < std::make_pair(b->source->task, b->id);
@@ -98,7 +94,7 @@ Baseline Baselines::Measure(const std::string& job, uint32_t attempt, const Sign
     }
   }
   baseline.steps = seconds.size();
-  if (!seconds.empty()) baseline.step_time_median = MedianOf(std::move(seconds));
+  if (!seconds.empty()) baseline.step_time_median = UpperMedian(std::move(seconds));
   if (measured_.size() >= kMaxRemembered) measured_.clear();
   measured_[{job, attempt}] = baseline;
   return baseline;

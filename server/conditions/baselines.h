@@ -1,5 +1,5 @@
-// How fast a job's steps were before: in its earlier attempts, and in other jobs with the same
-// attribute config_fingerprint. Read from the store when an attempt begins to be judged, and kept.
+// The step times of a job's earlier attempts, and of other jobs with the same attribute
+// config_fingerprint. They are read from the store when the judging of an attempt begins, and kept.
 #pragma once
 
 #include <map>
@@ -16,18 +16,19 @@ namespace tacho::server::conditions {
 // One thread at a time.
 class Baselines {
  public:
-  static constexpr size_t kMaxBaselines = 8;  // For one job: its own first, the newest first.
-  static constexpr size_t kMaxJobsLookedAt = 1'000;  // For jobs with its fingerprint.
-  static constexpr size_t kMaxSteps = 5'000;         // Of an attempt, the first ones.
+  static constexpr size_t kMaxBaselines =
+      8;  // Of one job: its own attempts first, the newest first.
+  static constexpr size_t kMaxJobsLookedAt = 1'000;  // In search of jobs with its fingerprint.
+  static constexpr size_t kMaxSteps = 5'000;         // The first steps of an attempt.
 
   // `store` is not owned and must outlive this.
   explicit Baselines(const storage::Store* store) : store_(store) {}
 
-  // Reads the store. What cannot be read is left out.
+  // Reads the store, and leaves out what cannot be read.
   std::vector<Baseline> Of(const std::string& job, uint32_t attempt, const std::string& fingerprint,
                            const SignalNames& names);
 
-  // A job's attributes, as whoever judges it sees them.
+  // Remembers the fingerprint of a job under judgement; an empty one forgets the job.
   void Note(const std::string& job, uint32_t attempt, const std::string& fingerprint);
 
  private:
@@ -41,8 +42,8 @@ class Baselines {
 
   const storage::Store* const store_;
   bool looked_ = false;
-  std::map<std::string, Known> jobs_;                              // Those with a fingerprint.
-  std::map<std::pair<std::string, uint32_t>, Baseline> measured_;  // Of attempts that are over.
+  std::map<std::string, Known> jobs_;                              // Jobs with a fingerprint.
+  std::map<std::pair<std::string, uint32_t>, Baseline> measured_;  // Attempts that have ended.
 };
 
 }  // namespace tacho::server::conditions

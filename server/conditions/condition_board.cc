@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::conditions {
 
 void ConditionBoard::Put(const std::string& job, JobConditions conditions, JobConditions changes) {
-  std::function<void()> tell;
+  std::function<void()> notify;
   {
     absl::MutexLock lock(&mutex_);
     if (conditions.empty()) {
@@ -18,9 +20,9 @@ void ConditionBoard::Put(const std::string& job, JobConditions conditions, JobCo
       if (changes_.size() > kMaxChanges) changes_.pop_front();
       ++end_;
     }
-    if (!changes.empty()) tell = on_change_;
+    if (!changes.empty()) notify = on_change_;
   }
-  if (tell) tell();
+  if (notify) notify();
 }
 
 JobConditions ConditionBoard::Of(absl::string_view job) const {
@@ -47,8 +49,9 @@ JobConditions ConditionBoard::All(absl::FunctionRef<bool(const std::string& job)
 
 absl::Status ConditionBoard::ChangesSince(uint64_t* position, JobConditions* changes) const {
   absl::MutexLock lock(&mutex_);
+  TACHO_CHECK(*position <= end_);
   if (end_ - *position > changes_.size()) {
-    return absl::ResourceExhaustedError("more conditions changed than are kept for a watch");
+    return absl::ResourceExhaustedError("more conditions changed than a watch keeps");
   }
   changes->insert(changes->end(), changes_.end() - static_cast<std::ptrdiff_t>(end_ - *position),
                   changes_.end());

@@ -1,5 +1,5 @@
-// What is known of all jobs' conditions now, and what changed lately: written by the engine, read
-// by /metrics and by queries.
+// The current conditions of all jobs, and the latest changes. The engine writes them; /metrics and
+// queries read them.
 #pragma once
 
 #include <cstdint>
@@ -37,23 +37,23 @@ using JobConditions = std::vector<JudgedConditionPtr>;  // By name.
 // Thread-safe.
 class ConditionBoard {
  public:
-  // That are kept for those who follow them: at 5,000 jobs, some for each.
+  // Changes kept for followers: at 5,000 jobs, a few for each.
   static constexpr size_t kMaxChanges = 16'384;
 
-  // Replaces what is known of a job; `changes` are those of its conditions that changed. Empty
-  // `conditions` take the job off the board.
+  // Replaces the conditions of a job; `changes` are those that changed. Empty `conditions` remove
+  // the job from the board.
   void Put(const std::string& job, JobConditions conditions, JobConditions changes)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Of one job; none if it is not there.
+  // The conditions of one job; none if it is not on the board.
   JobConditions Of(absl::string_view job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Of all jobs whose name `wanted` wants, by job. `position`, if it is not null, is from where on
-  // ChangesSince() tells what came after.
+  // The conditions of all jobs whose name `wanted` accepts, by job. `position`, if not null, is set
+  // so that ChangesSince() returns what changes after this call.
   JobConditions All(absl::FunctionRef<bool(const std::string& job)> wanted,
                     uint64_t* position = nullptr) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Appends what changed since *position and moves it.
-  //   RESOURCE_EXHAUSTED  more than kMaxChanges have: some are gone.
+  // Appends what changed since *position, which All() or this function set, and moves it.
+  //   RESOURCE_EXHAUSTED  there were more than kMaxChanges changes, and some are gone: call All().
   absl::Status ChangesSince(uint64_t* position, JobConditions* changes) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 

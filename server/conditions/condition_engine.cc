@@ -1,3 +1,5 @@
+// One thread that polls for commits and judges the jobs that are due. It polls rather than being
+// woken, so that a burst of commits becomes one judgement of each job, not many.
 #include "server/conditions/condition_engine.h"
 
 #include <algorithm>
@@ -6,20 +8,21 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
 #include "proto/base/background_thread.h"
+#include "proto/base/check.h"
 #include "server/conditions/condition_events.h"
 #include "server/conditions/window/window_loader.h"
 
 namespace tacho::server::conditions {
 namespace {
 
-// How often the thread looks for what was committed, and for jobs that are due.
+// How often the thread looks for commits, and for jobs that are due.
 constexpr absl::Duration kTick = absl::Milliseconds(200);
 constexpr absl::Duration kRefreshFactsEvery = absl::Seconds(30);
-// What was missed is read from the store at most so often.
+// The thread reads missed changes from the store at most this often.
 constexpr absl::Duration kLoadAtMostEvery = absl::Seconds(30);
-// Times of rows are their senders'; those of commits are ours.
+// Rows have their senders' times; a re-read goes back this much further than the last commit taken.
 constexpr absl::Duration kSlack = absl::Minutes(2);
-// Of jobs that are gone, those that went within so long may have left conditions open.
+// Jobs that went away within this time may have left conditions open.
 constexpr absl::Duration kLookBack = absl::Hours(24 * 7);
 constexpr size_t kMaxHostsRemembered = 10'000;
 
@@ -75,10 +78,10 @@ void ConditionEngine::RunOnce() {
     for (const std::string& name : windows_->Jobs()) {
       JudgedJob* const job = FindOrAddJob(name, now);
       if (now < job->due) continue;
-      // Whatever happened before the job was due is to be seen by one judgement, not by several.
+      // One judgement covers everything that happened before the job was due.
       job->due = now + settings_->interval();
       if (windows_->LastSeenNs(name) < absl::ToUnixNanos(gone)) {
-        LetGo(name, job, now, "JobGone", "the job ended, or nothing was heard of it, long ago");
+        LetGo(name, job, now, "JobGone", "the job ended, or sent nothing, long ago");
         continue;
       }
       Judge(name, job, now);
@@ -89,7 +92,7 @@ void ConditionEngine::RunOnce() {
   ShowFigures();
 }
 
-// A look at every track of every host: worth it where some may have left since the last.
+// This looks at every track of every host, so it runs only when some may have become too old.
 void ConditionEngine::ForgetHosts(absl::Time now) {
   if (now < forget_due_) return;
   const absl::Duration after = settings_->forget_after();
@@ -142,7 +145,7 @@ void ConditionEngine::TakeChanges() {
     started_ = true;
   }
   AddRowsByLayout(changes);
-  // After the rows, among which may be the first of their job.
+  // Events follow the rows, which may be the first of their job.
   for (const storage::Change& change : changes) {
     if (change.event != nullptr) windows_->AddEvent(*change.event);
   }
@@ -154,7 +157,7 @@ void ConditionEngine::AddRowsByLayout(const std::vector<storage::Change>& change
     const storage::Layout* layout = nullptr;
     std::vector<storage::RowsEntry> entries;
   };
-  std::vector<Group> groups;  // In the order in which their first rows came.
+  std::vector<Group> groups;  // In the order of their first rows.
   absl::flat_hash_map<const storage::Layout*, size_t> places;
   for (const storage::Change& change : changes) {
     if (change.event != nullptr) continue;
@@ -196,7 +199,7 @@ void ConditionEngine::CloseAbandoned(const std::vector<storage::JobSummary>& job
     Restore(summary.name, &job);
     if (job.states.empty()) continue;
     JudgedJob* const added = &jobs_.emplace(summary.name, std::move(job)).first->second;
-    LetGo(summary.name, added, now, "JobGone", "nothing was heard of the job for long");
+    LetGo(summary.name, added, now, "JobGone", "the job has sent nothing for a long time");
   }
 }
 
@@ -204,7 +207,7 @@ ConditionEngine::JudgedJob* ConditionEngine::FindOrAddJob(const std::string& nam
   const auto [found, is_new] = jobs_.try_emplace(name);
   if (!is_new) return &found->second;
   Restore(name, &found->second);
-  // Jobs take their turns.
+  // Spreads the jobs over the interval.
   const auto share = static_cast<double>(std::hash<std::string>()(name) % 1024) / 1024;
   found->second.due = started_ ? now : now + settings_->interval() * share;
   return &found->second;
@@ -217,7 +220,7 @@ void ConditionEngine::Restore(const std::string& name, JudgedJob* job) {
                          {{"job", name}, {"reason", open.status().message()}});
     return;
   }
-  // The job may have been let go of just now.
+  // The job may have been let go a moment ago.
   for (const storage::Event& event : UnsettledOf(name)) ApplyEvent(event, &*open);
   for (const auto& [condition, was] : *open) {
     job->attempt = was.attempt;
@@ -273,7 +276,7 @@ Finding ConditionEngine::RunDetector(const Detector& detector, const JudgedJob& 
     none.message = "the condition was switched off";
     return none;
   }
-  // The last rows of a job are judged; then what was wrong with it is over.
+  // The last rows of a job are judged once; then its conditions end.
   if (window.ended && job.ended) {
     none.reason = "JobEnded";
     none.message = "the job has ended";
@@ -281,7 +284,7 @@ Finding ConditionEngine::RunDetector(const Detector& detector, const JudgedJob& 
   }
   Finding finding = detector.detect(window);
   if (detector.severity) finding.severity = *detector.severity;
-  if (finding.culprits.size() > kMaxCulprits) finding.culprits.resize(kMaxCulprits);
+  TACHO_CHECK(finding.culprits.size() <= kMaxCulprits);
   return finding;
 }
 
@@ -375,7 +378,7 @@ void ConditionEngine::StoreAgainWhatWasRefused() {
   std::vector<std::pair<uint64_t, storage::Event>> events;
   {
     absl::MutexLock lock(&appended_->mutex);
-    // Before anything newer.
+    // Refused events go before newer ones.
     to_store_.insert(to_store_.begin(), appended_->refused.begin(), appended_->refused.end());
     metrics_.EventsSettled(std::exchange(appended_->stored, 0), appended_->refused.size());
     appended_->refused.clear();

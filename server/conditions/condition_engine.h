@@ -1,12 +1,12 @@
-// Judges every job every few seconds, by the detectors that its settings name.
+// Judges every job every few seconds, with the detectors of its settings.
 //
 //   committed rows, events ─▶ subscription ─▶ WindowBuilder ─▶ detectors ─▶ ConditionState
 //                                                     ─▶ ConditionBoard (/metrics, queries)
 //                                                     ─▶ events "condition_raised", "…_cleared"
 //
-// All of it on one thread, which no commit waits for: should it fall behind, what it missed is read
-// from the store. A change is an event of its job exactly once: what is open after a start is what
-// the stored events say.
+// One thread does all of it, and no commit waits for it. If it falls behind, it reads what it
+// missed from the store. Each change is stored as an event of its job exactly once: after a start,
+// the stored events show which conditions are open.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -38,12 +38,12 @@ namespace tacho::server::conditions {
 
 struct ConditionEngineOptions {
   storage::Store* store = nullptr;              // Not owned; closed after Stop().
-  const ingest::AgentLedger* agents = nullptr;  // Not owned; null: nothing is known of agents.
+  const ingest::AgentLedger* agents = nullptr;  // Not owned; null: no agents are known.
   std::shared_ptr<const ConditionSettings> settings;
   std::function<absl::Time()> now = absl::Now;  // The clock of StoreOptions::now.
   prometheus::Registry* registry = nullptr;     // Not owned.
   log::Log log;
-  // What may wait for the thread; more is read from the store.
+  // Changes that may wait for the thread; beyond this it reads them from the store.
   uint64_t buffer_bytes = 64u << 20;
 };
 
@@ -54,7 +54,7 @@ class ConditionEngine final : public process::Reloadable {
   ~ConditionEngine() override { Stop(); }
 
   void Start();
-  // What is raised stays so, for the next start.
+  // Raised conditions stay open until the next start.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   ConditionBoard& board() { return board_; }
@@ -64,8 +64,8 @@ class ConditionEngine final : public process::Reloadable {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Use(std::shared_ptr<const ConditionSettings> settings) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What the thread does again and again: takes in what was committed, judges the jobs that are
-  // due. For tests, instead of Start().
+  // One round of the thread: takes what was committed, and judges the jobs that are due. For tests,
+  // instead of Start().
   void RunOnce() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -73,20 +73,19 @@ class ConditionEngine final : public process::Reloadable {
     std::map<std::string, ConditionState> states;
     absl::Time due = absl::InfinitePast();
     absl::Time frozen_until = absl::InfinitePast();
-    // Of the attempt that is judged.
+    // Facts about the judged attempt.
     bool facts_known = false;
     uint32_t attempt = 0;
     absl::Time facts_due;
     int64_t attempt_first_ns = 0;
     std::map<std::string, std::string> attributes;
     std::vector<Baseline> baselines;
-    bool ended = false;  // When it was judged last.
+    bool ended = false;  // At its last judgement.
   };
-  // Events and what came of appending them. In the hands of the store too, which may outlive the
-  // engine.
+  // Events and the results of appending them. The store shares it, and may outlive the engine.
   struct Appended {
     absl::Mutex mutex;
-    // By number, in the order in which they came about. Until they are durable they are here.
+    // Events that are not durable yet, by number, in the order of the changes.
     std::map<uint64_t, storage::Event> unsettled ABSL_GUARDED_BY(mutex);
     std::vector<uint64_t> refused ABSL_GUARDED_BY(mutex);
     uint64_t stored ABSL_GUARDED_BY(mutex) = 0;
@@ -96,7 +95,7 @@ class ConditionEngine final : public process::Reloadable {
   void TakeSettings() ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeChanges();
   void AddRowsByLayout(const std::vector<storage::Change>& changes);
-  // Fills windows from the store, of all jobs that are not long gone: what came since then.
+  // Fills the windows of all recent jobs from the store, with what came since then.
   void LoadAll(absl::Time since);
   void CloseAbandoned(const std::vector<storage::JobSummary>& jobs, absl::Time now);
 
@@ -109,7 +108,7 @@ class ConditionEngine final : public process::Reloadable {
                       const JobWindow& window) const;
   void Publish(const std::string& name, const JudgedJob& job, uint32_t attempt, int64_t now_ns,
                const std::set<std::string>& changed);
-  // Ends all its conditions and takes it off the board.
+  // Ends all conditions of the job and removes it from the board.
   void LetGo(const std::string& name, JudgedJob* job, absl::Time now, const std::string& reason,
              const std::string& message);
   void NoteStragglers(const JudgedCondition& condition);
@@ -129,15 +128,15 @@ class ConditionEngine final : public process::Reloadable {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<const ConditionSettings> next_settings_ ABSL_GUARDED_BY(mutex_);
 
-  // The thread's.
+  // Used by the thread alone.
   absl::Time forget_due_ = absl::InfinitePast();
   std::shared_ptr<const ConditionSettings> settings_;
   std::unique_ptr<WindowBuilder> windows_;
   std::unique_ptr<storage::Subscription> subscription_;
   Baselines baselines_;
-  absl::Time taken_until_;  // All that was committed before is in the windows.
+  absl::Time taken_until_;  // The windows hold all that was committed before.
   absl::Time load_again_ = absl::InfinitePast();
-  bool started_ = false;  // What was there before is known.
+  bool started_ = false;  // The state before the start is known.
   bool windows_empty_ = true;
   std::map<std::string, JudgedJob> jobs_;
   std::map<std::string, std::set<std::string>> straggled_;  // Host: jobs.

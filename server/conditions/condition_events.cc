@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
-#include "server/conditions/detector.h"
+#include "server/conditions/window/finding.h"
 
 namespace tacho::server::conditions {
 namespace {

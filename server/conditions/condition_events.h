@@ -1,5 +1,5 @@
-// Conditions as events of their job: what is stored when one is raised or cleared, and what is open
-// by what was stored. The fields are in docs/conditions.md.
+// Conditions as events of their job: the event that is stored when one is raised or cleared, and
+// the conditions that are open according to the stored events.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace tacho::server::conditions {
 inline constexpr char kConditionRaised[] = "condition_raised";
 inline constexpr char kConditionCleared[] = "condition_cleared";
 
-// What happened to the condition at its `changed_ns`: raised if it is true now, else cleared.
+// The event of the condition's last change, at `changed_ns`: raised if it is true, else cleared.
 storage::Event ToEvent(const JudgedCondition& condition);
 
 struct OpenCondition {
@@ -25,12 +25,12 @@ struct OpenCondition {
   int64_t changed_ns = 0;
 };
 
-using OpenConditions = std::map<std::string, OpenCondition>;  // Of a job, by name.
+using OpenConditions = std::map<std::string, OpenCondition>;  // Of one job, by name.
 
-// Those that were raised and not cleared. Looks at the newest 10,000 events of the job.
+// The conditions that were raised and not cleared. Reads the newest 10,000 events of the job.
 absl::StatusOr<OpenConditions> ReadOpenConditions(const storage::Store& store,
                                                   const std::string& job);
-// What an event that is newer than those that were read has changed.
+// Applies an event that is newer than those that were read.
 void ApplyEvent(const storage::Event& event, OpenConditions* open);
 
 }  // namespace tacho::server::conditions

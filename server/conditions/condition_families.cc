@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/conditions/detector.h"
+#include "server/conditions/window/finding.h"
 
 namespace tacho::server::conditions {
 namespace {

@@ -10,8 +10,8 @@
 
 namespace tacho::server::conditions {
 
-// Of all that is on the board, job after job, until `max_lines` are made: those of a job and
-// condition together or not at all. tacho_conditions_lines_left_out counts the rest.
+// The families of `conditions`, in their order, of at most `max_lines` lines. The lines of one
+// condition are all there or none. tacho_conditions_lines_left_out counts the others.
 std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& conditions,
                                                         size_t max_lines);
 

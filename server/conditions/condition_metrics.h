@@ -1,4 +1,4 @@
-// What the engine counts about itself.
+// The engine's own metrics.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -11,7 +11,7 @@
 
 namespace tacho::server::conditions {
 
-// One thread at a time. Refers to the registry, which must outlive it.
+// One thread at a time. The registry must outlive it.
 class ConditionMetrics {
  public:
   explicit ConditionMetrics(prometheus::Registry* registry);

@@ -1,38 +1,16 @@
 #include "server/conditions/condition_settings.h"
 
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "server/conditions/detectors_curves.h"
-#include "server/conditions/detectors_hardware.h"
-#include "server/conditions/detectors_progress.h"
-#include "server/conditions/window/configured_names.h"
 
 namespace tacho::server::conditions {
-namespace {
-
-// Of the section itself or of one of its jobs.
-template <typename Section>
-Detectors MakeDetectors(const Section& section) {
-  Detectors all;
-  const auto add = [&](std::vector<Detector> group) {
-    all.insert(all.end(), std::make_move_iterator(group.begin()),
-               std::make_move_iterator(group.end()));
-  };
-  add(ProgressDetectors(section.progress()));
-  add(CurvesDetectors(section.curves()));
-  add(HardwareDetectors(section.hardware()));
-  return all;
-}
-
-}  // namespace
 
 absl::StatusOr<std::shared_ptr<const ConditionSettings>> ConditionSettings::Create(
     const config::v1::Conditions& config) {
   std::shared_ptr<ConditionSettings> settings(new ConditionSettings(config));
-  settings->detectors_ = MakeDetectors(config);
+  settings->detectors_ = AllDetectors(config);
   for (const auto& job : config.jobs()) {
     Rule rule;
     rule.pattern = std::make_unique<RE2>(job.pattern(), RE2::Quiet);
@@ -40,7 +18,7 @@ absl::StatusOr<std::shared_ptr<const ConditionSettings>> ConditionSettings::Crea
       return absl::InvalidArgumentError(
           absl::StrCat("conditions.jobs: pattern '", job.pattern(), "': ", rule.pattern->error()));
     }
-    rule.detectors = MakeDetectors(job);
+    rule.detectors = AllDetectors(job);
     settings->rules_.push_back(std::move(rule));
   }
   return std::shared_ptr<const ConditionSettings>(std::move(settings));

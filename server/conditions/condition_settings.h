@@ -1,5 +1,5 @@
-// The section `conditions` of the configuration, ready for use: which detectors, with which
-// settings, for which job.
+// The section `conditions` of the configuration, ready for use: the detectors for each job, with
+// their settings.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "re2/re2.h"
-#include "server/conditions/detector.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/window/signal_names.h"
 #include "server/conditions/window/window_builder.h"
 #include "tacho/config/v1/conditions.pb.h"
@@ -26,7 +26,7 @@ class ConditionSettings {
   //   INVALID_ARGUMENT  a pattern does not compile; the text names it.
   static absl::StatusOr<std::shared_ptr<const ConditionSettings>> Create(
       const config::v1::Conditions& config);
-  // With these detectors for every job: for tests of the engine.
+  // Uses these detectors for every job: for tests of the engine.
   static std::shared_ptr<const ConditionSettings> WithDetectors(
       const config::v1::Conditions& config, Detectors detectors);
 
@@ -36,10 +36,10 @@ class ConditionSettings {
   absl::Duration forget_after() const { return absl::Nanoseconds(config_.forget_after()); }
   WindowLimits window_limits() const;
   SignalNames signal_names() const;
-  // Whether windows that were made with the other's are of no use with these.
+  // Whether windows made with `other` cannot be used with these settings.
   bool ReadsOtherMetrics(const ConditionSettings& other) const;
 
-  // Those of the first entry of conditions.jobs that matches, or else those outside.
+  // The detectors of the first entry of conditions.jobs that matches, or else the general ones.
   const Detectors& Of(absl::string_view job) const;
 
  private:

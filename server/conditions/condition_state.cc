@@ -33,7 +33,7 @@ ConditionState::Change ConditionState::BePresent(const Finding& finding, int64_t
                       SameCulprit(finding, finding_);
     const auto step = finding_.step;
     finding_ = finding;
-    // "Since which step" is as fixed as "since when".
+    // The step at which it began stays, as the time does.
     if (step.has_value()) finding_.step = step;
     return same ? Change::kNone : Change::kOther;
   }
@@ -51,7 +51,7 @@ ConditionState::Change ConditionState::BeAbsent(const Finding& finding, int64_t 
     absent_since_.reset();
     return Change::kNone;
   }
-  // What was unknown is false as soon as somebody says so.
+  // UNKNOWN becomes FALSE at once.
   if (status_ != ConditionStatus::kUnknown) {
     if (!HasLasted(&absent_since_, now_ns, times.clear_after) || frozen) return Change::kNone;
   }

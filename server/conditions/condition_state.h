@@ -1,5 +1,5 @@
-// When a finding becomes a condition, and when it is over: hysteresis, as a small state machine
-// without clocks.
+// When a finding raises a condition, and when its absence clears it: hysteresis, as a small state
+// machine without clocks.
 //
 //              present for hold_for                     absent for clear_after
 //   UNKNOWN ─┬──────────────────────▶ TRUE ─┬────────────────────────────────▶ FALSE
@@ -29,24 +29,24 @@ class ConditionState {
     kNone,
     kRaised,   // TRUE now.
     kCleared,  // It was TRUE.
-    kOther,    // Between FALSE and UNKNOWN; or TRUE as before, but of another reason, severity or
-               // first culprit.
+    kOther,    // Between FALSE and UNKNOWN; or still TRUE, with another reason, severity or first
+               // culprit.
   };
 
-  // What a detector found at `now_ns`, which does not fall. While `frozen` the condition is neither
-  // raised nor cleared.
+  // Takes what a detector found at `now_ns`. While `frozen` the condition is
+  // neither raised nor cleared.
   Change Update(const Finding& finding, int64_t now_ns, const Times& times, bool frozen = false);
 
-  // As it was raised before this process began.
+  // Restores a condition that was raised before this process started.
   void Restore(const Finding& finding, int64_t since_ns, int64_t changed_ns);
-  // Over at once, whatever the detector would say. `reason` and `message` say why.
+  // Ends the condition at once, for the given reason.
   Change End(int64_t now_ns, std::string reason, std::string message);
 
   ConditionStatus status() const { return status_; }
-  // Of TRUE: the newest that was present. Of others: the reason and message that came with it.
+  // While TRUE: the newest finding that was present. Else: the reason and message of the change.
   const Finding& finding() const { return finding_; }
-  // Of TRUE: since when by the data, as the finding that raised it said. Of others: since when by
-  // the clock of Update(). 0: nobody knows.
+  // While TRUE: when it began, by the data of the finding that raised it. Else: when the status
+  // began, by the times passed to Update(). 0: unknown.
   int64_t since_ns() const { return since_ns_; }
   int64_t changed_ns() const { return changed_ns_; }  // When the status changed last; 0: never.
 
@@ -59,9 +59,10 @@ class ConditionState {
   Finding finding_;
   int64_t since_ns_ = 0;
   int64_t changed_ns_ = 0;
-  std::optional<int64_t> present_since_;  // Without a break, while not TRUE.
-  std::optional<int64_t> absent_since_;   // Without a break, while TRUE; and while FALSE, since it
-                                          // was not judged.
+  // Start of the current run of findings that would change the status. While not TRUE: of present
+  // ones. While TRUE: of absent or unjudged ones; while FALSE: of unjudged ones.
+  std::optional<int64_t> present_since_;
+  std::optional<int64_t> absent_since_;
 };
 
 }  // namespace tacho::server::conditions

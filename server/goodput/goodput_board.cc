@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "proto/base/background_thread.h"
-#include "server/conditions/window/configured_names.h"
+#include "server/conditions/window/signal_names.h"
 #include "server/query/read/query_control.h"
 
 namespace tacho::server::goodput {

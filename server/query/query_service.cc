@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
-#include "server/conditions/window/configured_names.h"
+#include "server/conditions/window/signal_names.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/compare/compare_query.h"

@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "proto/config/yaml_config.h"
-#include "server/conditions/detectors_curves.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tests/conditions/planted.h"
 #include "tests/conditions/recorded_job.h"
 #include "tests/conditions/synthetic.h"
@@ -26,7 +26,7 @@ std::string SharedData() {
 std::vector<server::conditions::Detector> Detectors() {
   config::v1::ConditionsCurves config;
   EXPECT_TRUE(config::ParseYaml("", "defaults", &config).ok());
-  return server::conditions::CurvesDetectors(config);
+  return server::conditions::DetectorsOf(config);
 }
 
 TEST(ConditionEvaluationTest, EveryFaultOfASyntheticFleetIsFoundAndItsTaskNamed) {

@@ -14,9 +14,7 @@
 #include <vector>
 
 #include "proto/config/yaml_config.h"
-#include "server/conditions/detectors_curves.h"
-#include "server/conditions/detectors_hardware.h"
-#include "server/conditions/detectors_progress.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tacho/config/v1/conditions.pb.h"
 #include "tests/conditions/planted.h"
 #include "tests/conditions/recorded_job.h"
@@ -51,20 +49,13 @@ bool InTuningHalf(const std::string& name) {
 std::vector<Detector> Detectors() {
   config::v1::ConditionsCurves config;
   if (!config::ParseYaml("", "defaults", &config).ok()) abort();
-  return server::conditions::CurvesDetectors(config);
+  return server::conditions::DetectorsOf(config);
 }
 
 std::vector<Detector> AllDetectors() {
   config::v1::Conditions config;
   if (!config::ParseYaml("", "defaults", &config).ok()) abort();
-  std::vector<Detector> all = server::conditions::CurvesDetectors(config.curves());
-  for (Detector& detector : server::conditions::ProgressDetectors(config.progress())) {
-    all.push_back(std::move(detector));
-  }
-  for (Detector& detector : server::conditions::HardwareDetectors(config.hardware())) {
-    all.push_back(std::move(detector));
-  }
-  return all;
+  return server::conditions::AllDetectors(config);
 }
 
 struct Episode {

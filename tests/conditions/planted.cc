@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "proto/base/quantile.h"
 #include "server/conditions/measures/robust.h"
 
 namespace tacho::conditions {
@@ -46,7 +47,7 @@ double Uniform(double low, double high, std::mt19937_64* random) {
 double LevelBefore(const std::vector<Point>& points, size_t at, size_t count) {
   std::vector<double> values;
   for (size_t i = at - std::min(at, count); i < at; ++i) values.push_back(points[i].value);
-  return server::conditions::Median(values);
+  return Median(values);
 }
 
 double Change(std::vector<Point>& points, size_t at, Plant plant, std::mt19937_64* random) {

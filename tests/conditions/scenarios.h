@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/conditions/detector.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tests/support/scenario.h"
 
 namespace tacho::conditions {

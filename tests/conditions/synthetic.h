@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "server/conditions/detector.h"
+#include "server/conditions/detectors/detectors.h"
 
 namespace tacho::conditions {
 

@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "absl/strings/str_cat.h"
+#include "server/conditions/window/signal_names.h"
 
 namespace tacho::testing {
 namespace {

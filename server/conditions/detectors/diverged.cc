@@ -1,19 +1,52 @@
-#include "server/conditions/detectors/diverged.h"
-
+// Diverged: training has left the range of values that it can recover from.
+//
+// Definition. The condition is true if one of these signals, on any task, meets its rule:
+//   loss         the newest value is NaN or infinite, or `loss_values` of the newest `loss_window`
+//   are; param_norm   the newest value is: the weights themselves are lost; grad_norm, update_norm
+//                the newest `gradient_values` are, after a finite one, or the newest
+//                `gradient_start_values` if none was ever finite. With mixed precision a loss
+//                scaler skips single steps with infinite gradients, and many at the start while it
+//                looks for its scale (Micikevicius et al., "Mixed Precision Training", 2018);
+//   eval_loss    the newest `eval_values` are, after a finite one.
+// It is also true if the loss has run away: the median of the newest `run_away_points` values is
+// above the least such median before by more than
+//   `run_away_share` of the fall from the first median to the least one,
+//   `run_away_relative` of the absolute value of the least one, and
+//   `run_away_noise` standard deviations of the noise,
+// and it is not falling again. Many spikes that recover begin with a rise of a quarter of the fall;
+// a rise of all of it does not recover. A loss that changes its sign, such as that of adversarial
+// and energy-based models, is not judged for running away.
+//
+// A task whose loss was never finite while the loss of others was has no loss (all stages of a
+// pipeline but the last), and is left out. No other metric counts.
+//
+// Source: ours. Users ask most for the order of first occurrences: which task and which metric were
+// first (pytorch #122694, jax #9767). While a task may still report rows of that step, nothing is
+// reported for up to 10 s: it may have been the first.
+//
+// Needs loss, or one of the other signals. Culprits by the step, then the time, of the first value
+// of the current stretch; score: how many tasks were hit before. Limits: if the window begins after
+// the first NaN, the first one in the window is named.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
+#include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
+#include "proto/base/quantile.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
 namespace tacho::server::conditions {
 namespace {
 
-// Rows of different hosts come as much as that apart.
+// Rows of the same step from different hosts arrive up to this far apart.
 constexpr int64_t kPatienceNs = 10'000'000'000;
 
 // How many non-finite values of a signal mean that training is lost.
@@ -26,19 +59,19 @@ struct Rule {
   uint32_t start_values;  // In a row, if none was finite before.
 };
 
-std::vector<Rule> RulesOf(const DivergedSettings& s) {
+std::vector<Rule> RulesOf(const Curves::Diverged& s) {
   return {
-      {Signal::kLoss, "NonFiniteLoss", s.loss_values, s.loss_window, true, 1},
+      {Signal::kLoss, "NonFiniteLoss", s.loss_values(), s.loss_window(), true, 1},
       {Signal::kParamNorm, "NonFiniteWeights", 1, 1, true, 1},
-      {Signal::kGradNorm, "NonFiniteGradient", s.gradient_values, s.gradient_values, false,
-       s.gradient_start_values},
-      {Signal::kUpdateNorm, "NonFiniteGradient", s.gradient_values, s.gradient_values, false,
-       s.gradient_start_values},
-      {Signal::kEvalLoss, "NonFiniteEvalLoss", s.eval_values, s.eval_values, false, UINT32_MAX},
+      {Signal::kGradNorm, "NonFiniteGradient", s.gradient_values(), s.gradient_values(), false,
+       s.gradient_start_values()},
+      {Signal::kUpdateNorm, "NonFiniteGradient", s.gradient_values(), s.gradient_values(), false,
+       s.gradient_start_values()},
+      {Signal::kEvalLoss, "NonFiniteEvalLoss", s.eval_values(), s.eval_values(), false, UINT32_MAX},
   };
 }
 
-// One track that has something non-finite.
+// A track with a non-finite value.
 struct Hit {
   const TaskWindow* task = nullptr;
   const char* reason = nullptr;
@@ -47,8 +80,8 @@ struct Hit {
   bool enough = false;  // By the signal's rule.
 };
 
-// Where the stretch began that the newest non-finite value belongs to: stretches are apart if
-// `window` finite values are between them.
+// The start of the stretch with the newest non-finite value. `window` finite values separate two
+// stretches.
 std::optional<size_t> StretchStart(const std::vector<Point>& points, size_t window) {
   std::optional<size_t> start;
   size_t finite = 0;
@@ -79,7 +112,7 @@ bool HasFinite(const Track& track) {
                      [](const Point& point) { return std::isfinite(point.value); });
 }
 
-// Whether any task's track of this metric has ever been finite.
+// Whether this metric has been finite on any task.
 bool FiniteSomewhere(const JobWindow& window, Signal signal, const std::string& metric) {
   for (const TaskWindow& task : window.tasks) {
     const auto found = task.tracks.find(signal);
@@ -96,7 +129,7 @@ void AddHits(const JobWindow& window, const TaskWindow& task, const Rule& rule,
   const auto found = task.tracks.find(rule.signal);
   if (found == task.tracks.end()) return;
   for (const Track& track : found->second) {
-    // Scanned as they are: a track without anything non-finite costs no copy.
+    // A scan in place: a track without non-finite values costs no copy.
     if (std::all_of(track.points.begin(), track.points.end(),
                     [](const Point& point) { return std::isfinite(point.value); })) {
       continue;
@@ -124,19 +157,6 @@ std::string Where(const Hit& hit) {
   return text;
 }
 
-void AddCulprits(const std::vector<Hit>& hits, Finding* finding) {
-  for (const Hit& hit : hits) {
-    if (finding->culprits.size() == kMaxCulprits) return;
-    Culprit culprit;
-    culprit.task = hit.task->task;
-    culprit.host = hit.task->host;
-    culprit.metric = hit.metric;
-    if (hit.first.step != kNoPointStep) culprit.step = hit.first.step;
-    culprit.score = static_cast<double>(finding->culprits.size());
-    finding->culprits.push_back(std::move(culprit));
-  }
-}
-
 // By step first: clocks of hosts differ, steps of a synchronous job do not.
 void SortHits(std::vector<Hit>* hits) {
   std::stable_sort(hits->begin(), hits->end(), [](const Hit& a, const Hit& b) {
@@ -144,7 +164,7 @@ void SortHits(std::vector<Hit>* hits) {
   });
 }
 
-// Whether a task from which that step is still to come may turn out to have been hit before.
+// Whether a task that has yet to report this step may turn out to be the first.
 bool MayNotBeFirst(const JobWindow& window, const Point& first) {
   if (first.step == kNoPointStep || window.now_ns - first.time_ns > kPatienceNs) return false;
   return std::any_of(window.tasks.begin(), window.tasks.end(), [&](const TaskWindow& task) {
@@ -152,33 +172,34 @@ bool MayNotBeFirst(const JobWindow& window, const Point& first) {
   });
 }
 
-// `hits` are sorted.
+// `hits` are sorted, and one of them is enough.
 Finding OfHits(const JobWindow& window, const std::vector<Hit>& hits) {
+  TACHO_CHECK(!hits.empty());
   const Hit& first = hits.front();
   const auto verdict =
       std::find_if(hits.begin(), hits.end(), [](const Hit& h) { return h.enough; });
-  Finding finding = NotPresent();
-  finding.present = true;
-  finding.severity = Severity::kCritical;
-  finding.reason = verdict->reason;
+  TACHO_CHECK(verdict != hits.end());
+  const size_t tasks = TasksOf(hits);
+  Finding finding = Present(
+      Severity::kCritical, verdict->reason,
+      absl::StrCat(Where(first), " was the first value to become ", ValueText(first.first.value),
+                   "; ", tasks, " of ", window.tasks.size(), " tasks are affected"));
   finding.since_ns = first.first.time_ns;
   if (first.first.step != kNoPointStep) finding.step = first.first.step;
-  const size_t tasks = TasksOf(hits);
-  finding.message = absl::StrCat(Where(first), " was ", ValueText(first.first.value),
-                                 " first; since then it has been seen on ", tasks, " of ",
-                                 window.tasks.size(), " tasks");
   finding.figures = {
       {"tasks_hit", static_cast<double>(tasks), "1"},
       {"tasks", static_cast<double>(window.tasks.size()), "1"},
       {"first_value", first.first.value, "1"},
-      {"spread_seconds", static_cast<double>(hits.back().first.time_ns - first.first.time_ns) / 1e9,
-       "s"},
-  };
-  AddCulprits(hits, &finding);
+      {"spread_seconds", Seconds(hits.back().first.time_ns - first.first.time_ns), "s"}};
+  for (size_t i = 0; i < hits.size(); ++i) {
+    std::optional<int64_t> step;
+    if (hits[i].first.step != kNoPointStep) step = hits[i].first.step;
+    finding.BlameTask(*hits[i].task, static_cast<double>(i), step, hits[i].metric);
+  }
   return finding;
 }
 
-// Medians of `width` values each, of stretches that overlap by half.
+// Medians of stretches of `width` values that overlap by half.
 struct Levels {
   std::vector<double> values;
   std::vector<size_t> starts;  // Indices of points.
@@ -187,7 +208,7 @@ struct Levels {
 Levels LevelsOf(const Curve& curve, size_t width) {
   Levels levels;
   const size_t n = curve.points.size();
-  // Aligned to the newest, whose level is the one in question.
+  // Aligned to the newest value, because its level is the one to judge.
   for (size_t first = n % std::max<size_t>(1, width / 2); first + width <= n; first += width / 2) {
     levels.values.push_back(Median(curve.Values(first, first + width)));
     levels.starts.push_back(first);
@@ -195,9 +216,9 @@ Levels LevelsOf(const Curve& curve, size_t width) {
   return levels;
 }
 
-Finding DetectRunAway(const JobWindow& window, const DivergedSettings& settings) {
+Finding DetectRunAway(const JobWindow& window, const Curves::Diverged& settings) {
   const Curve curve = JobCurve(window, Signal::kLoss);
-  const size_t width = settings.run_away_points;
+  const size_t width = settings.run_away_points();
   if (curve.points.size() < 3 * width) return NotPresent();
   const std::vector<double> all = curve.Values(0, curve.points.size());
   const auto [low, high] = std::minmax_element(all.begin(), all.end());
@@ -210,35 +231,29 @@ Finding DetectRunAway(const JobWindow& window, const DivergedSettings& settings)
   const size_t from = levels.starts[static_cast<size_t>(least - levels.values.begin())];
   const double noise = UpperNoise(curve.Values(from, from + width));
   const double needed =
-      std::max({settings.run_away_share * fall, settings.run_away_relative * std::abs(*least),
-                settings.run_away_noise * noise});
-  // The peak of before must not lie far above: then it is on its way down.
+      std::max({settings.run_away_share() * fall, settings.run_away_relative() * std::abs(*least),
+                settings.run_away_noise() * noise});
+  // Far below an earlier peak, the loss is on its way down again.
   const double peak = *std::max_element(least, levels.values.end());
   if (!(rise > needed) || now < *least + 0.8 * (peak - *least)) return NotPresent();
   const CurvePoint& best = curve.points[from + width / 2];
-  Finding finding = NotPresent();
-  finding.present = true;
-  finding.severity = Severity::kCritical;
-  finding.reason = "LossRanAway";
+  Finding finding = Present(
+      Severity::kCritical, "LossRanAway",
+      absl::StrCat(curve.metric, " rose from ", ValueText(*least), " at step ", best.step, " to ",
+                   ValueText(now), " at step ", curve.points.back().step, " and does not recover"));
   finding.since_ns = best.time_ns;
   finding.step = best.step;
-  finding.message = absl::StrCat(curve.metric, " has risen from ", ValueText(*least), " at step ",
-                                 best.step, " to ", ValueText(now), " at step ",
-                                 curve.points.back().step, " and does not come back");
   finding.figures = {{"level", now, "1"},
                      {"least_level", *least, "1"},
                      {"threshold", needed, "1"},
                      {"noise", noise, "1"}};
-  Culprit culprit;
-  culprit.metric = curve.metric;
-  culprit.step = best.step;
-  finding.culprits.push_back(std::move(culprit));
+  finding.BlameMetric(curve.metric, best.step);
   return finding;
 }
 
 }  // namespace
 
-Finding DetectDiverged(const JobWindow& window, const DivergedSettings& settings) {
+Finding DetectDiverged(const JobWindow& window, const Curves::Diverged& settings) {
   bool judged = false;
   std::vector<Hit> hits;
   for (const Rule& rule : RulesOf(settings)) {

@@ -1,15 +1,30 @@
-#include "server/conditions/detectors/hardware_errors.h"
-
+// HardwareErrors: chips counted errors recently.
+//
+// Definition. A chip has errors of a kind if its counter of that kind grew within the newest `span`
+// by at least the limit of the kind:
+//   uncorrected ECC        1                 critical
+//   XID                    1                 by its number where known (xid.h), else warning
+//   remapped memory rows   1                 warning
+//   links (ICI, NVLink)    link_errors       warning
+//   corrected ECC          corrected_errors  info
+// A counter that falls was reset with its driver, and counts from zero. The first value in the
+// window is not growth: those errors are old. DCGM's gauge holds the code of the last XID; it
+// counts one error whenever it changes to a code other than 0, and its value is the number.
+//
+// Score: errors. Culprits of the worst kind come first, then by errors. The limits are ours.
+// Limits: DCGM's gauge shows two equal XIDs in a row as one.
 #include <algorithm>
 #include <cmath>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/xid.h"
 #include "server/conditions/window/signal_names.h"
 
@@ -23,7 +38,7 @@ struct Kind {
   Severity severity;
 };
 
-// Of equal severity the first is the worst.
+// The worst first, among those of equal severity.
 constexpr Kind kKinds[] = {
     {Signal::kEccUncorrected, "UncorrectedEcc", "uncorrected ECC errors", Severity::kCritical},
     {Signal::kXid, "Xid", "XID errors", Severity::kWarning},
@@ -38,11 +53,11 @@ struct Errors {
   std::string metric;
   Severity severity = Severity::kInfo;
   double count = 0;
-  int64_t since_ns = 0;  // Of the first of them.
+  int64_t since_ns = 0;  // The first of them.
   std::optional<int> xid;
 };
 
-// Calls visit(point, growth) for each value within the span that grew upon the one before it.
+// Calls visit(point, growth) for each value after `since_ns` that is larger than the one before it.
 template <typename Visit>
 void VisitGrowth(const Track& track, int64_t since_ns, bool last_code, const Visit& visit) {
   std::optional<double> before;
@@ -59,9 +74,9 @@ void VisitGrowth(const Track& track, int64_t since_ns, bool last_code, const Vis
   }
 }
 
-double LimitOf(const Kind& kind, const HardwareErrorsSettings& settings) {
-  if (kind.signal == Signal::kLinkErrors) return settings.link_errors;
-  if (kind.signal == Signal::kEccCorrected) return settings.corrected_errors;
+double LimitOf(const Kind& kind, const Hardware::HardwareErrors& settings) {
+  if (kind.signal == Signal::kLinkErrors) return settings.link_errors();
+  if (kind.signal == Signal::kEccCorrected) return settings.corrected_errors();
   return 1;
 }
 
@@ -73,9 +88,9 @@ void NoteXid(int number, Errors* errors) {
   errors->severity = severity;
 }
 
-// Of all metrics of the kind together.
+// Adds up all metrics of the kind.
 std::optional<Errors> ErrorsOf(const ChipWindow& chip, const Kind& kind, int64_t since_ns,
-                               const HardwareErrorsSettings& settings, bool* judged) {
+                               const Hardware::HardwareErrors& settings, bool* judged) {
   const auto tracks = chip.tracks.find(kind.signal);
   if (tracks == chip.tracks.end()) return std::nullopt;
   Errors errors = {.kind = &kind, .chip = &chip, .metric = "", .severity = kind.severity};
@@ -96,21 +111,25 @@ std::optional<Errors> ErrorsOf(const ChipWindow& chip, const Kind& kind, int64_t
 }
 
 std::string MessageOf(const Errors& worst, size_t others) {
-  std::string text = absl::StrFormat("chip %s of %s counted %g %s", worst.chip->chip,
+  std::string text = absl::StrFormat("Chip %s of %s counted %g %s", worst.chip->chip,
                                      worst.chip->host, worst.count, worst.kind->noun);
   if (worst.xid.has_value()) {
     const Xid* xid = FindXid(*worst.xid);
-    absl::StrAppend(&text, ", of number ", *worst.xid);
+    absl::StrAppend(&text, ", number ", *worst.xid);
     if (xid != nullptr) absl::StrAppend(&text, " (", xid->text, ")");
   }
-  if (others > 0) absl::StrAppend(&text, "; and ", others, " more chips or kinds of errors");
+  if (others > 0) {
+    absl::StrAppend(&text, "; ", others,
+                    others == 1 ? " more chip or kind of error is affected"
+                                : " more chips or kinds of errors are affected");
+  }
   return text;
 }
 
 }  // namespace
 
-Finding DetectHardwareErrors(const JobWindow& window, const HardwareErrorsSettings& settings) {
-  const int64_t since = window.now_ns - absl::ToInt64Nanoseconds(settings.span);
+Finding DetectHardwareErrors(const JobWindow& window, const Hardware::HardwareErrors& settings) {
+  const int64_t since = window.now_ns - settings.span();
   std::vector<Errors> found;
   bool judged = false;
   for (const ChipWindow& chip : window.chips) {
@@ -125,23 +144,13 @@ Finding DetectHardwareErrors(const JobWindow& window, const HardwareErrorsSettin
     return std::tuple(b.severity, a.kind, b.count) < std::tuple(a.severity, b.kind, a.count);
   });
   const Errors& worst = found.front();
-  Finding finding = NotPresent();
-  finding.present = true;
-  finding.severity = worst.severity;
-  finding.reason = std::string(worst.kind->reason);
-  finding.message = MessageOf(worst, found.size() - 1);
+  Finding finding = Present(worst.severity, worst.kind->reason, MessageOf(worst, found.size() - 1));
   finding.since_ns = worst.since_ns;
   finding.figures = {{"errors", worst.count, "{error}"},
                      {"threshold", LimitOf(*worst.kind, settings), "{error}"}};
-  if (worst.xid.has_value()) {
-    finding.figures.push_back({"xid", static_cast<double>(*worst.xid), "1"});
-  }
+  if (worst.xid.has_value()) finding.AddFigure("xid", *worst.xid, "1");
   for (const Errors& errors : found) {
-    if (finding.culprits.size() == kMaxCulprits) break;
-    finding.culprits.push_back({.host = errors.chip->host,
-                                .chip = errors.chip->chip,
-                                .metric = errors.metric,
-                                .score = errors.count});
+    finding.BlameChip(errors.chip->host, errors.chip->chip, errors.count, errors.metric);
   }
   return finding;
 }

@@ -1,5 +1,26 @@
-#include "server/conditions/detectors/plateau.h"
-
+// Plateau: if training goes on like this, the loss will not improve enough to matter.
+//
+// Definition. The newest `share` of the recorded steps is cut into `bins` stretches of equally many
+// steps; each counts with the median of its losses. A line is fitted to the medians over the
+// logarithm of the step. Training losses fall about as a power of the step (Kaplan et al., "Scaling
+// Laws for Neural Language Models", 2020; Hestness et al. 2017), which over a factor of two in
+// steps is a straight line to within the noise. The line is extrapolated to the planned step (the
+// attribute planned_steps; without it, `horizon` times the newest step). It gives the expected
+// improvement, and the standard error of its slope, widened for correlation, gives the uncertainty:
+//   improvement = -slope × ln(horizon step / newest step),  ± 2 × error of the slope × the same ln.
+// The condition is true if the improvement is less than `least_improvement` of the loss, and the
+// upper end of its interval less than `most_improvement` (of the range of the loss in the window,
+// if it changes its sign).
+//
+// It is not judged before `least_points` values and `least_steps` steps. It is not true while the
+// learning rate still rises (warm-up), in the last `end_share` of the planned steps, or with a
+// learning rate below `end_rate` of the highest in the window: then the schedule is at its end.
+// Without a training loss the evaluation loss counts.
+//
+// The reason is LossRises if the interval lies below zero. Figures are in units of the loss.
+// Limits: a schedule that cuts the learning rate later makes the loss fall more than a line
+// predicts; a noisy loss, such as that of reinforcement learning, has too wide an interval to be
+// called flat.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -9,6 +30,9 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
+#include "proto/base/quantile.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
 
@@ -22,9 +46,10 @@ struct Bins {
   std::vector<double> values;
 };
 
-// The curve from `first_step` on.
+// The curve from `first_step` on, which is not after its last step.
 Bins BinsOf(const Curve& curve, int64_t first_step, uint32_t count) {
   Bins bins;
+  TACHO_CHECK(!curve.points.empty() && count > 0);
   const int64_t last = curve.points.back().step;
   const double width = static_cast<double>(last - first_step + 1) / count;
   std::vector<double> values;
@@ -59,8 +84,8 @@ std::optional<int64_t> PlannedSteps(const JobWindow& window) {
   return steps > 0 ? std::optional<int64_t>(steps) : std::nullopt;
 }
 
-// The learning rate says that it is too early or too late to expect the loss to fall.
-bool RateExplains(const JobWindow& window, int64_t middle, const PlateauSettings& settings) {
+// Whether the learning rate explains a flat loss: it still rises, or the schedule is at its end.
+bool RateExplains(const JobWindow& window, int64_t middle, const Curves::Plateau& settings) {
   const Curve rate = JobCurve(window, Signal::kLearningRate);
   if (rate.points.empty()) return false;
   const double now = rate.points.back().value;
@@ -70,7 +95,7 @@ bool RateExplains(const JobWindow& window, int64_t middle, const PlateauSettings
     highest = std::max(highest, point.value);
     if (point.step <= middle) at_middle = point.value;
   }
-  return now > 1.05 * at_middle || now < settings.end_rate * highest;
+  return now > 1.05 * at_middle || now < settings.end_rate() * highest;
 }
 
 struct Expectation {
@@ -78,7 +103,7 @@ struct Expectation {
   double improvement = 0;
   double low = 0;
   double high = 0;
-  double loss = 0;  // Of the line, now.
+  double loss = 0;  // The value of the line now.
 };
 
 std::optional<Expectation> Extrapolate(const Bins& bins, int64_t now_step, double horizon) {
@@ -95,7 +120,7 @@ std::optional<Expectation> Extrapolate(const Bins& bins, int64_t now_step, doubl
   return expected;
 }
 
-// What an improvement is held against.
+// The scale that an improvement is compared with.
 double ScaleOf(const Curve& curve, double loss) {
   const std::vector<double> all = curve.Values(0, curve.points.size());
   const auto [low, high] = std::minmax_element(all.begin(), all.end());
@@ -105,52 +130,47 @@ double ScaleOf(const Curve& curve, double loss) {
 
 Finding OfExpectation(const Curve& curve, int64_t since, const Expectation& expected,
                       double threshold) {
-  Finding finding = NotPresent();
-  finding.present = true;
-  finding.severity = Severity::kInfo;
-  finding.reason = expected.high < 0 ? "LossRises" : "NoImprovementExpected";
+  Finding finding = Present(
+      Severity::kInfo, expected.high < 0 ? "LossRises" : "NoImprovementExpected",
+      absl::StrCat(curve.metric, " is about ", ValueText(expected.loss),
+                   ". At its pace since step ", since, " it would improve by ",
+                   ValueText(expected.improvement), " (95 %: ", ValueText(expected.low), " to ",
+                   ValueText(expected.high), ") by step ", static_cast<int64_t>(expected.horizon)));
   finding.step = since;
   const auto at = std::find_if(curve.points.begin(), curve.points.end(),
                                [&](const CurvePoint& point) { return point.step >= since; });
+  TACHO_CHECK(at != curve.points.end());
   finding.since_ns = at->time_ns;
-  finding.message =
-      absl::StrCat(curve.metric, " is about ", ValueText(expected.loss), " and would improve by ",
-                   ValueText(expected.improvement), " (95 %: ", ValueText(expected.low), " to ",
-                   ValueText(expected.high), ") until step ",
-                   static_cast<int64_t>(expected.horizon), " as it has gone since step ", since);
   finding.figures = {{"loss", expected.loss, "1"},
                      {"expected_improvement", expected.improvement, "1"},
                      {"expected_improvement_low", expected.low, "1"},
                      {"expected_improvement_high", expected.high, "1"},
                      {"threshold", threshold, "1"},
                      {"horizon_step", expected.horizon, "1"}};
-  Culprit culprit;
-  culprit.metric = curve.metric;
-  culprit.step = since;
-  finding.culprits.push_back(std::move(culprit));
+  finding.BlameMetric(curve.metric, since);
   return finding;
 }
 
 }  // namespace
 
-Finding DetectPlateau(const JobWindow& window, const PlateauSettings& settings) {
+Finding DetectPlateau(const JobWindow& window, const Curves::Plateau& settings) {
   Curve curve = JobCurve(window, Signal::kLoss);
   if (curve.points.empty()) curve = JobCurve(window, Signal::kEvalLoss);
-  if (window.ended || curve.points.size() < settings.least_points) return NotJudged();
+  if (window.ended || curve.points.size() < settings.least_points()) return NotJudged();
   const int64_t now = curve.points.back().step;
   const int64_t span = now - curve.points.front().step;
-  if (now < settings.least_steps || span <= 0) return NotJudged();
+  if (now < settings.least_steps() || span <= 0) return NotJudged();
   const std::optional<int64_t> planned = PlannedSteps(window);
   const double horizon =
-      planned ? static_cast<double>(*planned) : settings.horizon * static_cast<double>(now);
-  if (static_cast<double>(now) > (1 - settings.end_share) * horizon) return NotPresent();
-  const int64_t since = now - static_cast<int64_t>(settings.share * static_cast<double>(span));
+      planned ? static_cast<double>(*planned) : settings.horizon() * static_cast<double>(now);
+  if (static_cast<double>(now) > (1 - settings.end_share()) * horizon) return NotPresent();
+  const int64_t since = now - static_cast<int64_t>(settings.share() * static_cast<double>(span));
   if (RateExplains(window, since, settings)) return NotPresent();
-  const auto expected = Extrapolate(BinsOf(curve, since, settings.bins), now, horizon);
+  const auto expected = Extrapolate(BinsOf(curve, since, settings.bins()), now, horizon);
   if (!expected) return NotJudged();
   const double scale = ScaleOf(curve, expected->loss);
-  const double threshold = settings.least_improvement * scale;
-  const double most = settings.most_improvement * scale;
+  const double threshold = settings.least_improvement() * scale;
+  const double most = settings.most_improvement() * scale;
   if (!(expected->improvement < threshold && expected->high < most)) return NotPresent();
   return OfExpectation(curve, since, *expected, threshold);
 }

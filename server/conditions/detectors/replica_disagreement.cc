@@ -1,15 +1,32 @@
-#include "server/conditions/detectors/replica_disagreement.h"
-
+// ReplicaDisagreement: a scalar that must be the same on all tasks is not.
+//
+// Definition. At each of the newest `steps` steps that at least two tasks have recorded, the values
+// of a replica scalar (such as a checksum or norm of the weights) are grouped: by their bits if
+// `tolerance` is 0, where NaN equals NaN; otherwise a value belongs to a group if it is within
+// `tolerance`, relative, of the group's first value. The largest group is right (among equal ones
+// that with the lowest task); the others are the minority. The condition is true if at least
+// `least_steps` of those steps have a minority. Tasks that have not recorded a step yet do not
+// count at it. Source: redundancy against silent data corruption, as in Hochschild et al., "Cores
+// that don't count" (HotOS 2021); replicas in data-parallel training are such redundancy.
+//
+// Needs replica_scalar on two tasks. With two tasks, or without a group of more than half, the
+// reason is ReplicasDifferNoMajority: nobody knows who is right, and the culprits are all but the
+// first group. Score: the number of steps at which a task differed. Limits: values must come from
+// the same point of the same step, and be equal by design. Reductions in another order differ in
+// the last bits: set `tolerance`.
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/curve.h"
 
 namespace tacho::server::conditions {
@@ -21,7 +38,7 @@ struct Value {
   int64_t time_ns = 0;
 };
 
-// Newest steps first, at most as many as are looked at.
+// The newest steps first.
 using ByStep = std::map<int64_t, std::vector<Value>, std::greater<>>;
 
 struct Difference {
@@ -54,7 +71,7 @@ ByStep Collect(const JobWindow& window, const std::string& metric, size_t steps)
     for (const Track& track : found->second) {
       if (track.metric != metric) continue;
       std::vector<Point> points = EffectivePoints(track.points);
-      // Twice: the newest steps of one task need not be recorded by another yet.
+      // Twice as many: another task may not have recorded the newest steps yet.
       const size_t count = std::min(points.size(), 2 * steps);
       for (size_t i = points.size() - count; i < points.size(); ++i) {
         by_step[points[i].step].push_back({&task, points[i].value, points[i].time_ns});
@@ -64,7 +81,7 @@ ByStep Collect(const JobWindow& window, const std::string& metric, size_t steps)
   return by_step;
 }
 
-// In the order of the tasks, so that of equally large groups the first has the lowest task.
+// In the order of the tasks: among groups of equal size, the first has the lowest task.
 std::vector<std::vector<Value>> GroupsOf(const std::vector<Value>& values, double tolerance) {
   std::vector<std::vector<Value>> groups;
   for (const Value& value : values) {
@@ -123,63 +140,57 @@ std::string NameOf(const TaskWindow& task) {
   return name;
 }
 
+// `differences` are not empty, the newest first.
 Finding OfDifferences(const std::string& metric, const std::vector<Difference>& differences,
                       size_t compared) {
+  TACHO_CHECK(!differences.empty() && !differences.back().minority.empty());
   const Difference& first = differences.back();
+  const Value& odd = first.minority.front();
   const std::vector<Offender> offenders = OffendersOf(differences);
   const bool majority = 2 * first.majority_tasks > first.tasks;
-  Finding finding = NotPresent();
-  finding.present = true;
-  finding.severity = Severity::kCritical;
-  finding.reason = majority ? "ReplicasDiffer" : "ReplicasDifferNoMajority";
+  Finding finding = Present(
+      Severity::kCritical, majority ? "ReplicasDiffer" : "ReplicasDifferNoMajority",
+      absl::StrCat(metric, " of ", NameOf(*odd.task), " is ", ValueText(odd.value), " at step ",
+                   first.step, ", but ", first.majority_tasks, " of ", first.tasks, " tasks have ",
+                   ValueText(first.majority), "; ", offenders.size(),
+                   offenders.size() == 1 ? " task differs" : " tasks differ", " at ",
+                   differences.size(), " of ", compared, " steps"));
   finding.since_ns = first.time_ns;
   finding.step = first.step;
-  finding.message = absl::StrCat(metric, " of ", NameOf(*first.minority.front().task), " is ",
-                                 ValueText(first.minority.front().value), " at step ", first.step,
-                                 ", that of ", first.majority_tasks, " of ", first.tasks, " tasks ",
-                                 ValueText(first.majority), "; ", offenders.size(),
-                                 offenders.size() == 1 ? " task differs" : " tasks differ", " at ",
-                                 differences.size(), " of ", compared, " steps");
   finding.figures = {{"tasks_differing", static_cast<double>(offenders.size()), "1"},
                      {"tasks", static_cast<double>(first.tasks), "1"},
                      {"majority_value", first.majority, "1"},
-                     {"minority_value", first.minority.front().value, "1"},
+                     {"minority_value", odd.value, "1"},
                      {"steps_differing", static_cast<double>(differences.size()), "1"},
                      {"steps_compared", static_cast<double>(compared), "1"}};
   for (const Offender& offender : offenders) {
-    if (finding.culprits.size() == kMaxCulprits) break;
-    Culprit culprit;
-    culprit.task = offender.task->task;
-    culprit.host = offender.task->host;
-    culprit.metric = metric;
-    culprit.step = offender.first_step;
-    culprit.score = static_cast<double>(offender.steps);
-    finding.culprits.push_back(std::move(culprit));
+    finding.BlameTask(*offender.task, static_cast<double>(offender.steps), offender.first_step,
+                      metric);
   }
   return finding;
 }
 
 Finding Judge(const JobWindow& window, const std::string& metric,
-              const ReplicaDisagreementSettings& settings) {
+              const Curves::ReplicaDisagreement& settings) {
   std::vector<Difference> differences;
   size_t compared = 0;
-  for (const auto& [step, values] : Collect(window, metric, settings.steps)) {
+  for (const auto& [step, values] : Collect(window, metric, settings.steps())) {
     if (values.size() < 2) continue;
-    if (compared == settings.steps) break;
+    if (compared == settings.steps()) break;
     ++compared;
-    if (auto difference = Compare(step, values, settings.tolerance)) {
+    if (auto difference = Compare(step, values, settings.tolerance())) {
       differences.push_back(*std::move(difference));
     }
   }
   if (compared == 0) return NotJudged();
-  if (differences.size() < std::max(settings.least_steps, 1u)) return NotPresent();
+  if (differences.size() < std::max(settings.least_steps(), 1u)) return NotPresent();
   return OfDifferences(metric, differences, compared);
 }
 
 }  // namespace
 
 Finding DetectReplicaDisagreement(const JobWindow& window,
-                                  const ReplicaDisagreementSettings& settings) {
+                                  const Curves::ReplicaDisagreement& settings) {
   std::vector<std::string> metrics;
   for (const TaskWindow& task : window.tasks) {
     const auto found = task.tracks.find(Signal::kReplicaScalar);

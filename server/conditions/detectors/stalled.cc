@@ -1,5 +1,37 @@
-#include "server/conditions/detectors/stalled.h"
-
+// Stalled: no task of the job has passed another step for too long.
+//
+// Definition. Let A be the newest time at which any task with a live agent reported a new step, by
+// the collector's clock. The job is stalled if
+//   now - A > limit = max(floor, factor * p99, 2 * c)
+// where p99 is the 0.99-quantile of the times between rows with a new step (step_times.h), and c is
+// the longest time that a recorded checkpoint or evaluation blocked a step.
+//
+// Phases. After an event that begins compiling, checkpointing, evaluating, restoring or
+// initialising, with no step since, the limit is that of the phase: its own key, and for
+// checkpoints and evaluations not more than `factor` times the longest earlier one in this attempt.
+// Before the first step the limit is `startup`. Attempts and tasks that have ended do not stall.
+// Hosts with a silent agent do not count; if they are most of the hosts, the condition is not
+// judged.
+//
+// Suspects. In a collective all tasks wait for one, so the step alone does not show which. Each of
+// these signs adds to a task's score; a higher score is more suspect:
+//   4  its last step is lower than that of most (it never finished a step that the others did);
+//   2  its last row of any kind is older than those of most, by more than a step;
+//   1  its chips behave unlike most hosts' chips: idle while those spin, or the other way round;
+//   1  the cores of its host behave unlike most.
+// A sign that holds for half of the tasks or more does not count.
+//
+// Reasons: StepStuck (rows still come, the step stays the same), NoRows, NoFirstStep; or
+// Initializing, Compiling, Restoring, Checkpointing, Evaluating, Preempted: that phase has taken
+// too long.
+//
+// Needs rows with steps. The signals chip_busy and host_cpu_busy, and events, make it better.
+// Limits: a hang and a wait that no event announces look the same; if all chips and cores do the
+// same, there is no suspect. Takes O(n log n) in tasks, events and values.
+//
+// Sources. Factor and phases: NVIDIA Resiliency Extension's calculated timeouts, 5 times the
+// largest gap seen, 60 min for the first heartbeat. A chip that spins in a collective is busy, so a
+// duty cycle is no sign of progress (Google's megascale hang playbook, MaxText). The score is ours.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -9,6 +41,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/base/check.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/heard.h"
 #include "server/conditions/measures/phases.h"
 #include "server/conditions/measures/step_times.h"
@@ -17,33 +51,29 @@
 namespace tacho::server::conditions {
 namespace {
 
-// What is allowed at the moment, and why.
+// How long the job may stand still at the moment, and in which phase.
 struct Limit {
   double seconds = 0;
   std::optional<Phase> phase;
 };
 
-double SecondsBetween(int64_t from_ns, int64_t to_ns) {
-  return static_cast<double>(to_ns - from_ns) / 1e9;
-}
-
-double PhaseLimit(Phase phase, const StalledSettings& settings) {
+double PhaseLimit(Phase phase, const Progress::Stalled& settings) {
   switch (phase) {
     case Phase::kInit:
     case Phase::kCompile:
-      return absl::ToDoubleSeconds(settings.compile);
+      return Seconds(settings.compile());
     case Phase::kRestore:
     case Phase::kPreempted:
-      return absl::ToDoubleSeconds(settings.restore);
+      return Seconds(settings.restore());
     case Phase::kCheckpoint:
-      return absl::ToDoubleSeconds(settings.checkpoint);
+      return Seconds(settings.checkpoint());
     case Phase::kEval:
-      return absl::ToDoubleSeconds(settings.eval);
+      return Seconds(settings.eval());
   }
   return 0;
 }
 
-// Of checkpoints and evaluations that steps had to wait for.
+// The longest checkpoint or evaluation that a step waited for, in seconds.
 double LongestBlocked(const JobWindow& window) {
   double longest = 0;
   for (const TaskWindow& task : window.tasks) {
@@ -58,29 +88,29 @@ double LongestBlocked(const JobWindow& window) {
   return longest;
 }
 
-// `usual` is the limit if nothing special goes on. A phase that began clearly before the newest
-// step does not hold it up: such checkpoints are written beside the training.
-Limit LimitNow(const JobWindow& window, const StalledSettings& settings, int64_t since_ns,
+// `usual` is the limit outside phases. A phase that began clearly before the newest step does not
+// hold up the next one: such checkpoints are written beside the training.
+Limit LimitNow(const JobWindow& window, const Progress::Stalled& settings, int64_t since_ns,
                double interval, double usual) {
   Limit limit{.seconds = usual, .phase = std::nullopt};
   const std::vector<PhaseInterval> phases = FindPhases(window);
   const int64_t earliest_ns = since_ns - static_cast<int64_t>(std::max(1.0, interval) * 1e9);
   for (const PhaseInterval& open : phases) {
-    // One that has just ended leaves time for the step after it.
+    // A phase that has just ended leaves time for the step after it.
     if (!open.open() && open.end_ns > since_ns) {
-      limit.seconds = std::max(limit.seconds, SecondsBetween(since_ns, open.end_ns) + usual);
+      limit.seconds = std::max(limit.seconds, Seconds(open.end_ns - since_ns) + usual);
     }
     if (!open.open() || open.start_ns < earliest_ns) continue;
     double longest = 0;
     const bool repeats = open.phase == Phase::kCheckpoint || open.phase == Phase::kEval;
     for (const PhaseInterval& past : phases) {
       if (!repeats || past.phase != open.phase || past.open()) continue;
-      longest = std::max(longest, SecondsBetween(past.start_ns, past.end_ns));
+      longest = std::max(longest, Seconds(past.end_ns - past.start_ns));
     }
     double allowed = PhaseLimit(open.phase, settings);
-    if (longest > 0) allowed = std::min(allowed, settings.factor * longest);
-    // The step itself comes after it.
-    const double seconds = SecondsBetween(since_ns, open.start_ns) + std::max(usual, allowed);
+    if (longest > 0) allowed = std::min(allowed, settings.factor() * longest);
+    // The step itself follows the phase.
+    const double seconds = Seconds(open.start_ns - since_ns) + std::max(usual, allowed);
     if (!limit.phase.has_value() || seconds > limit.seconds) {
       limit = {.seconds = seconds, .phase = open.phase};
     }
@@ -88,7 +118,7 @@ Limit LimitNow(const JobWindow& window, const StalledSettings& settings, int64_t
   return limit;
 }
 
-// That it trains at all, before a step has shown it.
+// Whether the job is one that trains, before its first step shows it.
 bool WillStep(const JobWindow& window) {
   return window.attributes.contains("planned_steps") || !FindPhases(window).empty();
 }
@@ -96,6 +126,7 @@ bool WillStep(const JobWindow& window) {
 std::string ReasonOf(const Limit& limit, bool stepped, bool rows_come) {
   if (limit.phase.has_value()) {
     std::string word(PhaseName(*limit.phase));
+    TACHO_CHECK(!word.empty());
     word[0] = static_cast<char>(word[0] - 'a' + 'A');
     return word;
   }
@@ -114,11 +145,26 @@ std::string DescribeFirst(const Suspect& suspect) {
   if (suspect.stopped_first) absl::StrAppend(&text, ", which fell silent first");
   if (suspect.chips_differ) {
     absl::StrAppend(&text, ", whose chips are ", Percent(suspect.chips_busy),
-                    " busy unlike the others'");
+                    " busy, unlike the others");
   }
   if (suspect.cpu_differs) {
     absl::StrAppend(&text, ", whose cores are ", Percent(suspect.cpu_busy),
-                    " busy unlike the others'");
+                    " busy, unlike the others");
+  }
+  return text;
+}
+
+std::string MessageOf(const Limit& limit, std::optional<int64_t> step, double seconds,
+                      const std::vector<Suspect>& suspects) {
+  std::string text =
+      step.has_value()
+          ? absl::StrFormat("No task has passed step %d for %.0f s (limit %.0f s)", *step, seconds,
+                            limit.seconds)
+          : absl::StrFormat("No task has reported a first step for %.0f s (limit %.0f s)", seconds,
+                            limit.seconds);
+  if (limit.phase.has_value()) absl::StrAppend(&text, " while ", PhaseName(*limit.phase));
+  if (!suspects.empty() && suspects.front().score() > 0) {
+    absl::StrAppend(&text, DescribeFirst(suspects.front()));
   }
   return text;
 }
@@ -133,31 +179,24 @@ void AddEvidence(const std::vector<Suspect>& suspects, Finding* finding) {
     if (suspect.task->last_step.has_value()) {
       lowest = std::min(lowest, static_cast<double>(*suspect.task->last_step));
     }
-    if (suspect.score() == 0 || finding->culprits.size() == kMaxCulprits) continue;
-    finding->culprits.push_back({.task = suspect.task->task,
-                                 .host = suspect.task->host,
-                                 .chip = "",
-                                 .metric = "",
-                                 .step = suspect.task->last_step,
-                                 .score = static_cast<double>(suspect.score())});
+    if (suspect.score() == 0) continue;
+    finding->BlameTask(*suspect.task, suspect.score(), suspect.task->last_step);
   }
-  finding->figures.push_back({"tasks", static_cast<double>(suspects.size()), "1"});
-  finding->figures.push_back({"tasks_behind", behind, "1"});
-  finding->figures.push_back({"lowest_step", lowest, "1"});
-  finding->figures.push_back({"tasks_with_idle_chips", chips_idle, "1"});
+  finding->AddFigure("tasks", static_cast<double>(suspects.size()), "1");
+  finding->AddFigure("tasks_behind", behind, "1");
+  finding->AddFigure("lowest_step", lowest, "1");
+  finding->AddFigure("tasks_with_idle_chips", chips_idle, "1");
   if (suspects.empty()) return;
   const Suspect& first = suspects.front();
   if (std::isfinite(first.chips_busy)) {
-    finding->figures.push_back({"first_chips_busy", first.chips_busy, "1"});
+    finding->AddFigure("first_chips_busy", first.chips_busy, "1");
   }
-  if (std::isfinite(first.cpu_busy)) {
-    finding->figures.push_back({"first_cpu_busy", first.cpu_busy, "1"});
-  }
+  if (std::isfinite(first.cpu_busy)) finding->AddFigure("first_cpu_busy", first.cpu_busy, "1");
 }
 
 }  // namespace
 
-Finding DetectStalled(const JobWindow& window, const StalledSettings& settings) {
+Finding DetectStalled(const JobWindow& window, const Progress::Stalled& settings) {
   if (window.ended) return NotPresent();
   const Hosts hosts(window);
   std::vector<const TaskWindow*> heard;
@@ -180,42 +219,30 @@ Finding DetectStalled(const JobWindow& window, const StalledSettings& settings) 
   if (!step.has_value() && !WillStep(window)) return NotJudged();
 
   const double interval = ProgressInterval(window);
-  double usual = std::max({absl::ToDoubleSeconds(settings.floor), settings.factor * interval,
-                           2 * LongestBlocked(window)});
+  double usual = std::max(
+      {Seconds(settings.floor()), settings.factor() * interval, 2 * LongestBlocked(window)});
   if (!step.has_value()) {
-    usual = absl::ToDoubleSeconds(settings.startup);
+    usual = Seconds(settings.startup());
     advanced_ns = window.attempt_started_ns;
     for (const TaskWindow* task : heard) {
       if (advanced_ns == 0) advanced_ns = hosts.Corrected(task->host, task->first_time_ns);
     }
   }
   const Limit limit = LimitNow(window, settings, advanced_ns, interval, usual);
-  const double seconds = SecondsBetween(advanced_ns, window.now_ns);
+  const double seconds = Seconds(window.now_ns - advanced_ns);
   if (seconds <= limit.seconds) return NotPresent();
 
-  Finding finding{.judged = true, .present = true, .severity = Severity::kCritical};
-  const bool rows_come = SecondsBetween(row_ns, window.now_ns) < std::max(60.0, 2 * interval);
-  finding.reason = ReasonOf(limit, step.has_value(), rows_come);
+  const bool rows_come = Seconds(window.now_ns - row_ns) < std::max(60.0, 2 * interval);
+  const std::vector<Suspect> suspects =
+      FindSuspects(window, heard, hosts, advanced_ns, std::min(interval, seconds / 10));
+  Finding finding = Present(Severity::kCritical, ReasonOf(limit, step.has_value(), rows_come),
+                            MessageOf(limit, step, seconds, suspects));
   finding.since_ns = advanced_ns;
   finding.step = step;
   finding.figures = {{"seconds_without_step", seconds, "s"},
                      {"limit", limit.seconds, "s"},
                      {"progress_interval_p99", interval, "s"}};
-  const std::vector<Suspect> suspects =
-      FindSuspects(window, heard, hosts, advanced_ns, std::min(interval, seconds / 10));
   AddEvidence(suspects, &finding);
-  finding.message =
-      step.has_value()
-          ? absl::StrFormat("No task has passed step %d for %.0f s (limit %.0f s)", *step, seconds,
-                            limit.seconds)
-          : absl::StrFormat("No task has told of a first step for %.0f s (limit %.0f s)", seconds,
-                            limit.seconds);
-  if (limit.phase.has_value()) {
-    absl::StrAppend(&finding.message, " while ", PhaseName(*limit.phase));
-  }
-  if (!suspects.empty() && suspects.front().score() > 0) {
-    absl::StrAppend(&finding.message, DescribeFirst(suspects.front()));
-  }
   return finding;
 }
 

@@ -1,8 +1,45 @@
-#include "server/conditions/detectors/straggling.h"
-
+// Straggling: some hosts hold up all others, step after step.
+//
+// In synchronous training all tasks leave the barrier of a step together, so step times are equal
+// and do not show who was late. The time before the barrier does, and so does the wait in it: the
+// last task waits least.
+//
+// Definition. For each step that most tasks reported, the lateness of task i comes from what is
+// recorded:
+//   own time     own_i - median(own),  own = compute + data_wait  (compute recorded)
+//   barrier      median(comm_wait) - comm_wait_i                  (only comm_wait)
+//   input        data_wait_i - median(data_wait)                  (only data_wait)
+//   step time    step_time_i - median(step_time)                  (nothing else; not synchronous)
+// with medians over tasks. In each window of `window_steps` steps E_i is the median of the lateness
+// of i, which one slow step does not move. A task straggles in a window if
+//   E_i > k * max(1.4826 * MAD(E), 0.01 * T)  and  E_i > (min_ratio - 1) * T
+// where T is the median of own, or of step_time (or the time between rows) where own is not
+// recorded; and, if comm_wait is recorded, median(comm_wait) - comm_wait_i > 0.3 * E_i: it really
+// comes late. A task is a straggler if it straggles in all of the newest `windows` windows. A host
+// straggles if one of its tasks does; the culprit is its worst task.
+//
+// Score: (T + E_i) / T, the median over the windows: 1.3 is 30 % slower than the peers. NVIDIA
+// Resiliency Extension's score is its inverse (0.75 there is 1.33 here).
+//
+// Reasons: SlowCompute, SlowInput (the larger part of own time), LateAtBarrier, SlowSteps;
+// UnevenWork (info) if more than `uneven_share` of all hosts, and at least 3, are slow: that points
+// to stages or sequences of uneven length rather than to hardware. A culprit that straggled in
+// `chronic` other jobs or more is called chronic.
+//
+// Needs 3 tasks and windows * window_steps steps, with one of the signals above. With step_time
+// alone nothing is judged while it is the same on all tasks. Limits: it does not show why a host is
+// slow; Throttled, HardwareErrors and MemoryPressure may. Takes O(tasks * windows * window_steps *
+// log).
+//
+// Sources. Section scores as ratios of medians, without collectives: NVIDIA Resiliency Extension,
+// attribution/straggler/reporting.py. Order of arrival at the barrier, and that most slowness is no
+// hardware fault: "Understanding Stragglers in Large Model Training" (OSDI'25). Heat maps of own
+// time: MegaScale (NSDI'24). Median and MAD work while less than half are slow. With k = 6, the
+// latest of 10,000 healthy tasks, 4 standard deviations late, is no straggler. Thresholds are ours.
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <utility>
@@ -10,6 +47,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/base/check.h"
+#include "proto/base/quantile.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/lateness.h"
 #include "server/conditions/measures/robust.h"
 
@@ -17,19 +57,19 @@ namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMinTasks = 3;
-// More windows than must be late: to say since when it is so.
+// Windows beyond those that must be late, to find when it began.
 constexpr size_t kEarlierWindows = 5;
-// Lateness below this share of a step is never worth a word, however quiet the peers are.
+// The least standard deviation, as a share of a step: smaller lateness does not matter.
 constexpr double kMinSigma = 0.01;
-// Of a task's lateness, how much must show in the barrier.
+// The share of a task's lateness that must show in the barrier.
 constexpr double kBarrierShare = 0.3;
-// Step times that differ by less are those of one barrier.
+// Step times that differ by less end at one barrier.
 constexpr double kSameStepTimes = 0.02;
 
 // One task over the newest windows.
 struct Straggler {
   size_t task = 0;
-  size_t windows = 0;  // In a row, until the newest.
+  size_t windows = 0;  // In a row, up to the newest.
   double late = 0;     // Seconds, the median of those windows.
   double sigmas = 0;   // The least of them.
 };
@@ -44,18 +84,19 @@ struct SlowHost {
 const char* SourceWords(LatenessSource source) {
   switch (source) {
     case LatenessSource::kOwnTime:
-      return "own time before the barrier";
+      return "its own time before the barrier";
     case LatenessSource::kBarrier:
-      return "wait in the barrier";
+      return "its wait in the barrier";
     case LatenessSource::kInput:
-      return "wait for input";
+      return "its wait for input";
     default:
-      return "step time";
+      return "its step time";
   }
 }
 
-// Where each window begins, the newest first; the oldest may be left out if it is not whole.
+// The start of each whole window, the newest first.
 std::vector<size_t> WindowStarts(size_t steps, size_t window_steps) {
+  TACHO_CHECK(window_steps > 0);
   std::vector<size_t> starts;
   for (size_t end = steps; end >= window_steps; end -= window_steps) {
     starts.push_back(end - window_steps);
@@ -71,13 +112,13 @@ bool ShowsInBarrier(const Lateness& lateness, size_t task, size_t begin, size_t 
 }
 
 std::vector<Straggler> FindStragglers(const Lateness& lateness,
-                                      const StragglingSettings& settings) {
+                                      const Progress::Straggling& settings) {
   const size_t tasks = lateness.late.tasks();
   std::vector<Straggler> all(tasks);
   std::vector<std::vector<double>> late(tasks);
   std::vector<bool> going(tasks, true);
-  for (const size_t begin : WindowStarts(lateness.steps.size(), settings.window_steps)) {
-    const size_t end = begin + settings.window_steps;
+  for (const size_t begin : WindowStarts(lateness.steps.size(), settings.window_steps())) {
+    const size_t end = begin + settings.window_steps();
     std::vector<double> over(tasks);
     std::vector<double> known;
     for (size_t task = 0; task < tasks; ++task) {
@@ -89,8 +130,8 @@ std::vector<Straggler> FindStragglers(const Lateness& lateness,
     const double sigma = std::max(ScaledMad(known, center), kMinSigma * lateness.typical);
     for (size_t task = 0; task < tasks; ++task) {
       const double excess = over[task] - center;
-      going[task] = going[task] && excess > settings.k * sigma &&
-                    excess > (settings.min_ratio - 1) * lateness.typical &&
+      going[task] = going[task] && excess > settings.k() * sigma &&
+                    excess > (settings.min_ratio() - 1) * lateness.typical &&
                     ShowsInBarrier(lateness, task, begin, end, excess);
       if (!going[task]) continue;
       Straggler& straggler = all[task];
@@ -103,7 +144,7 @@ std::vector<Straggler> FindStragglers(const Lateness& lateness,
   }
   std::vector<Straggler> found;
   for (size_t task = 0; task < tasks; ++task) {
-    if (all[task].windows < settings.windows) continue;
+    if (all[task].windows < settings.windows()) continue;
     all[task].late = Median(late[task]);
     found.push_back(all[task]);
   }
@@ -112,7 +153,7 @@ std::vector<Straggler> FindStragglers(const Lateness& lateness,
   return found;
 }
 
-// `stragglers` are the worst first, and so are the hosts.
+// Both lists have the worst first.
 std::vector<SlowHost> ByHost(const JobWindow& window, const std::vector<Straggler>& stragglers) {
   std::vector<SlowHost> hosts;
   std::map<std::string, size_t> known;
@@ -148,8 +189,8 @@ std::string ReasonOf(const Lateness& lateness, const Straggler& worst) {
   }
 }
 
-// Synchronous training of which step times are all that is recorded.
-bool NothingToTellBy(const Lateness& lateness) {
+// Whether step times alone are recorded, and are the same on all tasks.
+bool OnlyEqualStepTimes(const Lateness& lateness) {
   if (lateness.source != LatenessSource::kStepTime) return false;
   for (size_t task = 0; task < lateness.late.tasks(); ++task) {
     const double late = lateness.late.Over(task, 0, lateness.steps.size());
@@ -163,20 +204,24 @@ uint32_t Elsewhere(const JobWindow& window, const std::string& host) {
   return found == window.straggles_elsewhere.end() ? 0 : found->second;
 }
 
+// `hosts` are not empty.
 std::string Describe(const JobWindow& window, const Lateness& lateness,
-                     const std::vector<SlowHost>& hosts, const StragglingSettings& settings) {
+                     const std::vector<SlowHost>& hosts, const Progress::Straggling& settings) {
   const SlowHost& first = hosts.front();
   std::string text = absl::StrCat(first.host);
   const auto& task = window.tasks[first.worst.task].task;
   if (task.has_value()) absl::StrAppend(&text, " (task ", *task, ")");
-  absl::StrAppendFormat(&text, " comes %.3g s later to each step than its peers, %.0f%% of %.3g s",
+  absl::StrAppendFormat(&text, " is %.3g s late in each step, %.0f%% of the %.3g s of its peers",
                         first.worst.late, 100 * first.worst.late / lateness.typical,
                         lateness.typical);
-  absl::StrAppend(&text, ", by ", SourceWords(lateness.source));
-  if (hosts.size() > 1) absl::StrAppend(&text, "; ", hosts.size() - 1, " more hosts are slow");
+  absl::StrAppend(&text, ", judged by ", SourceWords(lateness.source));
+  if (hosts.size() > 1) {
+    absl::StrAppend(&text, "; ", hosts.size() - 1,
+                    hosts.size() == 2 ? " more host is slow" : " more hosts are slow");
+  }
   const uint32_t elsewhere = Elsewhere(window, first.host);
-  if (elsewhere >= settings.chronic) {
-    absl::StrAppend(&text, "; it is chronic: found straggling in ", elsewhere, " other jobs");
+  if (elsewhere >= settings.chronic()) {
+    absl::StrAppend(&text, "; the host is chronic: it straggled in ", elsewhere, " other jobs");
   }
   return text;
 }
@@ -194,27 +239,27 @@ int64_t TimeOfStep(const JobWindow& window, size_t task, int64_t step) {
   return 0;
 }
 
+bool IsUneven(const JobWindow& window, size_t slow_hosts, double uneven_share) {
+  return slow_hosts >= 3 &&
+         static_cast<double>(slow_hosts) > uneven_share * static_cast<double>(HostsOf(window));
+}
+
 void AddFigures(const JobWindow& window, const Lateness& lateness,
                 const std::vector<Straggler>& stragglers, const std::vector<SlowHost>& hosts,
-                const StragglingSettings& settings, Finding* finding) {
+                const Progress::Straggling& settings, Finding* finding) {
   double chronic = 0;
   for (const SlowHost& host : hosts) {
-    if (Elsewhere(window, host.host) >= settings.chronic) ++chronic;
-    if (finding->culprits.size() == kMaxCulprits) continue;
-    finding->culprits.push_back({.task = window.tasks[host.worst.task].task,
-                                 .host = host.host,
-                                 .chip = "",
-                                 .metric = "",
-                                 .step = finding->step,
-                                 .score = (lateness.typical + host.worst.late) / lateness.typical});
+    if (Elsewhere(window, host.host) >= settings.chronic()) ++chronic;
+    finding->BlameTask(window.tasks[host.worst.task],
+                       (lateness.typical + host.worst.late) / lateness.typical, finding->step);
   }
   const Straggler& worst = hosts.front().worst;
   finding->figures = {
       {"peers_median", lateness.typical, "s"},
       {"lateness", worst.late, "s"},
       {"deviations", worst.sigmas, "1"},
-      {"threshold_deviations", settings.k, "1"},
-      {"threshold_ratio", settings.min_ratio, "1"},
+      {"threshold_deviations", settings.k(), "1"},
+      {"threshold_ratio", settings.min_ratio(), "1"},
       {"windows", static_cast<double>(worst.windows), "1"},
       {"straggling_tasks", static_cast<double>(stragglers.size()), "1"},
       {"straggling_hosts", static_cast<double>(hosts.size()), "1"},
@@ -225,15 +270,15 @@ void AddFigures(const JobWindow& window, const Lateness& lateness,
 
 }  // namespace
 
-Finding DetectStraggling(const JobWindow& window, const StragglingSettings& settings) {
+Finding DetectStraggling(const JobWindow& window, const Progress::Straggling& settings) {
   if (window.ended) return NotPresent();
   if (window.tasks.size() < kMinTasks) return NotJudged();
-  const size_t window_steps = std::max<size_t>(1, settings.window_steps);
+  const size_t window_steps = std::max<size_t>(1, settings.window_steps());
   const Lateness lateness =
-      MeasureLateness(window, window_steps * (settings.windows + kEarlierWindows));
+      MeasureLateness(window, window_steps * (settings.windows() + kEarlierWindows));
   if (lateness.source == LatenessSource::kNone ||
-      lateness.steps.size() < window_steps * settings.windows || !(lateness.typical > 0) ||
-      NothingToTellBy(lateness)) {
+      lateness.steps.size() < window_steps * settings.windows() || !(lateness.typical > 0) ||
+      OnlyEqualStepTimes(lateness)) {
     return NotJudged();
   }
   const std::vector<Straggler> stragglers = FindStragglers(lateness, settings);
@@ -241,19 +286,17 @@ Finding DetectStraggling(const JobWindow& window, const StragglingSettings& sett
   const std::vector<SlowHost> hosts = ByHost(window, stragglers);
   const Straggler& worst = hosts.front().worst;
 
-  Finding finding{.judged = true, .present = true, .severity = Severity::kWarning};
-  finding.reason = ReasonOf(lateness, worst);
+  std::string message = Describe(window, lateness, hosts, settings);
+  const bool uneven = IsUneven(window, hosts.size(), settings.uneven_share());
+  if (uneven) {
+    absl::StrAppend(&message, "; so many at once mean uneven stages or inputs, not slow hosts");
+  }
+  Finding finding = Present(uneven ? Severity::kInfo : Severity::kWarning,
+                            uneven ? "UnevenWork" : ReasonOf(lateness, worst), std::move(message));
+  TACHO_CHECK(worst.windows * window_steps <= lateness.steps.size());
   finding.step = lateness.steps[lateness.steps.size() - worst.windows * window_steps];
   finding.since_ns = TimeOfStep(window, worst.task, *finding.step);
   AddFigures(window, lateness, stragglers, hosts, settings, &finding);
-  finding.message = Describe(window, lateness, hosts, settings);
-  const auto all_hosts = static_cast<double>(HostsOf(window));
-  if (hosts.size() >= 3 && static_cast<double>(hosts.size()) > settings.uneven_share * all_hosts) {
-    finding.reason = "UnevenWork";
-    finding.severity = Severity::kInfo;
-    absl::StrAppend(&finding.message,
-                    "; so many at once are rather uneven stages or inputs than slow hosts");
-  }
   return finding;
 }
 

@@ -1,5 +1,25 @@
-#include "server/conditions/detectors/task_missing.h"
-
+// TaskMissing: fewer tasks report than there should be.
+//
+// Definition. A task is missing if it is one of
+//   never seen   the attempt's attribute `tasks` is n, fewer than n tasks were ever seen, and its
+//                number below n was not, `grace` after half of the present tasks were first seen
+//   gap          without that attribute: its number lies between the lowest and the highest seen,
+//   and
+//                such gaps are at most a tenth of the numbers (or one); more gaps are a way of
+//                numbering
+//   gone         it sent rows before, none for gone_after and for 5 times the time between rows
+//   with a
+//                new step (step_times.h), it has not ended, and at least half of the tasks still
+//                send
+// A task with a silent agent is not gone: that is AgentSilent, and nobody knows about the task.
+//
+// Reasons: NeverSeen, Gap, Gone, of the first culprit. Score: 3, 2, 1 in this order. Not judged
+// before any task was seen.
+//
+// Needs numbered tasks. Limits: tasks that should not report look missing; without the attribute,
+// the last tasks may never come unnoticed. Takes O(n log n) in tasks.
+//
+// Source: ours; expected against present count was asked for in dcgm-exporter issue 348.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,13 +32,15 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "proto/base/quantile.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/heard.h"
 #include "server/conditions/measures/step_times.h"
 
 namespace tacho::server::conditions {
 namespace {
 
-constexpr uint32_t kMaxTasks = 1'000'000;  // An attribute that says more is a mistake.
+constexpr uint32_t kMaxTasks = 1'000'000;  // A larger attribute is a mistake.
 constexpr double kRowsFactor = 5;
 
 enum class Kind : uint8_t { kGone = 1, kGap = 2, kNeverSeen = 3 };
@@ -26,7 +48,7 @@ enum class Kind : uint8_t { kGone = 1, kGap = 2, kNeverSeen = 3 };
 struct Missing {
   uint32_t task = 0;
   Kind kind = Kind::kGone;
-  const TaskWindow* seen = nullptr;  // If it ever was.
+  const TaskWindow* seen = nullptr;  // nullptr: never seen.
 };
 
 const char* Word(Kind kind) {
@@ -51,7 +73,7 @@ std::optional<uint32_t> Expected(const JobWindow& window) {
   return tasks;
 }
 
-// Numbers that nobody has, in [from, to), at most as many as `count`.
+// Numbers in [from, to) that no task has, at most `count` of them.
 void AddHoles(const std::set<uint32_t>& seen, uint32_t from, uint32_t to, size_t count, Kind kind,
               std::vector<Missing>* missing) {
   for (uint32_t task = from; task < to && count > 0; ++task) {
@@ -61,15 +83,13 @@ void AddHoles(const std::set<uint32_t>& seen, uint32_t from, uint32_t to, size_t
   }
 }
 
-// When half of those that are there had been seen.
+// When half of the present tasks had been seen.
 int64_t HalfSeen(const JobWindow& window, const Hosts& hosts) {
   std::vector<int64_t> first;
   for (const TaskWindow& task : window.tasks) {
     first.push_back(hosts.Corrected(task.host, task.first_time_ns));
   }
-  const auto middle = first.begin() + static_cast<std::ptrdiff_t>(first.size() / 2);
-  std::nth_element(first.begin(), middle, first.end());
-  return *middle;
+  return UpperMedian(std::move(first));
 }
 
 void AddGone(const JobWindow& window, const Hosts& hosts, double gone_after,
@@ -79,7 +99,7 @@ void AddGone(const JobWindow& window, const Hosts& hosts, double gone_after,
   for (const TaskWindow& task : window.tasks) {
     if (task.ended || !task.task.has_value() || hosts.Unheard(task.host)) continue;
     const int64_t silent_ns = window.now_ns - hosts.Corrected(task.host, task.last_time_ns);
-    if (static_cast<double>(silent_ns) / 1e9 <= gone_after) {
+    if (Seconds(silent_ns) <= gone_after) {
       ++sending;
     } else {
       gone.push_back({.task = *task.task, .kind = Kind::kGone, .seen = &task});
@@ -88,9 +108,26 @@ void AddGone(const JobWindow& window, const Hosts& hosts, double gone_after,
   if (sending >= gone.size()) missing->insert(missing->end(), gone.begin(), gone.end());
 }
 
+std::string MessageOf(const JobWindow& window, const std::vector<Missing>& missing) {
+  const Missing& first = missing.front();
+  std::string text = missing.size() == 1 ? absl::StrFormat("Task %d is missing: it ", first.task)
+                                         : absl::StrFormat("%d tasks are missing; task %d ",
+                                                           missing.size(), first.task);
+  if (first.seen == nullptr) {
+    absl::StrAppend(&text, "has never reported");
+    return text;
+  }
+  absl::StrAppendFormat(&text, "sent its last row from %s %.0f s ago", first.seen->host,
+                        Seconds(window.now_ns - first.seen->last_time_ns));
+  if (first.seen->last_step.has_value()) {
+    absl::StrAppend(&text, ", at step ", *first.seen->last_step);
+  }
+  return text;
+}
+
 }  // namespace
 
-Finding DetectTaskMissing(const JobWindow& window, const TaskMissingSettings& settings) {
+Finding DetectTaskMissing(const JobWindow& window, const Progress::TaskMissing& settings) {
   if (window.ended) return NotPresent();
   std::set<uint32_t> seen;
   for (const TaskWindow& task : window.tasks) {
@@ -100,7 +137,7 @@ Finding DetectTaskMissing(const JobWindow& window, const TaskMissingSettings& se
   const Hosts hosts(window);
   std::vector<Missing> missing;
   const std::optional<uint32_t> expected = Expected(window);
-  if (window.now_ns - HalfSeen(window, hosts) > absl::ToInt64Nanoseconds(settings.grace)) {
+  if (window.now_ns - HalfSeen(window, hosts) > settings.grace()) {
     const uint32_t span = *seen.rbegin() - *seen.begin() + 1;
     const size_t holes = span - seen.size();
     if (expected.has_value() && seen.size() < *expected) {
@@ -112,40 +149,26 @@ Finding DetectTaskMissing(const JobWindow& window, const TaskMissingSettings& se
   }
   const size_t never = missing.size();
   const double gone_after =
-      std::max(absl::ToDoubleSeconds(settings.gone_after), kRowsFactor * ProgressInterval(window));
+      std::max(Seconds(settings.gone_after()), kRowsFactor * ProgressInterval(window));
   AddGone(window, hosts, gone_after, &missing);
   if (missing.empty()) return NotPresent();
 
-  Finding finding{.judged = true, .present = true, .severity = Severity::kWarning};
   const Missing& first = missing.front();
-  finding.reason = Word(first.kind);
+  Finding finding = Present(Severity::kWarning, Word(first.kind), MessageOf(window, missing));
   if (first.seen != nullptr) finding.since_ns = first.seen->last_time_ns;
   for (const Missing& one : missing) {
-    if (finding.culprits.size() == kMaxCulprits) break;
-    finding.culprits.push_back({.task = one.task,
-                                .host = one.seen == nullptr ? "" : one.seen->host,
-                                .chip = "",
-                                .metric = "",
-                                .step = one.seen == nullptr ? std::nullopt : one.seen->last_step,
-                                .score = static_cast<double>(one.kind)});
+    Culprit culprit;
+    culprit.task = one.task;
+    if (one.seen != nullptr) culprit.host = one.seen->host;
+    if (one.seen != nullptr) culprit.step = one.seen->last_step;
+    culprit.score = static_cast<double>(one.kind);
+    finding.Blame(std::move(culprit));
   }
   finding.figures = {{"tasks_seen", static_cast<double>(seen.size()), "1"},
                      {"tasks_never_seen", static_cast<double>(never), "1"},
                      {"tasks_gone", static_cast<double>(missing.size() - never), "1"},
                      {"gone_after", gone_after, "s"}};
-  if (expected.has_value()) {
-    finding.figures.push_back({"tasks_expected", static_cast<double>(*expected), "1"});
-  }
-  finding.message = absl::StrFormat("%d tasks are missing; task %d ", missing.size(), first.task);
-  if (first.seen == nullptr) {
-    absl::StrAppend(&finding.message, "was never seen");
-  } else {
-    absl::StrAppendFormat(&finding.message, "of %s sent its last row %.0f s ago", first.seen->host,
-                          static_cast<double>(window.now_ns - first.seen->last_time_ns) / 1e9);
-    if (first.seen->last_step.has_value()) {
-      absl::StrAppend(&finding.message, ", at step ", *first.seen->last_step);
-    }
-  }
+  if (expected.has_value()) finding.AddFigure("tasks_expected", *expected, "1");
   return finding;
 }
 

@@ -1,3 +1,6 @@
+// Makes one curve out of the tracks of many tasks: steps that a restart repeats count once, with
+// their later values, and the tasks of a step count with their median, so that one odd task does
+// not bend the curve of the job.
 #include "server/conditions/measures/curve.h"
 
 #include <algorithm>
@@ -7,9 +10,9 @@
 #include <set>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "server/conditions/measures/robust.h"
+#include "proto/base/check.h"
+#include "proto/base/quantile.h"
 
 namespace tacho::server::conditions {
 namespace {
@@ -19,8 +22,10 @@ std::vector<Point> Numbered(std::vector<Point> points) {
   return points;
 }
 
-// Drops what a restart at points[i] supersedes, or says that points[i] is alone out of order.
+// Whether training restarts at points[i], rather than points[i] alone being out of order. `kept` is
+// not empty.
 bool Restarts(const std::vector<Point>& points, size_t i, const std::vector<Point>& kept) {
+  TACHO_CHECK(!kept.empty());
   return i + 1 < points.size() && points[i + 1].step != kNoPointStep &&
          points[i + 1].step >= points[i].step && points[i + 1].step <= kept.back().step;
 }
@@ -80,6 +85,7 @@ Curve CurveOf(const JobWindow& window, Signal signal, const std::string& metric)
 }  // namespace
 
 std::vector<double> Curve::Values(size_t first, size_t last) const {
+  TACHO_CHECK(first <= last && last <= points.size());
   std::vector<double> values;
   values.reserve(last - first);
   for (size_t i = first; i < last; ++i) values.push_back(points[i].value);
@@ -142,7 +148,7 @@ bool LearningRateRose(const JobWindow& window, int64_t first_step, int64_t last_
   for (const CurvePoint& point : JobCurve(window, Signal::kLearningRate).points) {
     if (point.step > last_step) break;
     if (point.step < first_step) {
-      least = point.value;  // What it was at first_step, where rates are recorded less often.
+      least = point.value;  // Its value at first_step, where rates are recorded less often.
       continue;
     }
     if (point.value > factor * least) return true;

@@ -1,4 +1,4 @@
-// One curve of a job out of what its tasks recorded.
+// One curve of a job, from the tracks of its tasks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace tacho::server::conditions {
 
 struct CurvePoint {
-  int64_t step = 0;  // Strictly ascending. Of values without steps: 0, 1, …
+  int64_t step = 0;  // Strictly ascending. Values without steps are numbered 0, 1, …
   int64_t time_ns = 0;
   double value = 0;  // Finite.
 };
@@ -20,26 +20,27 @@ struct Curve {
   std::string metric;
   std::vector<CurvePoint> points;
 
-  std::vector<double> Values(size_t first, size_t last) const;  // Of [first, last).
-  // Of the points at steps in [first, last].
+  std::vector<double> Values(size_t first, size_t last) const;  // Of points [first, last).
+  // Of the points with steps in [first, last].
   std::vector<double> ValuesOfSteps(int64_t first, int64_t last) const;
 };
 
-// The points that count, ascending by step: of several of one step the last. When steps go back and
-// go on from there, as after a restart within an attempt, the later ones of before are dropped; a
-// single one out of order is dropped itself. Points without a step are numbered if none has one,
-// and dropped otherwise.
+// The points that count, strictly ascending by step. Among points of one step, the last counts.
+// When steps go back and continue from there, as after a restart within an attempt, the points that
+// they repeat are dropped; a single point out of order is dropped itself. Points without a step are
+// numbered if none has a step, and dropped otherwise.
 std::vector<Point> EffectivePoints(const std::vector<Point>& points);
 
-// The median of the tasks at each step; of at most kMaxCurveTasks of them, evenly chosen. Only
-// finite values. Of the first task's best metric of this signal; empty if there is none.
+// The median over tasks at each step, over finite values of at most kMaxCurveTasks tasks, chosen
+// evenly. The metric is the best one of this signal on the first task that has it; the curve is
+// empty if no task has it.
 inline constexpr size_t kMaxCurveTasks = 64;
 Curve JobCurve(const JobWindow& window, Signal signal);
-// The same for each metric of the signal, such as losses of several sets of held-out data.
+// The same for each metric of the signal, such as losses of several held-out data sets.
 std::vector<Curve> JobCurves(const JobWindow& window, Signal signal);
 
-// Whether the learning rate rose to more than `factor` times what it was, from `first_step` to
-// `last_step`: a schedule with restarts, or the end of a warm-up. False if none is recorded.
+// Whether the learning rate rose to more than `factor` times an earlier value, from `first_step` to
+// `last_step`: a schedule with restarts, or a warm-up. False if no learning rate is recorded.
 bool LearningRateRose(const JobWindow& window, int64_t first_step, int64_t last_step,
                       double factor);
 

@@ -1,5 +1,5 @@
-// Whether what is known of a host is up to date: silence of a task means something only if its
-// agent is heard.
+// Whether a host's data is up to date: the silence of a task means something only if its agent
+// reports.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace tacho::server::conditions {
 
-// An agent that sends nothing for longer than this is not heard: it sends figures of its host every
-// few seconds, whatever trainers do.
+// An agent is silent after this long without a message: it sends figures of its host every few
+// seconds, whatever trainers do.
 inline constexpr absl::Duration kAgentHeardWithin = absl::Minutes(1);
 
-// Refers to the window.
+// Refers to the window, which must outlive it.
 class Hosts {
  public:
   explicit Hosts(const JobWindow& window);
 
-  // Has an agent, connected, and heard of lately.
+  // The host has an agent that is connected and reports.
   bool Heard(const std::string& host) const;
-  // Has an agent, but not heard. A host of which no agent is known is neither.
+  // The host has an agent that is silent. A host without a known agent is neither.
   bool Unheard(const std::string& host) const;
-  // A time by a host's clock as the collector's clock had it.
+  // Converts a time by a host's clock to the collector's clock.
   int64_t Corrected(const std::string& host, int64_t time_ns) const;
 
   const HostWindow* Find(const std::string& host) const;

@@ -1,3 +1,6 @@
+// Builds a matrix of tasks and steps from whichever of four signals is recorded, and centers each
+// step on the median task. A matrix, because the same steps of all tasks must be compared: a task
+// that is at another step is not late.
 #include "server/conditions/measures/lateness.h"
 
 #include <algorithm>
@@ -5,7 +8,7 @@
 #include <limits>
 #include <utility>
 
-#include "server/conditions/measures/robust.h"
+#include "proto/base/quantile.h"
 #include "server/conditions/measures/step_times.h"
 #include "server/conditions/window/signal.h"
 
@@ -44,7 +47,7 @@ Signal MainSignal(LatenessSource source) {
   }
 }
 
-// The newest steps that at least half of the tasks told of, ascending.
+// The newest steps that at least half of the tasks reported, ascending.
 std::vector<int64_t> CommonSteps(const JobWindow& window, Signal signal, size_t max_steps) {
   std::vector<int64_t> newest;
   for (const TaskWindow& task : window.tasks) {
@@ -52,10 +55,8 @@ std::vector<int64_t> CommonSteps(const JobWindow& window, Signal signal, size_t 
     if (track != nullptr) newest.push_back(track->points.back().step);
   }
   if (newest.empty()) return {};
-  const auto middle = newest.begin() + static_cast<std::ptrdiff_t>(newest.size() / 2);
-  std::nth_element(newest.begin(), middle, newest.end());
-  const int64_t last = *middle;
-  std::vector<int64_t> told;
+  const int64_t last = UpperMedian(newest);
+  std::vector<int64_t> reported;
   for (const TaskWindow& task : window.tasks) {
     const Track* track = FindTrack(task.tracks, signal);
     if (track == nullptr) continue;
@@ -63,16 +64,16 @@ std::vector<int64_t> CommonSteps(const JobWindow& window, Signal signal, size_t 
     for (auto point = track->points.rbegin(); point != track->points.rend() && taken < max_steps;
          ++point) {
       if (point->step > last || point->step == kNoPointStep) continue;
-      told.push_back(point->step);
+      reported.push_back(point->step);
       ++taken;
     }
   }
-  std::sort(told.begin(), told.end());
+  std::sort(reported.begin(), reported.end());
   std::vector<int64_t> common;
-  for (size_t i = told.size(); i > 0 && common.size() < max_steps;) {
+  for (size_t i = reported.size(); i > 0 && common.size() < max_steps;) {
     size_t begin = i - 1;
-    while (begin > 0 && told[begin - 1] == told[i - 1]) --begin;
-    if ((i - begin) * 2 >= newest.size()) common.push_back(told[begin]);
+    while (begin > 0 && reported[begin - 1] == reported[i - 1]) --begin;
+    if ((i - begin) * 2 >= newest.size()) common.push_back(reported[begin]);
     i = begin;
   }
   std::reverse(common.begin(), common.end());
@@ -97,7 +98,7 @@ StepMatrix Collect(const JobWindow& window, Signal signal, const std::vector<int
   return matrix;
 }
 
-// Without a barrier tasks are at different steps: the newest of each are put side by side.
+// Without a barrier tasks are at different steps, so the newest values of each are compared.
 StepMatrix CollectNewest(const JobWindow& window, Signal signal, size_t max_steps) {
   StepMatrix matrix(window.tasks.size(), max_steps);
   for (size_t task = 0; task < window.tasks.size(); ++task) {
@@ -135,14 +136,14 @@ StepMatrix::StepMatrix(size_t tasks, size_t steps)
 
 double StepMatrix::Center() {
   std::vector<double> medians;
-  std::vector<double> told;
+  std::vector<double> reported;
   for (size_t step = 0; step < steps_; ++step) {
-    told.clear();
+    reported.clear();
     for (size_t task = 0; task < tasks_; ++task) {
-      if (std::isfinite(at(task, step))) told.push_back(at(task, step));
+      if (std::isfinite(at(task, step))) reported.push_back(at(task, step));
     }
-    if (told.empty()) continue;
-    const double median = Median(told);
+    if (reported.empty()) continue;
+    const double median = Median(reported);
     medians.push_back(median);
     for (size_t task = 0; task < tasks_; ++task) at(task, step) -= median;
   }
@@ -150,12 +151,12 @@ double StepMatrix::Center() {
 }
 
 double StepMatrix::Over(size_t task, size_t begin, size_t end) const {
-  std::vector<double> told;
+  std::vector<double> reported;
   for (size_t step = begin; step < end; ++step) {
-    if (std::isfinite(at(task, step))) told.push_back(at(task, step));
+    if (std::isfinite(at(task, step))) reported.push_back(at(task, step));
   }
-  if (told.empty() || told.size() * 2 < end - begin) return kNaN;
-  return Median(std::move(told));
+  if (reported.empty() || reported.size() * 2 < end - begin) return kNaN;
+  return Median(std::move(reported));
 }
 
 Lateness MeasureLateness(const JobWindow& window, size_t max_steps) {

@@ -1,31 +1,37 @@
-// How late each task comes to the barrier, step by step: the measure of straggling.h.
+// How late each task reaches the barrier, step by step: the measure of Straggling.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "proto/base/check.h"
 #include "server/conditions/window/window.h"
 
 namespace tacho::server::conditions {
 
 enum class LatenessSource : uint8_t { kNone, kOwnTime, kBarrier, kInput, kStepTime };
 
-// A row for each task of the window, a column for each step; NaN where it did not tell.
+// A row for each task of the window, a column for each step; NaN where nothing is recorded.
 class StepMatrix {
  public:
   StepMatrix(size_t tasks, size_t steps);
 
-  double& at(size_t task, size_t step) { return values_[task * steps_ + step]; }
-  double at(size_t task, size_t step) const { return values_[task * steps_ + step]; }
+  double& at(size_t task, size_t step) {
+    TACHO_CHECK(task < tasks_ && step < steps_);
+    return values_[task * steps_ + step];
+  }
+  double at(size_t task, size_t step) const {
+    TACHO_CHECK(task < tasks_ && step < steps_);
+    return values_[task * steps_ + step];
+  }
   size_t tasks() const { return tasks_; }
   size_t steps() const { return steps_; }
 
-  // Takes the median over tasks from each value of a step. Returns the median of those medians; 0
-  // if there was nothing.
+  // Subtracts the median over tasks from the values of each step. Returns the median of those
+  // medians; 0 if nothing is recorded.
   double Center();
-  // The median of a task over steps from `begin` until `end`; NaN if less than half of them are
-  // there.
+  // The median of a task over the steps [begin, end); NaN if less than half of them are recorded.
   double Over(size_t task, size_t begin, size_t end) const;
 
  private:
@@ -36,14 +42,14 @@ class StepMatrix {
 
 struct Lateness {
   LatenessSource source = LatenessSource::kNone;
-  std::vector<int64_t> steps;  // Columns; the newest last. Empty if too few told of any.
+  std::vector<int64_t> steps;  // Columns; the newest last. Empty if too few tasks reported any.
   StepMatrix late{0, 0};       // Seconds later than the median of the tasks.
-  StepMatrix input{0, 0};      // Of it, by data_wait; all NaN if not recorded.
-  StepMatrix barrier{0, 0};    // How much less it waited in the barrier; all NaN if not recorded.
-  double typical = 0;          // T of straggling.h, seconds.
+  StepMatrix input{0, 0};      // The part by data_wait; all NaN if not recorded.
+  StepMatrix barrier{0, 0};    // How much less it waited there; all NaN if not recorded.
+  double typical = 0;          // T of Straggling, seconds.
 };
 
-// Of the newest `max_steps` steps that at least half of the tasks told of.
+// Over the newest `max_steps` steps that at least half of the tasks reported.
 Lateness MeasureLateness(const JobWindow& window, size_t max_steps);
 
 }  // namespace tacho::server::conditions

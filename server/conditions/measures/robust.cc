@@ -1,37 +1,45 @@
+// The statistics of robust.h. Medians and ranks rather than means, because one step that takes an
+// hour, or one loss of 1e9, must not decide a verdict.
 #include "server/conditions/measures/robust.h"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <utility>
+
+#include "proto/base/check.h"
+#include "proto/base/quantile.h"
 
 namespace tacho::server::conditions {
 namespace {
 
 constexpr double kMadToDeviation = 1.4826;
 constexpr double kNormal95 = 1.645;
+constexpr double kZ95 = 1.959964;
 constexpr size_t kLeastForALine = 4;
-// Of a correlation at lag 1: past it nothing that was fitted means much.
+// A larger correlation at lag 1 leaves no meaning to a fit.
 constexpr double kMostCorrelation = 0.95;
 
 double Mean(absl::Span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-}  // namespace
-
-double Quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const double place = share * static_cast<double>(values.size() - 1);
-  const auto low = static_cast<std::ptrdiff_t>(place);
-  std::nth_element(values.begin(), values.begin() + low, values.end());
-  const double below = values[static_cast<size_t>(low)];
-  if (static_cast<size_t>(low) + 1 == values.size()) return below;
-  const double above = *std::min_element(values.begin() + low + 1, values.end());
-  return below + (above - below) * (place - static_cast<double>(low));
+std::vector<double> Ranks(const std::vector<double>& values) {
+  std::vector<size_t> order(values.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
+  std::vector<double> ranks(values.size());
+  for (size_t begin = 0; begin < order.size();) {
+    size_t end = begin + 1;
+    while (end < order.size() && values[order[end]] <= values[order[begin]]) ++end;
+    const double rank = static_cast<double>(begin + 1 + end) / 2;
+    for (; begin < end; ++begin) ranks[order[begin]] = rank;
+  }
+  return ranks;
 }
 
-double Median(std::vector<double> values) { return Quantile(std::move(values), 0.5); }
+}  // namespace
 
 double ScaledMad(absl::Span<const double> values, double center) {
   std::vector<double> distances;
@@ -71,6 +79,7 @@ double Autocorrelation(absl::Span<const double> values, size_t lag) {
 }
 
 Line FitLine(absl::Span<const double> x, absl::Span<const double> y) {
+  TACHO_CHECK(x.size() == y.size());
   Line line;
   const size_t n = x.size();
   if (n < kLeastForALine) return line;
@@ -97,6 +106,60 @@ Line FitLine(absl::Span<const double> x, absl::Span<const double> y) {
   line.slope_error = line.residual / std::sqrt(xx) * std::sqrt((1 + r) / (1 - r));
   line.valid = true;
   return line;
+}
+
+RobustTrend FitTrend(absl::Span<const double> x, absl::Span<const double> y) {
+  TACHO_CHECK(x.size() == y.size());
+  RobustTrend trend;
+  const size_t n = x.size();
+  if (n < kLeastForALine) return trend;
+  std::vector<double> slopes;
+  double rising = 0;
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t j = i + 1; j < n; ++j) {
+      if (x[j] <= x[i]) continue;
+      slopes.push_back((y[j] - y[i]) / (x[j] - x[i]));
+      rising += y[j] > y[i] ? 1 : (y[j] < y[i] ? -1 : 0);
+    }
+  }
+  if (slopes.empty()) return trend;
+  std::sort(slopes.begin(), slopes.end());
+  const double pairs = static_cast<double>(slopes.size());
+  const double count = static_cast<double>(n);
+  const double deviation = std::sqrt(count * (count - 1) * (2 * count + 5) / 18);  // Of S.
+  const auto at_rank = [&](double rank) {
+    return slopes[static_cast<size_t>(std::clamp(std::floor(rank), 0.0, pairs - 1))];
+  };
+  trend.valid = true;
+  trend.slope = at_rank(pairs / 2);
+  trend.slope_low = at_rank((pairs - kZ95 * deviation) / 2);
+  trend.slope_high = at_rank((pairs + kZ95 * deviation) / 2);
+  trend.tau = rising / pairs;
+  trend.z = rising / deviation;
+  std::vector<double> rests;
+  for (size_t i = 0; i < n; ++i) rests.push_back(y[i] - trend.slope * x[i]);
+  trend.intercept = UpperMedian(std::move(rests));
+  return trend;
+}
+
+ChangePoint FindRise(const std::vector<double>& values, size_t margin) {
+  ChangePoint found;
+  if (values.size() < 2 * margin || values.size() < 2) return found;
+  const std::vector<double> ranks = Ranks(values);
+  const auto n = static_cast<double>(values.size());
+  double sum = 0;
+  double highest = 0;
+  for (size_t i = 0; i + 1 < values.size(); ++i) {
+    sum += ranks[i];
+    const double u = 2 * sum - static_cast<double>(i + 1) * (n + 1);
+    const auto before = static_cast<double>(i + 1);
+    const double z = -u / std::sqrt(before * (n - before) * (n + 1) / 3);
+    if (i + 1 < margin || values.size() - i - 1 < margin || z <= highest) continue;
+    highest = z;
+    found.index = i + 1;
+  }
+  found.p = std::min(1.0, n * std::erfc(highest / std::sqrt(2.0)) / 2);
+  return found;
 }
 
 }  // namespace tacho::server::conditions

@@ -1,3 +1,5 @@
+// Derives step times from a few tasks, because the tasks of a synchronous job agree, and removes
+// from them what checkpoints and evaluations took, so that these do not look like slow steps.
 #include "server/conditions/measures/step_times.h"
 
 #include <algorithm>
@@ -7,16 +9,16 @@
 #include <optional>
 #include <utility>
 
+#include "proto/base/quantile.h"
 #include "server/conditions/measures/phases.h"
-#include "server/conditions/measures/robust.h"
 #include "server/conditions/window/signal.h"
 
 namespace tacho::server::conditions {
 namespace {
 
-// The newest rows of a task that tell of its pace; older ones may have been thinned out.
+// The pace of a task comes from this many newest rows; older ones may have been thinned out.
 constexpr size_t kPaceRows = 512;
-// A step that a checkpoint or an evaluation took this much of tells nothing of steps.
+// A step that a checkpoint or an evaluation took this share of does not count.
 constexpr double kOverheadShare = 0.1;
 
 std::vector<const TaskWindow*> SomeTasks(const JobWindow& window) {
@@ -32,7 +34,7 @@ std::vector<const TaskWindow*> SomeTasks(const JobWindow& window) {
   return some;
 }
 
-// Of a task, by step: what checkpoints and evaluations took of it.
+// Seconds that checkpoints and evaluations took of each step of a task.
 std::map<int64_t, double> Overheads(const TaskWindow& task) {
   std::map<int64_t, double> overheads;
   for (const Signal signal : {Signal::kCheckpointTime, Signal::kEvalTime}) {
@@ -61,8 +63,7 @@ void AddSteps(const TaskWindow& task, const PhaseCover& phases, std::vector<Raw>
       continue;
     }
     const auto strides = static_cast<double>(point.step - before.step);
-    double seconds = recorded ? point.value
-                              : static_cast<double>(point.time_ns - before.time_ns) / 1e9 / strides;
+    double seconds = recorded ? point.value : Seconds(point.time_ns - before.time_ns) / strides;
     if (!std::isfinite(seconds) || seconds <= 0) continue;
     const auto begin = point.time_ns - static_cast<int64_t>(seconds * 1e9);
     const auto overhead = overheads.find(point.step);
@@ -95,7 +96,7 @@ std::vector<StepTime> NetStepTimes(const JobWindow& window) {
   for (const TaskWindow* task : SomeTasks(window)) AddSteps(*task, phases, &raw);
   const auto in_phase = static_cast<size_t>(
       std::count_if(raw.begin(), raw.end(), [](const Raw& entry) { return entry.in_phase; }));
-  // Checkpoints that are written beside the training overlap all of it.
+  // Checkpoints that are written beside the training overlap all steps.
   if (in_phase * 2 < raw.size())
     std::erase_if(raw, [](const Raw& entry) { return entry.in_phase; });
   std::sort(raw.begin(), raw.end(),
@@ -142,12 +143,12 @@ double ProgressInterval(const JobWindow& window) {
     const size_t begin = points.size() > kPaceRows ? points.size() - kPaceRows : 0;
     const int64_t since = window.attempt_started_ns;
     if (since > 0 && points.front().time_ns > since) {
-      first = std::max(first, static_cast<double>(points.front().time_ns - since) / 1e9);
+      first = std::max(first, Seconds(points.front().time_ns - since));
     }
     for (size_t i = begin + 1; i < points.size(); ++i) {
       if (points[i].step <= points[i - 1].step) continue;
       if (phases.Covers(points[i - 1].time_ns, points[i].time_ns)) continue;
-      intervals.push_back(static_cast<double>(points[i].time_ns - points[i - 1].time_ns) / 1e9);
+      intervals.push_back(Seconds(points[i].time_ns - points[i - 1].time_ns));
     }
   }
   const size_t tasks = std::min(kStepTimeTasks, std::max<size_t>(1, window.tasks.size()));

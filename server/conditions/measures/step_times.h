@@ -1,8 +1,8 @@
-// How long the steps of a job take, from whatever is recorded of them.
+// How long the steps of a job take, from what is recorded of them.
 //
-// Sources, the first that is there: the signal step_time; the difference of the times of two rows
-// that follow each other, over the difference of their steps. A row has the time at which its
-// trainer wrote it, not at which it came, so that what was kept back by an outage does not matter.
+// The source is the signal step_time if it is recorded. Otherwise it is the time between two
+// successive rows over the difference of their steps. A row has the time at which its trainer wrote
+// it, not at which it arrived, so an outage that delays rows does not matter.
 #pragma once
 
 #include <cstddef>
@@ -19,28 +19,29 @@ struct StepTime {
   double seconds = 0;   // > 0
 };
 
-// Tasks that are looked at, spread evenly: those of a synchronous job all tell the same.
+// The number of tasks measured, spread evenly: all tasks of a synchronous job agree.
 inline constexpr size_t kStepTimeTasks = 5;
 
-// One a step, the median of the tasks looked at, ascending by step. Without the first row of the
-// attempt's window (compiling), and without what checkpoints and evaluations took: as they recorded
-// it, or else without the steps that an event says they fell into, unless that is most of them.
+// One for each step, the median of the measured tasks, ascending by step. The first row in the
+// attempt's window does not count (compiling), nor does the time of checkpoints and evaluations:
+// their recorded time is subtracted; otherwise the steps within their events are left out, unless
+// those are most of the steps.
 std::vector<StepTime> NetStepTimes(const JobWindow& window);
 
-// What the newest `span_ns` of them have; all if there are fewer than `min_steps` in it.
+// The steps within the newest `span_ns`, or the newest `min_steps` if that is more.
 std::vector<StepTime> NewestOf(const std::vector<StepTime>& steps, int64_t now_ns, int64_t span_ns,
                                size_t min_steps);
 
 // Their median; 0 if there are none.
 double MedianSeconds(const std::vector<StepTime>& steps);
 
-// How long it is between rows that tell of progress: the 0.99-quantile over the newest rows, in
-// seconds, without those with a phase between them. It is longer than a step if not each step is
-// told. With fewer than 3 such rows what the first took since the attempt began counts, too, since
-// that is all there is to know. 0 if nothing is known.
+// The time between rows with a new step: the 0.99-quantile over the newest rows, in seconds,
+// without rows that have a phase between them. It is longer than a step if not every step has a
+// row. With fewer than 3 such rows for each measured task, the time from the start of the attempt
+// to the first row counts too. 0 if nothing is known.
 double ProgressInterval(const JobWindow& window);
 
-// The track that tells of a task's steps best: of step_time, or else the longest one; nullptr if
+// The track that shows a task's steps best: that of step_time, or else the longest one; nullptr if
 // there is none.
 const Track* StepTrack(const TaskWindow& task);
 

@@ -8,12 +8,12 @@
 #include <tuple>
 #include <utility>
 
-#include "server/conditions/measures/robust.h"
+#include "proto/base/quantile.h"
 
 namespace tacho::server::conditions {
 namespace {
 
-// A duty cycle or CPU share this far from the others' is not noise.
+// A duty cycle or CPU share this far from the median is not noise.
 constexpr double kChipsDiffer = 0.4;
 constexpr double kCpuDiffers = 0.1;
 
@@ -46,7 +46,7 @@ std::map<std::string, double> ChipsBusy(const JobWindow& window, int64_t since_n
   return busy;
 }
 
-// Marks those that differ from the median, unless that is half of them.
+// Marks those that differ from the median.
 void MarkDiffering(std::vector<Suspect>* suspects, double Suspect::*value, bool Suspect::*mark,
                    double tolerance) {
   std::vector<double> known;
@@ -60,6 +60,7 @@ void MarkDiffering(std::vector<Suspect>* suspects, double Suspect::*value, bool 
   }
 }
 
+// A sign that half of the suspects share shows nothing.
 void ForgetIfCommon(std::vector<Suspect>* suspects, bool Suspect::*mark) {
   const auto marked = static_cast<size_t>(
       std::count_if(suspects->begin(), suspects->end(), [&](const Suspect& s) { return s.*mark; }));
@@ -72,7 +73,7 @@ void ForgetIfCommon(std::vector<Suspect>* suspects, bool Suspect::*mark) {
 std::vector<Suspect> FindSuspects(const JobWindow& window,
                                   const std::vector<const TaskWindow*>& tasks, const Hosts& hosts,
                                   int64_t since_ns, double interval_seconds) {
-  // What chips did in the first moments belongs to the step before.
+  // The first moments still belong to the step before.
   const int64_t settled_ns = since_ns + static_cast<int64_t>(2 * interval_seconds * 1e9);
   const std::map<std::string, double> chips = ChipsBusy(window, settled_ns);
   std::vector<double> steps;

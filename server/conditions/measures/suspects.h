@@ -1,4 +1,4 @@
-// Who holds up a job that does not move: the signs of stalled.h, for each task.
+// Which tasks may hold up a job that stands still: the signs of Stalled, for each task.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace tacho::server::conditions {
 
 struct Suspect {
   const TaskWindow* task = nullptr;
-  bool behind = false;         // In its step.
-  bool stopped_first = false;  // In its rows.
+  bool behind = false;         // Its last step is lower than most.
+  bool stopped_first = false;  // Its rows stopped before most.
   double chips_busy = 0;       // Mean duty cycle since then; NaN if unknown.
   double cpu_busy = 0;         // NaN if unknown.
   bool chips_differ = false;
@@ -25,8 +25,8 @@ struct Suspect {
   }
 };
 
-// `tasks` are those to look at; nothing moves since `since_ns`; rows come `interval_seconds` apart
-// when all is well. The most suspect first: by score, step, and when it was last heard.
+// Looks at `tasks`. The job has stood still since `since_ns`; normally its rows are
+// `interval_seconds` apart. The most suspect first: by score, then step, then time of its last row.
 std::vector<Suspect> FindSuspects(const JobWindow& window,
                                   const std::vector<const TaskWindow*>& tasks, const Hosts& hosts,
                                   int64_t since_ns, double interval_seconds);

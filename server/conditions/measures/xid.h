@@ -1,7 +1,7 @@
-// What NVIDIA's XID numbers mean for an operator.
+// The meaning of NVIDIA's XID numbers for an operator.
 //
-// Source: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors), whose causes are summed up here
-// to three degrees of severity.
+// Source: NVIDIA, "XID Errors" (docs.nvidia.com/deploy/xid-errors). We sum up its causes in three
+// degrees of severity.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,11 @@ namespace tacho::server::conditions {
 struct Xid {
   int number = 0;
   absl::string_view text;
-  // kInfo: usually the program's own fault; kWarning: look after it; kCritical: take the device
-  // out.
+  // kInfo: usually the program's own fault; kWarning: watch it; kCritical: take the device out.
   Severity severity = Severity::kWarning;
 };
 
-// nullptr: not in the table, which holds the ones that training meets.
+// nullptr: not in the table, which holds the numbers that occur in training.
 const Xid* FindXid(int number);
 
 }  // namespace tacho::server::conditions

@@ -1,17 +1,15 @@
-// What a detector reads: the meaning of a metric, whatever its name is.
+// What a detector reads: the meaning of a metric, independent of its name.
 //
-// Which metric names have which meaning is configuration (`conditions.signals`), with defaults for
-// the names of this project, of libtpu, DCGM, TensorBoard, Keras, Lightning, Hugging Face and
-// Megatron; docs/notation.md lists them.
+// The configuration maps names to meanings (`conditions.signals`), with defaults for the names of
+// this project, libtpu, DCGM, TensorBoard, Keras, Lightning, Hugging Face and Megatron;
+// docs/notation.md lists them.
 #pragma once
 
 #include <cstdint>
-#include <optional>
-
-#include "absl/strings/string_view.h"
 
 namespace tacho::server::conditions {
 
+// In the order of the fields of config.v1.ConditionSignals: the number of a field is one more.
 enum class Signal : uint8_t {
   // Of tasks, one value a step. Times in seconds.
   kLoss,          // Training loss.
@@ -56,9 +54,5 @@ enum class Signal : uint8_t {
   kHostCpuBusy,          // 0..1
   kCount,
 };
-
-// "loss", "eval_loss", …: the key below `conditions.signals`.
-absl::string_view SignalName(Signal signal);
-std::optional<Signal> ParseSignal(absl::string_view name);
 
 }  // namespace tacho::server::conditions

@@ -5,6 +5,8 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "proto/base/check.h"
+#include "tacho/config/v1/conditions_signals.pb.h"
 
 namespace tacho::server::conditions {
 namespace {
@@ -17,7 +19,16 @@ double FactorOf(Signal signal, absl::string_view normalised) {
   return 1;
 }
 
+const google::protobuf::FieldDescriptor& FieldOf(Signal signal) {
+  const auto* field =
+      config::v1::ConditionSignals::descriptor()->FindFieldByNumber(static_cast<int>(signal) + 1);
+  TACHO_CHECK(field != nullptr);
+  return *field;
+}
+
 }  // namespace
+
+absl::string_view SignalName(Signal signal) { return FieldOf(signal).name(); }
 
 std::string NormalisedName(absl::string_view metric) {
   std::string name;
@@ -76,6 +87,19 @@ std::optional<SignalMatch> SignalNames::Find(absl::string_view metric) const {
     }
   }
   return std::nullopt;
+}
+
+SignalNames ConfiguredNames(const config::v1::ConditionSignals& config) {
+  std::map<Signal, std::vector<std::string>> configured;
+  const auto& reflection = *config.GetReflection();
+  for (size_t i = 0; i < static_cast<size_t>(Signal::kCount); ++i) {
+    const auto signal = static_cast<Signal>(i);
+    const auto& field = FieldOf(signal);
+    for (int k = 0; k < reflection.FieldSize(config, &field); ++k) {
+      configured[signal].push_back(reflection.GetRepeatedString(config, &field, k));
+    }
+  }
+  return SignalNames(configured);
 }
 
 }  // namespace tacho::server::conditions

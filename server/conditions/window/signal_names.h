@@ -1,9 +1,9 @@
 // Which metric has which meaning.
 //
-// Names are compared after normalisation: ASCII letters in lower case, every run of other
-// characters than letters and digits one '_', none at the ends. So "Train/Loss", "train_loss" and
-// "train-loss" are one name. A name in a list may have one '*', which stands for any text; names
-// without it win over those with it, configured ones over the defaults.
+// Names are compared after normalisation: ASCII letters in lower case, every run of characters
+// other than letters and digits as one '_', none at the ends. So "Train/Loss", "train_loss" and
+// "train-loss" are the same name. A name in a list may contain one '*', which matches any text.
+// Names without '*' take precedence over those with it, and configured names over the defaults.
 #pragma once
 
 #include <map>
@@ -17,14 +17,20 @@
 #include "absl/types/span.h"
 #include "server/conditions/window/signal.h"
 
+namespace tacho::config::v1 {
+class ConditionSignals;
+}
+
 namespace tacho::server::conditions {
+
+// "loss", "eval_loss", …: the key below `conditions.signals`.
+absl::string_view SignalName(Signal signal);
 
 struct SignalMatch {
   Signal signal = Signal::kCount;
-  // The metric's values times this are in the signal's unit: 0.01 for per cent.
+  // Converts the metric's values to the signal's unit: 0.01 for per cent.
   double factor = 1;
-  // Of several metrics of a subject with one meaning, that of the lowest rank is the best: tracks
-  // are in this order.
+  // Among several metrics with one meaning, the lowest rank is the best. Tracks are in this order.
   uint32_t rank = 0;
 };
 
@@ -41,8 +47,8 @@ std::string NormalisedName(absl::string_view metric);
 // Immutable: any number of threads.
 class SignalNames {
  public:
-  // Lists in `configured` replace the defaults of their signals. A configured name that is a
-  // default of its signal too keeps its factor; others have 1.
+  // Lists in `configured` replace the defaults of their signals. A configured name that is also a
+  // default of its signal keeps its factor; others have 1.
   explicit SignalNames(const std::map<Signal, std::vector<std::string>>& configured = {});
 
   // nullopt: the metric has no meaning for conditions.
@@ -59,5 +65,8 @@ class SignalNames {
   absl::flat_hash_map<std::string, SignalMatch> exact_;
   std::vector<Pattern> patterns_;
 };
+
+// The names of the configuration's `conditions.signals`.
+SignalNames ConfiguredNames(const config::v1::ConditionSignals& config);
 
 }  // namespace tacho::server::conditions

@@ -4,8 +4,13 @@
 #include <cmath>
 #include <tuple>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::conditions {
 namespace {
+
+// With fewer, half of them would not be worth the name of a course.
+constexpr size_t kLeastPoints = 8;
 
 bool IsBefore(const Point& a, const Point& b) {
   return std::tie(a.time_ns, a.step) < std::tie(b.time_ns, b.step);
@@ -42,12 +47,13 @@ void AddAnyPoint(const Point& point, size_t most, std::vector<Point>* points) {
 }
 
 void ThinPoints(size_t most, std::vector<Point>* points) {
+  TACHO_CHECK(most >= kLeastPoints);
   if (points->size() <= most) return;
-  // Some room at once, so that the next points are added without thinning.
+  // Make some room at once, so that the next points need no thinning.
   const size_t wanted = most - most / 4;
   while (points->size() > wanted) {
     const size_t older = points->size() - most / 2;
-    // Beginnings of runs are looked for before anything is moved.
+    // Find the starts of runs before anything moves.
     std::vector<bool> keep(older);
     for (size_t i = 0; i < older; ++i) keep[i] = i % 2 == 0 || BeginsNonFinite(*points, i);
     size_t kept = 0;
@@ -55,7 +61,7 @@ void ThinPoints(size_t most, std::vector<Point>* points) {
       if (i >= older || keep[i]) (*points)[kept++] = (*points)[i];
     }
     if (kept == points->size()) {
-      // Nothing but beginnings: the oldest go.
+      // All are starts of runs: remove the oldest.
       const auto excess = static_cast<std::ptrdiff_t>(kept - wanted);
       points->erase(points->begin(), points->begin() + excess);
       return;

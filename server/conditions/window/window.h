@@ -1,5 +1,5 @@
 // The recent past of one job, as detectors see it: plain data, immutable once made, without clocks,
-// locks or I/O. Whoever makes one bounds it; a detector takes what there is.
+// locks or I/O. Its maker (WindowBuilder) limits its size.
 #pragma once
 
 #include <array>
@@ -16,37 +16,39 @@ namespace tacho::server::conditions {
 
 inline constexpr int64_t kNoPointStep = INT64_MIN;
 
+inline double Seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e9; }
+
 struct Point {
   int64_t time_ns = 0;  // Since the Unix epoch.
   int64_t step = kNoPointStep;
-  double value = 0;  // Non-finite ones are here too.
+  double value = 0;  // May be NaN or infinite.
 
   friend bool operator==(const Point&, const Point&) = default;
 };
 
-// One signal of one subject: ascending by time; of the newest attempt, but for chips and hosts,
-// which have none.
+// One signal of one task, chip or host, ascending by time. A task's track is of the newest attempt;
+// chips and hosts have no attempts.
 struct Track {
-  std::string metric;  // The name that stands for the signal here.
+  std::string metric;  // The metric that has the meaning of the signal.
   std::vector<Point> points;
 
   bool empty() const { return points.empty(); }
 };
 
-// Tracks by signal. Several metrics may have the meaning of one signal (loss of two heads, counters
-// per error kind): one track each.
+// Tracks by signal. A signal has one track for each metric with its meaning, such as the losses of
+// two heads.
 using Tracks = std::map<Signal, std::vector<Track>>;
 
 struct TaskWindow {
-  std::optional<uint32_t> task;  // None: rows that name no task.
+  std::optional<uint32_t> task;  // nullopt: its rows name no task.
   std::string host;
   Tracks tracks;
-  // Of any of its rows, signal or not.
+  // Of all its rows, whether they hold a signal or not.
   int64_t first_time_ns = 0;
   int64_t last_time_ns = 0;
   std::optional<int64_t> last_step;
   int64_t last_step_time_ns = 0;  // When a row first had last_step.
-  bool ended = false;             // An event says so.
+  bool ended = false;             // By an event.
 };
 
 struct ChipWindow {
@@ -58,7 +60,7 @@ struct ChipWindow {
 struct HostWindow {
   std::string host;
   Tracks tracks;
-  // Of the agent that sends for it; absent if none is known. Losses are those in the window.
+  // The agent that sends for it; nullopt if none is known. Its losses are those in the window.
   std::optional<ingest::AgentState> agent;
 };
 
@@ -74,12 +76,12 @@ struct WindowEvent {
   std::map<std::string, std::string> fields;
 };
 
-// What went before, in few figures: of an earlier attempt of this job, or of another job with the
-// same configuration fingerprint.
+// The speed of an earlier attempt of this job, or of another job with the same configuration
+// fingerprint.
 struct Baseline {
   std::string job;
   uint32_t attempt = 0;
-  uint64_t steps = 0;           // That the figures are over.
+  uint64_t steps = 0;           // The number of steps measured.
   double step_time_median = 0;  // Seconds.
 };
 
@@ -87,7 +89,7 @@ struct JobWindow {
   std::string job;
   uint32_t attempt = 0;  // The newest.
   int64_t now_ns = 0;
-  bool ended = false;  // The attempt has ended by an event; `ended_kind` says how.
+  bool ended = false;  // The attempt has ended, by an event.
   int64_t attempt_started_ns = 0;
   std::map<std::string, std::string> attributes;  // Of the newest attempt; docs/notation.md.
   std::vector<WindowEvent> events;                // Ascending by time, of this attempt.
@@ -95,7 +97,7 @@ struct JobWindow {
   std::vector<ChipWindow> chips;                  // Of the hosts of its tasks; by host and chip.
   std::vector<HostWindow> hosts;                  // Of its tasks; by name.
   std::vector<Baseline> baselines;
-  // How often each host was found straggling in other jobs, over what is remembered.
+  // In how many other jobs each host straggled lately.
   std::map<std::string, uint32_t> straggles_elsewhere;
 };
 

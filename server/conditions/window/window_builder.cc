@@ -1,3 +1,5 @@
+// Takes rows and events into the windows of their jobs. Rows of one layout are taken column by
+// column, because the points of a series lie together in memory and those of a row do not.
 #include "server/conditions/window/window_builder.h"
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 #include "server/conditions/window/window_builder_state.h"
 
@@ -14,18 +17,18 @@ namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMaxLayoutsOfJob = 65'536;
-// A row that comes so long after an end says that it was none.
+// A row that comes this long after an end shows that it was no end.
 constexpr int64_t kRowsAfterEndNs = 60'000'000'000;
 
 constexpr std::array<absl::string_view, 4> kKindsThatBeginJobs = {
     "attempt_started", "init_started", "compile_started", "restore_started"};
 
-// Of a task rather than of whoever samples hosts.
+// Whether the rows are of a task, not of an agent that samples its host.
 bool IsOfJob(const storage::Layout& layout) {
   return layout.has_steps || layout.series.front()->source->task.has_value();
 }
 
-// INT64_MIN without rows.
+// INT64_MIN if there are no rows.
 int64_t NewestTime(std::span<const storage::RowsEntry> entries) {
   int64_t newest_ns = INT64_MIN;
   for (const storage::RowsEntry& rows : entries) {
@@ -42,7 +45,7 @@ void NoteRow(int64_t time_ns, int64_t step, TaskWindow* task) {
     task->last_step_time_ns = std::min(task->last_step_time_ns, time_ns);
   } else if (!task->last_step || time_ns > task->last_step_time_ns ||
              (time_ns == task->last_step_time_ns && step > *task->last_step)) {
-    // A lower step of a newer row: training went back.
+    // Or a newer row has a lower step: training went back.
     task->last_step = step;
     task->last_step_time_ns = time_ns;
   }
@@ -57,6 +60,7 @@ WindowBuilder::~WindowBuilder() = default;
 
 void WindowBuilder::AddRows(const storage::Layout& layout,
                             std::span<const storage::RowsEntry> entries) {
+  TACHO_CHECK(!layout.series.empty());
   const storage::SeriesSource& source = *layout.series.front()->source;
   JobState* job = elsewhere_.get();
   TaskWindow* task = nullptr;
@@ -105,7 +109,7 @@ void WindowBuilder::AddSamples(const storage::Series& series, uint32_t attempt,
   JobState* job = nullptr;
   TaskWindow* task = nullptr;
   if (!IsHostSignal(match->signal)) {
-    // Samples of nobody's training, such as those of a machine.
+    // Samples without task and step are of a machine, not of training.
     if (points.empty()) return;
     if (!series.source->task && points.front().step == kNoPointStep) return;
     job = FindOrAddJob(series.source->job, points.back().time_ns);
@@ -173,8 +177,9 @@ TaskWindow* WindowBuilder::FindOrAddTask(std::optional<uint32_t> number, absl::s
     added.host = std::string(host);
     if (number && (!job->lowest_task || *number < *job->lowest_task)) job->lowest_task = number;
   }
+  TACHO_CHECK(*index < tasks.size());
   TaskWindow& task = tasks[*index];
-  if (task.host != host) task.host = std::string(host);  // It was started again elsewhere.
+  if (task.host != host) task.host = std::string(host);  // It was restarted elsewhere.
   return &task;
 }
 
@@ -186,7 +191,7 @@ WindowBuilder::LayoutTargets* WindowBuilder::TargetsOf(const storage::Layout& la
   LayoutTargets& known = job->layouts[layout.id];
   if (known.epoch == epoch_) return &known;
   const bool first_time = known.epoch == 0;
-  // Tracks that are made on the way move others: those found before are looked for again.
+  // A new track may move others, so look up again those found before.
   for (uint64_t epoch = 0; epoch != epoch_;) {
     epoch = epoch_;
     known.targets.clear();
@@ -228,7 +233,7 @@ void WindowBuilder::AddEvent(const storage::Event& event) {
   const auto at = std::upper_bound(
       events.begin(), events.end(), event.time_ns,
       [](int64_t time_ns, const WindowEvent& other) { return time_ns < other.time_ns; });
-  // Read from the store and told by it as well.
+  // The same event may come from the store and from the subscription.
   for (auto same = at; same != events.begin() && (--same)->time_ns == event.time_ns;) {
     if (same->kind == added.kind && same->task == added.task && same->host == added.host) return;
   }
@@ -285,6 +290,7 @@ void WindowBuilder::FindEnds(int64_t now_ns, JobState* job) {
     if (event.kind != "ended") continue;
     const auto task = event.task ? job->by_number.find(*event.task) : job->by_number.end();
     if (task != job->by_number.end()) {
+      TACHO_CHECK(task->second < window.tasks.size());
       TaskWindow& ended = window.tasks[task->second];
       ended.ended = event.time_ns + kRowsAfterEndNs >= ended.last_time_ns;
       any = any || ended.ended;
@@ -293,7 +299,7 @@ void WindowBuilder::FindEnds(int64_t now_ns, JobState* job) {
     }
   }
   if (!any) return;
-  // The others may have gone without a word.
+  // The other tasks may have gone without an event.
   const bool all_silent = now_ns - job->last_ns > kRowsAfterEndNs;
   window.ended = window.ended || all_silent ||
                  std::all_of(window.tasks.begin(), window.tasks.end(),
@@ -330,14 +336,6 @@ void WindowBuilder::Forget(absl::string_view job) {
     Uncount(task.tracks, &found->second->tracks);
   }
   jobs_.erase(found);
-  ++epoch_;
-}
-
-void WindowBuilder::Clear() {
-  jobs_.clear();
-  hosts_.clear();
-  elsewhere_ = std::make_unique<JobState>();
-  tracks_ = bytes_ = 0;
   ++epoch_;
 }
 

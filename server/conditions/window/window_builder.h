@@ -1,18 +1,20 @@
-// Makes the windows that detectors see from what is committed: rows and events in, JobWindows out.
+// Makes the windows that detectors see: committed rows and events in, JobWindows out.
 //
 // What is kept, and how much:
-//   - Of a task: the points of each series that has a meaning (signal_names.h), of the newest
-//     attempt, and its newest step. Of chips and hosts: the same, whatever job recorded them, for
-//     `host_window`. Of a job: its attempt's newest kMaxEvents events.
-//   - A series has at most `points` points, 24 bytes each (track_points.h says which), and fewer
-//     where many share `job_bytes` or `total_bytes`, but at least kMinPoints. Where even that is
-//     too much, new series are left out and counted: their tasks keep their newest step and times.
-//     So a job of 10,000 tasks with 6 series each has 46 points of each in 64 MiB; with more than
-//     87,000 series the later ones have none.
-//   - The lowest task of a job keeps up to 8 times as many as the others, for what is a matter of
-//     the whole job; but not where `total_bytes` leaves no series more than kMinPoints.
-//   - Where `total_bytes` are used up, a series that has more than kMinPoints thins out its own
-//     points, and all are thinned out for one that has fewer.
+//   - For a task: its newest step, and the points of each series with a meaning (signal_names.h),
+//   of
+//     the newest attempt. For chips and hosts: the same, from whichever job recorded them, for
+//     `host_window`. For a job: the newest kMaxEvents events of its attempt.
+//   - A series has at most `points` points of 24 bytes (track_points.h selects them), and fewer
+//   where
+//     many series share `job_bytes` or `total_bytes`, but at least kMinPoints. If even that is too
+//     much, new series are left out and counted; their tasks keep their newest step and times. So a
+//     job of 10,000 tasks with 6 series each has 46 points of each in 64 MiB; beyond 87,000 series,
+//     further ones have none.
+//   - The lowest task of a job keeps up to 8 times as many points as the others, because its curves
+//     stand for the whole job; but not where `total_bytes` leaves no series more than kMinPoints.
+//   - When `total_bytes` are used up, a series with more than kMinPoints thins out its own points;
+//     for a series with fewer, all others are thinned out.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +44,7 @@ struct WindowLimits {
   uint64_t job_bytes = 64u << 20;
   uint64_t total_bytes = 256u << 20;  // Never exceeded.
   absl::Duration host_window = absl::Hours(6);
-  size_t max_jobs = 5000;  // More are not looked at.
+  size_t max_jobs = 5000;  // Further jobs are left out and counted.
 };
 
 // One thread at a time.
@@ -56,43 +58,42 @@ class WindowBuilder {
     size_t jobs = 0;
     uint64_t tracks = 0;
     uint64_t bytes = 0;            // Of points, as allocated.
-    uint64_t tracks_left_out = 0;  // Series that found no room.
-    uint64_t jobs_left_out = 0;    // Times that a new job found none.
+    uint64_t tracks_left_out = 0;  // Series without room.
+    uint64_t jobs_left_out = 0;    // Batches and events of jobs without room.
   };
 
   WindowBuilder(SignalNames names, const WindowLimits& limits);
   ~WindowBuilder();
 
   void SetLimits(const WindowLimits& limits) { limits_ = limits; }
-  // Rows and events from before then make no window: what is imported was, and is not judged.
+  // Older rows and events do not start a window: imported history is not judged.
   void SetOldest(int64_t time_ns) { oldest_ns_ = time_ns; }
 
-  // Rows of one layout as they were appended. Late ones, and ones that came before, are taken as
-  // such. Many at once cost less: the points of a series lie together, those of a row do not.
+  // Adds rows of one layout as they were appended, late and repeated ones included. Many at once
+  // cost less: the points of a series lie together, those of a row do not.
   void AddRows(const storage::Layout& layout, std::span<const storage::RowsEntry> entries);
-  // Samples of a series and attempt, for windows that are filled from the store.
+  // Adds samples of one series and attempt, ascending by time, when the store fills a window.
   void AddSamples(const storage::Series& series, uint32_t attempt, absl::Span<const Point> points);
   void AddEvent(const storage::Event& event);
-  // What the series means; nullopt: nothing, so that AddSamples() does nothing with it.
+  // The meaning of the series; nullopt: none, and AddSamples() ignores it.
   std::optional<SignalMatch> Meaning(const storage::Series& series);
-  // Of a chip or a host.
+  // Whether the signal belongs to chips or hosts.
   static bool IsHostSignal(Signal signal);
 
   bool Knows(absl::string_view job) const { return jobs_.contains(job); }
   std::vector<std::string> Jobs() const;  // By name.
-  // The newest attempt and the time of the newest row or event of it.
+  // The newest attempt, and the time of its newest row or event.
   uint32_t AttemptOf(absl::string_view job) const;
   int64_t LastSeenNs(absl::string_view job) const;
 
   // Calls `visit` with the window of a job, complete but for attributes, baselines and
-  // straggles_elsewhere, which are the visitor's to set: they stay.
+  // straggles_elsewhere: the visitor sets those, and they stay.
   void Visit(absl::string_view job, int64_t now_ns, const ingest::AgentLedger* agents,
              absl::FunctionRef<void(JobWindow&)> visit);
 
   void Forget(absl::string_view job);
-  // Drops chips and hosts of which nothing came since.
+  // Removes chips and hosts that have sent nothing since.
   void ForgetHostsBefore(int64_t time_ns);
-  void Clear();
 
   Stats stats() const;
 
@@ -102,9 +103,9 @@ class WindowBuilder {
   struct HostState;
   struct JobState;
 
-  // nullptr: not known, and too old, or no room.
+  // nullptr: the job is new, and too old or without room.
   JobState* FindOrAddJob(absl::string_view job, int64_t newest_ns);
-  // Whether rows of this attempt count; begins a new one if it is newer.
+  // Whether rows of this attempt count. Starts it if it is newer.
   bool EnterAttempt(uint32_t attempt, JobState* job);
   TaskWindow* FindOrAddTask(std::optional<uint32_t> task, absl::string_view host, JobState* job);
   LayoutTargets* TargetsOf(const storage::Layout& layout, JobState* job, TaskWindow* task);
@@ -113,13 +114,13 @@ class WindowBuilder {
   Tracks* HostTracks(const storage::Series& series, Signal signal);
   Track* FindOrAddTrack(const storage::Series& series, const SignalMatch& match, uint64_t* of_job,
                         Tracks* tracks);
-  // `coming`: about so many points are added, this one included.
+  // `coming`: the expected number of points, this one included.
   void Add(const Target& target, size_t most, size_t coming, const Point& point);
   // The values of its column.
   void AddColumn(const Target& target, size_t most, size_t coming, const storage::RowsEntry& rows);
   size_t PointsOf(const JobState* job, const TaskWindow* task) const;
-  // For one more point where `points` are as many as were allocated: more are, for all that are
-  // `coming` if there is room, or some are thinned out, of all series if a new one finds none left.
+  // Makes room for one more point in full `points`: allocates for all that are `coming` if there is
+  // room, else thins these points out, or those of all series if these have too few.
   void MakeRoom(size_t most, size_t coming, std::vector<Point>* points);
   void ShrinkAll();
   void Rebalance(JobState* job);
@@ -131,15 +132,15 @@ class WindowBuilder {
   void ReturnHosts(JobWindow* window);
 
   const SignalNames names_;
-  // What names_ says: a fleet has the same names on every host.
+  // Cached results of names_: a fleet has the same names on every host.
   absl::flat_hash_map<std::string, std::optional<SignalMatch>> meanings_;
   WindowLimits limits_;
   int64_t oldest_ns_ = INT64_MIN;
   std::map<std::string, std::unique_ptr<JobState>, std::less<>> jobs_;
   std::map<std::string, std::unique_ptr<HostState>, std::less<>> hosts_;
-  // Of layouts of jobs that are not judged themselves, such as that of the hosts.
+  // For the layouts of jobs that are not judged, such as that of the hosts.
   std::unique_ptr<JobState> elsewhere_;
-  // Changes whenever a Track may have moved.
+  // Changes whenever a Track may move.
   uint64_t epoch_ = 1;
   uint64_t tracks_ = 0;
   uint64_t bytes_ = 0;

@@ -1,4 +1,4 @@
-// What a WindowBuilder keeps of a job, of a host, of a layout. For window_builder*.cc alone.
+// What a WindowBuilder keeps for each job, host and layout. Only window_builder*.cc include it.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@
 
 namespace tacho::server::conditions {
 
-// Where the values of one column go.
+// The destination of the values of one column.
 struct WindowBuilder::Target {
   uint32_t column = 0;
   double factor = 1;
   bool of_host = false;
-  Track* track = nullptr;  // Valid in the epoch in which it was found; nullptr: no room for it.
+  Track* track = nullptr;  // Valid in the epoch of its lookup; nullptr: no room.
 };
 
 struct WindowBuilder::LayoutTargets {
@@ -31,15 +31,15 @@ struct WindowBuilder::HostState {
 };
 
 struct WindowBuilder::JobState {
-  JobWindow window;  // Its hosts and chips are borrowed while it is visited.
+  JobWindow window;  // It holds hosts and chips only while it is visited.
   bool entered = false;
   bool sorted = true;
   absl::flat_hash_map<uint32_t, size_t> by_number;
-  std::map<std::string, size_t, std::less<>> by_host;  // Of tasks without a number.
+  std::map<std::string, size_t, std::less<>> by_host;  // Tasks without a number.
   std::optional<uint32_t> lowest_task;
   absl::flat_hash_map<storage::LayoutId, LayoutTargets> layouts;
   uint64_t tracks = 0;           // Of its tasks.
-  uint64_t balanced_tracks = 0;  // When they were last made to fit.
+  uint64_t balanced_tracks = 0;  // At the last Rebalance().
   int64_t last_ns = 0;           // Of rows and events.
 };
 

@@ -1,9 +1,13 @@
+// The memory of a WindowBuilder: finds the track of a series, and keeps all tracks within their
+// limits. The room of a series depends on how many there are, so that a large fleet gets short
+// windows of all tasks rather than long windows of some.
 #include <algorithm>
 #include <iterator>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "server/conditions/window/track_points.h"
 #include "server/conditions/window/window_builder.h"
 #include "server/conditions/window/window_builder_state.h"
@@ -12,7 +16,7 @@ namespace tacho::server::conditions {
 namespace {
 
 constexpr uint64_t kLeadersShare = 8;
-// Names whose meaning is remembered: who sends many finds them all forgotten now and then.
+// Cached meanings. Beyond this number of names the cache is emptied.
 constexpr size_t kMaxMeanings = 4096;
 
 // "loss", or "loss{head=a}" where other labels than those of chips and hosts tell series apart.
@@ -93,7 +97,7 @@ Track* WindowBuilder::FindOrAddTrack(const storage::Series& series, const Signal
     if (known->second.size() >= kMaxTracksOfSignal) return nullptr;
   }
   constexpr uint64_t kLeast = kMinPoints * sizeof(Point);
-  // With the one that is added before others are thinned.
+  // Counts the new track before others are thinned out.
   if (tracks_ >= limits_.total_bytes / (kLeast + sizeof(Point))) return nullptr;
   if (of_job != nullptr && *of_job >= limits_.job_bytes / kLeast) return nullptr;
   std::vector<Track>& all = (*tracks)[match.signal];
@@ -103,7 +107,7 @@ Track* WindowBuilder::FindOrAddTrack(const storage::Series& series, const Signal
   };
   const auto at = std::find_if(all.begin(), all.end(),
                                [&](const Track& track) { return rank(track) > match.rank; });
-  // The first of a signal moves no other.
+  // The first track of a signal moves no other.
   if (!all.empty()) ++epoch_;
   ++tracks_;
   if (of_job != nullptr) ++*of_job;
@@ -112,7 +116,7 @@ Track* WindowBuilder::FindOrAddTrack(const storage::Series& series, const Signal
 
 size_t WindowBuilder::PointsOf(const JobState* job, const TaskWindow* task) const {
   const uint64_t all = limits_.total_bytes / sizeof(Point);
-  // An eighth is for the larger share of lowest tasks.
+  // An eighth is reserved for the larger share of lowest tasks.
   uint64_t share = (all - all / 8) / std::max<uint64_t>(tracks_, 1);
   const bool crowded = share <= kMinPoints;
   if (task != nullptr) {
@@ -128,7 +132,7 @@ void WindowBuilder::MakeRoom(size_t most, size_t coming, std::vector<Point>* poi
     return bytes_ - BytesOf(*points) + room * sizeof(Point) <= limits_.total_bytes;
   };
   size_t wanted = std::min(std::max<size_t>(8, 2 * points->size()), most + 1);
-  // As if it had grown step by step, but for the copies on the way.
+  // The same size as growth step by step, without the copies on the way.
   size_t at_once = wanted;
   while (at_once < std::min(points->size() + coming, most + 1)) {
     at_once = std::min(2 * at_once, most + 1);
@@ -146,7 +150,7 @@ void WindowBuilder::MakeRoom(size_t most, size_t coming, std::vector<Point>* poi
 }
 
 void WindowBuilder::ShrinkAll() {
-  // A fifth becomes free, so that this is rare, unless all have the least.
+  // Frees a fifth, so that this is rare, unless all tracks have the minimum.
   const uint64_t share =
       limits_.total_bytes / sizeof(Point) / 5 * 4 / std::max<uint64_t>(tracks_, 1);
   const size_t most =
@@ -161,6 +165,7 @@ void WindowBuilder::ShrinkAll() {
 }
 
 void WindowBuilder::Add(const Target& target, size_t most, size_t coming, const Point& point) {
+  TACHO_CHECK(target.track != nullptr);
   std::vector<Point>& points = target.track->points;
   if (points.size() == points.capacity()) MakeRoom(most, coming, &points);
   AddPoint(point, most, &points);
@@ -187,6 +192,7 @@ void WindowBuilder::Rebalance(JobState* job) {
 
 void WindowBuilder::Uncount(const Tracks& tracks, uint64_t* of_job) {
   for (const auto& [signal, all] : tracks) {
+    TACHO_CHECK(tracks_ >= all.size());
     tracks_ -= all.size();
     if (of_job != nullptr) *of_job -= all.size();
     for (const Track& track : all) bytes_ -= BytesOf(track.points);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::server::conditions {
@@ -54,6 +55,7 @@ LoadSpan SpanAfterStart(int64_t now_ns, uint32_t tasks) {
 
 absl::Status LoadWindow(const storage::Store& store, const std::string& job, const LoadSpan& span,
                         WindowBuilder* builder) {
+  TACHO_CHECK(span.leader_since_ns <= span.since_ns);
   TACHO_ASSIGN_OR_RETURN(const auto attempts, store.Attempts(job));
   storage::Selector selector;
   selector.job = job;
@@ -67,8 +69,8 @@ absl::Status LoadWindow(const storage::Store& store, const std::string& job, con
     const bool of_host = WindowBuilder::IsHostSignal(builder->Meaning(*series)->signal);
     if (!of_host && !attempts.empty()) options.attempt = attempts.back().attempt;
     const bool leads = !of_host && series->source->task == lowest;
-    options.begin_ns = leads ? std::min(span.leader_since_ns, span.since_ns) : span.since_ns;
-    if (absl::Status s = ReadSeries(series, options, view.get(), builder); !s.ok()) return s;
+    options.begin_ns = leads ? span.leader_since_ns : span.since_ns;
+    TACHO_RETURN_IF_ERROR(ReadSeries(series, options, view.get(), builder));
   }
   return store.VisitEvents(job, span.leader_since_ns, INT64_MAX,
                            storage::Store::EventOrder::kOldestFirst, [&](storage::Event event) {

@@ -1,4 +1,4 @@
-// Fills a job's window from the store: after a start, and where changes were missed.
+// Fills a job's window from the store: after a start, and after missed changes.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@ namespace tacho::server::conditions {
 
 struct LoadSpan {
   int64_t now_ns = 0;
-  // Rows since then, of all tasks, chips and hosts.
+  // Rows of all tasks, chips and hosts since this time.
   int64_t since_ns = 0;
-  // Of the lowest task since then, as its curve is that of the job. Not after since_ns.
+  // Rows of the lowest task since this time, because its curve is that of the job. Not after
+  // since_ns.
   int64_t leader_since_ns = 0;
 };
 
-// What of the last hour, or of the last ten minutes of a job of many tasks, was stored; of its
-// lowest task the last day.
+// The last hour, or the last ten minutes of a job with many tasks; the last day of its lowest task.
 LoadSpan SpanAfterStart(int64_t now_ns, uint32_t tasks);
 
-// Adds the rows and events of the job's newest attempt, and what it holds of chips and hosts. What
-// is in the window stays.
-//   as Store::FindSeries() and SeriesReader::Next(); what was read until then is in the window.
+// Adds the rows and events of the job's newest attempt, and its rows of chips and hosts, to what
+// the window holds. Fails as Store::FindSeries() and SeriesReader::Next() do; the window then has
+// what was read before.
 absl::Status LoadWindow(const storage::Store& store, const std::string& job, const LoadSpan& span,
                         WindowBuilder* builder);
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "server/query/read/quantile.h"
+#include "proto/base/quantile.h"
 
 namespace tacho::server::query {
 namespace {

@@ -8,11 +8,11 @@
 #include <limits>
 #include <random>
 
+#include "proto/base/quantile.h"
 #include "proto/base/stale_marker.h"
 #include "server/aggregate/page_writer.h"
 #include "server/aggregate/parallel.h"
 #include "server/aggregate/stats.h"
-#include "server/query/read/quantile.h"
 #include "tests/server/aggregate/aggregate_fixture.h"
 
 namespace tacho::server::aggregate {
@@ -42,13 +42,13 @@ TEST(ParallelFor, CallsWithEveryNumberOnce) {
 }
 
 TEST(Quantile, InterpolatesBetweenTheClosestRanks) {
-  EXPECT_EQ(query::QuantileOfSorted({1, 2, 3, 4}, 0.5), 2.5);
-  EXPECT_EQ(query::QuantileOfSorted({1, 2, 3}, 0.5), 2);
-  EXPECT_EQ(query::QuantileOfSorted({5}, 0.99), 5);
-  EXPECT_EQ(query::QuantileOfSorted({1, 2}, 0), 1);
-  EXPECT_EQ(query::QuantileOfSorted({1, 2}, 1), 2);
-  EXPECT_EQ(query::QuantileOfSorted({-kInf, kInf, kInf}, 0.75), kInf);
-  EXPECT_TRUE(std::isnan(query::QuantileOfSorted({}, 0.5)));
+  EXPECT_EQ(QuantileOfSorted({1, 2, 3, 4}, 0.5), 2.5);
+  EXPECT_EQ(QuantileOfSorted({1, 2, 3}, 0.5), 2);
+  EXPECT_EQ(QuantileOfSorted({5}, 0.99), 5);
+  EXPECT_EQ(QuantileOfSorted({1, 2}, 0), 1);
+  EXPECT_EQ(QuantileOfSorted({1, 2}, 1), 2);
+  EXPECT_EQ(QuantileOfSorted({-kInf, kInf, kInf}, 0.75), kInf);
+  EXPECT_TRUE(std::isnan(QuantileOfSorted({}, 0.5)));
 }
 
 // Selecting must find what sorting finds, in whatever order quantiles are asked for.
@@ -65,7 +65,7 @@ TEST(Stats, QuantilesAreThoseOfTheSortedValues) {
     std::sort(sorted.begin(), sorted.end());
     ComputeStats(values, stats, &found);
     for (size_t i = 0; i < stats.size(); ++i) {
-      EXPECT_DOUBLE_EQ(found[i], query::QuantileOfSorted(sorted, stats[i].q))
+      EXPECT_DOUBLE_EQ(found[i], QuantileOfSorted(sorted, stats[i].q))
           << stats[i].name << count;
     }
   }

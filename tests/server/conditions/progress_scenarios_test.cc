@@ -8,7 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/config/yaml_config.h"
-#include "server/conditions/detectors_progress.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tacho/config/v1/collector.pb.h"
 #include "tests/support/scenario.h"
 
@@ -21,7 +21,7 @@ using server::conditions::Finding;
 std::vector<Detector> DefaultDetectors() {
   config::v1::Collector config;
   EXPECT_TRUE(config::ParseYaml("", "default", &config).ok());
-  return server::conditions::ProgressDetectors(config.conditions().progress());
+  return server::conditions::DetectorsOf(config.conditions().progress());
 }
 
 // The names of what is said that is neither the scenario's condition nor follows from it.

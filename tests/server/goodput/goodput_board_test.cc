@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "server/conditions/window/configured_names.h"
+#include "server/conditions/window/signal_names.h"
 #include "server/goodput/goodput_families.h"
 #include "server/metrics/goodput_table.h"
 #include "tests/server/query/query_store_fixture.h"

@@ -6,8 +6,8 @@
 #include <random>
 #include <string>
 
-#include "server/conditions/detectors/memory_leak.h"
-#include "server/conditions/detectors/memory_pressure.h"
+#include "server/conditions/detectors/detectors.h"
+#include "tests/server/conditions/settings.h"
 #include "tests/support/scenario.h"
 
 namespace tacho::server::conditions {
@@ -49,7 +49,7 @@ TEST(MemoryLeakTest, SaysHowMuchTimeIsLeftAndHowSureThatIs) {
   std::normal_distribution<double> noise(0, 0.05 * kGiB);
   const auto window =
       ChipWith(3600, [&](double t) { return 20 * kGiB + 10 * kGiB * t / 3600 + noise(random); });
-  const Finding finding = DetectMemoryLeak(window, {});
+  const Finding finding = DetectMemoryLeak(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "DeviceMemory");
   EXPECT_EQ(finding.severity, Severity::kWarning);
@@ -67,7 +67,7 @@ TEST(MemoryLeakTest, SaysHowMuchTimeIsLeftAndHowSureThatIs) {
 
 TEST(MemoryLeakTest, IsCriticalIfLittleTimeIsLeft) {
   const auto window = ChipWith(1800, [](double t) { return 60 * kGiB + 30 * kGiB * t / 3600; });
-  const Finding finding = DetectMemoryLeak(window, {});
+  const Finding finding = DetectMemoryLeak(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.severity, Severity::kCritical);
 }
@@ -77,13 +77,13 @@ TEST(MemoryLeakTest, SeesALeakBelowTheTeethOfCheckpoints) {
     const double tooth = std::fmod(t, 120) < 30 ? 6 * kGiB : 0;
     return 20 * kGiB + 4 * kGiB * t / 3600 + tooth;
   });
-  EXPECT_TRUE(DetectMemoryLeak(window, {}).present);
+  EXPECT_TRUE(DetectMemoryLeak(window, Defaults()).present);
 }
 
 TEST(MemoryLeakTest, SeesALeakThatBeganLateInTheWindow) {
   const auto window = ChipWith(
       10800, [](double t) { return 20 * kGiB + (t < 9000 ? 0 : 20 * kGiB * (t - 9000) / 3600); });
-  EXPECT_TRUE(DetectMemoryLeak(window, {}).present);
+  EXPECT_TRUE(DetectMemoryLeak(window, Defaults()).present);
 }
 
 struct HealthyCase {
@@ -95,7 +95,7 @@ class MemoryHealthyTest : public ::testing::TestWithParam<HealthyCase> {};
 
 TEST_P(MemoryHealthyTest, IsNoLeakAtAnyTime) {
   for (double until = 900; until <= 4 * 3600; until += 300) {
-    const Finding finding = DetectMemoryLeak(ChipWith(until, GetParam().used), {});
+    const Finding finding = DetectMemoryLeak(ChipWith(until, GetParam().used), Defaults());
     EXPECT_TRUE(finding.judged);
     EXPECT_FALSE(finding.present) << "after " << until << " s: " << finding.message;
   }
@@ -119,7 +119,7 @@ TEST(MemoryLeakTest, NoiseIsNoLeak) {
     std::mt19937 random(seed);
     std::normal_distribution<double> noise(0, 2 * kGiB);
     const auto window = ChipWith(3600, [&](double) { return 40 * kGiB + noise(random); });
-    present += DetectMemoryLeak(window, {}).present ? 1 : 0;
+    present += DetectMemoryLeak(window, Defaults()).present ? 1 : 0;
   }
   EXPECT_EQ(present, 0);
 }
@@ -127,20 +127,20 @@ TEST(MemoryLeakTest, NoiseIsNoLeak) {
 TEST(MemoryLeakTest, LooksAtThisAttemptOnly) {
   JobWindow window = ChipWith(3600, [](double t) { return 20 * kGiB + 10 * kGiB * t / 3600; });
   window.attempt_started_ns = window.now_ns - 300 * kSecond;
-  EXPECT_FALSE(DetectMemoryLeak(window, {}).judged);
+  EXPECT_FALSE(DetectMemoryLeak(window, Defaults()).judged);
 }
 
 TEST(MemoryLeakTest, WithoutMemoryNothingIsJudged) {
-  EXPECT_FALSE(DetectMemoryLeak(JobWindow(), {}).judged);
-  EXPECT_FALSE(DetectMemoryPressure(JobWindow(), {}).judged);
+  EXPECT_FALSE(DetectMemoryLeak(JobWindow(), Defaults()).judged);
+  EXPECT_FALSE(DetectMemoryPressure(JobWindow(), Defaults()).judged);
 }
 
 TEST(MemoryLeakTest, NamesTheHostOfAFleetWhoseMemoryLeaks) {
   const SyntheticFleet fleet(
       {.tasks = 8, .chips_per_host = 1},
       {{.kind = FaultKind::kHostLeak, .host = 5, .at_seconds = 600, .amount = 64 * 1024.0 * 1024}});
-  EXPECT_FALSE(DetectMemoryLeak(fleet.At(600), {}).present);
-  const Finding finding = DetectMemoryLeak(fleet.At(2400), {});
+  EXPECT_FALSE(DetectMemoryLeak(fleet.At(600), Defaults()).present);
+  const Finding finding = DetectMemoryLeak(fleet.At(2400), Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "HostMemory");
   ASSERT_EQ(finding.culprits.size(), 1u);
@@ -149,22 +149,22 @@ TEST(MemoryLeakTest, NamesTheHostOfAFleetWhoseMemoryLeaks) {
 
 TEST(MemoryPressureTest, IsAboutTheWholeOfTheSpan) {
   const auto full = [](double) { return 0.985 * kTotal; };
-  const Finding finding = DetectMemoryPressure(ChipWith(600, full), {});
+  const Finding finding = DetectMemoryPressure(ChipWith(600, full), Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "DeviceMemory");
   EXPECT_EQ(finding.severity, Severity::kWarning);
   const auto mostly = [](double t) { return (std::fmod(t, 60) == 0 ? 0.9 : 0.985) * kTotal; };
-  EXPECT_FALSE(DetectMemoryPressure(ChipWith(600, mostly), {}).present);
-  EXPECT_TRUE(DetectMemoryPressure(ChipWith(600, mostly), {}).judged);
+  EXPECT_FALSE(DetectMemoryPressure(ChipWith(600, mostly), Defaults()).present);
+  EXPECT_TRUE(DetectMemoryPressure(ChipWith(600, mostly), Defaults()).judged);
   const auto brim = [](double) { return 0.995 * kTotal; };
-  EXPECT_EQ(DetectMemoryPressure(ChipWith(600, brim), {}).severity, Severity::kCritical);
-  EXPECT_FALSE(DetectMemoryPressure(ChipWith(600, full), {.device_used = 1}).present);
+  EXPECT_EQ(DetectMemoryPressure(ChipWith(600, brim), Defaults()).severity, Severity::kCritical);
+  EXPECT_FALSE(DetectMemoryPressure(ChipWith(600, full), With("device_used: 1")).present);
 }
 
 TEST(MemoryPressureTest, OldValuesAreNotJudged) {
   JobWindow window = ChipWith(600, [](double) { return 0.99 * kTotal; });
   window.now_ns += 120 * kSecond;
-  EXPECT_FALSE(DetectMemoryPressure(window, {}).judged);
+  EXPECT_FALSE(DetectMemoryPressure(window, Defaults()).judged);
 }
 
 TEST(MemoryPressureTest, AHostIsJudgedByWhatIsAvailable) {
@@ -175,11 +175,11 @@ TEST(MemoryPressureTest, AHostIsJudgedByWhatIsAvailable) {
   host.tracks[Signal::kHostMemoryAvailable] = {
       {.metric = "a", .points = {{80 * kSecond, 0, 4 * kGiB}, {90 * kSecond, 0, 3 * kGiB}}}};
   window.hosts.push_back(host);
-  const Finding finding = DetectMemoryPressure(window, {});
+  const Finding finding = DetectMemoryPressure(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "HostMemory");
   EXPECT_NEAR(finding.figures[0].value, 0.04, 1e-12);
-  EXPECT_FALSE(DetectMemoryPressure(window, {.host_free = 0.04}).present);
+  EXPECT_FALSE(DetectMemoryPressure(window, With("host_free: 0.04")).present);
 }
 
 }  // namespace

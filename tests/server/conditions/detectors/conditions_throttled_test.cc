@@ -3,7 +3,8 @@
 
 #include <optional>
 
-#include "server/conditions/detectors/throttled.h"
+#include "server/conditions/detectors/detectors.h"
+#include "tests/server/conditions/settings.h"
 #include "tests/support/synthetic_window.h"
 
 namespace tacho::server::conditions {
@@ -69,7 +70,7 @@ TEST(ThrottledTest, ALowClockWithAReasonIsThrottled) {
       {{.reasons = 1, .reasons_metric = "tpu_throttle_score"}, "ThrottleScore"},
   };
   for (const Case& one : cases) {
-    const Finding finding = DetectThrottled(one.chip.Window(), {});
+    const Finding finding = DetectThrottled(one.chip.Window(), Defaults());
     EXPECT_TRUE(finding.present) << one.reason;
     EXPECT_EQ(finding.reason, one.reason);
     EXPECT_EQ(finding.severity, Severity::kWarning);
@@ -89,7 +90,7 @@ TEST(ThrottledTest, WhatIsNoThrottling) {
       {.clock = std::nullopt, .reasons = 0x4},      // How far, nobody knows.
   };
   for (const Chip& chip : cases) {
-    const Finding finding = DetectThrottled(chip.Window(), {});
+    const Finding finding = DetectThrottled(chip.Window(), Defaults());
     EXPECT_TRUE(finding.judged);
     EXPECT_FALSE(finding.present) << finding.message;
   }
@@ -97,40 +98,40 @@ TEST(ThrottledTest, WhatIsNoThrottling) {
 
 TEST(ThrottledTest, WithoutAClockACertainReasonIsEnough) {
   const Chip hot = {.clock = std::nullopt, .reasons = 0x40};
-  EXPECT_TRUE(DetectThrottled(hot.Window(), {}).present);
+  EXPECT_TRUE(DetectThrottled(hot.Window(), Defaults()).present);
   const Chip tpu = {.clock = std::nullopt, .reasons = 5, .reasons_metric = "tpu_throttle_score"};
-  EXPECT_TRUE(DetectThrottled(tpu.Window(), {}).present);
+  EXPECT_TRUE(DetectThrottled(tpu.Window(), Defaults()).present);
   const Chip mild = {.clock = std::nullopt, .reasons = 1, .reasons_metric = "tpu_throttle_score"};
-  EXPECT_FALSE(DetectThrottled(mild.Window(), {}).present);
+  EXPECT_FALSE(DetectThrottled(mild.Window(), Defaults()).present);
 }
 
 TEST(ThrottledTest, WithoutAHighestClockItIsTheHighestSeen) {
   Chip chip = {.clock_max = std::nullopt, .reasons = 0x40};
   JobWindow window = chip.Window();
-  EXPECT_FALSE(DetectThrottled(window, {}).present);  // It never ran faster.
+  EXPECT_FALSE(DetectThrottled(window, Defaults()).present);  // It never ran faster.
   window.chips[0].tracks[Signal::kChipClock][0].points[0].value = 2 * kGigahertz;
-  EXPECT_TRUE(DetectThrottled(window, {}).present);
+  EXPECT_TRUE(DetectThrottled(window, Defaults()).present);
 }
 
 TEST(ThrottledTest, ASingleValueIsNot) {
   Chip chip = {.clock = 2 * kGigahertz, .reasons = 0x40};
   JobWindow window = chip.Window();
   window.chips[0].tracks[Signal::kChipClock][0].points.back().value = kGigahertz;
-  EXPECT_FALSE(DetectThrottled(window, {}).present);
+  EXPECT_FALSE(DetectThrottled(window, Defaults()).present);
 }
 
 TEST(ThrottledTest, OldValuesAreNotJudged) {
   JobWindow window = Chip{.reasons = 0x40}.Window();
   window.now_ns += 300 * kSecond;
-  EXPECT_FALSE(DetectThrottled(window, {}).judged);
-  EXPECT_FALSE(DetectThrottled(JobWindow(), {}).judged);
+  EXPECT_FALSE(DetectThrottled(window, Defaults()).judged);
+  EXPECT_FALSE(DetectThrottled(JobWindow(), Defaults()).judged);
 }
 
 TEST(ThrottledTest, TellsWhatItCostsTheSteps) {
   const SyntheticFleet fleet(
       {.tasks = 8}, {{.kind = FaultKind::kThrottle, .host = 2, .at_seconds = 600, .amount = 0.4}});
-  EXPECT_FALSE(DetectThrottled(fleet.At(590), {}).present);
-  const Finding finding = DetectThrottled(fleet.At(780), {});
+  EXPECT_FALSE(DetectThrottled(fleet.At(590), Defaults()).present);
+  const Finding finding = DetectThrottled(fleet.At(780), Defaults());
   ASSERT_TRUE(finding.present) << finding.message;
   EXPECT_EQ(finding.culprits[0].host, SyntheticHost(2));
   EXPECT_EQ(finding.severity, Severity::kCritical);  // Steps take half as long again.

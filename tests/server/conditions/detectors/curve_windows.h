@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "server/conditions/window/signal_names.h"
 #include "server/conditions/window/window.h"
 
 namespace tacho::server::conditions {

@@ -1,8 +1,7 @@
 #include "gtest/gtest.h"
-#include "server/conditions/detectors/gradient_exploding.h"
-#include "server/conditions/detectors/gradient_vanished.h"
-#include "server/conditions/detectors/weights_frozen.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
+#include "tests/server/conditions/settings.h"
 
 namespace tacho::server::conditions {
 namespace {
@@ -17,11 +16,11 @@ std::vector<double> Norms(size_t count, uint64_t seed = 1) {
 }
 
 Finding Exploding(const std::vector<double>& norms,
-                  const GradientExplodingSettings& settings = {}) {
+                  const Curves::GradientExploding& settings = Defaults()) {
   return DetectGradientExploding(WindowOf().Add(0, Signal::kGradNorm, norms), settings);
 }
 Finding Vanished(const std::vector<double>& norms) {
-  return DetectGradientVanished(WindowOf().Add(0, Signal::kGradNorm, norms), {});
+  return DetectGradientVanished(WindowOf().Add(0, Signal::kGradNorm, norms), Defaults());
 }
 
 TEST(GradientExplodingTest, SeesNormsThatGrowOutOfProportion) {
@@ -47,7 +46,7 @@ TEST(GradientExplodingTest, ScatterWarmUpAndSingleNormsAreNormal) {
 
 TEST(GradientExplodingTest, ALimitCountsWithoutAPast) {
   EXPECT_FALSE(Exploding(std::vector<double>(10, 70)).judged);
-  EXPECT_EQ(Exploding(std::vector<double>(10, 70), {.limit = 50}).reason, "GradientNormAboveLimit");
+  EXPECT_EQ(Exploding(std::vector<double>(10, 70), With("limit: 50")).reason, "GradientNormAboveLimit");
 }
 
 TEST(GradientVanishedTest, SeesNormsFall) {
@@ -82,7 +81,7 @@ TEST(WeightsFrozenTest, SeesUpdatesOfZeroAndNamesTheTask) {
     window.Add(task, Signal::kUpdateNorm, updates);
     window.Add(task, Signal::kLearningRate, std::vector<double>(100, 1e-3));
   }
-  const Finding finding = DetectWeightsFrozen(window, {});
+  const Finding finding = DetectWeightsFrozen(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "UpdatesZero");
   EXPECT_EQ(finding.step, 60);
@@ -94,13 +93,13 @@ TEST(WeightsFrozenTest, SeesUpdatesBelowRounding) {
   WindowOf window;
   window.Add(0, Signal::kUpdateNorm, std::vector<double>(50, 1e-9));
   window.Add(0, Signal::kParamNorm, std::vector<double>(50, 100.0));
-  EXPECT_EQ(DetectWeightsFrozen(window, {}).reason, "UpdatesTooSmall");
+  EXPECT_EQ(DetectWeightsFrozen(window, Defaults()).reason, "UpdatesTooSmall");
 }
 
 TEST(WeightsFrozenTest, SeesANormOfTheWeightsThatStandsStill) {
   WindowOf window;
   window.Add(0, Signal::kParamNorm, Curved(100, [](double i) { return std::min(i, 70.0); }));
-  const Finding finding = DetectWeightsFrozen(window, {});
+  const Finding finding = DetectWeightsFrozen(window, Defaults());
   EXPECT_EQ(finding.reason, "ParameterNormConstant");
   EXPECT_EQ(finding.step, 70);
 }
@@ -109,17 +108,17 @@ TEST(WeightsFrozenTest, ALearningRateOfNothingExplainsIt) {
   WindowOf window;
   window.Add(0, Signal::kParamNorm, std::vector<double>(100, 5));
   window.Add(0, Signal::kLearningRate, Curved(100, [](double i) { return i < 60 ? 1e-3 : 1e-7; }));
-  EXPECT_FALSE(DetectWeightsFrozen(window, {}).present);
+  EXPECT_FALSE(DetectWeightsFrozen(window, Defaults()).present);
 }
 
 TEST(WeightsFrozenTest, IsNotJudgedWithoutNorms) {
-  EXPECT_FALSE(DetectWeightsFrozen(WindowOf().Add(0, Signal::kLoss, {1, 1, 1}), {}).judged);
+  EXPECT_FALSE(DetectWeightsFrozen(WindowOf().Add(0, Signal::kLoss, {1, 1, 1}), Defaults()).judged);
 }
 
 TEST(WeightsFrozenTest, NormsThatMoveAreFine) {
   WindowOf window;
   window.Add(0, Signal::kParamNorm, Curved(100, [](double i) { return 5 + 1e-6 * i; }));
-  EXPECT_FALSE(DetectWeightsFrozen(window, {}).present);
+  EXPECT_FALSE(DetectWeightsFrozen(window, Defaults()).present);
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
-#include "server/conditions/detectors/loss_spike.h"
 
 #include "gtest/gtest.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
+#include "tests/server/conditions/settings.h"
 
 namespace tacho::server::conditions {
 namespace {
 
 Finding Detect(const std::vector<double>& loss) {
-  return DetectLossSpike(WindowOf().Add(0, Signal::kLoss, loss), {});
+  return DetectLossSpike(WindowOf().Add(0, Signal::kLoss, loss), Defaults());
 }
 
 // Of a loss that is `height` higher from `at` on, for `count` values.
@@ -17,7 +18,7 @@ std::vector<double> Raised(std::vector<double> loss, size_t at, size_t count, do
 }
 
 TEST(LossSpikeTest, IsNotJudgedWithoutAPast) {
-  EXPECT_FALSE(DetectLossSpike(WindowOf(), {}).judged);
+  EXPECT_FALSE(DetectLossSpike(WindowOf(), Defaults()).judged);
   EXPECT_FALSE(Detect(LanguageLoss(20)).judged);
 }
 
@@ -63,7 +64,7 @@ TEST(LossSpikeTest, ARestartOfTheLearningRateExplainsAJump) {
   std::vector<double> rate = Curved(520, [](double i) { return i < 498 ? 1e-5 : 1e-3; });
   WindowOf window;
   window.Add(0, Signal::kLoss, loss).Add(0, Signal::kLearningRate, rate);
-  EXPECT_FALSE(DetectLossSpike(window, {}).present);
+  EXPECT_FALSE(DetectLossSpike(window, Defaults()).present);
 }
 
 TEST(LossSpikeTest, SeesSpikesOfNegativeLosses) {

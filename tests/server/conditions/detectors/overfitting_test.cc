@@ -1,7 +1,8 @@
-#include "server/conditions/detectors/overfitting.h"
 
 #include "gtest/gtest.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
+#include "tests/server/conditions/settings.h"
 
 namespace tacho::server::conditions {
 namespace {
@@ -18,7 +19,7 @@ std::vector<double> ThenRising(size_t count) {
 Finding Detect(const std::vector<double>& train, const std::vector<double>& eval) {
   WindowOf window;
   window.Add(0, Signal::kLoss, train).Add(0, Signal::kEvalLoss, eval, 100);
-  return DetectOverfitting(window, {});
+  return DetectOverfitting(window, Defaults());
 }
 
 TEST(OverfittingTest, EvaluationLossRisesWhileTrainingLossFalls) {
@@ -54,7 +55,7 @@ TEST(OverfittingTest, OfSeveralSetsTheWorstIsNamed) {
   window.AddTrack(0, Signal::kEvalLoss,
                   TrackOf("eval_a_loss", Curved(20, [](double i) { return 4 - i / 10; }), 100));
   window.AddTrack(0, Signal::kEvalLoss, TrackOf("eval_b_loss", ThenRising(20), 100));
-  const Finding finding = DetectOverfitting(window, {});
+  const Finding finding = DetectOverfitting(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.culprits.at(0).metric, "eval_b_loss");
 }
@@ -64,7 +65,7 @@ TEST(OverfittingTest, JudgesAccuraciesWhereThereAreNoLosses) {
   window.Add(0, Signal::kAccuracy, Curved(2000, [](double i) { return 0.5 + i / 5000; }));
   window.Add(0, Signal::kEvalAccuracy,
              Curved(20, [](double i) { return 0.8 - 0.02 * std::abs(i - 10); }), 100);
-  const Finding finding = DetectOverfitting(window, {});
+  const Finding finding = DetectOverfitting(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "EvalAccuracyFalls");
   EXPECT_NEAR(finding.figures.at(0).value, 0.8, 0.025);
@@ -74,11 +75,12 @@ TEST(OverfittingTest, AnAccuracyAboveOneIsNone) {
   WindowOf window;
   window.Add(0, Signal::kAccuracy, Curved(2000, [](double i) { return 5 - i / 1000; }));
   window.Add(0, Signal::kEvalAccuracy, Curved(20, [](double i) { return 5 - i / 10; }), 100);
-  EXPECT_FALSE(DetectOverfitting(window, {}).judged);
+  EXPECT_FALSE(DetectOverfitting(window, Defaults()).judged);
 }
 
 TEST(OverfittingTest, NeedsBoth) {
-  EXPECT_FALSE(DetectOverfitting(WindowOf().Add(0, Signal::kEvalLoss, ThenRising(20)), {}).judged);
+  EXPECT_FALSE(
+      DetectOverfitting(WindowOf().Add(0, Signal::kEvalLoss, ThenRising(20)), Defaults()).judged);
 }
 
 }  // namespace

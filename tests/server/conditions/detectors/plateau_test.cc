@@ -1,8 +1,8 @@
-#include "server/conditions/detectors/plateau.h"
 
 #include "gtest/gtest.h"
-#include "server/conditions/detectors/oscillating.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
+#include "tests/server/conditions/settings.h"
 
 namespace tacho::server::conditions {
 namespace {
@@ -12,15 +12,15 @@ std::vector<double> Flat(size_t count, double noise = 0.03) {
 }
 
 TEST(PlateauTest, IsNotJudgedEarly) {
-  EXPECT_FALSE(DetectPlateau(WindowOf(), {}).judged);
-  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(90)), {}).judged);
-  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(140)), {}).judged);
+  EXPECT_FALSE(DetectPlateau(WindowOf(), Defaults()).judged);
+  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(90)), Defaults()).judged);
+  EXPECT_FALSE(DetectPlateau(WindowOf().Add(0, Signal::kLoss, Flat(140)), Defaults()).judged);
 }
 
 TEST(PlateauTest, AFlatLossIsOneWithItsExtrapolation) {
   WindowOf window;
   window.Add(0, Signal::kLoss, Flat(2000)).Attribute("planned_steps", "10000");
-  const Finding finding = DetectPlateau(window, {});
+  const Finding finding = DetectPlateau(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "NoImprovementExpected");
   EXPECT_EQ(finding.severity, Severity::kInfo);
@@ -33,7 +33,7 @@ TEST(PlateauTest, AFlatLossIsOneWithItsExtrapolation) {
 TEST(PlateauTest, ALossThatStillFallsIsNone) {
   WindowOf window;
   window.Add(0, Signal::kLoss, LanguageLoss(2000)).Attribute("planned_steps", "20000");
-  const Finding finding = DetectPlateau(window, {});
+  const Finding finding = DetectPlateau(window, Defaults());
   EXPECT_TRUE(finding.judged);
   EXPECT_FALSE(finding.present);
 }
@@ -47,7 +47,7 @@ TEST(PlateauTest, ExtrapolatesAPowerLawToWithinItsInterval) {
     WindowOf window;
     window.Add(0, Signal::kLoss, Noisy(Curved(4000, loss), 0.01, seed))
         .Attribute("planned_steps", "8000");
-    const Finding finding = DetectPlateau(window, {});
+    const Finding finding = DetectPlateau(window, Defaults());
     ASSERT_TRUE(finding.present);
     const bool within = finding.figures.at(2).value < truth && truth < finding.figures.at(3).value;
     covered += within ? 1 : 0;
@@ -58,34 +58,34 @@ TEST(PlateauTest, ExtrapolatesAPowerLawToWithinItsInterval) {
 TEST(PlateauTest, TooMuchNoiseToSayIsNone) {
   WindowOf window;
   window.Add(0, Signal::kLoss, Flat(1000, 1.5)).Attribute("planned_steps", "100000");
-  EXPECT_FALSE(DetectPlateau(window, {}).present);
+  EXPECT_FALSE(DetectPlateau(window, Defaults()).present);
 }
 
 TEST(PlateauTest, WarmUpAndTheEndOfTheScheduleExplainIt) {
   WindowOf warm_up;
   warm_up.Add(0, Signal::kLoss, Flat(1000));
   warm_up.Add(0, Signal::kLearningRate, Curved(1000, [](double i) { return i * 1e-6; }));
-  EXPECT_FALSE(DetectPlateau(warm_up, {}).present);
+  EXPECT_FALSE(DetectPlateau(warm_up, Defaults()).present);
   WindowOf decayed;
   decayed.Add(0, Signal::kLoss, Flat(1000));
   decayed.Add(0, Signal::kLearningRate, Curved(1000, [](double i) { return i < 300 ? 1 : 0.01; }));
-  EXPECT_FALSE(DetectPlateau(decayed, {}).present);
+  EXPECT_FALSE(DetectPlateau(decayed, Defaults()).present);
   WindowOf last;
   last.Add(0, Signal::kLoss, Flat(1000)).Attribute("planned_steps", "1050");
-  EXPECT_FALSE(DetectPlateau(last, {}).present);
+  EXPECT_FALSE(DetectPlateau(last, Defaults()).present);
 }
 
 TEST(PlateauTest, SeesItInLossesOfEveryHundredthStep) {
   WindowOf window;
   window.Add(0, Signal::kLoss, Noisy(std::vector<double>(150, 2.5), 0.02), 100);
-  EXPECT_TRUE(DetectPlateau(window, {}).present);
+  EXPECT_TRUE(DetectPlateau(window, Defaults()).present);
 }
 
 TEST(OscillatingTest, SeesALossThatSwings) {
   for (const double period : {2.0, 5.0, 16.0}) {
     const std::vector<double> loss = Noisy(
         Curved(200, [&](double i) { return 2 + 0.4 * std::cos(2 * M_PI * i / period); }), 0.05);
-    const Finding finding = DetectOscillating(WindowOf().Add(0, Signal::kLoss, loss), {});
+    const Finding finding = DetectOscillating(WindowOf().Add(0, Signal::kLoss, loss), Defaults());
     ASSERT_TRUE(finding.present) << period;
     EXPECT_EQ(static_cast<int>(finding.figures.at(3).value) % static_cast<int>(period), 0);
   }
@@ -94,27 +94,30 @@ TEST(OscillatingTest, SeesALossThatSwings) {
 TEST(OscillatingTest, NoiseDriftAndSingleSpikesAreNone) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     const std::vector<double> white = Noisy(std::vector<double>(96, 1), 0.3, seed);
-    EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, white), {}).present) << seed;
+    EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, white), Defaults()).present)
+        << seed;
     std::vector<double> drift = Noisy(std::vector<double>(96, 0), 0.3, seed);
     for (size_t i = 1; i < drift.size(); ++i) drift[i] += drift[i - 1];
     for (double& value : drift) value += 20;
-    EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, drift), {}).present) << seed;
+    EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, drift), Defaults()).present)
+        << seed;
   }
   std::vector<double> spiky(96, 1.0);
   for (size_t i = 0; i < 96; i += 10) spiky[i] = 3;
-  EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, spiky), {}).present);
+  EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, spiky), Defaults()).present);
 }
 
 TEST(OscillatingTest, FollowsACyclicLearningRateInSilence) {
   const auto wave = [](double i) { return 2 + std::cos(2 * M_PI * i / 16); };
   WindowOf window;
   window.Add(0, Signal::kLoss, Curved(200, wave)).Add(0, Signal::kLearningRate, Curved(200, wave));
-  EXPECT_FALSE(DetectOscillating(window, {}).present);
+  EXPECT_FALSE(DetectOscillating(window, Defaults()).present);
 }
 
 TEST(OscillatingTest, NeedsLosses) {
-  EXPECT_FALSE(DetectOscillating(WindowOf(), {}).judged);
-  EXPECT_FALSE(DetectOscillating(WindowOf().Add(0, Signal::kLoss, LanguageLoss(50)), {}).judged);
+  EXPECT_FALSE(DetectOscillating(WindowOf(), Defaults()).judged);
+  EXPECT_FALSE(
+      DetectOscillating(WindowOf().Add(0, Signal::kLoss, LanguageLoss(50)), Defaults()).judged);
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
-#include "server/conditions/detectors/replica_disagreement.h"
 
 #include <bit>
 
 #include "gtest/gtest.h"
+#include "server/conditions/detectors/detectors.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
+#include "tests/server/conditions/settings.h"
 
 namespace tacho::server::conditions {
 namespace {
@@ -20,14 +21,15 @@ WindowOf Fleet(uint32_t tasks, const std::function<double(uint32_t task, double 
 
 TEST(ReplicaDisagreementTest, EqualReplicasAgree) {
   const Finding finding =
-      DetectReplicaDisagreement(Fleet(8, [](uint32_t, double) { return 0; }), {});
+      DetectReplicaDisagreement(Fleet(8, [](uint32_t, double) { return 0; }), Defaults());
   EXPECT_TRUE(finding.judged);
   EXPECT_FALSE(finding.present);
 }
 
 TEST(ReplicaDisagreementTest, NamesTheMinority) {
   const Finding finding = DetectReplicaDisagreement(
-      Fleet(8, [](uint32_t task, double i) { return task == 5 && i >= 45 ? 1e-9 : 0; }), {});
+      Fleet(8, [](uint32_t task, double i) { return task == 5 && i >= 45 ? 1e-9 : 0; }),
+      Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "ReplicasDiffer");
   EXPECT_EQ(finding.step, 45);
@@ -39,35 +41,36 @@ TEST(ReplicaDisagreementTest, NamesTheMinority) {
 
 TEST(ReplicaDisagreementTest, TwoTasksHaveNoMajority) {
   const Finding finding = DetectReplicaDisagreement(
-      Fleet(2, [](uint32_t task, double) { return task == 1 ? 1 : 0; }), {});
+      Fleet(2, [](uint32_t task, double) { return task == 1 ? 1 : 0; }), Defaults());
   EXPECT_EQ(finding.reason, "ReplicasDifferNoMajority");
 }
 
 TEST(ReplicaDisagreementTest, ToleranceForgivesTheLastBits) {
   const WindowOf window = Fleet(4, [](uint32_t task, double) { return task * 1e-7; });
-  EXPECT_TRUE(DetectReplicaDisagreement(window, {}).present);
-  EXPECT_FALSE(DetectReplicaDisagreement(window, {.tolerance = 1e-6}).present);
+  EXPECT_TRUE(DetectReplicaDisagreement(window, Defaults()).present);
+  EXPECT_FALSE(DetectReplicaDisagreement(window, With("tolerance: 1e-6")).present);
 }
 
 TEST(ReplicaDisagreementTest, NanEqualsNanOfAnyPayload) {
   WindowOf window;
   window.Add(0, Signal::kReplicaScalar, {kNan});
   window.Add(1, Signal::kReplicaScalar, {std::bit_cast<double>(0x7ff8000000000123)});
-  EXPECT_FALSE(DetectReplicaDisagreement(window, {}).present);
+  EXPECT_FALSE(DetectReplicaDisagreement(window, Defaults()).present);
   window.Add(2, Signal::kReplicaScalar, {1});
-  EXPECT_EQ(DetectReplicaDisagreement(window, {}).culprits.at(0).task, 2u);
+  EXPECT_EQ(DetectReplicaDisagreement(window, Defaults()).culprits.at(0).task, 2u);
 }
 
 TEST(ReplicaDisagreementTest, ATaskThatIsBehindDoesNotDisagree) {
   WindowOf window;
   window.Add(0, Signal::kReplicaScalar, Curved(50, [](double i) { return i; }));
   window.Add(1, Signal::kReplicaScalar, Curved(40, [](double i) { return i; }));
-  EXPECT_TRUE(DetectReplicaDisagreement(window, {}).judged);
-  EXPECT_FALSE(DetectReplicaDisagreement(window, {}).present);
+  EXPECT_TRUE(DetectReplicaDisagreement(window, Defaults()).judged);
+  EXPECT_FALSE(DetectReplicaDisagreement(window, Defaults()).present);
 }
 
 TEST(ReplicaDisagreementTest, OneTaskCannotDisagree) {
-  EXPECT_FALSE(DetectReplicaDisagreement(Fleet(1, [](uint32_t, double) { return 0; }), {}).judged);
+  EXPECT_FALSE(
+      DetectReplicaDisagreement(Fleet(1, [](uint32_t, double) { return 0; }), Defaults()).judged);
 }
 
 }  // namespace

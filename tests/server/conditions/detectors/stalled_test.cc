@@ -1,11 +1,12 @@
-#include "server/conditions/detectors/stalled.h"
 
 #include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/phases.h"
 #include "server/conditions/measures/step_times.h"
+#include "tests/server/conditions/settings.h"
 #include "tests/support/synthetic_window.h"
 
 namespace tacho::server::conditions {
@@ -28,13 +29,13 @@ void AddEvent(JobWindow* window, double seconds, const char* kind) {
                             .fields = {}});
 }
 
-bool Stalled(const JobWindow& window, const StalledSettings& settings = {}) {
+bool Stalled(const JobWindow& window, const Progress::Stalled& settings = Defaults()) {
   return DetectStalled(window, settings).present;
 }
 
 TEST(StalledTest, TellsSinceWhenAndWho) {
   const SyntheticFleet fleet({.tasks = 8}, {kHang});
-  const Finding finding = DetectStalled(fleet.At(450), {});
+  const Finding finding = DetectStalled(fleet.At(450), Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.severity, Severity::kCritical);
   EXPECT_EQ(finding.reason, "NoRows");
@@ -48,7 +49,7 @@ TEST(StalledTest, WaitsForTheFloorAndForAFewSteps) {
   const SyntheticFleet fleet({.tasks = 4}, {kHang});
   EXPECT_FALSE(Stalled(fleet.At(415)));
   EXPECT_TRUE(Stalled(fleet.At(425)));
-  EXPECT_TRUE(Stalled(fleet.At(315), {.floor = absl::Seconds(10)}));
+  EXPECT_TRUE(Stalled(fleet.At(315), With("floor: 10s")));
   const SyntheticFleet slow({.tasks = 4, .compute = 60},
                             {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 1000}});
   EXPECT_FALSE(Stalled(slow.At(1200)));
@@ -86,7 +87,7 @@ TEST(StalledTest, ACheckpointThatTakesFarLongerThanEarlierOnesIsAStall) {
   AddEvent(&window, 200, "checkpoint_started");
   AddEvent(&window, 210, "checkpoint_saved");
   AddEvent(&window, 300, "checkpoint_started");
-  const Finding finding = DetectStalled(window, {});
+  const Finding finding = DetectStalled(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "Checkpointing");
 }
@@ -114,11 +115,11 @@ TEST(StalledTest, ACheckpointThatIsWrittenBesideTheTrainingExcusesNothing) {
 TEST(StalledTest, TheFirstStepMayTakeLong) {
   const SyntheticFleet fleet({.tasks = 4, .compile_seconds = 1e6, .events = false}, {});
   JobWindow window = fleet.At(1800);
-  EXPECT_FALSE(DetectStalled(window, {}).judged) << "nothing says that it will step";
+  EXPECT_FALSE(DetectStalled(window, Defaults()).judged) << "nothing says that it will step";
   window.attributes["planned_steps"] = "1000";
-  EXPECT_TRUE(DetectStalled(window, {}).judged);
+  EXPECT_TRUE(DetectStalled(window, Defaults()).judged);
   EXPECT_FALSE(Stalled(window));
-  const Finding finding = DetectStalled(window, {.startup = absl::Minutes(20)});
+  const Finding finding = DetectStalled(window, With("startup: 20m"));
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "NoFirstStep");
 }
@@ -127,16 +128,17 @@ TEST(StalledTest, RowsThatComeWithoutAStepAreToldApart) {
   const SyntheticFleet fleet({.tasks = 4}, {kHang});
   JobWindow window = fleet.At(600);
   for (TaskWindow& task : window.tasks) task.last_time_ns = window.now_ns;
-  EXPECT_EQ(DetectStalled(window, {}).reason, "StepStuck");
+  EXPECT_EQ(DetectStalled(window, Defaults()).reason, "StepStuck");
 }
 
 TEST(StalledTest, WhoIsNotHeardSaysNothing) {
   const SyntheticFleet fleet({.tasks = 4}, {{.kind = FaultKind::kSilentAgent, .at_seconds = 300}});
-  EXPECT_FALSE(DetectStalled(fleet.At(900), {}).judged) << "the agents are silent, not the job";
+  EXPECT_FALSE(DetectStalled(fleet.At(900), Defaults()).judged)
+      << "the agents are silent, not the job";
   // One is silent, and the job hangs: the silent one is no suspect for its old rows.
   const SyntheticFleet mixed(
       {.tasks = 8}, {kHang, {.kind = FaultKind::kSilentAgent, .host = 5, .at_seconds = 200}});
-  const Finding finding = DetectStalled(mixed.At(600), {});
+  const Finding finding = DetectStalled(mixed.At(600), Defaults());
   ASSERT_TRUE(finding.present);
   ASSERT_EQ(finding.culprits.size(), 1u);
   EXPECT_EQ(finding.culprits[0].host, "host0001");
@@ -155,7 +157,7 @@ TEST(StalledTest, WhatIsTrueOfHalfOfThemNamesNobody) {
     const bool spins = chip.host < "host0002";
     for (Point& point : chip.tracks[Signal::kChipBusy][0].points) point.value = spins ? 1 : 0;
   }
-  const Finding finding = DetectStalled(window, {});
+  const Finding finding = DetectStalled(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_THAT(finding.culprits, ::testing::IsEmpty());
 }
@@ -166,7 +168,7 @@ TEST(StalledTest, SilentOnRunsThatEndAndOnEmptyOnes) {
   JobWindow window = fleet.At(3000);
   window.ended = false;
   EXPECT_FALSE(Stalled(window)) << "each task has told that it ended";
-  EXPECT_FALSE(DetectStalled(JobWindow{}, {}).judged);
+  EXPECT_FALSE(DetectStalled(JobWindow{}, Defaults()).judged);
 }
 
 TEST(StalledTest, HealthyWithManySeeds) {

@@ -1,9 +1,10 @@
-#include "server/conditions/detectors/straggling.h"
 
 #include <limits>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/conditions/detectors/detectors.h"
+#include "tests/server/conditions/settings.h"
 #include "tests/support/synthetic_window.h"
 
 namespace tacho::server::conditions {
@@ -20,12 +21,12 @@ constexpr Fault kSlow = {.kind = FaultKind::kSlowHost, .host = 5, .at_seconds = 
 Finding Detect(FleetOptions options, std::vector<Fault> faults, double seconds = 600) {
   options.max_points = 200;
   return DetectStraggling(SyntheticFleet(std::move(options), std::move(faults), 1300).At(seconds),
-                          {});
+                          Defaults());
 }
 
 TEST(StragglingTest, NamesTheHostTheShareAndSinceWhen) {
   const SyntheticFleet fleet({.tasks = 16}, {kSlow});
-  const Finding finding = DetectStraggling(fleet.At(360), {});
+  const Finding finding = DetectStraggling(fleet.At(360), Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "SlowCompute");
   ASSERT_EQ(finding.culprits.size(), 1u);
@@ -43,8 +44,8 @@ TEST(StragglingTest, OneSlowStepAndOneSlowWindowAreNot) {
   blip.until_seconds = 304;
   EXPECT_FALSE(Detect({.tasks = 16}, {blip}, 330).present);
   const JobWindow window = SyntheticFleet({.tasks = 16}, {kSlow}).At(316);
-  EXPECT_TRUE(DetectStraggling(window, {.windows = 1}).present) << "one window is slow";
-  EXPECT_FALSE(DetectStraggling(window, {}).present);
+  EXPECT_TRUE(DetectStraggling(window, With("windows: 1")).present) << "one window is slow";
+  EXPECT_FALSE(DetectStraggling(window, Defaults()).present);
 }
 
 TEST(StragglingTest, StepTimesThatAreEqualSayNothing) {
@@ -60,14 +61,14 @@ TEST(StragglingTest, TheShortestWaitInTheBarrierTells) {
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "LateAtBarrier");
   EXPECT_EQ(finding.culprits[0].host, "host0005");
-  EXPECT_THAT(finding.message, HasSubstr("by wait in the barrier"));
+  EXPECT_THAT(finding.message, HasSubstr("judged by its wait in the barrier"));
 }
 
 TEST(StragglingTest, LateOwnTimeThatTheBarrierDoesNotShowIsNone) {
   JobWindow window = SyntheticFleet({.tasks = 16}, {kSlow}).At(600);
   // It waits as long as all others: it computes beside what is waited for.
   window.tasks[5].tracks[Signal::kCommWait] = window.tasks[6].tracks[Signal::kCommWait];
-  EXPECT_FALSE(DetectStraggling(window, {}).present);
+  EXPECT_FALSE(DetectStraggling(window, Defaults()).present);
 }
 
 TEST(StragglingTest, SlowInputIsToldApart) {
@@ -107,13 +108,13 @@ TEST(StragglingTest, SeveralHostsTheWorstFirstAndUnevenWorkIsNoFault) {
 TEST(StragglingTest, ChronicHostsAreNamed) {
   FleetOptions options = {.tasks = 16};
   options.straggles_elsewhere = {{"host0005", 4}};
-  EXPECT_THAT(Detect(options, {kSlow}).message, HasSubstr("found straggling in 4 other jobs"));
+  EXPECT_THAT(Detect(options, {kSlow}).message, HasSubstr("it straggled in 4 other jobs"));
 }
 
 TEST(StragglingTest, TooFewTasksOrStepsAreNotJudged) {
   EXPECT_FALSE(Detect({.tasks = 2}, {kSlow}).judged);
   EXPECT_FALSE(Detect({.tasks = 16}, {kSlow}, 80).judged);
-  EXPECT_FALSE(DetectStraggling(JobWindow{}, {}).judged);
+  EXPECT_FALSE(DetectStraggling(JobWindow{}, Defaults()).judged);
 }
 
 TEST(StragglingTest, HealthyWithManySeeds) {
@@ -134,7 +135,7 @@ TEST(StragglingTest, NoNumbersAndMissingRowsDoNotMatter) {
     if (i != 5) points.erase(points.end() - 7, points.end() - 5);
   }
   window.tasks[3].tracks.clear();
-  const Finding finding = DetectStraggling(window, {});
+  const Finding finding = DetectStraggling(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.culprits[0].host, "host0005");
 }
@@ -147,7 +148,8 @@ TEST(StragglingTest, TenThousandTasks) {
   Fault fault = kSlow;
   fault.host = 7654;
   fault.at_seconds = 60;
-  const Finding finding = DetectStraggling(SyntheticFleet(options, {fault}, 140).At(140), {});
+  const Finding finding =
+      DetectStraggling(SyntheticFleet(options, {fault}, 140).At(140), Defaults());
   ASSERT_TRUE(finding.present);
   ASSERT_EQ(finding.culprits.size(), 1u) << finding.culprits[1].host;
   EXPECT_EQ(finding.culprits[0].host, "host7654");

@@ -4,11 +4,9 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/conditions/detectors/input_bound.h"
-#include "server/conditions/detectors/low_utilization.h"
-#include "server/conditions/detectors/slower_than_baseline.h"
-#include "server/conditions/detectors/throughput_dropped.h"
-#include "server/conditions/measures/change_point.h"
+#include "server/conditions/detectors/detectors.h"
+#include "server/conditions/measures/robust.h"
+#include "tests/server/conditions/settings.h"
 #include "tests/support/synthetic_window.h"
 
 namespace tacho::server::conditions {
@@ -26,36 +24,38 @@ JobWindow At(double seconds, FleetOptions options, std::vector<Fault> faults) {
 
 TEST(InputBoundTest, NeedsBothIdleChipsAndWaiting) {
   const Fault input = {.kind = FaultKind::kInputBound, .at_seconds = 100, .amount = 0.3};
-  const Finding finding = DetectInputBound(At(600, {}, {input}), {});
+  const Finding finding = DetectInputBound(At(600, {}, {input}), Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "WaitingForInput");
   EXPECT_NEAR(finding.figures[0].value, 0.3, 0.03);
   // Chips that idle for another reason, and waiting that does not make them idle.
   EXPECT_FALSE(
-      DetectInputBound(At(600, {}, {{.kind = FaultKind::kLowUse, .amount = 0.3}}), {}).present);
+      DetectInputBound(At(600, {}, {{.kind = FaultKind::kLowUse, .amount = 0.3}}), Defaults())
+          .present);
   JobWindow busy = At(600, {}, {input});
   for (ChipWindow& chip : busy.chips) {
     for (Point& point : chip.tracks[Signal::kChipBusy][0].points) point.value = 0.99;
   }
-  EXPECT_FALSE(DetectInputBound(busy, {}).present);
+  EXPECT_FALSE(DetectInputBound(busy, Defaults()).present);
   busy.chips.clear();
-  EXPECT_EQ(DetectInputBound(busy, {}).reason, "WaitingForInputChipsUnknown");
+  EXPECT_EQ(DetectInputBound(busy, Defaults()).reason, "WaitingForInputChipsUnknown");
 }
 
 TEST(InputBoundTest, StepTimesFromRowsWillDo) {
   FleetOptions options;
   options.omit = {Signal::kStepTime};
-  EXPECT_TRUE(
-      DetectInputBound(At(600, options, {{.kind = FaultKind::kInputBound, .amount = 0.3}}), {})
-          .present);
+  EXPECT_TRUE(DetectInputBound(At(600, options, {{.kind = FaultKind::kInputBound, .amount = 0.3}}),
+                               Defaults())
+                  .present);
 }
 
 TEST(InputBoundTest, NotJudgedWithoutStepsOrWaits) {
   FleetOptions options;
   options.omit = {Signal::kDataWait};
-  EXPECT_FALSE(DetectInputBound(At(600, options, {}), {}).judged);
+  EXPECT_FALSE(DetectInputBound(At(600, options, {}), Defaults()).judged);
   EXPECT_FALSE(
-      DetectInputBound(At(1500, {}, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 300}}), {})
+      DetectInputBound(At(1500, {}, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 300}}),
+                       Defaults())
           .judged)
       << "it does not step";
 }
@@ -65,22 +65,22 @@ TEST(LowUtilizationTest, ByMfuFirst) {
   options.attributes = {
       {"flops_per_step", "1e15"}, {"device_count", "24"}, {"device_peak_flops", "1e15"}};
   // 1e15 / (0.94 s * 24 * 1e15) = 4.4 %.
-  const Finding finding = DetectLowUtilization(At(600, options, {}), {});
+  const Finding finding = DetectLowUtilization(At(600, options, {}), Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "LowMfu");
   EXPECT_NEAR(finding.figures[0].value, 0.044, 0.002);
-  EXPECT_FALSE(DetectLowUtilization(At(600, options, {}), {.min_mfu = 0.01}).present);
+  EXPECT_FALSE(DetectLowUtilization(At(600, options, {}), With("min_mfu: 0.01")).present);
   options.attributes["device_peak_flops"] = "unknown";
-  EXPECT_FALSE(DetectLowUtilization(At(600, options, {}), {}).present);
+  EXPECT_FALSE(DetectLowUtilization(At(600, options, {}), Defaults()).present);
 }
 
 TEST(LowUtilizationTest, TensorUnitsThenDutyCycleAndChipsThatDoNothing) {
   JobWindow window = At(600, {}, {{.kind = FaultKind::kLowUse, .amount = 0.12}});
-  EXPECT_EQ(DetectLowUtilization(window, {}).reason, "LowTensorActivity");
+  EXPECT_EQ(DetectLowUtilization(window, Defaults()).reason, "LowTensorActivity");
   for (ChipWindow& chip : window.chips) chip.tracks.erase(Signal::kChipTensorBusy);
-  EXPECT_EQ(DetectLowUtilization(window, {}).reason, "LowDutyCycle");
+  EXPECT_EQ(DetectLowUtilization(window, Defaults()).reason, "LowDutyCycle");
   const Finding idle =
-      DetectLowUtilization(At(600, {}, {{.kind = FaultKind::kIdleChip, .host = 4}}), {});
+      DetectLowUtilization(At(600, {}, {{.kind = FaultKind::kIdleChip, .host = 4}}), Defaults());
   EXPECT_EQ(idle.reason, "IdleChips");
   ASSERT_EQ(idle.culprits.size(), 1u);
   EXPECT_EQ(idle.culprits[0].host, "host0004");
@@ -88,11 +88,12 @@ TEST(LowUtilizationTest, TensorUnitsThenDutyCycleAndChipsThatDoNothing) {
 }
 
 TEST(LowUtilizationTest, CompilingAndStandingStillAreNot) {
-  EXPECT_FALSE(DetectLowUtilization(At(300, {.compile_seconds = 600}, {}), {}).judged);
-  EXPECT_FALSE(DetectLowUtilization(At(650, {.compile_seconds = 600}, {}), {}).present);
-  EXPECT_FALSE(DetectLowUtilization(
-                   At(1500, {}, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 300}}), {})
-                   .judged);
+  EXPECT_FALSE(DetectLowUtilization(At(300, {.compile_seconds = 600}, {}), Defaults()).judged);
+  EXPECT_FALSE(DetectLowUtilization(At(650, {.compile_seconds = 600}, {}), Defaults()).present);
+  EXPECT_FALSE(
+      DetectLowUtilization(At(1500, {}, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 300}}),
+                           Defaults())
+          .judged);
 }
 
 std::vector<Baseline> Of(const char* job, uint32_t attempt, uint64_t steps, double median) {
@@ -101,13 +102,13 @@ std::vector<Baseline> Of(const char* job, uint32_t attempt, uint64_t steps, doub
 
 TEST(SlowerThanBaselineTest, AgainstEarlierAttemptsAndTheSameConfiguration) {
   FleetOptions options = {.attempt = 2, .baselines = Of("synthetic", 1, 500, 0.7)};
-  EXPECT_EQ(DetectSlowerThanBaseline(At(600, options, {}), {}).reason, "EarlierAttempts");
+  EXPECT_EQ(DetectSlowerThanBaseline(At(600, options, {}), Defaults()).reason, "EarlierAttempts");
   options.baselines = Of("another", 0, 500, 0.7);
-  const Finding finding = DetectSlowerThanBaseline(At(600, options, {}), {});
+  const Finding finding = DetectSlowerThanBaseline(At(600, options, {}), Defaults());
   EXPECT_EQ(finding.reason, "SameConfiguration");
   EXPECT_NEAR(finding.figures[2].value, 0.94 / 0.7, 0.03);
   options.baselines = Of("another", 0, 500, 0.9);
-  EXPECT_FALSE(DetectSlowerThanBaseline(At(600, options, {}), {}).present) << "only 4 %";
+  EXPECT_FALSE(DetectSlowerThanBaseline(At(600, options, {}), Defaults()).present) << "only 4 %";
 }
 
 TEST(SlowerThanBaselineTest, BaselinesThatSayNothing) {
@@ -115,10 +116,11 @@ TEST(SlowerThanBaselineTest, BaselinesThatSayNothing) {
        {Of("another", 0, 10, 0.5), Of("synthetic", 2, 500, 0.5), Of("another", 0, 500, 0),
         Of("another", 0, 500, std::nan("")), std::vector<Baseline>()}) {
     const FleetOptions options = {.attempt = 2, .baselines = baselines};
-    EXPECT_FALSE(DetectSlowerThanBaseline(At(600, options, {}), {}).judged);
+    EXPECT_FALSE(DetectSlowerThanBaseline(At(600, options, {}), Defaults()).judged);
   }
   FleetOptions options = {.attempt = 2, .baselines = Of("another", 0, 500, 0.5)};
-  EXPECT_FALSE(DetectSlowerThanBaseline(At(70, options, {}), {}).judged) << "too few steps yet";
+  EXPECT_FALSE(DetectSlowerThanBaseline(At(70, options, {}), Defaults()).judged)
+      << "too few steps yet";
 }
 
 TEST(ThroughputDroppedTest, TellsSinceWhichStep) {
@@ -126,20 +128,20 @@ TEST(ThroughputDroppedTest, TellsSinceWhichStep) {
   FleetOptions options;
   options.tasks = 6;
   const SyntheticFleet fleet(options, {slow});
-  const Finding finding = DetectThroughputDropped(fleet.At(760), {});
+  const Finding finding = DetectThroughputDropped(fleet.At(760), Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "TokensRate");
   EXPECT_NEAR(static_cast<double>(*finding.step), *fleet.StepAt(700), 2);
   options.omit = {Signal::kTokens};
-  EXPECT_EQ(DetectThroughputDropped(At(760, options, {slow}), {}).reason, "StepTime");
+  EXPECT_EQ(DetectThroughputDropped(At(760, options, {slow}), Defaults()).reason, "StepTime");
   options.omit = {Signal::kTokens, Signal::kStepTime};
-  EXPECT_EQ(DetectThroughputDropped(At(760, options, {slow}), {}).reason, "StepTime");
+  EXPECT_EQ(DetectThroughputDropped(At(760, options, {slow}), Defaults()).reason, "StepTime");
 }
 
 TEST(ThroughputDroppedTest, LongerStepsOfMoreTokensAreNoDrop) {
   JobWindow window =
       At(900, {}, {{.kind = FaultKind::kSlowdown, .at_seconds = 700, .amount = 0.5}});
-  ASSERT_TRUE(DetectThroughputDropped(window, {}).present);
+  ASSERT_TRUE(DetectThroughputDropped(window, Defaults()).present);
   for (TaskWindow& task : window.tasks) {
     double tokens = 0;
     const std::vector<Point>& steps = task.tracks[Signal::kStepTime][0].points;
@@ -149,14 +151,14 @@ TEST(ThroughputDroppedTest, LongerStepsOfMoreTokensAreNoDrop) {
       points[i].value = tokens;
     }
   }
-  EXPECT_FALSE(DetectThroughputDropped(window, {}).present);
+  EXPECT_FALSE(DetectThroughputDropped(window, Defaults()).present);
 }
 
 TEST(ThroughputDroppedTest, WhatHasPassedIsOver) {
   const Fault slow = {
       .kind = FaultKind::kSlowdown, .at_seconds = 500, .until_seconds = 700, .amount = 0.4};
-  EXPECT_TRUE(DetectThroughputDropped(At(690, {}, {slow}), {}).present);
-  EXPECT_FALSE(DetectThroughputDropped(At(720, {}, {slow}), {}).present);
+  EXPECT_TRUE(DetectThroughputDropped(At(690, {}, {slow}), Defaults()).present);
+  EXPECT_FALSE(DetectThroughputDropped(At(720, {}, {slow}), Defaults()).present);
 }
 
 TEST(ThroughputDroppedTest, CheckpointsEvaluationsAndNoiseAreNoDropWithManySeeds) {
@@ -168,7 +170,7 @@ TEST(ThroughputDroppedTest, CheckpointsEvaluationsAndNoiseAreNoDropWithManySeeds
                                   .eval_every = 50,
                                   .eval_seconds = 20,
                                   .events = seed % 2 == 0};
-    EXPECT_FALSE(DetectThroughputDropped(At(900, options, {}), {}).present) << seed;
+    EXPECT_FALSE(DetectThroughputDropped(At(900, options, {}), Defaults()).present) << seed;
   }
 }
 

@@ -4,12 +4,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/conditions/detectors/agent_silent.h"
-#include "server/conditions/detectors/clock_skewed.h"
-#include "server/conditions/detectors/data_loss.h"
-#include "server/conditions/detectors/stalled.h"
-#include "server/conditions/detectors/task_missing.h"
-#include "server/conditions/detectors/trainer_silent.h"
+#include "server/conditions/detectors/detectors.h"
+#include "tests/server/conditions/settings.h"
 #include "tests/support/synthetic_window.h"
 
 namespace tacho::server::conditions {
@@ -37,8 +33,8 @@ void AddEvent(JobWindow* window, double seconds, const char* kind) {
 
 TEST(TaskMissingTest, OneThatNeverCameIsMissingAfterAWhile) {
   const Fault never = {.kind = FaultKind::kNeverStarted, .host = 3};
-  EXPECT_FALSE(DetectTaskMissing(At(100, {never}), {}).present);
-  const Finding finding = DetectTaskMissing(At(300, {never}), {});
+  EXPECT_FALSE(DetectTaskMissing(At(100, {never}), Defaults()).present);
+  const Finding finding = DetectTaskMissing(At(300, {never}), Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.reason, "NeverSeen");
   ASSERT_EQ(finding.culprits.size(), 1u);
@@ -48,112 +44,116 @@ TEST(TaskMissingTest, OneThatNeverCameIsMissingAfterAWhile) {
 TEST(TaskMissingTest, NumbersThatBeginAtOneAreAllThere) {
   JobWindow window = At(300, {});
   for (TaskWindow& task : window.tasks) ++*task.task;
-  EXPECT_FALSE(DetectTaskMissing(window, {}).present);
+  EXPECT_FALSE(DetectTaskMissing(window, Defaults()).present);
 }
 
 TEST(TaskMissingTest, AGapWithoutTheAttribute) {
   JobWindow window = At(300, {{.kind = FaultKind::kNeverStarted, .host = 3}});
   window.attributes.erase("tasks");
-  const Finding finding = DetectTaskMissing(window, {});
+  const Finding finding = DetectTaskMissing(window, Defaults());
   EXPECT_EQ(finding.reason, "Gap");
   EXPECT_EQ(finding.culprits.at(0).task, 3u);
   // Every eighth number is a way of numbering.
   for (size_t i = 0; i < window.tasks.size(); ++i)
     window.tasks[i].task = static_cast<uint32_t>(8 * i);
-  EXPECT_FALSE(DetectTaskMissing(window, {}).present);
+  EXPECT_FALSE(DetectTaskMissing(window, Defaults()).present);
 }
 
 TEST(TaskMissingTest, AttributesThatAreNoNumbersAreAsNone) {
   for (const char* text : {"", "many", "-3", "0", "99999999999"}) {
     JobWindow window = At(300, {});
     window.attributes["tasks"] = text;
-    EXPECT_FALSE(DetectTaskMissing(window, {}).present) << text;
+    EXPECT_FALSE(DetectTaskMissing(window, Defaults()).present) << text;
   }
 }
 
 TEST(TaskMissingTest, GoneOnlyWhileOthersGoOnAndTheAgentIsHeard) {
   const Fault gone = {.kind = FaultKind::kMissingTask, .host = 3, .at_seconds = 300};
-  EXPECT_FALSE(DetectTaskMissing(At(400, {gone}), {}).present);
-  const Finding finding = DetectTaskMissing(At(450, {gone}), {});
+  EXPECT_FALSE(DetectTaskMissing(At(400, {gone}), Defaults()).present);
+  const Finding finding = DetectTaskMissing(At(450, {gone}), Defaults());
   EXPECT_EQ(finding.reason, "Gone");
   EXPECT_EQ(finding.culprits.at(0).host, "host0003");
-  EXPECT_FALSE(DetectTaskMissing(
-                   At(900, {{.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300}}), {})
-                   .present);
   EXPECT_FALSE(
-      DetectTaskMissing(At(900, {{.kind = FaultKind::kHang, .host = 3, .at_seconds = 300}}), {})
-          .present)
+      DetectTaskMissing(At(900, {{.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300}}),
+                        Defaults())
+          .present);
+  EXPECT_FALSE(DetectTaskMissing(
+                   At(900, {{.kind = FaultKind::kHang, .host = 3, .at_seconds = 300}}), Defaults())
+                   .present)
       << "all have stopped";
   JobWindow ended = At(450, {gone});
   ended.tasks[3].ended = true;
-  EXPECT_FALSE(DetectTaskMissing(ended, {}).present);
+  EXPECT_FALSE(DetectTaskMissing(ended, Defaults()).present);
 }
 
 TEST(AgentSilentTest, DisconnectedOrNotHeard) {
   const Fault silent = {.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300};
-  EXPECT_FALSE(DetectAgentSilent(At(320, {silent}), {}).present);
-  const Finding finding = DetectAgentSilent(At(340, {silent}), {});
+  EXPECT_FALSE(DetectAgentSilent(At(320, {silent}), Defaults()).present);
+  const Finding finding = DetectAgentSilent(At(340, {silent}), Defaults());
   EXPECT_EQ(finding.reason, "Disconnected");
   ASSERT_EQ(finding.culprits.size(), 1u);
   EXPECT_EQ(finding.culprits[0].host, "host0003");
   EXPECT_EQ(finding.since_ns, SyntheticFleet::Time(300));
   JobWindow connected = At(340, {silent});
   connected.hosts[3].agent->connected = true;
-  EXPECT_FALSE(DetectAgentSilent(connected, {}).present);
+  EXPECT_FALSE(DetectAgentSilent(connected, Defaults()).present);
   connected.now_ns += 30'000'000'000;
   for (HostWindow& host : connected.hosts) {
     if (host.host != "host0003") host.agent->last_heard_ns = connected.now_ns;
   }
-  EXPECT_EQ(DetectAgentSilent(connected, {}).reason, "NotHeard");
+  EXPECT_EQ(DetectAgentSilent(connected, Defaults()).reason, "NotHeard");
 }
 
 TEST(AgentSilentTest, AllOfThemAreNotAHostsFault) {
   EXPECT_EQ(
-      DetectAgentSilent(At(400, {{.kind = FaultKind::kSilentAgent, .at_seconds = 300}}), {}).reason,
+      DetectAgentSilent(At(400, {{.kind = FaultKind::kSilentAgent, .at_seconds = 300}}), Defaults())
+          .reason,
       "AllAgents");
 }
 
 TEST(AgentSilentTest, HostsWhoseTasksHaveEndedMayGo) {
   JobWindow window = At(400, {{.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300}});
   window.tasks[3].ended = true;
-  EXPECT_FALSE(DetectAgentSilent(window, {}).present);
+  EXPECT_FALSE(DetectAgentSilent(window, Defaults()).present);
   for (HostWindow& host : window.hosts) host.agent.reset();
-  EXPECT_FALSE(DetectAgentSilent(window, {}).judged);
+  EXPECT_FALSE(DetectAgentSilent(window, Defaults()).judged);
 }
 
 TEST(TrainerSilentTest, OneAndAllAreToldApart) {
   const Finding one = DetectTrainerSilent(
-      At(550, {{.kind = FaultKind::kSilentTrainer, .host = 3, .at_seconds = 300}}), {});
+      At(550, {{.kind = FaultKind::kSilentTrainer, .host = 3, .at_seconds = 300}}), Defaults());
   EXPECT_EQ(one.reason, "SomeTrainers");
   ASSERT_EQ(one.culprits.size(), 1u);
   EXPECT_EQ(one.culprits[0].task, 3u);
-  EXPECT_EQ(
-      DetectTrainerSilent(At(550, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}}), {})
-          .reason,
-      "AllTrainers");
+  EXPECT_EQ(DetectTrainerSilent(At(550, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}}),
+                                Defaults())
+                .reason,
+            "AllTrainers");
 }
 
 TEST(TrainerSilentTest, NotWhileItsAgentIsSilentOrAPhaseIsOpen) {
-  EXPECT_FALSE(DetectTrainerSilent(
-                   At(900, {{.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300}}), {})
-                   .present);
+  EXPECT_FALSE(
+      DetectTrainerSilent(
+          At(900, {{.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300}}), Defaults())
+          .present);
   // The first task evaluates by now, which does not excuse who was silent long before.
-  EXPECT_TRUE(DetectTrainerSilent(
-                  At(550, {{.kind = FaultKind::kSilentTrainer, .host = 3, .at_seconds = 300}}), {})
-                  .present);
+  EXPECT_TRUE(
+      DetectTrainerSilent(
+          At(550, {{.kind = FaultKind::kSilentTrainer, .host = 3, .at_seconds = 300}}), Defaults())
+          .present);
   JobWindow window = At(900, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}});
-  ASSERT_TRUE(DetectTrainerSilent(window, {}).present);
+  ASSERT_TRUE(DetectTrainerSilent(window, Defaults()).present);
   AddEvent(&window, 300, "eval_started");
-  EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
-  EXPECT_TRUE(DetectTrainerSilent(window, {.phase_limit = absl::Minutes(5)}).present);
+  EXPECT_FALSE(DetectTrainerSilent(window, Defaults()).present);
+  EXPECT_TRUE(DetectTrainerSilent(window, With("phase_limit: 5m")).present);
 }
 
 TEST(TrainerSilentTest, AfterAPhaseThereIsTimeForAStep) {
   JobWindow window = At(900, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 300}});
   AddEvent(&window, 300, "eval_started");
   AddEvent(&window, 800, "eval_ended");
-  EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
-  EXPECT_TRUE(DetectTrainerSilent(window, {.silent_after = absl::Seconds(90)}).present);
+  EXPECT_FALSE(DetectTrainerSilent(window, Defaults()).present);
+  EXPECT_TRUE(DetectTrainerSilent(window, With("silent_after: 90s")).present);
 }
 
 TEST(TrainerSilentTest, PhasesThatFollowEachOtherAtOnceAreOneExcuse) {
@@ -161,9 +161,9 @@ TEST(TrainerSilentTest, PhasesThatFollowEachOtherAtOnceAreOneExcuse) {
   AddEvent(&window, 300, "eval_started");
   AddEvent(&window, 800, "eval_ended");
   AddEvent(&window, 800.5, "checkpoint_started");
-  EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
+  EXPECT_FALSE(DetectTrainerSilent(window, Defaults()).present);
   AddEvent(&window, 1200, "checkpoint_saved");
-  EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
+  EXPECT_FALSE(DetectTrainerSilent(window, Defaults()).present);
 }
 
 TEST(TrainerSilentTest, WhatTheOthersGoOnToDoExcusesNobody) {
@@ -172,7 +172,7 @@ TEST(TrainerSilentTest, WhatTheOthersGoOnToDoExcusesNobody) {
     AddEvent(&window, begin, "eval_started");
     AddEvent(&window, begin + 20, "eval_ended");
   }
-  const Finding finding = DetectTrainerSilent(window, {});
+  const Finding finding = DetectTrainerSilent(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_EQ(finding.culprits.at(0).task, 3u);
 }
@@ -181,7 +181,7 @@ TEST(TrainerSilentTest, BeforeTheFirstStepEachPhaseCounts) {
   JobWindow window = At(1500, {{.kind = FaultKind::kSilentTrainer, .at_seconds = 10}},
                         {.compile_seconds = 1e6, .events = false});
   for (TaskWindow& task : window.tasks) ASSERT_FALSE(task.last_step.has_value());
-  const TrainerSilentSettings settings = {.phase_limit = absl::Minutes(20)};
+  const Progress::TrainerSilent settings = With("phase_limit: 20m");
   EXPECT_TRUE(DetectTrainerSilent(window, settings).present);
   AddEvent(&window, 700, "compile_started");
   EXPECT_FALSE(DetectTrainerSilent(window, settings).present);
@@ -197,10 +197,10 @@ TEST(TrainerSilentTest, StalledIsToldFirst) {
       for (int second = 1500; second < 8000; second += 5) {
         window.now_ns = SyntheticFleet::Time(second);
         for (HostWindow& host : window.hosts) host.agent->last_heard_ns = window.now_ns;
-        if (DetectStalled(window, {}).present) break;
-        EXPECT_FALSE(DetectTrainerSilent(window, {}).present) << compute << kind << second;
+        if (DetectStalled(window, Defaults()).present) break;
+        EXPECT_FALSE(DetectTrainerSilent(window, Defaults()).present) << compute << kind << second;
       }
-      EXPECT_TRUE(DetectStalled(window, {}).present) << compute << kind;
+      EXPECT_TRUE(DetectStalled(window, Defaults()).present) << compute << kind;
     }
   }
 }
@@ -209,41 +209,39 @@ TEST(TrainerSilentTest, RowsThatAreFarApartAreNoSilence) {
   FleetOptions options;
   options.log_every = 100;
   for (double t = 400; t < 1500; t += 50) {
-    EXPECT_FALSE(
-        DetectTrainerSilent(At(t, {}, options), {.silent_after = absl::Seconds(60)}).present)
-        << t;
+    EXPECT_FALSE(DetectTrainerSilent(At(t, {}, options), With("silent_after: 60s")).present) << t;
   }
 }
 
 TEST(ClockSkewedTest, HostsOrTheCollectorItself) {
-  const Finding host =
-      DetectClockSkewed(At(300, {{.kind = FaultKind::kClockSkew, .host = 3, .amount = -5}}), {});
+  const Finding host = DetectClockSkewed(
+      At(300, {{.kind = FaultKind::kClockSkew, .host = 3, .amount = -5}}), Defaults());
   EXPECT_EQ(host.reason, "HostClock");
   ASSERT_EQ(host.culprits.size(), 1u);
   EXPECT_EQ(host.culprits[0].host, "host0003");
   EXPECT_EQ(host.culprits[0].score, 5);
   const Finding all =
-      DetectClockSkewed(At(300, {{.kind = FaultKind::kClockSkew, .amount = 5}}), {});
+      DetectClockSkewed(At(300, {{.kind = FaultKind::kClockSkew, .amount = 5}}), Defaults());
   EXPECT_EQ(all.reason, "CollectorClock");
   EXPECT_THAT(all.culprits, ::testing::IsEmpty());
-  EXPECT_FALSE(
-      DetectClockSkewed(At(300, {{.kind = FaultKind::kClockSkew, .host = 3, .amount = 0.9}}), {})
-          .present);
+  EXPECT_FALSE(DetectClockSkewed(
+                   At(300, {{.kind = FaultKind::kClockSkew, .host = 3, .amount = 0.9}}), Defaults())
+                   .present);
   JobWindow unknown = At(300, {});
   for (HostWindow& one : unknown.hosts) one.agent->clock_offset_seconds = std::nan("");
-  EXPECT_FALSE(DetectClockSkewed(unknown, {}).judged);
+  EXPECT_FALSE(DetectClockSkewed(unknown, Defaults()).judged);
 }
 
 TEST(DataLossTest, TellsRowsAndHostsWhileItIsRecent) {
   const std::vector<Fault> faults = {
       {.kind = FaultKind::kDataLoss, .host = 3, .at_seconds = 300, .amount = 10},
       {.kind = FaultKind::kDataLoss, .host = 5, .at_seconds = 400, .amount = 1000}};
-  const Finding finding = DetectDataLoss(At(500, faults), {});
+  const Finding finding = DetectDataLoss(At(500, faults), Defaults());
   ASSERT_EQ(finding.culprits.size(), 2u);
   EXPECT_EQ(finding.culprits[0].host, "host0005");
   EXPECT_EQ(finding.figures[0].value, 1010);
-  EXPECT_EQ(DetectDataLoss(At(950, faults), {}).culprits.size(), 1u);
-  EXPECT_FALSE(DetectDataLoss(At(1100, faults), {}).present);
+  EXPECT_EQ(DetectDataLoss(At(950, faults), Defaults()).culprits.size(), 1u);
+  EXPECT_FALSE(DetectDataLoss(At(1100, faults), Defaults()).present);
 }
 
 TEST(JobRosterTest, HealthyWithManySeeds) {
@@ -252,11 +250,11 @@ TEST(JobRosterTest, HealthyWithManySeeds) {
     options.seed = seed;
     for (const double t : {30.0, 90.0, 300.0, 1200.0}) {
       const JobWindow window = At(t, {}, options);
-      EXPECT_FALSE(DetectTaskMissing(window, {}).present);
-      EXPECT_FALSE(DetectAgentSilent(window, {}).present);
-      EXPECT_FALSE(DetectTrainerSilent(window, {}).present);
-      EXPECT_FALSE(DetectClockSkewed(window, {}).present);
-      EXPECT_FALSE(DetectDataLoss(window, {}).present);
+      EXPECT_FALSE(DetectTaskMissing(window, Defaults()).present);
+      EXPECT_FALSE(DetectAgentSilent(window, Defaults()).present);
+      EXPECT_FALSE(DetectTrainerSilent(window, Defaults()).present);
+      EXPECT_FALSE(DetectClockSkewed(window, Defaults()).present);
+      EXPECT_FALSE(DetectDataLoss(window, Defaults()).present);
     }
   }
 }

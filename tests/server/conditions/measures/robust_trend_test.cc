@@ -1,8 +1,8 @@
-#include "server/conditions/measures/robust_trend.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "server/conditions/measures/robust.h"
 
 namespace tacho::server::conditions {
 namespace {
