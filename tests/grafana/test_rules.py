@@ -181,7 +181,8 @@ class RulesTest(unittest.TestCase):
         with open(os.path.join(boards.GRAFANA, "src/signals.ts")) as file:
             table = re.search(r"kSignals = \{(.*?)\} as const", file.read(), re.S)[1]
         with open(DEFAULT_NAMES) as file:
-            known = set(re.findall(r"\{Signal::k(\w+), \"(\w+)\"", file.read()))
+            rows = re.findall(r'\{Signal::k(\w+), [^,]+,((?:\s*"[^"]*")+)\}', file.read())
+        known = {(signal, name) for signal, row in rows for name in re.findall(r"[\w*]+", row)}
         signals = re.findall(r"(\w+): \[(.*?)\]", table, re.S)
         self.assertGreaterEqual(len(signals), 6)
         for signal, names in signals:

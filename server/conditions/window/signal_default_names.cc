@@ -1,325 +1,193 @@
+// The default names of each signal: those of this project, then those of frameworks and exporters.
+// Each row is a list in one string, because the names matter and not their quotes.
+#include <vector>
+
+#include "absl/strings/str_split.h"
 #include "server/conditions/window/signal_names.h"
 
 namespace tacho::server::conditions {
 namespace {
 
-constexpr DefaultName kDefaultNames[] = {
-    // Ours, Hugging Face, Keras, MLPerf.
-    {Signal::kLoss, "loss"},
-    {Signal::kLoss, "train_loss"},
-    {Signal::kLoss, "training_loss"},
-    {Signal::kLoss, "loss_train"},
-    {Signal::kLoss, "loss_training"},
-    {Signal::kLoss, "train_training_loss"},
-    // Megatron, NeMo, DeepSpeed, torchtitan, MaxText, Composer, OLMo.
-    {Signal::kLoss, "lm_loss"},
-    {Signal::kLoss, "lm_loss_training"},
-    {Signal::kLoss, "reduced_train_loss"},
-    {Signal::kLoss, "train_samples_train_loss"},
-    {Signal::kLoss, "loss_metrics_global_avg_loss"},
-    {Signal::kLoss, "learning_loss"},
-    {Signal::kLoss, "loss_train_total"},
-    {Signal::kLoss, "train_crossentropyloss"},
-    {Signal::kLoss, "train_ce_loss"},
-    // Lightning, Keras, logs of (modded-)nanoGPT.
-    {Signal::kLoss, "train_loss_step"},
-    {Signal::kLoss, "batch_loss"},
-    {Signal::kLoss, "train_loss_epoch"},
-    {Signal::kLoss, "epoch_loss"},
-    {Signal::kLoss, "trl"},
-    {Signal::kEvalLoss, "eval_loss"},
-    {Signal::kEvalLoss, "val_loss"},
-    {Signal::kEvalLoss, "valid_loss"},
-    {Signal::kEvalLoss, "validation_loss"},
-    {Signal::kEvalLoss, "evaluation_loss"},
-    {Signal::kEvalLoss, "loss_eval"},
-    {Signal::kEvalLoss, "loss_val"},
-    {Signal::kEvalLoss, "loss_valid"},
-    {Signal::kEvalLoss, "loss_validation"},
-    {Signal::kEvalLoss, "test_loss"},
-    {Signal::kEvalLoss, "loss_test"},
-    // Megatron, MaxText, torchtitan, Keras, Lightning, logs of modded-nanoGPT.
-    {Signal::kEvalLoss, "lm_loss_validation"},
-    {Signal::kEvalLoss, "evaluation_avg_loss"},
-    {Signal::kEvalLoss, "eval_avg_loss"},
-    {Signal::kEvalLoss, "validation_metrics_loss"},
-    {Signal::kEvalLoss, "epoch_val_loss"},
-    {Signal::kEvalLoss, "val_loss_epoch"},
-    {Signal::kEvalLoss, "tel"},
-    // Hugging Face with several data sets.
-    {Signal::kEvalLoss, "eval_*_loss"},
-    {Signal::kAccuracy, "accuracy"},
-    {Signal::kAccuracy, "train_accuracy"},
-    {Signal::kAccuracy, "training_accuracy"},
-    {Signal::kAccuracy, "accuracy_train"},
-    {Signal::kAccuracy, "acc"},
-    {Signal::kAccuracy, "train_acc"},
-    {Signal::kAccuracy, "training_acc"},
-    {Signal::kAccuracy, "acc_train"},
-    {Signal::kAccuracy, "batch_accuracy"},
-    {Signal::kAccuracy, "batch_acc"},
-    {Signal::kAccuracy, "train_acc_step"},
-    {Signal::kAccuracy, "train_accuracy_step"},
-    {Signal::kAccuracy, "train_acc_epoch"},
-    {Signal::kAccuracy, "train_accuracy_epoch"},
-    {Signal::kAccuracy, "epoch_accuracy"},
-    {Signal::kAccuracy, "epoch_acc"},
-    {Signal::kAccuracy, "train_acc_top1"},
-    {Signal::kAccuracy, "train_accuracy_top1"},
-    {Signal::kAccuracy, "sparse_categorical_accuracy"},
-    {Signal::kAccuracy, "categorical_accuracy"},
-    {Signal::kAccuracy, "binary_accuracy"},
-    {Signal::kAccuracy, "epoch_sparse_categorical_accuracy"},
-    {Signal::kEvalAccuracy, "eval_accuracy"},
-    {Signal::kEvalAccuracy, "val_accuracy"},
-    {Signal::kEvalAccuracy, "valid_accuracy"},
-    {Signal::kEvalAccuracy, "validation_accuracy"},
-    {Signal::kEvalAccuracy, "test_accuracy"},
-    {Signal::kEvalAccuracy, "eval_acc"},
-    {Signal::kEvalAccuracy, "val_acc"},
-    {Signal::kEvalAccuracy, "valid_acc"},
-    {Signal::kEvalAccuracy, "validation_acc"},
-    {Signal::kEvalAccuracy, "test_acc"},
-    {Signal::kEvalAccuracy, "accuracy_eval"},
-    {Signal::kEvalAccuracy, "accuracy_val"},
-    {Signal::kEvalAccuracy, "acc_val"},
-    {Signal::kEvalAccuracy, "epoch_val_accuracy"},
-    {Signal::kEvalAccuracy, "epoch_val_acc"},
-    {Signal::kEvalAccuracy, "val_accuracy_epoch"},
-    {Signal::kEvalAccuracy, "val_acc_epoch"},
-    {Signal::kEvalAccuracy, "val_acc_top1"},
-    {Signal::kEvalAccuracy, "val_accuracy_top1"},
-    {Signal::kEvalAccuracy, "val_sparse_categorical_accuracy"},
-    {Signal::kEvalAccuracy, "val_categorical_accuracy"},
-    {Signal::kEvalAccuracy, "val_binary_accuracy"},
-    {Signal::kEvalAccuracy, "eval_*_accuracy"},
-    {Signal::kLearningRate, "learning_rate"},
-    {Signal::kLearningRate, "lr"},
-    {Signal::kLearningRate, "train_learning_rate"},
-    {Signal::kLearningRate, "train_lr"},
-    {Signal::kLearningRate, "train_samples_lr"},
-    {Signal::kLearningRate, "current_learning_rate"},
-    {Signal::kLearningRate, "learning_current_learning_rate"},
-    {Signal::kLearningRate, "epoch_learning_rate"},
-    {Signal::kLearningRate, "epoch_lr"},
-    {Signal::kLearningRate, "optim_learning_rate"},
-    // Lightning's LearningRateMonitor, Composer, OLMo: one for each group.
-    {Signal::kLearningRate, "lr_*"},
-    {Signal::kLearningRate, "optim_learning_rate_*"},
-    {Signal::kLearningRate, "learning_rate_group*"},
-    // Before clipping first: MaxText has both.
-    {Signal::kGradNorm, "learning_raw_grad_norm"},
-    {Signal::kGradNorm, "raw_grad_norm"},
-    {Signal::kGradNorm, "unclipped_grad_norm"},
-    {Signal::kGradNorm, "grad_norm"},
-    {Signal::kGradNorm, "gradient_norm"},
-    {Signal::kGradNorm, "grads_norm"},
-    {Signal::kGradNorm, "global_grad_norm"},
-    {Signal::kGradNorm, "gradient_global_norm"},
-    {Signal::kGradNorm, "grad_global_norm"},
-    {Signal::kGradNorm, "train_grad_norm"},
-    {Signal::kGradNorm, "learning_grad_norm"},
-    // OLMo, Composer, levanter, Lightning, logs of modded-nanoGPT.
-    {Signal::kGradNorm, "optim_total_grad_norm"},
-    {Signal::kGradNorm, "optim_grad_norm_total_grad_norm"},
-    {Signal::kGradNorm, "l2_norm_grad_global"},
-    {Signal::kGradNorm, "grad_norm_total"},
-    {Signal::kGradNorm, "grad_2_0_norm_total"},
-    {Signal::kGradNorm, "norm"},
-    {Signal::kParamNorm, "param_norm"},
-    {Signal::kParamNorm, "params_norm"},
-    {Signal::kParamNorm, "parameter_norm"},
-    {Signal::kParamNorm, "parameters_norm"},
-    {Signal::kParamNorm, "weight_norm"},
-    {Signal::kParamNorm, "weights_norm"},
-    {Signal::kParamNorm, "global_param_norm"},
-    {Signal::kParamNorm, "train_param_norm"},
-    {Signal::kParamNorm, "learning_param_norm"},
-    {Signal::kParamNorm, "params_norm_total"},
-    {Signal::kUpdateNorm, "update_norm"},
-    {Signal::kUpdateNorm, "updates_norm"},
-    {Signal::kUpdateNorm, "global_update_norm"},
-    {Signal::kUpdateNorm, "train_update_norm"},
-    {Signal::kUpdateNorm, "learning_update_norm"},
-    {Signal::kUpdateNorm, "updates_norm_total"},
-    {Signal::kUpdateNorm, "l2_norm_update_global"},
-    {Signal::kStepTime, "step_time_seconds"},
-    {Signal::kStepTime, "step_time"},
-    {Signal::kStepTime, "step_time_s"},
-    {Signal::kStepTime, "step_seconds"},
-    {Signal::kStepTime, "seconds_per_step"},
-    {Signal::kStepTime, "sec_per_step"},
-    {Signal::kStepTime, "perf_step_time_seconds"},
-    {Signal::kStepTime, "train_step_time_seconds"},
-    // Megatron, NeMo, torchtitan, levanter.
-    {Signal::kStepTime, "iteration_time"},
-    {Signal::kStepTime, "iteration_time_s"},
-    {Signal::kStepTime, "iteration_time_seconds"},
-    {Signal::kStepTime, "iter_time"},
-    {Signal::kStepTime, "iter_time_seconds"},
-    {Signal::kStepTime, "train_step_timing"},
-    {Signal::kStepTime, "train_step_timing_in_s"},
-    {Signal::kStepTime, "time_metrics_end_to_end_s"},
-    {Signal::kStepTime, "throughput_duration"},
-    {Signal::kStepTime, "step_time_ms", 1e-3},
-    {Signal::kStepTime, "step_time_milliseconds", 1e-3},
-    {Signal::kStepTime, "iteration_time_ms", 1e-3},
-    {Signal::kStepTime, "iter_time_ms", 1e-3},
-    {Signal::kStepTime, "dt_ms", 1e-3},
-    {Signal::kDataWait, "data_wait_seconds"},
-    {Signal::kDataWait, "data_wait"},
-    {Signal::kDataWait, "data_wait_time"},
-    {Signal::kDataWait, "data_wait_s"},
-    {Signal::kDataWait, "data_time"},
-    {Signal::kDataWait, "data_time_seconds"},
-    {Signal::kDataWait, "data_loading_seconds"},
-    {Signal::kDataWait, "data_loading_time"},
-    {Signal::kDataWait, "dataloader_time"},
-    {Signal::kDataWait, "data_load_seconds"},
-    {Signal::kDataWait, "input_wait_seconds"},
-    {Signal::kDataWait, "time_metrics_data_loading_s"},
-    {Signal::kDataWait, "throughput_loading_time"},
-    {Signal::kDataWait, "data_wait_ms", 1e-3},
-    {Signal::kCompute, "compute_seconds"},
-    {Signal::kCompute, "compute_time"},
-    {Signal::kCompute, "compute_time_seconds"},
-    {Signal::kCompute, "compute_s"},
-    {Signal::kCompute, "forward_backward_seconds"},
-    {Signal::kCompute, "compute_ms", 1e-3},
-    {Signal::kCommWait, "comm_wait_seconds"},
-    {Signal::kCommWait, "comm_wait"},
-    {Signal::kCommWait, "comm_wait_time"},
-    {Signal::kCommWait, "comm_seconds"},
-    {Signal::kCommWait, "communication_seconds"},
-    {Signal::kCommWait, "collective_wait_seconds"},
-    {Signal::kCommWait, "allreduce_seconds"},
-    {Signal::kCommWait, "all_reduce_seconds"},
-    {Signal::kCommWait, "comm_wait_ms", 1e-3},
-    {Signal::kCheckpointTime, "checkpoint_seconds"},
-    {Signal::kCheckpointTime, "checkpoint_time_seconds"},
-    {Signal::kCheckpointTime, "checkpoint_save_seconds"},
-    {Signal::kCheckpointTime, "save_checkpoint_seconds"},
-    {Signal::kCheckpointTime, "checkpoint_time"},
-    {Signal::kEvalTime, "eval_seconds"},
-    {Signal::kEvalTime, "eval_time_seconds"},
-    {Signal::kEvalTime, "evaluation_seconds"},
-    {Signal::kEvalTime, "eval_time"},
-    {Signal::kEvalTime, "eval_runtime"},
-    {Signal::kTokens, "tokens"},
-    {Signal::kTokens, "tokens_total"},
-    {Signal::kTokens, "total_tokens"},
-    {Signal::kTokens, "tokens_seen"},
-    {Signal::kTokens, "num_tokens_seen"},
-    {Signal::kTokens, "train_tokens_total"},
-    {Signal::kTokens, "consumed_tokens"},
-    {Signal::kTokens, "n_tokens_seen"},
-    {Signal::kTokens, "num_input_tokens_seen"},
-    {Signal::kTokens, "throughput_total_tokens"},
-    {Signal::kExamples, "examples"},
-    {Signal::kExamples, "examples_total"},
-    {Signal::kExamples, "total_examples"},
-    {Signal::kExamples, "examples_seen"},
-    {Signal::kExamples, "samples_total"},
-    {Signal::kExamples, "samples_seen"},
-    {Signal::kExamples, "consumed_samples"},
-    {Signal::kExamples, "consumed_train_samples"},
-    {Signal::kExamples, "trained_samples"},
-    {Signal::kReplicaScalar, "replica_scalar"},
-    {Signal::kReplicaScalar, "replica_checksum"},
-    {Signal::kReplicaScalar, "weights_checksum"},
-    {Signal::kReplicaScalar, "weight_checksum"},
-    {Signal::kReplicaScalar, "param_checksum"},
-    {Signal::kReplicaScalar, "params_checksum"},
-    {Signal::kReplicaScalar, "parameter_checksum"},
-    {Signal::kReplicaScalar, "grad_checksum"},
-    {Signal::kReplicaScalar, "model_checksum"},
-    {Signal::kChipBusy, "chip_duty_cycle_ratio"},
-    // libtpu, its SDK, GKE.
-    {Signal::kChipBusy, "tpu_runtime_tensorcore_dutycycle_percent", 0.01},
-    {Signal::kChipBusy, "duty_cycle_pct", 0.01},
-    {Signal::kChipBusy, "duty_cycle", 0.01},
-    {Signal::kChipBusy, "duty_cycle_node", 0.01},
-    {Signal::kChipBusy, "kubernetes_io_container_accelerator_duty_cycle", 0.01},
-    {Signal::kChipBusy, "kubernetes_io_node_accelerator_duty_cycle", 0.01},
-    // DCGM, nvidia_gpu_exporter.
-    {Signal::kChipBusy, "dcgm_fi_prof_gr_engine_active"},
-    {Signal::kChipBusy, "dcgm_fi_dev_gpu_util", 0.01},
-    {Signal::kChipBusy, "nvidia_smi_utilization_gpu_ratio"},
-    {Signal::kChipTensorBusy, "chip_tensor_active_ratio"},
-    {Signal::kChipTensorBusy, "tensorcore_util", 0.01},
-    {Signal::kChipTensorBusy, "tensorcore_utilization", 0.01},
-    {Signal::kChipTensorBusy, "tensorcore_utilization_node", 0.01},
-    {Signal::kChipTensorBusy, "kubernetes_io_container_accelerator_tensorcore_utilization", 0.01},
-    {Signal::kChipTensorBusy, "kubernetes_io_node_accelerator_tensorcore_utilization", 0.01},
-    {Signal::kChipTensorBusy, "dcgm_fi_prof_pipe_tensor_active"},
-    {Signal::kChipIdleSeconds, "chip_idle_seconds"},
-    {Signal::kChipIdleSeconds, "tpu_runtime_tensorcore_idle_duration_seconds"},
-    // DCGM counts in MiB.
-    {Signal::kHbmUsed, "chip_hbm_used_bytes"},
-    {Signal::kHbmUsed, "tpu_runtime_hbm_memory_usage_bytes"},
-    {Signal::kHbmUsed, "hbm_capacity_usage"},
-    {Signal::kHbmUsed, "kubernetes_io_container_accelerator_memory_used"},
-    {Signal::kHbmUsed, "kubernetes_io_node_accelerator_memory_used"},
-    {Signal::kHbmUsed, "dcgm_fi_dev_fb_used", 1048576},
-    {Signal::kHbmUsed, "nvidia_smi_memory_used_bytes"},
-    {Signal::kHbmTotal, "chip_hbm_total_bytes"},
-    {Signal::kHbmTotal, "tpu_runtime_hbm_memory_total_bytes"},
-    {Signal::kHbmTotal, "hbm_capacity_total"},
-    {Signal::kHbmTotal, "kubernetes_io_container_accelerator_memory_total"},
-    {Signal::kHbmTotal, "kubernetes_io_node_accelerator_memory_total"},
-    {Signal::kHbmTotal, "dcgm_fi_dev_fb_total", 1048576},
-    {Signal::kHbmTotal, "nvidia_smi_memory_total_bytes"},
-    {Signal::kChipPower, "chip_power_watts"},
-    {Signal::kChipPower, "dcgm_fi_dev_power_usage"},
-    {Signal::kChipPower, "nvidia_smi_power_draw_watts"},
-    {Signal::kChipPower, "nvidia_smi_power_draw_average_watts"},
-    {Signal::kChipPowerLimit, "chip_power_limit_watts"},
-    {Signal::kChipPowerLimit, "dcgm_fi_dev_enforced_power_limit"},
-    {Signal::kChipPowerLimit, "dcgm_fi_dev_power_mgmt_limit"},
-    {Signal::kChipPowerLimit, "nvidia_smi_enforced_power_limit_watts"},
-    {Signal::kChipPowerLimit, "nvidia_smi_power_limit_watts"},
-    {Signal::kChipTemperature, "chip_temperature_celsius"},
-    {Signal::kChipTemperature, "dcgm_fi_dev_gpu_temp"},
-    {Signal::kChipTemperature, "nvidia_smi_temperature_gpu"},
-    {Signal::kChipClock, "chip_clock_hertz"},
-    {Signal::kChipClock, "dcgm_fi_dev_sm_clock", 1e6},
-    {Signal::kChipClock, "nvidia_smi_clocks_current_sm_clock_hz"},
-    {Signal::kChipClockMax, "chip_clock_max_hertz"},
-    {Signal::kChipClockMax, "dcgm_fi_dev_max_sm_clock", 1e6},
-    {Signal::kChipClockMax, "nvidia_smi_clocks_max_sm_clock_hz"},
-    {Signal::kThrottleReasons, "chip_throttle_reasons"},
-    {Signal::kThrottleReasons, "dcgm_fi_dev_clock_throttle_reasons"},
-    {Signal::kThrottleReasons, "dcgm_fi_dev_clocks_event_reasons"},
-    {Signal::kThrottleReasons, "nvidia_smi_clocks_event_reasons_active"},
-    {Signal::kThrottleReasons, "tpu_throttle_score"},
-    {Signal::kEccUncorrected, "chip_ecc_uncorrected_total"},
-    {Signal::kEccUncorrected, "dcgm_fi_dev_ecc_dbe_vol_total"},
-    {Signal::kEccUncorrected, "nvidia_smi_ecc_errors_uncorrected_volatile_total"},
-    {Signal::kEccCorrected, "chip_ecc_corrected_total"},
-    {Signal::kEccCorrected, "dcgm_fi_dev_ecc_sbe_vol_total"},
-    {Signal::kEccCorrected, "nvidia_smi_ecc_errors_corrected_volatile_total"},
-    // DCGM's is the code of the last error: only that it changed counts.
-    {Signal::kXid, "chip_xid_errors_total"},
-    {Signal::kXid, "dcgm_fi_dev_xid_errors"},
-    {Signal::kLinkErrors, "chip_link_errors_total"},
-    {Signal::kLinkErrors, "dcgm_fi_dev_nvlink_crc_flit_error_count_total"},
-    {Signal::kLinkErrors, "dcgm_fi_dev_nvlink_crc_data_error_count_total"},
-    {Signal::kLinkErrors, "dcgm_fi_dev_nvlink_replay_error_count_total"},
-    {Signal::kLinkErrors, "dcgm_fi_dev_nvlink_recovery_error_count_total"},
-    {Signal::kRemappedRows, "chip_remapped_rows_total"},
-    {Signal::kRemappedRows, "dcgm_fi_dev_uncorrectable_remapped_rows"},
-    {Signal::kRemappedRows, "dcgm_fi_dev_correctable_remapped_rows"},
-    {Signal::kRemappedRows, "nvidia_smi_remapped_rows_uncorrectable"},
-    {Signal::kRemappedRows, "nvidia_smi_remapped_rows_correctable"},
-    {Signal::kHostMemoryAvailable, "host_memory_available_bytes"},
-    {Signal::kHostMemoryAvailable, "node_memory_memavailable_bytes"},
-    {Signal::kHostMemoryTotal, "host_memory_total_bytes"},
-    {Signal::kHostMemoryTotal, "node_memory_memtotal_bytes"},
-    {Signal::kHostCpuBusy, "host_cpu_utilization_ratio"},
+struct Row {
+  Signal signal;
+  double factor;
+  absl::string_view names;  // The best first.
 };
+
+// clang-format off
+constexpr Row kRows[] = {
+    // Ours, Hugging Face, Keras, MLPerf.
+    {Signal::kLoss, 1,
+     "loss train_loss training_loss loss_train loss_training train_training_loss"},
+    // Megatron, NeMo, DeepSpeed, torchtitan, MaxText, Composer, OLMo.
+    {Signal::kLoss, 1,
+     "lm_loss lm_loss_training reduced_train_loss train_samples_train_loss "
+     "loss_metrics_global_avg_loss learning_loss loss_train_total train_crossentropyloss "
+     "train_ce_loss"},
+    // Lightning, Keras, logs of (modded-)nanoGPT.
+    {Signal::kLoss, 1, "train_loss_step batch_loss train_loss_epoch epoch_loss trl"},
+    {Signal::kEvalLoss, 1,
+     "eval_loss val_loss valid_loss validation_loss evaluation_loss loss_eval loss_val "
+     "loss_valid loss_validation test_loss loss_test"},
+    // Megatron, MaxText, torchtitan, Keras, Lightning, logs of modded-nanoGPT.
+    {Signal::kEvalLoss, 1,
+     "lm_loss_validation evaluation_avg_loss eval_avg_loss validation_metrics_loss "
+     "epoch_val_loss val_loss_epoch tel"},
+    // Hugging Face with several data sets.
+    {Signal::kEvalLoss, 1, "eval_*_loss"},
+    {Signal::kAccuracy, 1,
+     "accuracy train_accuracy training_accuracy accuracy_train acc train_acc training_acc "
+     "acc_train batch_accuracy batch_acc train_acc_step train_accuracy_step train_acc_epoch "
+     "train_accuracy_epoch epoch_accuracy epoch_acc train_acc_top1 train_accuracy_top1 "
+     "sparse_categorical_accuracy categorical_accuracy binary_accuracy "
+     "epoch_sparse_categorical_accuracy"},
+    {Signal::kEvalAccuracy, 1,
+     "eval_accuracy val_accuracy valid_accuracy validation_accuracy test_accuracy eval_acc "
+     "val_acc valid_acc validation_acc test_acc accuracy_eval accuracy_val acc_val "
+     "epoch_val_accuracy epoch_val_acc val_accuracy_epoch val_acc_epoch val_acc_top1 "
+     "val_accuracy_top1 val_sparse_categorical_accuracy val_categorical_accuracy "
+     "val_binary_accuracy eval_*_accuracy"},
+    {Signal::kLearningRate, 1,
+     "learning_rate lr train_learning_rate train_lr train_samples_lr current_learning_rate "
+     "learning_current_learning_rate epoch_learning_rate epoch_lr optim_learning_rate"},
+    // Lightning's LearningRateMonitor, Composer, OLMo: one for each group.
+    {Signal::kLearningRate, 1, "lr_* optim_learning_rate_* learning_rate_group*"},
+    // Before clipping first: MaxText has both.
+    {Signal::kGradNorm, 1,
+     "learning_raw_grad_norm raw_grad_norm unclipped_grad_norm grad_norm gradient_norm "
+     "grads_norm global_grad_norm gradient_global_norm grad_global_norm train_grad_norm "
+     "learning_grad_norm"},
+    // OLMo, Composer, levanter, Lightning, logs of modded-nanoGPT.
+    {Signal::kGradNorm, 1,
+     "optim_total_grad_norm optim_grad_norm_total_grad_norm l2_norm_grad_global "
+     "grad_norm_total grad_2_0_norm_total norm"},
+    {Signal::kParamNorm, 1,
+     "param_norm params_norm parameter_norm parameters_norm weight_norm weights_norm "
+     "global_param_norm train_param_norm learning_param_norm params_norm_total"},
+    {Signal::kUpdateNorm, 1,
+     "update_norm updates_norm global_update_norm train_update_norm learning_update_norm "
+     "updates_norm_total l2_norm_update_global"},
+    {Signal::kStepTime, 1,
+     "step_time_seconds step_time step_time_s step_seconds seconds_per_step sec_per_step "
+     "perf_step_time_seconds train_step_time_seconds"},
+    // Megatron, NeMo, torchtitan, levanter.
+    {Signal::kStepTime, 1,
+     "iteration_time iteration_time_s iteration_time_seconds iter_time iter_time_seconds "
+     "train_step_timing train_step_timing_in_s time_metrics_end_to_end_s throughput_duration"},
+    {Signal::kStepTime, 1e-3,
+     "step_time_ms step_time_milliseconds iteration_time_ms iter_time_ms dt_ms"},
+    {Signal::kDataWait, 1,
+     "data_wait_seconds data_wait data_wait_time data_wait_s data_time data_time_seconds "
+     "data_loading_seconds data_loading_time dataloader_time data_load_seconds "
+     "input_wait_seconds time_metrics_data_loading_s throughput_loading_time"},
+    {Signal::kDataWait, 1e-3, "data_wait_ms"},
+    {Signal::kCompute, 1,
+     "compute_seconds compute_time compute_time_seconds compute_s forward_backward_seconds"},
+    {Signal::kCompute, 1e-3, "compute_ms"},
+    {Signal::kCommWait, 1,
+     "comm_wait_seconds comm_wait comm_wait_time comm_seconds communication_seconds "
+     "collective_wait_seconds allreduce_seconds all_reduce_seconds"},
+    {Signal::kCommWait, 1e-3, "comm_wait_ms"},
+    {Signal::kCheckpointTime, 1,
+     "checkpoint_seconds checkpoint_time_seconds checkpoint_save_seconds "
+     "save_checkpoint_seconds checkpoint_time"},
+    {Signal::kEvalTime, 1,
+     "eval_seconds eval_time_seconds evaluation_seconds eval_time eval_runtime"},
+    {Signal::kTokens, 1,
+     "tokens tokens_total total_tokens tokens_seen num_tokens_seen train_tokens_total "
+     "consumed_tokens n_tokens_seen num_input_tokens_seen throughput_total_tokens"},
+    {Signal::kExamples, 1,
+     "examples examples_total total_examples examples_seen samples_total samples_seen "
+     "consumed_samples consumed_train_samples trained_samples"},
+    {Signal::kReplicaScalar, 1,
+     "replica_scalar replica_checksum weights_checksum weight_checksum param_checksum "
+     "params_checksum parameter_checksum grad_checksum model_checksum"},
+    {Signal::kChipBusy, 1, "chip_duty_cycle_ratio"},
+    // libtpu, its SDK, GKE.
+    {Signal::kChipBusy, 0.01,
+     "tpu_runtime_tensorcore_dutycycle_percent duty_cycle_pct duty_cycle duty_cycle_node "
+     "kubernetes_io_container_accelerator_duty_cycle "
+     "kubernetes_io_node_accelerator_duty_cycle"},
+    // DCGM, nvidia_gpu_exporter.
+    {Signal::kChipBusy, 1, "dcgm_fi_prof_gr_engine_active"},
+    {Signal::kChipBusy, 0.01, "dcgm_fi_dev_gpu_util"},
+    {Signal::kChipBusy, 1, "nvidia_smi_utilization_gpu_ratio"},
+    {Signal::kChipTensorBusy, 1, "chip_tensor_active_ratio"},
+    {Signal::kChipTensorBusy, 0.01,
+     "tensorcore_util tensorcore_utilization tensorcore_utilization_node "
+     "kubernetes_io_container_accelerator_tensorcore_utilization "
+     "kubernetes_io_node_accelerator_tensorcore_utilization"},
+    {Signal::kChipTensorBusy, 1, "dcgm_fi_prof_pipe_tensor_active"},
+    {Signal::kChipIdleSeconds, 1, "chip_idle_seconds tpu_runtime_tensorcore_idle_duration_seconds"},
+    // DCGM counts in MiB.
+    {Signal::kHbmUsed, 1,
+     "chip_hbm_used_bytes tpu_runtime_hbm_memory_usage_bytes hbm_capacity_usage "
+     "kubernetes_io_container_accelerator_memory_used "
+     "kubernetes_io_node_accelerator_memory_used"},
+    {Signal::kHbmUsed, 1048576, "dcgm_fi_dev_fb_used"},
+    {Signal::kHbmUsed, 1, "nvidia_smi_memory_used_bytes"},
+    {Signal::kHbmTotal, 1,
+     "chip_hbm_total_bytes tpu_runtime_hbm_memory_total_bytes hbm_capacity_total "
+     "kubernetes_io_container_accelerator_memory_total "
+     "kubernetes_io_node_accelerator_memory_total"},
+    {Signal::kHbmTotal, 1048576, "dcgm_fi_dev_fb_total"},
+    {Signal::kHbmTotal, 1, "nvidia_smi_memory_total_bytes"},
+    {Signal::kChipPower, 1,
+     "chip_power_watts dcgm_fi_dev_power_usage nvidia_smi_power_draw_watts "
+     "nvidia_smi_power_draw_average_watts"},
+    {Signal::kChipPowerLimit, 1,
+     "chip_power_limit_watts dcgm_fi_dev_enforced_power_limit dcgm_fi_dev_power_mgmt_limit "
+     "nvidia_smi_enforced_power_limit_watts nvidia_smi_power_limit_watts"},
+    {Signal::kChipTemperature, 1,
+     "chip_temperature_celsius dcgm_fi_dev_gpu_temp nvidia_smi_temperature_gpu"},
+    {Signal::kChipClock, 1, "chip_clock_hertz"},
+    {Signal::kChipClock, 1e6, "dcgm_fi_dev_sm_clock"},
+    {Signal::kChipClock, 1, "nvidia_smi_clocks_current_sm_clock_hz"},
+    {Signal::kChipClockMax, 1, "chip_clock_max_hertz"},
+    {Signal::kChipClockMax, 1e6, "dcgm_fi_dev_max_sm_clock"},
+    {Signal::kChipClockMax, 1, "nvidia_smi_clocks_max_sm_clock_hz"},
+    {Signal::kThrottleReasons, 1,
+     "chip_throttle_reasons dcgm_fi_dev_clock_throttle_reasons "
+     "dcgm_fi_dev_clocks_event_reasons nvidia_smi_clocks_event_reasons_active "
+     "tpu_throttle_score"},
+    {Signal::kEccUncorrected, 1,
+     "chip_ecc_uncorrected_total dcgm_fi_dev_ecc_dbe_vol_total "
+     "nvidia_smi_ecc_errors_uncorrected_volatile_total"},
+    {Signal::kEccCorrected, 1,
+     "chip_ecc_corrected_total dcgm_fi_dev_ecc_sbe_vol_total "
+     "nvidia_smi_ecc_errors_corrected_volatile_total"},
+    // DCGM's is the code of the last error: only that it changed counts.
+    {Signal::kXid, 1, "chip_xid_errors_total dcgm_fi_dev_xid_errors"},
+    {Signal::kLinkErrors, 1,
+     "chip_link_errors_total dcgm_fi_dev_nvlink_crc_flit_error_count_total "
+     "dcgm_fi_dev_nvlink_crc_data_error_count_total "
+     "dcgm_fi_dev_nvlink_replay_error_count_total "
+     "dcgm_fi_dev_nvlink_recovery_error_count_total"},
+    {Signal::kRemappedRows, 1,
+     "chip_remapped_rows_total dcgm_fi_dev_uncorrectable_remapped_rows "
+     "dcgm_fi_dev_correctable_remapped_rows nvidia_smi_remapped_rows_uncorrectable "
+     "nvidia_smi_remapped_rows_correctable"},
+    {Signal::kHostMemoryAvailable, 1, "host_memory_available_bytes node_memory_memavailable_bytes"},
+    {Signal::kHostMemoryTotal, 1, "host_memory_total_bytes node_memory_memtotal_bytes"},
+    {Signal::kHostCpuBusy, 1, "host_cpu_utilization_ratio"},
+};
+// clang-format on
+
+std::vector<DefaultName> AllNames() {
+  std::vector<DefaultName> all;
+  for (const Row& row : kRows) {
+    for (const absl::string_view name : absl::StrSplit(row.names, ' ')) {
+      all.push_back({row.signal, name, row.factor});
+    }
+  }
+  return all;
+}
 
 }  // namespace
 
-absl::Span<const DefaultName> DefaultNames() { return kDefaultNames; }
+absl::Span<const DefaultName> DefaultNames() {
+  static const auto& kNames = *new std::vector<DefaultName>(AllNames());
+  return kNames;
+}
 
 }  // namespace tacho::server::conditions

@@ -2,6 +2,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/base/quantile.h"
 #include "server/conditions/measures/robust.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
 
