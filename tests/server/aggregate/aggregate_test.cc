@@ -41,16 +41,6 @@ TEST(ParallelFor, CallsWithEveryNumberOnce) {
   }
 }
 
-TEST(Quantile, InterpolatesBetweenTheClosestRanks) {
-  EXPECT_EQ(QuantileOfSorted({1, 2, 3, 4}, 0.5), 2.5);
-  EXPECT_EQ(QuantileOfSorted({1, 2, 3}, 0.5), 2);
-  EXPECT_EQ(QuantileOfSorted({5}, 0.99), 5);
-  EXPECT_EQ(QuantileOfSorted({1, 2}, 0), 1);
-  EXPECT_EQ(QuantileOfSorted({1, 2}, 1), 2);
-  EXPECT_EQ(QuantileOfSorted({-kInf, kInf, kInf}, 0.75), kInf);
-  EXPECT_TRUE(std::isnan(QuantileOfSorted({}, 0.5)));
-}
-
 // Selecting must find what sorting finds, in whatever order quantiles are asked for.
 TEST(Stats, QuantilesAreThoseOfTheSortedValues) {
   std::mt19937_64 random(1);
@@ -65,8 +55,7 @@ TEST(Stats, QuantilesAreThoseOfTheSortedValues) {
     std::sort(sorted.begin(), sorted.end());
     ComputeStats(values, stats, &found);
     for (size_t i = 0; i < stats.size(); ++i) {
-      EXPECT_DOUBLE_EQ(found[i], QuantileOfSorted(sorted, stats[i].q))
-          << stats[i].name << count;
+      EXPECT_DOUBLE_EQ(found[i], QuantileOfSorted(sorted, stats[i].q)) << stats[i].name << count;
     }
   }
 }

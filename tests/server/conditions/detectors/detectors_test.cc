@@ -42,15 +42,14 @@ std::vector<const Descriptor*> MessagesOf(const Descriptor& section) {
 // Alerts, dashboards and stored events use these names.
 TEST(DetectorsTest, NoConditionIsLostOrRenamed) {
   const config::v1::Conditions config = Parsed("");
+  EXPECT_THAT(NamesOf(DetectorsOf(config.progress())),
+              IsSupersetOf({"Stalled", "Straggling", "InputBound", "LowUtilization",
+                            "SlowerThanBaseline", "ThroughputDropped", "TaskMissing", "AgentSilent",
+                            "TrainerSilent", "ClockSkewed", "DataLoss"}));
   EXPECT_THAT(
-      NamesOf(DetectorsOf(config.progress())),
-      IsSupersetOf({"Stalled", "Straggling", "InputBound", "LowUtilization", "SlowerThanBaseline",
-                    "ThroughputDropped", "TaskMissing", "AgentSilent", "TrainerSilent",
-                    "ClockSkewed", "DataLoss"}));
-  EXPECT_THAT(NamesOf(DetectorsOf(config.curves())),
-              IsSupersetOf({"Diverged", "LossSpike", "Plateau", "Oscillating", "GradientExploding",
-                            "GradientVanished", "WeightsFrozen", "Overfitting",
-                            "ReplicaDisagreement"}));
+      NamesOf(DetectorsOf(config.curves())),
+      IsSupersetOf({"Diverged", "LossSpike", "Plateau", "Oscillating", "GradientExploding",
+                    "GradientVanished", "WeightsFrozen", "Overfitting", "ReplicaDisagreement"}));
   EXPECT_THAT(NamesOf(DetectorsOf(config.hardware())),
               IsSupersetOf({"MemoryLeak", "MemoryPressure", "Throttled", "HardwareErrors"}));
 }

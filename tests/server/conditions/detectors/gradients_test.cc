@@ -46,7 +46,8 @@ TEST(GradientExplodingTest, ScatterWarmUpAndSingleNormsAreNormal) {
 
 TEST(GradientExplodingTest, ALimitCountsWithoutAPast) {
   EXPECT_FALSE(Exploding(std::vector<double>(10, 70)).judged);
-  EXPECT_EQ(Exploding(std::vector<double>(10, 70), With("limit: 50")).reason, "GradientNormAboveLimit");
+  EXPECT_EQ(Exploding(std::vector<double>(10, 70), With("limit: 50")).reason,
+            "GradientNormAboveLimit");
 }
 
 TEST(GradientVanishedTest, SeesNormsFall) {

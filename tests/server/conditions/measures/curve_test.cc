@@ -2,14 +2,11 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "proto/base/quantile.h"
-#include "server/conditions/measures/robust.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
 
 namespace tacho::server::conditions {
 namespace {
 
-using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 
 std::vector<int64_t> StepsOf(const std::vector<Point>& points) {
@@ -65,45 +62,6 @@ TEST(LearningRateRoseTest, SeesARestartOfTheScheduleOnly) {
   restart.Add(0, Signal::kLearningRate, Curved(100, [](double i) { return i < 50 ? 0.1 : 1.0; }));
   EXPECT_TRUE(LearningRateRose(restart, 10, 90, 2));
   EXPECT_FALSE(LearningRateRose(restart, 60, 90, 2)) << "before those steps";
-}
-
-TEST(RobustTest, MedianAndQuantilesInterpolate) {
-  EXPECT_EQ(Median({}), 0);
-  EXPECT_EQ(Median({3, 1, 2}), 2);
-  EXPECT_EQ(Median({4, 1, 2, 3}), 2.5);
-  EXPECT_EQ(Quantile({0, 10}, 0.25), 2.5);
-}
-
-TEST(RobustTest, MadIsAStandardDeviationThatWildValuesDoNotMove) {
-  std::vector<double> values = Noisy(std::vector<double>(2001, 5), 2);
-  EXPECT_THAT(ScaledMad(values, Median(values)), DoubleNear(2, 0.15));
-  for (size_t i = 0; i < 400; ++i) values[i] = 1e12;
-  EXPECT_LT(ScaledMad(values, Median(values)), 3);
-}
-
-TEST(RobustTest, ALineHasAnErrorThatCoversTheTruth) {
-  int covered = 0;
-  for (uint64_t seed = 1; seed <= 200; ++seed) {
-    const std::vector<double> x = Curved(40, [](double i) { return i; });
-    const std::vector<double> y = Noisy(Curved(40, [](double i) { return 3 - 0.1 * i; }), 1, seed);
-    const Line line = FitLine(x, y);
-    ASSERT_TRUE(line.valid);
-    covered += std::abs(line.slope + 0.1) < 2 * line.slope_error ? 1 : 0;
-  }
-  EXPECT_GE(covered, 180);
-  EXPECT_LE(covered, 200);
-}
-
-TEST(RobustTest, ThereIsNoLineThroughTooFewPointsOrOneX) {
-  EXPECT_FALSE(FitLine({1, 2, 3}, {1, 2, 3}).valid);
-  EXPECT_FALSE(FitLine({1, 1, 1, 1}, {1, 2, 3, 4}).valid);
-}
-
-TEST(RobustTest, AutocorrelationFindsThePeriod) {
-  const std::vector<double> wave = Curved(96, [](double i) { return std::sin(i * M_PI / 4); });
-  EXPECT_GT(Autocorrelation(wave, 8), 0.8);
-  EXPECT_LT(Autocorrelation(wave, 4), -0.8);
-  EXPECT_EQ(Autocorrelation({2, 2, 2}, 1), 0);
 }
 
 }  // namespace

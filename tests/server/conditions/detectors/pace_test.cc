@@ -5,7 +5,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/conditions/detectors/detectors.h"
-#include "server/conditions/measures/robust.h"
 #include "tests/server/conditions/settings.h"
 #include "tests/support/synthetic_window.h"
 
@@ -172,19 +171,6 @@ TEST(ThroughputDroppedTest, CheckpointsEvaluationsAndNoiseAreNoDropWithManySeeds
                                   .events = seed % 2 == 0};
     EXPECT_FALSE(DetectThroughputDropped(At(900, options, {}), Defaults()).present) << seed;
   }
-}
-
-TEST(ChangePointTest, IsTheLargestRise) {
-  std::vector<double> values(60, 1.0);
-  for (size_t i = 0; i < values.size(); ++i) values[i] += 0.001 * static_cast<double>(i * 7 % 13);
-  EXPECT_GT(FindRise(values, 5).p, 0.01);
-  for (size_t i = 40; i < values.size(); ++i) values[i] += 1;
-  values[10] = 1000;
-  EXPECT_EQ(FindRise(values, 5).index, 40u);
-  EXPECT_LT(FindRise(values, 5).p, 1e-6);
-  EXPECT_EQ(FindRise({}, 5).p, 1);
-  EXPECT_EQ(FindRise({1, 2, 3}, 5).p, 1);
-  EXPECT_GT(FindRise(std::vector<double>(50, 2.0), 5).p, 0.9) << "all the same";
 }
 
 }  // namespace
