@@ -1,9 +1,9 @@
-// Tells a process from its children. Internal to the recorder.
+// Distinguishes a process from its children. Internal to the recorder.
 #pragma once
 
 namespace tacho::client {
 
-// A trainer's data loaders are forked from it and have its recorder too, which they must not touch.
+// A trainer's data loaders are forked from it and so have its recorder, which they must not use.
 class ForkGuard {
  public:
   ForkGuard();

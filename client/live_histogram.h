@@ -1,4 +1,4 @@
-// What a recorder has observed of one histogram. Internal to the recorder.
+// The observations of one histogram. Internal to the recorder.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,24 @@
 
 namespace tacho::client {
 
-// The bounds; nothing if they are not what HistogramBuckets says, or not all finite and ascending.
+// The bounds; nullopt if `buckets` breaks the limits of HistogramBuckets, or if the bounds are not
+// all finite and ascending.
 std::optional<std::vector<double>> MakeBounds(const HistogramBuckets& buckets);
 
-// Memory is fixed from the beginning.
+// Allocates all of its memory when it is constructed.
 class LiveHistogram {
  public:
   explicit LiveHistogram(std::vector<double> bounds);
 
-  // Not finite: counted above the last bound, but for -infinity, and left out of the sum, which
-  // would never recover.
+  // NaN and +infinity count above the last bound, -infinity in the first bucket. None of them
+  // enters the sum, which would never recover.
   void Observe(double value);
 
   std::span<const double> bounds() const { return bounds_; }
   std::span<const uint64_t> counts() const { return counts_; }
   double sum() const { return sum_; }
 
-  // Whether something was observed since it was last asked.
+  // Whether something was observed since the last call.
   bool TakeChanged();
 
  private:

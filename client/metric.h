@@ -1,11 +1,11 @@
-// Handles of what a recorder has declared.
+// Handles of a recorder's metrics and histograms.
 #pragma once
 
 #include <cstdint>
 
 namespace tacho::client {
 
-// A metric of one recorder. A default one is of none: what is set through it is refused.
+// A metric of one recorder. A default-constructed handle belongs to none: setting it is refused.
 class Metric {
  public:
   Metric() = default;
@@ -17,7 +17,7 @@ class Metric {
   uint32_t index_ = UINT32_MAX;
 };
 
-// The same of a histogram.
+// The same for a histogram.
 class HistogramMetric {
  public:
   HistogramMetric() = default;
@@ -28,7 +28,7 @@ class HistogramMetric {
   uint32_t index_ = UINT32_MAX;
 };
 
-// The row to come, where Recorder::Set() reaches it without a call. Of the library's own use.
+// The next row, which Recorder::Set() writes without a call. For the library only.
 struct OpenRow {
   double* values = nullptr;
   uint32_t metric_count = 0;

@@ -1,5 +1,5 @@
-// A flight recorder for training jobs: what the trainer records lies in a file in memory that the
-// agent of this host (tacho-agent) reads, also after the trainer has died.
+// A flight recorder for training jobs: the trainer records into a file in memory, which the agent
+// of this host (tacho-agent) reads, even after the trainer has died.
 //
 //   auto recorder = tacho::client::Recorder::Open({.job = "resnet"});
 //   const auto loss = recorder.Gauge("loss", "1", "Training loss.");
@@ -8,10 +8,11 @@
 //     recorder.Set(loss, TrainOneStep());
 //   }
 //
-// It needs the C++ runtime alone. Recording makes no system call, takes no lock and allocates
-// nothing; when the ring is full the oldest rows are overwritten, and counted by the agent. Nothing
-// here throws or ends the process: on trouble (no directory, no space, a bad name) it says so once
-// on standard error, counts what it had to refuse, and the training goes on unrecorded.
+// It needs only the C++ runtime. Recording makes no system call, takes no lock and allocates
+// nothing. When the ring is full, new rows overwrite the oldest, and the agent counts the loss.
+// Nothing here throws or ends the process: after a failure (no directory, no space, a bad name) it
+// prints one line on standard error and counts what it refuses, and the training continues
+// unrecorded.
 #pragma once
 
 #include <charconv>
@@ -32,84 +33,87 @@
 
 namespace tacho::client {
 
-// What is not set comes from the environment, then from the default. Which variables count, those
-// of Kubernetes, Slurm, torchrun and TPUs among them: environment_identity.h.
+// An option that is not set comes from the environment, else it has its default.
+// environment_identity.h lists the variables, including those of Kubernetes, Slurm, torchrun and
+// TPUs.
 struct RecorderOptions {
-  // Where the ring is created: TACHO_RING_DIR, "/run/tacho". Its last component is created if
-  // missing. It should be in memory (tmpfs): on a disk a store may wait for the disk.
+  // The directory of the ring: TACHO_RING_DIR, else "/run/tacho". Open() creates its last component
+  // if it is missing. Use a directory in memory (tmpfs): on a disk, a store may wait for the disk.
   std::string directory = {};
-  // The training run as its owner names it, 1 to 256 bytes. Without one nothing is recorded.
+  // The name of the training run, 1 to 256 bytes. Without one, nothing is recorded.
   std::string job = {};
   // The process of the job, from 0.
   std::optional<uint32_t> task = {};
   // Which start of the job this is, from 0.
   std::optional<uint32_t> attempt = {};
-  // Room for records; rounded up to a power of two from 256 KiB to 1 GiB. The default holds the
+  // Room for records, rounded up to a power of two from 256 KiB to 1 GiB. The default holds the
   // last 30,000 rows of ten metrics. All of it is resident memory.
   uint64_t ring_bytes = uint64_t{4} * 1024 * 1024;
-  // Permissions of the ring, whatever the umask is; bits beyond 0644 are left out. 0640 keeps it to
-  // the group of the directory, if that has the setgid bit, and so to the agent.
+  // Permissions of the ring, regardless of the umask; bits beyond 0644 are ignored. 0640 restricts
+  // it to the group of the directory, if that has the setgid bit, and so to the agent.
   uint32_t ring_mode = 0644;
-  // A histogram that was observed is recorded with the first row that is this much later than the
-  // last one with which it was, and at the end. 0: with every row.
+  // How often histograms are recorded: with the first row that is at least this much later than the
+  // last row that had them, and at the end. 0: with every row.
   int64_t histogram_interval_ns = 1'000'000'000;
-  // Clocks: ns since the Unix epoch, and of one that is never set; nullptr is the system's.
+  // Clocks: ns since the Unix epoch, and ns of a monotonic clock; nullptr: the system's.
   int64_t (*now_unix_ns)() = nullptr;
   int64_t (*now_monotonic_ns)() = nullptr;
-  // Gives a variable of the environment, or nullptr; nullptr is getenv().
+  // Returns a variable of the environment, or nullptr. Default: getenv().
   const char* (*environment)(const char* name) = nullptr;
 };
 
 // Used from one thread at a time; a process may have several. In a child of fork() it does nothing.
 class Recorder {
  public:
-  // Records nothing, silently.
+  // Records nothing and reports nothing.
   Recorder() noexcept;
   // Never fails: see recording().
   static Recorder Open(const RecorderOptions& options = {}) noexcept;
 
   Recorder(Recorder&& other) noexcept;
   Recorder& operator=(Recorder&& other) noexcept;
-  // Records what histograms still hold, marks the ring as properly ended and leaves the file to the
-  // agent, which deletes it when it has delivered everything. exit() does the same, if the thread
-  // that calls it is the one that recorded last; else it only marks the ring.
+  // Records what histograms still hold, marks the ring as closed and leaves the file to the agent,
+  // which deletes it once it has delivered everything. exit() does the same if the thread that
+  // calls it recorded last; otherwise it only marks the ring.
   ~Recorder();
 
   bool recording() const noexcept { return state_ != nullptr; }
-  // Why nothing is recorded; empty if it is.
+  // Why nothing is recorded; empty if recording().
   const std::string& error() const noexcept { return error_; }
   // The ring's file; empty if nothing is recorded.
   std::string path() const noexcept;
 
-  // Declares a metric, at any time; again, by the same name, gives the same one. Refused: a name
-  // that is empty, longer than 256 bytes or no clean UTF-8; the 1,025th metric; another type for a
-  // name. Units longer than 63 bytes and help longer than 1,024 are cut.
+  // Declares a metric, at any time. The same name returns the same metric. Refused: a name that is
+  // empty, longer than 256 bytes or not clean UTF-8; the 1,025th metric; a second type for a name.
+  // Units longer than 63 bytes and help longer than 1,024 bytes are cut.
   //
-  // A gauge is a level: it has no value in a row before which it was not set.
+  // A gauge is a level: it has no value in a row unless it was set since the row before.
   Metric Gauge(std::string_view name, std::string_view unit, std::string_view help) noexcept;
-  // A counter is a running total: it keeps its value from row to row, and has none before the
-  // first.
+  // A counter is a running total: it keeps its value from row to row, and has none before it is
+  // first set.
   Metric Counter(std::string_view name, std::string_view unit, std::string_view help) noexcept;
   // A distribution: how many observations fell into each bucket since it was declared, and their
-  // sum, which the collector has as the counter <name>_sum. At most 32, of names of at most 252
-  // bytes that are no metric's.
+  // sum, which the collector stores as the counter <name>_sum. At most 32 histograms, with names of
+  // at most 252 bytes that no metric has.
   HistogramMetric Histogram(std::string_view name, std::string_view unit, std::string_view help,
                             const HistogramBuckets& buckets = {}) noexcept;
 
-  // Sets the metric's value in the row to come; the last one counts. Every bit is kept, NaN
-  // payloads included.
+  // Sets the metric's value in the next row; the last call counts. Keeps every bit, including NaN
+  // payloads.
   void Set(Metric metric, double value) noexcept;
-  // Adds to what the row to come has, or to 0.
+  // Adds to the value in the next row, or to 0.
   void Add(Metric metric, double amount) noexcept;
-  // One observation of a distribution. NaN and infinity count above the last bound and in no sum.
+  // One observation of a distribution. NaN and infinity count above the last bound and not in the
+  // sum.
   void Observe(HistogramMetric histogram, double value) noexcept;
 
   // Begins a step: see step_scope.h.
   StepScope Step(int64_t step) noexcept;
-  // The metric with the seconds of a phase, for StepScope::Phase(); again gives the same one.
+  // The metric with the seconds of a phase, for StepScope::Phase(); the same name returns the same
+  // metric.
   Metric StepPhase(std::string_view name) noexcept;
 
-  // Writes one row of all metrics, for those who use no StepScope. A time before 1970 is refused.
+  // Writes one row of all metrics, without a StepScope. A time before 1970 is refused.
   void CommitStep(int64_t step) noexcept;
   void CommitStep(int64_t step, int64_t time_unix_ns) noexcept;
   // The same for a row that belongs to no step.
@@ -127,9 +131,9 @@ class Recorder {
     Event(kind, message, std::span<const EventField>(fields.begin(), fields.size()));
   }
 
-  // A fact about this attempt that is no metric: model, batch size, a hyperparameter. A later value
-  // replaces an earlier one, an empty one removes it. Keys of 1 to 128 bytes, values cut at 4,096;
-  // all values ever set take 128 KiB together. May allocate.
+  // A fact about this attempt that is not a metric: model, batch size, a hyperparameter. A later
+  // value replaces an earlier one; an empty value removes it. Keys have 1 to 128 bytes, values are
+  // cut at 4,096; all values ever set may take 128 KiB together. May allocate.
   void SetAttribute(std::string_view key, std::string_view value) noexcept;
   // A number, in decimal.
   template <typename Number>
@@ -140,7 +144,7 @@ class Recorder {
     SetAttribute(key, std::string_view(text, static_cast<size_t>(end - text)));
   }
 
-  // Values, metrics, rows, events and attributes that were refused.
+  // How many values, metrics, rows, events and attributes were refused.
   uint64_t refused() const noexcept;
 
  private:
@@ -148,7 +152,7 @@ class Recorder {
   void RefuseValue() noexcept;
 
   std::unique_ptr<RecorderState> state_;  // Null if nothing is recorded.
-  const OpenRow* row_;                    // Of state_, or an empty one; never null.
+  const OpenRow* row_;                    // That of state_, or an empty one; never null.
   std::string error_;
 };
 

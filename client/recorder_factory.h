@@ -13,18 +13,18 @@ namespace tacho::client {
 struct RecorderFactory {
   // May throw std::bad_alloc.
   static Recorder Make(std::unique_ptr<RecorderBackend> backend, const RecorderOptions& options);
-  // One that records nothing, and says on standard error why.
+  // A recorder that records nothing; prints the reason on standard error.
   static Recorder Failed(const char* why) noexcept;
 };
 
 // The clock of `options`, or the system's.
 int64_t NowUnixNs(const RecorderOptions& options);
 
-// A variable of the environment of `options`; empty if there is none.
+// A variable of the environment of `options`; empty if it is not set.
 std::string EnvironmentOf(const RecorderOptions& options, const char* name);
 
-// By the options and the environment. With `trouble` if nothing may be recorded, as the job has no
-// or no proper name.
+// The identity from the options and the environment. Sets `trouble` if nothing can be recorded
+// because the job has no valid name.
 AttemptIdentity FindIdentity(const RecorderOptions& options);
 
 }  // namespace tacho::client

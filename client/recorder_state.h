@@ -25,7 +25,8 @@ struct RecorderClocks {
   int64_t (*monotonic_ns)() = nullptr;
 };
 
-// Behind a recorder that records. One thread at a time; does nothing in a child of fork().
+// Implements a recorder that records. Used from one thread at a time; does nothing in a child of
+// fork().
 class RecorderState {
  public:
   RecorderState(std::unique_ptr<RecorderBackend> backend, RecorderClocks clocks,
@@ -87,7 +88,7 @@ class RecorderState {
   const int64_t histogram_interval_ns_;
   const ForkGuard guard_;
 
-  // By metric, allocated for kMaxMetrics at once so that a late declaration moves nothing.
+  // By metric. Allocated for kMaxMetrics at once, so that a late declaration moves nothing.
   std::vector<double> values_;
   std::vector<uint8_t> keeps_;  // A counter keeps its value.
   OpenRow row_;
@@ -95,11 +96,11 @@ class RecorderState {
   std::map<std::string, uint32_t, std::less<>> by_name_;
   std::vector<LiveHistogram> histograms_;
   std::map<std::string, uint32_t, std::less<>> histogram_by_name_;
-  int64_t histograms_recorded_ns_ = 0;  // Time of the row with which they last were; 0 never.
+  int64_t histograms_recorded_ns_ = 0;  // The time of the last row that had them; 0: never.
   std::map<std::string, std::string, std::less<>> attributes_;  // As last written.
   std::optional<int64_t> last_step_;
   uint64_t refused_ = 0;
-  uint64_t last_thread_ = 0;  // The one that last committed.
+  uint64_t last_thread_ = 0;  // The last thread that committed a row.
 
   struct OpenStep {
     bool open = false;

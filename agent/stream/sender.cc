@@ -5,7 +5,7 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
-#include "client/channel/retry_info.h"
+#include "client/channel/backoff.h"
 #include "grpc/support/time.h"
 #include "proto/base/clock.h"
 

@@ -1,3 +1,5 @@
+// The C interface: handles over a Recorder. No exception crosses it; a null handle is an error,
+// and a null text counts as empty.
 #include "client/c/tacho.h"
 
 #include <unistd.h>

@@ -1,26 +1,28 @@
-// How long to wait before connecting again.
+// When to try again: growing pauses, and the delay that a server asks for.
 #pragma once
 
 #include <functional>
 #include <optional>
 
 #include "absl/time/time.h"
+#include "grpcpp/support/status.h"
 
 namespace tacho::client {
 
-// One thread. The bound of the pauses doubles from `min` to `max`; each pause is drawn between half
-// of the bound and the bound, so that agents that lost a collector together come back apart.
+// Used from one thread. The bound of the pauses doubles from `min` to `max`. Each pause is random
+// between half the bound and the bound, so that agents that lost a collector together do not return
+// together.
 class Backoff {
  public:
   // A collector cannot keep an agent away for longer than this.
   static constexpr absl::Duration kMaxRetryAfter = absl::Minutes(10);
 
-  // `random` gives numbers in [0, 1). max < min counts as min.
+  // `random` returns numbers in [0, 1). max < min counts as min.
   Backoff(absl::Duration min, absl::Duration max, std::function<double()> random);
 
-  // The next pause. If the peer said how long to wait, it is that and up to half as much again.
+  // The next pause. If the peer asked for a delay, that delay plus up to half as much again.
   absl::Duration Next(std::optional<absl::Duration> retry_after = {});
-  // The connection works: begin with `min` again.
+  // The connection works: start again with `min`.
   void Reset() { bound_ = min_; }
 
  private:
@@ -29,5 +31,9 @@ class Backoff {
   const std::function<double()> random_;
   absl::Duration bound_;
 };
+
+// The delay of the google.rpc.RetryInfo in the status' details; nullopt if there is none, or if the
+// details are not a google.rpc.Status.
+std::optional<absl::Duration> RetryDelay(const grpc::Status& status);
 
 }  // namespace tacho::client

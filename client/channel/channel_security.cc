@@ -75,8 +75,7 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
     return absl::ascii_isgraph(static_cast<unsigned char>(c));
   });
   if (is_one_word) return std::string(token);
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, " does not hold one token alone on its line"));
+  return absl::InvalidArgumentError(absl::StrCat(path, " must hold exactly one token on one line"));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> TlsCredentials(
@@ -109,8 +108,8 @@ absl::Status CheckChannelSecurity(const ChannelSecurity& security, absl::string_
   }
   return absl::FailedPreconditionError(
       absl::StrCat(names.token_file, ": the token would go to ", address,
-                   " without TLS, where everybody on the way can read it. Set ", names.tls,
-                   ", or say that you want it so with ", names.allow_plaintext_token));
+                   " without TLS, so others on the network could read it. Set ", names.tls,
+                   ", or allow it with ", names.allow_plaintext_token));
 }
 
 absl::StatusOr<SecuredChannel> SecureChannel(const ChannelSecurity& security,

@@ -1,4 +1,4 @@
-// What waits to be sent, between the trainer's thread and the sender's. Internal to client/direct.
+// The queue from the trainer's thread to the sender's. Internal to client/direct.
 #pragma once
 
 #include <cstdint>
@@ -59,21 +59,21 @@ struct DirectEvent {
 
 using DirectItem = std::variant<DirectRows, DirectHistogramState, DirectEvent>;
 
-// What the sender takes at once.
+// What the sender takes at a time.
 struct DirectWork {
-  std::vector<DirectMetric> metrics;        // Those that are new, behind those it has.
+  std::vector<DirectMetric> metrics;        // New ones, to append to those it has.
   std::vector<DirectHistogram> histograms;  // The same.
   std::map<std::string, std::string> attributes;
   std::optional<DirectItem> item;
-  uint64_t lost_rows = 0;  // Dropped since the work before, in front of `item`.
+  uint64_t lost_rows = 0;  // Dropped before `item`, since the previous work.
   uint64_t lost_events = 0;
-  bool closed = false;  // And nothing is left.
+  bool closed = false;  // Closed, and nothing is left.
 };
 
 // Thread-safe. May throw std::bad_alloc.
 class DirectQueue {
  public:
-  // Rows of one item. Few, so that dropping the oldest one costs little.
+  // Rows of one item. Few, so that dropping the oldest item loses little.
   static constexpr size_t kMaxRowsPerItem = 256;
   static constexpr uint64_t kMinBytes = uint64_t{64} * 1024;
 
@@ -81,17 +81,17 @@ class DirectQueue {
 
   void AddMetric(DirectMetric metric) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddHistogram(DirectHistogram histogram) ABSL_LOCKS_EXCLUDED(mutex_);
-  // False if all keys and values since the beginning would take more than a ring's.
+  // False if all keys and values so far would take more room than in a ring.
   bool AddAttribute(std::string_view key, std::string_view value) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The oldest items make room.
+  // Drops the oldest items if there is no room.
   void AddRow(int64_t time_unix_ns, std::optional<int64_t> step, std::span<const double> values)
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Add(DirectHistogramState state) ABSL_LOCKS_EXCLUDED(mutex_);
   void Add(DirectEvent event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Nothing is taken from now on.
+  // Ignores everything that comes later.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for something to do, and `linger` longer for more rows to share a message with it.
+  // Waits for work, then up to `linger` for more rows that can share a message.
   DirectWork Take(absl::Duration linger) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

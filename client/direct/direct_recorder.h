@@ -1,18 +1,19 @@
-// A Recorder that sends what it takes to a collector over gRPC, where no agent runs.
+// A Recorder that sends to a collector over gRPC, for hosts without an agent.
 //
 //   auto recorder = tacho::client::OpenDirect({.recorder = {.job = "resnet"},
 //                                              .collector = "collector:7411"});
 //
-// All else is as in client/recorder.h, with these differences:
-//   - the process has threads and a connection: one of ours and some of gRPC's;
-//   - a row goes into a bounded queue: recording takes a lock that is never held for long, and
-//     allocates. Without a collector the queue fills, and then the oldest rows and events are
-//     dropped; how many becomes an event rows_lost once a collector is there again;
-//   - what was not acknowledged when the process dies is lost. The end of a proper exit waits for
-//     the collector, at most flush_timeout.
+// It works as in client/recorder.h, with these differences:
+//   - the process has a connection and more threads: one of the library and some of gRPC;
+//   - a row goes into a bounded queue: recording allocates, and takes a lock that is never held for
+//     long. Without a collector the queue fills and drops the oldest rows and events; an event
+//     rows_lost has their number once a collector is reachable again;
+//   - what was not acknowledged is lost when the process dies. A normal exit waits for the
+//   collector, at
+//     most flush_timeout.
 //
-// Each row is stored once, however often the connection breaks and the collector restarts, as long
-// as this process lives. A lost connection is tried again with growing, jittered pauses.
+// While this process lives, each row is stored exactly once, however often the connection breaks or
+// the collector restarts. Retries have growing pauses with jitter.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +26,22 @@
 namespace tacho::client {
 
 struct DirectOptions {
-  // Job, task, attempt, clocks, environment; what is said of rings there means nothing here.
+  // Job, task, attempt, clocks, environment; options about rings have no effect.
   RecorderOptions recorder = {};
-  // HOST:PORT; TACHO_COLLECTOR. Without one nothing is recorded.
+  // HOST:PORT; else TACHO_COLLECTOR. Without one, nothing is recorded.
   std::string collector = {};
-  // TLS, certificates, token; the files are read again whenever the collector refuses.
+  // TLS, certificates, token; the files are read again whenever the collector refuses them.
   ChannelSecurity security = {};
-  // The machine, as rows name it; the system's host name.
+  // The name of the machine in rows. Default: the system's host name.
   std::string host = {};
-  // Of rows and events that wait for the collector; at least 64 KiB. 2 MiB more may be on their
-  // way.
+  // Memory for rows and events that wait for the collector; at least 64 KiB. Another 2 MiB may be
+  // in flight.
   uint64_t queue_bytes = uint64_t{16} * 1024 * 1024;
-  // How long the end may wait until all is durable.
+  // How long the end waits until everything is durable.
   absl::Duration flush_timeout = absl::Seconds(5);
 };
 
-// Never fails, as Recorder::Open(): does not wait for the collector, nor need it be there.
+// Never fails, as Recorder::Open(). Does not wait for the collector, which need not exist yet.
 Recorder OpenDirect(const DirectOptions& options) noexcept;
 
 }  // namespace tacho::client

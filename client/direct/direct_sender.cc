@@ -1,3 +1,5 @@
+// The thread that empties a DirectQueue into an upload. The upload keeps what is not durable, so
+// a lost connection means connecting again and nothing else.
 #include "client/direct/direct_sender.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Sends what is in a DirectQueue, each thing once. Internal to client/direct.
+// Sends the contents of a DirectQueue, each item exactly once. Internal to client/direct.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct DirectSenderOptions {
   std::function<void(absl::string_view text)> say;  // Of trouble with the collector.
 };
 
-// Has a thread from construction to destruction.
+// Runs a thread from construction to destruction.
 class DirectSender {
  public:
   // `queue` outlives the sender.
@@ -41,13 +41,14 @@ class DirectSender {
   DirectSender& operator=(const DirectSender&) = delete;
   ~DirectSender();
 
-  // The queue is closed: waits until all of it is durable, at most `timeout`. False if it is not.
+  // After the queue was closed: waits until everything is durable, at most `timeout`. False if it
+  // is not.
   bool WaitForAll(absl::Duration timeout);
 
  private:
   void Run();
   void SendAll();
-  // Until the collector has it or the sender is to end.
+  // Returns when the collector has it, or false when the sender is to end.
   bool Deliver(const v1::Layout* layout, v1::ClientMessage message);
   bool Connect(absl::Status why);
   bool SendAttributes(const std::map<std::string, std::string>& values);
@@ -60,14 +61,15 @@ class DirectSender {
   const v1::Layout* HistogramLayout(uint32_t histogram, bool has_steps);
   v1::Layout EmptyLayout(bool has_steps) const;
   void Say(const absl::Status& status);
-  // Whether the collector has taken anything since the trouble; a Welcome alone says little.
+  // Notes whether the collector has stored anything since the last error; a Welcome alone proves
+  // little.
   void NoteProgress();
 
   using LayoutKey = std::pair<uint32_t, bool>;
 
   const DirectSenderOptions options_;
   DirectQueue* const queue_;
-  // Layouts of what is on its way are used by the upload, which therefore goes first.
+  // The upload uses the layouts of messages in flight, so it is destroyed first.
   std::map<LayoutKey, std::unique_ptr<v1::Layout>> row_layouts_;
   std::map<LayoutKey, std::unique_ptr<v1::Layout>> histogram_layouts_;
   std::vector<DirectMetric> metrics_;
@@ -76,7 +78,7 @@ class DirectSender {
   Backoff backoff_;
   bool connected_ = false;
   uint64_t delivered_ = 0;  // As NoteProgress() last saw it.
-  uint64_t sequence_ = 0;   // Of the last message.
+  uint64_t sequence_ = 0;   // The last message's.
   absl::StatusCode said_ = absl::StatusCode::kOk;
   absl::Notification stop_;
   absl::Notification all_durable_;

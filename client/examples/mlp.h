@@ -7,9 +7,17 @@
 #include <span>
 #include <vector>
 
-#include "client/examples/spirals.h"
-
 namespace tacho::example {
+
+// A data set that a linear model cannot learn: points on two interleaved spirals, with noise.
+struct Point {
+  float x = 0;
+  float y = 0;
+  int label = 0;  // Which spiral.
+};
+
+// `count` points drawn with the seed; another seed draws other points of the same two spirals.
+std::vector<Point> MakeSpirals(int count, uint64_t seed);
 
 class Mlp {
  public:

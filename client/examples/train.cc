@@ -9,7 +9,6 @@
 #include <thread>
 
 #include "client/examples/mlp.h"
-#include "client/examples/spirals.h"
 #include "client/examples/train_flags.h"
 #include "client/recorder.h"
 

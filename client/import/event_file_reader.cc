@@ -1,3 +1,5 @@
+// Reads the event files of one run with the same rules as the agent, so that an import and a
+// recording of the same run agree.
 #include <algorithm>
 #include <map>
 #include <optional>

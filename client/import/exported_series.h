@@ -1,4 +1,4 @@
-// Series as 'tachoctl export' names them in CSV and JSON lines.
+// The names of series in the CSV and JSON lines of 'tachoctl export'.
 #pragma once
 
 #include <string>
@@ -7,12 +7,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "client/import/read_options.h"
 #include "client/import/record_sink.h"
 
 namespace tacho::importer {
 
-// As text; empty: not said.
+// As text; empty: absent.
 struct ExportedSeries {
   std::string metric, type, unit, help, task, host, attempt;
   std::string labels;  // {"chip":"0"}, or chip=0,device=sda.
@@ -23,7 +22,7 @@ class ExportedSeriesReader {
  public:
   explicit ExportedSeriesReader(const ReadOptions& options) : options_(options) {}
 
-  //   INVALID_ARGUMENT  a task, attempt or the labels are no such thing.
+  //   INVALID_ARGUMENT  the task, attempt or labels are malformed.
   absl::StatusOr<SeriesKey> Key(const ExportedSeries& series);
 
  private:
@@ -31,12 +30,12 @@ class ExportedSeriesReader {
   absl::StatusOr<Labels> ParseLabels(const std::string& text) const;
 
   const ReadOptions& options_;
-  // Of the last text, which is mostly the next one too.
+  // The last text, which is usually the next one too, with its labels.
   std::string labels_text_;
   Labels labels_;
 };
 
-// "gauge", "counter", "histogram"; what else is said, or nothing, is unspecified.
+// The type named "gauge", "counter" or "histogram"; unspecified for any other text.
 v1::MetricType MetricTypeOf(absl::string_view name);
 
 }  // namespace tacho::importer

@@ -10,7 +10,7 @@
 #include "absl/strings/str_split.h"
 #include "client/import/input_file.h"
 #include "client/import/json_reader.h"
-#include "client/import/step_log_line.h"
+#include "client/import/readers.h"
 #include "client/tfevents/record.h"
 #include "proto/base/status_macros.h"
 

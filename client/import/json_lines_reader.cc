@@ -1,3 +1,5 @@
+// Reads JSON lines: an object of metrics a line, or the lines of an export, which carry their
+// own series.
 #include <optional>
 #include <string>
 #include <utility>

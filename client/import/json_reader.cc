@@ -1,3 +1,5 @@
+// Reads JSON as a stream of tokens, because documents may be larger than memory, and errors have
+// to name a line.
 #include "client/import/json_reader.h"
 
 #include "absl/strings/ascii.h"

@@ -1,3 +1,4 @@
+// Reads Megatron's golden values: an object of metrics, each an object of values by step.
 #include <cmath>
 #include <optional>
 #include <string>

@@ -1,3 +1,5 @@
+// Packs records into messages with a deterministic layout, order and numbering, so that the same
+// files always give the same messages.
 #include "client/import/message_builder.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Reads MLPerf logs: numbers become samples, settings attributes, everything else events.
 #include <algorithm>
 #include <iterator>
 #include <optional>

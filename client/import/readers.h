@@ -1,8 +1,9 @@
-// The formats that can be imported. A reader is given whole files, reads each once from its
-// beginning and gives what it finds to a sink, in an order that depends on nothing but the files
-// and the options. Files are untrusted.
+// The readers of the formats that can be imported. A reader reads whole files once from the
+// beginning and passes what it finds to a sink, in an order that depends only on the files and the
+// options. Files are untrusted.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -10,25 +11,27 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "client/import/input_file.h"
-#include "client/import/read_options.h"
 #include "client/import/record_sink.h"
 
 namespace tacho::importer {
 
-// Opens the file anew, so that a reader can read it twice.
+// Opens the file again, so that a reader can read it twice.
 using OpenSource = absl::FunctionRef<absl::StatusOr<std::unique_ptr<ByteSource>>()>;
 
 // Each returns
-//   INVALID_ARGUMENT  the file is not what it should be, or a flag is missing; the text names the
-//                     line or record and what to do, not the file.
-//   others            as the file or the sink.
+//   INVALID_ARGUMENT  the file breaks its format, or a flag is missing; the text names the line or
+//                     record and what to do, but not the file.
+//   others            from the file or the sink.
 // Lines are at most LineReader::kMaxLineBytes long, JSON is as JsonReader bounds it.
 
-// CSV with a line of names first: a column a metric, with one of steps and one of times; or
-// 'tachoctl export --format csv' and 'tachoctl query -o csv', which have a line for each sample.
+// CSV whose first line names the columns: one for each metric, one of steps and one of times; or
+// the output of 'tachoctl export --format csv' and 'tachoctl query -o csv', with a line for each
+// sample.
 absl::Status ReadCsv(OpenSource open, const ReadOptions& options, RecordSink* sink);
-// One JSON object a line: a member a metric; or 'tachoctl export --format jsonl'.
+// One JSON object a line, with a member for each metric; or the output of 'tachoctl export --format
+// jsonl'.
 absl::Status ReadJsonLines(OpenSource open, const ReadOptions& options, RecordSink* sink);
 // MLPerf logs: lines with ":::MLLOG {…}" among others.
 absl::Status ReadMlperfLog(OpenSource open, const ReadOptions& options, RecordSink* sink);
@@ -44,5 +47,19 @@ absl::Status ReadStepLog(OpenSource open, const ReadOptions& options, RecordSink
 absl::Status ReadEventFiles(const std::vector<std::string>& paths, bool fixed_attempt,
                             const ReadOptions& options,
                             absl::FunctionRef<void(uint64_t bytes)> progress, RecordSink* sink);
+
+struct StepLogValue {
+  absl::string_view name;
+  absl::string_view text;  // With its unit, if it has one.
+};
+
+struct StepLogLine {
+  int64_t step = 0;
+  std::vector<StepLogValue> values;  // Views into the line.
+};
+
+// "s:12 trl:3.31 lr:0.0018", "step:12/5000 val_loss:3.31 train_time:340ms". False if it is another
+// line.
+bool ParseStepLogLine(absl::string_view line, StepLogLine* parsed);
 
 }  // namespace tacho::importer

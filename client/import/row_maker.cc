@@ -1,3 +1,4 @@
+// What the text formats share: rows from names and numbers, and times where a file has none.
 #include "client/import/row_maker.h"
 
 #include <cmath>

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "client/import/json_reader.h"
-#include "client/import/read_options.h"
 #include "client/import/record_sink.h"
 
 namespace tacho::importer {

@@ -9,7 +9,6 @@
 #include "absl/strings/strip.h"
 #include "client/import/readers.h"
 #include "client/import/row_maker.h"
-#include "client/import/step_log_line.h"
 #include "client/import/values.h"
 #include "proto/base/status_macros.h"
 

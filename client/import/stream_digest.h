@@ -1,4 +1,4 @@
-// A digest of everything that one import sends: who sends the same again is known by it.
+// A digest of everything that one import sends, by which the same import is recognised later.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ struct evp_md_ctx_st;
 
 namespace tacho::importer {
 
-// SHA-256 over layouts (where they are first used) and messages. One thread.
+// SHA-256 over layouts (at their first use) and messages. Used from one thread.
 class StreamDigest {
  public:
   explicit StreamDigest(const std::string& job);
@@ -36,7 +36,7 @@ class StreamDigest {
 
 // "import-" and 32 hexadecimal digits, from the first half of the digest.
 std::string AgentIdOf(const std::string& digest);
-// Not 0; from the other half.
+// From the other half of the digest; never 0.
 uint64_t GenerationOf(const std::string& digest);
 
 }  // namespace tacho::importer

@@ -1,3 +1,5 @@
+// Finds the files of an import and decides what each stands for: a run, a task, an attempt or a
+// host.
 #include "client/import/units.h"
 
 #include <algorithm>

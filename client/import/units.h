@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/import/formats.h"
-#include "client/import/read_options.h"
 #include "client/import/record_sink.h"
 
 namespace tacho::importer {

@@ -1,3 +1,5 @@
+// Delivers messages exactly once. What is not durable is kept and sent again, in order, on the
+// next stream; sequence numbers let the collector drop what it has.
 #include "client/import/upload.h"
 
 #include <algorithm>
@@ -5,7 +7,7 @@
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "client/channel/retry_info.h"
+#include "client/channel/backoff.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
 

@@ -1,3 +1,5 @@
+// Parses numbers and times as logs write them. NaN payloads and nanoseconds go through integers,
+// because a double would lose bits of them.
 #include "client/import/values.h"
 
 #include <algorithm>

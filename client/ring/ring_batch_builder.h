@@ -1,4 +1,4 @@
-// Collects records into a batch, and counts those that are missing. Internal to the reader.
+// Collects records into a batch, and counts the missing ones. Internal to the reader.
 #pragma once
 
 #include <cstdint>
@@ -10,22 +10,22 @@ namespace tacho::client {
 
 class RingBatchBuilder {
  public:
-  // Records before `from` are passed over.
+  // Skips records before `from`.
   RingBatchBuilder(const RingCursor& from, const RingReadLimits& limits);
 
   bool full() const { return taken_ >= limits_.max_rows; }
-  // Whether a record contradicted `from`, which is then of another ring.
+  // Whether a record contradicted `from`, which then belongs to another ring.
   bool contradicted() const { return contradicted_; }
 
-  // Takes a row or an event; of a row that needs more than `known_metrics`, only its loss. False if
-  // the record is damaged; nothing is taken then.
+  // Takes a row or an event. A row that needs more than `known_metrics` only counts as lost. False
+  // if the record is damaged; then it takes nothing.
   bool Add(const RingRecord& record, size_t known_metrics);
   void AddHistogramState(const RingRecord& record);
 
   RingBatch Build(bool at_end) &&;
 
  private:
-  // Counts what is missing before the record. False if it must not be added.
+  // Counts what is missing before the record. False if the record must not be added.
   bool Advance(const RecordHeader& header);
   void AddRow(const RingRecord& record);
   RingRows& RowsFor(const RingRecord& record);

@@ -9,7 +9,7 @@
 
 namespace tacho::client {
 
-// Agents that run as another user read the ring; only its owner writes.
+// Agents that run as another user may read the ring; only its owner writes.
 inline constexpr uint32_t kDefaultRingMode = 0644;
 
 struct RingFileOptions {
@@ -44,7 +44,7 @@ class RingFile {
   std::string Fill(int fd, const RingFileOptions& options);
 
   std::string path_;
-  int fd_ = -1;  // Kept open: it holds the lock by which the agent sees that we live.
+  int fd_ = -1;  // Kept open: its lock tells the agent that this process lives.
   char* base_ = nullptr;
   size_t size_ = 0;
   uint64_t record_bytes_ = 0;

@@ -36,19 +36,20 @@ inline constexpr uint32_t kDefinitionBytes = 256 * 1024;
 // Attributes may fill half of the definitions, so that a trainer that sets one at every step still
 // has room for its metrics.
 inline constexpr uint32_t kAttributeBytes = kDefinitionBytes / 2;
-// Blocks are where a reader finds its feet again after being overtaken. One holds the largest
+// A reader that was overtaken resumes at the beginning of a block. One block holds the largest
 // record.
 inline constexpr uint32_t kBlockBytes = 64 * 1024;
-// Four blocks are the fewest with which a reader that is overtaken still finds some.
+// With fewer than four blocks, a reader that is overtaken might find none.
 inline constexpr uint64_t kMinRecordBytes = uint64_t{4} * kBlockBytes;
 inline constexpr uint64_t kDefaultRecordBytes = uint64_t{4} * 1024 * 1024;
 inline constexpr uint64_t kMaxRecordBytes = uint64_t{1024} * 1024 * 1024;
 
-// Limits of what is recorded; those of tacho.v1 where it names one.
+// Limits of what is recorded; where tacho.v1 has a limit, the same.
 inline constexpr size_t kMaxJobBytes = 256;
 inline constexpr size_t kMaxMetrics = 1024;  // A row of them is an eighth of a block.
 inline constexpr size_t kMaxMetricNameBytes = 256;
-// Memory of a histogram is fixed when it is declared; with these, all of a process take 17 KiB.
+// A histogram's memory is fixed when it is declared; with these limits a process needs 17 KiB for
+// all.
 inline constexpr size_t kMaxHistograms = 32;
 inline constexpr size_t kMaxHistogramBounds = 64;
 inline constexpr size_t kMaxUnitBytes = 63;
@@ -84,7 +85,7 @@ struct RingHeader {
 inline constexpr size_t kHeaderCrcOffset = 508;
 static_assert(sizeof(RingHeader) == 512 && offsetof(RingHeader, crc) == kHeaderCrcOffset);
 
-// The writer holds an open-file-description lock on the whole file as long as it lives.
+// The writer holds an open-file-description lock on the whole file while it lives.
 inline constexpr uint32_t kFlagLocked = 1;
 
 // Follows RingHeader at kRingCursorsOffset. Changed by the writer with atomic 8-byte stores.
@@ -92,7 +93,7 @@ struct RingCursors {
   uint64_t reserved;     // Position up to which the writer may be writing at this moment.
   uint64_t committed;    // Position up to which records are complete. <= reserved.
   uint64_t definitions;  // Bytes of the definition area that are complete.
-  uint64_t refused;      // Things that the trainer asked to record and the writer could not.
+  uint64_t refused;      // Things that the trainer asked to record and the writer refused.
   uint64_t closed;       // 1 once the writer has ended properly, else 0.
 };
 inline constexpr size_t kRingCursorsOffset = 512;
@@ -157,7 +158,7 @@ enum class RecordKind : uint16_t {
   kHistogramState = 4,
 };
 
-inline constexpr uint16_t kFlagStep = 1;  // `step` means something.
+inline constexpr uint16_t kFlagStep = 1;  // `step` is set.
 
 inline constexpr size_t kMaxRowBytes = sizeof(RecordHeader) + 8 * kMaxMetrics;
 inline constexpr size_t kMaxHistogramStateBytes =

@@ -1,4 +1,4 @@
-// Takes the parts of a ring from bytes that nobody vouches for. Internal to the reader.
+// Parses the parts of a ring from untrusted bytes. Internal to the reader.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct ParsedHeader {
 
 // `bytes` begins a file of `file_bytes`.
 //   FAILED_PRECONDITION  another version of the format.
-//   DATA_LOSS            no ring, or a damaged one.
+//   DATA_LOSS            not a ring, or a damaged one.
 absl::StatusOr<ParsedHeader> ParseRingHeader(absl::string_view bytes, uint64_t file_bytes);
 
 struct RingDefinition {
@@ -28,15 +28,15 @@ struct RingDefinition {
   std::variant<RingMetric, RingAttribute, RingHistogram> content;
 };
 
-// The definition that `bytes` begins with, which lie at `position` of the definition area. Nothing
-// if it is damaged or breaks a rule of the format.
+// The definition at the beginning of `bytes`, which lie at `position` of the definition area.
+// nullopt if it is damaged or breaks a rule of the format.
 std::optional<RingDefinition> ParseDefinition(absl::string_view bytes, uint64_t position,
                                               uint32_t version = kRingVersion);
 
-// One record whose checksum, kind, size and count are right.
+// One record; its checksum, kind, size and count are valid.
 struct RingRecord {
   RecordHeader header;
-  absl::string_view payload;  // Into the bytes it was parsed from.
+  absl::string_view payload;  // Points into the parsed bytes.
 
   bool IsRow() const { return header.kind == static_cast<uint16_t>(RecordKind::kRow); }
   bool IsPadding() const { return header.kind == static_cast<uint16_t>(RecordKind::kPadding); }
@@ -46,14 +46,15 @@ struct RingRecord {
   bool HasStep() const { return (header.flags & kFlagStep) != 0; }
 };
 
-// The record that `bytes`, at `position` of the ring, begin with. Nothing if it is damaged.
+// The record at the beginning of `bytes`, which lie at `position` of the ring. nullopt if it is
+// damaged.
 std::optional<RingRecord> ParseRecord(absl::string_view bytes, uint64_t position,
                                       uint32_t version = kRingVersion);
 
-// Nothing if its texts break a rule of the format.
+// The record must be an event. nullopt if its texts break a rule of the format.
 std::optional<RingEvent> ParseEvent(const RingRecord& record);
 
-// Of a record that is one.
+// The record must be a histogram's state.
 RingHistogramState ParseHistogramState(const RingRecord& record);
 
 }  // namespace tacho::client

@@ -1,4 +1,4 @@
-// What is read from a ring.
+// What a reader gets from a ring.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,8 @@
 
 namespace tacho::client {
 
-// Who writes the ring. Two rings are the same if pid, process_start_ticks and created_unix_ns are.
+// The writer of a ring. Two rings are the same if pid, process_start_ticks and created_unix_ns are
+// equal.
 struct RingInfo {
   std::string job;  // 1 to 256 bytes of clean text (ring_text.h), as all texts of a ring.
   uint32_t task = 0;
@@ -32,7 +33,7 @@ struct RingMetric {
 
 // A metric in many buckets.
 struct RingHistogram {
-  std::string name;  // As a metric's; no metric has it or this with "_sum".
+  std::string name;  // No metric has this name, or this name with "_sum".
   std::string unit;
   std::string help;
   std::vector<double> bounds;  // 1 to kMaxHistogramBounds, finite, ascending.
@@ -56,24 +57,23 @@ struct RingRows {
 
 struct RingEvent {
   int64_t time_unix_ns = 0;
-  std::optional<int64_t> step;  // The step of the last row before it, if that had one.
+  std::optional<int64_t> step;  // The step of the last row before the event, if that row had one.
   std::string kind;
   std::string message;
   std::vector<std::pair<std::string, std::string>> fields;
 };
 
-// How often a histogram was observed until then. Lost ones are not counted: the next one says what
-// they said. After a restart of the reader the last one may come again.
+// The counts of a histogram at a time. A lost state does not count as a loss, because the next one
+// has everything it had. After a restart of the reader, the last state may come again.
 struct RingHistogramState {
-  uint32_t histogram = 0;  // Of RingReader::histograms().
+  uint32_t histogram = 0;  // Index in RingReader::histograms().
   int64_t time_unix_ns = 0;
   std::optional<int64_t> step;
   double sum = 0;
-  std::vector<uint64_t> counts;  // By bucket, and above the last bound; each for itself.
+  std::vector<uint64_t> counts;  // For each bucket, then above the last bound; not cumulative.
 };
 
-// A place between two records: how many records (rows and events), and how many rows, lie before
-// it.
+// A place between two records: how many records (rows and events), and how many rows, precede it.
 struct RingCursor {
   uint64_t record = 0;
   uint64_t row = 0;
@@ -82,18 +82,18 @@ struct RingCursor {
 };
 
 struct RingPiece {
-  RingCursor end;  // Just behind the piece: reading from here goes on after it.
+  RingCursor end;  // Just after the piece: reading from here continues after it.
   std::variant<RingRows, RingEvent, RingHistogramState> content;
 };
 
 struct RingBatch {
   std::vector<RingPiece> pieces;  // In the order in which they were recorded.
-  RingCursor end;                 // Where to go on; behind the last piece.
-  // What lay between the cursor and `end` and is in no piece, because it was overwritten before it
-  // was read or is damaged. Exact. Damage at the very end is counted when something follows it.
+  RingCursor end;                 // Where to continue; after the last piece.
+  // What lay between the cursor and `end` and is in no piece, because it was overwritten before the
+  // reader came or is damaged. Exact. Damage at the very end counts once something follows it.
   uint64_t lost_rows = 0;
   uint64_t lost_events = 0;
-  bool at_end = false;  // Nothing more is there at the moment.
+  bool at_end = false;  // There is nothing more at the moment.
 };
 
 }  // namespace tacho::client

@@ -5,7 +5,6 @@
 
 #include "client/tfevents/proto_wire.h"
 #include "client/tfevents/tensor.h"
-#include "client/tfevents/widen.h"
 
 namespace tacho::client {
 namespace {

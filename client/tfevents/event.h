@@ -1,5 +1,5 @@
-// What a scalar log needs of the messages in event files (tensorflow.Event, Summary, TensorProto),
-// decoded from untrusted bytes.
+// Decodes what a scalar log needs from the messages in event files (tensorflow.Event, Summary,
+// TensorProto). The bytes are untrusted.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,20 @@ struct TfEvent {
 struct TfValue {
   enum class Kind {
     kSimple,  // TF1, PyTorch, JAX: a float that needs no metadata to be a scalar.
-    kTensor,  // A tensor that holds one number; whether it is a scalar, its plugin tells.
+    kTensor,  // A tensor with one number; its plugin decides whether it is a scalar.
     kOther,   // Histogram, image, text, several numbers, nothing at all.
   };
   absl::string_view tag;  // Any bytes.
   Kind kind = Kind::kOther;
   double value = 0;       // Widened to double without loss; 64-bit integers to the nearest double.
-  bool rank_zero = true;  // Of a tensor: it has no dimensions.
+  bool rank_zero = true;  // For a tensor: it has no dimensions.
   absl::string_view plugin;   // From the metadata; empty if there is none.
   bool scalar_class = false;  // The metadata says DATA_CLASS_SCALAR.
 };
 
-// Decodes one Event and calls `visit` for each value of its summary. False if the bytes are no such
-// message; values before the malformed byte have been visited by then. `event` may be looked at in
-// `visit` already. The visited value's views lie in `payload`.
+// Decodes one Event and calls `visit` for each value of its summary. `visit` may read `event`; the
+// value's views point into `payload`. False if the bytes are malformed; `visit` has then been
+// called for the values before the malformed byte.
 bool DecodeTfEvent(absl::string_view payload, TfEvent* event,
                    absl::FunctionRef<void(const TfValue&)> visit);
 

@@ -1,4 +1,4 @@
-// How far one event file has been stored: what is kept of it over restarts.
+// How far one event file has been stored; kept over restarts.
 #pragma once
 
 #include <cstdint>
@@ -10,17 +10,16 @@
 namespace tacho::client {
 
 struct TfeventsPosition {
-  // All records before it are stored, but for what `chunk_end` says.
+  // All records before it are stored, except for what `chunk_end` describes.
   uint64_t offset = 0;
-  // Stored checksums of the first record and of the one that ends at `offset`: by them a file is
-  // known again that was copied or renamed into place, and one is noticed that was replaced.
-  // Meaningless while offset is 0.
+  // Stored checksums of the first record and of the one that ends at `offset`. They identify a file
+  // that was copied or renamed, and reveal one that was replaced. Meaningless while offset is 0.
   uint32_t first_crc = 0;
   uint32_t last_crc = 0;
   bool dead = false;  // The bytes at `offset` are damaged; the file is never read again.
 
   bool placed = false;             // Whether `attempt` has been decided.
-  uint32_t attempt = 0;            // Of the next scalar.
+  uint32_t attempt = 0;            // The next scalar's.
   std::optional<int64_t> highest;  // Highest step of a scalar so far.
 
   // If not 0, the records from `offset` to here are being stored, ordered by attempt, tag and place
@@ -34,7 +33,7 @@ struct TfeventsPosition {
   friend bool operator==(const TfeventsPosition&, const TfeventsPosition&) = default;
 
   std::string Encode() const;
-  // nullopt if the text is none of Encode()'s.
+  // nullopt if Encode() did not write the text.
   static std::optional<TfeventsPosition> Decode(absl::string_view text);
 };
 

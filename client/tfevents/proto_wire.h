@@ -1,8 +1,8 @@
 // Walks the fields of one encoded protobuf message: untrusted bytes, nothing copied.
 //
-// Event files are read with this and not with generated classes because a scalar is a few bytes
-// among images, graphs and histograms, which generated code would copy, and because restating
-// other people's messages under their package name clashes with a TensorFlow in the same process.
+// Generated classes would copy the images, graphs and histograms around a scalar of a few bytes,
+// and restating TensorFlow's messages under their package name clashes with a TensorFlow in the
+// same process.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class ProtoFields {
   struct Field {
     uint32_t number = 0;
     Type type = Type::kVarint;
-    uint64_t value = 0;       // Of a varint or fixed field.
-    absl::string_view bytes;  // Of a length-delimited field; lies in the message's bytes.
+    uint64_t value = 0;       // For a varint or fixed field.
+    absl::string_view bytes;  // For a length-delimited field; points into the message.
 
     bool Is(uint32_t wanted_number, Type wanted_type) const {
       return number == wanted_number && type == wanted_type;
@@ -28,8 +28,8 @@ class ProtoFields {
 
   explicit ProtoFields(absl::string_view message) : rest_(message) {}
 
-  // Moves to the next field. False at the end, and for ever at the first malformed byte. Groups,
-  // which no message of today has, count as malformed.
+  // Moves to the next field. False at the end, and from the first malformed byte on. Groups, which
+  // no current message uses, count as malformed.
   bool Next(Field* field);
   bool malformed() const { return malformed_; }
 
@@ -40,10 +40,11 @@ class ProtoFields {
   bool malformed_ = false;
 };
 
-// Takes a varint off the front of *bytes. False if it does not end or is longer than 64 bits.
+// Removes a varint from the front of *bytes. False if it does not end or is longer than 64 bits.
 bool ConsumeVarint(absl::string_view* bytes, uint64_t* value);
 
-// Takes a little-endian number of `size` bytes (at most 8) off the front. False if there are fewer.
+// Removes a little-endian number of `size` bytes (at most 8) from the front. False if there are
+// fewer bytes.
 bool ConsumeFixed(absl::string_view* bytes, size_t size, uint64_t* value);
 
 }  // namespace tacho::client

@@ -11,7 +11,7 @@
 
 namespace tacho::client {
 
-// The masked form is stored, so that a checksum over bytes that hold checksums stays sound.
+// Files store the masked form, so that a checksum over bytes that contain checksums stays sound.
 constexpr uint32_t MaskCrc32c(uint32_t crc) { return ((crc >> 15) | (crc << 17)) + 0xa282ead8u; }
 uint32_t MaskedCrc32c(absl::string_view bytes);
 
@@ -20,19 +20,19 @@ inline constexpr uint64_t kRecordOverheadBytes = 16;
 
 struct RecordView {
   enum class Kind {
-    kRecord,    // `payload` is whole and its checksum right.
+    kRecord,    // `payload` is complete and its checksum matches.
     kNeedMore,  // The bytes end inside the record: come back with at least `bytes` of them.
-    kTooLarge,  // The length is right and above the limit: skip `bytes`, unread and unchecked.
+    kTooLarge,  // The length is valid but above the limit: skip `bytes` without reading them.
     kCorrupt,   // `defect` says what is wrong. Nothing after this can be trusted.
   };
   Kind kind = Kind::kNeedMore;
-  uint64_t bytes = 0;         // From the record's first byte to the first after it.
-  absl::string_view payload;  // Lies in the bytes that were given.
-  uint32_t crc = 0;           // As stored: masked, of the payload.
+  uint64_t bytes = 0;         // The length of the whole record.
+  absl::string_view payload;  // Points into the parsed bytes.
+  uint32_t crc = 0;           // The payload's, as stored: masked.
   const char* defect = "";
 };
 
-// Looks at the record that begins at the first of `bytes`, which may go on past it or end before.
+// Reads the record at the beginning of `bytes`, which may continue after it or end inside it.
 RecordView ReadRecord(absl::string_view bytes, uint64_t max_payload_bytes);
 
 }  // namespace tacho::client

@@ -15,16 +15,16 @@
 
 namespace tacho::client {
 
-// Tags of a run whose metadata has said that they are no scalars. Writers may send metadata with
-// the first value of a tag only, so this is what later values without any are judged by.
+// Tags of a run whose metadata says that they are not scalars. Writers may send metadata with the
+// first value of a tag only, so later values without metadata are judged by this set.
 using TfeventsOtherTags = absl::flat_hash_set<std::string>;
 
-// What decides the attempt of the file that is read, as its run stands when the chunk begins.
+// What decides the attempt of a file: the state of its run when the chunk begins.
 //
 // A restarted trainer adds a file to its run directory and repeats the steps since its last
 // checkpoint. So a file whose first scalar (or SessionLog START) has a step that the run has
 // already seen begins the next attempt, and so does a START with such a step inside a file. Steps
-// that go back within a file for no such reason begin nothing: writers mix counters (batches,
+// that go back within a file for another reason begin nothing: writers mix counters (batches,
 // epochs, evaluations) in one file.
 struct TfeventsAttemptRule {
   std::optional<uint32_t> fixed;  // From the run directory's name; nothing else counts then.
@@ -39,7 +39,7 @@ struct TfeventsRows {
   std::vector<double> values;
 };
 
-// Values that are in no row, by reason.
+// Values that no row has, by reason.
 struct TfeventsSkipped {
   uint64_t other = 0;    // Histograms, images, text, …
   uint64_t no_time = 0;  // The event has no wall time, or one outside 1970 to 2262.
@@ -48,14 +48,14 @@ struct TfeventsSkipped {
 
 class TfeventsRowBuilder {
  public:
-  // Most other tags that are remembered for a run; those beyond are judged value by value.
+  // How many other tags are remembered for a run; further tags are judged value by value.
   static constexpr size_t kMaxOtherTags = 10'000;
 
   // Begins with the attempt and step of `position`. `other_tags` must outlive the builder.
   TfeventsRowBuilder(const TfeventsAttemptRule& rule, const TfeventsPosition& position,
                      TfeventsOtherTags* other_tags);
 
-  // Takes one record's payload whole, or not at all: then returns what is wrong with it.
+  // Takes one record's payload and returns nullptr, or takes nothing and returns what is wrong.
   const char* Add(absl::string_view payload);
 
   // By attempt, then by tag; rows in the order of the file.

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "client/tfevents/record.h"
-#include "client/tfevents/widen.h"
+#include "client/tfevents/tensor.h"
 
 namespace tacho::client {
 namespace {

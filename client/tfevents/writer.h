@@ -15,16 +15,16 @@ struct ScalarEvent {
   uint32_t value_bits = 0;  // Of a float32.
 };
 
-// A file begins with this record: its version.
+// The first record of a file: its version.
 std::string FirstRecord(double wall_time);
-// As a simple_value: what every reader of event files takes, old or new.
+// As a simple_value, which every reader of event files accepts.
 void AppendScalar(const ScalarEvent& event, std::string* file);
 
-// The nearest float32; of a NaN the sign and the upper bits of the payload. *exact: widened again
-// it has the same bits.
+// The nearest float32; for a NaN, the sign and the upper bits of the payload. Sets *exact if
+// widening it again gives the same bits.
 uint32_t NarrowToFloat(double value, bool* exact);
 
-// The nearest double. UnixNsOfWallTime() gives the same time back if it came from one.
+// The nearest double. If unix_ns came from UnixNsOfWallTime(), that returns the same time again.
 double WallTimeOfUnixNs(int64_t unix_ns);
 
 }  // namespace tacho::client

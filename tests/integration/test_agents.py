@@ -111,7 +111,7 @@ class AgentsTest(harness.TestCase):
         self.assertEqual((works["reason"], works["since"], works["retry"]), (None, None, None))
         harness.wait_until(lambda: self.agents()["host-1"]["state"] == "ok", "the agent is well")
         told = self.ctl("--failing", code=1)
-        self.assertIn("no agent fails or is silent, of 1", told.stderr)
+        self.assertIn("none of 1 agents fails or is silent", told.stderr)
 
         exporter.kill()
         self.wait_for_source("endpoint:queue", "failing", "it fails once more")

@@ -154,7 +154,7 @@ class ImportTest(imported.ImportCase):
             (["mlperf", file("log.txt", b"hello\n")], 2, "no MLPerf log"),
             (["tfevents", file("x.tfevents", bytes(damaged))], 2, "record 2"),
             (["tfevents", self.directory + "/data"], 2, "no event files"),
-            (["toml", "x"], 2, "is no format"),
+            (["toml", "x"], 2, "is not a format"),
         ]
         for arguments, code, text in cases:
             done = self.tachoctl("import", *arguments, "--job", "bad")

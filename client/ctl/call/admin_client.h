@@ -12,23 +12,23 @@
 
 namespace tacho::ctl {
 
-// Every call returns the collector's status code and text, or what QueryClient does when nobody
+// Every call returns the collector's status code and text, or what QueryClient returns when nothing
 // answers. Not thread-safe.
 class AdminClient {
  public:
   // The address is "unix:/path" or HOST:PORT.
   explicit AdminClient(ClientOptions options);
 
-  // Waits for `timeout` at the collector, and as long as any call for the answer.
+  // The collector waits up to `timeout`; the answer may take as long again as any call's.
   absl::StatusOr<v1::DrainResponse> Drain(absl::Duration timeout);
   absl::StatusOr<v1::GetStatsResponse> GetStats();
   absl::StatusOr<v1::SetLogLevelResponse> SetLogLevel(const v1::SetLogLevelRequest& request);
   absl::StatusOr<v1::ReloadResponse> Reload();
   absl::StatusOr<v1::SnapshotResponse> Snapshot(const v1::SnapshotRequest& request);
 
-  // Why no call can be made; OK else.
+  // Why no call is possible; OK otherwise.
   const absl::Status& setup() const { return channel_.status(); }
-  // Whether the last failure came from a collector rather than from the way there.
+  // Whether the last failure came from a collector, not from the connection.
   bool reached() const { return reached_; }
   const std::string& address() const { return options_.address; }
   absl::Duration timeout() const { return options_.timeout; }

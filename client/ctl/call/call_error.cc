@@ -1,5 +1,6 @@
 #include "client/ctl/call/call_error.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -7,8 +8,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/line/command.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 #include "proto/base/nearest.h"
 
 namespace tacho::ctl {
@@ -26,38 +27,38 @@ std::string Remedy(const QueryClient& client, const absl::Status& status) {
                           ". Try again in a moment");
     case absl::StatusCode::kUnauthenticated:
       return absl::StrCat("the collector at ", client.address(),
-                          " does not know you: ", std::string(status.message()));
+                          " rejected your identity: ", std::string(status.message()));
     case absl::StatusCode::kUnimplemented:
       return absl::StrCat("the server at ", client.address(),
-                          " does not know this call; it is older than this tachoctl, or no "
-                          "tacho-collector");
+                          " does not know this call: it is older than this tachoctl, or not a "
+                          "tacho-collector. Check --address, or upgrade the collector");
     default:
       return status.message().empty() ? absl::StatusCodeToString(status.code())
                                       : std::string(status.message());
   }
 }
 
-// gRPC's texts, by what they mean mostly.
+// What gRPC's texts usually mean.
 const char* WhatToDo(const absl::Status& status) {
   const std::string text(status.message());
   if (absl::StrContains(text, "CERTIFICATE_VERIFY_FAILED") ||
       absl::StrContains(text, "certificate verify failed")) {
-    return "Its certificate is of no authority that you trust, or for another name: see --tls-ca "
-           "and --tls-server-name.\n";
+    return "Its certificate comes from a CA that you do not trust, or is for another name: see "
+           "--tls-ca and --tls-server-name.\n";
   }
   if (absl::StrContains(text, "andshake failed") || absl::StrContains(text, "WRONG_VERSION")) {
-    return "The TLS handshake failed: the collector may not speak TLS, or wants a certificate "
+    return "The TLS handshake failed: the collector may not use TLS, or requires a certificate "
            "(--tls-cert, --tls-key).\n";
   }
   if (absl::StrContains(text, "ocket closed") || absl::StrContains(text, "SETTINGS")) {
-    return "Something is there and hung up: the collector may want TLS (--tls-ca FILE), or no "
-           "collector is at this address.\n";
+    return "Something answered and closed the connection: the collector may require TLS "
+           "(--tls-ca FILE), or this is not a collector's address.\n";
   }
-  return "Start one with 'tacho-collector', or say where it is: --address HOST:PORT, or "
+  return "Start one with 'tacho-collector', or give its address: --address HOST:PORT, or "
          "TACHO_ADDRESS in the environment.\n";
 }
 
-// The jobs a person could have meant; nothing if the collector cannot say.
+// Names of jobs to suggest; empty if the collector does not answer.
 std::vector<std::string> KnownJobs(QueryClient& client) {
   // Enough to find a mistyped name, bounded for a collector with very many.
   constexpr size_t kAtMost = 10'000;
@@ -105,6 +106,27 @@ int JobCallError(const Invocation& invocation, QueryClient& client, const std::s
   }
   *invocation.env.err << "tachoctl: " << Printable(message) << "\nAll jobs: tachoctl jobs\n";
   return kNothing;
+}
+
+bool ReportUnknownMetrics(const Invocation& invocation, QueryClient& client, const std::string& job,
+                          const std::vector<std::string>& wanted) {
+  const auto answer = client.GetJob(job);
+  if (!answer.ok()) return false;
+  std::vector<std::string> known;
+  for (const v1::Metric& metric : answer->metrics()) known.push_back(metric.name());
+  bool missing = false;
+  for (const std::string& name : wanted) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    missing = true;
+    *invocation.env.err << "tachoctl: "
+                        << Printable(absl::StrCat("job '", job, "' has no metric '", name, "'",
+                                                  DidYouMean(name, known)))
+                        << '\n';
+  }
+  if (missing) {
+    *invocation.env.err << "All metrics of the job: tachoctl metrics " << Printable(job) << '\n';
+  }
+  return missing;
 }
 
 }  // namespace tacho::ctl

@@ -1,7 +1,8 @@
-// How a command reaches the collector, and what it says when a call fails.
+// How a command reaches the collector, and what it prints when a call fails.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "client/ctl/call/query_client.h"
@@ -14,12 +15,17 @@ inline QueryClient Connect(const Invocation& invocation) {
   return QueryClient({common.address, common.timeout, common.security});
 }
 
-// Says on err what failed and what to do about it; returns kUnreachable or kNothing.
+// Prints what failed and what to do about it; returns kUnreachable or kNothing.
 int CallError(const Invocation& invocation, const QueryClient& client, const absl::Status& status);
 
-// As CallError, for a call that names `job`: if the collector does not know it, nearest names are
-// shown, asked for here if the collector's text has none.
+// As CallError, for a call that names `job`. If the collector does not know the job, similar names
+// are printed; they are fetched if the collector's text has none.
 int JobCallError(const Invocation& invocation, QueryClient& client, const std::string& job,
                  const absl::Status& status);
+
+// Prints which of the `wanted` metrics the job does not have, with similar names. Returns whether
+// one was missing. Prints nothing if the collector does not answer.
+bool ReportUnknownMetrics(const Invocation& invocation, QueryClient& client, const std::string& job,
+                          const std::vector<std::string>& wanted);
 
 }  // namespace tacho::ctl

@@ -1,18 +1,30 @@
-// The way to one collector.
+// The connection to one collector.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "absl/status/status.h"
-#include "client/ctl/call/client_options.h"
+#include "absl/time/time.h"
+#include "client/channel/channel_security.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/support/status.h"
 
 namespace tacho::ctl {
 
-// Whether a call's end came from a collector rather than from the way there.
+// How a client reaches one collector.
+struct ClientOptions {
+  std::string address;  // HOST:PORT, or another name that gRPC resolves.
+  // How long the collector may take to answer, or to continue a streamed answer.
+  absl::Duration timeout = absl::Seconds(30);
+  client::ChannelSecurity security;
+};
+
+// The flags that set ChannelSecurity.
+extern const client::ChannelSecurityNames kSecurityFlags;
+
+// Whether a collector ended the call, rather than the connection to it.
 bool CameFromPeer(const grpc::Status& status, grpc::Channel* channel);
 
 // Not thread-safe.
@@ -20,11 +32,11 @@ class Channel {
  public:
   explicit Channel(const ClientOptions& options);
 
-  // Why there is no way: as client::SecureChannel().
+  // Why there is no connection, as client::SecureChannel() says it; OK otherwise.
   const absl::Status& status() const { return status_; }
-  // Not null; without a way every call on it fails.
+  // Never null; without a connection every call on it fails.
   const std::shared_ptr<grpc::Channel>& grpc() const { return channel_; }
-  // For every call: shows who calls.
+  // Called for every call: adds the token.
   void Prepare(grpc::ClientContext* context) const;
 
  private:

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/series_name.h"
+#include "client/ctl/text/samples.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {

@@ -1,4 +1,4 @@
-// Curves of a metric, as the collector has them.
+// Reads curves of metrics from the collector.
 #pragma once
 
 #include <map>
@@ -7,30 +7,30 @@
 
 #include "absl/status/statusor.h"
 #include "client/ctl/call/query_client.h"
-#include "client/ctl/text/curve.h"
+#include "client/ctl/text/plot_axis.h"
 #include "client/ctl/text/samples.h"
 
 namespace tacho::ctl {
 
 struct MetricCurve {
   v1::Metric metric;
-  std::string group;  // "task 0": values of the labels that are kept apart; "" if there are none.
-  size_t series = 0;  // How many were folded into it.
+  std::string group;  // "task 0": values of the labels to group by; "" without any.
+  size_t series = 0;  // How many series it combines.
   std::vector<CurvePoint> points;
 };
 
 // Folds the buckets and points of a Range answer into curves. Not thread-safe.
 class CurveFolder {
  public:
-  // Of at most `points` places. Series are folded into one curve a metric, or one for each of the
-  // combinations that the labels `group_by` have.
+  // Curves have at most `points` places. All series of a metric are folded into one curve, or into
+  // one for each combination of values of the labels `group_by`.
   CurveFolder(bool by_step, size_t points, std::vector<std::string> group_by)
       : by_step_(by_step), points_(points), group_by_(std::move(group_by)) {}
 
   //   INTERNAL  the answer does not fit together.
   absl::Status Add(const v1::RangeResponse& response);
 
-  // By metric, then in the order in which groups came. Rows without a step are left out by step.
+  // By metric, then in the order in which groups came. By step, rows without a step are left out.
   std::vector<MetricCurve> Finish() &&;
 
  private:
@@ -59,7 +59,7 @@ class CurveFolder {
   size_t current_ = 0;
 };
 
-// `request` without max_points, which is set here so that `points` places result.
+// Sets the request's max_points so that `points` places result.
 //   as QueryClient::Range
 absl::StatusOr<std::vector<MetricCurve>> ReadCurves(QueryClient& client, v1::RangeRequest request,
                                                     size_t points,

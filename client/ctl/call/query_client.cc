@@ -1,3 +1,5 @@
+// Calls of the Query service. The header keeps gRPC's generated code, which takes seconds to
+// compile, out of the commands.
 #include "client/ctl/call/query_client.h"
 
 #include <grpcpp/channel.h>

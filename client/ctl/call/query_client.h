@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/ctl/call/client_options.h"
+#include "client/ctl/call/channel.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::ctl {
@@ -32,7 +32,7 @@ class QueryClient {
   QueryClient(QueryClient&&) noexcept;
   ~QueryClient();
 
-  // Pages are fetched until `at_most` jobs are there; 0 is all.
+  // Fetches pages until it has `at_most` jobs; 0: all.
   absl::StatusOr<std::vector<v1::Job>> ListJobs(v1::ListJobsRequest request, size_t at_most = 0);
   absl::StatusOr<v1::GetJobResponse> GetJob(const std::string& job);
   absl::StatusOr<v1::LabelValuesResponse> LabelValues(const v1::LabelValuesRequest& request);
@@ -41,8 +41,8 @@ class QueryClient {
   absl::StatusOr<v1::GoodputResponse> Goodput(const v1::GoodputRequest& request);
   absl::StatusOr<v1::CardinalityResponse> Cardinality(const v1::CardinalityRequest& request);
   absl::StatusOr<v1::ConditionsResponse> Conditions(const v1::ConditionsRequest& request);
-  // Of one job, the most severe first; nullopt if it is not judged or the collector cannot say:
-  // for those who have more to show.
+  // The conditions of one job, the most severe first. nullopt if nothing judges it or the call
+  // fails: for callers that can do without.
   std::optional<std::vector<v1::Condition>> ConditionsOf(const std::string& job);
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.
@@ -50,7 +50,7 @@ class QueryClient {
   using Handler = std::function<bool(const Response&)>;
   absl::Status ListSeries(const v1::ListSeriesRequest& request,
                           const Handler<v1::ListSeriesResponse>& handle);
-  // One piece at a time, whatever messages they share.
+  // Handles one piece at a time, however messages hold them.
   absl::Status Range(const v1::RangeRequest& request, const Handler<v1::RangeResponse>& handle);
   absl::Status Latest(const v1::LatestRequest& request, const Handler<v1::LatestResponse>& handle);
   absl::Status Export(const v1::ExportRequest& request, const Handler<v1::ExportResponse>& handle);
@@ -59,22 +59,22 @@ class QueryClient {
   absl::Status ListEvents(const v1::ListEventsRequest& request,
                           const Handler<v1::ListEventsResponse>& handle);
 
-  // Until it ends or is destroyed, however long that takes; setup() must be OK.
+  // The call lasts until it ends or is destroyed; setup() must be OK.
   std::unique_ptr<WatchCall> Watch(const v1::WatchRequest& request);
   std::unique_ptr<WatchConditionsCall> WatchConditions(const v1::WatchConditionsRequest& request);
-  // How it ended, as the other calls say it.
+  // How a watch ended, as a status of the other calls.
   absl::Status EndOf(const WatchCall& call);
   absl::Status EndOf(const WatchConditionsCall& call);
 
-  // Why no call can be made; OK else.
+  // Why no call is possible; OK otherwise.
   const absl::Status& setup() const;
-  // Whether the last failure came from a collector rather than from the way there.
+  // Whether the last failure came from a collector, not from the connection.
   bool reached() const;
   const std::string& address() const;
   absl::Duration timeout() const;
 
  private:
-  class Calls;  // Knows gRPC, whose headers cost whoever includes them seconds.
+  class Calls;  // Keeps gRPC's headers, which take seconds to compile, out of this one.
 
   std::unique_ptr<Calls> calls_;
 };

@@ -1,4 +1,4 @@
-// A call that goes on telling, read message by message with patience that the caller chooses.
+// A streaming call that is read message by message, each with a deadline of the caller's.
 #pragma once
 
 #include <grpcpp/client_context.h>
@@ -13,7 +13,7 @@
 
 namespace tacho::ctl {
 
-// Not thread-safe. Made by QueryClient, which must outlive it.
+// Not thread-safe. QueryClient makes it and must outlive it.
 template <typename Response>
 class StreamCall {
  public:
@@ -21,22 +21,22 @@ class StreamCall {
   using Reader = std::unique_ptr<grpc::ClientAsyncReader<Response>>;
   using Start = std::function<Reader(grpc::ClientContext*, grpc::CompletionQueue*)>;
 
-  // `context` is prepared for the call, which `start` starts, with the null tag.
+  // `start` starts the call, for which `context` is prepared, with the null tag.
   StreamCall(std::unique_ptr<grpc::ClientContext> context, const Start& start);
   // Cancels the call if it has not ended.
   ~StreamCall();
   StreamCall(const StreamCall&) = delete;
   StreamCall& operator=(const StreamCall&) = delete;
 
-  // Waits until `until` for the next message. After kTimeout the message still comes with a later
-  // call; after kEnded none does.
+  // Waits until `until` for the next message. After kTimeout, a later call may still return it;
+  // after kEnded, none comes.
   Result Next(Response* response, absl::Time until);
 
-  // How the call ended; set by kEnded.
+  // How the call ended; set once Next() returns kEnded.
   const grpc::Status& status() const { return status_; }
 
  private:
-  // False: nothing came back by then.
+  // False if nothing came back in time.
   bool Wait(absl::Time until, bool* ok);
   Result End();
 

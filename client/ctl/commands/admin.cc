@@ -1,3 +1,4 @@
+// 'admin': the actions of the Admin service, which has an address of its own.
 #include <string>
 #include <vector>
 
@@ -6,10 +7,10 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/call/admin_client.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/line/time_parse.h"
-#include "client/ctl/output/figures.h"
+#include "client/ctl/line/parse.h"
+#include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 #include "proto/base/nearest.h"
 
 namespace tacho::ctl {
@@ -29,9 +30,11 @@ int Failed(const Invocation& invocation, const AdminClient& client, const absl::
   if (!client.reached()) {
     err << "tachoctl: cannot reach a collector's administration at " << Printable(client.address())
         << ": " << Printable(text)
-        << "\nIt is at admin.listen of the collector's configuration: --address unix:/PATH, or "
-           "TACHO_ADMIN_ADDRESS in the environment. A socket is for the user of the collector and "
-           "for root: try sudo.\n";
+        << "\nUse the address of admin.listen in the collector's configuration: --address "
+           "unix:/PATH, "
+           "or TACHO_ADMIN_ADDRESS in the environment. Only the collector's user and root may use "
+           "a "
+           "socket: try sudo.\n";
     return kUnreachable;
   }
   if (status.code() == absl::StatusCode::kUnimplemented) {
@@ -67,8 +70,8 @@ int Drain(const Invocation& invocation, AdminClient& client) {
                {{"", "streams", answer->streams()}, {"", "streams_left", answer->streams_left()}});
   if (answer->streams_left() == 0) return kOk;
   *invocation.env.err << "tachoctl: " << answer->streams_left()
-                      << " streams have not ended yet; what is not acknowledged stays with its "
-                         "agent. Ask again to wait longer: --wait 1m\n";
+                      << " streams have not ended yet; their agents keep what is not acknowledged. "
+                         "To wait longer, run it again with --wait 1m\n";
   return kNothing;
 }
 
@@ -194,8 +197,8 @@ int Run(const Invocation& invocation) {
     known.emplace_back(action.name);
     if (operands[0] != action.name) continue;
     if (operands.size() > action.max_operands) {
-      return Wrong(invocation,
-                   absl::StrCat("'", operands.back(), "' is one too many for ", action.name));
+      return Wrong(invocation, absl::StrCat("'", operands.back(), "' is one operand too many for ",
+                                            action.name));
     }
     ClientOptions options;
     options.address = invocation.args.Get("address").value_or(invocation.env.admin_address);
@@ -221,20 +224,21 @@ Command AdminCommand() {
   return {.name = "admin",
           .group = CommandGroup::kOperate,
           .operands = "ACTION [ARGUMENT]",
-          .summary = "Run a collector: drain, stats, log-level, reload, snapshot",
+          .summary = "Operate a collector: drain, stats, log-level, reload, snapshot",
           .details = R"(Actions:
-  drain             Take nothing more from agents until the collector is started again; wait until
-                    what they sent is durable and acknowledged. Queries go on.
-  stats             How the collector does: ready or why not, streams, log, reloads, store.
+  drain             Accept nothing more from agents until the collector restarts; wait until what
+                    they sent is durable and acknowledged. Queries continue.
+  stats             Show the collector's state: ready or why not, streams, log, reloads, store.
   log-level LEVEL   Log debug, info, warn or error from now on, with --for only for a while;
-                    default: what the configuration says.
-  reload            Read the configuration again, as SIGHUP does: all that changed, or nothing.
-  snapshot [NAME]   A copy of the whole store below admin.snapshot_directory, while it goes on.
-                    Without NAME it is called after the time. docs/operations.md: how to restore.
+                    default: the level of the configuration.
+  reload            Read the configuration again, as SIGHUP does; apply all changes or none.
+  snapshot [NAME]   Copy the whole store below admin.snapshot_directory while it is in use. Without
+                    NAME, the time is the name. To restore one: docs/operations.md.
 
-These go to admin.listen of the collector's configuration, not to where queries go: --address
-unix:/PATH, or TACHO_ADMIN_ADDRESS in the environment; else unix:/run/tacho-collector/admin.sock,
-or unix:tacho-data/admin.sock if only that is there. A socket is for the collector's user and root.
+These calls go to admin.listen of the collector's configuration, not to the address for queries:
+--address unix:/PATH, or TACHO_ADMIN_ADDRESS in the environment; else
+unix:/run/tacho-collector/admin.sock, or unix:tacho-data/admin.sock if only that exists. Only the
+collector's user and root may use a socket.
 
 Examples:
   tachoctl admin stats
@@ -250,10 +254,10 @@ JSON, stats: {"version", "pid", "started", "clock", "state": "ready", "draining"
   second member with _unix_ns.)",
           .flags = {{.name = "wait",
                      .placeholder = "AGE",
-                     .help = "drain: how long streams may take to end; 15s if not said."},
+                     .help = "drain: how long streams may take to end. Default: 15s."},
                     {.name = "for",
                      .placeholder = "AGE",
-                     .help = "log-level: how long it stays; until it is set again if not said."}},
+                     .help = "log-level: how long it lasts. Default: until it is set again."}},
           .min_operands = 1,
           .max_operands = 2,
           .run = Run};

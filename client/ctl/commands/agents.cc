@@ -1,3 +1,5 @@
+// 'agents': the newest samples of agents' own metrics, then why sources fail and which tasks
+// run, if the collector can say.
 #include <string>
 #include <utility>
 #include <vector>
@@ -5,9 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/line/time_parse.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/views/agent_report.h"
 #include "client/ctl/views/agent_status.h"
 
 namespace tacho::ctl {
@@ -71,7 +72,7 @@ absl::Status ReadLatest(QueryClient& client, const AgentsOptions& options,
   });
 }
 
-// Reasons and tasks are worth having, and the list is worth showing without.
+// The list is worth showing even without reasons and tasks.
 void ReadReasons(QueryClient& client, const AgentsOptions& options,
                  std::vector<AgentStatus>* agents) {
   const std::optional<int64_t> first = FirstFailure(*agents);
@@ -101,8 +102,8 @@ void ReadTasks(const Invocation& invocation, QueryClient& client, const AgentsOp
     if (const auto detail = client.GetJob(job.name()); detail.ok()) AddTasks(*detail, agents);
   }
   if (jobs->size() < kMostJobs) return;
-  *invocation.env.err << "tachoctl: of more than " << kMostJobs
-                      << " jobs that run the tasks are left out\n";
+  *invocation.env.err << "tachoctl: more than " << kMostJobs
+                      << " jobs run; the tasks of the rest are left out\n";
 }
 
 void Show(const Invocation& invocation, const std::vector<AgentStatus>& agents) {
@@ -121,7 +122,7 @@ int SayNone(const Invocation& invocation, const QueryClient& client, const Agent
   std::ostream& err = *invocation.env.err;
   err << "tachoctl: ";
   if (known > 0) {
-    err << "no agent fails or is silent, of " << known << " at ";
+    err << "none of " << known << " agents fails or is silent at ";
   } else {
     err << "no agent" << (options.pattern.empty() ? "" : " matches") << " in job '"
         << Printable(options.job) << "' within " << absl::FormatDuration(options.seen) << " at ";
@@ -164,13 +165,12 @@ Command AgentsCommand() {
       .name = "agents",
       .group = CommandGroup::kNow,
       .operands = "[PATTERN]",
-      .summary =
-          "List agents: what waits in their spools, what was lost, which sources fail and why",
+      .summary = "List agents: their backlog, lost rows, and which sources fail and why",
       .details =
           R"(PATTERN is an RE2 expression that must match the whole name of the host. An agent is silent when
-it was not heard of for a minute; what is said of it then is what it said last. WAITING are messages
-in its spool, ROWS and LOST count since it was started; LOST includes rows that rings overwrote.
-Below an agent stands each source that fails: for how long, when it is tried again, and why.
+it has not reported for a minute; its line then shows its last report. WAITING counts the messages in
+its spool, ROWS and LOST count since the agent started; LOST includes rows that rings overwrote.
+Below an agent, each source that fails is listed: for how long, when it tries again, and why.
 
 Examples:
   tachoctl agents
@@ -181,19 +181,20 @@ JSON: {"agents": [{"agent", "host", "version", "state": "ok"|"failing"|"silent",
   "last_seen_unix_ns", "jobs": [{"job", "tasks": [N]}], "waiting_messages", "waiting_bytes",
   "rows", "lost_rows", "resident_bytes", "sources": [{"source", "state": "ok"|"failing", "code",
   "reason", "since", "since_unix_ns", "retry", "retry_unix_ns", "polls", "failures",
-  "lost_rows"}]}]}. What is not known is null. CSV has a line for each source.)",
+  "lost_rows"}]}]}. Unknown values are null. CSV has a line for each source.)",
       .flags = {{.name = "failing",
                  .help = "Only agents that are silent or have a failing source."},
                 {.name = "seen",
                  .placeholder = "AGE",
-                 .help = "Only agents that were heard of within 1h, 7d, …. Default: 1d."},
+                 .help = "Only agents that reported within the last 1h, 7d, … Default: 1d."},
                 {.name = "silent-after",
                  .placeholder = "AGE",
-                 .help = "What counts as silence, like 30s or 10m. Default: 1m."},
+                 .help =
+                     "How long without a report counts as silence, like 30s or 10m. Default: 1m."},
                 {.name = "job",
                  .placeholder = "JOB",
-                 .help = "Under which job agents file their hosts (their sources.host.job). "
-                         "Default: hosts."}},
+                 .help = "The job under which agents record their hosts (sources.host.job in "
+                         "their configuration). Default: hosts."}},
       .min_operands = 0,
       .max_operands = 1,
       .run = Run};

@@ -1,15 +1,14 @@
+// 'attempts': each start of a job, in the three formats.
 #include <map>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/text/csv.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/number_format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
-#include "client/ctl/views/job_state.h"
+#include "client/ctl/views/job_status.h"
 
 namespace tacho::ctl {
 namespace {
@@ -80,93 +79,50 @@ void PrintCsv(std::ostream& out, const v1::GetJobResponse& job) {
   }
 }
 
-class AttemptsDocument {
- public:
-  explicit AttemptsDocument(std::ostream& out) : json_(out) {}
+template <typename Map>
+std::map<std::string, std::string> Sorted(const Map& map) {
+  return {map.begin(), map.end()};
+}
 
-  void Write(const v1::GetJobResponse& job) {
-    json_.BeginObject();
-    json_.Key("job");
-    json_.String(job.job().name());
-    json_.Key("attempts");
-    json_.BeginArray();
-    for (const v1::Attempt& attempt : job.attempts()) Attempt(attempt);
-    json_.EndArray();
-    json_.Key("timeline");
-    json_.BeginArray();
-    for (const v1::EffectiveSpan& span : job.timeline()) {
-      Span(span.first_step(), span.last_step(), span.attempt());
-    }
-    json_.EndArray();
-    json_.EndObject();
+void WriteJson(const v1::Attempt& attempt, JsonWriter* json) {
+  json->Field("attempt", attempt.attempt());
+  json->Field("state", StateName(attempt.state()));
+  json->Field("first_step", Maybe(attempt.has_first_step(), attempt.first_step()));
+  json->Field("last_step", Maybe(attempt.has_last_step(), attempt.last_step()));
+  json->Objects("superseded", attempt.superseded(), [&](const v1::StepRange& range) {
+    json->Field("first_step", range.begin());
+    json->Field("last_step", range.end());
+  });
+  json->Field("tasks", attempt.tasks());
+  json->Field("hosts", attempt.hosts());
+  json->TimeFields("first_seen", attempt.first_seen_unix_ns());
+  json->TimeFields("last_seen", attempt.last_seen_unix_ns());
+  json->Key("end");
+  if (attempt.has_ended_unix_ns()) {
+    json->Object([&] {
+      json->TimeFields("time", attempt.ended_unix_ns());
+      json->Field("message", attempt.end_message());
+      json->Field("fields", Sorted(attempt.end_fields()));
+    });
+  } else {
+    json->Null();
   }
+  json->Field("attributes", Sorted(attempt.attributes()));
+}
 
- private:
-  void Attempt(const v1::Attempt& attempt) {
-    json_.BeginObject();
-    Int("attempt", attempt.attempt());
-    json_.Key("state");
-    json_.String(StateName(attempt.state()));
-    IntOrNull("first_step", attempt.has_first_step(), attempt.first_step());
-    IntOrNull("last_step", attempt.has_last_step(), attempt.last_step());
-    json_.Key("superseded");
-    json_.BeginArray();
-    for (const v1::StepRange& range : attempt.superseded()) {
-      Span(range.begin(), range.end(), std::nullopt);
-    }
-    json_.EndArray();
-    Int("tasks", attempt.tasks());
-    Int("hosts", attempt.hosts());
-    json_.TimeFields("first_seen", attempt.first_seen_unix_ns());
-    json_.TimeFields("last_seen", attempt.last_seen_unix_ns());
-    json_.Key("end");
-    if (attempt.has_ended_unix_ns()) {
-      json_.BeginObject();
-      json_.TimeFields("time", attempt.ended_unix_ns());
-      json_.Key("message");
-      json_.String(attempt.end_message());
-      Map("fields", {attempt.end_fields().begin(), attempt.end_fields().end()});
-      json_.EndObject();
-    } else {
-      json_.Null();
-    }
-    Map("attributes", {attempt.attributes().begin(), attempt.attributes().end()});
-    json_.EndObject();
-  }
-
-  void Span(int64_t first, int64_t last, std::optional<uint32_t> attempt) {
-    json_.BeginObject();
-    Int("first_step", first);
-    Int("last_step", last);
-    if (attempt) Int("attempt", *attempt);
-    json_.EndObject();
-  }
-
-  void Map(const char* name, const std::map<std::string, std::string>& values) {
-    json_.Key(name);
-    json_.BeginObject();
-    for (const auto& [key, value] : values) {
-      json_.Key(key);
-      json_.String(value);
-    }
-    json_.EndObject();
-  }
-
-  void Int(const char* name, int64_t value) {
-    json_.Key(name);
-    json_.Int(value);
-  }
-  void IntOrNull(const char* name, bool is_there, int64_t value) {
-    json_.Key(name);
-    if (is_there) {
-      json_.Int(value);
-    } else {
-      json_.Null();
-    }
-  }
-
-  JsonWriter json_;
-};
+void PrintJson(std::ostream& out, const v1::GetJobResponse& job) {
+  JsonWriter json(out);
+  json.Object([&] {
+    json.Field("job", job.job().name());
+    json.Objects("attempts", job.attempts(),
+                 [&](const v1::Attempt& attempt) { WriteJson(attempt, &json); });
+    json.Objects("timeline", job.timeline(), [&](const v1::EffectiveSpan& span) {
+      json.Field("first_step", span.first_step());
+      json.Field("last_step", span.last_step());
+      json.Field("attempt", span.attempt());
+    });
+  });
+}
 
 int Run(const Invocation& invocation) {
   const std::string& job = invocation.Positional(0);
@@ -175,7 +131,7 @@ int Run(const Invocation& invocation) {
   if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());
   switch (invocation.common.format) {
     case Format::kJson:
-      AttemptsDocument(*invocation.env.out).Write(*answer);
+      PrintJson(*invocation.env.out, *answer);
       break;
     case Format::kCsv:
       PrintCsv(*invocation.env.out, *answer);
@@ -194,11 +150,11 @@ Command AttemptsCommand() {
       .name = "attempts",
       .group = CommandGroup::kNow,
       .operands = "JOB",
-      .summary = "Show how often a job was started, how each start ended, what was run twice",
+      .summary = "Show each start of a job, how it ended, and which steps ran twice",
       .details =
-          R"(A restart from a checkpoint is a new attempt. Steps that two attempts ran are kept of both;
-the effective steps are those of the latest attempt that reached them, and those of earlier ones
-are superseded: see --attempts of query, plot and compare.
+          R"(A restart from a checkpoint is a new attempt. If two attempts ran a step, the collector keeps both.
+The effective one is that of the latest attempt that reached the step; earlier ones are superseded.
+See --attempts of query, plot and compare.
 
 Examples:
   tachoctl attempts bert-base

@@ -1,5 +1,7 @@
-// The commands of tachoctl, one file each.
+// The commands of tachoctl, and their help as text.
 #pragma once
+
+#include <ostream>
 
 #include "client/ctl/line/command.h"
 
@@ -28,5 +30,9 @@ Command ExportCommand();
 Command HelpCommand();
 Command ImportCommand();
 Command VersionCommand();
+
+// What 'tachoctl' alone prints: what it is, its commands, a first look, common flags, exit codes.
+void PrintOverview(const Environment& env, std::ostream& out);
+void PrintCommandHelp(const Environment& env, const Command& command, std::ostream& out);
 
 }  // namespace tacho::ctl

@@ -1,16 +1,14 @@
+// 'compare': tables of figures for people; JSON and CSV with every place for programs.
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/text/csv.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 #include "client/ctl/views/comparison.h"
-#include "client/ctl/views/metric_check.h"
 
 namespace tacho::ctl {
 namespace {
@@ -217,7 +215,7 @@ int Run(const Invocation& invocation) {
   }
   if (invocation.args.Has("rows") && invocation.common.format == Format::kTable) {
     return UsageError(invocation.env, "compare",
-                      "--rows needs -o csv or -o json; to see curves: tachoctl plot");
+                      "--rows needs -o csv or -o json; to draw curves: tachoctl plot");
   }
   const auto request = ParseCompareRequest(invocation.args, subjects);
   if (!request.ok()) {
@@ -233,8 +231,8 @@ int Run(const Invocation& invocation) {
   if (!comparison->metrics.empty()) return kOk;
   if (explained) return kNothing;
   *invocation.env.err
-      << "tachoctl: no metric has samples of two of these; wider: another --metric, "
-         "--match or --steps\n";
+      << "tachoctl: no metric has samples in two of these runs; widen --metric, --match or "
+         "--steps\n";
   return kNothing;
 }
 
@@ -242,17 +240,17 @@ int Run(const Invocation& invocation) {
 
 Command CompareCommand() {
   std::vector<FlagSpec> flags = CompareFlags();
-  flags.push_back({.name = "rows", .help = "CSV, JSON: every place with its values as well."});
+  flags.push_back({.name = "rows", .help = "With CSV and JSON: also every place with its values."});
   return {
       .name = "compare",
       .group = CommandGroup::kCompare,
       .operands = "JOB[@ATTEMPT]...",
-      .summary = "Compare runs: attributes that differ, and each metric's figures",
+      .summary = "Compare runs: attributes that differ, and the figures of each metric",
       .details = absl::StrCat(
-          R"(The first is what the others are measured against. Values of all tasks and chips are averaged
-at each step (or elapsed time). DIFFERENCE is the mean difference at places that both have, CHANGE
-the same relative to the first one's average there, LARGEST the largest difference, SHARED how many
-such places there are; the other figures are of all places.
+          R"(The first run is the baseline. The values of all tasks and chips are averaged at each step (or elapsed
+time). DIFFERENCE is the mean difference at the places that both runs have, CHANGE the same relative
+to the baseline's average there, LARGEST the largest difference, SHARED the number of such places.
+The other figures cover all places.
 
 Examples:
   tachoctl compare bert-base bert-large

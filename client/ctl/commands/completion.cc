@@ -1,3 +1,4 @@
+// 'completion': prints the script for bash, and the names that the script asks for.
 #include <set>
 #include <string>
 

@@ -1,3 +1,4 @@
+// 'conditions': one answer, or with --watch the changes, over lost connections.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -11,10 +12,10 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/call/watch_call.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/line/interrupts.h"
-#include "client/ctl/line/time_parse.h"
+#include "client/ctl/line/environment.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/text/condition_text.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/views/condition_report.h"
 
@@ -41,7 +42,7 @@ absl::StatusOr<ConditionsOptions> ParseOptions(const ParsedArgs& args) {
   if (!args.positionals().empty()) options.job = args.positionals()[0];
   options.pattern = args.Get("jobs").value_or("");
   if (!options.job.empty() && !options.pattern.empty()) {
-    return absl::InvalidArgumentError("JOB and --jobs contradict each other: give one");
+    return absl::InvalidArgumentError("JOB and --jobs exclude each other: give one");
   }
   options.conditions = args.GetAll("condition");
   options.least = SeverityOf(args.Get("severity").value_or(""));
@@ -49,10 +50,10 @@ absl::StatusOr<ConditionsOptions> ParseOptions(const ParsedArgs& args) {
   options.all = args.Has("all");
   options.watch = args.Has("watch");
   if (options.watch && options.fail_on) {
-    return absl::InvalidArgumentError("--fail-on judges one answer, --watch goes on: give one");
+    return absl::InvalidArgumentError("--fail-on judges one answer, --watch never ends: give one");
   }
   if (const auto length = args.Get("for")) {
-    if (!options.watch) return absl::InvalidArgumentError("--for goes with --watch only");
+    if (!options.watch) return absl::InvalidArgumentError("--for needs --watch");
     const absl::StatusOr<absl::Duration> duration = ParseDuration(*length);
     if (!duration.ok()) {
       return absl::InvalidArgumentError(absl::StrCat("--for ", duration.status().message()));
@@ -260,11 +261,11 @@ Command ConditionsCommand() {
       .name = "conditions",
       .group = CommandGroup::kNow,
       .operands = "[JOB]",
-      .summary = "Say what is wrong with jobs: since when, at which step, on which host",
+      .summary = "Show what is wrong with jobs: since when, at which step, on which host",
       .details =
-          R"(The collector's verdicts: what holds, the most severe first. STEP is the first bad one, FOR how
-long it has been so, WHERE the worst of those it is about. docs/conditions.md defines each
-condition. Exit code 0 whether or not any holds; --fail-on makes it 4.
+          R"(Lists the conditions that the collector finds true, the most severe first. STEP is the first bad step,
+FOR how long the condition has held, WHERE its worst culprit. docs/conditions.md defines each
+condition. The exit code is 0 whether or not one holds; --fail-on makes it 4.
 
 Examples:
   tachoctl conditions
@@ -278,7 +279,7 @@ JSON: {"conditions": [{"job", "attempt", "condition", "status": "true"|"false"|"
   "changed", "changed_unix_ns", "judged", "judged_unix_ns", "step",
   "figures": [{"name", "value", "unit"}],
   "culprits": [{"task", "host", "chip", "metric", "step", "score"}]}]}; with --watch an object a line.
-CSV has the first culprit, and how many there are. What is not known is null.)",
+CSV has the first culprit and the number of culprits. Unknown values are null.)",
       .flags = {{.name = "jobs",
                  .placeholder = "PATTERN",
                  .help = "Only jobs whose whole name matches this RE2 expression."},
@@ -289,18 +290,18 @@ CSV has the first culprit, and how many there are. What is not known is null.)",
                  .repeated = true},
                 {.name = "severity",
                  .placeholder = "LEVEL",
-                 .help = "Only those that are at least so severe: info, warning or critical.",
+                 .help = "Only conditions of at least this severity: info, warning or critical.",
                  .choices = severities},
-                {.name = "all", .help = "Also those that do not hold, or cannot be judged."},
+                {.name = "all", .help = "Also conditions that do not hold or cannot be judged."},
                 {.name = "fail-on",
                  .placeholder = "LEVEL",
-                 .help = "Exit with 4 if one holds that is at least so severe.",
+                 .help = "Exit with 4 if a condition of at least this severity holds.",
                  .choices = severities},
                 {.name = "watch",
                  .help = "Print what holds, then a line for each change, until Ctrl-C."},
                 {.name = "for",
                  .placeholder = "AGE",
-                 .help = "With --watch: end by itself after so long."}},
+                 .help = "With --watch: end after this time."}},
       .min_operands = 0,
       .max_operands = 1,
       .run = Run};

@@ -1,3 +1,5 @@
+// 'export': copies a job into a writer of the chosen format. The file gets its name only when
+// the collector's answer was complete.
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,10 +10,10 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/export/export_source.h"
 #include "client/ctl/export/export_writer.h"
-#include "client/ctl/line/interrupts.h"
+#include "client/ctl/line/environment.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/line/selection_parse.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/progress_line.h"
 #include "client/ctl/text/text.h"
 #include "proto/base/status_macros.h"
@@ -55,7 +57,8 @@ absl::StatusOr<Target> OpenTarget(const Invocation& invocation) {
   Target target;
   if (format == "tfevents") {
     if (path == "-") {
-      return absl::InvalidArgumentError("--format tfevents makes a directory: say which, -f DIR");
+      return absl::InvalidArgumentError(
+          "--format tfevents writes a directory: name it with -f DIR");
     }
     auto writer = MakeEventFilesExport(path);
     if (!writer.ok()) return writer.status();
@@ -142,12 +145,13 @@ int Run(const Invocation& invocation) {
   }
   if (!status.ok()) return JobCallError(invocation, client, request->selector().job(), status);
   if (!ended) {
-    *env.err << "tachoctl: the collector's answer ended too early: nothing was written\n";
+    *env.err
+        << "tachoctl: the collector's answer ended too early; nothing was written. Try again\n";
     return kNothing;
   }
   Report(invocation, end, *target->writer);
   if (end.samples() > 0 || end.events() > 0) return kOk;
-  *env.err << "tachoctl: no samples match; wider: another --since, --steps or --match\n";
+  *env.err << "tachoctl: no samples match; widen --since, --steps or --match\n";
   return kNothing;
 }
 
@@ -163,7 +167,7 @@ Command ExportCommand() {
       {.name = "file",
        .letter = 'f',
        .placeholder = "PATH",
-       .help = "Where to: a file, for tfevents a directory. Default: standard output."},
+       .help = "The file to write; for tfevents a directory. Default: standard output."},
       {.name = "attempts",
        .placeholder = "WHICH",
        .help = "all, effective (of each step the latest attempt) or latest. Default: all.",
@@ -179,14 +183,14 @@ Command ExportCommand() {
           .summary = "Write a job's samples as CSV, JSON lines, event files or OpenMetrics",
           .details = R"(Examples:
   tachoctl export bert-base -f bert.csv
-  tachoctl export bert-base --format jsonl -f bert.jsonl    a copy that can be imported
+  tachoctl export bert-base --format jsonl -f bert.jsonl    a copy that 'import' can read
   tachoctl export bert-base --format tfevents -f logs && tensorboard --logdir logs
   tachoctl export bert-base loss --format prometheus -f bert.om
   promtool tsdb create-blocks-from openmetrics bert.om DATA
 
 CSV: job, metric, type, unit, task, host, labels (JSON), attempt, time_unix_ns, step, value; CSV and
-JSON lines read back bit for bit. A file is there as a whole or not at all; while it is written it
-is called .NAME.PID.partial. What a format cannot hold is said and counted.)",
+JSON lines read back bit for bit. A file appears complete or not at all; until then it is called
+.NAME.PID.partial. The command reports and counts what a format cannot hold.)",
           .flags = std::move(flags),
           .min_operands = 1,
           .max_operands = kAnyNumber,

@@ -1,3 +1,4 @@
+// 'goodput': where the wall time of a job went, in the three formats.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -10,11 +11,10 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/number_format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 
 namespace tacho::ctl {
 namespace {
@@ -127,39 +127,30 @@ void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer)
   PrintAttempts(invocation, answer);
   if (answer.has_steps()) PrintSteps(invocation, answer.steps());
   if (answer.step_metric().empty()) {
-    *invocation.env.out << "\nNo step has been recorded: nothing tells what was productive.\n";
+    *invocation.env.out << "\nNo step has been recorded, so productive time is not known.\n";
   }
 }
 
 void WriteJson(const v1::Goodput& goodput, JsonWriter* json) {
   json->TimeFields("begin", goodput.begin_unix_ns());
   json->TimeFields("end", goodput.end_unix_ns());
-  json->Key("wall_seconds");
-  json->Double(SecondsOf(goodput.wall_ns()));
-  json->Key("goodput_ratio");
-  goodput.has_goodput_ratio() ? json->Double(goodput.goodput_ratio()) : json->Null();
-  json->Key("seconds");
-  json->BeginObject();
-  for (const v1::BucketTime& bucket : goodput.buckets()) {
-    json->Key(NameOf(bucket.bucket()));
-    json->Double(SecondsOf(bucket.ns()));
-  }
-  json->EndObject();
-  json->Key("productive_steps");
-  json->Uint(goodput.productive_steps());
-  json->Key("wasted_steps");
-  json->Uint(goodput.wasted_steps());
-  json->Key("rewinds");
-  json->Uint(goodput.rewinds());
+  json->Field("wall_seconds", SecondsOf(goodput.wall_ns()));
+  json->Field("goodput_ratio", Maybe(goodput.has_goodput_ratio(), goodput.goodput_ratio()));
+  json->Object("seconds", [&] {
+    for (const v1::BucketTime& bucket : goodput.buckets()) {
+      json->Field(NameOf(bucket.bucket()), SecondsOf(bucket.ns()));
+    }
+  });
+  json->Field("productive_steps", goodput.productive_steps());
+  json->Field("wasted_steps", goodput.wasted_steps());
+  json->Field("rewinds", goodput.rewinds());
 }
 
 void WriteJson(const v1::StepFigures& steps, JsonWriter* json) {
-  const auto number = [&](const char* key, bool known, double value) {
-    json->Key(key);
-    known ? json->Double(value) : json->Null();
+  json->Field("sampled", steps.sampled());
+  const auto number = [&](const char* name, bool known, double value) {
+    json->Field(name, Maybe(known, value));
   };
-  json->Key("sampled");
-  json->Uint(steps.sampled());
   number("step_time_median_seconds", steps.has_step_time_median_seconds(),
          steps.step_time_median_seconds());
   number("step_time_p90_seconds", steps.has_step_time_p90_seconds(), steps.step_time_p90_seconds());
@@ -171,69 +162,51 @@ void WriteJson(const v1::StepFigures& steps, JsonWriter* json) {
          steps.step_time_ideal_seconds());
   number("mfu_ratio", steps.has_mfu_ratio(), steps.mfu_ratio());
   number("device_peak_flops", steps.has_device_peak_flops(), steps.device_peak_flops());
-  json->Key("device_peak_source");
-  json->String(steps.device_peak_source());
+  json->Field("device_peak_source", steps.device_peak_source());
   number("tokens_per_second", steps.has_tokens_per_second(), steps.tokens_per_second());
-  json->Key("last_step");
-  steps.has_last_step() ? json->Int(steps.last_step()) : json->Null();
-  json->Key("planned_steps");
-  steps.has_planned_steps() ? json->Int(steps.planned_steps()) : json->Null();
+  json->Field("last_step", Maybe(steps.has_last_step(), steps.last_step()));
+  json->Field("planned_steps", Maybe(steps.has_planned_steps(), steps.planned_steps()));
   number("progress_ratio", steps.has_progress_ratio(), steps.progress_ratio());
   number("remaining_seconds", steps.has_remaining_seconds(), steps.remaining_seconds());
 }
 
 void PrintJson(const Invocation& invocation, const v1::GoodputResponse& answer) {
   JsonWriter json(*invocation.env.out);
-  json.BeginObject();
-  json.Key("job");
-  json.String(answer.job());
-  json.Key("total");
-  json.BeginObject();
-  WriteJson(answer.total(), &json);
-  json.EndObject();
-  json.Key("attempts");
-  json.BeginArray();
-  for (const v1::AttemptGoodput& attempt : answer.attempts()) {
-    json.BeginObject();
-    json.Key("attempt");
-    json.Uint(attempt.attempt());
-    WriteJson(attempt.goodput(), &json);
-    json.EndObject();
-  }
-  json.EndArray();
-  json.Key("steps");
-  if (answer.has_steps()) {
-    json.BeginObject();
-    json.Key("attempt");
-    json.Uint(answer.attempt());
-    json.Key("metric");
-    json.String(answer.step_metric());
-    WriteJson(answer.steps(), &json);
-    json.EndObject();
-  } else {
-    json.Null();
-  }
-  json.EndObject();
+  json.Object([&] {
+    json.Field("job", answer.job());
+    json.Object("total", [&] { WriteJson(answer.total(), &json); });
+    json.Objects("attempts", answer.attempts(), [&](const v1::AttemptGoodput& attempt) {
+      json.Field("attempt", attempt.attempt());
+      WriteJson(attempt.goodput(), &json);
+    });
+    json.Key("steps");
+    if (!answer.has_steps()) return json.Null();
+    json.Object([&] {
+      json.Field("attempt", answer.attempt());
+      json.Field("metric", answer.step_metric());
+      WriteJson(answer.steps(), &json);
+    });
+  });
   *invocation.env.out << "\n";
 }
 
 void PrintCsv(const Invocation& invocation, const v1::GoodputResponse& answer) {
-  const auto writer = MakeRecordWriter(invocation, "goodput",
-                                       {{"attempt", "ATTEMPT", Kind::kNumber},
-                                        {"bucket", "BUCKET", Kind::kText},
-                                        {"seconds", "SECONDS", Kind::kNumber},
-                                        {"percent", "%", Kind::kNumber}});
+  RecordWriter writer(invocation, "goodput",
+                      {{"attempt", "ATTEMPT", Kind::kNumber},
+                       {"bucket", "BUCKET", Kind::kText},
+                       {"seconds", "SECONDS", Kind::kNumber},
+                       {"percent", "%", Kind::kNumber}});
   const auto write = [&](const Cell& attempt, const v1::Goodput& goodput) {
     for (const v1::BucketTime& bucket : goodput.buckets()) {
-      writer->Row({attempt, NameOf(bucket.bucket()), SecondsOf(bucket.ns()),
-                   PercentOf(goodput, bucket.ns())});
+      writer.Row({attempt, NameOf(bucket.bucket()), SecondsOf(bucket.ns()),
+                  PercentOf(goodput, bucket.ns())});
     }
   };
   write(Cell(), answer.total());
   for (const auto& attempt : answer.attempts()) {
     write(Cell(uint64_t{attempt.attempt()}), attempt.goodput());
   }
-  writer->Finish();
+  writer.Finish();
 }
 
 int Run(const Invocation& invocation) {
@@ -265,11 +238,11 @@ Command GoodputCommand() {
       .operands = "JOB",
       .summary = "Show where the wall time of a job went, its MFU and its step times",
       .details =
-          R"(Every second since the first attempt began is in exactly one bucket: productive_step,
+          R"(Every second since the first attempt began belongs to exactly one bucket: productive_step,
 initializing, compiling, restoring, data_wait, checkpoint, evaluation, wasted (steps that a restart
 ran again), stalled, down (between attempts), other. docs/goodput.md defines them, and MFU, tokens a
-second, ideal step time and time left. Time counts until what became of it is decided: the step in
-progress is not in it.
+second, ideal step time and time left. Time counts once its bucket is decided: the step in progress
+is not included.
 
 Examples:
   tachoctl goodput bert-base

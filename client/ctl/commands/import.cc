@@ -1,3 +1,4 @@
+// 'import': turns flags into options, runs the import and reports it.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -7,9 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/line/time_parse.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/views/import_report.h"
 #include "client/ctl/views/import_run.h"
 #include "client/import/formats.h"
 #include "proto/base/status_macros.h"
@@ -75,7 +75,7 @@ absl::StatusOr<ImportOptions> ParseOptions(const Invocation& invocation) {
   ImportOptions options;
   options.job = args.Get("job").value_or("");
   if (options.job.empty()) {
-    return absl::InvalidArgumentError("--job NAME is missing: what the job shall be called");
+    return absl::InvalidArgumentError("--job NAME is missing: name the job to import into");
   }
   constexpr size_t kMaxNameBytes = 256;  // tacho.v1.Source
   for (const char* flag : {"job", "host"}) {
@@ -88,9 +88,9 @@ absl::StatusOr<ImportOptions> ParseOptions(const Invocation& invocation) {
   const std::string& format = args.positionals()[0];
   options.units.format = importer::FormatOfName(format);
   if (!options.units.format && format != "auto") {
-    return absl::InvalidArgumentError(absl::StrCat("'", format, "' is no format: expected auto, ",
-                                                   absl::StrJoin(importer::FormatNames(), ", "),
-                                                   ", and then the files"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", format, "' is not a format: expected auto, ",
+                     absl::StrJoin(importer::FormatNames(), ", "), ", and then the files"));
   }
   options.paths.assign(args.positionals().begin() + 1, args.positionals().end());
   if (absl::Status status = ParseTimes(invocation, &options.units.read); !status.ok())
@@ -118,13 +118,13 @@ int Fail(const Invocation& invocation, const Import& import, const absl::Status&
   if (!import.reached) {
     err << "tachoctl: cannot reach a collector at " << Printable(invocation.common.address) << ": "
         << text
-        << "\nStart one with 'tacho-collector', or say where it is: --address HOST:PORT, or "
+        << "\nStart one with 'tacho-collector', or give its address: --address HOST:PORT, or "
         << "TACHO_ADDRESS in the environment.\n";
     return kUnreachable;
   }
   err << "tachoctl: the import stopped: " << text << "\n";
   if (absl::IsPermissionDenied(status)) {
-    err << "A token that is for one agent_id needs --agent-id; importing needs the role write.\n";
+    err << "A token for one agent_id needs --agent-id; importing needs the role write.\n";
   }
   return kNothing;
 }
@@ -134,7 +134,7 @@ int Run(const Invocation& invocation) {
   const auto options = ParseOptions(invocation);
   if (!options.ok()) return UsageError(env, "import", std::string(options.status().message()));
   if (invocation.common.format == Format::kCsv) {
-    return UsageError(env, "import", "--output csv: the report is a table or json");
+    return UsageError(env, "import", "--output csv: expected table or json");
   }
   ProgressLine progress({.out = env.err, .is_terminal = env.err_is_terminal, .width = env.width});
   Import import;
@@ -144,7 +144,7 @@ int Run(const Invocation& invocation) {
   ReportImport(invocation, *options, import);
   const ImportedUnit sum = import.Sum();
   if (sum.summary.messages == 0) {
-    *env.err << "tachoctl: there is nothing to import: no sample, event or attribute was found\n";
+    *env.err << "tachoctl: nothing to import: the files hold no sample, event or attribute\n";
     return kNothing;
   }
   return sum.refusals.refused.empty() ? kOk : kNothing;
@@ -152,21 +152,19 @@ int Run(const Invocation& invocation) {
 
 std::vector<FlagSpec> Flags() {
   return {
-      {.name = "job",
-       .letter = 'j',
-       .placeholder = "NAME",
-       .help = "What the job shall be called."},
-      {.name = "dry-run", .help = "Read everything, say what would be written, write nothing."},
+      {.name = "job", .letter = 'j', .placeholder = "NAME", .help = "The name of the job."},
+      {.name = "dry-run",
+       .help = "Read everything and report what would be written, but write nothing."},
       {.name = "each",
        .placeholder = "WHAT",
-       .help = "What several files, or runs, of one job are: run (a label with the file's name), "
+       .help = "What each of several files or runs is: run (a label with the file's name), "
                "task, attempt or host. Default: run.",
        .choices = {"run", "task", "attempt", "host"}},
       {.name = "run-pattern",
        .placeholder = "RE2",
        .help = "Only runs whose name matches, with the groups attempt, task or host: "
                "'(?P<attempt>\\d+)(/task-(?P<task>\\d+))?'."},
-      {.name = "task", .placeholder = "N", .help = "The task, or the first of them. Default: 0."},
+      {.name = "task", .placeholder = "N", .help = "The task, or the first one. Default: 0."},
       {.name = "attempt",
        .placeholder = "N",
        .help = "The attempt, or the first of them. Default: 0; event files count on from it where "
@@ -174,7 +172,7 @@ std::vector<FlagSpec> Flags() {
       {.name = "host", .placeholder = "NAME", .help = "The host. Default: imported."},
       {.name = "start",
        .placeholder = "TIME",
-       .help = "When step 0 was, for files without times: 2026-01-31T12:00:00Z, …"},
+       .help = "The time of step 0, for files without times: 2026-01-31T12:00:00Z, …"},
       {.name = "step-time",
        .placeholder = "AGE",
        .help = "How long a step took, for files without times: 850ms, 2s. Default: what the file "
@@ -194,7 +192,7 @@ std::vector<FlagSpec> Flags() {
        .help = "Pass over damaged lines and records, and count them, instead of giving up."},
       {.name = "retry-for",
        .placeholder = "AGE",
-       .help = "Give up when nothing could be stored for so long. Default: 5m."},
+       .help = "Give up when nothing could be stored for this long. Default: 5m."},
       {.name = "agent-id",
        .placeholder = "NAME",
        .help =
@@ -208,7 +206,7 @@ Command ImportCommand() {
   return {.name = "import",
           .group = CommandGroup::kData,
           .operands = "FORMAT|auto PATH...",
-          .summary = "Store logs of other tools: event files, CSV, JSON lines, MLPerf, …",
+          .summary = "Import logs of other tools: event files, CSV, JSON lines, MLPerf, …",
           .details =
               R"(Formats: tfevents (a file, or a directory of runs), csv, jsonl, mlperf (:::MLLOG),
 hf (trainer_state.json), megatron (golden values), nanogpt (lines 's:12 trl:3.31'), or auto.
@@ -219,10 +217,10 @@ Examples:
   tachoctl import csv loss.csv --job bert --step-field iteration --start 2026-01-31T12:00:00Z
   tachoctl import hf trainer_state.json --job mt5 --start 2024-05-18T11:00:00Z --step-time 1200ms
 
-Files are read twice: first to check them and to say what they hold, then to send it. When the
-command returns 0 everything is on the collector's disk. The same import run again stores nothing
-twice, and one that was interrupted goes on where it was. Exit: 1 if the collector refused some of
-it, or there is nothing to import; 2 if a file or flag is wrong; 3 if no collector answers.)",
+The command reads the files twice: first to check them and report what they hold, then to send it.
+When it returns 0, everything is on the collector's disk. Running the same import again stores nothing
+twice, and continues an import that was interrupted. Exit codes: 1 if the collector refused some of it
+or there is nothing to import; 2 if a file or flag is wrong; 3 if no collector answers.)",
           .flags = Flags(),
           .min_operands = 2,
           .max_operands = kAnyNumber,

@@ -1,3 +1,4 @@
+// 'jobs': the list of jobs with the conditions that hold.
 #include <limits>
 #include <map>
 #include <optional>
@@ -7,13 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/line/selection_parse.h"
-#include "client/ctl/line/time_parse.h"
 #include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/views/job_state.h"
+#include "client/ctl/views/job_status.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
@@ -103,19 +103,19 @@ int Run(const Invocation& invocation) {
 
   const std::optional<ConditionsByJob> conditions = ReadConditions(client);
   const bool any = conditions && !conditions->empty();
-  const auto writer = MakeRecordWriter(invocation, "jobs",
-                                       {{"job", "JOB", Kind::kText},
-                                        {"tasks", "TASKS", Kind::kNumber},
-                                        {"hosts", "HOSTS", Kind::kNumber},
-                                        {"attempts", "ATTEMPTS", Kind::kNumber},
-                                        {"series", "SERIES", Kind::kNumber},
-                                        {"last_step", "LAST STEP", Kind::kNumber},
-                                        {"first_seen", "FIRST SEEN", Kind::kTime},
-                                        {"last_seen", "LAST SEEN", Kind::kAge},
-                                        {"state", "STATE", Kind::kText},
-                                        {"conditions", any ? "CONDITIONS" : "", Kind::kMap}});
-  for (const v1::Job& job : *jobs) writer->Row(Row(job, conditions));
-  writer->Finish();
+  RecordWriter writer(invocation, "jobs",
+                      {{"job", "JOB", Kind::kText},
+                       {"tasks", "TASKS", Kind::kNumber},
+                       {"hosts", "HOSTS", Kind::kNumber},
+                       {"attempts", "ATTEMPTS", Kind::kNumber},
+                       {"series", "SERIES", Kind::kNumber},
+                       {"last_step", "LAST STEP", Kind::kNumber},
+                       {"first_seen", "FIRST SEEN", Kind::kTime},
+                       {"last_seen", "LAST SEEN", Kind::kAge},
+                       {"state", "STATE", Kind::kText},
+                       {"conditions", any ? "CONDITIONS" : "", Kind::kMap}});
+  for (const v1::Job& job : *jobs) writer.Row(Row(job, conditions));
+  writer.Finish();
   if (!jobs->empty()) return kOk;
   *invocation.env.err << "tachoctl: "
                       << (IsConditional(*request) ? "no job matches at " : "no jobs yet at ")
@@ -151,8 +151,8 @@ Command JobsCommand() {
   return {.name = "jobs",
           .group = CommandGroup::kNow,
           .operands = "[PATTERN]",
-          .summary = "List jobs: those that report now by name, then the others",
-          .details = R"(PATTERN is an RE2 expression that must match the whole name.
+          .summary = "List jobs: first those that report now, by name, then the others",
+          .details = R"(PATTERN is an RE2 expression that must match the whole name of a job.
 
 Examples:
   tachoctl jobs

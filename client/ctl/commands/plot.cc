@@ -1,3 +1,5 @@
+// 'plot': reads each subject's curves with as many places as the terminal has columns, and draws
+// them on common axes.
 #include "client/ctl/text/plot.h"
 
 #include <algorithm>
@@ -8,14 +10,11 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/call/curve_query.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/line/selection_parse.h"
-#include "client/ctl/line/subject_parse.h"
-#include "client/ctl/text/csv.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/number_format.h"
-#include "client/ctl/text/time_format.h"
-#include "client/ctl/views/metric_check.h"
+#include "client/ctl/text/text.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
@@ -56,7 +55,7 @@ absl::Status ParseAxisFlags(const Invocation& invocation, PlotRequest& plot) {
   const bool by_step = args.Get("by") == "step" || (!args.Has("by") && steps->has_value());
   plot.range.set_axis(by_step ? v1::AXIS_STEP : v1::AXIS_TIME);
   if (by_step && *counter != v1::COUNTER_FUNCTION_UNSPECIFIED) {
-    return absl::InvalidArgumentError("--rate and --increase are by time; say --by time");
+    return absl::InvalidArgumentError("--rate and --increase work by time only: add --by time");
   }
   plot.range.set_attempts(args.Has("attempts") ? ParseAttempts(args)
                           : by_step            ? v1::ATTEMPTS_EFFECTIVE
@@ -122,50 +121,29 @@ std::string Title(const PlotRequest& plot, const std::vector<NamedCurve>& curves
 void WriteJson(std::ostream& out, const PlotRequest& plot, const std::vector<NamedCurve>& curves) {
   const bool by_step = plot.range.axis() == v1::AXIS_STEP;
   JsonWriter json(out);
-  json.BeginObject();
-  json.Key("axis");
-  json.String(by_step ? "step" : "time");
-  json.Key("curves");
-  json.BeginArray();
-  for (const NamedCurve& one : curves) {
-    json.BeginObject();
-    json.Key("job");
-    json.String(one.subject.Text());
-    json.Key("metric");
-    json.String(one.curve.metric.name());
-    json.Key("unit");
-    json.String(one.curve.metric.unit());
-    json.Key("group");
-    json.String(one.curve.group);
-    json.Key("series");
-    json.Uint(one.curve.series);
-    json.Key("points");
-    json.BeginArray();
-    for (const CurvePoint& point : one.curve.points) {
-      json.BeginObject();
-      if (by_step) {
-        json.Key("step");
-        json.Double(point.x);
-      } else {
-        json.TimeFields("time", static_cast<int64_t>(point.x));
-      }
-      for (const auto& [name, value] : {std::pair<const char*, double>{"min", point.low},
-                                        {"avg", point.middle},
-                                        {"max", point.high}}) {
-        json.Key(name);
-        json.Double(value);
-      }
-      json.Key("count");
-      json.Uint(point.count);
-      json.Key("non_finite");
-      json.Uint(point.non_finite);
-      json.EndObject();
+  const auto write_point = [&](const CurvePoint& point) {
+    if (by_step) {
+      json.Field("step", point.x);
+    } else {
+      json.TimeFields("time", static_cast<int64_t>(point.x));
     }
-    json.EndArray();
-    json.EndObject();
-  }
-  json.EndArray();
-  json.EndObject();
+    json.Field("min", point.low);
+    json.Field("avg", point.middle);
+    json.Field("max", point.high);
+    json.Field("count", point.count);
+    json.Field("non_finite", point.non_finite);
+  };
+  json.Object([&] {
+    json.Field("axis", by_step ? "step" : "time");
+    json.Objects("curves", curves, [&](const NamedCurve& one) {
+      json.Field("job", one.subject.Text());
+      json.Field("metric", one.curve.metric.name());
+      json.Field("unit", one.curve.metric.unit());
+      json.Field("group", one.curve.group);
+      json.Field("series", one.curve.series);
+      json.Objects("points", one.curve.points, write_point);
+    });
+  });
 }
 
 void WriteCsv(std::ostream& out, const PlotRequest& plot, const std::vector<NamedCurve>& curves) {
@@ -186,8 +164,8 @@ int Draw(const Invocation& invocation, const PlotRequest& plot, std::vector<Name
          size_t width) {
   const Environment& env = invocation.env;
   if (named.size() > kMostCurves) {
-    *env.err << "tachoctl: " << named.size() << " curves; the first " << kMostCurves
-             << " are drawn. Narrower: --match, or fewer labels in --group-by\n";
+    *env.err << "tachoctl: " << named.size() << " curves; only the first " << kMostCurves
+             << " are drawn. Use --match, or fewer labels in --group-by\n";
     named.resize(kMostCurves);
   }
   PlotOptions options;
@@ -203,9 +181,9 @@ int Draw(const Invocation& invocation, const PlotRequest& plot, std::vector<Name
   const std::vector<Curve> curves = NameCurves(plot, std::move(named));
   if (!AnyDrawn(curves, options.log_scale)) {
     *env.err << "tachoctl: "
-             << (AnyDrawn(curves, false) ? "no value is above 0; leave --log out\n"
-                                         : "every value is NaN or infinite; where that began: "
-                                           "tachoctl nonfinite\n");
+             << (AnyDrawn(curves, false) ? "no value is above 0; leave out --log\n"
+                                         : "every value is NaN or infinite; to see where that "
+                                           "began: tachoctl nonfinite\n");
     return kNothing;
   }
   for (const std::string& line : DrawPlot(curves, options)) *env.out << line << '\n';
@@ -243,7 +221,7 @@ int Run(const Invocation& invocation) {
         continue;
       }
       *invocation.env.err << "tachoctl: no samples of '" << metric << "' of job '" << subject.Text()
-                          << "' match; wider: another --since, --steps or --match"
+                          << "' match; widen --since, --steps or --match"
                           << (plot->range.axis() == v1::AXIS_STEP
                                   ? ", or --by time for rows without a step\n"
                                   : "\n");
@@ -267,19 +245,19 @@ std::vector<FlagSpec> PlotFlags() {
   std::vector<FlagSpec> flags = {
       {.name = "by",
        .placeholder = "AXIS",
-       .help = "Along time or step. Default: time; step where --steps is given.",
+       .help = "The horizontal axis: time or step. Default: step if --steps is given, else time.",
        .choices = {"time", "step"}},
       {.name = "metric",
        .placeholder = "NAME",
-       .help = "This metric as well, on the same axes. Repeat for more.",
+       .help = "Also draw this metric, on the same axes. Repeat for more.",
        .repeated = true},
       {.name = "group-by",
        .placeholder = "LABELS",
-       .help = "One curve for each value of these labels, like task or host,chip; else one curve "
-               "for all series of a metric.",
+       .help = "One curve for each value of these labels, like task or host,chip. Default: one "
+               "curve for all series of a metric.",
        .repeated = true},
-      {.name = "log", .help = "Logarithmic values; those of 0 and below are left out."},
-      {.name = "height", .placeholder = "ROWS", .help = "Of the grid. Default: 18."},
+      {.name = "log", .help = "Logarithmic scale; values of 0 and below are left out."},
+      {.name = "height", .placeholder = "ROWS", .help = "The height of the grid. Default: 18."},
       StepsFlag(),
       AttemptsFlag("effective by step, all by time"),
       MatchFlag()};
@@ -295,14 +273,14 @@ Command PlotCommand() {
       .name = "plot",
       .group = CommandGroup::kHistory,
       .operands = "JOB[@ATTEMPT]... METRIC",
-      .summary = "Draw a metric's course, of one or several jobs, in the terminal",
+      .summary = "Draw the course of a metric, of one or several jobs, in the terminal",
       .details =
           R"(A curve is the average of all series of its metric (all tasks and chips, unless --match or
---group-by says otherwise); what lies between their lowest and highest value is shaded. Places with
-NaN or infinite values are marked above the grid. The plot is as wide as the terminal, 80 columns
-where there is none; COLUMNS overrides both.
+--group-by restricts them); the range from their lowest to their highest value is shaded. Places with
+NaN or infinite values are marked above the grid. The plot is as wide as the terminal, or 80 columns
+without one; COLUMNS overrides both.
 
-JOB@N is attempt N of the job only. (A job whose own name ends so is written with one more '@'.)
+JOB@N is attempt N of the job only. (If a job's own name ends like that, add one more '@'.)
 
 Examples:
   tachoctl plot bert-base loss --by step
@@ -313,7 +291,7 @@ Examples:
 
 JSON: {"axis": "time"|"step", "curves": [{"job", "metric", "unit", "group", "series",
   "points": [{"step" or "time" and "time_unix_ns", "min", "avg", "max", "count", "non_finite"}]}]}
-NaN is written as for 'query'. CSV: the same, one line a point.)",
+NaN is written as in 'query'. CSV: the same fields, one line for each point.)",
       .flags = PlotFlags(),
       .min_operands = 2,
       .max_operands = kAnyNumber,

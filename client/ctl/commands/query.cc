@@ -5,7 +5,6 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/sample_sink.h"
-#include "client/ctl/views/metric_check.h"
 
 namespace tacho::ctl {
 namespace {
@@ -38,7 +37,9 @@ class Feeder {
       in_series_ = true;
     }
     if (!in_series_ || (response.has_buckets() && !reduced_)) {
-      status_ = absl::InternalError("the collector's answer does not fit the question");
+      status_ = absl::InternalError(
+          "the collector's answer does not match the request: check that its version fits this "
+          "tachoctl");
       return false;
     }
     return FeedPoints(response.points()) && FeedBuckets(response.buckets());
@@ -107,7 +108,7 @@ int Run(const Invocation& invocation) {
                          ReportUnknownMetrics(invocation, client, selector.job(), missing);
   if (!feeder.metrics().empty()) return kOk;
   if (!explained) {
-    *env.err << "tachoctl: no samples match; wider: another --since, --steps or --match\n";
+    *env.err << "tachoctl: no samples match; widen --since, --steps or --match\n";
   }
   return kNothing;
 }
@@ -131,13 +132,13 @@ Command QueryCommand() {
 Times without a zone are local time, or UTC with --utc. Tables show times the same way.
 
 JSON: {"job", "axis": "time"|"step", "reduced": bool, "series": [{"metric", "type", "unit",
-  "task" or null, "host", "labels": {}, "samples": [...]}], "error": null or why it is incomplete}
+  "task" or null, "host", "labels": {}, "samples": [...]}], "error": null or why the answer is incomplete}
   a sample: {"time", "time_unix_ns", "step" or null, "attempt", "value"}
   with --points: {"first_time", "first_time_unix_ns", "last_time", "last_time_unix_ns",
   "first_step", "last_step", "min", "max", "avg", "first", "last", "count", "non_finite"}
 CSV: the same fields, one line a sample, with job, metric, task, host and labels in front.
-Values in JSON and CSV read back bit for bit; NaN, Infinity and -Infinity are spelled so (strings
-in JSON). min, max and avg are those of the finite samples; non_finite counts the others.)",
+Values in JSON and CSV read back bit for bit; NaN and infinities are written as NaN, Infinity and
+-Infinity (strings in JSON). min, max and avg cover the finite samples; non_finite counts the others.)",
           .flags = QueryFlags(),
           .min_operands = 2,
           .max_operands = kAnyNumber,

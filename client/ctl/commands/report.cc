@@ -1,3 +1,5 @@
+// 'report': compares two runs, judges the thresholds and writes the report; its exit code is the
+// verdict.
 #include "client/ctl/views/report.h"
 
 #include <algorithm>
@@ -10,10 +12,8 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/text/csv.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 
 namespace tacho::ctl {
 namespace {
@@ -46,7 +46,8 @@ absl::StatusOr<ReportRequest> ParseRequest(const Invocation& invocation) {
   report.curves = curves->value_or(kDefaultCurves);
   if (args.Has("format") && invocation.common.format != Format::kTable) {
     return absl::InvalidArgumentError(
-        "--format and --output contradict: a report is Markdown or HTML, or data with -o json");
+        "--format and --output exclude each other: use --format for Markdown or HTML, -o json for "
+        "data");
   }
   auto compare = ParseCompareRequest(args, report.subjects);
   if (!compare.ok()) return compare.status();
@@ -143,15 +144,18 @@ std::vector<FlagSpec> ReportFlags() {
       {.name = "threshold",
        .letter = 't',
        .placeholder = "METRIC[:STATISTIC]:LIMIT",
-       .help = "B's metric may be at most so much above (+2%), below (-0.5%) or away from (2%) "
-               "A's; without % in its own unit. STATISTIC is mean (of the differences where both "
-               "have values; the default), last, min or max. Repeat for more.",
+       .help =
+           "How far B's metric may be above (+2%), below (-0.5%) or away from (2%) A's; without "
+           "%, in the metric's unit. STATISTIC is mean (of the differences where both "
+           "have values; the default), last, min or max. Repeat for more.",
        .repeated = true},
       {.name = "file",
        .letter = 'f',
        .placeholder = "FILE",
-       .help = "Write the report there instead of to the standard output."},
-      {.name = "curves", .placeholder = "N", .help = "HTML: curves of N metrics. Default: 12."}};
+       .help = "Write the report to this file instead of to standard output."},
+      {.name = "curves",
+       .placeholder = "N",
+       .help = "HTML: draw the curves of N metrics. Default: 12."}};
   flags.insert(flags.end(), CompareFlags().begin(), CompareFlags().end());
   return flags;
 }
@@ -165,13 +169,13 @@ Command ReportCommand() {
       .operands = "A[@ATTEMPT] B[@ATTEMPT]",
       .summary = "Report how run B differs from run A, with a verdict for CI",
       .details = absl::StrCat(
-          R"(What changed by how much, attributes that differ, curves (HTML) or sparklines (Markdown), and
-whether each --threshold was kept. A threshold has failed, too, if its metric is missing, if the
-runs share no step, or if B has values that are NaN or infinite and A has none.
+          R"(The report shows how much each metric changed, attributes that differ, curves (HTML) or sparklines
+(Markdown), and whether each --threshold was kept. A threshold also fails if its metric is missing, if
+the runs share no step, or if B has NaN or infinite values and A has none.
 
 Exit codes:
   0  every threshold was kept, or none was given
-  1  the collector refused or knows no such job, or the file cannot be written: no verdict
+  1  the collector refused or has no such job, or the file cannot be written: no verdict
   2  wrong command line: no verdict
   3  no collector at the address: no verdict
   4  a threshold failed; the report was written, and standard error says which

@@ -1,3 +1,4 @@
+// Finds the command, parses the flags that all commands share, and runs it.
 #include "client/ctl/commands/run.h"
 
 #include <algorithm>
@@ -5,18 +6,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "client/ctl/call/client_options.h"
+#include "client/ctl/call/channel.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/commands/usage.h"
 #include "client/ctl/line/command.h"
-#include "client/ctl/line/time_parse.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/text/text.h"
 #include "proto/base/nearest.h"
 
 namespace tacho::ctl {
 namespace {
 
-// Where the command's name stands: behind flags of every command, if there are any in front.
+// The index of the command's name, which follows any common flags.
 size_t CommandIndex(const std::vector<std::string>& args) {
   size_t at = 0;
   while (at < args.size() && absl::StartsWith(args[at], "-")) {
@@ -56,7 +56,7 @@ client::ChannelSecurity Security(const ParsedArgs& args, const Environment& env)
   security.server_name = args.Get("tls-server-name").value_or(security.server_name);
   security.token_file = args.Get("token-file").value_or(security.token_file);
   security.allow_plaintext_token = args.Has("allow-plaintext-token");
-  // Who names a file of TLS wants TLS.
+  // A TLS file without --tls means TLS.
   security.tls |= args.Has("tls") || !security.ca.empty() || !security.certificate.empty() ||
                   !security.key.empty() || !security.server_name.empty();
   return security;
@@ -99,7 +99,7 @@ absl::Status CheckOperands(const Command& command, const std::vector<std::string
   }
   if (operands.size() > command.max_operands) {
     return absl::InvalidArgumentError(
-        absl::StrCat("'", operands[command.max_operands], "' is one too many: expected ",
+        absl::StrCat("'", operands[command.max_operands], "' is one operand too many: expected ",
                      command.operands.empty() ? "nothing" : command.operands));
   }
   return absl::OkStatus();
@@ -144,7 +144,7 @@ int RunWithoutCommand(const std::vector<std::string>& args, const Environment& e
     PrintOverview(env, *env.out);
     return kOk;
   }
-  return UsageError(env, "", "a command is missing, like 'jobs' or 'status JOB'");
+  return UsageError(env, "", "the command is missing, like 'jobs' or 'status JOB'");
 }
 
 }  // namespace
@@ -162,32 +162,35 @@ const std::vector<FlagSpec>& CommonFlags() {
        .choices = {"table", "json", "csv"}},
       {.name = "timeout",
        .placeholder = "AGE",
-       .help = "How long to wait for an answer, or for more of a long one. Default: 30s."},
-      {.name = "tls", .help = "Speak TLS. Default: if TACHO_TLS=1, or a flag below is given."},
+       .help = "How long to wait for an answer, or for the next part of a long one. Default: 30s."},
+      {.name = "tls",
+       .help = "Use TLS. Default: on if TACHO_TLS=1 or one of the TLS flags is set."},
       {.name = "tls-ca",
        .placeholder = "FILE",
-       .help = "Who may have signed the collector's certificate. Default: TACHO_TLS_CA, else the "
-               "system's authorities."},
+       .help = "The CA that signed the collector's certificate. Default: TACHO_TLS_CA, else the "
+               "system's CAs."},
       {.name = "tls-cert",
        .placeholder = "FILE",
-       .help = "Your own certificate. Default: TACHO_TLS_CERT."},
-      {.name = "tls-key", .placeholder = "FILE", .help = "Its key. Default: TACHO_TLS_KEY."},
+       .help = "Your client certificate. Default: TACHO_TLS_CERT."},
+      {.name = "tls-key",
+       .placeholder = "FILE",
+       .help = "The key of your certificate. Default: TACHO_TLS_KEY."},
       {.name = "tls-server-name",
        .placeholder = "NAME",
-       .help = "What the collector's certificate must be for, if not the address' host. Default: "
-               "TACHO_TLS_SERVER_NAME."},
+       .help = "The name in the collector's certificate, if it is not the host of the address. "
+               "Default: TACHO_TLS_SERVER_NAME."},
       {.name = "token-file",
        .placeholder = "FILE",
-       .help = "File with your token. Default: TACHO_TOKEN_FILE."},
+       .help = "The file that holds your token. Default: TACHO_TOKEN_FILE."},
       {.name = "allow-plaintext-token",
-       .help = "Send the token to another machine without TLS, where others can read it."},
-      {.name = "utc", .help = "Times in UTC instead of local time."},
+       .help = "Send the token without TLS, so that others on the network can read it."},
+      {.name = "utc", .help = "Show times in UTC instead of local time."},
       {.name = "color",
        .placeholder = "WHEN",
        .help = "auto (on a terminal, unless NO_COLOR is set), always or never. Default: auto.",
        .choices = {"auto", "always", "never"}},
       {.name = "ascii", .help = "Draw with ASCII characters only."},
-      {.name = "help", .letter = 'h', .help = "This help."}};
+      {.name = "help", .letter = 'h', .help = "Show this help."}};
   return *flags;
 }
 

@@ -1,4 +1,4 @@
-// The whole of tachoctl but its process.
+// All of tachoctl except its process.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace tacho::ctl {
 
-// `args` without the program's name. Returns what the process should exit with.
+// `args` does not have the program's name. Returns the exit status.
 int Run(const std::vector<std::string>& args, const Environment& env);
 
-// Says on err that there is no such command, and which one may be meant; returns kUsage.
+// Prints that there is no such command, and the nearest one; returns kUsage.
 int UnknownCommand(const Environment& env, const std::string& name);
 
 }  // namespace tacho::ctl

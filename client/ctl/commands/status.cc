@@ -2,10 +2,9 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/line/time_parse.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/views/job_status.h"
-#include "client/ctl/views/metric_check.h"
 #include "client/ctl/views/status_report.h"
 
 namespace tacho::ctl {
@@ -13,7 +12,7 @@ namespace {
 
 constexpr size_t kTerminalTasks = 40;
 
-// A job may run on thousands of hosts: what they say beyond this is left to 'query'.
+// A job may run on thousands of hosts; 'query' shows what exceeds this.
 constexpr size_t kLatestSamples = 100'000;
 
 absl::Status ReadLatest(QueryClient& client, const std::string& job,
@@ -29,7 +28,7 @@ absl::Status ReadLatest(QueryClient& client, const std::string& job,
   });
 }
 
-// How a job ended is good to know, and its status is worth showing without.
+// A status is worth showing even without the job's end.
 std::vector<v1::RecordedEvent> ReadEnded(QueryClient& client, const std::string& job) {
   v1::ListEventsRequest request;
   request.set_job(job);
@@ -111,38 +110,32 @@ Command StatusCommand() {
       .name = "status",
       .group = CommandGroup::kNow,
       .operands = "JOB",
-      .summary = "Show how a job is doing: progress, each task, who is behind or silent",
-      .details =
-          R"(A job is silent when nothing came for five of its mean steps, at least a minute. Progress and
-time to go need the attribute planned_steps. Conditions that hold stand above the tasks; more of
-them: tachoctl conditions JOB --all.
+      .summary = "Show how a job is doing: progress, each task, which tasks are behind or silent",
+      .details = absl::StrCat(
+          R"(A job is silent when nothing came for five of its mean steps, and for at least a minute. Progress and
+remaining time need the attribute planned_steps. Conditions that hold are listed above the tasks; for
+all conditions: tachoctl conditions JOB --all.
 
 Examples:
   tachoctl status bert-base
   tachoctl status bert-base --metric loss --metric accuracy
   watch -n 5 tachoctl status bert-base
 
-JSON: {"job", "state": "reporting"|"silent"|"ended", "first_seen", "first_seen_unix_ns",
-  "last_seen", "last_seen_unix_ns", "age_seconds", "last_step", "tasks", "hosts", "attempts",
-  "series", "planned_steps", "progress", "steps_per_second", "remaining_seconds",
-  "conditions": null or those that hold, as in 'tachoctl help conditions',
-  "attempts_seen": [{"attempt", first and last seen and step, "attributes": {}}],
-  "tasks_seen": [{"task", "host", "attempt", "last_seen", "last_seen_unix_ns", "last_step",
-  "behind_steps", "silent", "latest": {METRIC: {"value", "time", "time_unix_ns", "step"}}}]}
-What is not known is null.)",
+)",
+          kStatusJsonHelp),
       .flags = {{.name = "metric",
                  .placeholder = "NAME",
-                 .help = "Show this metric of each task; repeat for more. Default: loss, "
-                         "learning_rate, grad_norm, step_time_seconds, examples_per_second, "
-                         "as far as there are.",
+                 .help = "Show this metric of each task. Repeat for more. Default: those of loss, "
+                         "learning_rate, grad_norm, step_time_seconds, examples_per_second "
+                         "that the job has.",
                  .repeated = true},
                 {.name = "silent-after",
                  .placeholder = "AGE",
-                 .help = "What counts as silence, like 30s or 10m."},
+                 .help = "How long without samples counts as silence, like 30s or 10m."},
                 {.name = "limit",
                  .placeholder = "N",
-                 .help = "At most N tasks in the table, the worst first; 0 for all. Default: "
-                         "40 on a terminal, else all."}},
+                 .help = "Show at most N tasks in the table, the worst first; 0 for all. "
+                         "Default: 40 on a terminal, else all."}},
       .min_operands = 1,
       .max_operands = 1,
       .run = Run};

@@ -1,3 +1,5 @@
+// 'watch': follows a job over lost connections. A call that breaks is made again from the newest
+// sample, and the model drops what it repeats.
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -7,10 +9,10 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/call/watch_call.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/line/interrupts.h"
+#include "client/ctl/line/environment.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/line/time_parse.h"
-#include "client/ctl/text/time_format.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/views/job_status.h"
 #include "client/ctl/views/watch_display.h"
 #include "proto/base/status_macros.h"
@@ -305,13 +307,13 @@ Command WatchCommand() {
       .name = "watch",
       .group = CommandGroup::kNow,
       .operands = "JOB [METRIC...]",
-      .summary = "Watch a job live: progress, rate, newest values, the tasks that are worst",
+      .summary = "Watch a job live: progress, rate, newest values, the worst tasks",
       .details =
-          R"(On a terminal the screen is painted anew at each interval until Ctrl-C; tasks whose values are
-NaN or infinite come first, then silent ones, then those behind; conditions that hold stand above
-them. Elsewhere a line is printed for
-each interval in which something came. If the collector goes away, watch waits for it, says so, and
-goes on where it was. A job that does not exist yet is waited for. Exit code 0 when you end it.
+          R"(On a terminal, watch repaints the screen at each interval until Ctrl-C. Tasks whose values are NaN
+or infinite come first, then silent tasks, then tasks that are behind; conditions that hold are listed
+above them. Elsewhere, watch prints a line for each interval in which something came. If the
+connection to the collector is lost, watch says so, waits and continues where it was. It also waits
+for a job that does not exist yet. Exit code 0 when you end it.
 
 Examples:
   tachoctl watch bert-base
@@ -325,12 +327,11 @@ JSON: a document a line, for each sample {"metric", "task" or null, "host", "lab
       .flags = {MatchFlag(),
                 {.name = "since",
                  .placeholder = "AGE",
-                 .help = "Begin with what was recorded since then, and draw so much of it. "
-                         "Default: 10m."},
+                 .help = "Begin this long ago, and draw a window of this length. Default: 10m."},
                 {.name = "interval",
                  .placeholder = "AGE",
-                 .help = "How often to show. Default: 1s."},
-                {.name = "for", .placeholder = "AGE", .help = "End by itself after so long."}},
+                 .help = "How often to refresh. Default: 1s."},
+                {.name = "for", .placeholder = "AGE", .help = "End after this time."}},
       .min_operands = 1,
       .max_operands = kAnyNumber,
       .run = Run};

@@ -1,3 +1,5 @@
+// Exports as a directory of event files, one for each attempt and task, which appears under its
+// name only when all of them are complete.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -11,8 +13,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/export/export_writer.h"
-#include "client/ctl/export/output_file.h"
-#include "client/ctl/export/series_text.h"
 #include "client/tfevents/event.h"
 #include "client/tfevents/writer.h"
 #include "proto/base/status_macros.h"

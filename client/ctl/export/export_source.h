@@ -1,4 +1,4 @@
-// Everything that a collector has of one job, as the messages of an export.
+// Reads everything that a collector has of one job.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace tacho::ctl {
 
-// In the order that query.proto gives them; `handle` returns an error to stop, which is returned.
-// Other statuses as the calls of QueryClient.
+// Messages come in the order of query.proto. An error of `handle` stops reading and is returned;
+// other statuses are those of QueryClient.
 absl::Status ReadExport(QueryClient& client, const v1::ExportRequest& request,
                         const std::function<absl::Status(const v1::ExportResponse&)>& handle);
 

@@ -1,3 +1,5 @@
+// Exports as OpenMetrics with times. Names and labels that Prometheus does not allow are rewritten,
+// and the original name goes into a label, so that no two series become one.
 #include <cmath>
 #include <map>
 #include <optional>
@@ -11,7 +13,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "client/ctl/export/export_writer.h"
-#include "client/ctl/export/series_text.h"
 #include "client/import/values.h"
 #include "proto/base/status_macros.h"
 

@@ -21,7 +21,7 @@ struct CommonOptions {
   client::ChannelSecurity security;
 };
 
-// One use of a command, with its flags checked for form.
+// One use of a command, whose flags are known and well-formed.
 struct Invocation {
   const ParsedArgs& args;
   const Environment& env;
@@ -30,7 +30,7 @@ struct Invocation {
   const std::string& Positional(size_t index) const { return args.positionals()[index]; }
 };
 
-// What the help lists commands under.
+// The headings of the help.
 enum class CommandGroup { kNow, kHistory, kCompare, kData, kOperate, kTool };
 
 struct Command {
@@ -54,7 +54,7 @@ const std::vector<FlagSpec>& CommonFlags();
 const std::vector<Command>& Commands();
 const Command* FindCommand(absl::string_view name);
 
-// Says on err what is wrong with the command line and where to read; returns kUsage.
+// Prints what is wrong with the command line and where its help is; returns kUsage.
 int UsageError(const Environment& env, absl::string_view command, absl::string_view message);
 
 }  // namespace tacho::ctl

@@ -1,3 +1,5 @@
+// The flags that select and reduce samples, and their requests. Several commands share them, so
+// that they mean the same everywhere.
 #include "client/ctl/line/query_options.h"
 
 #include <cstdint>
@@ -7,8 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/ctl/line/selection_parse.h"
-#include "client/ctl/line/time_parse.h"
+#include "client/ctl/line/parse.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
@@ -16,7 +17,7 @@ namespace {
 
 // What --across by time is reduced to unless --points says otherwise.
 constexpr uint32_t kPointsAcross = 60;
-constexpr uint32_t kMaxPoints = 100'000;  // The collector's limit, said before asking it.
+constexpr uint32_t kMaxPoints = 100'000;  // The collector's limit, checked before the call.
 
 const std::vector<std::pair<std::string, v1::AggregateFunction>>& Functions() {
   static const auto* const functions =
@@ -49,7 +50,7 @@ absl::Status ParseAxis(const ParsedArgs& args, v1::RangeRequest& request) {
   request.set_counter(counter);
   if (by_step && counter != v1::COUNTER_FUNCTION_UNSPECIFIED) {
     return absl::InvalidArgumentError(
-        "--rate and --increase are by time; with --steps say --by time as well");
+        "--rate and --increase work by time only: with --steps, add --by time");
   }
   return absl::OkStatus();
 }
@@ -61,8 +62,8 @@ absl::Status ParseQuantile(const ParsedArgs& args, v1::RangeRequest& request) {
     return absl::InvalidArgumentError("--across quantile needs --quantile, like --quantile 0.95");
   }
   if (args.Get("across").value_or("quantile") != "quantile") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--quantile and --across ", *args.Get("across"), " contradict; give one"));
+    return absl::InvalidArgumentError(absl::StrCat("--quantile and --across ", *args.Get("across"),
+                                                   " exclude each other: give one"));
   }
   double quantile = 0;
   if (!absl::SimpleAtod(*text, &quantile) || !(quantile >= 0 && quantile <= 1)) {
@@ -104,8 +105,8 @@ const FlagSpec& MatchFlag() {
       .letter = 'm',
       .placeholder = "LABEL=VALUE",
       .help =
-          "Only series for which this holds; also !=, =~ and !~ (RE2, whole value). Labels "
-          "are those of the series, and task, host, attempt. Repeat for more: all must hold.",
+          "Only series that match; also !=, =~ and !~ (RE2, whole value). LABEL is a label "
+          "of the series, or task, host or attempt. Repeat for more: all must match.",
       .repeated = true};
   return *flag;
 }
@@ -117,7 +118,9 @@ const std::vector<FlagSpec>& TimeFlags() {
        .placeholder = "TIME",
        .help = "From this time on: 2026-01-31T12:00:00Z, 2026-01-31, '2026-01-31 12:00', seconds "
                "since 1970, '2h ago', today, yesterday."},
-      {.name = "to", .placeholder = "TIME", .help = "Before this time; the same forms, and now."}};
+      {.name = "to",
+       .placeholder = "TIME",
+       .help = "Before this time, in the same forms, or now."}};
   return *flags;
 }
 
@@ -129,8 +132,8 @@ const std::vector<FlagSpec>& QueryFlags() {
         StepsFlag(),
         {.name = "by",
          .placeholder = "AXIS",
-         .help = "Order, reduce and aggregate by time or by step. Default: time; step where "
-                 "--steps is given.",
+         .help = "Order, reduce and aggregate by time or by step. Default: step if --steps is "
+                 "given, else time.",
          .choices = {"time", "step"}},
         {.name = "points",
          .letter = 'n',
@@ -140,21 +143,21 @@ const std::vector<FlagSpec>& QueryFlags() {
         AttemptsFlag("all"),
         {.name = "across",
          .placeholder = "FUNCTION",
-         .help = "One series of many: sum, avg, min, max, p50, p90, p99, count, stddev or "
-                 "quantile over the series of a metric. By time it needs --points (60 unless you "
-                 "say so).",
+         .help = "Combine the series of a metric into one: sum, avg, min, max, p50, p90, p99, "
+                 "count, stddev or quantile. By time this reduces to --points (default 60).",
          .choices = FunctionNames()},
         {.name = "quantile",
          .placeholder = "Q",
-         .help = "The quantile Q, from 0 to 1, across series; says --across quantile by itself."},
+         .help = "The quantile Q, from 0 to 1, across series; implies --across quantile."},
         {.name = "group-by",
          .placeholder = "LABELS",
-         .help = "With --across: keep these labels apart, like host or task,chip.",
+         .help =
+             "With --across: one series for each value of these labels, like host or task,chip.",
          .repeated = true},
         {.name = "limit",
          .placeholder = "N",
-         .help = "Table: rows shown of each, the first and the last (0: all; default 40 on a "
-                 "terminal, else all). JSON, CSV: stop after N samples."}};
+         .help = "Table: show N rows of each series, the first and the last (0: all; default: 40 "
+                 "on a terminal, else all). JSON, CSV: stop after N samples."}};
     list->insert(list->end(), more.begin(), more.end());
     list->insert(list->end() - 1, CounterFlags().begin(), CounterFlags().end());
     return list;
@@ -163,14 +166,13 @@ const std::vector<FlagSpec>& QueryFlags() {
 }
 
 FlagSpec AttemptsFlag(absl::string_view default_value) {
-  return {
-      .name = "attempts",
-      .placeholder = "WHICH",
-      .help = absl::StrCat(
-          "Of a job that was restarted: effective (of each step the latest attempt that reached "
-          "it), all or latest. Default: ",
-          default_value, "."),
-      .choices = {"effective", "all", "latest"}};
+  return {.name = "attempts",
+          .placeholder = "WHICH",
+          .help = absl::StrCat(
+              "For a job that was restarted: effective (for each step, the latest attempt that "
+              "reached it), all or latest. Default: ",
+              default_value, "."),
+          .choices = {"effective", "all", "latest"}};
 }
 
 v1::Attempts ParseAttempts(const ParsedArgs& args) {
@@ -183,14 +185,14 @@ v1::Attempts ParseAttempts(const ParsedArgs& args) {
 
 const std::vector<FlagSpec>& CounterFlags() {
   static const auto* const flags = new std::vector<FlagSpec>{
-      {.name = "rate", .help = "Of counters: how fast they grow a second. By time only."},
-      {.name = "increase", .help = "Of counters: by how much they grow. By time only."}};
+      {.name = "rate", .help = "For counters: growth per second. By time only."},
+      {.name = "increase", .help = "For counters: growth between points. By time only."}};
   return *flags;
 }
 
 absl::StatusOr<v1::CounterFunction> ParseCounter(const ParsedArgs& args) {
   if (args.Has("rate") && args.Has("increase")) {
-    return absl::InvalidArgumentError("--rate and --increase contradict; give one");
+    return absl::InvalidArgumentError("--rate and --increase exclude each other: give one");
   }
   return args.Has("rate")       ? v1::COUNTER_FUNCTION_RATE
          : args.Has("increase") ? v1::COUNTER_FUNCTION_INCREASE
@@ -200,7 +202,7 @@ absl::StatusOr<v1::CounterFunction> ParseCounter(const ParsedArgs& args) {
 FlagSpec StepsFlag() {
   return {.name = "steps",
           .placeholder = "A:B",
-          .help = "Only these training steps, both included; A: and :B are open."};
+          .help = "Only these training steps, both inclusive; A: and :B are open."};
 }
 
 absl::StatusOr<std::optional<v1::StepRange>> ParseStepsFlag(const ParsedArgs& args) {
@@ -230,7 +232,7 @@ absl::StatusOr<std::optional<v1::TimeRange>> ParseTimeRange(const ParsedArgs& ar
   v1::TimeRange range;
   if (const std::optional<std::string> since = args.Get("since")) {
     if (args.Has("from")) {
-      return absl::InvalidArgumentError("--since and --from both say where to begin; give one");
+      return absl::InvalidArgumentError("--since and --from both set the beginning: give one");
     }
     const absl::StatusOr<absl::Duration> age = ParseDuration(*since);
     if (!age.ok()) return Prefixed("since", age.status());
@@ -246,7 +248,8 @@ absl::StatusOr<std::optional<v1::TimeRange>> ParseTimeRange(const ParsedArgs& ar
     if (!time.ok()) return Prefixed("to", time.status());
     range.set_end_unix_ns(absl::ToUnixNanos(*time));
     if (range.end_unix_ns() <= range.begin_unix_ns()) {
-      return absl::InvalidArgumentError("--to is not after the begin: nothing lies between");
+      return absl::InvalidArgumentError(
+          "--to is not after the beginning: move --to, --from or --since");
     }
   }
   if (!args.Has("since") && !args.Has("from") && !args.Has("to")) {

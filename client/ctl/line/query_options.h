@@ -1,4 +1,4 @@
-// What 'tachoctl query' was asked for, as a request and how to show its answer.
+// The flags of 'tachoctl query' and those that it shares with other commands, as requests.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace tacho::ctl {
 
 struct QueryOptions {
   v1::RangeRequest request;
-  // Rows of a table, or samples in all for JSON and CSV; nullopt: the format decides.
+  // Rows of a table, or all samples for JSON and CSV; nullopt: the format decides.
   std::optional<size_t> limit;
 
   bool reduced() const { return request.max_points() > 0; }
@@ -29,12 +29,12 @@ const std::vector<FlagSpec>& QueryFlags();
 const std::vector<FlagSpec>& TimeFlags();
 const FlagSpec& MatchFlag();
 
-// Sets nothing if no time flag was given.
+// nullopt if no time flag was given.
 //   INVALID_ARGUMENT  the text names the flag and what was expected.
 absl::StatusOr<std::optional<v1::TimeRange>> ParseTimeRange(const ParsedArgs& args, absl::Time now,
                                                             absl::TimeZone zone);
 
-// The flag --attempts; nothing given: ATTEMPTS_UNSPECIFIED.
+// The flag --attempts; ATTEMPTS_UNSPECIFIED if it was not given.
 FlagSpec AttemptsFlag(absl::string_view default_value);
 v1::Attempts ParseAttempts(const ParsedArgs& args);
 
@@ -43,12 +43,12 @@ const std::vector<FlagSpec>& CounterFlags();
 //   INVALID_ARGUMENT  both are given.
 absl::StatusOr<v1::CounterFunction> ParseCounter(const ParsedArgs& args);
 
-// The flag --steps, in each command that has it; nothing given: nullopt.
+// The flag --steps; nullopt if it was not given.
 FlagSpec StepsFlag();
 //   INVALID_ARGUMENT  the text names the flag and what was expected.
 absl::StatusOr<std::optional<v1::StepRange>> ParseStepsFlag(const ParsedArgs& args);
 
-// The number after `flag`, `minimum` or more; nothing given: nullopt.
+// The number after `flag`, from `minimum` to `maximum`; nullopt if the flag was not given.
 //   INVALID_ARGUMENT  the text names the flag and what was expected.
 absl::StatusOr<std::optional<uint64_t>> ParseNumber(const ParsedArgs& args, absl::string_view flag,
                                                     uint64_t minimum, uint64_t maximum);

@@ -1,13 +1,14 @@
+// Writes records from one description of their columns. CSV and JSON go out row by row; a table
+// has to know its widths first.
 #include "client/ctl/output/record_writer.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/csv.h"
-#include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/number_format.h"
-#include "client/ctl/text/table.h"
-#include "client/ctl/text/time_format.h"
+#include "client/ctl/text/format.h"
+#include "client/ctl/text/text.h"
+#include "proto/base/check.h"
 
 namespace tacho::ctl {
 namespace {
@@ -29,169 +30,170 @@ std::string MapText(const StringMap& map) {
   return text;
 }
 
-class TableRecords : public RecordWriter {
- public:
-  TableRecords(const Environment& env, std::vector<RecordColumn> columns)
-      : env_(env), columns_(std::move(columns)), table_(Headings()) {}
+enum class Style { kReadable, kExact };
 
-  void Row(const std::vector<Cell>& cells) override {
-    std::vector<std::string> texts;
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      if (!columns_[i].heading.empty()) texts.push_back(Text(cells[i], columns_[i].kind));
-    }
-    table_.AddRow(std::move(texts));
-    any_ = true;
-  }
-
-  void Finish() override {
-    if (any_) table_.Print(*env_.out, env_.width, env_.unicode);
-  }
-
- private:
-  std::vector<TableColumn> Headings() const {
-    std::vector<TableColumn> headings;
-    for (const RecordColumn& column : columns_) {
-      if (column.heading.empty()) continue;
-      std::string heading = column.heading;
-      if (column.kind == Kind::kTime) {
-        absl::StrAppend(&heading, " (", ZoneName(env_.now, env_.zone), ")");
-      }
-      headings.push_back({heading, column.kind == Kind::kNumber ? Align::kRight : Align::kLeft,
-                          column.kind == Kind::kText || column.kind == Kind::kMap});
-    }
-    return headings;
-  }
-
-  std::string Text(const Cell& cell, Kind kind) const {
-    return std::visit(Overloaded{[](std::monostate) { return std::string(); },
-                                 [](const std::string& text) { return text; },
-                                 [](int64_t value) { return absl::StrCat(value); },
-                                 [](uint64_t value) { return absl::StrCat(value); },
-                                 [](double value) { return ReadableNumber(value); },
-                                 [](const StringMap& map) { return MapText(map); },
-                                 [&](UnixNs time) {
-                                   return kind == Kind::kAge ? Age(time.value, env_.now)
-                                                             : ReadableTime(time.value, env_.zone);
-                                 }},
-                      cell);
-  }
-
-  const Environment& env_;
-  const std::vector<RecordColumn> columns_;
-  Table table_;
-  bool any_ = false;
-};
+// A time is in the writer's own hands where its zone or age is wanted.
+std::string Text(const Cell& cell, Style style) {
+  const bool exact = style == Style::kExact;
+  return std::visit(
+      Overloaded{[](std::monostate) { return std::string(); },
+                 [](const std::string& text) { return text; },
+                 [](int64_t value) { return absl::StrCat(value); },
+                 [](uint64_t value) { return absl::StrCat(value); },
+                 [=](double value) { return exact ? ExactNumber(value) : ReadableNumber(value); },
+                 [](UnixNs time) { return ExactTime(time.value); },
+                 [](const StringMap& map) { return MapText(map); }},
+      cell);
+}
 
 bool IsTime(const RecordColumn& column) {
   return column.kind == Kind::kTime || column.kind == Kind::kAge;
 }
 
-class CsvRecords : public RecordWriter {
- public:
-  CsvRecords(std::ostream& out, std::vector<RecordColumn> columns)
-      : out_(out), columns_(std::move(columns)) {
-    std::vector<std::string> headings;
-    for (const RecordColumn& column : columns_) {
-      headings.push_back(column.key);
-      if (IsTime(column)) headings.push_back(column.key + "_unix_ns");
+std::vector<TableColumn> TableColumns(const std::vector<RecordColumn>& columns,
+                                      const Environment& env) {
+  std::vector<TableColumn> headings;
+  for (const RecordColumn& column : columns) {
+    if (column.heading.empty()) continue;
+    std::string heading = column.heading;
+    if (column.kind == Kind::kTime) {
+      absl::StrAppend(&heading, " (", ZoneName(env.now, env.zone), ")");
     }
-    out_ << CsvLine(headings);
+    headings.push_back({heading, column.kind == Kind::kNumber ? Align::kRight : Align::kLeft,
+                        column.kind == Kind::kText || column.kind == Kind::kMap});
   }
+  return headings;
+}
 
-  void Row(const std::vector<Cell>& cells) override {
-    std::vector<std::string> fields;
-    for (size_t i = 0; i < columns_.size(); ++i) {
-      if (const auto* time = std::get_if<UnixNs>(&cells[i])) {
-        fields.push_back(ExactTime(time->value));
-        fields.push_back(absl::StrCat(time->value));
-        continue;
+std::string CsvHeadings(const std::vector<RecordColumn>& columns) {
+  std::vector<std::string> headings;
+  for (const RecordColumn& column : columns) {
+    headings.push_back(column.key);
+    if (IsTime(column)) headings.push_back(column.key + "_unix_ns");
+  }
+  return CsvLine(headings);
+}
+
+std::string CsvRow(const std::vector<RecordColumn>& columns, const std::vector<Cell>& cells) {
+  std::vector<std::string> fields;
+  for (size_t i = 0; i < columns.size(); ++i) {
+    fields.push_back(Text(cells[i], Style::kExact));
+    const auto* time = std::get_if<UnixNs>(&cells[i]);
+    if (time != nullptr || IsTime(columns[i])) {
+      fields.push_back(time != nullptr ? absl::StrCat(time->value) : "");
+    }
+  }
+  return CsvLine(fields);
+}
+
+void WriteField(const std::string& key, const Cell& cell, JsonWriter* json) {
+  std::visit(Overloaded{[&](std::monostate) { json->Field(key, std::optional<int64_t>()); },
+                        [&](UnixNs time) { json->TimeFields(key, time.value); },
+                        [&](const auto& value) { json->Field(key, value); }},
+             cell);
+}
+
+void PrintJson(const std::vector<Figure>& figures, std::ostream& out) {
+  JsonWriter json(out);
+  json.BeginObject();
+  std::string open;
+  for (const Figure& figure : figures) {
+    if (figure.group != open) {
+      if (!open.empty()) json.EndObject();
+      open = figure.group;
+      if (!open.empty()) {
+        json.Key(open);
+        json.BeginObject();
       }
-      fields.push_back(Text(cells[i]));
-      if (IsTime(columns_[i])) fields.emplace_back();
     }
-    out_ << CsvLine(fields);
+    WriteField(figure.key, figure.value, &json);
   }
+  if (!open.empty()) json.EndObject();
+  json.EndObject();
+}
 
-  void Finish() override {}
+std::string ReadableFigure(const Cell& value, absl::TimeZone zone) {
+  if (const auto* natural = std::get_if<uint64_t>(&value)) return Thousands(*natural);
+  if (const auto* time = std::get_if<UnixNs>(&value)) return ReadableTime(time->value, zone);
+  return Text(value, Style::kReadable);
+}
 
- private:
-  static std::string Text(const Cell& cell) {
-    return std::visit(Overloaded{[](const std::string& text) { return text; },
-                                 [](int64_t value) { return absl::StrCat(value); },
-                                 [](uint64_t value) { return absl::StrCat(value); },
-                                 [](double value) { return ExactNumber(value); },
-                                 [](const StringMap& map) { return MapText(map); },
-                                 [](const auto&) { return std::string(); }},
-                      cell);
-  }
-
-  std::ostream& out_;
-  const std::vector<RecordColumn> columns_;
-};
-
-class JsonRecords : public RecordWriter {
- public:
-  JsonRecords(std::ostream& out, const std::string& name, std::vector<RecordColumn> columns)
-      : json_(out), columns_(std::move(columns)) {
-    json_.BeginObject();
-    json_.Key(name);
-    json_.BeginArray();
-  }
-
-  void Row(const std::vector<Cell>& cells) override {
-    json_.BeginObject();
-    for (size_t i = 0; i < columns_.size(); ++i) Member(columns_[i], cells[i]);
-    json_.EndObject();
-  }
-
-  void Finish() override {
-    json_.EndArray();
-    json_.EndObject();
-  }
-
- private:
-  void Member(const RecordColumn& column, const Cell& cell) {
-    if (const auto* time = std::get_if<UnixNs>(&cell)) {
-      json_.TimeFields(column.key, time->value);
-      return;
-    }
-    if (IsTime(column)) return json_.TimeFields(column.key, std::nullopt);
-    json_.Key(column.key);
-    std::visit(Overloaded{[&](std::monostate) { json_.Null(); },
-                          [&](const std::string& text) { json_.String(text); },
-                          [&](int64_t value) { json_.Int(value); },
-                          [&](uint64_t value) { json_.Uint(value); },
-                          [&](double value) { json_.Double(value); }, [&](UnixNs) {},
-                          [&](const StringMap& map) {
-                            json_.BeginObject();
-                            for (const auto& [name, value] : map) {
-                              json_.Key(name);
-                              json_.String(value);
-                            }
-                            json_.EndObject();
-                          }},
-               cell);
-  }
-
-  JsonWriter json_;
-  const std::vector<RecordColumn> columns_;
-};
+std::string Name(const Figure& figure) {
+  return absl::StrCat(figure.group, figure.group.empty() ? "" : ".", figure.key);
+}
 
 }  // namespace
 
-std::unique_ptr<RecordWriter> MakeRecordWriter(const Invocation& invocation,
-                                               const std::string& name,
-                                               std::vector<RecordColumn> columns) {
-  std::ostream& out = *invocation.env.out;
-  switch (invocation.common.format) {
-    case Format::kJson:
-      return std::make_unique<JsonRecords>(out, name, std::move(columns));
-    case Format::kCsv:
-      return std::make_unique<CsvRecords>(out, std::move(columns));
-    case Format::kTable:
-      break;
+RecordWriter::RecordWriter(const Invocation& invocation, const std::string& name,
+                           std::vector<RecordColumn> columns)
+    : format_(invocation.common.format),
+      env_(invocation.env),
+      columns_(std::move(columns)),
+      json_(*env_.out),
+      table_(TableColumns(columns_, env_)) {
+  if (format_ == Format::kCsv) *env_.out << CsvHeadings(columns_);
+  if (format_ != Format::kJson) return;
+  json_.BeginObject();
+  json_.Key(name);
+  json_.BeginArray();
+}
+
+std::string RecordWriter::TableText(const Cell& cell, Kind kind) const {
+  const auto* time = std::get_if<UnixNs>(&cell);
+  if (time == nullptr) return Text(cell, Style::kReadable);
+  return kind == Kind::kAge ? Age(time->value, env_.now) : ReadableTime(time->value, env_.zone);
+}
+
+void RecordWriter::Row(const std::vector<Cell>& cells) {
+  TACHO_CHECK(cells.size() == columns_.size());
+  any_ = true;
+  if (format_ == Format::kCsv) {
+    *env_.out << CsvRow(columns_, cells);
+  } else if (format_ == Format::kJson) {
+    json_.Object([&] {
+      for (size_t i = 0; i < columns_.size(); ++i) {
+        const RecordColumn& column = columns_[i];
+        const bool no_time = IsTime(column) && std::holds_alternative<std::monostate>(cells[i]);
+        no_time ? json_.TimeFields(column.key, std::nullopt)
+                : WriteField(column.key, cells[i], &json_);
+      }
+    });
+  } else {
+    std::vector<std::string> texts;
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (!columns_[i].heading.empty()) texts.push_back(TableText(cells[i], columns_[i].kind));
+    }
+    table_.AddRow(std::move(texts));
   }
-  return std::make_unique<TableRecords>(invocation.env, std::move(columns));
+}
+
+void RecordWriter::Finish() {
+  if (format_ == Format::kJson) {
+    json_.EndArray();
+    json_.EndObject();
+  } else if (format_ == Format::kTable && any_) {
+    table_.Print(*env_.out, env_.width, env_.unicode);
+  }
+}
+
+void PrintFigures(const Invocation& invocation, const std::vector<Figure>& figures) {
+  std::ostream& out = *invocation.env.out;
+  const absl::TimeZone zone = invocation.env.zone;
+  if (invocation.common.format == Format::kJson) return PrintJson(figures, out);
+  if (invocation.common.format == Format::kCsv) {
+    out << CsvLine({"key", "value"});
+    for (const Figure& figure : figures) {
+      out << CsvLine({Name(figure), Text(figure.value, Style::kExact)});
+    }
+    return;
+  }
+  size_t width = 0;
+  for (const Figure& figure : figures) width = std::max(width, Name(figure).size());
+  for (const Figure& figure : figures) {
+    std::string name = Name(figure);
+    name.resize(width + 2, ' ');
+    out << name << Printable(ReadableFigure(figure.value, zone)) << '\n';
+  }
 }
 
 }  // namespace tacho::ctl

@@ -2,13 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "client/ctl/line/command.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/table.h"
 
 namespace tacho::ctl {
 
@@ -16,28 +17,47 @@ struct UnixNs {
   int64_t value = 0;
 };
 using StringMap = std::vector<std::pair<std::string, std::string>>;
-// monostate is "absent": empty in a table and in CSV, null in JSON.
+// monostate stands for "absent": empty in a table and in CSV, null in JSON.
 using Cell =
     std::variant<std::monostate, std::string, int64_t, uint64_t, double, UnixNs, StringMap>;
 
 struct RecordColumn {
   std::string key;      // JSON member and CSV heading. A time adds a second one, KEY_unix_ns.
-  std::string heading;  // Of the table; "" leaves the column out of it.
+  std::string heading;  // In the table; "" leaves the column out of it.
   enum class Kind { kText, kNumber, kTime, kAge, kMap } kind = Kind::kText;
 };
 
 // Rows are written as they come, except for the table, which has to know its widths.
 class RecordWriter {
  public:
-  virtual ~RecordWriter() = default;
+  // `name` is the JSON member that holds the array of records: {"jobs": [...]}. `invocation`
+  // outlives the writer.
+  RecordWriter(const Invocation& invocation, const std::string& name,
+               std::vector<RecordColumn> columns);
+
   // One cell a column.
-  virtual void Row(const std::vector<Cell>& cells) = 0;
-  virtual void Finish() = 0;
+  void Row(const std::vector<Cell>& cells);
+  void Finish();
+
+ private:
+  std::string TableText(const Cell& cell, RecordColumn::Kind kind) const;
+
+  const Format format_;
+  const Environment& env_;
+  const std::vector<RecordColumn> columns_;
+  JsonWriter json_;
+  Table table_;
+  bool any_ = false;
 };
 
-// `name` is the JSON member that holds the array of records: {"jobs": [...]}.
-std::unique_ptr<RecordWriter> MakeRecordWriter(const Invocation& invocation,
-                                               const std::string& name,
-                                               std::vector<RecordColumn> columns);
+// One named number of an answer that is no list: "log.level  info".
+struct Figure {
+  std::string group;  // May be empty; figures of a group stand together.
+  std::string key;
+  Cell value;  // No map.
+};
+
+// Table: one line for each; CSV: key,value; JSON: an object with an object for each group.
+void PrintFigures(const Invocation& invocation, const std::vector<Figure>& figures);
 
 }  // namespace tacho::ctl

@@ -17,17 +17,17 @@ class SampleSink {
   virtual ~SampleSink() = default;
 
   virtual void Begin(const v1::SeriesInfo& series) = 0;
-  // One of the two, depending on whether the query reduces. False: no more are wanted.
+  // Points or buckets, depending on whether the query reduces. False: the sink wants no more.
   virtual bool Add(const Point& point) = 0;
   virtual bool Add(const Bucket& bucket) = 0;
-  // `status` is how the reading ended; a failure is said by the caller, the sink only marks what it
-  // wrote as incomplete.
+  // `status` is how reading ended. The caller prints a failure; the sink only marks what it wrote
+  // as incomplete.
   virtual void Finish(const absl::Status& status) = 0;
 };
 
 std::unique_ptr<SampleSink> MakeCsvSink(std::ostream& out, const QueryOptions& options);
 std::unique_ptr<SampleSink> MakeJsonSink(std::ostream& out, const QueryOptions& options);
-// Holds the samples in memory until Finish(); asks for no more after kTableSamples.
+// Holds the samples in memory until Finish(); wants no more after kTableSamples.
 inline constexpr size_t kTableSamples = 1'000'000;
 std::unique_ptr<SampleSink> MakeTableSink(const Environment& env, const QueryOptions& options);
 

@@ -1,4 +1,4 @@
-// Rows of several series that can stand in one line of a table.
+// Finds rows of several series that can share a line of a table.
 #pragma once
 
 #include <cstddef>
@@ -19,12 +19,12 @@ struct SampleSeries {
 inline constexpr size_t kNone = static_cast<size_t>(-1);
 using Lines = std::vector<std::vector<size_t>>;
 
-// Points meet where step (or time) is the same. nullopt if a series has a key twice or a point
-// without one, or if so few meet that the table would be mostly holes.
+// Points with the same step (or time) share a line. nullopt if a series has a key twice or a point
+// without one, or if so few share lines that the table would be mostly empty.
 std::optional<Lines> JoinPoints(const std::vector<SampleSeries>& series, bool by_step);
 
-// The n-th buckets of all series meet if there are equally many and no n-th reaches into an
-// (n+1)-th of another series.
+// The n-th buckets of all series share a line if all series have equally many and no n-th bucket
+// reaches into the (n+1)-th of another series.
 std::optional<Lines> JoinBuckets(const std::vector<SampleSeries>& series, bool by_step);
 
 }  // namespace tacho::ctl

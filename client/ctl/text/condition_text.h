@@ -9,28 +9,28 @@
 
 namespace tacho::ctl {
 
-// Every condition there is, in the order of docs/conditions.md.
+// All conditions, in the order of docs/conditions.md.
 const std::vector<std::string>& ConditionNames();
 
 // "true", "false", "unknown".
 std::string StatusName(v1::ConditionStatus status);
 
-// "info", "warning", "critical"; "" if there is none.
+// "info", "warning", "critical"; "" if the condition has no severity.
 std::string SeverityName(v1::ConditionSeverity severity);
-// CONDITION_SEVERITY_UNSPECIFIED for a word that is none of these.
+// CONDITION_SEVERITY_UNSPECIFIED for any other word.
 v1::ConditionSeverity SeverityOf(absl::string_view name);
 
 inline bool Holds(const v1::Condition& condition) {
   return condition.status() == v1::CONDITION_STATUS_TRUE;
 }
 
-// Whom it is about: "host-5 task 20 chip 0 loss (+3 more)"; "" if nobody.
+// The first culprit: "host-5 task 20 chip 0 loss (+3 more)"; "" without one.
 std::string WhereText(const v1::Condition& condition);
 
 // Those that hold.
 std::vector<v1::Condition> Holding(const std::vector<v1::Condition>& conditions);
 
-// Those that hold come first, of each job the most severe one first.
+// Conditions that hold come first; within each job, the most severe one.
 void SortConditions(std::vector<v1::Condition>* conditions);
 
 }  // namespace tacho::ctl

@@ -1,7 +1,9 @@
 #include "client/ctl/text/dot_canvas.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 
@@ -15,6 +17,30 @@ std::string Braille(uint8_t dots) {
   const unsigned code = 0x2800U + dots;
   return {static_cast<char>(0xE0 | (code >> 12)), static_cast<char>(0x80 | ((code >> 6) & 0x3F)),
           static_cast<char>(0x80 | (code & 0x3F))};
+}
+
+constexpr const char* kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr const char* kAscii[] = {"_", ".", "-", "~", "=", "+", "*", "#"};
+constexpr size_t kLevels = std::size(kBlocks);
+
+std::vector<double> Fold(const std::vector<double>& values, size_t width) {
+  if (values.size() <= width) return values;
+  std::vector<double> folded;
+  for (size_t i = 0; i < width; ++i) {
+    const size_t begin = i * values.size() / width;
+    const size_t end = (i + 1) * values.size() / width;
+    double sum = 0;
+    for (size_t j = begin; j < end; ++j) sum += values[j] / static_cast<double>(end - begin);
+    folded.push_back(sum);
+  }
+  return folded;
+}
+
+size_t Level(double value, double low, double high) {
+  if (high <= low) return kLevels / 2;
+  // Halved first: the span of two huge values would overflow.
+  const double share = (value / 2 - low / 2) / (high / 2 - low / 2);
+  return std::min(kLevels - 1, static_cast<size_t>(share * static_cast<double>(kLevels)));
 }
 
 }  // namespace
@@ -84,6 +110,26 @@ std::string DotCanvas::Row(size_t row, bool color) const {
     text += Colored(run, number, dim, color);
   }
   return text;
+}
+
+std::string Sparkline(const std::vector<double>& values, size_t width, bool unicode) {
+  const std::vector<double> folded = Fold(values, std::max<size_t>(1, width));
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (const double value : folded) {
+    if (!std::isfinite(value)) continue;
+    low = std::min(low, value);
+    high = std::max(high, value);
+  }
+  std::string line;
+  for (const double value : folded) {
+    if (!std::isfinite(value)) {
+      line += unicode ? "×" : "!";
+    } else {
+      line += (unicode ? kBlocks : kAscii)[Level(value, low, high)];
+    }
+  }
+  return line;
 }
 
 }  // namespace tacho::ctl

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/number_format.h"
-#include "client/ctl/text/time_format.h"
+#include "client/ctl/text/format.h"
+#include "proto/base/check.h"
 
 namespace tacho::ctl {
 namespace {
@@ -36,6 +36,7 @@ void JsonWriter::Begin(char bracket) {
 }
 
 void JsonWriter::End(char bracket) {
+  TACHO_CHECK(!has_members_.empty() && !after_key_);
   const bool had_members = has_members_.back();
   const size_t depth = has_members_.size();
   has_members_.pop_back();
@@ -46,55 +47,31 @@ void JsonWriter::End(char bracket) {
 }
 
 void JsonWriter::Key(absl::string_view name) {
+  TACHO_CHECK(!after_key_);
   Separate();
   out_ << JsonString(name) << ": ";
   after_key_ = true;
 }
 
-void JsonWriter::String(absl::string_view value) {
+void JsonWriter::Raw(absl::string_view text) {
   Separate();
-  out_ << JsonString(value);
+  out_ << std::string(text);
 }
 
-void JsonWriter::Int(int64_t value) {
-  Separate();
-  out_ << absl::StrCat(value);
-}
+void JsonWriter::String(absl::string_view value) { Raw(JsonString(value)); }
 
-void JsonWriter::Uint(uint64_t value) {
-  Separate();
-  out_ << absl::StrCat(value);
-}
+void JsonWriter::Int(int64_t value) { Raw(absl::StrCat(value)); }
+
+void JsonWriter::Uint(uint64_t value) { Raw(absl::StrCat(value)); }
 
 void JsonWriter::Double(double value) {
-  Separate();
   const std::string number = ExactNumber(value);
-  out_ << (std::isfinite(value) ? number : JsonString(number));
-}
-
-void JsonWriter::Bool(bool value) {
-  Separate();
-  out_ << (value ? "true" : "false");
-}
-
-void JsonWriter::Null() {
-  Separate();
-  out_ << "null";
+  Raw(std::isfinite(value) ? number : JsonString(number));
 }
 
 void JsonWriter::TimeFields(absl::string_view name, std::optional<int64_t> unix_ns) {
-  Key(name);
-  if (unix_ns) {
-    String(ExactTime(*unix_ns));
-  } else {
-    Null();
-  }
-  Key(absl::StrCat(name, "_unix_ns"));
-  if (unix_ns) {
-    Int(*unix_ns);
-  } else {
-    Null();
-  }
+  Field(name, unix_ns ? std::optional(ExactTime(*unix_ns)) : std::nullopt);
+  Field(absl::StrCat(name, "_unix_ns"), unix_ns);
 }
 
 }  // namespace tacho::ctl

@@ -1,3 +1,5 @@
+// Draws curves with characters: braille dots where colours tell curves apart, marks elsewhere.
+// The grid takes what axes and labels leave of the width.
 #include "client/ctl/text/plot.h"
 
 #include <algorithm>
@@ -7,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/text/dot_canvas.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
 
 namespace tacho::ctl {

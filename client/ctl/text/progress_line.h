@@ -1,4 +1,4 @@
-// How far a long command has come: a bar on a terminal, a line now and then elsewhere.
+// The progress of a long command: a bar on a terminal, a line now and then elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tacho::ctl {
 
-// One thread.
+// Used from one thread.
 class ProgressLine {
  public:
   struct Options {
@@ -26,11 +26,11 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine() { Clear(); }
 
-  // `what` is done to `done` of `total`, which may be 0.
+  // `done` of `total` of `what` is finished; `total` may be 0.
   void Show(absl::string_view what, uint64_t done, uint64_t total);
-  // A line of its own, above the bar.
+  // Prints a line above the bar.
   void Say(absl::string_view line);
-  // Takes the bar away.
+  // Removes the bar.
   void Clear();
 
  private:

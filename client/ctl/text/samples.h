@@ -3,6 +3,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "tacho/v1/query.pb.h"
@@ -30,8 +33,8 @@ struct Bucket {
   uint64_t non_finite = 0;
 };
 
-// The collector is believed about values, not about shapes: every column must have as many entries
-// as the first one, or none where it may be left out.
+// Checks the shape of an answer: every column must have as many entries as the first one, or none
+// where it may be absent. Values are not checked.
 //   INTERNAL  a column has another length; PointAt and BucketAt must not be called.
 absl::Status CheckColumns(const v1::RangeResponse& response);
 
@@ -41,5 +44,23 @@ Bucket BucketAt(const v1::Buckets& buckets, int index);
 
 // A bucket that holds this one sample.
 Bucket BucketOf(const Point& point);
+
+// All labels except the job, in a fixed order: task, host, then the series' own.
+std::vector<std::pair<std::string, std::string>> LabelsOf(const v1::SeriesInfo& series);
+
+// The series' own labels: neither job, task nor host.
+std::vector<std::pair<std::string, std::string>> OwnLabelPairs(const v1::SeriesInfo& series);
+// The same as "chip=0,device=sda"; "" if it has none.
+std::string OwnLabels(const v1::SeriesInfo& series);
+
+// 'loss{task="0",host="a"}'.
+std::string FullName(const v1::SeriesInfo& series);
+
+// The shortest names that tell the series of an answer apart: "loss", "task 3", "loss task 3
+// chip 0".
+std::vector<std::string> ShortNames(const std::vector<const v1::SeriesInfo*>& series);
+
+// "gauge", "counter" or "histogram"; "" if the type is not known.
+std::string TypeName(v1::MetricType type);
 
 }  // namespace tacho::ctl

@@ -1,3 +1,5 @@
+// Draws curves as SVG: bands first, then lines, then marks where values are not finite, so that
+// nothing hides a mark.
 #include "client/ctl/text/svg_chart.h"
 
 #include <algorithm>

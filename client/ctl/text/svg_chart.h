@@ -1,4 +1,4 @@
-// Curves as SVG, for a page that stands by itself.
+// Curves as SVG, for a page that needs no other file.
 #pragma once
 
 #include <string>
@@ -6,7 +6,6 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "client/ctl/text/curve.h"
 #include "client/ctl/text/plot_axis.h"
 
 namespace tacho::ctl {
@@ -17,16 +16,14 @@ struct SvgOptions {
   PlotAxis axis = PlotAxis::kStep;
   absl::TimeZone zone;
   std::string zone_name;
-  std::string title;  // For those who cannot see the picture.
+  std::string title;  // For screen readers.
 };
 
-// Text for HTML and XML: its special characters escaped, control characters replaced by '?', bytes
-// that are not UTF-8 by U+FFFD.
+// Escapes text for HTML and XML. Control characters become '?', bytes that are not UTF-8 U+FFFD.
 std::string EscapeXml(absl::string_view text);
 
 // An <svg> element. Curve i has the class "c<i>": "line c0", "band c0", "alarm"; axes are "axis"
-// and "grid". Colours are the page's business. At least one place must have something to draw:
-// AnyDrawn().
+// and "grid". The page sets the colours. AnyDrawn() must be true for `curves`.
 std::string SvgChart(const std::vector<Curve>& curves, const SvgOptions& options);
 
 }  // namespace tacho::ctl

@@ -3,9 +3,9 @@
 //   JOB        TASKS      LAST STEP
 //   bert-base      8        120,000
 //
-// Columns take the width of their widest cell. If the table is wider than it may be, the columns
-// that say so are shortened, widest first, down to kNarrowest; what still does not fit runs over
-// the edge, because a number that is cut is wrong.
+// A column is as wide as its widest cell. If the table is too wide, the columns that may be
+// shortened are, widest first, down to kNarrowest. What still does not fit runs over the edge,
+// because a number that is cut is wrong.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +34,10 @@ class Table {
   // A line of its own among the rows, not part of the columns.
   void AddRemark(std::string text);
 
-  // Columns that the widest row takes now.
+  // The columns that the widest row takes now.
   size_t Width() const;
 
-  // `width` 0 is no limit.
+  // `width` 0 means no limit.
   void Print(std::ostream& out, size_t width, bool unicode) const;
 
  private:

@@ -1,5 +1,9 @@
 #include "client/ctl/text/text.h"
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+
 namespace tacho::ctl {
 namespace {
 
@@ -40,6 +44,33 @@ std::string Shorten(absl::string_view text, size_t width, bool unicode) {
     ++end;
   }
   return std::string(text.substr(0, end)) + (unicode ? "…" : "~");
+}
+
+std::vector<std::string> Wrap(absl::string_view text, size_t width) {
+  std::vector<std::string> lines;
+  for (const absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    const bool fits = !lines.empty() &&
+                      (width == 0 || DisplayWidth(lines.back()) + 1 + DisplayWidth(word) <= width);
+    if (fits) {
+      absl::StrAppend(&lines.back(), " ", word);
+    } else {
+      lines.emplace_back(word);
+    }
+  }
+  return lines;
+}
+
+std::string CsvField(absl::string_view text) {
+  if (text.find_first_of(",\"\r\n") == absl::string_view::npos) return std::string(text);
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+std::string CsvLine(const std::vector<std::string>& fields) {
+  std::string line;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    absl::StrAppend(&line, i == 0 ? "" : ",", CsvField(fields[i]));
+  }
+  return line + "\r\n";
 }
 
 }  // namespace tacho::ctl

@@ -1,16 +1,15 @@
-#include "client/ctl/views/agent_report.h"
-
+// The agents in the three formats. The table has what fits a terminal; JSON and CSV have
+// everything.
 #include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/csv.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/number_format.h"
 #include "client/ctl/text/table.h"
-#include "client/ctl/text/time_format.h"
-#include "client/ctl/text/wrap.h"
+#include "client/ctl/text/text.h"
+#include "client/ctl/views/agent_status.h"
 
 namespace tacho::ctl {
 namespace {
@@ -79,81 +78,38 @@ std::string FailureText(const SourceStatus& source, absl::Time now) {
   return text;
 }
 
-class AgentsDocument {
- public:
-  explicit AgentsDocument(std::ostream& out) : json_(out) {}
+void WriteSource(const SourceStatus& source, JsonWriter* json) {
+  json->Field("source", MaybeText(source.name));
+  json->Field("state", source.failing ? "failing" : "ok");
+  json->Field("code", MaybeText(source.code));
+  json->Field("reason", MaybeText(source.reason));
+  json->TimeFields("since", source.since_unix_ns);
+  json->TimeFields("retry", source.retry_unix_ns);
+  json->Field("polls", source.polls);
+  json->Field("failures", source.failures);
+  json->Field("lost_rows", source.lost_rows);
+}
 
-  void Write(const std::vector<AgentStatus>& agents) {
-    json_.BeginObject();
-    json_.Key("agents");
-    json_.BeginArray();
-    for (const AgentStatus& agent : agents) Agent(agent);
-    json_.EndArray();
-    json_.EndObject();
-  }
-
- private:
-  void Agent(const AgentStatus& agent) {
-    json_.BeginObject();
-    Text("agent", agent.id);
-    Text("host", agent.host);
-    Text("version", agent.version);
-    Text("state", StateName(agent.state));
-    json_.TimeFields("last_seen", agent.last_seen_unix_ns);
-    json_.Key("jobs");
-    json_.BeginArray();
-    for (const auto& [job, tasks] : agent.tasks) Job(job, tasks);
-    json_.EndArray();
-    Number("waiting_messages", agent.waiting_messages);
-    Number("waiting_bytes", agent.waiting_bytes);
-    Number("rows", agent.rows);
-    Number("lost_rows", agent.lost_rows);
-    Number("resident_bytes", agent.resident_bytes);
-    json_.Key("sources");
-    json_.BeginArray();
-    for (const SourceStatus& source : agent.sources) Source(source);
-    json_.EndArray();
-    json_.EndObject();
-  }
-
-  void Job(const std::string& job, std::vector<uint32_t> tasks) {
+void WriteAgent(const AgentStatus& agent, JsonWriter* json) {
+  json->Field("agent", MaybeText(agent.id));
+  json->Field("host", MaybeText(agent.host));
+  json->Field("version", MaybeText(agent.version));
+  json->Field("state", StateName(agent.state));
+  json->TimeFields("last_seen", agent.last_seen_unix_ns);
+  json->Objects("jobs", agent.tasks, [&](const auto& job_and_tasks) {
+    std::vector<uint32_t> tasks = job_and_tasks.second;
     std::sort(tasks.begin(), tasks.end());
-    json_.BeginObject();
-    Text("job", job);
-    json_.Key("tasks");
-    json_.BeginArray();
-    for (const uint32_t task : tasks) json_.Uint(task);
-    json_.EndArray();
-    json_.EndObject();
-  }
-
-  void Source(const SourceStatus& source) {
-    json_.BeginObject();
-    Text("source", source.name);
-    Text("state", source.failing ? "failing" : "ok");
-    Text("code", source.code);
-    Text("reason", source.reason);
-    json_.TimeFields("since", source.since_unix_ns);
-    json_.TimeFields("retry", source.retry_unix_ns);
-    Number("polls", source.polls);
-    Number("failures", source.failures);
-    Number("lost_rows", source.lost_rows);
-    json_.EndObject();
-  }
-
-  void Text(absl::string_view name, absl::string_view text) {
-    json_.Key(name);
-    if (text.empty()) return json_.Null();
-    json_.String(text);
-  }
-  void Number(absl::string_view name, const std::optional<uint64_t>& number) {
-    json_.Key(name);
-    if (!number) return json_.Null();
-    json_.Uint(*number);
-  }
-
-  JsonWriter json_;
-};
+    json->Field("job", MaybeText(job_and_tasks.first));
+    json->Field("tasks", tasks);
+  });
+  json->Field("waiting_messages", agent.waiting_messages);
+  json->Field("waiting_bytes", agent.waiting_bytes);
+  json->Field("rows", agent.rows);
+  json->Field("lost_rows", agent.lost_rows);
+  json->Field("resident_bytes", agent.resident_bytes);
+  json->Objects("sources", agent.sources,
+                [&](const SourceStatus& source) { WriteSource(source, json); });
+}
 
 std::string CsvNumber(const std::optional<uint64_t>& number) {
   return number ? absl::StrCat(*number) : "";
@@ -221,7 +177,10 @@ void PrintAgents(const Environment& env, const std::vector<AgentStatus>& agents)
 }
 
 void WriteAgentsJson(std::ostream& out, const std::vector<AgentStatus>& agents) {
-  AgentsDocument(out).Write(agents);
+  JsonWriter json(out);
+  json.Object([&] {
+    json.Objects("agents", agents, [&](const AgentStatus& agent) { WriteAgent(agent, &json); });
+  });
 }
 
 void WriteAgentsCsv(std::ostream& out, const std::vector<AgentStatus>& agents) {

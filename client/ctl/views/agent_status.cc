@@ -1,3 +1,5 @@
+// Assembles the state of each agent from the newest samples of its own metrics. Samples that are
+// much older than its newest row belong to sources that no longer exist.
 #include "client/ctl/views/agent_status.h"
 
 #include <algorithm>

@@ -1,14 +1,16 @@
-// How the agents of a fleet do, worked out from what they tell of themselves (tacho_agent_…,
-// docs/notation.md) and from the jobs that run on their hosts.
+// The state of a fleet's agents, from their own metrics (tacho_agent_…, docs/notation.md) and from
+// the jobs that run on their hosts; and how it is shown.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
+#include "client/ctl/line/environment.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::ctl {
@@ -18,9 +20,9 @@ struct SourceStatus {
   bool failing = false;
   uint64_t polls = 0;
   uint64_t failures = 0;
-  uint64_t lost_rows = 0;  // Gone before the source read them.
-  // Of a source that fails; empty where the agent is too old to say.
-  std::string code = {};    // Of a status, like "UNAVAILABLE".
+  uint64_t lost_rows = 0;  // Overwritten before the source read them.
+  // Set for a source that fails; empty where an old agent does not report it.
+  std::string code = {};    // A status code, like "UNAVAILABLE".
   std::string reason = {};  // In words.
   std::optional<int64_t> since_unix_ns = {};
   std::optional<int64_t> retry_unix_ns = {};
@@ -30,12 +32,12 @@ struct AgentStatus {
   enum class State { kOk, kFailing, kSilent };
 
   std::string host;
-  std::string id;  // Empty: the agent is too old to say; so with `version`.
+  std::string id;  // Empty, as `version`, where an old agent does not report it.
   std::string version;
   State state = State::kOk;
-  int64_t last_seen_unix_ns = 0;  // Its newest row, by its own clock. All below is of that moment.
+  int64_t last_seen_unix_ns = 0;  // Its newest row, by its own clock; all below dates from then.
   std::map<std::string, std::vector<uint32_t>> tasks;  // Those that run on its host now, by job.
-  // In the spool, and since the agent's start; nullopt: it is too old to say.
+  // In the spool, and since the agent's start; nullopt where an old agent does not report it.
   std::optional<uint64_t> waiting_messages;
   std::optional<uint64_t> waiting_bytes;
   std::optional<uint64_t> rows;
@@ -49,18 +51,26 @@ struct AgentStatus {
 // Metrics that AssessAgents() wants the newest samples of.
 const std::vector<std::string>& AgentMetrics();
 
-// By host, without tasks and reasons. An agent that was not heard of for longer than `silent_after`
-// is silent, whatever it said last.
+// By host, without tasks and reasons. An agent whose last row is older than `silent_after` is
+// silent.
 std::vector<AgentStatus> AssessAgents(const std::vector<v1::LatestSample>& latest, absl::Time now,
                                       absl::Duration silent_after);
 
 // Adds the tasks of the job that run on the agents' hosts.
 void AddTasks(const v1::GetJobResponse& job, std::vector<AgentStatus>* agents);
 
-// When the first source began to fail of those that do; nullopt: none does.
+// When the first of the failing sources began to fail; nullopt if none fails.
 std::optional<int64_t> FirstFailure(const std::vector<AgentStatus>& agents);
 
-// What events source_failed, in ascending time, say of why sources fail.
+// Adds why sources fail, from events source_failed in ascending time.
 void AddReasons(const std::vector<v1::RecordedEvent>& failures, std::vector<AgentStatus>* agents);
+
+// Prints a line for each agent, and below it one for each source that fails.
+void PrintAgents(const Environment& env, const std::vector<AgentStatus>& agents);
+
+void WriteAgentsJson(std::ostream& out, const std::vector<AgentStatus>& agents);
+
+// One line for each source; an agent without sources has one line.
+void WriteAgentsCsv(std::ostream& out, const std::vector<AgentStatus>& agents);
 
 }  // namespace tacho::ctl

@@ -1,12 +1,15 @@
+// Reads the answer to a comparison, checks that its columns fit together, and writes it as JSON;
+// 'compare' and 'report' both build on it.
 #include "client/ctl/views/comparison.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
@@ -40,17 +43,97 @@ absl::Status Check(const Comparison& comparison) {
       "the collector's answer does not fit together; is it of another version?");
 }
 
+class ComparisonDocument {
+ public:
+  ComparisonDocument(JsonWriter& json, const Comparison& comparison)
+      : json_(json), comparison_(comparison) {}
+
+  void Subject(size_t index) {
+    const v1::ComparedSubject& subject = comparison_.subjects.subjects(static_cast<int>(index));
+    json_.Object([&] {
+      json_.Field("name", comparison_.names[index]);
+      json_.Field("job", subject.job());
+      json_.Field("attempts", subject.attempts());
+      json_.Field("first_step", Maybe(subject.has_first_step(), subject.first_step()));
+      json_.Field("last_step", Maybe(subject.has_last_step(), subject.last_step()));
+      Time("first_time", subject.has_first_unix_ns(), subject.first_unix_ns());
+      Time("last_time", subject.has_last_unix_ns(), subject.last_unix_ns());
+    });
+  }
+
+  // Members of the open object.
+  void Metric(const v1::CompareMetric& metric, bool with_rows) {
+    json_.Field("metric", metric.metric().name());
+    json_.Field("unit", metric.metric().unit());
+    size_t index = 0;
+    json_.Objects("columns", metric.columns(),
+                  [&](const v1::ComparedColumn& column) { Summary(index++, column.summary()); });
+    if (with_rows) Rows(metric);
+  }
+
+ private:
+  void Summary(size_t index, const v1::ComparedSummary& summary) {
+    json_.Field("name", comparison_.names[index]);
+    json_.Field("count", summary.count());
+    json_.Field("non_finite", summary.non_finite());
+    json_.Field("min", summary.min());
+    json_.Field("max", summary.max());
+    json_.Field("avg", summary.avg());
+    json_.Field("last", summary.last());
+    json_.Field(comparison_.by_step ? "last_step" : "last_elapsed_ns",
+                Maybe(summary.count() > 0, summary.last_position()));
+    if (index == 0) return;
+    json_.Field("shared", summary.shared());
+    json_.Field("mean_difference", summary.mean_difference());
+    json_.Field("max_difference", summary.max_difference());
+    json_.Field("relative_difference", summary.relative_difference());
+  }
+
+  void Rows(const v1::CompareMetric& metric) {
+    int row = 0;
+    json_.Objects("rows", metric.positions(), [&](int64_t position) {
+      json_.Field(comparison_.by_step ? "step" : "elapsed_ns", position);
+      Row("avg", metric, row, [&](const v1::ComparedColumn& c) { return c.avg(row); });
+      Row("min", metric, row, [&](const v1::ComparedColumn& c) { return c.min(row); });
+      Row("max", metric, row, [&](const v1::ComparedColumn& c) { return c.max(row); });
+      Row("difference", metric, row, [&](const v1::ComparedColumn& c) {
+        const bool none = c.difference().empty() || std::isnan(c.difference(row));
+        return none ? std::nullopt : std::optional<double>(c.difference(row));
+      });
+      ++row;
+    });
+  }
+
+  // null where a subject has no value, and no difference.
+  template <typename Get>
+  void Row(const char* name, const v1::CompareMetric& metric, int row, const Get& get) {
+    json_.Array(name, metric.columns(), [&](const v1::ComparedColumn& column) {
+      const std::optional<double> value = get(column);
+      json_.Value(column.counts(row) > 0 ? value : std::nullopt);
+    });
+  }
+
+  void Time(const char* name, bool is_there, int64_t value) {
+    if (is_there) return json_.TimeFields(name, value);
+    json_.Key(name);
+    json_.Null();
+  }
+
+  JsonWriter& json_;
+  const Comparison& comparison_;
+};
+
 }  // namespace
 
 const std::vector<FlagSpec>& CompareFlags() {
   static const auto* const flags = new std::vector<FlagSpec>{
       {.name = "by",
        .placeholder = "AXIS",
-       .help = "Align by step, or by the time elapsed since each began. Default: step.",
+       .help = "Align runs by step, or by the time elapsed since each began. Default: step.",
        .choices = {"step", "elapsed"}},
       {.name = "metric",
        .placeholder = "NAME",
-       .help = "Only this metric. Repeat for more. Default: all that at least two have.",
+       .help = "Only this metric. Repeat for more. Default: all that at least two runs have.",
        .repeated = true},
       MatchFlag(),
       StepsFlag(),
@@ -93,7 +176,7 @@ absl::StatusOr<v1::CompareRequest> ParseCompareRequest(const ParsedArgs& args,
   const bool elapsed = args.Get("by") == "elapsed";
   request.set_alignment(elapsed ? v1::ALIGNMENT_ELAPSED : v1::ALIGNMENT_STEP);
   if (*steps && elapsed) {
-    return absl::InvalidArgumentError("--steps and --by elapsed contradict; give one");
+    return absl::InvalidArgumentError("--steps and --by elapsed exclude each other: give one");
   }
   if (*steps) *request.mutable_steps() = **steps;
   request.set_max_points(static_cast<uint32_t>(points->value_or(0)));
@@ -172,6 +255,30 @@ std::string PercentText(double fraction) {
 std::string SignedText(double value) {
   if (std::isnan(value)) return "";
   return absl::StrCat(value > 0 ? "+" : "", ReadableNumber(value));
+}
+
+const char* const kComparisonJsonHelp =
+    R"("by": "step"|"elapsed", "subjects": [{"name", "job", "attempts": [],
+  "first_step" or null, "last_step", "first_time", "first_time_unix_ns", "last_time",
+  "last_time_unix_ns"}], "attributes": [{"name", "values": []}], "equal_attributes",
+  "metrics": [{"metric", "unit", "columns": [{"name", "count", "non_finite", "min", "max", "avg",
+  "last", "last_step" or "last_elapsed_ns"; but for the first "shared", "mean_difference",
+  "max_difference", "relative_difference"}]}])";
+
+void WriteComparison(JsonWriter& json, const Comparison& comparison, bool with_rows) {
+  ComparisonDocument document(json, comparison);
+  json.Field("by", comparison.by_step ? "step" : "elapsed");
+  json.Key("subjects");
+  json.BeginArray();
+  for (size_t i = 0; i < comparison.names.size(); ++i) document.Subject(i);
+  json.EndArray();
+  json.Objects("attributes", comparison.subjects.attributes(), [&](const auto& attribute) {
+    json.Field("name", attribute.name());
+    json.Field("values", attribute.values());
+  });
+  json.Field("equal_attributes", comparison.subjects.equal_attributes());
+  json.Objects("metrics", comparison.metrics,
+               [&](const v1::CompareMetric& metric) { document.Metric(metric, with_rows); });
 }
 
 }  // namespace tacho::ctl

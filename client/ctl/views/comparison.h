@@ -1,4 +1,4 @@
-// The answer of a comparison, collected.
+// A comparison of runs: its flags, its answer, its JSON.
 #pragma once
 
 #include <string>
@@ -6,19 +6,19 @@
 
 #include "absl/status/statusor.h"
 #include "client/ctl/call/query_client.h"
-#include "client/ctl/line/subject_parse.h"
-#include "client/ctl/text/curve.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/plot_axis.h"
 #include "proto/base/flags.h"
 
 namespace tacho::ctl {
 
 struct Comparison {
-  bool by_step = true;             // Else by time since each subject's beginning.
-  std::vector<std::string> names;  // Of the subjects, as they were typed.
+  bool by_step = true;             // Else by time since each subject began.
+  std::vector<std::string> names;  // The subjects, as the user typed them.
   v1::CompareSubjects subjects;
   std::vector<v1::CompareMetric> metrics;  // Each has one column a subject, and samples in one.
-  std::vector<std::string> missing;        // Metrics that were named and have none anywhere.
+  std::vector<std::string> missing;        // Requested metrics without samples in any subject.
 };
 
 // Flags that say what is compared and how: --by, --metric, --match, --steps, --attempts, --points.
@@ -33,17 +33,17 @@ absl::StatusOr<v1::CompareRequest> ParseCompareRequest(const ParsedArgs& args,
 absl::StatusOr<Comparison> ReadComparison(QueryClient& client, const v1::CompareRequest& request,
                                           const std::vector<SubjectName>& subjects);
 
-// "0, 2..4": attempts that took part.
+// The attempts that took part: "0, 2..4".
 std::string AttemptsText(const v1::ComparedSubject& subject);
 
-// Curves of the subjects, named as they are, those without a place included.
+// One curve for each subject, with its name, even if it has no points.
 std::vector<Curve> CurvesOf(const Comparison& comparison, const v1::CompareMetric& metric);
 
 // Members "by", "subjects", "attributes", "equal_attributes" and "metrics" of the object that is
 // open; `with_rows` says whether each metric has its rows.
 void WriteComparison(JsonWriter& json, const Comparison& comparison, bool with_rows);
 
-// What WriteComparison() writes, for the help.
+// The same members, for the help.
 extern const char* const kComparisonJsonHelp;
 
 // "+0.5 %", "-12.3 %", "0 %"; "" for NaN.

@@ -1,3 +1,5 @@
+// Conditions in the three formats, for the commands that list them and for those that mention
+// them.
 #include "client/ctl/views/condition_report.h"
 
 #include <algorithm>
@@ -5,12 +7,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/text/condition_text.h"
-#include "client/ctl/text/csv.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
-#include "client/ctl/text/wrap.h"
 
 namespace tacho::ctl {
 namespace {
@@ -65,55 +64,6 @@ std::vector<std::string> Cells(const v1::Condition& condition, const ConditionTa
   return cells;
 }
 
-void WriteTime(JsonWriter* json, absl::string_view name, int64_t unix_ns) {
-  json->TimeFields(name, unix_ns == 0 ? std::nullopt : std::optional(unix_ns));
-}
-
-void WriteText(JsonWriter* json, absl::string_view name, absl::string_view text) {
-  json->Key(name);
-  if (text.empty()) return json->Null();
-  json->String(text);
-}
-
-void WriteOptional(JsonWriter* json, absl::string_view name, bool is_there, int64_t value) {
-  json->Key(name);
-  if (!is_there) return json->Null();
-  json->Int(value);
-}
-
-void WriteFigures(JsonWriter* json, const v1::Condition& condition) {
-  json->Key("figures");
-  json->BeginArray();
-  for (const v1::ConditionFigure& figure : condition.figures()) {
-    json->BeginObject();
-    json->Key("name");
-    json->String(figure.name());
-    json->Key("value");
-    json->Double(figure.value());
-    json->Key("unit");
-    json->String(figure.unit());
-    json->EndObject();
-  }
-  json->EndArray();
-}
-
-void WriteCulprits(JsonWriter* json, const v1::Condition& condition) {
-  json->Key("culprits");
-  json->BeginArray();
-  for (const v1::ConditionCulprit& culprit : condition.culprits()) {
-    json->BeginObject();
-    WriteOptional(json, "task", culprit.has_task(), culprit.task());
-    WriteText(json, "host", culprit.host());
-    WriteText(json, "chip", culprit.chip());
-    WriteText(json, "metric", culprit.metric());
-    WriteOptional(json, "step", culprit.has_step(), culprit.step());
-    json->Key("score");
-    json->Double(culprit.score());
-    json->EndObject();
-  }
-  json->EndArray();
-}
-
 }  // namespace
 
 std::string ConditionAge(const v1::Condition& condition, absl::Time now) {
@@ -139,35 +89,42 @@ void PrintConditions(const Environment& env, const std::vector<v1::Condition>& c
 }
 
 void WriteCondition(JsonWriter* json, const v1::Condition& condition) {
-  json->BeginObject();
-  json->Key("job");
-  json->String(condition.job());
-  json->Key("attempt");
-  json->Uint(condition.attempt());
-  json->Key("condition");
-  json->String(condition.condition());
-  json->Key("status");
-  json->String(StatusName(condition.status()));
-  WriteText(json, "severity", SeverityName(condition.severity()));
-  WriteText(json, "reason", condition.reason());
-  WriteText(json, "message", condition.message());
-  WriteTime(json, "since", condition.since_unix_ns());
-  WriteTime(json, "changed", condition.changed_unix_ns());
-  WriteTime(json, "judged", condition.judged_unix_ns());
-  WriteOptional(json, "step", condition.has_step(), condition.step());
-  WriteFigures(json, condition);
-  WriteCulprits(json, condition);
-  json->EndObject();
+  const auto time = [&](absl::string_view name, int64_t unix_ns) {
+    json->TimeFields(name, Maybe(unix_ns != 0, unix_ns));
+  };
+  json->Object([&] {
+    json->Field("job", condition.job());
+    json->Field("attempt", condition.attempt());
+    json->Field("condition", condition.condition());
+    json->Field("status", StatusName(condition.status()));
+    json->Field("severity", MaybeText(SeverityName(condition.severity())));
+    json->Field("reason", MaybeText(condition.reason()));
+    json->Field("message", MaybeText(condition.message()));
+    time("since", condition.since_unix_ns());
+    time("changed", condition.changed_unix_ns());
+    time("judged", condition.judged_unix_ns());
+    json->Field("step", Maybe(condition.has_step(), condition.step()));
+    json->Objects("figures", condition.figures(), [&](const v1::ConditionFigure& figure) {
+      json->Field("name", figure.name());
+      json->Field("value", figure.value());
+      json->Field("unit", figure.unit());
+    });
+    json->Objects("culprits", condition.culprits(), [&](const v1::ConditionCulprit& culprit) {
+      json->Field("task", Maybe(culprit.has_task(), culprit.task()));
+      json->Field("host", MaybeText(culprit.host()));
+      json->Field("chip", MaybeText(culprit.chip()));
+      json->Field("metric", MaybeText(culprit.metric()));
+      json->Field("step", Maybe(culprit.has_step(), culprit.step()));
+      json->Field("score", culprit.score());
+    });
+  });
 }
 
 void WriteConditionsJson(std::ostream& out, const std::vector<v1::Condition>& conditions) {
   JsonWriter json(out);
-  json.BeginObject();
-  json.Key("conditions");
-  json.BeginArray();
-  for (const v1::Condition& condition : conditions) WriteCondition(&json, condition);
-  json.EndArray();
-  json.EndObject();
+  json.Object([&] {
+    json.Array("conditions", conditions, [&](const auto& one) { WriteCondition(&json, one); });
+  });
 }
 
 void WriteConditionsCsv(std::ostream& out, const std::vector<v1::Condition>& conditions) {

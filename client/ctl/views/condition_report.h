@@ -11,15 +11,15 @@
 namespace tacho::ctl {
 
 struct ConditionTable {
-  bool jobs = true;    // With the name of the job.
-  bool status = true;  // With the status; else all hold.
+  bool jobs = true;    // Show the name of the job.
+  bool status = true;  // Show the status; false if all conditions hold.
 };
 
-// A line each, and below it what it says, in lines that fit.
+// One line for each condition, and below it its message, wrapped.
 void PrintConditions(const Environment& env, const std::vector<v1::Condition>& conditions,
                      const ConditionTable& table);
 
-// One object. Its members are listed in `tachoctl help conditions`.
+// One object; `tachoctl help conditions` lists its members.
 void WriteCondition(JsonWriter* json, const v1::Condition& condition);
 // {"conditions": [...]}
 void WriteConditionsJson(std::ostream& out, const std::vector<v1::Condition>& conditions);
@@ -28,14 +28,14 @@ void WriteConditionsCsv(std::ostream& out, const std::vector<v1::Condition>& con
 // Lines without the headings.
 void WriteConditionsCsvRows(std::ostream& out, const std::vector<v1::Condition>& conditions);
 
-// "12:00:05 bert Stalled critical step 307 host-5 task 20: It stopped." as it is now; by what
-// ended it if it does not hold.
+// "12:00:05 bert Stalled critical step 307 host-5 task 20: It stopped." or how it
+// ended, if it no longer holds.
 std::string ConditionLine(const v1::Condition& condition, absl::TimeZone zone);
 
 // "critical Stalled at step 307, for 2m 10s: It stopped."
 std::string ConditionSummary(const v1::Condition& condition, absl::Time now);
 
-// How long it has been so, or has not; "" if nobody knows.
+// How long the status has lasted; "" if that is not known.
 std::string ConditionAge(const v1::Condition& condition, absl::Time now);
 
 }  // namespace tacho::ctl

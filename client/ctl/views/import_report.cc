@@ -1,5 +1,4 @@
-#include "client/ctl/views/import_report.h"
-
+// The report of an import, as text and as JSON.
 #include <set>
 #include <string>
 #include <utility>
@@ -9,11 +8,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/number_format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
+#include "client/ctl/views/import_run.h"
 
 namespace tacho::ctl {
 namespace {
@@ -154,116 +153,68 @@ class TextReport {
   const ImportedUnit sum_;
 };
 
-class JsonReport {
- public:
-  JsonReport(std::ostream& out, const ImportOptions& options, const Import& import)
-      : json_(out), options_(options), import_(import) {}
+void WriteSums(absl::string_view name, const std::map<v1::Reject::Reason, Refusals::Sum>& sums,
+               JsonWriter* json) {
+  json->Objects(name, sums, [&](const auto& reason_and_sum) {
+    json->Field("reason", ReasonName(reason_and_sum.first));
+    json->Field("samples", reason_and_sum.second.samples);
+    json->Field("example", reason_and_sum.second.example);
+    json->Field("detail", reason_and_sum.second.detail);
+  });
+}
 
-  void Print() {
-    const ImportedUnit sum = import_.Sum();
-    json_.BeginObject();
-    Text("job", options_.job);
-    Bool("dry_run", options_.dry_run);
-    Counts(sum);
-    json_.Key("units");
-    json_.BeginArray();
-    for (const ImportedUnit& unit : import_.units) {
-      json_.BeginObject();
-      Text("name", unit.unit.name);
-      Text("format", importer::FormatNames()[static_cast<size_t>(unit.unit.format)]);
-      Text("agent_id", unit.agent_id);
-      json_.Key("paths");
-      json_.BeginArray();
-      for (const std::string& path : unit.unit.paths) json_.String(path);
-      json_.EndArray();
-      Counts(unit);
-      json_.EndObject();
-    }
-    json_.EndArray();
-    json_.Key("notes");
-    json_.BeginArray();
-    for (const std::string& note : sum.summary.notes) json_.String(note);
-    json_.EndArray();
-    json_.EndObject();
-  }
-
- private:
-  void Text(absl::string_view name, const std::string& value) {
-    json_.Key(name);
-    json_.String(value);
-  }
-  void Bool(absl::string_view name, bool value) {
-    json_.Key(name);
-    json_.Bool(value);
-  }
-  void Number(absl::string_view name, uint64_t value) {
-    json_.Key(name);
-    json_.Uint(value);
-  }
-  void Range(absl::string_view name, const std::optional<int64_t>& first,
-             const std::optional<int64_t>& last) {
-    json_.Key(name);
-    if (!first) {
-      json_.Null();
-      return;
-    }
-    json_.BeginArray();
-    json_.Int(*first);
-    json_.Int(*last);
-    json_.EndArray();
-  }
-
-  void Counts(const ImportedUnit& unit) {
-    const Summary& summary = unit.summary;
-    Number("read", summary.samples + summary.skipped_samples());
-    Number("series", summary.series);
-    Number("rows", summary.rows);
-    Number("samples", summary.samples);
-    Number("repeated", summary.repeated);
-    Number("events", summary.events);
-    Number("attributes", summary.attributes);
-    Number("messages", summary.messages);
-    Number("stored", unit.stored);
-    Number("already_stored", unit.already);
-    Bool("exact", unit.exact());
-    Range("times_unix_ns", summary.first_unix_ns, summary.last_unix_ns);
-    Range("steps", summary.first_step, summary.last_step);
-    json_.Key("skipped");
-    json_.BeginObject();
+void WriteCounts(const ImportedUnit& unit, JsonWriter* json) {
+  const Summary& summary = unit.summary;
+  const auto range = [&](absl::string_view name, const auto& first, const auto& last) {
+    json->Field(name, first ? std::optional(std::vector<int64_t>{*first, *last}) : std::nullopt);
+  };
+  json->Field("read", summary.samples + summary.skipped_samples());
+  json->Field("series", summary.series);
+  json->Field("rows", summary.rows);
+  json->Field("samples", summary.samples);
+  json->Field("repeated", summary.repeated);
+  json->Field("events", summary.events);
+  json->Field("attributes", summary.attributes);
+  json->Field("messages", summary.messages);
+  json->Field("stored", unit.stored);
+  json->Field("already_stored", unit.already);
+  json->Field("exact", unit.exact());
+  range("times_unix_ns", summary.first_unix_ns, summary.last_unix_ns);
+  range("steps", summary.first_step, summary.last_step);
+  json->Object("skipped", [&] {
     for (int i = 0; i < importer::kSkips; ++i) {
       const uint64_t samples = summary.skipped[static_cast<size_t>(i)].samples;
-      if (samples > 0) Number(SkipName(static_cast<Skip>(i)), samples);
+      if (samples > 0) json->Field(SkipName(static_cast<Skip>(i)), samples);
     }
-    json_.EndObject();
-    Sums("refused", unit.refusals.refused);
-    Sums("folded", unit.refusals.folded);
-  }
+  });
+  WriteSums("refused", unit.refusals.refused, json);
+  WriteSums("folded", unit.refusals.folded, json);
+}
 
-  void Sums(absl::string_view name, const std::map<v1::Reject::Reason, Refusals::Sum>& sums) {
-    json_.Key(name);
-    json_.BeginArray();
-    for (const auto& [reason, refused] : sums) {
-      json_.BeginObject();
-      Text("reason", ReasonName(reason));
-      Number("samples", refused.samples);
-      Text("example", refused.example);
-      Text("detail", refused.detail);
-      json_.EndObject();
-    }
-    json_.EndArray();
-  }
-
-  JsonWriter json_;
-  const ImportOptions& options_;
-  const Import& import_;
-};
+void WriteJson(std::ostream& out, const ImportOptions& options, const Import& import) {
+  const ImportedUnit sum = import.Sum();
+  JsonWriter json(out);
+  json.Object([&] {
+    json.Field("job", options.job);
+    json.Field("dry_run", options.dry_run);
+    WriteCounts(sum, &json);
+    json.Objects("units", import.units, [&](const ImportedUnit& unit) {
+      json.Field("name", unit.unit.name);
+      json.Field("format", importer::FormatNames()[static_cast<size_t>(unit.unit.format)]);
+      json.Field("agent_id", unit.agent_id);
+      json.Field("paths", unit.unit.paths);
+      WriteCounts(unit, &json);
+    });
+    json.Field("notes", sum.summary.notes);
+  });
+}
 
 }  // namespace
 
 void ReportImport(const Invocation& invocation, const ImportOptions& options,
                   const Import& import) {
   if (invocation.common.format == Format::kJson) {
-    JsonReport(*invocation.env.out, options, import).Print();
+    WriteJson(*invocation.env.out, options, import);
   } else {
     TextReport(invocation.env, options, import).Print();
   }

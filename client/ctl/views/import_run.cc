@@ -1,3 +1,6 @@
+// Runs an import in two passes: the first one counts and computes the digest that identifies the
+// import, the second one sends. So the same files are the same import, and nothing is stored
+// twice.
 #include "client/ctl/views/import_run.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Derives a job's state from what the collector stores: silence from the pace of its steps,
+// progress from the attribute planned_steps.
 #include "client/ctl/views/job_status.h"
 
 #include <algorithm>
@@ -157,6 +159,38 @@ JobStatus AssessJob(v1::GetJobResponse job, std::vector<std::string> key_metrics
     one.latest = std::move(by_task[KeyOf(task)]);
   }
   return status;
+}
+
+std::string StateName(v1::JobState state) {
+  switch (state) {
+    case v1::JOB_STATE_RUNNING:
+      return "running";
+    case v1::JOB_STATE_SILENT:
+      return "silent";
+    case v1::JOB_STATE_ENDED:
+      return "ended";
+    case v1::JOB_STATE_REPLACED:
+      return "replaced";
+    default:
+      return "";
+  }
+}
+
+v1::JobState StateOf(absl::string_view name) {
+  for (const v1::JobState state :
+       {v1::JOB_STATE_RUNNING, v1::JOB_STATE_SILENT, v1::JOB_STATE_ENDED, v1::JOB_STATE_REPLACED}) {
+    if (StateName(state) == name) return state;
+  }
+  return v1::JOB_STATE_UNSPECIFIED;
+}
+
+std::string StepRangesText(const google::protobuf::RepeatedPtrField<v1::StepRange>& ranges) {
+  std::string text;
+  for (const v1::StepRange& range : ranges) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", range.begin());
+    if (range.end() != range.begin()) absl::StrAppend(&text, "..", range.end());
+  }
+  return text;
 }
 
 }  // namespace tacho::ctl

@@ -1,4 +1,4 @@
-// What a person wants to know about a job, worked out from what the collector says.
+// How a job is doing, from what the collector reports.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "tacho/v1/query.pb.h"
 
@@ -26,7 +27,7 @@ struct JobStatus {
   v1::GetJobResponse job;
   State state = State::kReporting;
   absl::Duration age;                       // Since the job's last sample.
-  absl::Duration silent_after;              // What was taken for silence.
+  absl::Duration silent_after;              // The limit for silence.
   std::optional<v1::RecordedEvent> ended;   // Of the newest attempt.
   std::optional<int64_t> planned_steps;     // The attribute of that name.
   bool from_zero = false;                   // Steps are counted from 0.
@@ -35,25 +36,34 @@ struct JobStatus {
   std::optional<absl::Duration> remaining;  // While it is reporting.
   std::vector<std::string> key_metrics;     // Those shown for each task.
   std::vector<TaskStatus> tasks;
-  // What is judged; nullopt: nothing is, or the collector is one that does not.
+  // nullopt if nothing judges the job.
   std::optional<std::vector<v1::Condition>> conditions;
 
   // The newest attempt, or nullptr.
   const v1::Attempt* attempt() const;
 };
 
-// At most this many steps a task may be behind before it is worth saying: tasks never report in the
+// A task that is this many steps behind is marked; fewer are normal, as tasks never report at the
 // same instant.
 inline constexpr int64_t kBehindSteps = 2;
 
-// The metrics that say most about a training: loss, learning rate, gradient norm, step time,
-// examples a second, by their usual names, "train/loss" and the like included; else the first few.
+// The metrics that say most about a training, by their usual names ("loss" or "train/loss",
+// learning rate, gradient norm, step time, examples a second); else the first few.
 std::vector<std::string> KeyMetrics(const v1::GetJobResponse& job);
 
-// `silent_after` 0 decides it from the pace: five mean steps, at least a minute.
+// `silent_after` 0: five mean steps, at least a minute.
 JobStatus AssessJob(v1::GetJobResponse job, std::vector<std::string> key_metrics,
                     const std::vector<v1::LatestSample>& latest,
                     const std::vector<v1::RecordedEvent>& ended, absl::Time now,
                     absl::Duration silent_after);
+
+// "running", "silent", "ended", "replaced"; "" if the collector did not say.
+std::string StateName(v1::JobState state);
+
+// JOB_STATE_UNSPECIFIED for any other word.
+v1::JobState StateOf(absl::string_view name);
+
+// "0..99, 150"; "" if there are none.
+std::string StepRangesText(const google::protobuf::RepeatedPtrField<v1::StepRange>& ranges);
 
 }  // namespace tacho::ctl

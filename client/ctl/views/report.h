@@ -1,4 +1,4 @@
-// Two runs side by side, for people who decide whether a change is good.
+// A report on two runs, for deciding whether a change is good.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,12 @@
 namespace tacho::ctl {
 
 struct Report {
-  Comparison comparison;  // Of two subjects: what is measured against, and what is measured.
+  Comparison comparison;  // Of two subjects: the baseline, then the run that is judged.
   std::vector<Verdict> verdicts;
   absl::Time now;
   absl::TimeZone zone;
   std::string zone_name;
-  size_t curves = 0;  // Of at most so many metrics curves are drawn.
+  size_t curves = 0;  // How many metrics get a chart at most.
 
   const std::string& first() const { return comparison.names[0]; }
   const std::string& second() const { return comparison.names[1]; }
@@ -30,7 +30,7 @@ struct Report {
 // Metrics with a threshold, then those that changed most; each once.
 std::vector<const v1::CompareMetric*> ByWeight(const Report& report);
 
-// One line of the tables that both formats have.
+// One line of the tables of both formats.
 struct ReportLine {
   std::string name;
   std::string first;
@@ -41,16 +41,15 @@ std::vector<ReportLine> Facts(const Report& report);
 
 // "metric [unit]"
 std::string MetricTitle(const v1::Metric& metric);
-// By how much the second run's values differ on average: "+2.1 %", or as a difference where the
-// first one's average is 0; "" if nothing can be compared.
+// How much the second run's values differ on average: "+2.1 %", or a difference where the first
+// run's average is 0; "" if nothing can be compared.
 std::string ChangeText(const v1::ComparedSummary& second);
 // "+2.1 %" or "+0.5"; "unknown".
 std::string ChangeText(const Verdict& verdict);
 
 void WriteMarkdown(std::ostream& out, const Report& report);
 
-// One file without scripts and without anything from elsewhere; follows the reader's choice of
-// light or dark.
+// One file without scripts or external resources; it follows the reader's choice of light or dark.
 void WriteHtml(std::ostream& out, const Report& report);
 
 void WriteReportJson(std::ostream& out, const Report& report);

@@ -1,7 +1,8 @@
+// A report as one HTML file with its style and charts inside, so that it can be an artefact of
+// CI.
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/svg_chart.h"
-#include "client/ctl/text/time_format.h"
 #include "client/ctl/views/report.h"
 
 namespace tacho::ctl {

@@ -1,6 +1,8 @@
+// The answer of 'status' in the three formats.
 #include "client/ctl/views/status_report.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,12 +10,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/ctl/text/condition_text.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
+#include "client/ctl/text/json_writer.h"
+#include "client/ctl/text/samples.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 #include "client/ctl/views/condition_report.h"
-#include "client/ctl/views/job_state.h"
+#include "client/ctl/views/job_status.h"
 
 namespace tacho::ctl {
 namespace {
@@ -189,8 +192,51 @@ void PrintTasks(const Environment& env, const JobStatus& status, size_t limit) {
   if (tasks.size() < status.tasks.size()) {
     *env.out << "\n"
              << Thousands(status.tasks.size() - tasks.size())
-             << " more tasks, none worse than these; all: --limit 0\n";
+             << " more tasks, none worse than these; to see all: --limit 0\n";
   }
+}
+
+const char* StateName(JobStatus::State state) {
+  switch (state) {
+    case JobStatus::State::kReporting:
+      return "reporting";
+    case JobStatus::State::kSilent:
+      return "silent";
+    case JobStatus::State::kEnded:
+      break;
+  }
+  return "ended";
+}
+
+void WriteAttempt(const v1::Attempt& attempt, JsonWriter* json) {
+  json->Field("attempt", attempt.attempt());
+  json->TimeFields("first_seen", attempt.first_seen_unix_ns());
+  json->TimeFields("last_seen", attempt.last_seen_unix_ns());
+  json->Field("first_step", Maybe(attempt.has_first_step(), attempt.first_step()));
+  json->Field("last_step", Maybe(attempt.has_last_step(), attempt.last_step()));
+  json->Field("attributes", std::map<std::string, std::string>(attempt.attributes().begin(),
+                                                               attempt.attributes().end()));
+}
+
+void WriteTask(const TaskStatus& one, JsonWriter* json) {
+  const v1::Task& task = one.task;
+  json->Field("task", Maybe(task.has_task(), task.task()));
+  json->Field("host", task.host());
+  json->Field("attempt", task.attempt());
+  json->TimeFields("last_seen", task.last_seen_unix_ns());
+  json->Field("last_step", Maybe(task.has_last_step(), task.last_step()));
+  json->Field("behind_steps", one.behind_steps);
+  json->Field("silent", one.silent);
+  json->Object("latest", [&] {
+    for (const auto& [metric, latest] : one.latest) {
+      const v1::LatestSample& sample = latest;
+      json->Object(metric, [&] {
+        json->Field("value", sample.value());
+        json->TimeFields("time", sample.time_unix_ns());
+        json->Field("step", Maybe(sample.has_step(), sample.step()));
+      });
+    }
+  });
 }
 
 }  // namespace
@@ -202,6 +248,76 @@ void PrintStatus(const Environment& env, const JobStatus& status, size_t limit) 
     PrintConditions(env, Holding(*status.conditions), {.jobs = false, .status = false});
   }
   if (!status.tasks.empty()) PrintTasks(env, status, limit);
+}
+
+const char* const kStatusJsonHelp =
+    R"(JSON: {"job", "state": "reporting"|"silent"|"ended", "first_seen", "first_seen_unix_ns",
+  "last_seen", "last_seen_unix_ns", "age_seconds", "last_step", "tasks", "hosts", "attempts",
+  "series", "planned_steps", "progress", "steps_per_second", "remaining_seconds",
+  "conditions": null or those that hold, as in 'tachoctl help conditions',
+  "attempts_seen": [{"attempt", first and last seen and step, "attributes": {}}],
+  "tasks_seen": [{"task", "host", "attempt", "last_seen", "last_seen_unix_ns", "last_step",
+  "behind_steps", "silent", "latest": {METRIC: {"value", "time", "time_unix_ns", "step"}}}]}
+Unknown values are null.)";
+
+void WriteStatusJson(std::ostream& out, const JobStatus& status) {
+  const v1::Job& job = status.job.job();
+  const bool seen = job.last_seen_unix_ns() != 0;  // Else none of its rows was stored.
+  JsonWriter json(out);
+  json.Object([&] {
+    json.Field("job", job.name());
+    json.Field("state", StateName(status.state));
+    json.TimeFields("first_seen", Maybe(seen, job.first_seen_unix_ns()));
+    json.TimeFields("last_seen", Maybe(seen, job.last_seen_unix_ns()));
+    json.Field("age_seconds", Maybe(seen, absl::ToDoubleSeconds(status.age)));
+    json.Field("last_step", Maybe(job.has_last_step(), job.last_step()));
+    json.Field("tasks", job.tasks());
+    json.Field("hosts", job.hosts());
+    json.Field("attempts", job.attempts());
+    json.Field("series", job.series());
+    json.Field("planned_steps", status.planned_steps);
+    json.Field("progress", status.progress);
+    json.Field("steps_per_second", status.steps_per_second);
+    json.Field("remaining_seconds", status.remaining
+                                        ? std::optional(absl::ToDoubleSeconds(*status.remaining))
+                                        : std::nullopt);
+    json.Key("conditions");
+    if (status.conditions) {
+      json.Array(Holding(*status.conditions), [&](const auto& one) { WriteCondition(&json, one); });
+    } else {
+      json.Null();
+    }
+    json.Objects("attempts_seen", status.job.attempts(),
+                 [&](const v1::Attempt& attempt) { WriteAttempt(attempt, &json); });
+    json.Objects("tasks_seen", status.tasks,
+                 [&](const TaskStatus& task) { WriteTask(task, &json); });
+  });
+}
+
+void WriteStatusCsv(std::ostream& out, const JobStatus& status) {
+  out << CsvLine({"job", "state", "task", "host", "attempt", "last_seen", "last_seen_unix_ns",
+                  "last_step", "behind_steps", "silent", "metric", "value"});
+  for (const TaskStatus& one : status.tasks) {
+    const v1::Task& task = one.task;
+    std::vector<std::string> fields = {status.job.job().name(),
+                                       StateName(status.state),
+                                       task.has_task() ? absl::StrCat(task.task()) : "",
+                                       task.host(),
+                                       absl::StrCat(task.attempt()),
+                                       ExactTime(task.last_seen_unix_ns()),
+                                       absl::StrCat(task.last_seen_unix_ns()),
+                                       task.has_last_step() ? absl::StrCat(task.last_step()) : "",
+                                       absl::StrCat(one.behind_steps),
+                                       one.silent ? "true" : "false",
+                                       "",
+                                       ""};
+    for (const auto& [metric, sample] : one.latest) {
+      fields[10] = metric;
+      fields[11] = ExactNumber(sample.value());
+      out << CsvLine(fields);
+    }
+    if (one.latest.empty()) out << CsvLine(fields);
+  }
 }
 
 }  // namespace tacho::ctl

@@ -9,12 +9,14 @@
 
 namespace tacho::ctl {
 
-// Shows at most `limit` tasks (0: all); of more, those with a problem come first.
+// Shows at most `limit` tasks (0: all); if there are more, those with a problem come first.
 void PrintStatus(const Environment& env, const JobStatus& status, size_t limit);
 
 void WriteStatusJson(std::ostream& out, const JobStatus& status);
+// The members of that document, for the help.
+extern const char* const kStatusJsonHelp;
 
-// One line a task and key metric.
+// One line for each task and key metric.
 void WriteStatusCsv(std::ostream& out, const JobStatus& status);
 
 }  // namespace tacho::ctl

@@ -1,3 +1,5 @@
+// Parses the thresholds of a report and judges them. What cannot be checked has failed, so that
+// a broken metric never passes a gate.
 #include "client/ctl/views/threshold.h"
 
 #include <algorithm>
@@ -6,7 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "client/ctl/text/number_format.h"
+#include "client/ctl/text/format.h"
 
 namespace tacho::ctl {
 namespace {

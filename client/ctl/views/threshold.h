@@ -1,4 +1,4 @@
-// By how much a metric of a run may differ from that of another.
+// How much a metric of one run may differ from that of another.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Threshold {
 
   std::string metric;
   Statistic statistic = Statistic::kMean;
-  Direction direction = Direction::kEither;  // In which the change is limited.
+  Direction direction = Direction::kEither;  // Which change is limited.
   double limit = 0;                          // 0 or more; a fraction if relative.
   bool relative = false;
 
@@ -32,13 +32,13 @@ absl::StatusOr<Threshold> ParseThreshold(absl::string_view text);
 struct Verdict {
   Threshold threshold;
   bool passed = false;
-  // Of the second run against the first one; NaN if it is not known. A fraction if relative.
+  // From the first run to the second; NaN if it is not known. A fraction if relative.
   double change = kNotANumber;
   std::string reason;  // Why it failed.
 };
 
-// Of the second subject against the first one. What cannot be told, because there is no such metric
-// or nothing to compare, has failed; so has a metric of which values became NaN or infinite.
+// Judges the second subject against the first. A threshold that cannot be checked (no such metric,
+// nothing to compare) has failed, and so has a metric whose values became NaN or infinite.
 Verdict Judge(const Threshold& threshold, const Comparison& comparison);
 
 // "mean", "last", "min", "max".

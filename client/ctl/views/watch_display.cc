@@ -1,15 +1,13 @@
+// Four displays of a live view: a screen, lines, JSON and CSV.
 #include "client/ctl/views/watch_display.h"
 
-#include <cmath>
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/csv.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/number_format.h"
-#include "client/ctl/text/series_name.h"
+#include "client/ctl/text/samples.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 
 namespace tacho::ctl {
 namespace {
@@ -81,54 +79,43 @@ class LineDisplay : public WatchDisplay {
 // One document a line.
 class JsonDisplay : public WatchDisplay {
  public:
-  explicit JsonDisplay(std::ostream& out) : out_(out) {}
+  explicit JsonDisplay(std::ostream& out) : out_(out), json_(out, /*one_line=*/true) {}
 
   void Sample(const v1::SeriesInfo& series, const Point& point) override {
-    std::string labels;
-    for (const v1::Label& label : series.labels()) {
-      absl::StrAppend(&labels, labels.empty() ? "" : ", ", JsonString(label.name()), ": ",
-                      JsonString(label.value()));
-    }
-    const std::string value = ExactNumber(point.value);
-    out_ << absl::StrCat("{\"metric\": ", JsonString(series.metric().name()),
-                         ", \"task\": ", series.has_task() ? absl::StrCat(series.task()) : "null",
-                         ", \"host\": ", JsonString(series.host()), ", \"labels\": {", labels,
-                         "}, ", TimeMembers(point.time_unix_ns),
-                         ", \"step\": ", point.step ? absl::StrCat(*point.step) : "null",
-                         ", \"attempt\": ", point.attempt,
-                         ", \"value\": ", std::isfinite(point.value) ? value : JsonString(value),
-                         "}\n");
+    json_.Object([&] {
+      json_.Field("metric", series.metric().name());
+      json_.Field("task", Maybe(series.has_task(), series.task()));
+      json_.Field("host", series.host());
+      json_.Field("labels", OwnLabelPairs(series));
+      json_.TimeFields("time", point.time_unix_ns);
+      json_.Field("step", point.step);
+      json_.Field("attempt", point.attempt);
+      json_.Field("value", point.value);
+    });
   }
-
   void Event(const v1::RecordedEvent& event) override {
-    std::string fields;
-    for (const auto& [name, value] :
-         std::map<std::string, std::string>(event.fields().begin(), event.fields().end())) {
-      absl::StrAppend(&fields, fields.empty() ? "" : ", ", JsonString(name), ": ",
-                      JsonString(value));
-    }
     const v1::Source& source = event.source();
-    out_ << absl::StrCat(
-        "{\"event\": ", JsonString(event.kind()),
-        ", \"task\": ", source.has_task() ? absl::StrCat(source.task()) : "null",
-        ", \"host\": ", JsonString(source.host()), ", ", TimeMembers(event.time_unix_ns()),
-        ", \"step\": ", event.has_step() ? absl::StrCat(event.step()) : "null",
-        ", \"attempt\": ", source.attempt(), ", \"message\": ", JsonString(event.message()),
-        ", \"fields\": {", fields, "}}\n");
+    json_.Object([&] {
+      json_.Field("event", event.kind());
+      json_.Field("task", Maybe(source.has_task(), source.task()));
+      json_.Field("host", source.host());
+      json_.TimeFields("time", event.time_unix_ns());
+      json_.Field("step", Maybe(event.has_step(), event.step()));
+      json_.Field("attempt", source.attempt());
+      json_.Field("message", event.message());
+      json_.Field("fields",
+                  std::map<std::string, std::string>(event.fields().begin(), event.fields().end()));
+    });
   }
-
   void Note(const std::string& text) override {
-    out_ << "{\"note\": " << JsonString(text) << "}\n" << std::flush;
+    json_.Object([&] { json_.Field("note", text); });
+    out_ << std::flush;
   }
   void Show(const WatchView&) override { out_ << std::flush; }
 
  private:
-  static std::string TimeMembers(int64_t unix_ns) {
-    return absl::StrCat("\"time\": ", JsonString(ExactTime(unix_ns)),
-                        ", \"time_unix_ns\": ", unix_ns);
-  }
-
   std::ostream& out_;
+  JsonWriter json_;
 };
 
 class CsvDisplay : public WatchDisplay {

@@ -1,4 +1,4 @@
-// Where what 'tachoctl watch' sees is shown.
+// The output of 'tachoctl watch'.
 #pragma once
 
 #include <memory>
@@ -17,15 +17,15 @@ class WatchDisplay {
   // Every sample once.
   virtual void Sample(const v1::SeriesInfo& series, const Point& point) = 0;
   virtual void Event(const v1::RecordedEvent& event) = 0;
-  // Something changed for the connection: it was lost, or is there again.
+  // The connection was lost or restored.
   virtual void Note(const std::string& text) = 0;
-  // How it is now; called at each interval.
+  // The current state; called at each interval.
   virtual void Show(const WatchView& view) = 0;
 };
 
-// On a terminal a screen that is painted over itself, which the destructor takes down; else a line
-// at each interval in which something came; with -o json a line for each sample and event, with
-// -o csv a line for each sample.
+// On a terminal: a screen that is repainted, and removed by the destructor. Elsewhere: a line for
+// each interval in which something came. With -o json a line for each sample and event, with -o csv
+// one for each sample.
 std::unique_ptr<WatchDisplay> MakeWatchDisplay(const Invocation& invocation);
 
 }  // namespace tacho::ctl

@@ -1,3 +1,5 @@
+// Collects the messages of Watch. Values are averaged by second and dropped after the window, so
+// that memory stays bounded however long it runs.
 #include "client/ctl/views/watch_model.h"
 
 #include <algorithm>
@@ -5,7 +7,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "client/ctl/text/series_name.h"
+#include "client/ctl/text/samples.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,4 +1,4 @@
-// What a live view of a job knows, from the messages of Watch.
+// The state of a live view of a job, from the messages of Watch.
 #pragma once
 
 #include <cstdint>
@@ -15,25 +15,24 @@
 
 namespace tacho::ctl {
 
-// Not thread-safe. Its memory is bounded by the number of series and the window, however long it
-// goes on.
+// Not thread-safe. The number of series and the window bound its memory, however long it runs.
 class WatchModel {
  public:
   using SampleHandler = std::function<void(const v1::SeriesInfo&, const Point&)>;
 
-  // Values of the last `window` are kept for sparklines. `on_sample` sees every sample once, also
-  // across calls; it may be empty.
+  // Keeps the values of the last `window` for sparklines. `on_sample` receives every sample once,
+  // even across calls; it may be empty.
   WatchModel(absl::Duration window, SampleHandler on_sample)
       : window_(window), on_sample_(std::move(on_sample)) {}
 
-  // A new call begins; its series are numbered anew. What it repeats up to `live` is left out.
+  // A new call begins, with its own numbering of series. Samples that it repeats are left out.
   void BeginCall();
 
-  //   INTERNAL  the message does not fit to those before it.
+  //   INTERNAL  the message contradicts those before it.
   absl::Status Add(const v1::WatchResponse& message);
 
-  // Where the next call should begin; nullopt before the first sample. A little before the newest
-  // sample, because series are not equally far.
+  // Where the next call should begin: a little before the newest sample, because series are not
+  // equally far. nullopt before the first sample.
   std::optional<int64_t> ResumeFrom() const;
 
   // The newest sample of each series.
@@ -46,8 +45,8 @@ class WatchModel {
     double low = 0;
     double high = 0;
     size_t non_finite = 0;       // How many of these are NaN or infinite.
-    std::vector<double> course;  // Averages over `places` equal parts of the window, those with a
-                                 // value that is not finite NaN; without empty parts in front.
+    std::vector<double> course;  // Averages over `places` equal parts of the window, NaN where a
+                                 // value is not finite; leading empty parts are left out.
   };
   // By name.
   std::vector<MetricView> Metrics(size_t places) const;
@@ -56,7 +55,7 @@ class WatchModel {
   std::optional<double> StepsPerSecond() const;
   std::optional<int64_t> last_step() const { return last_step_; }
   uint64_t samples() const { return samples_; }
-  // How many events were new.
+  // How many events came.
   size_t told_events() const { return told_events_; }
 
   // Newest last; at most a few are kept.
@@ -81,8 +80,8 @@ class WatchModel {
   const absl::Duration window_;
   const SampleHandler on_sample_;
   std::map<std::string, Series> series_;  // By full name.
-  std::vector<Series*> by_index_;         // Of the present call.
-  bool live_ = false;                     // The present call has told its history.
+  std::vector<Series*> by_index_;         // In the current call.
+  bool live_ = false;                     // The current call has sent its history.
   std::map<std::string, std::map<int64_t, Second>> courses_;  // By metric and second.
   std::map<int64_t, int64_t> steps_;                          // Highest step by second.
   std::optional<int64_t> last_step_;

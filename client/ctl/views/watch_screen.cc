@@ -1,3 +1,5 @@
+// Lays out the live screen of a job as lines that fit the terminal; a count stands for rows that
+// do not fit.
 #include "client/ctl/views/watch_screen.h"
 
 #include <algorithm>
@@ -10,11 +12,9 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/dot_canvas.h"
-#include "client/ctl/text/number_format.h"
-#include "client/ctl/text/sparkline.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 #include "client/ctl/views/condition_report.h"
 
 namespace tacho::ctl {
@@ -110,7 +110,8 @@ struct Problem {
   std::string text;
 };
 
-// NaN and infinity first: what follows from them is lost. Then silence, then tasks behind.
+// NaN and infinity first, because they spoil everything after them. Then silence, then tasks
+// behind.
 Problem ProblemOf(const WatchView& view, const TaskStatus& task) {
   for (const auto& [metric, sample] : task.latest) {
     if (std::isfinite(sample.value())) continue;

@@ -18,8 +18,8 @@ struct WatchView {
   const WatchModel* model = nullptr;
   absl::Time now;
   absl::TimeZone zone;
-  std::string note;    // About the connection; "" if all is well.
-  bool alarm = false;  // The note is about something that is wrong now.
+  std::string note;    // About the connection; "" if it works.
+  bool alarm = false;  // The note reports a problem.
 };
 
 struct ScreenSize {
@@ -28,11 +28,11 @@ struct ScreenSize {
 };
 
 // At most `size.height` lines of at most `size.width` columns: progress, metrics, the tasks that
-// are worst, newest events, note. What does not fit is counted.
+// are worst, newest events, note. A count stands for what does not fit.
 std::vector<std::string> DrawWatch(const WatchView& view, ScreenSize size, bool unicode,
                                    bool color);
 
-// The same in one line, for output that is no terminal.
+// The same in one line, for output that is not a terminal.
 std::string WatchLine(const WatchView& view);
 
 // "12:01:30 checkpoint_saved step 99 task 0: message"

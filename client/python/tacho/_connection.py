@@ -27,7 +27,7 @@ class Security:
     """How to reach a collector. Paths name files; None takes the variable of the environment."""
 
     tls: Optional[bool] = None  # TACHO_TLS; on if a setting of TLS is given.
-    tls_ca: Optional[str] = None  # TACHO_TLS_CA; else the system's authorities.
+    tls_ca: Optional[str] = None  # TACHO_TLS_CA; else the system's CAs.
     tls_cert: Optional[str] = None  # TACHO_TLS_CERT, with its key, TACHO_TLS_KEY.
     tls_key: Optional[str] = None
     tls_server_name: Optional[str] = None  # TACHO_TLS_SERVER_NAME; else the address' host.
@@ -94,7 +94,7 @@ def _token(security: Security) -> str:
         return ""
     if not text or not all("!" <= character <= "~" for character in text):
         where = security.token_file or "token"
-        raise errors.ConfigurationError(f"{where} does not hold one token alone on its line")
+        raise errors.ConfigurationError(f"{where} must hold exactly one token on one line")
     return text
 
 
@@ -138,8 +138,8 @@ class Connection:
                 raise errors.ConfigurationError("settings of TLS have no effect with tls=False")
             if token and not security.allow_plaintext_token and not is_this_machine(self.address):
                 raise errors.ConfigurationError(
-                    f"the token would go to {self.address} without TLS, where everybody on the way"
-                    " can read it: set tls=True (TACHO_TLS=1), or say that you want it so with"
+                    f"the token would go to {self.address} without TLS, so others on the network"
+                    " could read it: set tls=True (TACHO_TLS=1), or allow it with"
                     " allow_plaintext_token=True"
                 )
             self._channel = grpc.insecure_channel(self.address, options=options)

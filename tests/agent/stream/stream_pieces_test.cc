@@ -12,7 +12,6 @@
 #include "agent/stream/stream_layouts.h"
 #include "agent/stream/suspicion.h"
 #include "client/channel/backoff.h"
-#include "client/channel/retry_info.h"
 #include "gtest/gtest.h"
 #include "interop/google_rpc.pb.h"
 

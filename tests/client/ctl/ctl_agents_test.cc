@@ -152,7 +152,7 @@ TEST_F(CtlAgentsTest, FailingLeavesOutWhatIsWell) {
   fake_.latest.clear_samples();
   AddAgent("host-2", "host-2", kNow);
   EXPECT_EQ(Run({"agents", "--failing"}), kNothing);
-  EXPECT_THAT(Err(), HasSubstr("no agent fails or is silent, of 1 at"));
+  EXPECT_THAT(Err(), HasSubstr("none of 1 agents fails or is silent at"));
 }
 
 TEST_F(CtlAgentsTest, AsksForWhatIsWantedAndSaysWhereNothingIs) {
@@ -170,7 +170,7 @@ TEST_F(CtlAgentsTest, WrongInputIsAnsweredWell) {
   EXPECT_EQ(Run({"agents", "--silent-after", "-3"}), kUsage);
   EXPECT_THAT(Err(), HasSubstr("--silent-after"));
   EXPECT_EQ(Run({"agents", "a", "b"}), kUsage);
-  EXPECT_THAT(Err(), HasSubstr("'b' is one too many"));
+  EXPECT_THAT(Err(), HasSubstr("'b' is one operand too many"));
   EXPECT_EQ(Run({"agents", "--faling"}), kUsage);
   EXPECT_THAT(Err(), HasSubstr("--failing"));
 }

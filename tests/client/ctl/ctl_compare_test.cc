@@ -1,7 +1,7 @@
 // What 'tachoctl compare' asks and shows.
 #include <limits>
 
-#include "client/ctl/line/subject_parse.h"
+#include "client/ctl/line/parse.h"
 #include "tests/client/ctl/ctl_comparison_fixture.h"
 
 namespace tacho::ctl {
@@ -76,7 +76,7 @@ TEST_F(CtlComparisonTest, WrongUseNamesTheFlagAndTheRemedy) {
   EXPECT_EQ(Run({"compare", "a", "b", "--rows"}), kUsage);
   EXPECT_THAT(Err(), HasSubstr("--rows needs -o csv or -o json"));
   EXPECT_EQ(Run({"compare", "a", "b", "--by", "elapsed", "--steps", "1:2"}), kUsage);
-  EXPECT_THAT(Err(), HasSubstr("--steps and --by elapsed contradict"));
+  EXPECT_THAT(Err(), HasSubstr("--steps and --by elapsed exclude each other"));
   EXPECT_EQ(Run({"compare", "a", "b", "-m", "attempt=1"}), kUsage);
   EXPECT_THAT(Err(), HasSubstr("JOB@ATTEMPT"));
   EXPECT_EQ(Run({"compare", "a", "b", "--by", "time"}), kUsage);

@@ -211,6 +211,7 @@ TEST_F(CtlConditionsTest, StatusShowsThemAboveTheTasks) {
   ASSERT_EQ(Run({"status", "gpt-hang"}), kOk) << Err();
   ExpectGolden("status_conditions.txt", Out());
   ASSERT_EQ(Run({"status", "gpt-hang", "-o", "json"}), kOk);
+  ExpectGolden("status.json", Out());
   EXPECT_THAT(Out(), HasSubstr("\"condition\": \"Stalled\",\n      \"status\": \"true\","));
   fake_.conditions_status = {grpc::StatusCode::UNIMPLEMENTED, "an older collector"};
   ASSERT_EQ(Run({"status", "gpt-hang"}), kOk) << "worth showing without";

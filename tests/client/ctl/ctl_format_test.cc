@@ -5,14 +5,12 @@
 #include <sstream>
 
 #include "client/ctl/output/side_by_side.h"
-#include "client/ctl/text/csv.h"
+#include "client/ctl/text/dot_canvas.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/number_format.h"
-#include "client/ctl/text/series_name.h"
-#include "client/ctl/text/sparkline.h"
+#include "client/ctl/text/samples.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
-#include "client/ctl/text/time_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -57,11 +55,11 @@ TEST(JsonTest, NonFiniteNumbersAreStringsAndIntegersAreExact) {
   std::ostringstream out;
   JsonWriter json(out);
   json.BeginArray();
-  json.Double(kNaN);
-  json.Double(-kInfinity);
-  json.Double(0.1);
-  json.Int(std::numeric_limits<int64_t>::min());
-  json.Uint(std::numeric_limits<uint64_t>::max());
+  json.Value(kNaN);
+  json.Value(-kInfinity);
+  json.Value(0.1);
+  json.Value(std::numeric_limits<int64_t>::min());
+  json.Value(std::numeric_limits<uint64_t>::max());
   json.Null();
   json.EndArray();
   EXPECT_EQ(out.str(),
@@ -79,7 +77,7 @@ TEST(JsonTest, NestsObjectsInArrays) {
   json.Key("b");
   json.BeginObject();
   json.Key("c");
-  json.Bool(true);
+  json.Value(true);
   json.EndObject();
   json.EndObject();
   EXPECT_EQ(out.str(), "{\n  \"a\": [],\n  \"b\": {\n    \"c\": true\n  }\n}\n");

@@ -1,8 +1,7 @@
 #include <limits>
 
+#include "client/ctl/line/parse.h"
 #include "client/ctl/line/query_options.h"
-#include "client/ctl/line/selection_parse.h"
-#include "client/ctl/line/time_parse.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/flags.h"

@@ -4,7 +4,7 @@
 
 #include "client/ctl/call/curve_query.h"
 #include "client/ctl/text/plot.h"
-#include "client/ctl/text/ticks.h"
+#include "client/ctl/text/plot_axis.h"
 #include "tests/client/ctl/ctl_reading_fixture.h"
 
 namespace tacho::ctl {
@@ -139,7 +139,7 @@ TEST_F(CtlReadingTest, PlotOfALogarithmLeavesOutWhatHasNone) {
   fake_.range.clear();
   AddPoints("loss", 0, {0, -1});
   EXPECT_EQ(Run({"plot", "bert", "loss", "--log"}), kNothing);
-  EXPECT_THAT(Err(), HasSubstr("leave --log out"));
+  EXPECT_THAT(Err(), HasSubstr("leave out --log"));
 }
 
 TEST_F(CtlReadingTest, PlotSurvivesOddData) {

@@ -106,7 +106,7 @@ TEST_F(CtlComparisonTest, ReportRefusesWhatItCannotDo) {
   EXPECT_EQ(Run({"report", "a", "b", "--threshold", "loss"}), kUsage);
   EXPECT_THAT(Err(), AllOf(HasSubstr("--threshold 'loss'"), HasSubstr("like loss:+2%")));
   EXPECT_EQ(Run({"report", "a", "b", "--format", "html", "-o", "json"}), kUsage);
-  EXPECT_THAT(Err(), HasSubstr("--format and --output contradict"));
+  EXPECT_THAT(Err(), HasSubstr("--format and --output exclude each other"));
   EXPECT_EQ(Run({"report", "a", "b", "--format", "pdf"}), kUsage);
 }
 

@@ -77,7 +77,7 @@ TEST_F(CtlSecurityTest, ATokenIsNotSentToAnotherMachineInPlaintext) {
 TEST_F(CtlSecurityTest, RefusalsSayWhatToDo) {
   fake_.job_status = {grpc::StatusCode::UNAUTHENTICATED, "no token was sent"};
   EXPECT_EQ(Run({"status", "bert"}), kNothing);
-  EXPECT_THAT(Err(), HasSubstr("does not know you: no token was sent"));
+  EXPECT_THAT(Err(), HasSubstr("rejected your identity: no token was sent"));
   fake_.job_status = {grpc::StatusCode::PERMISSION_DENIED, "\"eve\" lacks the role read"};
   EXPECT_EQ(Run({"status", "bert"}), kNothing);
   EXPECT_THAT(Err(), HasSubstr("\"eve\" lacks the role read"));

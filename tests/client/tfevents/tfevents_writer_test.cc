@@ -5,7 +5,7 @@
 
 #include "client/tfevents/event.h"
 #include "client/tfevents/record.h"
-#include "client/tfevents/widen.h"
+#include "client/tfevents/tensor.h"
 #include "client/tfevents/writer.h"
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "client/ctl/export/output_file.h"
+#include "client/ctl/export/export_writer.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -8,6 +8,8 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "client/ctl/text/json_writer.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
@@ -20,6 +22,28 @@ absl::Status FromErrno(absl::string_view what, const std::string& path) {
 }
 
 }  // namespace
+
+std::string LabelsAsJson(const v1::SeriesInfo& series) {
+  std::string text = "{";
+  for (const v1::Label& label : series.labels()) {
+    absl::StrAppend(&text, text.size() > 1 ? "," : "", JsonString(label.name()), ":",
+                    JsonString(label.value()));
+  }
+  return text + "}";
+}
+
+std::string PrometheusEscaped(const std::string& value) {
+  return absl::StrReplaceAll(value, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}});
+}
+
+std::string LabelsAsMatchers(const v1::SeriesInfo& series) {
+  std::string text;
+  for (const v1::Label& label : series.labels()) {
+    absl::StrAppend(&text, text.empty() ? "" : ",", label.name(), "=\"",
+                    PrometheusEscaped(label.value()), "\"");
+  }
+  return text;
+}
 
 std::string PartialName(const std::string& path) {
   std::filesystem::path target(path);

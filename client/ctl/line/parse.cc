@@ -1,4 +1,6 @@
-#include "client/ctl/line/time_parse.h"
+// Parses what users type: durations, times, steps, matchers, JOB@ATTEMPT. Errors name the text
+// and show what was expected.
+#include "client/ctl/line/parse.h"
 
 #include <cstdint>
 #include <limits>
@@ -94,6 +96,14 @@ absl::StatusOr<absl::Time> Checked(absl::Time time, absl::string_view text) {
   return time;
 }
 
+bool IsLabelName(absl::string_view name) {
+  if (name.empty() || absl::ascii_isdigit(static_cast<unsigned char>(name[0]))) return false;
+  for (const char c : name) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 absl::StatusOr<absl::Duration> ParseDuration(absl::string_view text) {
@@ -130,6 +140,73 @@ absl::StatusOr<absl::Time> ParseTime(absl::string_view text, absl::Time now, abs
   if (const auto time = ParseUnixSeconds(trimmed)) return Checked(*time, text);
   if (const auto time = ParseCalendar(trimmed, zone)) return Checked(*time, text);
   return absl::InvalidArgumentError(absl::StrCat("'", text, "': ", kExpectedTime));
+}
+
+absl::StatusOr<v1::Matcher> ParseMatcher(absl::string_view text) {
+  const size_t at = text.find_first_of("=!");
+  const absl::string_view name = text.substr(0, at);
+  absl::string_view rest = at == absl::string_view::npos ? "" : text.substr(at);
+  v1::Matcher matcher;
+  if (absl::ConsumePrefix(&rest, "=~")) {
+    matcher.set_op(v1::Matcher::OP_MATCHES);
+  } else if (absl::ConsumePrefix(&rest, "!~")) {
+    matcher.set_op(v1::Matcher::OP_NOT_MATCHES);
+  } else if (absl::ConsumePrefix(&rest, "!=")) {
+    matcher.set_op(v1::Matcher::OP_NOT_EQUAL);
+  } else if (absl::ConsumePrefix(&rest, "=")) {
+    matcher.set_op(v1::Matcher::OP_EQUAL);
+  }
+  if (matcher.op() == v1::Matcher::OP_UNSPECIFIED || !IsLabelName(name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text,
+                     "': expected LABEL=VALUE, LABEL!=VALUE, LABEL=~REGEX or LABEL!~REGEX, like "
+                     "task=0 or 'host=~web-.*'"));
+  }
+  matcher.set_label(std::string(name));
+  matcher.set_value(std::string(rest));
+  return matcher;
+}
+
+absl::StatusOr<v1::StepRange> ParseSteps(absl::string_view text) {
+  const absl::Status bad = absl::InvalidArgumentError(
+      absl::StrCat("'", text, "': expected steps like 100:200 (both included), 100:, :200 or 150"));
+  const size_t colon = text.find(':');
+  const absl::string_view first = text.substr(0, colon);
+  const absl::string_view last = colon == absl::string_view::npos ? first : text.substr(colon + 1);
+  v1::StepRange range;
+  int64_t step = 0;
+  if (!first.empty()) {
+    if (!absl::SimpleAtoi(first, &step)) return bad;
+    range.set_begin(step);
+  }
+  if (!last.empty()) {
+    if (!absl::SimpleAtoi(last, &step)) return bad;
+    range.set_end(step);
+  }
+  if (!range.has_begin() && !range.has_end()) return bad;
+  if (range.has_begin() && range.has_end() && range.begin() > range.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", text, "': the first step is above the last"));
+  }
+  return range;
+}
+
+std::string SubjectName::Text() const {
+  if (attempt) return absl::StrCat(job, "@", *attempt);
+  return ParseSubject(job).job == job ? job : absl::StrCat(job, "@");
+}
+
+SubjectName ParseSubject(absl::string_view text) {
+  const size_t at = text.rfind('@');
+  if (at == absl::string_view::npos || at == 0) return {std::string(text), std::nullopt};
+  const absl::string_view job = text.substr(0, at);
+  const absl::string_view number = text.substr(at + 1);
+  if (number.empty()) return {std::string(job), std::nullopt};
+  uint32_t attempt = 0;
+  const bool is_number = absl::ascii_isdigit(static_cast<unsigned char>(number[0])) &&
+                         absl::SimpleAtoi(number, &attempt);
+  if (!is_number) return {std::string(text), std::nullopt};
+  return {std::string(job), attempt};
 }
 
 }  // namespace tacho::ctl
