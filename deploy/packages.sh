@@ -12,7 +12,7 @@ declare -A packages=(
   [build]="g++ cmake ninja-build ccache mold pkg-config
     libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev
     librocksdb-dev libsnappy-dev libzstd-dev zlib1g-dev liblz4-dev libbz2-dev libgflags-dev
-    prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev libcpp-httplib-dev
+    prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev
     libssl-dev libc-ares-dev"
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev rapidjson-dev
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel

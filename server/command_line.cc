@@ -1,48 +1,50 @@
 #include "server/command_line.h"
 
-#include <map>
-#include <optional>
+#include <utility>
+#include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/base/flags.h"
 
 namespace tacho::server {
 
 const char kCommandLineHelp[] =
-    R"(tacho-collector records training jobs: agents stream samples to it over gRPC, it
+    R"(tacho-collector records training jobs. Agents stream samples to it over gRPC; it
 stores them durably, answers queries, and serves aggregates to Prometheus.
 
 Usage: tacho-collector [--config FILE] [options]
 
-  --config FILE     Read the configuration from FILE (YAML). Without it every key
+  --config FILE     Read the configuration from FILE (YAML). Without it, every key
                     has its default: loopback addresses, data in ./tacho-data.
-  --grpc ADDRESS    Listen for agents and queries here instead of listen.grpc,
-                    e.g. 127.0.0.1:7411. Port 0 takes a free one.
-  --http ADDRESS    Serve /metrics, /healthz, /readyz here instead of listen.http.
-  --data DIRECTORY  Keep the database here instead of in storage.path.
-  --port-file FILE  After the start, write {"grpc":PORT,"http":PORT} to FILE.
+  --grpc ADDRESS    Listen here for agents and queries, instead of on listen.grpc,
+                    e.g. 127.0.0.1:7411. Port 0 picks a free port.
+  --http ADDRESS    Serve /metrics, /healthz and /readyz here, instead of on
+                    listen.http.
+  --data DIRECTORY  Keep the database here, instead of in storage.path.
+  --port-file FILE  Write {"grpc":PORT,"http":PORT} to FILE after the start.
 
-  --check-config    Check the configuration and the files of listen.tls and auth that
-                    it names, say what is wrong, and exit.
-  --print-config    Print the whole configuration with every key explained, and exit.
+  --check-config    Check the configuration and the files that listen.tls and auth
+                    name, report what is wrong, and exit.
+  --print-config    Print the whole configuration, with an explanation of every
+                    key, and exit.
   --check-store DIRECTORY
-                    Read the whole database there against its checksums, a snapshot
-                    for instance, say what is in it, and exit. No collector may be
-                    using it.
-  --make-token      Make a new token and exit: the token, shown this once, goes to
-                    standard output, its entry for auth.tokens_file to standard
-                    error.
+                    Read the whole database in DIRECTORY, e.g. a snapshot, verify
+                    its checksums, report what it contains, and exit. No collector
+                    may be using it.
+  --make-token      Print a new token and exit. The token goes to standard output
+                    and is shown only this once; its entry for auth.tokens_file
+                    goes to standard error.
   --version         Print the version and exit.
-  --help            Print this and exit.
+  --help            Print this help and exit.
 
-Signals: SIGTERM and SIGINT drain (what was received is made durable and
-acknowledged, then everything is closed); a second one ends the process at once.
-SIGHUP reads the configuration again: all that changed is put in force, or nothing
-is, and the log says why.
+Signals: SIGTERM and SIGINT drain the collector: it makes durable and acknowledges
+what it has received, then closes everything. A second signal ends the process at
+once. SIGHUP reads the configuration again: either all changes take effect, or none
+does and the log says why.
 
-Exit codes: 0 clean, 1 the collector could not start or close its data cleanly, or
---check-store found damage, 2 wrong usage or configuration.
+Exit status: 0 success; 1 the collector could not start, could not close its data
+cleanly, or --check-store found damage; 2 wrong usage or configuration.
 
 Examples:
   tacho-collector --print-config > collector.yaml
@@ -55,58 +57,71 @@ namespace {
 
 using Mode = CommandLine::Mode;
 
-const std::map<absl::string_view, Mode>& Modes() {
-  static const auto* const modes =
-      new std::map<absl::string_view, Mode>{{"help", Mode::kHelp},
-                                            {"version", Mode::kVersion},
-                                            {"check-config", Mode::kCheckConfig},
-                                            {"print-config", Mode::kPrintConfig},
-                                            {"make-token", Mode::kMakeToken}};
-  return *modes;
+struct ModeFlag {
+  const char* name;
+  Mode mode;
+};
+constexpr ModeFlag kModes[] = {{"help", Mode::kHelp},
+                               {"version", Mode::kVersion},
+                               {"check-config", Mode::kCheckConfig},
+                               {"print-config", Mode::kPrintConfig},
+                               {"check-store", Mode::kCheckStore},
+                               {"make-token", Mode::kMakeToken}};
+
+struct ValueFlag {
+  const char* name;
+  const char* placeholder;
+  std::string CommandLine::*value;
+};
+constexpr ValueFlag kValues[] = {{"config", "FILE", &CommandLine::config},
+                                 {"grpc", "ADDRESS", &CommandLine::grpc},
+                                 {"http", "ADDRESS", &CommandLine::http},
+                                 {"data", "DIRECTORY", &CommandLine::data},
+                                 {"check-store", "DIRECTORY", &CommandLine::check_store},
+                                 {"port-file", "FILE", &CommandLine::port_file}};
+
+// The last value of a flag counts, so that a wrapper can append its own.
+std::vector<FlagSpec> Flags() {
+  std::vector<FlagSpec> flags;
+  for (const ValueFlag& flag : kValues) {
+    flags.push_back({.name = flag.name, .placeholder = flag.placeholder, .repeated = true});
+  }
+  for (const ModeFlag& flag : kModes) {
+    if (flag.mode != Mode::kCheckStore) flags.push_back({.name = flag.name});
+  }
+  return flags;
 }
 
-std::string* ValueOf(absl::string_view name, CommandLine* line) {
-  if (name == "config") return &line->config;
-  if (name == "grpc") return &line->grpc;
-  if (name == "http") return &line->http;
-  if (name == "data") return &line->data;
-  if (name == "check-store") return &line->check_store;
-  if (name == "port-file") return &line->port_file;
-  return nullptr;
-}
-
-absl::Status Wrong(absl::string_view argument, absl::string_view problem) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(argument, ": ", problem, "; see tacho-collector --help"));
+absl::Status Wrong(absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(problem, "; see tacho-collector --help"));
 }
 
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(std::span<const char* const> arguments) {
+  const auto parsed = ParseArgs({arguments.begin(), arguments.end()}, Flags());
+  if (!parsed.ok()) return Wrong(parsed.status().message());
+  if (!parsed->positionals().empty()) {
+    return Wrong(absl::StrCat("'", parsed->positionals().front(), "': expected an option"));
+  }
   CommandLine line;
-  for (size_t i = 0; i < arguments.size(); ++i) {
-    const absl::string_view argument = arguments[i];
-    if (!absl::StartsWith(argument, "--")) return Wrong(argument, "an option was expected");
-    absl::string_view name = argument.substr(2);
-    std::optional<std::string> value;
-    if (const size_t equals = name.find('='); equals != absl::string_view::npos) {
-      value = std::string(name.substr(equals + 1));
-      name = name.substr(0, equals);
+  for (const ValueFlag& flag : kValues) {
+    auto value = parsed->Get(flag.name);
+    if (!value.has_value()) continue;
+    if (value->empty()) {
+      return Wrong(
+          absl::StrCat("--", flag.name, "='': expected --", flag.name, " ", flag.placeholder));
     }
-    if (const auto mode = Modes().find(name); mode != Modes().end()) {
-      if (value.has_value()) return Wrong(argument, "takes no value");
-      if (line.mode != Mode::kRun) return Wrong(argument, "only one of these can be asked for");
-      line.mode = mode->second;
-      continue;
+    line.*flag.value = *std::move(value);
+  }
+  const char* chosen = nullptr;
+  for (const ModeFlag& flag : kModes) {
+    if (!parsed->Has(flag.name)) continue;
+    if (chosen != nullptr) {
+      return Wrong(absl::StrCat("--", chosen, " and --", flag.name, " exclude each other"));
     }
-    std::string* const target = ValueOf(name, &line);
-    if (target == nullptr) return Wrong(argument, "unknown option");
-    if (!value.has_value() && i + 1 < arguments.size()) value = arguments[++i];
-    if (!value.has_value() || value->empty()) return Wrong(argument, "needs a value");
-    *target = *std::move(value);
-    if (target != &line.check_store) continue;
-    if (line.mode != Mode::kRun) return Wrong(argument, "only one of these can be asked for");
-    line.mode = Mode::kCheckStore;
+    chosen = flag.name;
+    line.mode = flag.mode;
   }
   return line;
 }

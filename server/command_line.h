@@ -20,8 +20,8 @@ struct CommandLine {
   std::string port_file;    // Where the ports are written after the start; empty: nowhere.
 };
 
-// `arguments` are those after the program's name: "--name VALUE" or "--name=VALUE".
-//   INVALID_ARGUMENT  the text says which argument is wrong and what to do.
+// `arguments` are those after the program's name, written as in proto/base/flags.h.
+//   INVALID_ARGUMENT  the text says which argument is wrong and what was expected.
 absl::StatusOr<CommandLine> ParseCommandLine(std::span<const char* const> arguments);
 
 extern const char kCommandLineHelp[];

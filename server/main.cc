@@ -1,4 +1,5 @@
-// tacho-collector: command line to configuration, signals, exit code.
+// tacho-collector: turns the command line into a configuration, runs the collector until a signal
+// ends it, and chooses the exit status. No other file reads flags, the environment or signals.
 #include <signal.h>
 #include <unistd.h>
 
@@ -91,7 +92,7 @@ int AwaitEnd(const sigset_t& signals, Collector* collector) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal != SIGHUP) return signal;
-    collector->Reload("SIGHUP").IgnoreError();  // Said in the log.
+    collector->Reload("SIGHUP").IgnoreError();  // The log has it.
   }
 }
 
@@ -111,8 +112,8 @@ CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log,
   return world;
 }
 
-// Said where people look; where readers of a file wait for it; to the service manager.
-absl::Status TellStarted(const CommandLine& line, const config::v1::Collector& config,
+// Reports the start in the log, in the port file and to the service manager.
+absl::Status ReportStart(const CommandLine& line, const config::v1::Collector& config,
                          const Collector& collector, const ServiceManager& manager,
                          const log::Log& log) {
   if (!line.port_file.empty()) {
@@ -123,8 +124,9 @@ absl::Status TellStarted(const CommandLine& line, const config::v1::Collector& c
   const std::string grpc = WithPort(config.listen().grpc(), collector.grpc_port());
   const std::string http = WithPort(config.listen().http(), collector.http_port());
   log.Info("listening", {{"grpc", grpc}, {"http", http}, {"data", config.storage().path()}});
-  if (const absl::Status told = manager.Ready(absl::StrCat("listening grpc=", grpc)); !told.ok()) {
-    log.Warn("the service manager is not told", {{"reason", told.message()}});
+  if (const absl::Status ready = manager.Ready(absl::StrCat("listening grpc=", grpc));
+      !ready.ok()) {
+    log.Warn("cannot notify the service manager", {{"reason", ready.message()}});
   }
   return absl::OkStatus();
 }
@@ -146,8 +148,9 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
     log.Error("cannot start", {{"reason", collector.status().ToString()}});
     return kExitFailure;
   }
-  if (const absl::Status told = TellStarted(line, config, **collector, manager, log); !told.ok()) {
-    log.Error("cannot start", {{"reason", told.message()}});
+  if (const absl::Status reported = ReportStart(line, config, **collector, manager, log);
+      !reported.ok()) {
+    log.Error("cannot start", {{"reason", reported.message()}});
     return kExitFailure;
   }
 
@@ -162,7 +165,7 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
     return kExitFailure;
   }
   if (disk_failed) {
-    log.Error("the disk failed: exiting, to read it anew when started again");
+    log.Error("exiting because the disk failed; the next start reads it anew");
     return kExitFailure;
   }
   log.Info("closed cleanly");
@@ -182,10 +185,10 @@ int MakeToken() {
   const auto token = security::NewToken();
   if (!token.ok()) return Fail(kExitFailure, token.status());
   std::cerr
-      << "The token goes to whoever shall hold it, in a file that others cannot read. It is "
-         "not kept here.\n"
-         "Below 'tokens:' in auth.tokens_file (docs/security.md), with a name, roles and jobs "
-         "of your choice:\n\n"
+      << "Give the token to its holder, in a file that others cannot read. The collector keeps no "
+         "copy.\n"
+         "Add this entry below 'tokens:' in auth.tokens_file (docs/security.md), with a name, "
+         "roles and jobs of your choice:\n\n"
          "  - name: NAME\n"
          "    sha256: "
       << absl::BytesToHexString(security::Sha256(*token))
@@ -201,7 +204,7 @@ int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
   const auto rules = aggregate::MakeAggregateRules(config.metrics());
   if (!rules.ok()) return Fail(kExitUsage, rules.status());
   std::cout << (line.config.empty() ? "defaults" : line.config) << ": valid\n";
-  // What defaults make is in the documentation.
+  // The documentation describes the built-in rules.
   if ((*rules)->configured > 0) std::cout << aggregate::DescribeAggregateRules(**rules);
   return 0;
 }
@@ -236,8 +239,8 @@ int Main(std::span<const char* const> arguments) {
 }  // namespace tacho::server
 
 int main(int argc, char** argv) {
-  // The distribution's Abseil looks for lock cycles at every Lock(): some per cent of the CPU, for
-  // what the thread sanitizer finds in the tests.
+  // The distribution's Abseil looks for lock cycles at every Lock(). That takes a few per cent of
+  // the CPU, and the thread sanitizer finds the same in the tests.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   return tacho::server::Main({argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0)});
 }

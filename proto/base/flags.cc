@@ -70,7 +70,10 @@ class ArgsReader {
   absl::Status Store(const FlagSpec& flag, const std::string& typed,
                      std::optional<std::string> value) {
     if (flag.placeholder.empty()) {
-      if (value) return absl::InvalidArgumentError(absl::StrCat(typed, " takes no value"));
+      if (value) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(typed, "=", *value, ": ", typed, " takes no value"));
+      }
       value = "";
     } else if (!value) {
       if (at_ == args_.size()) {

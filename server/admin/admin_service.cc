@@ -44,7 +44,7 @@ grpc::ServerUnaryReactor* AdminService::Run(const char* method,
   };
   if (workers_.Run(run) != query::WorkerPool::Admission::kAccepted) {
     reactor->Finish(errors::ToGrpcStatus(errors::ErrorOf(
-        errors::Condition::kOverloaded,
+        errors::Failure::kOverloaded,
         absl::StrCat(kThreads, " calls of this service are at work: try again when one is done"))));
   }
   return reactor;

@@ -4,7 +4,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "server/metrics/metric_list.h"
+#include "server/metrics/metric_table.h"
 
 namespace tacho::server::aggregate {
 namespace {
@@ -67,6 +67,6 @@ std::string RateFamily(absl::string_view counter_family) {
   return family;
 }
 
-bool IsCollectorFamily(absl::string_view family) { return metrics::IsListedMetric(family); }
+bool IsCollectorFamily(absl::string_view family) { return metrics::FindMetric(family) != nullptr; }
 
 }  // namespace tacho::server::aggregate

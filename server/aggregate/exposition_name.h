@@ -33,7 +33,7 @@ ExpositionName ExpositionNameOf(absl::string_view rename, absl::string_view metr
 // The name of the family of a counter's rates: that of the counter with _per_second for _total.
 std::string RateFamily(absl::string_view counter_family);
 
-// Whether a family of this name is one of the collector's own (server/metrics/metric_list.h).
+// Whether a family of this name is one of the collector's own (server/metrics/metric_table.h).
 bool IsCollectorFamily(absl::string_view family);
 
 }  // namespace tacho::server::aggregate

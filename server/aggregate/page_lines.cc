@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/metrics/metric_list.h"
 
 namespace tacho::server::aggregate {
 namespace {
@@ -75,12 +74,8 @@ void AppendHead(absl::string_view family, absl::string_view type, absl::string_v
   absl::StrAppend(page, "# HELP ", family, " ", help, "\n# TYPE ", family, " ", type, "\n");
 }
 
-void AppendListedHead(absl::string_view family, std::string* page) {
-  for (const metrics::MetricTable& table : metrics::AllMetricTables()) {
-    for (const metrics::MetricInfo& info : table.metrics) {
-      if (info.name == family) AppendHead(family, info.type, metrics::HelpText(info), page);
-    }
-  }
+void AppendHead(metrics::Metric metric, std::string* page) {
+  AppendHead(metric.info().name, metric.info().type, metric.Help(), page);
 }
 
 void AppendLine(absl::string_view name, absl::string_view labels, double value, std::string* page) {

@@ -7,6 +7,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "server/aggregate/job_scrape.h"
+#include "server/metrics/metric_table.h"
 
 namespace tacho::server::aggregate {
 
@@ -17,8 +18,7 @@ void AppendNumber(double value, std::string* page);
 void AppendHead(absl::string_view family, absl::string_view type, absl::string_view help,
                 std::string* page);
 
-// The head of a family of server/metrics/metric_list.h.
-void AppendListedHead(absl::string_view family, std::string* page);
+void AppendHead(metrics::Metric metric, std::string* page);
 
 // NAME{LABELS} VALUE; of empty labels NAME VALUE.
 void AppendLine(absl::string_view name, absl::string_view labels, double value, std::string* page);

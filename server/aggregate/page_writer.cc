@@ -58,10 +58,10 @@ PageWriter::PageWriter(const std::vector<std::unique_ptr<JobScrape>>& jobs,
   for (size_t i = 0; i < jobs_.size(); ++i) jobs_[i].left = shares[i];
 }
 
-void PageWriter::WriteFamily(const char* name, absl::FunctionRef<void(const Job&)> write,
+void PageWriter::WriteFamily(metrics::Metric metric, absl::FunctionRef<void(const Job&)> write,
                              std::string* page) const {
   const size_t begin = page->size();
-  AppendListedHead(name, page);
+  AppendHead(metric, page);
   const size_t head_end = page->size();
   for (const Job& job : jobs_) {
     if (job.visible) write(job);
@@ -70,12 +70,12 @@ void PageWriter::WriteFamily(const char* name, absl::FunctionRef<void(const Job&
 }
 
 void PageWriter::WriteJobs(std::string* page) {
-  const auto family = [&](const char* name, auto value) {
+  const auto family = [&](metrics::Metric metric, auto value) {
     WriteFamily(
-        name,
+        metric,
         [&](const Job& job) {
           if (!job.listed) return;
-          AppendLine(name, job.labels, static_cast<double>(value(*job.scrape)), page);
+          AppendLine(metric.info().name, job.labels, static_cast<double>(value(*job.scrape)), page);
         },
         page);
   };
@@ -83,7 +83,7 @@ void PageWriter::WriteJobs(std::string* page) {
   family("tacho_job_hosts", [](const JobScrape& job) { return job.state->present.hosts.size(); });
   family("tacho_job_last_seen_timestamp_seconds",
          [](const JobScrape& job) { return static_cast<double>(job.last_time_ns) / 1e9; });
-  const char* const last_step = "tacho_job_last_step";
+  constexpr char last_step[] = "tacho_job_last_step";
   WriteFamily(
       last_step,
       [&](const Job& job) {
@@ -160,10 +160,11 @@ void PageWriter::WriteRules(std::string* page) const {
       for (const ColumnTargets& targets : job.scrape->plans[i]->bound) add(targets);
     }
   }
-  const auto family = [&](const char* name, const std::vector<uint64_t>& values) {
-    AppendListedHead(name, page);
+  const auto family = [&](metrics::Metric metric, const std::vector<uint64_t>& values) {
+    AppendHead(metric, page);
     for (size_t i = 0; i < values.size(); ++i) {
-      AppendLine(name, absl::StrCat("rule=\"", EscapeLabelValue(rules_.rules[i].name), "\""),
+      AppendLine(metric.info().name,
+                 absl::StrCat("rule=\"", EscapeLabelValue(rules_.rules[i].name), "\""),
                  static_cast<double>(values[i]), page);
     }
   };
@@ -175,10 +176,10 @@ void PageWriter::WriteRules(std::string* page) const {
 
 void PageWriter::WriteTotals(std::string* page) const {
   WriteRules(page);
-  const char* const left_out = "tacho_aggregate_series_left_out";
-  AppendListedHead(left_out, page);
+  constexpr char left_out[] = "tacho_aggregate_series_left_out";
+  AppendHead(left_out, page);
   AppendLine(left_out, "", static_cast<double>(left_out_), page);
-  const char* const of_job = "tacho_job_aggregates_left_out";
+  constexpr char of_job[] = "tacho_job_aggregates_left_out";
   WriteFamily(
       of_job,
       [&](const Job& job) {

@@ -14,6 +14,7 @@
 #include "server/aggregate/aggregate_rule.h"
 #include "server/aggregate/aggregator.h"
 #include "server/aggregate/job_scrape.h"
+#include "server/metrics/metric_table.h"
 
 namespace tacho::server::aggregate {
 
@@ -49,7 +50,7 @@ class PageWriter {
     size_t left = 0;      // Lines that it may still have.
     size_t left_out = 0;
   };
-  void WriteFamily(const char* name, absl::FunctionRef<void(const Job&)> write,
+  void WriteFamily(metrics::Metric metric, absl::FunctionRef<void(const Job&)> write,
                    std::string* page) const;
   // Some of those that are shown.
   void WritePiece(size_t begin, size_t end, std::string* page) const;

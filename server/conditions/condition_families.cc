@@ -5,22 +5,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/conditions/window/finding.h"
+#include "server/metrics/metric_families.h"
 
 namespace tacho::server::conditions {
 namespace {
 
 using Label = prometheus::ClientMetric::Label;
 using Labels = std::vector<Label>;
-
-prometheus::MetricFamily Gauges(std::string name, std::string help) {
-  return {std::move(name), std::move(help), prometheus::MetricType::Gauge, {}};
-}
-
-void Add(Labels labels, double value, prometheus::MetricFamily* family) {
-  prometheus::ClientMetric& metric = family->metric.emplace_back();
-  metric.label = std::move(labels);
-  metric.gauge.value = value;
-}
 
 Labels InfoLabels(const JudgedCondition& condition, Labels labels) {
   const Finding& finding = condition.finding;
@@ -39,10 +30,10 @@ Labels InfoLabels(const JudgedCondition& condition, Labels labels) {
 
 std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& conditions,
                                                         size_t max_lines) {
-  auto states = Gauges("tacho_job_condition", "1 while the condition is true.");
-  auto infos = Gauges("tacho_job_condition_info", "The first culprit of a true condition.");
-  auto since = Gauges("tacho_job_condition_since_timestamp_seconds", "When a condition began.");
-  auto culprits = Gauges("tacho_job_condition_culprits", "How many a condition is about.");
+  auto states = metrics::EmptyFamily("tacho_job_condition");
+  auto infos = metrics::EmptyFamily("tacho_job_condition_info");
+  auto since = metrics::EmptyFamily("tacho_job_condition_since_timestamp_seconds");
+  auto culprits = metrics::EmptyFamily("tacho_job_condition_culprits");
   size_t made = 0;
   size_t left_out = 0;
   for (const JudgedConditionPtr& one : conditions) {
@@ -57,14 +48,14 @@ std::vector<prometheus::MetricFamily> ConditionFamilies(const JobConditions& con
     const Labels names = {{"job", one->job}, {"condition", one->name}};
     Labels graded = names;
     graded.push_back({"severity", std::string(SeverityName(one->finding.severity))});
-    Add(graded, is_true ? 1 : 0, &states);
+    metrics::AddLine(graded, is_true ? 1 : 0, &states);
     if (!is_true) continue;
-    Add(InfoLabels(*one, graded), 1, &infos);
-    Add(names, static_cast<double>(one->since_ns) / 1e9, &since);
-    Add(names, static_cast<double>(one->finding.culprits.size()), &culprits);
+    metrics::AddLine(InfoLabels(*one, graded), 1, &infos);
+    metrics::AddLine(names, static_cast<double>(one->since_ns) / 1e9, &since);
+    metrics::AddLine(names, static_cast<double>(one->finding.culprits.size()), &culprits);
   }
-  auto missing = Gauges("tacho_conditions_lines_left_out", "Lines of conditions left out.");
-  Add({}, static_cast<double>(left_out), &missing);
+  auto missing = metrics::EmptyFamily("tacho_conditions_lines_left_out");
+  metrics::AddLine({}, static_cast<double>(left_out), &missing);
   std::vector<prometheus::MetricFamily> all;
   for (auto* family : {&states, &infos, &since, &culprits, &missing}) {
     if (!family->metric.empty()) all.push_back(std::move(*family));

@@ -1,45 +1,26 @@
 #include "server/conditions/condition_metrics.h"
 
-#include <string>
+#include "server/metrics/metric_families.h"
 
 namespace tacho::server::conditions {
-namespace {
 
-prometheus::Counter& NewCounter(prometheus::Registry* registry, const char* name, const char* help,
-                                const prometheus::Labels& labels = {}) {
-  return prometheus::BuildCounter().Name(name).Help(help).Register(*registry).Add(labels);
-}
-
-prometheus::Gauge& NewGauge(prometheus::Registry* registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry).Add({});
-}
-
-constexpr char kEvents[] = "tacho_conditions_events_total";
-constexpr char kEventsHelp[] = "Events of conditions that were stored, or refused and tried again.";
-
-}  // namespace
+using metrics::NewCounter;
+using metrics::NewGauge;
 
 ConditionMetrics::ConditionMetrics(prometheus::Registry* registry)
-    : judged_(NewCounter(registry, "tacho_job_conditions_evaluated_total",
-                         "Times that a job was judged.")),
-      seconds_(
-          prometheus::BuildHistogram()
-              .Name("tacho_conditions_evaluation_seconds")
-              .Help("Time that it took to judge one job.")
-              .Register(*registry)
-              .Add({}, prometheus::Histogram::BucketBoundaries{0.0001, 0.001, 0.01, 0.1, 1, 10})),
-      fallen_behind_(NewCounter(registry, "tacho_conditions_fallen_behind_total",
-                                "Times that more was committed than waits for the judge.")),
-      events_stored_(NewCounter(registry, kEvents, kEventsHelp, {{"outcome", "stored"}})),
-      events_refused_(NewCounter(registry, kEvents, kEventsHelp, {{"outcome", "refused"}})),
-      jobs_(NewGauge(registry, "tacho_conditions_jobs", "Jobs that are looked at.")),
-      series_(NewGauge(registry, "tacho_conditions_window_series",
-                       "Series whose recent values are held to judge by.")),
-      bytes_(NewGauge(registry, "tacho_conditions_window_bytes", "Memory of these values.")),
-      series_left_out_(NewCounter(registry, "tacho_conditions_series_left_out_total",
-                                  "Series for which these bytes had no room.")),
-      jobs_left_out_(NewCounter(registry, "tacho_conditions_jobs_left_out_total",
-                                "Batches and events of jobs beyond conditions.max_jobs.")) {}
+    : judged_(NewCounter(registry, "tacho_job_conditions_evaluated_total")),
+      seconds_(metrics::NewHistogram(registry, "tacho_conditions_evaluation_seconds",
+                                     {0.0001, 0.001, 0.01, 0.1, 1, 10})),
+      fallen_behind_(NewCounter(registry, "tacho_conditions_fallen_behind_total")),
+      events_stored_(
+          NewCounter(registry, "tacho_conditions_events_total", {{"outcome", "stored"}})),
+      events_refused_(
+          NewCounter(registry, "tacho_conditions_events_total", {{"outcome", "refused"}})),
+      jobs_(NewGauge(registry, "tacho_conditions_jobs")),
+      series_(NewGauge(registry, "tacho_conditions_window_series")),
+      bytes_(NewGauge(registry, "tacho_conditions_window_bytes")),
+      series_left_out_(NewCounter(registry, "tacho_conditions_series_left_out_total")),
+      jobs_left_out_(NewCounter(registry, "tacho_conditions_jobs_left_out_total")) {}
 
 void ConditionMetrics::Judged(absl::Duration took) {
   judged_.Increment();

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/metrics/metric_families.h"
 
 namespace tacho::server::edge {
 namespace {
@@ -89,24 +90,10 @@ void DropReceived(int fd) {
 
 ConnectionTable::ConnectionTable(Options options)
     : options_(std::move(options)),
-      limit_(prometheus::BuildGauge()
-                 .Name("tacho_quota_limit")
-                 .Help("Quotas in force; 0 is no limit, of rates.")
-                 .Register(*options_.registry)
-                 .Add({{"quota", "connections"}})),
-      used_(prometheus::BuildGauge()
-                .Name("tacho_quota_used")
-                .Help("How much of a quota is in use.")
-                .Register(*options_.registry)
-                .Add({{"quota", "connections"}})),
-      refused_(prometheus::BuildCounter()
-                   .Name("tacho_connections_refused_total")
-                   .Help("Connections that were closed as soon as they were made, by reason.")
-                   .Register(*options_.registry)),
-      closed_(prometheus::BuildCounter()
-                  .Name("tacho_connections_closed_total")
-                  .Help("Connections that were shut down for what they did, by reason.")
-                  .Register(*options_.registry)) {
+      limit_(metrics::NewGauge(options_.registry, "tacho_quota_limit", {{"quota", "connections"}})),
+      used_(metrics::NewGauge(options_.registry, "tacho_quota_used", {{"quota", "connections"}})),
+      refused_(metrics::CounterFamily(options_.registry, "tacho_connections_refused_total")),
+      closed_(metrics::CounterFamily(options_.registry, "tacho_connections_closed_total")) {
   for (const char* reason : {"total", "address", "memory", "penalty"})
     refused_.Add({{"reason", reason}});
   for (const char* reason : {"silent", "unfinished", "flood", "calls"}) {

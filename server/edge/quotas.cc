@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
 #include "server/errors/error_table.h"
+#include "server/metrics/metric_families.h"
 
 namespace tacho::server::edge {
 namespace {
@@ -20,18 +21,12 @@ constexpr absl::Duration kTrimEvery = absl::Seconds(2);
 
 int64_t NowNs() { return absl::ToUnixNanos(MonotonicNow()); }
 
-prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry* registry, const char* name,
-                                                   const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry);
-}
-
 }  // namespace
 
 Quotas::Quotas(QuotasOptions options)
     : queue_bytes_(options.queue_bytes),
-      limits_(GaugeFamily(options.registry, "tacho_quota_limit",
-                          "Quotas in force; 0 is no limit, of rates.")),
-      used_(GaugeFamily(options.registry, "tacho_quota_used", "How much of a quota is in use.")),
+      limits_(metrics::GaugeFamily(options.registry, "tacho_quota_limit")),
+      used_(metrics::GaugeFamily(options.registry, "tacho_quota_used")),
       pending_used_(UsedOf("pending_bytes")),
       memory_used_(UsedOf("memory_bytes")),
       memory_({.budget_bytes = options.config.memory_bytes(),
@@ -99,7 +94,7 @@ Quotas::Wait Quotas::Charge(uint64_t samples, TokenBucket* agent, TokenBucket* j
 absl::Status Quotas::CheckNewStream() const {
   if (pressure() < Pressure::kRefuse) return absl::OkStatus();
   return errors::ErrorOf(
-      errors::Condition::kOverloaded,
+      errors::Failure::kOverloaded,
       absl::StrCat("the collector has ", memory_.used(), " of the ", memory_.budget(),
                    " bytes of memory that quotas.memory_bytes allows"));
 }

@@ -6,6 +6,7 @@
 
 #include "absl/strings/cord.h"
 #include "interop/google_rpc.pb.h"
+#include "proto/base/check.h"
 
 namespace tacho::server::errors {
 namespace {
@@ -24,9 +25,9 @@ constexpr Delay kSoon = {1, 2};
 constexpr Delay kRestart = {2, 3};
 constexpr Delay kLater = {5, 5};
 
-ErrorRow Row(Condition condition, absl::string_view name, absl::StatusCode code, int http_status,
+ErrorRow Row(Failure failure, absl::string_view name, absl::StatusCode code, int http_status,
              Delay delay, absl::string_view what, absl::string_view remedy) {
-  return {condition,
+  return {failure,
           name,
           code,
           http_status,
@@ -36,59 +37,63 @@ ErrorRow Row(Condition condition, absl::string_view name, absl::StatusCode code,
           remedy};
 }
 
-using enum Condition;
+using enum Failure;
 using Code = absl::StatusCode;
 
 const ErrorRow kTable[] = {
     Row(kOverloaded, "OVERLOADED", Code::kUnavailable, 503, kSoon,
-        "more comes in than disk, memory, connections or workers take",
-        "sender waits; operator: tacho_quota_used against tacho_quota_limit"),
+        "the collector receives more than its disk, memory, connections or workers can take",
+        "the sender waits; the operator compares tacho_quota_used with tacho_quota_limit"),
     Row(kDraining, "DRAINING", Code::kUnavailable, 503, kRestart, "the collector is shutting down",
-        "sender waits, or goes to the next collector"),
+        "the sender waits, or goes to the next collector"),
     Row(kDiskRefuses, "DISK_REFUSES", Code::kUnavailable, 503, kLater,
-        "the disk is full or has failed", "sender waits; operator makes room, see operations.md"),
+        "the disk is full or has failed",
+        "the sender waits; the operator frees space, see operations.md"),
     Row(kSuperseded, "SUPERSEDED", Code::kUnavailable, 503, kSoon,
         "a newer stream of the same agent took over",
         "nothing, unless two agents run on copies of one spool"),
     Row(kMalformed, "MALFORMED", Code::kInvalidArgument, 400, kNever,
         "a message or request breaks its rules; the text and BadRequest name the field",
-        "sender's author; the agent gives the message up and tells a gap"),
+        "the sender's author fixes it; the agent drops the message and reports a gap"),
     Row(kTooLarge, "TOO_LARGE", Code::kResourceExhausted, 413, kNever,
-        "a message, answer or request is larger than a limit, which the text names",
-        "sender splits it, caller asks for less"),
+        "a message, answer or request exceeds a limit, which the text names",
+        "the sender splits it; the caller asks for less"),
     Row(kOutOfOrder, "OUT_OF_ORDER", Code::kFailedPrecondition, 409, kNever,
-        "something has to come first: Hello, the layout of a batch",
-        "sender reconnects and begins anew"),
+        "something must come first: Hello, or the layout of a batch",
+        "the sender reconnects and starts over"),
     Row(kUnauthenticated, "UNAUTHENTICATED", Code::kUnauthenticated, 401, kNever,
-        "no credentials, or none that are known", "operator gives the sender a token"),
+        "there are no credentials, or they are unknown", "the operator gives the sender a token"),
     Row(kForbidden, "FORBIDDEN", Code::kPermissionDenied, 403, kNever,
-        "the credentials do not allow this", "operator widens the role or the pattern of jobs"),
+        "the credentials do not allow this", "the operator widens the role or the pattern of jobs"),
     Row(kNameTaken, "NAME_TAKEN", Code::kAlreadyExists, 409, kNever,
         "another live stream uses this agent_id with another spool",
-        "operator gives each agent an id of its own"),
-    Row(kNotFound, "NOT_FOUND", Code::kNotFound, 404, kNever, "no such job, metric or page",
-        "caller looks at the names that the text offers"),
+        "the operator gives each agent its own id"),
+    Row(kNotFound, "NOT_FOUND", Code::kNotFound, 404, kNever,
+        "there is no such job, metric or page",
+        "the caller picks one of the names that the text offers"),
     Row(kUnsupported, "UNSUPPORTED", Code::kUnimplemented, 415, kNever,
-        "a method or a compression that is not served", "caller uses one that is"),
+        "the collector does not support this method or compression", "the caller uses another one"),
     Row(kNotAcceptable, "NOT_ACCEPTABLE", Code::kUnimplemented, 406, kNever,
-        "the client takes no format that is served (HTTP)", "caller sends another Accept"),
+        "the client accepts none of the formats that the page has (HTTP)",
+        "the caller sends another Accept header"),
     Row(kTooSlow, "TOO_SLOW", Code::kDeadlineExceeded, 408, kNever,
-        "Hello, or the rest of a request, did not come in time", "sender reconnects"),
+        "Hello, or the rest of a request, did not come in time", "the sender reconnects"),
     Row(kCancelled, "CANCELLED", Code::kCancelled, 499, kNever,
-        "the other side has gone or called off", "nothing"),
+        "the other side has disconnected or cancelled", "nothing"),
     Row(kDamaged, "DAMAGED", Code::kDataLoss, 500, kNever,
         "stored bytes do not match their checksum; the text names them",
-        "operator restores a copy, see operations.md"),
+        "the operator restores a copy, see operations.md"),
     Row(kInternal, "INTERNAL", Code::kInternal, 500, kNever, "a defect of the collector",
-        "operator reports it"),
+        "the operator reports it"),
 };
 
 }  // namespace
 
 std::span<const ErrorRow> ErrorTable() { return kTable; }
 
-absl::Status ErrorOf(Condition condition, absl::string_view text) {
-  const ErrorRow& row = kTable[static_cast<int>(condition)];
+absl::Status ErrorOf(Failure failure, absl::string_view text) {
+  TACHO_CHECK(static_cast<size_t>(failure) < std::size(kTable));
+  const ErrorRow& row = kTable[static_cast<size_t>(failure)];
   google::rpc::ErrorInfo info;
   info.set_reason(std::string(row.name));
   info.set_domain(kDomain);
@@ -98,6 +103,7 @@ absl::Status ErrorOf(Condition condition, absl::string_view text) {
 }
 
 const ErrorRow& RowOf(const absl::Status& status) {
+  TACHO_CHECK(!status.ok());
   google::rpc::ErrorInfo info;
   if (const auto payload = status.GetPayload(kErrorInfoUrl); payload.has_value()) {
     info.ParseFromString(std::string(*payload));

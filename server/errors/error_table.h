@@ -1,9 +1,8 @@
-// What may go wrong between the collector and whoever talks to it, one row each. The same condition
-// has the same meaning over gRPC and over HTTP, and says whether trying again helps.
+// What may go wrong between the collector and its clients, one row for each failure. A failure has
+// the same meaning over gRPC and over HTTP, and says whether trying again helps.
 //
-// docs/errors.md shows the table to people; tests/server/errors/error_table_test.cc holds the two
-// together, and tests/server/errors/error_rows_test.cc and tests/integration/test_errors.py see
-// each row from outside.
+// docs/errors.md shows the table to people, and tests/server/errors/error_table_test.cc compares
+// the two. tests/server/errors/error_rows_test.cc provokes each row from outside.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +15,8 @@
 
 namespace tacho::server::errors {
 
-enum class Condition {
-  // Time heals these. The first row of a code stands for statuses that name no condition.
+enum class Failure {
+  // Time heals these. The first row of a code stands for statuses that name no failure.
   kOverloaded,   // More comes in than the disk, the memory or the workers take.
   kDraining,     // The collector is shutting down.
   kDiskRefuses,  // The disk is full or has failed.
@@ -40,7 +39,7 @@ enum class Condition {
 };
 
 struct ErrorRow {
-  Condition condition;
+  Failure failure;
   absl::string_view name;  // google.rpc.ErrorInfo.reason: "DRAINING".
   absl::StatusCode code;
   int http_status;
@@ -52,13 +51,13 @@ struct ErrorRow {
   absl::string_view remedy;  // and who does what.
 };
 
-// In the order of Condition.
+// In the order of Failure.
 std::span<const ErrorRow> ErrorTable();
 
-// A status with the row's code, which carries its condition as payload.
-absl::Status ErrorOf(Condition condition, absl::string_view text);
+// A status with the row's code, which carries its failure as payload.
+absl::Status ErrorOf(Failure failure, absl::string_view text);
 
-// The row of the condition that the status carries; else the first with its code; kInternal's for
+// The row of the failure that the status carries; else the first row with its code; kInternal's for
 // codes that are in no row. `status` must not be OK.
 const ErrorRow& RowOf(const absl::Status& status);
 

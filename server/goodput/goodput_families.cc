@@ -1,19 +1,19 @@
 #include "server/goodput/goodput_families.h"
 
-#include <map>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/metrics/goodput_table.h"
+#include "proto/base/check.h"
+#include "server/metrics/metric_families.h"
 
 namespace tacho::server::goodput {
 namespace {
 
 using prometheus::ClientMetric;
 using prometheus::MetricFamily;
-using prometheus::MetricType;
 using Labels = std::vector<ClientMetric::Label>;
 
 // Of a label of tacho_job_info: what is longer is cut.
@@ -23,28 +23,18 @@ class Families {
  public:
   Families() {
     for (const metrics::MetricInfo& info : metrics::kGoodputMetrics) {
-      MetricFamily& family = families_.emplace_back();
-      family.name = std::string(info.name);
-      family.type = info.type == "counter"   ? MetricType::Counter
-                    : info.type == "summary" ? MetricType::Summary
-                                             : MetricType::Gauge;
-      family.help = std::string(info.help);
-      index_[family.name] = families_.size() - 1;
+      families_.push_back(metrics::EmptyFamily(metrics::Metric(info)));
     }
   }
 
-  void Add(const char* name, Labels labels, std::optional<double> value) {
-    if (!value.has_value()) return;
-    MetricFamily& family = families_[index_.at(name)];
-    ClientMetric& metric = family.metric.emplace_back();
-    metric.label = std::move(labels);
-    (family.type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = *value;
+  void Add(metrics::Metric metric, Labels labels, std::optional<double> value) {
+    if (value.has_value()) metrics::AddLine(std::move(labels), *value, Find(metric));
   }
 
-  void AddSummary(const char* name, Labels labels, const ClientMetric::Summary& summary) {
-    ClientMetric& metric = families_[index_.at(name)].metric.emplace_back();
-    metric.label = std::move(labels);
-    metric.summary = summary;
+  void AddSummary(metrics::Metric metric, Labels labels, const ClientMetric::Summary& summary) {
+    ClientMetric& line = Find(metric)->metric.emplace_back();
+    line.label = std::move(labels);
+    line.summary = summary;
   }
 
   std::vector<MetricFamily> Take() {
@@ -53,8 +43,16 @@ class Families {
   }
 
  private:
+  // Families are in the order of their section.
+  MetricFamily* Find(metrics::Metric metric) {
+    size_t index = 0;
+    while (&metrics::kGoodputMetrics[index] != &metric.info()) {
+      TACHO_CHECK(++index < std::size(metrics::kGoodputMetrics));
+    }
+    return &families_[index];
+  }
+
   std::vector<MetricFamily> families_;
-  std::map<std::string, size_t> index_;
 };
 
 void AddInfo(const JobGoodput& job, Families* families) {

@@ -1,4 +1,4 @@
-// The ledgers of jobs as metric families. metric_table.h has their help.
+// The ledgers of jobs as metric families. server/metrics/metric_table.h has their help.
 #pragma once
 
 #include <prometheus/metric_family.h>

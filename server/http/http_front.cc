@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
 #include "server/errors/error_table.h"
+#include "server/metrics/metric_families.h"
 
 namespace tacho::server::http {
 namespace {
@@ -54,15 +55,8 @@ absl::StatusOr<std::unique_ptr<HttpFront>> HttpFront::Start(
 HttpFront::HttpFront(std::unique_ptr<edge::Listener> listener, Options options)
     : options_(std::move(options)), listener_(std::move(listener)) {
   if (options_.registry == nullptr) return;
-  open_ = &prometheus::BuildGauge()
-               .Name("tacho_http_connections")
-               .Help("Connections to the HTTP port that are open.")
-               .Register(*options_.registry)
-               .Add({});
-  auto& closed = prometheus::BuildCounter()
-                     .Name("tacho_http_connections_closed_total")
-                     .Help("Connections to the HTTP port that were closed unserved, by reason.")
-                     .Register(*options_.registry);
+  open_ = &metrics::NewGauge(options_.registry, "tacho_http_connections");
+  auto& closed = metrics::CounterFamily(options_.registry, "tacho_http_connections_closed_total");
   for (const char* reason : {"slow", "crowded", "busy", "too_large"}) {
     closed_.push_back(&closed.Add({{"reason", reason}}));
   }
@@ -186,7 +180,7 @@ void HttpFront::Take(int fd, const edge::PeerAddress& peer, absl::Time now) {
     // without TLS it does.
     Count(Closed::kBusy);
     connection.http->Answer(options_.refuse(
-        errors::ErrorOf(errors::Condition::kOverloaded,
+        errors::ErrorOf(errors::Failure::kOverloaded,
                         "as many requests of this port are at work as may be: try again")));
     connection.http->Advance();
     return;
@@ -245,7 +239,7 @@ void HttpFront::Advance(uint64_t number, absl::Time now) {
   if (http.IsTooLarge()) {
     Count(Closed::kTooLarge);
     Answer(&connection,
-           options_.refuse(errors::ErrorOf(errors::Condition::kTooLarge,
+           options_.refuse(errors::ErrorOf(errors::Failure::kTooLarge,
                                            absl::StrCat("the head of the request has more than ",
                                                         HttpConnection::kMaxHeadBytes, " bytes"))),
            now);
@@ -262,10 +256,9 @@ void HttpFront::ExpireSlow(absl::Time now) {
     if (!WaitsForItsClient(http) || now < connection->second.deadline) continue;
     Count(Closed::kSlow);
     if (http.state() == HttpConnection::State::kReading) {
-      http.Answer(options_.refuse(
-          errors::ErrorOf(errors::Condition::kTooSlow,
-                          absl::StrCat("no whole request within ",
-                                       absl::FormatDuration(options_.limits.request)))));
+      http.Answer(options_.refuse(errors::ErrorOf(
+          errors::Failure::kTooSlow, absl::StrCat("no whole request within ",
+                                                  absl::FormatDuration(options_.limits.request)))));
       connection->second.deadline = now + kRefusalTime;
       http.Advance();
       if (http.state() != HttpConnection::State::kDone) continue;

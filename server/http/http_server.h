@@ -1,32 +1,24 @@
-// The small HTTP side of the collector: a few GET routes, nothing else. Which library understands
-// requests is decided in http_server.cc alone (docs/decisions/0001-http-library.md).
+// The small HTTP side of the collector: a few GET routes, nothing else
+// (docs/decisions/0001-http-library.md).
 #pragma once
 
+#include <openssl/ossl_typ.h>
+
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "prometheus/registry.h"
-#include "server/http/http_limits.h"
-#include "server/security/access_control.h"
+#include "server/http/http_front.h"
+#include "server/http/http_message.h"
 #include "server/security/tls_source.h"
 
 namespace tacho::server::http {
-
-struct HttpRequest {
-  std::string accept;                 // The header as sent; empty if there is none.
-  security::Credentials credentials;  // What the request and its connection show.
-};
-
-struct HttpResponse {
-  int status = 200;
-  std::string content_type = "text/plain; charset=utf-8";
-  std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;  // Besides those above.
-};
 
 // A path, matched exactly, for GET and HEAD. `handler` is called on any of the server's threads,
 // several at once. What it throws is answered with 500.
@@ -45,19 +37,31 @@ struct HttpServerOptions {
 };
 
 // Thread-safe but for destruction. A connection serves one request and is closed. Bodies of
-// requests are refused, and so are ranges. Clients that are slow hold no thread (http_front.h).
+// requests are refused, and so are ranges. Slow clients hold no thread (http_front.h).
 class HttpServer {
  public:
   // Listens and serves on threads of its own.
   //   INVALID_ARGUMENT  the address is not host:port.
   //   UNAVAILABLE       the address cannot be bound; the text says which.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(HttpServerOptions options);
-  // Stops if Stop() was not called.
-  virtual ~HttpServer() = default;
+  ~HttpServer();  // Stops if Stop() was not called.
 
-  virtual int port() const = 0;
+  int port() const { return front_->port(); }
   // Finishes the requests at work, closes the port, joins the threads. May be called again.
-  virtual void Stop() = 0;
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  explicit HttpServer(HttpServerOptions options);
+  absl::Status Listen();
+  // The bytes of the answer to the request of `connection`. Several threads at once.
+  std::string Serve(const HttpConnection& connection) const;
+  HttpResponse Handle(const HttpRequest& request) const;
+
+  const HttpServerOptions options_;
+  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_;  // Null: no TLS.
+  std::atomic<uint64_t> refusals_ = 0;  // Spreads the delays of those turned away together.
+  absl::Mutex mutex_;                   // Of Stop().
+  std::unique_ptr<HttpFront> front_;    // Last: its threads use the others.
 };
 
 }  // namespace tacho::server::http

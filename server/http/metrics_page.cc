@@ -9,11 +9,7 @@
 #include "server/aggregate/parallel.h"
 #include "server/http/families.h"
 #include "server/http/family_text.h"
-#include "server/http/health_metrics.h"
-#include "server/http/limit_metrics.h"
-#include "server/http/process_metrics.h"
-#include "server/http/store_metrics.h"
-#include "server/metrics/metric_list.h"
+#include "server/metrics/metric_families.h"
 
 namespace tacho::server::http {
 namespace {
@@ -42,23 +38,6 @@ void LeaveOutJobs(const security::Rights& rights, Families* all) {
   std::erase_if(*all, [](const auto& family) { return family.metric.empty(); });
 }
 
-// Whoever made a family, what it says of itself stands in the list.
-void Describe(const absl::flat_hash_map<absl::string_view, std::string>& helps, Families* all) {
-  for (auto& family : *all) {
-    const auto help = helps.find(family.name);
-    if (help != helps.end()) family.help = help->second;
-  }
-}
-
-absl::flat_hash_map<absl::string_view, std::string> Helps() {
-  absl::flat_hash_map<absl::string_view, std::string> helps;
-  for (const metrics::MetricTable& table : metrics::AllMetricTables()) {
-    for (const metrics::MetricInfo& info : table.metrics)
-      helps.emplace(info.name, metrics::HelpText(info));
-  }
-  return helps;
-}
-
 aggregate::AggregateRulesPtr RulesOf(const config::v1::Collector::Metrics& config) {
   auto rules = aggregate::MakeAggregateRules(config);
   // Whoever starts the collector has checked them.
@@ -75,33 +54,26 @@ bool HaveSameRules(const config::v1::Collector::Metrics& a,
 }
 
 prometheus::MetricFamily BuildInfo() {
-  prometheus::MetricFamily info =
-      GaugeFamily("tacho_build_info", "Always 1; the version is in its label.", 1);
-  info.metric.front().label.push_back({"version", TACHO_VERSION});
+  prometheus::MetricFamily info = metrics::EmptyFamily("tacho_build_info");
+  metrics::AddLine({{"version", TACHO_VERSION}}, 1, &info);
   return info;
 }
 
 Families LogFamilies(const log::LogCounts& counts) {
-  prometheus::MetricFamily lines =
-      CounterFamily("tacho_log_lines_total", "Lines that were logged.", 0);
-  lines.metric.clear();
+  prometheus::MetricFamily lines = metrics::EmptyFamily("tacho_log_lines_total");
   for (const auto level :
        {log::Level::kDebug, log::Level::kInfo, log::Level::kWarn, log::Level::kError}) {
-    prometheus::ClientMetric& metric = lines.metric.emplace_back();
-    metric.counter.value = static_cast<double>(counts.lines[static_cast<int>(level)]);
-    metric.label.push_back({"level", std::string(log::NameOf(level))});
+    metrics::AddLine({{"level", std::string(log::NameOf(level))}},
+                     static_cast<double>(counts.lines[static_cast<int>(level)]), &lines);
   }
   return {std::move(lines),
-          CounterFamily("tacho_log_lines_left_out_total",
-                        "Lines that were not logged, because too many of their kind were.",
-                        static_cast<double>(counts.left_out))};
+          metrics::OneLine("tacho_log_lines_left_out_total", static_cast<double>(counts.left_out))};
 }
 
 }  // namespace
 
 MetricsPage::MetricsPage(MetricsPageOptions options)
     : options_(std::move(options)),
-      helps_(Helps()),
       limits_(options_.options),
       aggregator_(options_.store, RulesOf(options_.options)) {}
 
@@ -132,7 +104,6 @@ std::string MetricsPage::RenderOthers(const security::Rights& rights, size_t max
   all.push_back(BuildInfo());
   for (const auto& other : options_.others) Append(other(max_lines), &all);
   LeaveOutJobs(rights, &all);
-  Describe(helps_, &all);
   std::string text;
   AppendFamilies(all, &text);
   return text;
@@ -153,9 +124,8 @@ std::string MetricsPage::Render(const security::Rights& rights) const {
   };
   aggregate::ParallelFor(2, aggregate::ScrapeThreads(), part);
   page += others;
-  Families took = {GaugeFamily("tacho_scrape_collect_seconds", "Time it took to compute this page.",
-                               absl::ToDoubleSeconds(absl::Now() - began))};
-  Describe(helps_, &took);
+  const Families took = {
+      metrics::OneLine("tacho_scrape_collect_seconds", absl::ToDoubleSeconds(absl::Now() - began))};
   AppendFamilies(took, &page);
   return page;
 }

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -55,8 +54,7 @@ class MetricsPage final : public process::Reloadable {
   std::string RenderOthers(const security::Rights& rights, size_t max_lines) const;
   config::v1::Collector::Metrics limits() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  const MetricsPageOptions options_;                                 // As it was started.
-  const absl::flat_hash_map<absl::string_view, std::string> helps_;  // By family.
+  const MetricsPageOptions options_;  // As it was started.
   mutable absl::Mutex mutex_;
   config::v1::Collector::Metrics limits_ ABSL_GUARDED_BY(mutex_);
   mutable aggregate::Aggregator aggregator_;  // Its lock comes after mutex_.

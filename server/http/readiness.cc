@@ -23,10 +23,10 @@ void Readiness::SetHeldBy(absl::string_view reason) {
 absl::Status Readiness::Check() const {
   absl::MutexLock lock(&mutex_);
   if (!why_not_.empty()) {
-    return errors::ErrorOf(errors::Condition::kDraining, absl::StrCat("not ready: ", why_not_));
+    return errors::ErrorOf(errors::Failure::kDraining, absl::StrCat("not ready: ", why_not_));
   }
   if (held_by_.empty()) return absl::OkStatus();
-  return errors::ErrorOf(errors::Condition::kDiskRefuses, absl::StrCat("not ready: ", held_by_));
+  return errors::ErrorOf(errors::Failure::kDiskRefuses, absl::StrCat("not ready: ", held_by_));
 }
 
 bool Readiness::IsHeld() const {

@@ -2,10 +2,10 @@
 
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/error_table.h"
-#include "server/http/accept.h"
-#include "server/http/error_response.h"
+#include "server/http/content.h"
 
 namespace tacho::server::http {
 namespace {
@@ -19,10 +19,33 @@ constexpr char kIndex[] =
     "\n"
     "History is asked for over gRPC: tachoctl jobs\n";
 
+HttpResponse Refusal(const absl::Status& status) {
+  HttpResponse response = ErrorResponse(status);
+  if (absl::IsUnauthenticated(status)) {
+    response.headers.emplace_back("WWW-Authenticate",
+                                  "Basic realm=\"tacho: any user, a token as password\"");
+    response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"tacho\"");
+  }
+  return response;
+}
+
+// `page` for a request whose caller has the role; else a refusal.
+HttpResponse Guarded(const HttpGuard& guard, const HttpRequest& request, security::Role role,
+                     absl::FunctionRef<HttpResponse(const security::Rights&)> page) {
+  if (guard.require_certificate && !request.credentials.certificate.has_value()) {
+    return Refusal(errors::ErrorOf(
+        errors::Failure::kForbidden,
+        "this page is only for clients with a certificate (listen.tls.client_certificates)"));
+  }
+  if (guard.access == nullptr) return page(security::Caller::Anyone().rights());
+  const auto caller = guard.access->Admit(request.credentials, role);
+  return caller.ok() ? page(caller->rights()) : Refusal(caller.status());
+}
+
 HttpResponse Metrics(const MetricsPage& metrics, const HttpRequest& request,
                      const security::Rights& rights) {
-  if (!AcceptsPrometheusText(request.accept)) {
-    return ErrorResponse(errors::ErrorOf(errors::Condition::kNotAcceptable,
+  if (!AcceptsPrometheusText(request.Header("accept"))) {
+    return ErrorResponse(errors::ErrorOf(errors::Failure::kNotAcceptable,
                                          absl::StrCat("There is only ", kPrometheusText)));
   }
   return {.content_type = kPrometheusText, .body = metrics.Render(rights)};
@@ -38,7 +61,7 @@ HttpResponse Ready(const Readiness& readiness) {
 std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness,
                                    const HttpGuard& guard) {
   const auto page = [metrics, guard](const HttpRequest& request) {
-    return guard.Answer(request, security::Role::kRead, [&](const security::Rights& rights) {
+    return Guarded(guard, request, security::Role::kRead, [&](const security::Rights& rights) {
       return Metrics(*metrics, request, rights);
     });
   };

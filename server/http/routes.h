@@ -3,16 +3,23 @@
 
 #include <vector>
 
-#include "server/http/http_guard.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
+#include "server/security/access_control.h"
 
 namespace tacho::server::http {
 
+// Decides who may see a page. Thread-safe. Its parts are not owned and must outlive it.
+struct HttpGuard {
+  const security::AccessControl* access = nullptr;  // Null: everybody may see everything.
+  bool require_certificate = false;                 // listen.tls.client_certificates: require.
+};
+
 // /           what there is, for a person with a browser
 // /metrics    for Prometheus, for the role read, with the jobs that its holder may touch; 406 if
-//             the client takes no format that is served
+//             the client takes no format that is served, 401 without a valid token, 403 if the
+//             role or the client certificate is missing
 // /healthz    200 while the process lives
 // /readyz     200 while it takes work, else 503 and the reason
 // Neither is owned; both must outlive the server.

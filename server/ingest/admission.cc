@@ -85,7 +85,7 @@ absl::Status Admission::RefuseParts() const {
 absl::Status Admission::CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const {
   if (draining_.load(std::memory_order_relaxed)) {
     return Refuse(Refusal::kDraining,
-                  errors::ErrorOf(errors::Condition::kDraining, "the collector is shutting down"));
+                  errors::ErrorOf(errors::Failure::kDraining, "the collector is shutting down"));
   }
   const auto kind = untrusted.message_case();
   if (kind == v1::ClientMessage::MESSAGE_NOT_SET) {

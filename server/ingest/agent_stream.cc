@@ -77,8 +77,8 @@ std::shared_ptr<AgentStream> AgentStream::Start(const StreamContext* context, ui
   reactor->acks_ = std::make_shared<AckCoalescer>(std::move(options));
   const auto evict = [weak] {
     if (const auto live = weak.lock()) {
-      live->End(errors::ErrorOf(errors::Condition::kSuperseded,
-                                "a newer stream of this agent took over"));
+      live->End(
+          errors::ErrorOf(errors::Failure::kSuperseded, "a newer stream of this agent took over"));
     }
   };
   reactor->session_ = std::make_unique<StreamSession>(&context->session, reactor->acks_, stream,
@@ -214,7 +214,7 @@ void AgentStream::OnTick() {
 
 void AgentStream::LookAtClock(absl::Time now) {
   if (!greeted_ && !end_.has_value() && now >= hello_by_) {
-    end_ = errors::ErrorOf(errors::Condition::kTooSlow,
+    end_ = errors::ErrorOf(errors::Failure::kTooSlow,
                            absl::StrCat("no Hello within quotas.hello_timeout, ",
                                         absl::FormatDuration(hello_timeout_)));
   }
@@ -280,11 +280,11 @@ AgentStream::Step AgentStream::NextStep(const AckCoalescer::State& acks, absl::T
 
 absl::Status AgentStream::StoreFailure(const absl::Status& failure) const {
   if (absl::IsUnavailable(failure))
-    return errors::ErrorOf(errors::Condition::kDiskRefuses, failure.message());
+    return errors::ErrorOf(errors::Failure::kDiskRefuses, failure.message());
   if (!absl::IsResourceExhausted(failure)) return failure;
   context_.session.metrics->StreamThrottled(Throttling::kQueueFull);
   return errors::ErrorOf(
-      errors::Condition::kOverloaded,
+      errors::Failure::kOverloaded,
       absl::StrCat("the collector takes in more than its disk writes: ", failure.message()));
 }
 

@@ -1,4 +1,4 @@
-// What the ingest service counts about itself: every metric's name, unit and help in one list.
+// What the ingest service counts about itself; server/metrics/metric_table.h says what it means.
 #pragma once
 
 #include <cstdint>

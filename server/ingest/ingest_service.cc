@@ -11,7 +11,7 @@ namespace tacho::server::ingest {
 namespace {
 
 absl::Status Draining() {
-  return errors::ErrorOf(errors::Condition::kDraining, "the collector is shutting down");
+  return errors::ErrorOf(errors::Failure::kDraining, "the collector is shutting down");
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ absl::Status IngestService::CheckNewStream() const {
   if (draining_) return Draining();
   const uint32_t max_streams = limits_.max_streams();
   if (streams_.size() >= max_streams) {
-    return errors::ErrorOf(errors::Condition::kOverloaded,
+    return errors::ErrorOf(errors::Failure::kOverloaded,
                            absl::StrCat("ingest.max_streams, ", max_streams, ", are open already"));
   }
   return context_.session.quotas->CheckNewStream();

@@ -59,7 +59,7 @@ absl::Status RegistrationFailure(const absl::Status& status) {
   if (absl::IsInvalidArgument(status))
     return errors::InvalidFieldError("layout.series", status.message());
   const std::string text = absl::StrCat("layout.series: ", status.message());
-  if (absl::IsUnavailable(status)) return errors::ErrorOf(errors::Condition::kDiskRefuses, text);
+  if (absl::IsUnavailable(status)) return errors::ErrorOf(errors::Failure::kDiskRefuses, text);
   return absl::Status(status.code(), text);
 }
 

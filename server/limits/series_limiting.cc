@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "server/limits/limit_config.h"
+#include "server/metrics/metric_families.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server::limits {
@@ -13,12 +14,7 @@ SeriesLimiting::SeriesLimiting(storage::Store* store, prometheus::Registry* regi
     : store_(store),
       definitions_per_second_(config.definitions_per_second()),
       definitions_burst_ns_(config.definitions_burst()) {
-  auto& family = prometheus::BuildCounter()
-                     .Name("tacho_limit_series_total")
-                     .Help(
-                         "Series that met a limit, each as often as a layout named it, by limit "
-                         "and by what was done.")
-                     .Register(*registry);
+  auto& family = metrics::CounterFamily(registry, "tacho_limit_series_total");
   for (size_t limit = 0; limit < storage::kLimits; ++limit) {
     for (size_t action = 0; action < kActions; ++action) {
       counters_[limit][action] = &family.Add(

@@ -1,31 +1,17 @@
 #include "server/process/reload_metrics.h"
 
+#include "server/metrics/metric_families.h"
+
 namespace tacho::server::process {
-namespace {
-
-prometheus::Gauge& MakeGauge(prometheus::Registry* registry, const char* name, const char* help) {
-  return prometheus::BuildGauge().Name(name).Help(help).Register(*registry).Add({});
-}
-
-prometheus::Counter& MakeCounter(prometheus::Registry* registry, const char* result) {
-  return prometheus::BuildCounter()
-      .Name("tacho_config_reloads_total")
-      .Help("Reloads of the configuration that were asked for")
-      .Register(*registry)
-      .Add({{"result", result}});
-}
-
-}  // namespace
 
 ReloadMetrics::ReloadMetrics(prometheus::Registry* registry)
-    : last_successful_(MakeGauge(registry, "tacho_config_last_reload_successful",
-                                 "1 if the configuration in force is the newest that was asked "
-                                 "for, 0 if the last reload was refused")),
-      last_success_seconds_(MakeGauge(registry,
-                                      "tacho_config_last_reload_success_timestamp_seconds",
-                                      "When the configuration in force was read, Unix time")),
-      successes_(MakeCounter(registry, "success")),
-      failures_(MakeCounter(registry, "failure")) {}
+    : last_successful_(metrics::NewGauge(registry, "tacho_config_last_reload_successful")),
+      last_success_seconds_(
+          metrics::NewGauge(registry, "tacho_config_last_reload_success_timestamp_seconds")),
+      successes_(
+          metrics::NewCounter(registry, "tacho_config_reloads_total", {{"result", "success"}})),
+      failures_(
+          metrics::NewCounter(registry, "tacho_config_reloads_total", {{"result", "failure"}})) {}
 
 void ReloadMetrics::Started(absl::Time now) {
   last_successful_.Set(1);

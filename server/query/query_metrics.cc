@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "server/metrics/metric_families.h"
+
 namespace tacho::server::query {
 namespace {
 
@@ -16,34 +18,12 @@ const prometheus::Histogram::BucketBoundaries& Boundaries() {
 
 QueryMetrics::QueryMetrics(std::shared_ptr<prometheus::Registry> registry)
     : registry_(registry ? std::move(registry) : std::make_shared<prometheus::Registry>()),
-      requests_(prometheus::BuildCounter()
-                    .Name("tacho_query_requests_total")
-                    .Help("Queries that ended, by method and gRPC status code.")
-                    .Register(*registry_)),
-      seconds_(prometheus::BuildHistogram()
-                   .Name("tacho_query_duration_seconds")
-                   .Help("Time that queries took, waiting for their client included.")
-                   .Register(*registry_)),
-      active_(prometheus::BuildGauge()
-                  .Name("tacho_query_active")
-                  .Help("Queries at work now.")
-                  .Register(*registry_)
-                  .Add({})),
-      samples_(prometheus::BuildCounter()
-                   .Name("tacho_query_samples_returned_total")
-                   .Help("Samples and buckets that Range and Export have returned.")
-                   .Register(*registry_)
-                   .Add({})),
-      watches_(prometheus::BuildGauge()
-                   .Name("tacho_query_watches")
-                   .Help("Watches that are open now.")
-                   .Register(*registry_)
-                   .Add({})),
-      watched_samples_(prometheus::BuildCounter()
-                           .Name("tacho_query_watched_samples_total")
-                           .Help("Samples that watches were sent as they became durable.")
-                           .Register(*registry_)
-                           .Add({})) {}
+      requests_(metrics::CounterFamily(registry_.get(), "tacho_query_requests_total")),
+      seconds_(metrics::HistogramFamily(registry_.get(), "tacho_query_duration_seconds")),
+      active_(metrics::NewGauge(registry_.get(), "tacho_query_active")),
+      samples_(metrics::NewCounter(registry_.get(), "tacho_query_samples_returned_total")),
+      watches_(metrics::NewGauge(registry_.get(), "tacho_query_watches")),
+      watched_samples_(metrics::NewCounter(registry_.get(), "tacho_query_watched_samples_total")) {}
 
 void QueryMetrics::RecordWatch(const std::string& method, const absl::Status& status) {
   requests_.Add({{"method", method}, {"code", absl::StatusCodeToString(status.code())}})

@@ -32,10 +32,10 @@ namespace {
 
 absl::Status Refusal(WorkerPool::Admission admission) {
   if (admission == WorkerPool::Admission::kFull) {
-    return errors::ErrorOf(errors::Condition::kOverloaded,
+    return errors::ErrorOf(errors::Failure::kOverloaded,
                            "as many queries are at work as query.max_concurrent allows: try again");
   }
-  return errors::ErrorOf(errors::Condition::kDraining, "the collector is draining");
+  return errors::ErrorOf(errors::Failure::kDraining, "the collector is draining");
 }
 
 // The names of other jobs that a text suggests are not for those who may not read these jobs.
@@ -248,7 +248,7 @@ grpc::ServerUnaryReactor* QueryService::Cardinality(grpc::CallbackServerContext*
       "Cardinality", context, scope, [this, request, response](const security::Rights& rights) {
         if (request->job().empty() && !rights.SeesEveryJob()) {
           return errors::ErrorOf(
-              errors::Condition::kForbidden,
+              errors::Failure::kForbidden,
               absl::StrCat("job: \"", rights.name(),
                            "\" may not read every job, as listing all of them needs; name one"));
         }
@@ -391,7 +391,7 @@ absl::StatusOr<security::RightsPtr> QueryService::AdmitWatch(
     *recheck = [access = options_.access, caller = *caller] { return access->Recheck(caller); };
   }
   if (watches_ > limits().max_watches()) {
-    return errors::ErrorOf(errors::Condition::kOverloaded,
+    return errors::ErrorOf(errors::Failure::kOverloaded,
                            "as many watches are open as query.max_watches allows: try again");
   }
   return caller->rights_ptr();

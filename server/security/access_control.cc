@@ -16,7 +16,7 @@ constexpr char kHowToShowOne[] =
     "Bearer TOKEN', or over HTTP the token as the password of basic authentication";
 
 absl::Status Unauthenticated(absl::string_view text) {
-  return errors::ErrorOf(errors::Condition::kUnauthenticated, text);
+  return errors::ErrorOf(errors::Failure::kUnauthenticated, text);
 }
 
 absl::Status NoRuleFor(const PeerCertificate& certificate) {

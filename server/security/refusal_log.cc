@@ -2,14 +2,13 @@
 
 #include <utility>
 
+#include "server/metrics/metric_families.h"
+
 namespace tacho::server::security {
 
 RefusalLog::RefusalLog(log::Log log, prometheus::Registry* registry) : log_(std::move(log)) {
   if (registry == nullptr) return;
-  auto& family = prometheus::BuildCounter()
-                     .Name("tacho_auth_refused_total")
-                     .Help("Calls and requests that were not let in, by status code.")
-                     .Register(*registry);
+  auto& family = metrics::CounterFamily(registry, "tacho_auth_refused_total");
   unauthenticated_ = &family.Add({{"code", "UNAUTHENTICATED"}});
   not_allowed_ = &family.Add({{"code", "PERMISSION_DENIED"}});
 }

@@ -52,7 +52,7 @@ absl::Status Rights::CheckRole(Role role) const {
   for (const Role one : {Role::kWrite, Role::kRead, Role::kAdmin}) {
     if (Has(one)) held.push_back(RoleName(one));
   }
-  return errors::ErrorOf(errors::Condition::kForbidden,
+  return errors::ErrorOf(errors::Failure::kForbidden,
                          absl::StrCat("\"", name(), "\" lacks the role ", RoleName(role),
                                       "; it has ", absl::StrJoin(held, ", ")));
 }
@@ -63,14 +63,14 @@ bool Rights::MayTouch(absl::string_view job) const {
 
 absl::Status Rights::CheckJob(absl::string_view job, absl::string_view field) const {
   if (MayTouch(job)) return absl::OkStatus();
-  return errors::ErrorOf(errors::Condition::kForbidden,
+  return errors::ErrorOf(errors::Failure::kForbidden,
                          absl::StrCat(field, ": \"", name(), "\" may not touch the job \"", job,
                                       "\", only those that match ", PatternOf(options_.jobs)));
 }
 
 absl::Status Rights::CheckAgentId(absl::string_view agent_id) const {
   if (options_.agent_id.empty() || options_.agent_id == agent_id) return absl::OkStatus();
-  return errors::ErrorOf(errors::Condition::kForbidden,
+  return errors::ErrorOf(errors::Failure::kForbidden,
                          absl::StrCat("hello.agent_id: \"", name(), "\" may not speak for \"",
                                       agent_id, "\", only for \"", options_.agent_id, "\""));
 }

@@ -1,17 +1,26 @@
 #include "tests/bench/prometheus_asker.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <rapidjson/reader.h>
 #include <rapidjson/stream.h>
+#include <sys/socket.h>
 
 #include <limits>
+#include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 
 namespace tacho::bench {
 namespace {
+
+constexpr absl::Duration kPatience = absl::Minutes(2);
+constexpr uint64_t kMaxBodyBytes = uint64_t{4} << 30;
 
 // Takes times and values out of the events of a parser:
 //   /query, /query_range  {"metric":{...},"value":[time,"value"]}, or "values":[[time,"value"],...]
@@ -84,27 +93,40 @@ bool Parse(bool exported, std::string* body, Answer* answer) {
 
 }  // namespace
 
-PrometheusAsker::PrometheusAsker(const std::string& host, int port, const std::string& paths)
-    : client_(host, port), paths_(absl::StrSplit(paths, '\n', absl::SkipEmpty())) {
-  client_.set_keep_alive(true);
-  client_.set_tcp_nodelay(true);
-  client_.set_read_timeout(120);
-}
+PrometheusAsker::PrometheusAsker(std::string host, int port, const std::string& paths)
+    : host_(std::move(host)), port_(port), paths_(absl::StrSplit(paths, '\n', absl::SkipEmpty())) {}
 
 absl::Status PrometheusAsker::Connect() {
-  const httplib::Result result = client_.Get("/health");  // Not found is an answer, too.
-  return result ? absl::OkStatus() : absl::UnavailableError("no server there");
+  TACHO_ASSIGN_OR_RETURN(socket_,
+                         agent::ConnectTcp(host_, absl::StrCat(port_), MonotonicNow() + kPatience));
+  const int on = 1;
+  setsockopt(socket_->fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  return Get("/health").status();  // Not found is an answer, too.
+}
+
+absl::StatusOr<agent::HttpResponse> PrometheusAsker::Get(const std::string& path) {
+  const absl::Time deadline = MonotonicNow() + kPatience;
+  TACHO_RETURN_IF_ERROR(socket_->Send(
+      absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: ", host_, ":", port_, "\r\n\r\n"), deadline));
+  agent::HttpResponseReader reader(kMaxBodyBytes);
+  std::vector<char> buffer(64 << 10);
+  while (!reader.done()) {
+    TACHO_ASSIGN_OR_RETURN(const size_t got,
+                           socket_->Receive(buffer.data(), buffer.size(), deadline));
+    if (got == 0) return absl::UnavailableError("the server closed the connection");
+    TACHO_RETURN_IF_ERROR(reader.Feed({buffer.data(), got}));
+  }
+  return reader.response();
 }
 
 absl::Status PrometheusAsker::Ask() {
   bodies_.clear();
   for (const std::string& path : paths_) {
-    httplib::Result result = client_.Get(path);
-    if (!result) return absl::UnavailableError(httplib::to_string(result.error()));
-    if (result->status != 200) {
-      return absl::UnknownError(absl::StrCat(result->status, ": ", result->body.substr(0, 300)));
+    TACHO_ASSIGN_OR_RETURN(agent::HttpResponse answer, Get(path));
+    if (answer.status != 200) {
+      return absl::UnknownError(absl::StrCat(answer.status, ": ", answer.body.substr(0, 300)));
     }
-    bodies_.push_back(std::move(result->body));
+    bodies_.push_back(std::move(answer.body));
   }
   return absl::OkStatus();
 }

@@ -1,11 +1,13 @@
 // Servers with Prometheus' HTTP API, which VictoriaMetrics has too.
 #pragma once
 
-#include <httplib.h>
-
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
+#include "agent/sources/fetch/http_response.h"
+#include "agent/sources/fetch/tcp_socket.h"
 #include "tests/bench/query_asker.h"
 
 namespace tacho::bench {
@@ -15,7 +17,7 @@ namespace tacho::bench {
 class PrometheusAsker final : public QueryAsker {
  public:
   // Paths with their parameters, a line each.
-  PrometheusAsker(const std::string& host, int port, const std::string& paths);
+  PrometheusAsker(std::string host, int port, const std::string& paths);
 
   // To be called once, before the first Ask().
   absl::Status Connect();
@@ -24,7 +26,12 @@ class PrometheusAsker final : public QueryAsker {
   absl::StatusOr<Answer> Decode() override;
 
  private:
-  httplib::Client client_;
+  // Over one connection, which stays open.
+  absl::StatusOr<agent::HttpResponse> Get(const std::string& path);
+
+  const std::string host_;
+  const int port_;
+  std::unique_ptr<agent::TcpSocket> socket_;
   const std::vector<std::string> paths_;
   std::vector<std::string> bodies_;
 };

@@ -21,7 +21,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "server/aggregate/aggregator.h"
-#include "server/http/gzip.h"
+#include "server/http/content.h"
 #include "storage/store.h"
 #include "tests/bench/bench_flags.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "absl/strings/string_view.h"
-#include "server/http/accept.h"
+#include "server/http/content.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const absl::string_view header(reinterpret_cast<const char*>(data), size);

@@ -19,7 +19,7 @@ constexpr int kConditionsOfMessage = 256;
 constexpr size_t kMaxWaiting = 65'536;
 
 absl::Status Draining() {
-  return errors::ErrorOf(errors::Condition::kDraining, "the collector is draining");
+  return errors::ErrorOf(errors::Failure::kDraining, "the collector is draining");
 }
 
 absl::Status TooSlow() {

@@ -22,7 +22,7 @@ constexpr absl::Duration kRecheckEvery = absl::Seconds(5);
 constexpr absl::Duration kGrace = absl::Seconds(30);
 
 absl::Status Draining() {
-  return errors::ErrorOf(errors::Condition::kDraining, "the collector is draining");
+  return errors::ErrorOf(errors::Failure::kDraining, "the collector is draining");
 }
 
 uint64_t BytesOf(const storage::Change& change) {

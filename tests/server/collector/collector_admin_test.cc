@@ -1,5 +1,4 @@
 // tacho.v1.Admin of a whole collector in one process, on a real file system.
-#include <httplib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,6 +24,7 @@
 #include "tacho/v1/ingest.grpc.pb.h"
 #include "tests/server/ingest/ingest_messages.h"
 #include "tests/support/certificates.h"
+#include "tests/support/http_talk.h"
 #include "tests/support/patient_context.h"
 
 namespace tacho::server {
@@ -33,6 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 using testing::UnorderedElementsAre;
 
 class CollectorAdminTest : public testing::Test {
@@ -209,17 +210,18 @@ TEST_F(CollectorAdminTest, OnAPortTheRoleAdminIsNeeded) {
 
 TEST_F(CollectorAdminTest, WhatDrainsIsNotReadyAndSaysWhenToComeBack) {
   ASSERT_TRUE(Start().ok());
-  httplib::Client client("127.0.0.1", collector_->http_port());
-  EXPECT_EQ(client.Get("/readyz")->status, 200);
+  const auto ready = [this] { return testing_support::Get(collector_->http_port(), "/readyz"); };
+  EXPECT_THAT(ready(), StartsWith("HTTP/1.1 200 "));
   PatientContext context;
   v1::DrainResponse drained;
   ASSERT_TRUE(Admin()->Drain(&context, {}, &drained).ok());
-  const auto answer = client.Get("/readyz");
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->status, 503);
-  EXPECT_THAT(answer->body, HasSubstr("draining"));
-  const errors::ErrorRow& row = errors::RowOf(errors::ErrorOf(errors::Condition::kDraining, ""));
-  const int seconds = std::stoi(answer->get_header_value("Retry-After"));
+  const std::string answer = ready();
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 503 "));
+  EXPECT_THAT(testing_support::BodyOf(answer), HasSubstr("draining"));
+  const errors::ErrorRow& row = errors::RowOf(errors::ErrorOf(errors::Failure::kDraining, ""));
+  constexpr char kRetryAfter[] = "Retry-After: ";
+  ASSERT_THAT(answer, HasSubstr(kRetryAfter));
+  const int seconds = std::stoi(answer.substr(answer.find(kRetryAfter) + sizeof(kRetryAfter) - 1));
   EXPECT_GE(absl::Seconds(seconds), row.retry_after);
   EXPECT_LE(absl::Seconds(seconds), row.retry_after + row.retry_spread);
 }

@@ -57,9 +57,21 @@ TEST(CommandLineTest, MistakesNameTheArgumentAndPointToTheHelp) {
   }
 }
 
+TEST(CommandLineTest, AMistypedOptionIsAnsweredWithTheNearest) {
+  EXPECT_THAT(std::string(Parse({"--confg", "x"}).status().message()),
+              HasSubstr("did you mean '--config'?"));
+  EXPECT_THAT(std::string(Parse({"--help", "--version"}).status().message()),
+              HasSubstr("--help and --version exclude each other"));
+}
+
+TEST(CommandLineTest, TheLastValueOfAnOptionCounts) {
+  EXPECT_EQ(Parse({"--data", "a", "--data", "b"})->data, "b");
+}
+
 TEST(CommandLineTest, HelpNamesEveryOption) {
-  for (const char* option : {"--config", "--grpc", "--http", "--data", "--port-file",
-                             "--check-config", "--print-config", "--version", "--help"}) {
+  for (const char* option :
+       {"--config", "--grpc", "--http", "--data", "--port-file", "--check-config", "--print-config",
+        "--check-store", "--make-token", "--version", "--help"}) {
     EXPECT_THAT(kCommandLineHelp, HasSubstr(option));
   }
 }

@@ -1,6 +1,4 @@
 // A running collector takes a configuration anew, all of it or nothing.
-#include <httplib.h>
-
 #include <memory>
 #include <string>
 
@@ -10,6 +8,7 @@
 #include "proto/config/yaml_config.h"
 #include "rocksdb/env.h"
 #include "server/collector.h"
+#include "tests/support/http_talk.h"
 
 namespace tacho::server {
 namespace {
@@ -51,9 +50,7 @@ class CollectorReloadTest : public testing::Test {
   }
 
   std::string Metrics() {
-    httplib::Client client("127.0.0.1", collector_->http_port());
-    const auto answer = client.Get("/metrics");
-    return answer ? answer->body : "";
+    return testing_support::BodyOf(testing_support::Get(collector_->http_port(), "/metrics"));
   }
 
   std::unique_ptr<rocksdb::Env> env_;

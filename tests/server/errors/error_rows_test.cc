@@ -175,9 +175,9 @@ class ErrorRowsTest : public ::testing::Test {
     return damaged;
   }
 
-  // What the table says about the condition holds for what the client has got.
-  static void Expect(Condition condition, const grpc::Status& status) {
-    const ErrorRow& row = RowOf(ErrorOf(condition, ""));
+  // What the table says about the failure holds for what the client has got.
+  static void Expect(Failure failure, const grpc::Status& status) {
+    const ErrorRow& row = RowOf(ErrorOf(failure, ""));
     SCOPED_TRACE(std::string(row.name) + ": " + status.error_message());
     EXPECT_EQ(static_cast<int>(status.error_code()), static_cast<int>(row.code));
     EXPECT_FALSE(status.error_message().empty());
@@ -201,14 +201,14 @@ TEST_F(ErrorRowsTest, Overloaded) {
   config_.mutable_ingest()->set_max_streams(1);
   Start();
   Open(ingest::HelloMessage("a"));
-  Expect(Condition::kOverloaded, EndOf(Begin({ingest::HelloMessage("b")}).get()));
+  Expect(Failure::kOverloaded, EndOf(Begin({ingest::HelloMessage("b")}).get()));
 }
 
 TEST_F(ErrorRowsTest, Draining) {
   Start();
   Stream* stream = Open(ingest::HelloMessage());
   EXPECT_TRUE(collector_->Drain().ok());
-  Expect(Condition::kDraining, EndOf(stream));
+  Expect(Failure::kDraining, EndOf(stream));
 }
 
 TEST_F(ErrorRowsTest, DiskRefuses) {
@@ -226,13 +226,13 @@ TEST_F(ErrorRowsTest, Superseded) {
   Start();
   Stream* older = Open(ingest::HelloMessage());
   Open(ingest::HelloMessage());
-  Expect(Condition::kSuperseded, EndOf(older));
+  Expect(Failure::kSuperseded, EndOf(older));
 }
 
 TEST_F(ErrorRowsTest, Malformed) {
   const grpc::Status status =
       Send({ingest::HelloMessage(), ingest::LayoutMessage(), ingest::BatchMessage(0)});
-  Expect(Condition::kMalformed, status);
+  Expect(Failure::kMalformed, status);
   EXPECT_EQ(DetailsOf(status).field, "batch.sequence");
 }
 
@@ -240,43 +240,41 @@ TEST_F(ErrorRowsTest, MalformedByNamingASeriesTwice) {
   auto layout = ingest::LayoutMessage(2);
   *layout.mutable_layout()->mutable_series(1) = layout.layout().series(0);
   const grpc::Status status = Send({ingest::HelloMessage(), layout});
-  Expect(Condition::kMalformed, status);
+  Expect(Failure::kMalformed, status);
   EXPECT_EQ(DetailsOf(status).field, "layout.series");
 }
 
 TEST_F(ErrorRowsTest, TooLargeByItsParts) {
-  Expect(Condition::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(9)}));
+  Expect(Failure::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(9)}));
 }
 
 TEST_F(ErrorRowsTest, TooLargeBesideTheOtherLayouts) {
   config_.mutable_ingest()->set_max_columns_per_stream(4);
-  Expect(Condition::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(4, 1),
-                                     ingest::LayoutMessage(4, 1), ingest::LayoutMessage(1, 2)}));
+  Expect(Failure::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(4, 1),
+                                   ingest::LayoutMessage(4, 1), ingest::LayoutMessage(1, 2)}));
 }
 
 TEST_F(ErrorRowsTest, TooLargeInBytes) {
-  Expect(Condition::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(),
-                                     ingest::BatchMessage(1, std::vector<double>(10'000))}));
+  Expect(Failure::kTooLarge, Send({ingest::HelloMessage(), ingest::LayoutMessage(),
+                                   ingest::BatchMessage(1, std::vector<double>(10'000))}));
 }
 
-TEST_F(ErrorRowsTest, OutOfOrder) {
-  Expect(Condition::kOutOfOrder, Send({ingest::BatchMessage(1)}));
-}
+TEST_F(ErrorRowsTest, OutOfOrder) { Expect(Failure::kOutOfOrder, Send({ingest::BatchMessage(1)})); }
 
 TEST_F(ErrorRowsTest, NameTaken) {
   Start();
   Open(ingest::HelloMessage());
-  Expect(Condition::kNameTaken, EndOf(Begin({ingest::HelloMessage("agent-1", 8)}).get()));
+  Expect(Failure::kNameTaken, EndOf(Begin({ingest::HelloMessage("agent-1", 8)}).get()));
 }
 
 TEST_F(ErrorRowsTest, TooSlow) {
   config_.mutable_quotas()->set_hello_timeout(absl::ToInt64Nanoseconds(absl::Milliseconds(20)));
-  Expect(Condition::kTooSlow, Send({}));
+  Expect(Failure::kTooSlow, Send({}));
 }
 
 TEST_F(ErrorRowsTest, NotFound) {
   Start();
-  Expect(Condition::kNotFound, GetJob("nobody"));
+  Expect(Failure::kNotFound, GetJob("nobody"));
 }
 
 TEST_F(ErrorRowsTest, Damaged) {
@@ -292,7 +290,7 @@ TEST_F(ErrorRowsTest, Damaged) {
   collector_.reset();
   ASSERT_GT(DamageDays(), 0);
   Start();
-  Expect(Condition::kDamaged, ReadLoss());
+  Expect(Failure::kDamaged, ReadLoss());
   EXPECT_TRUE(GetJob("vision").ok()) << "the rest is answered";
 }
 
@@ -301,7 +299,7 @@ TEST_F(ErrorRowsTest, Unauthenticated) {
   Start();
   for (const auto& status : {GetJob("vision"), GetJob("vision", "stranger"),
                              EndOf(Begin({ingest::HelloMessage()}).get())}) {
-    Expect(Condition::kUnauthenticated, status);
+    Expect(Failure::kUnauthenticated, status);
     EXPECT_EQ(DetailsOf(status).reason, "UNAUTHENTICATED");
   }
 }
@@ -311,7 +309,7 @@ TEST_F(ErrorRowsTest, Forbidden) {
         Entry("reader", "roles: [read], jobs: 'vis.*'"));
   Start();
   for (const auto& status : {GetJob("vision", "writer"), GetJob("speech", "reader")}) {
-    Expect(Condition::kForbidden, status);
+    Expect(Failure::kForbidden, status);
     EXPECT_EQ(DetailsOf(status).reason, "FORBIDDEN");
   }
   EXPECT_EQ(GetJob("vision", "reader").error_code(), StatusCode::NOT_FOUND);
@@ -328,7 +326,7 @@ TEST_F(ErrorRowsTest, ForbiddenToListTheSeriesOfEveryJob) {
     return v1::Query::NewStub(channel_)->Cardinality(&context, {}, &response);
   };
   const grpc::Status status = cardinality("reader");
-  Expect(Condition::kForbidden, status);
+  Expect(Failure::kForbidden, status);
   EXPECT_EQ(DetailsOf(status).reason, "FORBIDDEN");
   EXPECT_TRUE(cardinality("chief").ok());
 }
@@ -359,8 +357,7 @@ TEST_F(ErrorRowsTest, UnsupportedCompression) {
   v1::GetJobRequest request;
   request.set_job(std::string(10'000, 'j'));
   v1::GetJobResponse response;
-  Expect(Condition::kUnsupported,
-         v1::Query::NewStub(channel_)->GetJob(&context, request, &response));
+  Expect(Failure::kUnsupported, v1::Query::NewStub(channel_)->GetJob(&context, request, &response));
 }
 
 TEST_F(ErrorRowsTest, Cancelled) {

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/http/error_response.h"
+#include "server/http/http_message.h"
 
 namespace tacho::server::errors {
 namespace {
@@ -30,19 +30,19 @@ std::string DocumentedRow(const ErrorRow& row) {
                       row.http_status, " | ", retry, " | ", row.what, " | ", row.remedy, " |\n");
 }
 
-TEST(ErrorTableTest, RowsAreInTheOrderOfTheConditions) {
-  int condition = 0;
+TEST(ErrorTableTest, RowsAreInTheOrderOfTheFailures) {
+  int failure = 0;
   for (const ErrorRow& row : ErrorTable()) {
-    EXPECT_EQ(static_cast<int>(row.condition), condition++) << row.name;
+    EXPECT_EQ(static_cast<int>(row.failure), failure++) << row.name;
   }
-  EXPECT_EQ(condition, static_cast<int>(Condition::kInternal) + 1);
+  EXPECT_EQ(failure, static_cast<int>(Failure::kInternal) + 1);
 }
 
 TEST(ErrorTableTest, ExactlyWhatTimeHealsIsUnavailableAndHasADelay) {
   for (const ErrorRow& row : ErrorTable()) {
     SCOPED_TRACE(std::string(row.name));
     const bool heals = row.code == absl::StatusCode::kUnavailable;
-    const absl::Status status = ErrorOf(row.condition, "why");
+    const absl::Status status = ErrorOf(row.failure, "why");
     EXPECT_EQ(RetryAfter(status, 1).has_value(), heals);
     EXPECT_EQ(row.http_status == 503, heals);
     EXPECT_EQ(&RowOf(status), &row);
@@ -50,7 +50,7 @@ TEST(ErrorTableTest, ExactlyWhatTimeHealsIsUnavailableAndHasADelay) {
 }
 
 TEST(ErrorTableTest, DelaysSpreadOverTheirWholeRange) {
-  const absl::Status status = ErrorOf(Condition::kOverloaded, "full");
+  const absl::Status status = ErrorOf(Failure::kOverloaded, "full");
   std::set<absl::Duration> delays;
   for (uint64_t stream = 1; stream <= 1000; ++stream) {
     const absl::Duration delay = *RetryAfter(status, stream);
@@ -61,14 +61,14 @@ TEST(ErrorTableTest, DelaysSpreadOverTheirWholeRange) {
   EXPECT_EQ(delays.size(), 1000u);
 }
 
-TEST(ErrorTableTest, AStatusWithoutAConditionHasTheFirstRowOfItsCode) {
-  EXPECT_EQ(RowOf(absl::UnavailableError("x")).condition, Condition::kOverloaded);
-  EXPECT_EQ(RowOf(absl::ResourceExhaustedError("x")).condition, Condition::kTooLarge);
-  EXPECT_EQ(RowOf(absl::AbortedError("x")).condition, Condition::kInternal);
+TEST(ErrorTableTest, AStatusWithoutAFailureHasTheFirstRowOfItsCode) {
+  EXPECT_EQ(RowOf(absl::UnavailableError("x")).failure, Failure::kOverloaded);
+  EXPECT_EQ(RowOf(absl::ResourceExhaustedError("x")).failure, Failure::kTooLarge);
+  EXPECT_EQ(RowOf(absl::AbortedError("x")).failure, Failure::kInternal);
 }
 
 TEST(ErrorTableTest, OverHttpADelayIsInWholeSecondsAndNeverShorter) {
-  const http::HttpResponse busy = http::ErrorResponse(ErrorOf(Condition::kOverloaded, "full"), 1);
+  const http::HttpResponse busy = http::ErrorResponse(ErrorOf(Failure::kOverloaded, "full"), 1);
   EXPECT_EQ(busy.status, 503);
   EXPECT_EQ(busy.body, "full\n");
   EXPECT_THAT(busy.headers, ElementsAre(Pair("Retry-After", "3")));

@@ -10,7 +10,7 @@
 
 #include "server/conditions/window/signal_names.h"
 #include "server/goodput/goodput_families.h"
-#include "server/metrics/goodput_table.h"
+#include "server/metrics/metric_table.h"
 #include "tests/server/query/query_store_fixture.h"
 
 namespace tacho::server::goodput {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "server/http/accept.h"
+#include "server/http/content.h"
 
 namespace tacho::server::http {
 namespace {

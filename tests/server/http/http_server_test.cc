@@ -1,11 +1,7 @@
 #include "server/http/http_server.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <atomic>
@@ -16,11 +12,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "server/http/gzip.h"
+#include "server/http/content.h"
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
 #include "server/http/routes.h"
 #include "tests/server/fake_store.h"
+#include "tests/support/http_talk.h"
 
 namespace tacho::server::http {
 namespace {
@@ -29,32 +26,9 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-// What the server answers to these bytes, until it closes the connection.
-std::string Talk(int port, const std::string& request) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  std::string answer;
-  if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
-    if (send(fd, request.data(), request.size(), MSG_NOSIGNAL) >= 0) {
-      char buffer[4096];
-      for (ssize_t got; (got = recv(fd, buffer, sizeof(buffer), 0)) > 0;) {
-        answer.append(buffer, static_cast<size_t>(got));
-      }
-    }
-  }
-  close(fd);
-  return answer;
-}
-
-std::string Get(int port, const std::string& path, const std::string& headers = "") {
-  return Talk(port, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n", headers, "\r\n"));
-}
-
-std::string BodyOf(const std::string& answer) { return answer.substr(answer.find("\r\n\r\n") + 4); }
+using testing_support::BodyOf;
+using testing_support::Get;
+using testing_support::Talk;
 
 std::string Gunzip(const std::string& packed) {
   std::string plain(8 << 20, '\0');

@@ -12,8 +12,7 @@
 #include <set>
 #include <sstream>
 
-#include "server/http/process_metrics.h"
-#include "server/http/store_metrics.h"
+#include "server/http/families.h"
 #include "tests/server/fake_store.h"
 
 namespace tacho::server::http {

@@ -1,4 +1,4 @@
-#include "server/metrics/metric_list.h"
+#include "server/metrics/metric_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
 namespace tacho::server::metrics {
@@ -20,49 +21,66 @@ namespace {
 constexpr char kDocs[] = TACHO_SOURCE_DIR "/docs/metrics.md";
 constexpr char kEnd[] = "<!-- end -->";
 
-std::string Marker(const MetricTable& table) {
-  return absl::StrCat("<!-- metrics: ", table.title, " -->\n");
+std::string Marker(const MetricSection& section) {
+  return absl::StrCat("<!-- metrics: ", section.title, " -->\n");
+}
+
+std::string Code(absl::string_view text) { return absl::StrCat("`", text, "`"); }
+
+std::string MarkdownTable(const MetricSection& section) {
+  std::string text = "| Name | Type | Unit | Labels | Meaning |\n|---|---|---|---|---|\n";
+  for (const MetricInfo& info : section.metrics) {
+    const std::vector<absl::string_view> names =
+        absl::StrSplit(info.labels, ", ", absl::SkipEmpty());
+    const std::string labels = absl::StrJoin(
+        names, ", ", [](std::string* out, absl::string_view name) { *out += Code(name); });
+    absl::StrAppend(&text, "| ", Code(info.name), " | ", info.type, " | ", info.unit, " | ", labels,
+                    " | ", info.help);
+    if (!info.when.empty()) absl::StrAppend(&text, ". ", info.when);
+    absl::StrAppend(&text, " |\n");
+  }
+  return text;
 }
 
 // The page with every table made anew; empty, with a failure, if a marker is missing.
 std::string MadeAnew(std::string page) {
-  for (const MetricTable& table : AllMetricTables()) {
-    const std::string marker = Marker(table);
+  for (const MetricSection& section : kMetricSections) {
+    const std::string marker = Marker(section);
     const size_t begin = page.find(marker);
     const size_t end = begin == std::string::npos ? begin : page.find(kEnd, begin);
     if (end == std::string::npos) {
       ADD_FAILURE() << kDocs << " lacks the lines " << marker << kEnd;
       return "";
     }
-    page.replace(begin, end - begin, marker + MarkdownTable(table));
+    page.replace(begin, end - begin, marker + MarkdownTable(section));
   }
   return page;
 }
 
-TEST(MetricList, TheDocumentationIsMadeFromIt) {
+TEST(MetricTable, TheDocumentationIsMadeFromIt) {
   std::ifstream file(kDocs);
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   ASSERT_NE(page, "");
   const std::string made = MadeAnew(page);
   if (std::getenv("TACHO_UPDATE_DOCS") != nullptr && !made.empty()) std::ofstream(kDocs) << made;
-  EXPECT_EQ(page, made) << "run TACHO_UPDATE_DOCS=1 metric_list_test, and look at the change";
+  EXPECT_EQ(page, made) << "run TACHO_UPDATE_DOCS=1 metrics_test, and look at the change";
 }
 
-TEST(MetricList, TheDocumentationHasNoTableBesides) {
+TEST(MetricTable, TheDocumentationHasNoTableBesides) {
   std::ifstream file(kDocs);
   std::set<std::string> titles;
-  for (const MetricTable& table : AllMetricTables()) titles.insert(Marker(table));
+  for (const MetricSection& section : kMetricSections) titles.insert(Marker(section));
   for (std::string line; std::getline(file, line);) {
     if (!absl::StartsWith(line, "<!-- metrics:")) continue;
     EXPECT_TRUE(titles.contains(line + "\n")) << line;
   }
 }
 
-TEST(MetricList, EveryFamilyIsThereOnceAndComplete) {
+TEST(MetricTable, EveryFamilyIsThereOnceAndComplete) {
   std::set<absl::string_view> names;
-  for (const MetricTable& table : AllMetricTables()) {
-    EXPECT_FALSE(table.metrics.empty()) << table.title;
-    for (const MetricInfo& info : table.metrics) {
+  for (const MetricSection& section : kMetricSections) {
+    EXPECT_FALSE(section.metrics.empty()) << section.title;
+    for (const MetricInfo& info : section.metrics) {
       EXPECT_TRUE(names.insert(info.name).second) << info.name;
       EXPECT_THAT(info.type, testing::AnyOf("gauge", "counter", "histogram", "summary"))
           << info.name;

@@ -1,0 +1,214 @@
+// Reads heads of requests and writes answers. A request comes whole, from anybody who reaches the
+// port, so that the parser is one pass over memory and refuses whatever two readers could read in
+// different ways: it never repairs.
+#include "server/http/http_message.h"
+
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "proto/base/check.h"
+#include "proto/base/status_macros.h"
+#include "server/errors/error_table.h"
+
+namespace tacho::server::http {
+namespace {
+
+constexpr absl::string_view kLineEnd = "\r\n";
+constexpr absl::string_view kEmptyLine = "\r\n\r\n";
+
+absl::Status Malformed(absl::string_view text) {
+  return errors::ErrorOf(errors::Failure::kMalformed, text);
+}
+
+// RFC 9110, 5.6.2: methods and names of headers.
+bool IsToken(absl::string_view text) {
+  const auto fits = [](unsigned char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains("!#$%&'*+-.^_`|~", static_cast<char>(c));
+  };
+  return !text.empty() && std::all_of(text.begin(), text.end(), fits);
+}
+
+bool IsDigits(absl::string_view text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
+}
+
+// Of a value: a lone CR or LF in it would be the end of a line to other readers.
+bool HasControlCharacters(absl::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; });
+}
+
+absl::string_view WithoutBlanks(absl::string_view text) {
+  constexpr char kBlanks[] = " \t";
+  const size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+absl::Status ReadTarget(absl::string_view target, HttpRequest* request) {
+  const auto is_visible = [](unsigned char c) { return absl::ascii_isgraph(c); };
+  if (target.empty() || target.front() != '/' ||
+      !std::all_of(target.begin(), target.end(), is_visible)) {
+    return Malformed("the request's target is no path");
+  }
+  const size_t mark = std::min(target.find('?'), target.size());
+  auto path = PercentDecode(target.substr(0, mark), /*in_query=*/false);
+  if (!path.has_value()) return Malformed("a '%' in the path without two hexadecimal digits");
+  request->path = *std::move(path);
+  if (mark == target.size()) return absl::OkStatus();
+  for (const absl::string_view pair :
+       absl::StrSplit(target.substr(mark + 1), '&', absl::SkipEmpty())) {
+    const size_t equals = std::min(pair.find('='), pair.size());
+    auto name = PercentDecode(pair.substr(0, equals), /*in_query=*/true);
+    auto value = PercentDecode(pair.substr(std::min(equals + 1, pair.size())), /*in_query=*/true);
+    if (!name.has_value() || !value.has_value()) {
+      return Malformed("a '%' in the query without two hexadecimal digits");
+    }
+    request->query.emplace_back(*std::move(name), *std::move(value));
+  }
+  return absl::OkStatus();
+}
+
+// "GET /metrics?a=b HTTP/1.1"
+absl::Status ReadRequestLine(absl::string_view line, HttpRequest* request) {
+  const std::vector<absl::string_view> parts = absl::StrSplit(line, ' ');
+  if (parts.size() != 3 || !IsToken(parts[0])) {
+    return Malformed("the first line is not METHOD TARGET HTTP/1.1");
+  }
+  if (parts[2] != "HTTP/1.1" && parts[2] != "HTTP/1.0") {
+    return Malformed("the version is neither HTTP/1.1 nor HTTP/1.0");
+  }
+  request->method = std::string(parts[0]);
+  return ReadTarget(parts[1], request);
+}
+
+// "Accept: text/plain"
+absl::Status ReadHeader(absl::string_view line, HttpRequest* request) {
+  const size_t colon = std::min(line.find(':'), line.size());
+  if (colon == line.size() || !IsToken(line.substr(0, colon))) {
+    return Malformed("a header is not NAME: VALUE");
+  }
+  const absl::string_view value = WithoutBlanks(line.substr(colon + 1));
+  if (HasControlCharacters(value)) return Malformed("a header has a control character");
+  request->headers.emplace_back(absl::AsciiStrToLower(line.substr(0, colon)), std::string(value));
+  return absl::OkStatus();
+}
+
+// Two lengths, or a length beside an encoding, are how one request hides in another.
+absl::Status ReadBodyLength(HttpRequest* request) {
+  const size_t lengths = request->CountOf("content-length");
+  const bool encoded = request->CountOf("transfer-encoding") > 0;
+  if (lengths > 1 || (lengths == 1 && encoded)) {
+    return Malformed("the body has more than one length");
+  }
+  if (lengths == 1) {
+    const absl::string_view length = request->Header("content-length");
+    if (!IsDigits(length) || !absl::SimpleAtoi(length, &request->content_length)) {
+      return Malformed("Content-Length is no number");
+    }
+  }
+  request->has_body = encoded || request->content_length > 0;
+  return absl::OkStatus();
+}
+
+absl::string_view PhraseOf(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 406:
+      return "Not Acceptable";
+    case 408:
+      return "Request Timeout";
+    case 413:
+      return "Payload Too Large";
+    case 416:
+      return "Range Not Satisfiable";
+    case 500:
+      return "Internal Server Error";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "";  // Which RFC 9112 allows.
+  }
+}
+
+}  // namespace
+
+absl::string_view HttpRequest::Header(absl::string_view name) const {
+  for (const auto& [known, value] : headers) {
+    if (known == name) return value;
+  }
+  return "";
+}
+
+size_t HttpRequest::CountOf(absl::string_view name) const {
+  return static_cast<size_t>(std::count_if(
+      headers.begin(), headers.end(), [name](const auto& header) { return header.first == name; }));
+}
+
+std::optional<std::string> PercentDecode(absl::string_view text, bool in_query) {
+  std::string decoded;
+  decoded.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      decoded.push_back(in_query && text[i] == '+' ? ' ' : text[i]);
+      continue;
+    }
+    const absl::string_view digits = text.substr(i + 1, 2);
+    if (digits.size() < 2 || !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) {
+      return std::nullopt;
+    }
+    decoded += absl::HexStringToBytes(digits);
+    i += digits.size();
+  }
+  return decoded;
+}
+
+absl::StatusOr<HttpRequest> ParseRequest(absl::string_view bytes) {
+  const size_t end = bytes.find(kEmptyLine);
+  if (end == absl::string_view::npos) return Malformed("the head of the request does not end");
+  HttpRequest request;
+  const std::vector<absl::string_view> lines = absl::StrSplit(bytes.substr(0, end), kLineEnd);
+  TACHO_RETURN_IF_ERROR(ReadRequestLine(lines.front(), &request));
+  for (size_t i = 1; i < lines.size(); ++i) TACHO_RETURN_IF_ERROR(ReadHeader(lines[i], &request));
+  TACHO_RETURN_IF_ERROR(ReadBodyLength(&request));
+  return request;
+}
+
+HttpResponse ErrorResponse(const absl::Status& status, uint64_t spread) {
+  HttpResponse response;
+  response.status = errors::RowOf(status).http_status;
+  response.body = absl::StrCat(status.message(), "\n");
+  if (const auto delay = errors::RetryAfter(status, spread); delay.has_value()) {
+    const int64_t seconds = absl::ToInt64Seconds(absl::Ceil(*delay, absl::Seconds(1)));
+    response.headers.emplace_back("Retry-After", absl::StrCat(seconds));
+  }
+  return response;
+}
+
+std::string WriteResponse(const HttpResponse& response, bool with_body) {
+  TACHO_CHECK(response.status >= 100 && response.status <= 999);
+  std::string text =
+      absl::StrCat("HTTP/1.1 ", response.status, " ", PhraseOf(response.status),
+                   "\r\nConnection: close\r\nContent-Length: ", response.body.size(), "\r\n");
+  if (!response.body.empty()) {
+    absl::StrAppend(&text, "Content-Type: ", response.content_type, "\r\n");
+  }
+  for (const auto& [name, value] : response.headers) {
+    absl::StrAppend(&text, name, ": ", value, "\r\n");
+  }
+  return absl::StrCat(text, "\r\n", with_body ? response.body : "");
+}
+
+}  // namespace tacho::server::http

@@ -1,0 +1,59 @@
+// One request and its answer, as HTTP/1.1 writes them (RFC 9112). No sockets.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "server/security/access_control.h"
+
+namespace tacho::server::http {
+
+struct HttpRequest {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+  std::string method;  // "GET".
+  std::string path;    // Without the query, percent-decoded: "/metrics".
+  Pairs query;         // Decoded, in the order sent; '+' is a space. Without '=': an empty value.
+  Pairs headers;       // Names in lower case, values without the blanks around them.
+  uint64_t content_length = 0;
+  bool has_body = false;  // A length above zero, or a transfer encoding.
+
+  security::Credentials credentials;  // What the request and its connection show.
+
+  // The first header of that name, which is in lower case; empty if there is none.
+  absl::string_view Header(absl::string_view name) const;
+  size_t CountOf(absl::string_view name) const;
+};
+
+// Reads the head of a request: `bytes` up to the first empty line; what follows is not looked at.
+// Strict: every line ends in CRLF, a header has no blank before its colon and does not continue on
+// the next line, no other control characters. The caller has bounded the size; time and memory are
+// linear in it. Fills in everything but the credentials.
+//   MALFORMED (server/errors)  it breaks one of these rules; the text says which.
+absl::StatusOr<HttpRequest> ParseRequest(absl::string_view bytes);
+
+// nullopt unless two hexadecimal digits follow each '%'. In a query '+' is a space.
+std::optional<std::string> PercentDecode(absl::string_view text, bool in_query);
+
+struct HttpResponse {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;  // Besides those above.
+};
+
+// The row of server/errors/error_table.h as an answer: its HTTP status, the text as body, and
+// Retry-After in whole seconds where a retry helps. `spread` as for errors::RetryAfter().
+HttpResponse ErrorResponse(const absl::Status& status, uint64_t spread = 0);
+
+// The bytes of an answer after which the connection closes. `with_body` is false for HEAD, which
+// still learns the length.
+std::string WriteResponse(const HttpResponse& response, bool with_body = true);
+
+}  // namespace tacho::server::http
