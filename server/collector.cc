@@ -1,8 +1,12 @@
+// Builds the parts of the collector in the order in which they need each other, and drains them in
+// reverse. Reloads go through all parts that can change: each prepares, and only if all could, all
+// apply.
 #include "server/collector.h"
 
 #include <unistd.h>
 
 #include <atomic>
+#include <climits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,8 +40,6 @@
 #include "server/ingest/ingest_service.h"
 #include "server/limits/limit_config.h"
 #include "server/limits/series_limiting.h"
-#include "server/process/grpc_transport.h"
-#include "server/process/log_level_part.h"
 #include "server/process/reload_metrics.h"
 #include "server/process/reloadable.h"
 #include "server/query/query_service.h"
@@ -62,6 +64,10 @@ constexpr int kMaxHeaderBytes = 8 << 10;
 // Ceiling for gRPC's buffers; past it flow control tightens instead of memory growing. Takes 20,000
 // connections at the 75 KiB that one was measured to cost.
 constexpr size_t kGrpcMemoryBytes = 1536u << 20;
+// gRPC guesses how much comes next from what came before: after a layout of 6 KiB it allocates 64
+// KiB for the rows behind it, fills them one after the other, and keeps them. Up to this it
+// allocates 8.
+constexpr int kMaxReadBytes = 8 << 10;
 // After the streams are gone only unary calls and health watchers are left.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(1);
 
@@ -72,7 +78,16 @@ void Configure(const config::v1::Collector::Ingest& limits, const config::v1::Qu
                               kMinPingIntervalMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
-  process::TuneTransport(builder);
+  builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMaxReadBytes);
+  // The probe widens the flow control window of a fast and distant peer, by a ping for each read: a
+  // write, a read and a timer more than the message itself needs. Without it the window is 64 KiB,
+  // which carries a thousand rows a second over 50 ms and limits what a peer can make us and the
+  // kernel hold.
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+  // TCP finds a host that vanished (edge/listener.cc). gRPC's own pings would set a timer for every
+  // read, which costs more with every connection: Debian's build checks each timer against the
+  // others.
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, INT_MAX);
   // Nobody of ours compresses, and 1.51 unpacks a message whole before it looks at its size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
@@ -99,6 +114,20 @@ void FillStoreStats(const storage::StoreStats& from, v1::GetStatsResponse::Store
   to->set_partitions(from.partitions);
   to->set_disk_bytes(from.disk_bytes);
 }
+
+// log.level can change while the collector runs.
+class LogLevelPart final : public process::Reloadable {
+ public:
+  explicit LogLevelPart(log::Log log) : log_(std::move(log)) {}
+
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override {
+    const log::Level level = log::LevelNamed(config.log().level()).value_or(log::Level::kInfo);
+    return [this, level] { log_.SetLevel(level); };
+  }
+
+ private:
+  const log::Log log_;
+};
 
 }  // namespace
 
@@ -160,7 +189,7 @@ class Collector::Parts {
   std::unique_ptr<http::HttpServer> http_;
   std::unique_ptr<admin::AdminService> admin_;
   std::unique_ptr<admin::AdminListener> admin_listener_;
-  process::LogLevelPart log_level_;
+  LogLevelPart log_level_;
   // Not owned; those above that can. In the order in which they take a new configuration.
   std::vector<process::Reloadable*> reloadables_;
   process::ReloadMetrics reload_metrics_;

@@ -29,7 +29,7 @@
 #include "server/process/grpc_log.h"
 #include "server/process/heap_trimmer.h"
 #include "server/security/listen_policy.h"
-#include "server/security/secret.h"
+#include "server/security/tokens.h"
 #include "storage/check_store.h"
 #include "tacho/config/v1/collector.pb.h"
 

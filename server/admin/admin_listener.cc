@@ -1,3 +1,6 @@
+// gRPC creates a Unix socket with the mode that the umask allows. So it listens in a private
+// directory beside the final place, the mode is set there, and the socket is moved: nobody else can
+// connect at any moment.
 #include "server/admin/admin_listener.h"
 
 #include <sys/socket.h>

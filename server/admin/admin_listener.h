@@ -26,16 +26,16 @@ absl::StatusOr<AdminAddress> ParseAdminAddress(absl::string_view text, absl::str
 // Serves one service there. Start(), Stop() and destruction are for one thread.
 class AdminListener {
  public:
-  // `service` is not owned. The socket is there with mode 0600 from its first moment on; one that
-  // a killed process has left is replaced.
+  // `service` is not owned. The socket has mode 0600 from its first moment on. A socket that a
+  // killed process left behind is replaced.
   //   UNAVAILABLE  the address cannot be listened on, or another process serves it.
   static absl::StatusOr<std::unique_ptr<AdminListener>> Start(const AdminAddress& address,
                                                               grpc::Service* service);
   ~AdminListener();  // Stops.
 
-  int port() const { return port_; }  // 0 of a socket.
+  int port() const { return port_; }  // 0 for a socket.
 
-  // No new calls; those at work may take `grace` longer. Removes the socket.
+  // Takes no new calls, gives running calls up to `grace`, and removes the socket.
   void Stop(absl::Duration grace);
 
  private:

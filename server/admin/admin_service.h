@@ -1,5 +1,5 @@
-// tacho.v1.Admin over gRPC: checks a request, does it on a thread of its own, says in the log who
-// asked for what. What is done is in Actions.
+// tacho.v1.Admin over gRPC: checks a request, logs who asked for what, and does it on a thread of
+// its own. AdminActions has the work itself.
 #pragma once
 
 #include <functional>
@@ -16,7 +16,7 @@
 
 namespace tacho::server::admin {
 
-// What a collector can be told to do. Called from any thread, several at once; may block.
+// What an operator can ask a collector to do. Called from any thread, several at once; may block.
 struct AdminActions {
   std::function<v1::DrainResponse(absl::Duration timeout)> drain;
   // All but `log` and `last_snapshot`.
@@ -29,8 +29,8 @@ struct AdminServiceOptions {
   SnapshotsOptions snapshots;
   log::Log log;
   std::function<absl::Time()> now = absl::Now;
-  // Whether the caller may use the service; its status goes to the caller. Null: whoever reaches
-  // the service may, which is right behind a socket that only the owner can open.
+  // Whether the caller may use the service; the caller gets the status. Null: every caller may,
+  // which is right behind a socket that only its owner can open.
   std::function<absl::Status(const grpc::CallbackServerContext&)> authorize;
 };
 

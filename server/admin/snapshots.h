@@ -1,7 +1,8 @@
-// Snapshots of the store in a directory: names, temporary ones, room.
+// Makes snapshots of the store in a directory: checks their names, and completes them before they
+// appear.
 //
 //   <directory>/NAME            a snapshot, whole and synced
-//   <directory>/.partial-NAME   one that is being made, or was when its collector was killed
+//   <directory>/.partial-NAME   unfinished: in progress, or left behind by a killed collector
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,6 @@
+// Compiles metrics.rules and refuses what could not work: a rule whose lines an earlier rule has
+// made already, or a name that two metrics would share. A mistake shows at --check-config, not on
+// the page.
 #include "server/aggregate/aggregate_rule.h"
 
 #include <algorithm>

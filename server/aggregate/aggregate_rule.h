@@ -1,4 +1,4 @@
-// What is aggregated for /metrics, how, and under which name: metrics.rules, compiled.
+// metrics.rules, compiled: what is aggregated for /metrics, how, and under which name.
 #pragma once
 
 #include <re2/re2.h>
@@ -47,7 +47,7 @@ struct AggregateRule {
   };
 
   std::string name;                     // "rules[2]", or "built-in: by host".
-  std::unique_ptr<const re2::RE2> job;  // nullptr: every one; so below.
+  std::unique_ptr<const re2::RE2> job;  // nullptr: every job; so below.
   std::unique_ptr<const re2::RE2> metric;
   std::vector<LabelPattern> labels;
   bool keep = true;
@@ -69,16 +69,17 @@ std::string AggregateLabel(const storage::Series& series, absl::string_view name
 
 struct AggregateRules {
   std::vector<AggregateRule> rules;
-  size_t configured = 0;  // The first so many are the configuration's, the others built in.
+  size_t configured = 0;  // So many come first from the configuration; the others are built in.
 };
 using AggregateRulesPtr = std::shared_ptr<const AggregateRules>;
 
-//   INVALID_ARGUMENT  the text names the key: an expression or a function that is none, a name that
-//                     is not allowed on /metrics or belongs to another family, two rules that make
-//                     the same lines.
+//   INVALID_ARGUMENT  the text names the key: an invalid expression or function, a name that
+//   /metrics
+//                     does not allow or that belongs to another family, two rules that make the
+//                     same lines.
 absl::StatusOr<AggregateRulesPtr> MakeAggregateRules(const config::v1::Collector::Metrics& config);
 
-// One line a rule, for people: what it matches and what it makes.
+// One line for each rule, for people: what it matches and what it makes.
 std::string DescribeAggregateRules(const AggregateRules& rules);
 
 }  // namespace tacho::server::aggregate

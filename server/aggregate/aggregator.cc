@@ -1,3 +1,5 @@
+// The steps of a scrape, in order: copy the rows, group them by job, find what belongs to hosts,
+// compute cells, write lines. Steps that concern one job alone run for several jobs at once.
 #include "server/aggregate/aggregator.h"
 
 #include <algorithm>

@@ -1,9 +1,10 @@
-// What all jobs look like now, as text for Prometheus: aggregates of their metrics by the rules of
-// the configuration, who reports, who has left. Computed from the newest rows in memory.
+// The present state of all jobs as text for Prometheus: aggregates of their metrics by the rules of
+// the configuration, which tasks report, and which have left. Computed from the newest rows in
+// memory.
 //
-// A scrape copies the newest values out of the store (a row's lock is held for the copy alone),
-// then follows, column by column, what was planned when a layout was first seen (job_state.h). What
-// is of one job alone is done for several jobs at once, on up to four cores.
+// A scrape copies the newest values out of the store, holding a row's lock for the copy alone. Then
+// it follows, column by column, what was planned when a layout first appeared (job_state.h). Work
+// that concerns one job alone runs for several jobs at once, on up to four cores.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/aggregate/aggregate_rule.h"
-#include "server/aggregate/cell.h"
 #include "server/aggregate/job_state.h"
 #include "server/aggregate/latest_copy.h"
 #include "storage/store.h"
@@ -39,18 +39,18 @@ struct ScrapeOptions {
 // What one job has in a scrape.
 struct JobScrape;
 
-// Thread-safe; one scrape at a time, others wait. The lock is held while the store shows its rows:
-// the store's locks come after it, and nobody who holds one of those asks for a page.
+// Thread-safe; one scrape at a time, others wait. It holds its lock while the store shows its rows,
+// so the store's locks come after it: no holder of one of those may ask for a page.
 class Aggregator {
  public:
   // The store is not owned and must outlive this.
   Aggregator(const storage::Store* store, AggregateRulesPtr rules);
   ~Aggregator();
 
-  // Aggregates begin anew: counters at 0, as after a restart.
+  // Aggregates start over: counters at 0, as after a restart.
   void SetRules(AggregateRulesPtr rules) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Adds the lines to *page, those left out of jobs that are not `visible`.
+  // Adds the lines to *page, without those of jobs that are not `visible`.
   void Scrape(const ScrapeOptions& options, absl::FunctionRef<bool(absl::string_view job)> visible,
               std::string* page) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -66,7 +66,7 @@ class Aggregator {
   const storage::Store* const store_;
   absl::Mutex mutex_;
   AggregateRulesPtr rules_ ABSL_GUARDED_BY(mutex_);
-  // Series of counters below were there before: what they show first is no growth.
+  // Series below this id existed before: their first value is no growth.
   storage::SeriesId known_series_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<storage::JobId, std::unique_ptr<JobState>> states_ ABSL_GUARDED_BY(mutex_);
   struct CellPlace {
@@ -75,7 +75,7 @@ class Aggregator {
   };
   std::vector<CellPlace> order_ ABSL_GUARDED_BY(mutex_);  // As on the page.
   bool order_is_old_ ABSL_GUARDED_BY(mutex_) = true;
-  size_t page_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the last page: the next is as long.
+  size_t page_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Size of the last page, to reserve the next.
 };
 
 }  // namespace tacho::server::aggregate

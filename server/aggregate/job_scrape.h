@@ -1,4 +1,4 @@
-// One job in one scrape: its rows, what of them goes where, and what comes out.
+// One job in one scrape: its rows, where their values go, and the results.
 #pragma once
 
 #include <cstdint>
@@ -50,18 +50,18 @@ void LookAtRows(absl::Time listed_from, JobScrape* job);
 // Fills in `plans`, made if the layout is new.
 void PlanJob(JobScrape* job);
 
-// Of a series that several layouts of a source have, only the newest value stays; the others become
-// stale markers. Counts the series that report and those that left.
+// Where several layouts of a source have the same series, keeps only the newest value; the others
+// become stale markers. Counts the series that report and those that left.
 void KeepNewest(JobScrape* job);
 
 // Adds the growth of counters to their cells, and counts each cell's values. The cells are briefed.
 void CountValues(JobScrape* job);
 
-// Computes `results`: of each cell that is shown one value for each of its stats. The others cost
-// nothing: a page that is full is no more work than its lines.
+// Computes `results`: for each cell that is shown, one value for each of its stats. Other cells
+// cost nothing, so a full page is no more work than its lines.
 void ComputeCells(JobScrape* job);
 
-// How many lines a cell has; 0 if nothing of it reports.
+// How many lines a cell has; 0 if none of its series reports.
 inline size_t LinesOf(const JobScrape& job, size_t cell) {
   return job.counts[cell] == 0 ? 0 : job.state->briefs[cell].lines;
 }

@@ -1,3 +1,5 @@
+// Decides once for each layout which column goes into which cell by which rule. Regular
+// expressions, labels and names are looked at here and never in a scrape that finds no new layout.
 #include "server/aggregate/job_state.h"
 
 #include <algorithm>

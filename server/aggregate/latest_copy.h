@@ -1,5 +1,5 @@
-// The newest values of every layout, copied out of the store at once, so that nobody who appends
-// waits for what is computed of them.
+// The newest values of every layout, copied out of the store in one go, so that appends do not wait
+// for the computation.
 #pragma once
 
 #include <cstddef>
@@ -33,8 +33,8 @@ struct CopiedRow {
 // One thread at a time.
 class LatestCopy {
  public:
-  // Of rows received before `fresh_from` there are no values. The rows of a job come together,
-  // those of a source within it too.
+  // Rows received before `fresh_from` have no values. The rows of a job are adjacent, and within it
+  // the rows of a source.
   LatestCopy(const storage::Store& store, absl::Time fresh_from);
 
   std::vector<CopiedRow>& rows() { return rows_; }

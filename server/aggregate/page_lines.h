@@ -11,8 +11,8 @@
 
 namespace tacho::server::aggregate {
 
-// A text that reads back as the same number: whole ones without an exponent, others as short as can
-// be; NaN, +Inf, -Inf. Of -0 the sign is left out.
+// A text that reads back as the same number: whole numbers without an exponent, others as short as
+// possible; NaN, +Inf, -Inf. -0 loses its sign.
 void AppendNumber(double value, std::string* page);
 
 void AppendHead(absl::string_view family, absl::string_view type, absl::string_view help,
@@ -20,7 +20,7 @@ void AppendHead(absl::string_view family, absl::string_view type, absl::string_v
 
 void AppendHead(metrics::Metric metric, std::string* page);
 
-// NAME{LABELS} VALUE; of empty labels NAME VALUE.
+// NAME{LABELS} VALUE; without labels NAME VALUE.
 void AppendLine(absl::string_view name, absl::string_view labels, double value, std::string* page);
 
 // All lines of a cell: LinesOf() of them.

@@ -1,3 +1,5 @@
+// Chooses the lines that fit on the page and writes them, family by family as the format demands.
+// Each job gets a fair share of the limit, so that one job with many series pushes out no other.
 #include "server/aggregate/page_writer.h"
 
 #include <algorithm>

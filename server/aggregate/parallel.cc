@@ -6,6 +6,8 @@
 #include <thread>
 #include <vector>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::aggregate {
 namespace {
 
@@ -18,6 +20,7 @@ size_t ScrapeThreads() {
 }
 
 void ParallelFor(size_t count, size_t threads, absl::FunctionRef<void(size_t)> work) {
+  TACHO_CHECK(threads > 0);
   std::atomic<size_t> next = 0;
   const auto run = [&] {
     for (size_t i = next++; i < count; i = next++) work(i);

@@ -1,4 +1,4 @@
-// Many values as a few figures.
+// Reduces many values to a few figures.
 #pragma once
 
 #include <span>
@@ -8,10 +8,10 @@
 
 namespace tacho::server::aggregate {
 
-// One result for each of `stats`, at the end of *out. All but the counts are over the finite values
-// and NaN if there is none: one diverged task must not hide the others, and non_finite tells of it.
-// Quantiles interpolate between the closest ranks, as PromQL's quantile(). Not kRate. The values
-// come back in another order.
+// Appends one result for each of `stats` to *out. All but the counts use the finite values only,
+// and are NaN if there is none: one diverged task must not hide the others, and non_finite counts
+// it. Quantiles interpolate between the closest ranks, as PromQL's quantile(). kRate is not
+// allowed. Changes the order of the values.
 void ComputeStats(std::span<double> values, const std::vector<AggregateStat>& stats,
                   std::vector<double>* out);
 

@@ -1,3 +1,6 @@
+// Compares the bytes that a connection sent (TCP_INFO) with what its messages and calls explain.
+// The rest is waste: time forgives a little of it, and a connection with more is shut down. This
+// needs no knowledge of HTTP/2 frames, so it covers every flood that gRPC lets through.
 #include "server/edge/connection_table.h"
 
 #include <linux/tcp.h>
@@ -10,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::edge {
@@ -161,6 +165,7 @@ void ConnectionTable::Forget(Connections::iterator connection, absl::Time now) {
   const auto by_peer = by_peer_.find(peer);
   if (by_peer != by_peer_.end() && by_peer->second == connection->first) by_peer_.erase(by_peer);
   const auto network = by_network_.find(NetworkOf(peer));
+  TACHO_CHECK(network != by_network_.end() && network->second.connections > 0);
   --network->second.connections;
   if (network->second.IsForgettable(now)) by_network_.erase(network);
   connections_.erase(connection);
@@ -190,7 +195,9 @@ std::shared_ptr<ConnectionUse> ConnectionTable::Find(absl::string_view peer) {
   absl::MutexLock lock(&mutex_);
   const auto fd = by_peer_.find(*parsed);
   if (fd == by_peer_.end()) return nullptr;
-  return connections_.find(fd->second)->second.use;
+  const auto connection = connections_.find(fd->second);
+  TACHO_CHECK(connection != connections_.end());
+  return connection->second.use;
 }
 
 void ConnectionTable::CountStart(absl::string_view peer, absl::Time now) {
@@ -200,6 +207,7 @@ void ConnectionTable::CountStart(absl::string_view peer, absl::Time now) {
   const auto fd = by_peer_.find(*parsed);
   if (fd == by_peer_.end()) return;
   const auto connection = connections_.find(fd->second);
+  TACHO_CHECK(connection != connections_.end());
   ConnectionUse& use = *connection->second.use;
   use.calls.fetch_add(1, std::memory_order_relaxed);
   if (use.starts.Take(1, StartRate(limits_), absl::ToUnixNanos(now)) > 0)
@@ -219,6 +227,7 @@ void ConnectionTable::ShutDown(Connections::iterator connection, const char* rea
 }
 
 void ConnectionTable::CountAnswer(ConnectionUse* use) {
+  TACHO_CHECK(use != nullptr);
   absl::MutexLock lock(&mutex_);
   use->starts.GiveBack(1, StartRate(limits_));
 }

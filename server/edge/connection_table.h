@@ -1,9 +1,9 @@
-// Every connection to the gRPC port: how many there are, of whom, and whether they behave.
+// Every connection to the gRPC port: how many there are, whose they are, and whether they behave.
 //
-// gRPC 1.51 closes no connection for what it does with HTTP/2 frames (resets, settings, tiny or
-// unfinished messages), and has no cap on connections. Here each is known by its descriptor, so
-// that it can be counted, and shut down from outside. That a descriptor is still the same socket is
-// told by its inode, as gRPC closes it without a word.
+// gRPC 1.51 closes no connection for abusing HTTP/2 frames (resets, settings, tiny or unfinished
+// messages), and does not limit connections. This table knows each one by its descriptor, so that
+// it can count it and shut it down from outside. gRPC closes descriptors without notice; the inode
+// shows whether a descriptor is still the same socket.
 #pragma once
 
 #include <sys/types.h>
@@ -26,14 +26,14 @@
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
-#include "server/edge/gate.h"
+#include "server/edge/listener.h"
 #include "server/edge/memory_budget.h"
 #include "server/edge/peer_address.h"
 #include "server/edge/token_bucket.h"
 
 namespace tacho::server::edge {
 
-// What a connection has brought that was of use. Thread-safe.
+// The useful part of what a connection has sent. Thread-safe.
 struct ConnectionUse {
   std::atomic<uint64_t> messages{0};
   std::atomic<uint64_t> message_bytes{0};
@@ -47,7 +47,7 @@ class ConnectionTable final : public Gate {
   struct Limits {
     uint64_t max_connections = 0;
     uint64_t max_per_address = 0;
-    // Of calls that are not answered; a second's worth may come at once. 0: no limit.
+    // Calls that are not answered; those of one second may come at once. 0: no limit.
     uint32_t starts_per_second = 0;
     uint64_t max_message_bytes = 4u << 20;
     // A connection without a call is closed after this long, and so is one with an unfinished
@@ -72,14 +72,15 @@ class ConnectionTable final : public Gate {
   std::shared_ptr<ConnectionUse> Find(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
   // A call has begun. A connection that starts too many is shut down.
   void CountStart(absl::string_view peer, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A call of the connection was answered, and its client waited for it: it is no start too many. A
-  // client may ask one thing after another as fast as it is answered.
+  // A call was answered while its client waited, so it no longer counts as a start: a client may
+  // ask one thing after another as fast as it gets answers.
   void CountAnswer(ConnectionUse* use) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets what has closed, shuts down what misbehaves. Looks at new and suspicious connections
-  // each time, at all of them every 2 s and whenever the process grows fast. An address whose
-  // connection was shut down for a flood, or of which many end without a call, gets no more than a
-  // few new ones a second for a while. Whether new or suspicious ones are left.
+  // Forgets connections that have closed and shuts down those that misbehave. Checks new and
+  // suspicious connections each time, and all of them every 2 s and whenever the process grows
+  // fast. An address gets only a few new connections a second for a while if one of its connections
+  // was shut down for a flood, or if many of them end without a call. Returns whether new or
+  // suspicious connections are left.
   bool Sweep(absl::Time now) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -93,11 +94,11 @@ class ConnectionTable final : public Gate {
     PeerAddress peer;
     absl::Time since;
     std::shared_ptr<ConnectionUse> use = std::make_shared<ConnectionUse>();
-    // As of the last look.
+    // At the last check:
     absl::Time looked;
-    double waste = 0;       // Bytes received beyond what is explained, all in all.
-    double debt = 0;        // Of them, what has not been forgiven with time.
-    uint64_t messages = 0;  // And since when there was no other, with what waste.
+    double waste = 0;       // All bytes received that no message or call explains.
+    double debt = 0;        // The part of them that time has not forgiven.
+    uint64_t messages = 0;  // Since quiet_since there was no other; the waste was quiet_waste.
     absl::Time quiet_since;
     double quiet_waste = 0;
   };
@@ -109,11 +110,11 @@ class ConnectionTable final : public Gate {
     TokenBucket admitted;  // While there is a penalty.
     TokenBucket vain;      // Connections that ended without a call.
 
-    // As good as new.
+    // Forgetting it changes nothing.
     bool IsForgettable(absl::Time now) const;
   };
 
-  // Why there is no room for another; nullptr if there is.
+  // The reason to refuse another connection; nullptr if there is none.
   const char* Refusal(const PeerAddress& network, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtSome(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -123,12 +124,12 @@ class ConnectionTable final : public Gate {
   void ShutDown(Connections::iterator connection, const char* reason, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetClosed(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // One that has closed by itself, or was closed by gRPC.
+  // The peer or gRPC has closed it.
   void ForgetEnded(Connections::iterator connection, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Connections::iterator connection, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Why the connection is to be shut down; nullptr if it is not.
+  // The reason to shut the connection down; nullptr if there is none.
   const char* Judge(int fd, Connection* connection, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -1,5 +1,5 @@
-// The way in to the gRPC server: listener, table of connections and the count of calls, made of
-// the configuration's quotas.
+// The entrance of the gRPC server: a listener, the table of connections and a count of calls, set
+// up from the configuration's quotas.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,7 @@ class Door final : public process::Reloadable {
   int port() const { return listener_->port(); }
   ConnectionTable* connections() { return &connections_; }
 
-  // The server that is built takes its connections from here.
+  // The server that `builder` makes takes its connections from here.
   void Attach(grpc::ServerBuilder* builder, std::shared_ptr<grpc::ServerCredentials> credentials);
   void Serve();
   void Stop() { listener_->Stop(); }

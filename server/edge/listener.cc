@@ -1,3 +1,5 @@
+// Accepts connections itself and hands them to gRPC or the HTTP port, so that both have limits
+// before anything is allocated, and so that running out of descriptors only pauses accepting.
 #include "server/edge/listener.h"
 
 #include <fcntl.h>
@@ -17,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/check.h"
 #include "proto/base/clock.h"
 
 namespace tacho::server::edge {
@@ -116,6 +119,7 @@ Listener::~Listener() {
 }
 
 void Listener::Serve(Gate* gate, std::function<void(int fd, const PeerAddress& peer)> take) {
+  TACHO_CHECK(gate != nullptr && gate_ == nullptr);
   gate_ = gate;
   take_ = std::move(take);
   thread_ = std::thread([this] { Accept(); });

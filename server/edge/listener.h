@@ -14,12 +14,22 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
-#include "server/edge/gate.h"
 #include "server/edge/peer_address.h"
 
 struct addrinfo;
 
 namespace tacho::server::edge {
+
+// Decides whether a connection that was just accepted may stay. Called on two threads of a
+// Listener: Admit() on one, Sweep() on the other.
+class Gate {
+ public:
+  virtual ~Gate() = default;
+  // If not, the caller closes it at once.
+  virtual bool Admit(int fd, const PeerAddress& peer, absl::Time now) = 0;
+  // About every 50 ms, or every 5 ms while it returns true and after something was admitted.
+  virtual bool Sweep(absl::Time now) = 0;
+};
 
 // Bind(), Serve(), Stop() and destruction are for one thread.
 class Listener {
@@ -31,11 +41,11 @@ class Listener {
 
   int port() const { return port_; }
 
-  // Accepts on a thread of its own, and lets the gate sweep on another: gRPC may read from a
-  // connection for as long as bytes come on the thread that hands it over. `gate` is not owned;
-  // `take` owns the descriptor it is given.
+  // Accepts on one thread of its own and lets the gate sweep on another, because gRPC reads from a
+  // new connection on the thread that hands it over, for as long as bytes come. `gate` is not
+  // owned; `take` becomes the owner of the descriptor. Once.
   void Serve(Gate* gate, std::function<void(int fd, const PeerAddress& peer)> take);
-  // Accepts no more; what has been taken lives on.
+  // Accepts no more; connections that were handed on stay open.
   void Stop();
 
  private:
@@ -59,11 +69,12 @@ class Listener {
   std::thread sweeper_;
 };
 
-// Of open files, as it is in force.
+// The limit on open files that is in force.
 uint64_t FileLimit();
-// Raises the soft limit of open files to the hard one. The limit then in force.
+// Raises the soft limit on open files to the hard one. Returns the limit then in force.
 uint64_t RaiseFileLimit();
-// What it leaves for connections: seven eighths; the rest is for the database, HTTP and the log.
+// The part of it that connections may use: seven eighths. The rest is for the database, HTTP and
+// the log.
 uint64_t ConnectionsWithin(uint64_t file_limit);
 
 }  // namespace tacho::server::edge

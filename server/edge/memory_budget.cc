@@ -1,7 +1,6 @@
 #include "server/edge/memory_budget.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -77,15 +76,12 @@ MemoryBudget::MemoryBudget(Options options)
       budget_(options_.budget_bytes == 0 ? UsualBudget() : options_.budget_bytes) {}
 
 void MemoryBudget::Start() {
-  thread_ = std::thread([this] { Run(); });
-}
-
-MemoryBudget::~MemoryBudget() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  if (thread_.joinable()) thread_.join();
+  const auto round = [this] {
+    Look();
+    if (options_.looked) options_.looked();
+  };
+  round();
+  thread_.Start("memory budget", RepeatingThread::Priority::kUsual, options_.round, round);
 }
 
 void MemoryBudget::SetBudget(uint64_t bytes) {
@@ -96,16 +92,6 @@ void MemoryBudget::SetBudget(uint64_t bytes) {
 void MemoryBudget::Look() {
   used_ = options_.used();
   pressure_ = PressureOf(used(), budget());
-}
-
-void MemoryBudget::Run() {
-  pthread_setname_np(pthread_self(), "memory budget");
-  for (;;) {
-    Look();
-    if (options_.looked) options_.looked();
-    absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), options_.round)) return;
-  }
 }
 
 }  // namespace tacho::server::edge

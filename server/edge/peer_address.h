@@ -1,4 +1,4 @@
-// Who is at the other end of a connection.
+// The address of the other end of a connection.
 #pragma once
 
 #include <sys/socket.h>
@@ -27,10 +27,10 @@ struct PeerAddress {
 
 // nullopt for anything that is neither IPv4 nor IPv6.
 std::optional<PeerAddress> PeerOf(const sockaddr* address);
-// As grpc::ServerContext::peer() has it: "ipv4:127.0.0.1:4711", "ipv6:%5B::1%5D:4711".
+// Parses what grpc::ServerContext::peer() returns: "ipv4:127.0.0.1:4711", "ipv6:%5B::1%5D:4711".
 std::optional<PeerAddress> ParsePeer(absl::string_view peer);
-// What counts as one address: all of an IPv4 address, the first 64 bits of an IPv6 one, as a
-// provider gives a customer at least that many. Its port is 0.
+// What counts as one address: a whole IPv4 address, or the first 64 bits of an IPv6 address,
+// because providers give each customer at least that many. Its port is 0.
 PeerAddress NetworkOf(const PeerAddress& peer);
 // "127.0.0.1", "::1".
 std::string HostOf(const PeerAddress& peer);

@@ -1,8 +1,8 @@
-// The quotas in force, and how much of them is used: rates of agents and jobs, bytes that wait for
+// The quotas in force and how much of them is used: rates of agents and jobs, bytes that wait for
 // the disk, memory of the process.
 //
-// Past a rate nothing is refused or dropped: what has come is taken, and the stream is not read
-// from until it has been paid for with time.
+// A rate refuses and drops nothing: the collector takes what has come, and then does not read from
+// the stream until enough time has passed to pay for it.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 #include "absl/time/time.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
-#include "server/edge/bucket_registry.h"
 #include "server/edge/memory_budget.h"
+#include "server/edge/token_bucket.h"
 #include "server/process/reloadable.h"
 #include "tacho/config/v1/quotas.pb.h"
 
@@ -33,7 +33,7 @@ struct QuotasOptions {
 class Quotas final : public process::Reloadable {
  public:
   enum class Limit { kNone, kAgentRate, kJobRate, kMemory, kDefinitions };
-  // How long a stream is not to be read from, and why.
+  // How long the collector must not read from a stream, and why.
   struct Wait {
     absl::Duration length;
     Limit limit = Limit::kNone;
@@ -43,16 +43,16 @@ class Quotas final : public process::Reloadable {
 
   std::shared_ptr<TokenBucket> BucketOfAgent(absl::string_view agent_id);
   std::shared_ptr<TokenBucket> BucketOfJob(absl::string_view job);
-  // What has come is charged to both; `job` may be null.
+  // Charges samples that have arrived to both buckets; `job` may be null.
   Wait Charge(uint64_t samples, TokenBucket* agent, TokenBucket* job);
   uint64_t agent_rate() const { return agent_rate_.load(std::memory_order_relaxed); }
   uint64_t job_rate() const { return job_rate_.load(std::memory_order_relaxed); }
 
-  // Bytes that may wait for the disk: less under memory pressure.
+  // Bytes that may wait for the disk. Memory pressure lowers them.
   uint64_t stream_pending_bytes() const { return UnderPressure(stream_pending_bytes_); }
   uint64_t pending_bytes() const { return UnderPressure(pending_bytes_); }
 
-  // Of quotas.hello_timeout; for streams that begin from now on.
+  // quotas.hello_timeout, for streams that begin from now on.
   absl::Duration hello_timeout() const { return absl::Nanoseconds(hello_timeout_ns_.load()); }
 
   // OVERLOADED when memory is too short for another stream.
@@ -85,8 +85,8 @@ class Quotas final : public process::Reloadable {
   std::atomic<uint64_t> stream_pending_bytes_{0};
   std::atomic<uint64_t> pending_bytes_{0};
   std::atomic<int64_t> hello_timeout_ns_{0};
-  BucketRegistry agents_;
-  BucketRegistry jobs_;
+  TokenBuckets agents_;
+  TokenBuckets jobs_;
   prometheus::Family<prometheus::Gauge>& limits_;
   prometheus::Family<prometheus::Gauge>& used_;
   prometheus::Gauge& pending_used_;

@@ -43,8 +43,9 @@ struct ErrorRow {
   absl::string_view name;  // google.rpc.ErrorInfo.reason: "DRAINING".
   absl::StatusCode code;
   int http_status;
-  // How long to stay away: at least this, and up to `retry_spread` more so that those turned away
-  // together come back apart. Zero: trying the same again fails the same.
+  // How long to wait before a retry: at least this, and up to `retry_spread` more, so that clients
+  // that were turned away together come back at different times. Zero: a retry fails in the same
+  // way.
   absl::Duration retry_after;
   absl::Duration retry_spread;
   absl::string_view what;    // For docs/errors.md: what has happened,
@@ -61,8 +62,8 @@ absl::Status ErrorOf(Failure failure, absl::string_view text);
 // codes that are in no row. `status` must not be OK.
 const ErrorRow& RowOf(const absl::Status& status);
 
-// The row's delay; nullopt where a retry does not help. Numbers that follow each other, such as
-// those of streams, spread evenly.
+// The row's delay; nullopt if a retry does not help. Consecutive values of `spread`, such as the
+// numbers of streams, spread evenly.
 std::optional<absl::Duration> RetryAfter(const absl::Status& status, uint64_t spread);
 
 }  // namespace tacho::server::errors

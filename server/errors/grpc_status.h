@@ -1,4 +1,4 @@
-// The one place where a status of ours becomes one of gRPC's, for both services.
+// The only place that turns a status of ours into one of gRPC.
 //
 //   from                    to the peer           with
 //   any absl code           the same gRPC code    its text
@@ -22,8 +22,8 @@ namespace tacho::server::errors {
 // is a path of the message as its proto spells it: "batch.times_unix_ns".
 absl::Status InvalidFieldError(absl::string_view field, absl::string_view problem);
 
-// Those who are turned away together should pass different `spread`: a number that counts up will
-// do.
+// Calls that are turned away together should pass different values of `spread`, for example a
+// number that counts up.
 grpc::Status ToGrpcStatus(const absl::Status& status, uint64_t spread = 0);
 
 }  // namespace tacho::server::errors

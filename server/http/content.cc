@@ -1,3 +1,5 @@
+// Reads Accept headers, and packs bodies. Gzip output is made of independent pieces in one stream,
+// so that several cores can pack a large page while its scrape waits.
 #include "server/http/content.h"
 
 #include <zlib.h>

@@ -1,8 +1,8 @@
 // Families of prometheus-cpp in the text format of Prometheus.
 //
-// The lines are those of prometheus::TextSerializer. That one rounds numbers to 16 digits, which
-// makes others of some, and goes through a std::ostream, which takes a microsecond for each of the
-// tens of thousands of lines that many jobs make; here every number reads back as the same.
+// The lines are those of prometheus::TextSerializer, which has two faults. It rounds numbers to 16
+// digits, which changes some; here every number reads back as the same. And it writes to a
+// std::ostream, which takes a microsecond for each of the tens of thousands of lines of many jobs.
 #pragma once
 
 #include <prometheus/metric_family.h>

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::http {
 namespace {
 
@@ -99,6 +101,7 @@ HttpConnection::Io HttpConnection::Read() {
 }
 
 void HttpConnection::Answer(std::string bytes) {
+  TACHO_CHECK(state_ == State::kReading || state_ == State::kServing);
   answer_ = std::move(bytes);
   sent_ = 0;
   state_ = State::kWriting;

@@ -10,16 +10,17 @@
 
 namespace tacho::server::http {
 
-// Never waits: what could not go on is gone on with when poll() says so. For one thread at a time.
+// Never waits: when it cannot continue, the caller calls Advance() again after poll(). For one
+// thread at a time.
 class HttpConnection {
  public:
   enum class State {
-    kReading,  // The handshake of TLS, then the head of the request.
-    kServing,  // The head is here; Answer() is to come.
+    kReading,  // The TLS handshake, then the head of the request.
+    kServing,  // The head is complete; Answer() comes next.
     kWriting,
     kDone,  // The answer is out, or the other side has gone.
   };
-  // A head of more bytes is not read to its end: the connection then is kServing with IsTooLarge().
+  // A longer head is not read to its end: the connection is then kServing, and IsTooLarge().
   static constexpr size_t kMaxHeadBytes = 16 << 10;
 
   // Owns `fd`, which must not block. `tls` is not owned and may be null: no TLS.
@@ -30,19 +31,19 @@ class HttpConnection {
 
   State state() const { return state_; }
   int fd() const { return fd_; }
-  // What poll() is to wait for; 0 unless reading or writing.
+  // What poll() must wait for; 0 unless reading or writing.
   short events() const { return events_; }
   const edge::PeerAddress& peer() const { return peer_; }
 
-  // Goes on as far as it gets.
+  // Reads or writes as much as it can.
   void Advance();
 
-  // The request up to the empty line, and what may follow.
+  // The request up to the empty line, and possibly bytes behind it.
   const std::string& head() const { return head_; }
   bool IsTooLarge() const { return head_.size() > kMaxHeadBytes; }
   const SSL* tls() const { return tls_.get(); }  // Null: no TLS.
 
-  // From kReading or kServing on: these bytes, and no others, go out.
+  // In kReading or kServing: sends these bytes and no others.
   void Answer(std::string bytes);
   size_t unsent_bytes() const { return answer_.size(); }
 
@@ -52,7 +53,7 @@ class HttpConnection {
   Io Handshake();
   Io Read();
   Io Write();
-  // Of OpenSSL's call that returned `result`; notes what to wait for.
+  // Interprets the `result` of a call to OpenSSL, and notes what to wait for.
   Io Judge(int result);
   void Finish();
 

@@ -1,3 +1,6 @@
+// One thread polls all connections, because a thread for each would let a few hundred slow clients
+// keep Prometheus out. When there is no room, the connection that has waited longest for its client
+// goes.
 #include "server/http/http_front.h"
 
 #include <poll.h>
@@ -12,6 +15,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/clock.h"
 #include "server/errors/error_table.h"
 #include "server/metrics/metric_families.h"
@@ -216,7 +220,8 @@ void HttpFront::TakeAnswers(absl::Time now) {
     answers.swap(answers_);
   }
   for (auto& [number, bytes] : answers) {
-    const auto connection = connections_.find(number);  // There: what is served is not closed.
+    const auto connection = connections_.find(number);
+    TACHO_CHECK(connection != connections_.end());  // What is served is not closed.
     Answer(&connection->second, std::move(bytes), now);
     Advance(number, now);
   }

@@ -1,5 +1,5 @@
-// The sockets of the HTTP port: many connections on one thread, requests on a few others. A client
-// that is slow to ask or to read holds none of them.
+// The sockets of the HTTP port: one thread serves all connections, a few others make the answers. A
+// client that is slow to ask or to read blocks none of them.
 #pragma once
 
 #include <openssl/ossl_typ.h>
@@ -21,7 +21,6 @@
 #include "prometheus/counter.h"
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
-#include "server/edge/gate.h"
 #include "server/edge/listener.h"
 #include "server/http/http_connection.h"
 
@@ -41,10 +40,11 @@ struct HttpLimits {
 // Thread-safe but for Start(), Stop() and destruction, which are for one thread.
 class HttpFront : private edge::Gate {
  public:
-  // Makes the whole answer, its head included, to a connection that is kServing. Called on threads
-  // of the front, several at once.
+  // Makes the whole answer, with its head, to the request of a connection that is kServing. Called
+  // on threads of the front, several at once.
   using Serve = std::function<std::string(const HttpConnection&)>;
-  // The same for a condition of server/errors/error_table.h that the front itself finds; quick.
+  // The same for a failure (server/errors/error_table.h) that the front itself finds. Must be
+  // quick.
   using Refuse = std::function<std::string(const absl::Status&)>;
 
   struct Options {
@@ -60,8 +60,8 @@ class HttpFront : private edge::Gate {
   ~HttpFront() override;  // Stops.
 
   int port() const { return listener_->port(); }
-  // Closes the port; requests that are here are answered, as far as their clients take it within a
-  // second.
+  // Closes the port. Requests that have arrived still get their answers, as far as their clients
+  // read them within a second.
   void Stop();
 
  private:
@@ -74,18 +74,18 @@ class HttpFront : private edge::Gate {
   enum class Closed { kSlow, kCrowded, kBusy, kTooLarge };
 
   HttpFront(std::unique_ptr<edge::Listener> listener, Options options);
-  // The gate's: everybody is let in here, and Take() sees who goes for it.
+  // As a gate it lets everybody in; Take() decides who must leave for them.
   bool Admit(int, const edge::PeerAddress&, absl::Time) override { return true; }
   bool Sweep(absl::Time) override { return false; }
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until something can go on; the connections that can.
+  // Waits until some connections can continue, and returns them.
   std::vector<uint64_t> Poll();
   absl::Time NextDeadline() const;
   void TakeNew(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Take(int fd, const edge::PeerAddress& peer, absl::Time now);
-  // Closes whoever of `network`, or of the largest one if it is null, has waited longest. False if
-  // nobody waits.
+  // Closes the connection of `network`, or of the largest network if it is null, that has waited
+  // longest. False if none waits.
   bool MakeRoom(const edge::PeerAddress* network);
   void TakeAnswers(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void Answer(Connection* connection, std::string bytes, absl::Time now);
@@ -112,7 +112,7 @@ class HttpFront : private edge::Gate {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;  // The front's thread has ended.
   std::vector<std::pair<int, edge::PeerAddress>> accepted_ ABSL_GUARDED_BY(mutex_);
-  // At most one a connection. What is served stays where it is until its answer has been taken.
+  // At most one for each connection, which stays where it is until its answer has been taken.
   std::deque<std::pair<uint64_t, const HttpConnection*>> requests_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::pair<uint64_t, std::string>> answers_ ABSL_GUARDED_BY(mutex_);
 

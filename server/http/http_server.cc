@@ -15,8 +15,8 @@
 #include "server/errors/error_table.h"
 #include "server/http/content.h"
 #include "server/http/http_connection.h"
-#include "server/security/authorization_header.h"
 #include "server/security/peer_certificate.h"
+#include "server/security/tokens.h"
 
 namespace tacho::server::http {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/time/clock.h"
+#include "proto/base/check.h"
 #include "server/aggregate/parallel.h"
 #include "server/http/families.h"
 #include "server/http/family_text.h"
@@ -75,7 +76,9 @@ Families LogFamilies(const log::LogCounts& counts) {
 MetricsPage::MetricsPage(MetricsPageOptions options)
     : options_(std::move(options)),
       limits_(options_.options),
-      aggregator_(options_.store, RulesOf(options_.options)) {}
+      aggregator_(options_.store, RulesOf(options_.options)) {
+  TACHO_CHECK(options_.store != nullptr);
+}
 
 config::v1::Collector::Metrics MetricsPage::limits() const {
   absl::MutexLock lock(&mutex_);

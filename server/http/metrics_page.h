@@ -1,5 +1,5 @@
-// The body of /metrics: what the registry holds, the store's figures, the process' own, and the
-// aggregates of every job. docs/metrics.md lists all of it.
+// The body of /metrics: the registry's metrics, the figures of the store and of the process, and
+// the aggregates of every job. docs/metrics.md lists all of it.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -32,7 +32,7 @@ struct MetricsPageOptions {
   log::Log log;                                    // Whose lines are counted.
   const Readiness* readiness = nullptr;            // Not owned; shown if it is given.
   std::string storage_path;                        // Whose free room is shown, unless empty.
-  // Families of other parts, at most so many lines of each: asked at each scrape.
+  // Families of other parts, asked at each scrape; each may return so many lines.
   std::vector<std::function<std::vector<prometheus::MetricFamily>(size_t max_lines)>> others;
 };
 
@@ -41,7 +41,7 @@ class MetricsPage final : public process::Reloadable {
  public:
   explicit MetricsPage(MetricsPageOptions options);
 
-  // Prometheus text 0.0.4, computed now: without series of jobs that `rights` do not include.
+  // Prometheus text 0.0.4, computed now, without the series of jobs that `rights` do not include.
   // Memory grows with the series that report.
   std::string Render(const security::Rights& rights = *security::Rights::Everything()) const
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -1,6 +1,7 @@
 #include "server/http/readiness.h"
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "server/errors/error_table.h"
 
 namespace tacho::server::http {
@@ -11,6 +12,7 @@ void Readiness::SetReady() {
 }
 
 void Readiness::SetNotReady(absl::string_view reason) {
+  TACHO_CHECK(!reason.empty());
   absl::MutexLock lock(&mutex_);
   why_not_ = std::string(reason);
 }

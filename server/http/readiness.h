@@ -1,4 +1,4 @@
-// Whether the collector takes work now, as /readyz says it.
+// Whether the collector takes work now, as /readyz reports.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ class Readiness {
   // `reason` must not be empty: "draining".
   void SetNotReady(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Not ready while `reason` is not empty, whatever the two above say: the disk.
+  // Not ready while `reason` is not empty, whatever was set above: for the disk.
   void SetHeldBy(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // OK if ready; else DRAINING or DISK_REFUSES of server/errors/error_table.h.

@@ -1,13 +1,12 @@
-// What gRPC logs by itself: failed handshakes, broken frames and more that any peer can cause as
-// often as it likes.
+// gRPC's own log: failed handshakes, broken frames and other lines that any peer can cause at will.
 #pragma once
 
 #include "proto/base/log.h"
 
 namespace tacho::server::process {
 
-// From now on gRPC's lines go to `log`, limited as it limits what others can cause. For the whole
-// process, as gRPC's log is: call it once, from main, before gRPC is used.
+// Sends gRPC's lines to `log`, with its limit on lines that others can cause. gRPC has one log for
+// the whole process: call this once, from main, before using gRPC.
 void LimitGrpcLog(const log::Log& log);
 
 }  // namespace tacho::server::process

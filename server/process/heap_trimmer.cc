@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <fstream>
 
-#include "proto/base/background_thread.h"
-
 namespace tacho::server::process {
 namespace {
 
@@ -28,32 +26,18 @@ size_t UsedBytes() {
 
 }  // namespace
 
-HeapTrimmer::HeapTrimmer(Options options) : options_(options), thread_([this] { Run(); }) {}
-
-HeapTrimmer::~HeapTrimmer() {
-  {
-    absl::MutexLock lock(&mutex_);
-    stopping_ = true;
-  }
-  thread_.join();
+HeapTrimmer::HeapTrimmer(Options options) : options_(options) {
+  thread_.Start("heap trimmer", RepeatingThread::Priority::kBackground, options.round,
+                [this] { Look(); });
 }
 
-void HeapTrimmer::Run() {
-  BecomeBackgroundThread("heap trimmer");
-  // Code, stacks and what a trim cannot free: only what comes on top is worth another.
-  size_t unavoidable = 0;
-  for (;;) {
-    {
-      absl::MutexLock lock(&mutex_);
-      if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), options_.round)) return;
-    }
-    const size_t used = UsedBytes();
-    const size_t unused = UnusedBytes(used);
-    unavoidable = std::min(unavoidable, unused);
-    if (unused - unavoidable < std::max(options_.min_unused_bytes, used / 8)) continue;
-    malloc_trim(0);
-    unavoidable = UnusedBytes(UsedBytes());
-  }
+void HeapTrimmer::Look() {
+  const size_t used = UsedBytes();
+  const size_t unused = UnusedBytes(used);
+  unavoidable_ = std::min(unavoidable_, unused);
+  if (unused - unavoidable_ < std::max(options_.min_unused_bytes, used / 8)) return;
+  malloc_trim(0);
+  unavoidable_ = UnusedBytes(UsedBytes());
 }
 
 }  // namespace tacho::server::process

@@ -13,9 +13,9 @@ class Reloadable {
  public:
   virtual ~Reloadable() = default;
 
-  // Reads and checks whatever may fail (files, expressions) and changes nothing yet. What is
-  // returned puts it in force; it cannot fail, must be called at most once, and soon. An error
-  // names the key that is wrong. One call at a time.
+  // Reads and checks everything that may fail (files, expressions) and changes nothing yet. The
+  // function that it returns applies the change; it cannot fail, and must be called at most once,
+  // and soon. An error names the key that is wrong. One call at a time.
   virtual absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) = 0;
 };
 

@@ -1,6 +1,6 @@
-// Who is let in: turns what a peer shows into what it may do, and takes that back.
+// Decides who is let in: turns what a peer shows into what it may do, and withdraws that again.
 //
-// Trust boundary: everything in Credentials comes from the network but for `certificate`, which the
+// Trust boundary: everything in Credentials comes from the network, except `certificate`, which the
 // TLS handshake has verified. docs/security.md has the whole picture.
 #pragma once
 
@@ -37,7 +37,7 @@ struct AccessControlOptions {
 // A peer that was let in. Holds no token, only its keyed hash.
 class Caller {
  public:
-  // Where there is no authentication: may do everything, for ever.
+  // Without authentication: may do everything, without end.
   static Caller Anyone();
 
   const Rights& rights() const { return *rights_; }
@@ -64,20 +64,21 @@ class AccessControl final : public process::Reloadable {
   // Whether there is authentication at all. Without it everybody may do everything.
   bool enabled() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // A token decides alone where one is sent; else the certificate does.
-  //   UNAUTHENTICATED    nothing was shown, or it is unknown, expired, or a token without the
-  //                      certificate it is bound to. The text never holds a token.
+  // If the peer sends a token, the token alone decides; else the certificate does.
+  //   UNAUTHENTICATED    the peer shows nothing, or something unknown or expired, or a token
+  //   without
+  //                      the certificate that it is bound to. The text never holds a token.
   absl::StatusOr<Caller> Authenticate(const Credentials& shown) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The same, and PERMISSION_DENIED if the role is lacking.
+  // The same, and PERMISSION_DENIED without the role.
   absl::StatusOr<Caller> Admit(const Credentials& shown, Role role) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether one who was let in may go on: for streams that live long.
-  //   UNAUTHENTICATED  what it showed has expired or was taken away.
-  //   UNAVAILABLE      its rights are others now: it is to connect again.
+  // Whether a caller that was let in may continue: for long streams.
+  //   UNAUTHENTICATED  what it showed has expired or was removed.
+  //   UNAVAILABLE      its rights have changed: it must connect again.
   absl::Status Recheck(const Caller& caller) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Reloadable; takes auth.tokens_file. Whoever holds Callers rechecks them afterwards.
+  // Reloadable; takes auth.tokens_file. Holders of Callers recheck them afterwards.
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
 
  private:
@@ -91,7 +92,7 @@ class AccessControl final : public process::Reloadable {
   absl::Status Refuse(absl::Status status, const Credentials& shown) const;
   // What the rules give to what it shows.
   absl::StatusOr<RightsPtr> FindRights(const AccessRules& rules, const Caller& caller) const;
-  // `caller` with its rights, and until when it has them.
+  // `caller` with its rights and their expiry.
   absl::StatusOr<Caller> Resolve(const RulesPtr& rules, Caller caller) const;
 
   const AccessControlOptions options_;

@@ -1,3 +1,5 @@
+// Checks auth.tokens_file as a whole before any of it counts: a list with one mistake is refused,
+// with the key that is wrong, because half a list would let the wrong peers in or out.
 #include "server/security/access_rules.h"
 
 #include <map>

@@ -9,7 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "server/security/peer_certificate.h"
 #include "server/security/rights.h"
-#include "server/security/secret.h"
+#include "server/security/tokens.h"
 #include "tacho/config/v1/access.pb.h"
 
 namespace tacho::server::security {
@@ -28,14 +28,14 @@ class AccessRules {
   //   INVALID_ARGUMENT  every text begins with the key that is wrong, as in "tokens[2].sha256".
   static absl::StatusOr<AccessRules> Make(const config::v1::Access& access,
                                           const BlindIndex* index);
-  // From a file, of which the rest is in docs/security.md.
+  // Reads them from a file; docs/security.md describes it.
   //   INVALID_ARGUMENT  as above, or not YAML of this schema, with the file and mostly the line.
   //   others            as config::ReadCheckedFile().
   static absl::StatusOr<AccessRules> Load(const std::string& path, const BlindIndex* index);
 
   // The rule of a token by BlindIndex::KeyOf() of its SHA-256; nullptr if there is none.
   const TokenRule* FindToken(absl::string_view key) const;
-  // What the first rule gives that fits; nullptr if none does.
+  // The rights of the first rule that matches; nullptr if none does.
   RightsPtr FindCertificate(const PeerCertificate& certificate) const;
 
   size_t tokens() const { return tokens_.size(); }
@@ -59,8 +59,8 @@ class AccessRules {
   std::vector<CertificateRule> certificates_;
 };
 
-// Whether one of the names matches as a whole. `group`, if not null, is filled with the named group
-// agent_id of the pattern where it has one.
+// Whether the pattern matches one of the whole names. If `group` is not null and the pattern has a
+// group named agent_id, it gets the text of that group.
 bool AnyNameMatches(const RE2& pattern, const std::vector<std::string>& names, std::string* group);
 
 }  // namespace tacho::server::security

@@ -2,7 +2,7 @@
 
 #include <grpc/grpc_security_constants.h>
 
-#include "server/security/authorization_header.h"
+#include "server/security/tokens.h"
 
 namespace tacho::server::security {
 namespace {

@@ -4,7 +4,7 @@
 #include "proto/base/address.h"
 #include "proto/base/status_macros.h"
 #include "server/security/access_control.h"
-#include "server/security/tls_material.h"
+#include "server/security/tls_source.h"
 
 namespace tacho::server::security {
 namespace {

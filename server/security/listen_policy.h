@@ -10,17 +10,17 @@
 
 namespace tacho::server::security {
 
-// Each text says which key it is about, and every way out.
+// Each text names the key that is wrong, and every way to correct it.
 //   FAILED_PRECONDITION  an address that other machines reach, without authentication and without
 //                        auth.allow_anonymous; or with tokens, without TLS and without
 //                        auth.allow_plaintext.
 //   INVALID_ARGUMENT     keys that exclude each other.
 absl::Status CheckListen(const config::v1::Collector& config);
 
-// CheckListen(), and everything that the security keys name, as a start would find it.
+// CheckListen(), and all files that the security keys name, as a start would check them.
 absl::Status CheckSecurity(const config::v1::Collector& config);
 
-// Holds a reload to CheckListen(), and to TLS being on or off as it was at the start.
+// Refuses a reload that fails CheckListen(), or that turns TLS on or off.
 class ListenPolicy final : public process::Reloadable {
  public:
   explicit ListenPolicy(const config::v1::Collector& started_with);

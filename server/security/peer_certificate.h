@@ -1,4 +1,4 @@
-// Who a client certificate says it is. Only for certificates that the TLS handshake has verified.
+// The names in a client certificate. Only for certificates that the TLS handshake has verified.
 #pragma once
 
 #include <openssl/ossl_typ.h>

@@ -1,4 +1,4 @@
-// What one principal - the holder of a token or of a client certificate - may do.
+// What one principal, the holder of a token or of a client certificate, may do.
 #pragma once
 
 #include <memory>
@@ -20,8 +20,8 @@ absl::string_view RoleName(Role role);
 
 using JobPattern = std::shared_ptr<const RE2>;
 
-// Immutable, so thread-safe. The statuses are PERMISSION_DENIED, with a text for the one who
-// called: it names the principal, what was not allowed and what would be.
+// Immutable, so thread-safe. The statuses are PERMISSION_DENIED, with a text for the caller that
+// names the principal, what was not allowed, and what would be.
 class Rights {
  public:
   struct Options {
@@ -35,7 +35,7 @@ class Rights {
   };
   explicit Rights(Options options) : options_(std::move(options)) {}
 
-  // Everything, for ever: where there is no authentication.
+  // Everything, without end: for when there is no authentication.
   static std::shared_ptr<const Rights> Everything();
 
   const std::string& name() const { return options_.name; }

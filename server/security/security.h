@@ -1,28 +1,31 @@
-// The collector's security as one part: what is let in, TLS, and the watch over both.
+// The collector's security as one part: access control, TLS, and the watch over both.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/security/server_credentials.h"
+#include "prometheus/counter.h"
 #include "prometheus/registry.h"
+#include "proto/base/background_thread.h"
 #include "proto/base/log.h"
 #include "server/process/reloadable.h"
 #include "server/security/access_control.h"
 #include "server/security/listen_policy.h"
-#include "server/security/refusal_log.h"
-#include "server/security/tls_metrics.h"
 #include "server/security/tls_source.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server::security {
+
+// The credentials of gRPC's port with the material of a TlsSource: each new connection asks for the
+// newest. Not grpc::experimental's providers: they read the files themselves, one by one and
+// without our checks, so that a reload could not be all or nothing. `source` is not owned; it and
+// what is returned must outlive the server.
+std::shared_ptr<grpc::ServerCredentials> GrpcTlsCredentials(const TlsSource* source);
 
 struct SecurityOptions {
   std::function<absl::Time()> now = absl::Now;
@@ -38,7 +41,6 @@ class Security {
   //   as CheckSecurity().
   static absl::StatusOr<std::unique_ptr<Security>> Create(const config::v1::Collector& config,
                                                           SecurityOptions options);
-  ~Security();
 
   const AccessControl* access() const { return access_.get(); }
   // Null: no TLS.
@@ -49,25 +51,25 @@ class Security {
   std::vector<process::Reloadable*> reloadables();
 
   // From now on, every round, reads the certificate's files again and calls `recheck`, which ends
-  // what may not go on. Once.
+  // the calls that are no longer allowed. Once.
   void Watch(std::function<void()> recheck);
   // No `recheck` is called after this.
-  void StopWatching() ABSL_LOCKS_EXCLUDED(mutex_);
+  void StopWatching() { thread_.Stop(); }
 
  private:
   explicit Security(SecurityOptions options);
-  void Run(const std::function<void()>& recheck) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Counts and logs that a peer was not let in. `why` has no secret in it.
+  void CountRefusal(const absl::Status& why, absl::string_view peer) const;
+  void ShowTls() const;
 
   const SecurityOptions options_;
-  RefusalLog refusals_;
-  TlsMetrics metrics_;
+  prometheus::Counter* unauthenticated_ = nullptr;  // Null: nothing is counted.
+  prometheus::Counter* not_allowed_ = nullptr;
   std::unique_ptr<ListenPolicy> policy_;
   std::unique_ptr<AccessControl> access_;
   std::unique_ptr<TlsSource> tls_;
   std::shared_ptr<grpc::ServerCredentials> grpc_credentials_;
-  absl::Mutex mutex_;
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // Last: it uses the others.
+  RepeatingThread thread_;  // Last: it uses the others.
 };
 
 }  // namespace tacho::server::security

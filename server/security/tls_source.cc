@@ -1,20 +1,119 @@
+// Reads the files of listen.tls as one unit: a certificate with another's key, or a file that is
+// half written, changes nothing and leaves the old material in force.
 #include "server/security/tls_source.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/checked_file.h"
 #include "proto/base/status_macros.h"
+#include "server/security/tokens.h"
 
 namespace tacho::server::security {
 namespace {
 
 using Tls = config::v1::Collector::Tls;
 
+constexpr char kCertificateKey[] = "listen.tls.certificate";
+constexpr char kKeyKey[] = "listen.tls.key";
+constexpr char kClientCaKey[] = "listen.tls.client_ca";
+
+absl::Status Wrong(absl::string_view key, absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(key, ": ", problem));
+}
+
+// `status` with the key in front, if it is an error.
+absl::Status Under(const char* key, const absl::Status& status) {
+  if (status.ok()) return status;
+  return absl::Status(status.code(), absl::StrCat(key, ": ", status.message()));
+}
+
+absl::Status LoadClientCa(const Tls& tls, absl::Time now, TlsMaterial* material) {
+  const std::string& path = tls.client_ca();
+  TACHO_ASSIGN_OR_RETURN(auto pem, config::ReadCheckedFile(path, config::FileTrust::kTrusted));
+  TACHO_ASSIGN_OR_RETURN(auto authorities, config::ParseCertificates(path, pem));
+  material->client_store.reset(X509_STORE_new());
+  for (const auto& authority : authorities) {
+    TACHO_RETURN_IF_ERROR(config::CheckTimes(path, *authority, now));
+    X509_STORE_add_cert(material->client_store.get(), authority.get());
+  }
+  material->client_ca_pem = std::move(pem);
+  material->client_authorities = std::move(authorities);
+  return absl::OkStatus();
+}
+
+absl::Status LoadCertificate(const Tls& tls, absl::Time now, TlsMaterial* material) {
+  const std::string& path = tls.certificate();
+  TACHO_ASSIGN_OR_RETURN(auto pem, config::ReadCheckedFile(path, config::FileTrust::kTrusted));
+  auto chain = config::ParseCertificates(path, pem);
+  if (!chain.ok()) return chain.status();
+  TACHO_RETURN_IF_ERROR(config::CheckTimes(path, *chain->front(), now));
+  material->certificate_pem = std::move(pem);
+  material->certificate = std::move(chain->front());
+  chain->erase(chain->begin());
+  material->chain = *std::move(chain);
+  return absl::OkStatus();
+}
+
+absl::Status LoadKey(const Tls& tls, TlsMaterial* material) {
+  TACHO_ASSIGN_OR_RETURN(auto pem, config::ReadCheckedFile(tls.key(), config::FileTrust::kSecret));
+  auto key = config::ParsePrivateKey(tls.key(), pem);
+  if (!key.ok()) return key.status();
+  material->key_pem = std::move(pem);
+  material->key = *std::move(key);
+  return config::CheckPair(tls.certificate(), *material->certificate, tls.key(), *material->key);
+}
+
+absl::Status CheckKeys(const Tls& tls) {
+  if (tls.certificate().empty()) return Wrong(kCertificateKey, "is missing beside listen.tls.key");
+  if (tls.key().empty()) return Wrong(kKeyKey, "is missing beside listen.tls.certificate");
+  const bool asks = ClientCertificatesOf(tls) != ClientCertificates::kNone;
+  if (asks && tls.client_ca().empty()) {
+    return Wrong(kClientCaKey,
+                 absl::StrCat("is missing: listen.tls.client_certificates is ",
+                              tls.client_certificates(), ", and somebody must have signed them"));
+  }
+  if (!asks && !tls.client_ca().empty()) {
+    return Wrong("listen.tls.client_certificates",
+                 "is none although there is a client_ca; expected request or require");
+  }
+  return absl::OkStatus();
+}
+
 bool SamePaths(const Tls& a, const Tls& b) {
   return a.certificate() == b.certificate() && a.key() == b.key() && a.client_ca() == b.client_ca();
 }
 
 }  // namespace
+
+bool TlsIsOn(const Tls& tls) {
+  return !tls.certificate().empty() || !tls.key().empty() || !tls.client_ca().empty() ||
+         ClientCertificatesOf(tls) != ClientCertificates::kNone;
+}
+
+ClientCertificates ClientCertificatesOf(const Tls& tls) {
+  if (tls.client_certificates() == "require") return ClientCertificates::kRequire;
+  if (tls.client_certificates() == "request") return ClientCertificates::kRequest;
+  return ClientCertificates::kNone;
+}
+
+absl::StatusOr<TlsMaterialPtr> LoadTlsMaterial(const Tls& tls, absl::Time now) {
+  TACHO_RETURN_IF_ERROR(CheckKeys(tls));
+  auto material = std::make_shared<TlsMaterial>();
+  if (auto s = LoadCertificate(tls, now, material.get()); !s.ok()) {
+    return Under(kCertificateKey, s);
+  }
+  if (auto s = LoadKey(tls, material.get()); !s.ok()) return Under(kKeyKey, s);
+  if (!tls.client_ca().empty()) {
+    if (auto s = LoadClientCa(tls, now, material.get()); !s.ok()) return Under(kClientCaKey, s);
+  }
+  material->subject = config::SubjectOf(*material->certificate);
+  material->not_after = config::ToAbslTime(X509_get0_notAfter(material->certificate.get()));
+  material->digest =
+      Sha256(absl::StrCat(Sha256(material->certificate_pem), Sha256(material->key_pem),
+                          Sha256(material->client_ca_pem)));
+  return material;
+}
 
 TlsSource::TlsSource(const Tls& tls, TlsMaterialPtr material, std::function<absl::Time()> now)
     : client_certificates_(ClientCertificatesOf(tls)),

@@ -1,5 +1,9 @@
-// The TLS material in force: what new connections are made with. Old connections keep theirs.
+// A server's certificate, key and client authorities: read from files, checked as a whole, and
+// replaced while the collector runs. New connections use the newest; old connections keep theirs.
 #pragma once
+
+#include <openssl/evp.h>
+#include <openssl/x509.h>
 
 #include <functional>
 #include <memory>
@@ -11,13 +15,46 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/base/pem_files.h"
 #include "server/process/reloadable.h"
-#include "server/security/tls_material.h"
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server::security {
 
-// Thread-safe.
+enum class ClientCertificates { kNone, kRequest, kRequire };
+
+// Immutable, so thread-safe: OpenSSL counts references to its own objects.
+struct TlsMaterial {
+  // As gRPC wants it.
+  std::string certificate_pem;
+  std::string key_pem;
+  std::string client_ca_pem;  // Empty: clients are not asked for certificates.
+  // As OpenSSL wants it. Only the last two may be null, without client_ca.
+  config::OpenSslPtr<X509> certificate{nullptr, X509_free};
+  config::Certificates chain;  // What follows the certificate in its file.
+  config::OpenSslPtr<EVP_PKEY> key{nullptr, EVP_PKEY_free};
+  config::OpenSslPtr<X509_STORE> client_store{nullptr, X509_STORE_free};
+  config::Certificates client_authorities;
+
+  std::string subject;   // For people.
+  absl::Time not_after;  // Of the certificate.
+  std::string digest;    // Of all bytes above: equal if nothing has changed.
+};
+using TlsMaterialPtr = std::shared_ptr<const TlsMaterial>;
+
+// Whether there is a certificate in the configuration, and so TLS.
+bool TlsIsOn(const config::v1::Collector::Tls& tls);
+ClientCertificates ClientCertificatesOf(const config::v1::Collector::Tls& tls);
+
+// Reads and checks the files of `tls`, which must be on. Each text begins with the key, names the
+// file and says what to do.
+//   INVALID_ARGUMENT     keys that need or exclude each other; no PEM; a key that is not the
+//                        certificate's; expired, or not valid yet, at `now`.
+//   others               as config::ReadCheckedFile(); the key must be a secret.
+absl::StatusOr<TlsMaterialPtr> LoadTlsMaterial(const config::v1::Collector::Tls& tls,
+                                               absl::Time now);
+
+// The material in force. Thread-safe.
 class TlsSource final : public process::Reloadable {
  public:
   // Null if the configuration has no TLS. Statuses as LoadTlsMaterial().
@@ -27,9 +64,9 @@ class TlsSource final : public process::Reloadable {
   ClientCertificates client_certificates() const { return client_certificates_; }
   TlsMaterialPtr Current() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Reads the files again, and takes them if they have changed and are right. A certificate and a
-  // key that are replaced one after the other are wrong in between: the old pair stays, and the
-  // next Poll() takes the new one. Returns what to log; empty if there is nothing new to say.
+  // Reads the files again, and uses them if they have changed and are valid. While a certificate
+  // and its key are replaced one after the other, they do not match: the old pair stays in force,
+  // and the next Poll() takes the new one. Returns what to log; empty if nothing is new.
   std::string Poll() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Reloadable; takes the paths of listen.tls, and what they hold now.

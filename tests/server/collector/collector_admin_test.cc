@@ -19,7 +19,7 @@
 #include "proto/config/yaml_config.h"
 #include "server/collector.h"
 #include "server/errors/error_table.h"
-#include "server/security/secret.h"
+#include "server/security/tokens.h"
 #include "tacho/v1/admin.grpc.pb.h"
 #include "tacho/v1/ingest.grpc.pb.h"
 #include "tests/server/ingest/ingest_messages.h"

@@ -6,7 +6,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "prometheus/registry.h"
-#include "server/edge/bucket_registry.h"
 #include "server/edge/memory_budget.h"
 #include "server/edge/quotas.h"
 #include "server/edge/token_bucket.h"
@@ -47,8 +46,8 @@ TEST(TokenBucketTest, ManyTakersTogetherKeepToTheRate) {
   EXPECT_EQ(bucket.Take(0, kRate, kNow), 38 * kSecond) << "4,000 taken, 200 free, 100 a second";
 }
 
-TEST(BucketRegistryTest, ABucketOutlivesItsHolderUntilItIsFullAgain) {
-  BucketRegistry registry;
+TEST(TokenBucketsTest, ABucketOutlivesItsHolderUntilItIsFullAgain) {
+  TokenBuckets registry;
   registry.Find("agent", kRate, kNow)->Take(300, kRate, kNow);
   EXPECT_EQ(registry.Find("agent", kRate, kNow)->Take(0, kRate, kNow), kSecond);
   const auto held = registry.Find("held", kRate, kNow);

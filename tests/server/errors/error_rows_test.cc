@@ -20,7 +20,7 @@
 #include "rocksdb/db.h"
 #include "server/collector.h"
 #include "server/errors/error_table.h"
-#include "server/security/secret.h"
+#include "server/security/tokens.h"
 #include "storage/codec/keys.h"
 #include "tacho/v1/ingest.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"

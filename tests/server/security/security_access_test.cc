@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "proto/config/yaml_config.h"
 #include "server/security/access_control.h"
-#include "server/security/authorization_header.h"
+#include "server/security/tokens.h"
 #include "tests/support/certificates.h"
 
 namespace tacho::server::security {
