@@ -295,9 +295,9 @@ void Collector::Parts::OnDisk(storage::DiskState state, const absl::Status& why)
   TellHealth();
   switch (state) {
     case storage::DiskState::kWritable:
-      return world_.log.Info("the disk takes writes again: storing goes on");
+      return world_.log.Info("the disk takes writes again: storing continues");
     case storage::DiskState::kRefusing:
-      return world_.log.Error("nothing is stored until the disk has room, queries are answered",
+      return world_.log.Error("nothing is stored until the disk has room; queries still work",
                               {{"reason", why.message()}});
     case storage::DiskState::kFailed:
       world_.log.Error("nothing more is stored by this process", {{"reason", why.message()}});

@@ -91,7 +91,7 @@ absl::StatusOr<AdminAddress> ParseAdminAddress(absl::string_view text, absl::str
     if (address.socket.size() <= kMaxPath) return address;
     return absl::InvalidArgumentError(
         absl::StrCat("admin.listen: the path ", address.socket, " is longer than ", kMaxPath,
-                     " bytes, which a socket's must not be: name a shorter one"));
+                     " bytes, the limit for a socket: choose a shorter one"));
   }
   if (absl::Status valid = config::CheckAddress(text); !valid.ok()) {
     return absl::InvalidArgumentError(
@@ -100,7 +100,7 @@ absl::StatusOr<AdminAddress> ParseAdminAddress(absl::string_view text, absl::str
   if (!IsLoopback(text.substr(0, text.rfind(':')))) {
     return absl::InvalidArgumentError(absl::StrCat(
         "admin.listen: '", text,
-        "' can be reached from elsewhere, and whoever reaches it may do everything; expected "
+        "' can be reached from other machines, which could then do everything; expected "
         "unix:PATH or a loopback address"));
   }
   address.host_port = std::string(text);
@@ -126,8 +126,8 @@ absl::Status AdminListener::StartOnPort(const std::string& address, grpc::Servic
 }
 
 absl::Status AdminListener::StartOnSocket(const std::string& path, grpc::Service* service) {
-  if (!MayReplace(path)) return Unavailable(path, "something is there that is no socket");
-  if (IsServed(path)) return Unavailable(path, "another process serves there");
+  if (!MayReplace(path)) return Unavailable(path, "the file there is not a socket");
+  if (IsServed(path)) return Unavailable(path, "another process uses it");
   // gRPC makes the socket with the mode that the umask leaves. Until it has the right one it is
   // where nobody else can go.
   const size_t slash = path.rfind('/');
@@ -140,7 +140,7 @@ absl::Status AdminListener::StartOnSocket(const std::string& path, grpc::Service
   const std::string staged = absl::StrCat(staging, kStaged);
   int bound = 0;
   server_ = Serve(absl::StrCat("unix:", staged), service, &bound);
-  if (server_ == nullptr || bound == 0) return Unavailable(path, "gRPC could not");
+  if (server_ == nullptr || bound == 0) return Unavailable(path, "gRPC cannot listen there");
   if (::chmod(staged.c_str(), 0600) != 0 || ::rename(staged.c_str(), path.c_str()) != 0) {
     const std::string why = ErrorText();
     ::unlink(staged.c_str());

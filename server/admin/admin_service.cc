@@ -45,7 +45,8 @@ grpc::ServerUnaryReactor* AdminService::Run(const char* method,
   if (workers_.Run(run) != query::WorkerPool::Admission::kAccepted) {
     reactor->Finish(errors::ToGrpcStatus(errors::ErrorOf(
         errors::Failure::kOverloaded,
-        absl::StrCat(kThreads, " calls of this service are at work: try again when one is done"))));
+        absl::StrCat(kThreads,
+                     " calls of this service are running: try again when one has ended"))));
   }
   return reactor;
 }

@@ -61,7 +61,7 @@ absl::Status SetFunctions(const std::string& key, const std::vector<std::string>
       continue;
     }
     if (std::count(rule->gauge_stats.begin(), rule->gauge_stats.end(), *stat) > 0) {
-      return Wrong(absl::StrCat(key, ".functions"), absl::StrCat(name, " is there twice"));
+      return Wrong(absl::StrCat(key, ".functions"), absl::StrCat(name, " is given twice"));
     }
     rule->gauge_stats.push_back(*stat);
     if (function == F::kSum || function == F::kMin || function == F::kMax) {
@@ -89,9 +89,10 @@ absl::Status CheckName(const std::string& key, const config::v1::AggregateRule& 
   const std::string& rename = config.rename();
   const std::string name = absl::StrReplaceAll(rename, {{kMetric, "x"}});
   if (!IsName(name)) {
-    return Wrong(key, absl::StrCat("\"", rename,
-                                   "\" is no name of a metric; expected letters, digits, _ and at "
-                                   "most {metric}"));
+    return Wrong(key,
+                 absl::StrCat("\"", rename,
+                              "\" is not a valid metric name; expected letters, digits, _ and at "
+                              "most {metric}"));
   }
   if (absl::StrContains(rename, kMetric)) return absl::OkStatus();
   if (!IsPlainName(config.metric())) {
@@ -100,21 +101,22 @@ absl::Status CheckName(const std::string& key, const config::v1::AggregateRule& 
                               "\" matches; put {metric} in it, or name one metric"));
   }
   if (IsCollectorFamily(rename)) {
-    return Wrong(key, absl::StrCat("\"", rename, "\" is a family of the collector's own"));
+    return Wrong(key, absl::StrCat("\"", rename, "\" is one of the collector's own families"));
   }
   return absl::OkStatus();
 }
 
 absl::Status CheckBy(const std::string& key, const std::vector<std::string>& by) {
   for (size_t i = 0; i < by.size(); ++i) {
-    if (!IsName(by[i])) return Wrong(key, absl::StrCat("\"", by[i], "\" is no name of a label"));
+    if (!IsName(by[i]))
+      return Wrong(key, absl::StrCat("\"", by[i], "\" is not a valid label name"));
     for (const char* taken : {"job", "stat", "metric", "le"}) {
       if (by[i] == taken) {
         return Wrong(key, absl::StrCat("\"", taken, "\" is a label that aggregates have anyway"));
       }
     }
     if (std::count(by.begin(), by.end(), by[i]) > 1) {
-      return Wrong(key, absl::StrCat("\"", by[i], "\" is there twice"));
+      return Wrong(key, absl::StrCat("\"", by[i], "\" is given twice"));
     }
   }
   return absl::OkStatus();
@@ -278,7 +280,7 @@ std::string DescribeAggregateRules(const AggregateRules& rules) {
     const std::string labels = absl::StrJoin(rule.by, ",");
     absl::StrAppend(&text, " -> ", rule.rename, "{job", labels.empty() ? "" : ",", labels,
                     ",stat=", absl::StrJoin(rule.gauge_stats, "|", name),
-                    "}, of counters stat=", absl::StrJoin(rule.counter_stats, "|", name),
+                    "}, for counters stat=", absl::StrJoin(rule.counter_stats, "|", name),
                     rule.counter_rate ? " and a rate" : "",
                     rule.to_jobs ? ", under the jobs of the hosts" : "", "\n");
   }

@@ -126,7 +126,7 @@ uint32_t JobState::AddCell(const storage::Series& series, uint32_t rule_index,
     rate.counter = added;
     rate.family = std::make_shared<CellFamily>(
         CellFamily{RateFamily(exposition.family), "gauge",
-                   absl::StrCat("Growth a second of: ", HelpOf(metric))});
+                   absl::StrCat("Growth per second of: ", HelpOf(metric))});
     AddLine(std::move(rate), targets);
   }
   return added;

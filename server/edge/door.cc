@@ -84,8 +84,8 @@ absl::StatusOr<std::unique_ptr<Door>> Door::Open(DoorOptions options) {
   const ConnectionTable::Limits limits = LimitsOf(door->options_.config);
   if (door->options_.log) {
     door->options_.log(absl::StrCat("at most ", limits.max_connections, " connections, ",
-                                    limits.max_per_address, " of one address; ", FileLimit(),
-                                    " files may be open"));
+                                    limits.max_per_address, " per address; at most ", FileLimit(),
+                                    " open files"));
   }
   return door;
 }

@@ -183,9 +183,8 @@ void HttpFront::Take(int fd, const edge::PeerAddress& peer, absl::Time now) {
     // What is served now leaves no place to wait: said at once if the socket takes it, which
     // without TLS it does.
     Count(Closed::kBusy);
-    connection.http->Answer(options_.refuse(
-        errors::ErrorOf(errors::Failure::kOverloaded,
-                        "as many requests of this port are at work as may be: try again")));
+    connection.http->Answer(options_.refuse(errors::ErrorOf(
+        errors::Failure::kOverloaded, "too many requests of this port are running: try again")));
     connection.http->Advance();
     return;
   }
@@ -262,7 +261,7 @@ void HttpFront::ExpireSlow(absl::Time now) {
     Count(Closed::kSlow);
     if (http.state() == HttpConnection::State::kReading) {
       http.Answer(options_.refuse(errors::ErrorOf(
-          errors::Failure::kTooSlow, absl::StrCat("no whole request within ",
+          errors::Failure::kTooSlow, absl::StrCat("no complete request within ",
                                                   absl::FormatDuration(options_.limits.request)))));
       connection->second.deadline = now + kRefusalTime;
       http.Advance();

@@ -165,7 +165,7 @@ HttpResponse HttpServer::Handle(const HttpRequest& request) const {
     }
   }
   return ErrorResponse(
-      errors::ErrorOf(errors::Failure::kNotFound, "No such page. / lists what there is."));
+      errors::ErrorOf(errors::Failure::kNotFound, "No such page. / lists the pages."));
 }
 
 }  // namespace tacho::server::http

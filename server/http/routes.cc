@@ -17,7 +17,7 @@ constexpr char kIndex[] =
     "/healthz   200 while the process lives\n"
     "/readyz    200 while it takes work\n"
     "\n"
-    "History is asked for over gRPC: tachoctl jobs\n";
+    "For history, ask over gRPC: tachoctl jobs\n";
 
 HttpResponse Refusal(const absl::Status& status) {
   HttpResponse response = ErrorResponse(status);
@@ -46,7 +46,7 @@ HttpResponse Metrics(const MetricsPage& metrics, const HttpRequest& request,
                      const security::Rights& rights) {
   if (!AcceptsPrometheusText(request.Header("accept"))) {
     return ErrorResponse(errors::ErrorOf(errors::Failure::kNotAcceptable,
-                                         absl::StrCat("There is only ", kPrometheusText)));
+                                         absl::StrCat("The only format is ", kPrometheusText)));
   }
   return {.content_type = kPrometheusText, .body = metrics.Render(rights)};
 }

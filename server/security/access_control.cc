@@ -96,13 +96,14 @@ absl::StatusOr<RightsPtr> AccessControl::FindRights(const AccessRules& rules,
   if (!caller.token_key_.empty()) {
     const AccessRules::TokenRule* const rule = rules.FindToken(caller.token_key_);
     if (rule == nullptr) {
-      return Unauthenticated("the token is not in auth.tokens_file: mistyped, or taken out");
+      return Unauthenticated("the token is not in auth.tokens_file: it was mistyped or removed");
     }
     const bool is_bound = rule->certificate != nullptr;
     if (is_bound && (!certificate.has_value() ||
                      !AnyNameMatches(*rule->certificate, certificate->names, nullptr))) {
-      return Unauthenticated(absl::StrCat("the token \"", rule->rights->name(),
-                                          "\" is good only beside the certificate it is bound to"));
+      return Unauthenticated(
+          absl::StrCat("the token \"", rule->rights->name(),
+                       "\" counts only together with the certificate that it is bound to"));
     }
     return rule->rights;
   }
@@ -124,7 +125,7 @@ absl::StatusOr<Caller> AccessControl::Resolve(const RulesPtr& rules, Caller call
     caller.valid_until_ = std::min(caller.valid_until_, caller.certificate_->not_after);
   }
   if (options_.now() < caller.valid_until_) return caller;
-  return Unauthenticated(absl::StrCat("what \"", caller.rights_->name(), "\" shows has expired at ",
+  return Unauthenticated(absl::StrCat("what \"", caller.rights_->name(), "\" shows expired at ",
                                       absl::FormatTime(caller.valid_until_, absl::UTCTimeZone())));
 }
 

@@ -54,7 +54,7 @@ absl::StatusOr<absl::Time> ParseExpiry(const std::string& key, const std::string
     return time;
   }
   return Wrong(key, absl::StrCat("'", text,
-                                 "' is no time; expected one like 2027-01-31 or "
+                                 "' is not a time; expected e.g. 2027-01-31 or "
                                  "2027-01-31T12:00:00Z"));
 }
 
@@ -155,7 +155,7 @@ absl::StatusOr<AccessRules> AccessRules::Make(const config::v1::Access& access,
     if (!sha256.ok()) return sha256.status();
     TACHO_ASSIGN_OR_RETURN(auto rule, MakeTokenRule(key, token, &patterns));
     if (!rules.tokens_.emplace(index->KeyOf(*sha256), std::move(rule)).second) {
-      return Wrong(key + ".sha256", "is that of another token of this file");
+      return Wrong(key + ".sha256", "belongs to another token in this file as well");
     }
   }
   for (int i = 0; i < access.certificates_size(); ++i) {
@@ -166,7 +166,7 @@ absl::StatusOr<AccessRules> AccessRules::Make(const config::v1::Access& access,
     rules.certificates_.push_back(std::move(rule));
   }
   if (rules.tokens_.empty() && rules.certificates_.empty()) {
-    return absl::InvalidArgumentError("lets nobody in: expected tokens or certificates");
+    return absl::InvalidArgumentError("has neither tokens nor certificates, so it lets nobody in");
   }
   return rules;
 }

@@ -24,14 +24,15 @@ absl::Status CheckPort(const Port& port, const config::v1::Collector::Auth& auth
         where,
         "there is no authentication: everybody could read and write. Set auth.tokens_file "
         "(tacho-collector --make-token makes its first entry), or listen on 127.0.0.1, or "
-        "say that you want it so with auth.allow_anonymous: true"));
+        "accept this with auth.allow_anonymous: true"));
   }
   if (!auth.tokens_file().empty() && !port.tls && !auth.allow_plaintext()) {
     return absl::FailedPreconditionError(absl::StrCat(
         where,
-        "without TLS everybody on the way could read the tokens. Set listen.tls.certificate "
-        "and listen.tls.key, or listen on 127.0.0.1 behind a proxy that speaks TLS, or say "
-        "that you want it so with auth.allow_plaintext: true"));
+        "without TLS everybody on the network path could read the tokens. Set "
+        "listen.tls.certificate "
+        "and listen.tls.key, or listen on 127.0.0.1 behind a proxy that speaks TLS, or "
+        "accept this with auth.allow_plaintext: true"));
   }
   return absl::OkStatus();
 }
@@ -43,8 +44,8 @@ absl::Status CheckListen(const config::v1::Collector& config) {
   const auto& auth = config.auth();
   if (auth.allow_anonymous() && !auth.tokens_file().empty()) {
     return absl::InvalidArgumentError(
-        "auth.allow_anonymous: is true beside an auth.tokens_file; with one nobody is let in "
-        "without a token or certificate, so remove either");
+        "auth.allow_anonymous: is true, but with auth.tokens_file nobody is let in without a token "
+        "or certificate: remove one of the two");
   }
   const bool tls = TlsIsOn(listen.tls());
   if (auto s = CheckPort({"listen.grpc", listen.grpc(), tls}, auth); !s.ok()) return s;

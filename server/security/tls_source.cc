@@ -65,17 +65,18 @@ absl::Status LoadKey(const Tls& tls, TlsMaterial* material) {
 }
 
 absl::Status CheckKeys(const Tls& tls) {
-  if (tls.certificate().empty()) return Wrong(kCertificateKey, "is missing beside listen.tls.key");
-  if (tls.key().empty()) return Wrong(kKeyKey, "is missing beside listen.tls.certificate");
+  if (tls.certificate().empty())
+    return Wrong(kCertificateKey, "is missing, but listen.tls.key is set");
+  if (tls.key().empty()) return Wrong(kKeyKey, "is missing, but listen.tls.certificate is set");
   const bool asks = ClientCertificatesOf(tls) != ClientCertificates::kNone;
   if (asks && tls.client_ca().empty()) {
-    return Wrong(kClientCaKey,
-                 absl::StrCat("is missing: listen.tls.client_certificates is ",
-                              tls.client_certificates(), ", and somebody must have signed them"));
+    return Wrong(kClientCaKey, absl::StrCat("is missing: listen.tls.client_certificates is ",
+                                            tls.client_certificates(),
+                                            ", which needs the authorities that sign them"));
   }
   if (!asks && !tls.client_ca().empty()) {
     return Wrong("listen.tls.client_certificates",
-                 "is none although there is a client_ca; expected request or require");
+                 "is none, but listen.tls.client_ca is set; expected request or require");
   }
   return absl::OkStatus();
 }
@@ -155,7 +156,7 @@ std::string TlsSource::Poll() {
   if (!loaded.ok()) {
     const std::string failure(loaded.status().message());
     if (std::exchange(failure_, failure) == failure) return "";
-    return absl::StrCat("the certificate in use stays: ", failure);
+    return absl::StrCat("the old certificate stays in use: ", failure);
   }
   failure_.clear();
   if ((*loaded)->digest == material_->digest) return "";

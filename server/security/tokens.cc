@@ -41,7 +41,7 @@ std::string KeyOrDie() {
 
 absl::StatusOr<std::string> NewToken() {
   const auto bytes = RandomBytes(SHA256_DIGEST_LENGTH);
-  if (!bytes.has_value()) return absl::UnavailableError("the system has no randomness");
+  if (!bytes.has_value()) return absl::UnavailableError("the system provides no random bytes");
   return absl::StrCat(kPrefix, absl::WebSafeBase64Escape(*bytes));
 }
 

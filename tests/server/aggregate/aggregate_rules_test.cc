@@ -138,7 +138,7 @@ TEST_F(AggregateRulesTest, LinesThatAnotherRuleMakesAreNotMadeTwice) {
   Row({Loss(0)}, {1});
   AddRule("loss")->add_functions("max");
   AddRule("lo.*")->add_functions("max");
-  EXPECT_EQ(Stat("max"), 1) << "Line() fails if it is there twice";
+  EXPECT_EQ(Stat("max"), 1) << "Line() fails if it is given twice";
   EXPECT_EQ(Line("tacho_aggregate_series_in_conflict{rule=\"rules[1]\"}"), 1);
 }
 
@@ -186,16 +186,16 @@ TEST_F(AggregateRulesTest, AFunctionThatIsNoneIsRefused) {
   auto* rule = AddRule("a");
   rule->add_functions("max");
   rule->add_functions("max");
-  EXPECT_EQ(Refusal(), "metrics.rules[0].functions: max is there twice");
+  EXPECT_EQ(Refusal(), "metrics.rules[0].functions: max is given twice");
 }
 
 TEST_F(AggregateRulesTest, ANameThatIsNotAllowedOrTakenIsRefused) {
   AddRule("a")->set_rename("9{metric}");
   EXPECT_THAT(Refusal(),
-              HasSubstr("metrics.rules[0].rename: \"9{metric}\" is no name of a metric"));
+              HasSubstr("metrics.rules[0].rename: \"9{metric}\" is not a valid metric name"));
   config_.mutable_rules(0)->set_rename("tacho_ready");
   EXPECT_EQ(Refusal(),
-            "metrics.rules[0].rename: \"tacho_ready\" is a family of the collector's own");
+            "metrics.rules[0].rename: \"tacho_ready\" is one of the collector's own families");
   config_.mutable_rules(0)->set_rename("x");
   EXPECT_EQ(Refusal(), "");
   config_.mutable_rules(0)->set_metric("a|b");
@@ -219,7 +219,7 @@ TEST_F(AggregateRulesTest, AGroupingThatCannotBeIsRefused) {
   AddRule("a")->add_by("job");
   EXPECT_THAT(Refusal(), HasSubstr("metrics.rules[0].by: \"job\" is a label that aggregates have"));
   config_.mutable_rules(0)->set_by(0, "a b");
-  EXPECT_EQ(Refusal(), "metrics.rules[0].by: \"a b\" is no name of a label");
+  EXPECT_EQ(Refusal(), "metrics.rules[0].by: \"a b\" is not a valid label name");
 }
 
 TEST_F(AggregateRulesTest, TheDescriptionSaysWhatEachRuleMakes) {
@@ -229,7 +229,7 @@ TEST_F(AggregateRulesTest, TheDescriptionSaysWhatEachRuleMakes) {
   AddRule("debug_.*")->set_keep(false);
   const std::string text = DescribeAggregateRules(**MakeAggregateRules(config_));
   EXPECT_THAT(text, HasSubstr("rules[0]: job any, metric \"chip_.*\" -> "
-                              "tacho_job_{metric}{job,host,stat=max}, of counters stat=max\n"
+                              "tacho_job_{metric}{job,host,stat=max}, for counters stat=max\n"
                               "rules[1]: job any, metric \"debug_.*\": left out\n"
                               "built-in: by job: "));
 }

@@ -154,7 +154,7 @@ TEST_F(CollectorAdminTest, SocketOfAKilledCollectorIsReplacedAndALiveOneIsNot) {
   const auto first = std::move(collector_);
   const absl::Status second = Start();
   EXPECT_EQ(second.code(), absl::StatusCode::kUnavailable);
-  EXPECT_THAT(std::string(second.message()), HasSubstr("another process serves there"));
+  EXPECT_THAT(std::string(second.message()), HasSubstr("another process uses it"));
   EXPECT_TRUE(fs::exists(Socket()));
 }
 
