@@ -271,6 +271,7 @@ void CountValues(JobScrape* job) {
 
 void ComputeCells(JobScrape* job) {
   const std::vector<Cell>& cells = job->state->cells;
+  TACHO_CHECK(job->shown.size() == cells.size() && job->counts.size() == cells.size());
   // Where the next value of each cell goes.
   std::vector<uint32_t> next(cells.size(), kNoCell);
   uint32_t end = 0;
