@@ -292,7 +292,8 @@ inline constexpr MetricInfo kQueryMetrics[] = {
 inline constexpr MetricInfo kHttpMetrics[] = {
     {"tacho_http_connections", "gauge", "connections", "", "Open connections to the HTTP port"},
     {"tacho_http_connections_closed_total", "counter", "connections", "reason",
-     "Connections that were closed without an answer: `slow` (no complete request within 10 s, or an "
+     "Connections that were closed without an answer: `slow` (no complete request within 10 s, or "
+     "an "
      "answer not read within 60 s), `crowded` (waited longest for its client when another needed "
      "room), `busy` (answered 503: none was waiting), `too_large` (a head above 16 KiB)"},
 };
