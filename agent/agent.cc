@@ -5,14 +5,13 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
+#include "agent/sources/identity/host_facts.h"
 #include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/identity_source.h"
-#include "agent/sources/identity/known_host.h"
 #include "agent/sources/make_sources.h"
 #include "agent/sources/self/self_source.h"
 #include "agent/sources/self/source_ledger.h"
-#include "agent/stream/collector_addresses.h"
-#include "agent/stream/collector_security.h"
+#include "agent/stream/collector_config.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {

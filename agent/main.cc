@@ -22,7 +22,7 @@
 #include "absl/strings/str_split.h"
 #include "agent/agent.h"
 #include "agent/diagnose/command.h"
-#include "agent/stream/collector_security.h"
+#include "agent/stream/collector_config.h"
 #include "proto/base/flags.h"
 #include "proto/base/loaded_pages.h"
 #include "proto/base/log.h"

@@ -16,7 +16,7 @@
 #include "absl/time/clock.h"
 #include "agent/diagnose/context.h"
 #include "agent/sources/chips/chip_holders.h"
-#include "agent/sources/host/proc_file.h"
+#include "agent/sources/host/host_text.h"
 #include "agent/sources/tpu/tpu_chips.h"
 
 namespace tacho::agent {
@@ -97,16 +97,17 @@ Finding CheckPresence(const std::string& sys, const std::vector<TpuChip>& tpus,
                               {"device_files", absl::StrJoin(files, " ")}}};
   if (error) {
     finding.severity = Severity::kInfo;
-    finding.message = absl::StrCat("PCI cannot be looked at (", sys, "/bus/pci: ", error.message(),
-                                   "); ", files.size(), " device files");
+    finding.message =
+        absl::StrCat("cannot read the PCI devices (", sys, "/bus/pci: ", error.message(), "); ",
+                     files.size(), " device files");
   } else if (kinds.empty() && files.empty()) {
     finding.severity = Severity::kInfo;
     finding.message = "this machine has neither TPUs nor NVIDIA GPUs";
   } else if (files.empty()) {
     finding.severity = Severity::kFailed;
-    absl::StrAppend(&finding.message, ": no driver has taken the chips, or the container has none");
-    finding.remedy =
-        absl::StrCat("load the driver; in a container give it the devices below ", dev);
+    absl::StrAppend(&finding.message,
+                    "; no driver has taken the chips, or the container has no device files");
+    finding.remedy = absl::StrCat("load the driver; give a container the devices below ", dev);
   }
   return finding;
 }
@@ -128,10 +129,9 @@ std::vector<Finding> CheckHolders(const std::vector<TpuChip>& tpus, const std::s
   }
   if (findings.empty()) {
     findings.push_back({.subject = "holders",
-                        .message = holders.complete
-                                       ? "no process has a TPU open"
-                                       : "no process of this user has a TPU open; those of others "
-                                         "cannot be looked at"});
+                        .message = holders.complete ? "no process has a TPU open"
+                                                    : "no process of this user has a TPU open; the "
+                                                      "agent cannot look at those of others"});
   }
   return findings;
 }
@@ -151,8 +151,8 @@ std::vector<Finding> CheckChips(const std::string& sys, const std::string& proc,
     findings.push_back(
         {.subject = "permissions",
          .severity = Severity::kWarning,
-         .message = absl::StrCat("may not be opened: ", absl::StrJoin(closed, ", ")),
-         .remedy = "give the user the group of these files; trainers need them too"});
+         .message = absl::StrCat("the agent may not open ", absl::StrJoin(closed, ", ")),
+         .remedy = "add the agent's user to the group of these files; trainers need them too"});
   }
   for (Finding& finding : CheckHolders(tpus, proc)) findings.push_back(std::move(finding));
   return findings;
@@ -177,11 +177,11 @@ std::vector<Finding> CheckDrivers(const std::string& sys, const std::string& pro
     if (!fs::exists(absl::StrCat(sys, "/module/", module), error)) continue;
     const std::string version = WordIn(absl::StrCat(sys, "/module/", module, "/version"));
     findings.push_back({.subject = module,
-                        .message = version.empty() ? "kernel module is there"
+                        .message = version.empty() ? "the kernel module is loaded"
                                                    : absl::StrCat("kernel module ", version)});
   }
   if (findings.empty()) {
-    findings.push_back({.severity = Severity::kInfo, .message = "no driver of chips is loaded"});
+    findings.push_back({.severity = Severity::kInfo, .message = "no chip driver is loaded"});
   }
   return findings;
 }
@@ -190,15 +190,16 @@ std::vector<Finding> CheckDrivers(const std::string& sys, const std::string& pro
 
 std::vector<Check> ChipChecks(const DiagnoseContext& context) {
   const config::v1::Agent::Host& host = context.config.sources().host();
-  return {{.name = "chips",
-           .deadline = context.timeout,
-           .run = [sys = host.sys(), proc = host.proc(),
-                   dev = context.dev] { return CheckChips(sys, proc, dev); },
-           .remedy = "a chip's driver hangs: look at the kernel's log, then restart the machine"},
-          {.name = "drivers",
-           .deadline = context.timeout,
-           .run = [sys = host.sys(), proc = host.proc()] { return CheckDrivers(sys, proc); },
-           .remedy = "a chip's driver hangs: look at the kernel's log, then restart the machine"}};
+  return {
+      {.name = "chips",
+       .deadline = context.timeout,
+       .run = [sys = host.sys(), proc = host.proc(),
+               dev = context.dev] { return CheckChips(sys, proc, dev); },
+       .remedy = "the driver of a chip hangs: look at the kernel log, then restart the machine"},
+      {.name = "drivers",
+       .deadline = context.timeout,
+       .run = [sys = host.sys(), proc = host.proc()] { return CheckDrivers(sys, proc); },
+       .remedy = "the driver of a chip hangs: look at the kernel log, then restart the machine"}};
 }
 
 }  // namespace tacho::agent

@@ -9,8 +9,7 @@
 #include "absl/time/clock.h"
 #include "agent/diagnose/context.h"
 #include "agent/diagnose/tcp_connect.h"
-#include "agent/stream/collector_addresses.h"
-#include "agent/stream/collector_security.h"
+#include "agent/stream/collector_config.h"
 #include "grpcpp/channel.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
@@ -46,7 +45,7 @@ Finding CheckName(const Way& way) {
             .subject = host,
             .severity = Severity::kFailed,
             .message = std::string(addresses.status().message()),
-            .remedy = "correct the name in collector.addresses, or the machine's resolver"};
+            .remedy = "correct the name in collector.addresses, or the resolver of this machine"};
   }
   return {.check = "dns",
           .subject = host,
@@ -78,11 +77,12 @@ std::string RemedyFor(const grpc::Status& status, bool tls) {
              "collector.token_file, "
              "collector.tls";
     case grpc::StatusCode::PERMISSION_DENIED:
-      return "let the entry in the collector's file of access have the role write and this agent "
+      return "in the collector's access file, give the entry the role write and this agent "
              "id";
     case grpc::StatusCode::UNAVAILABLE:
       return tls ? "compare collector.tls with the collector's: ca, certificate, server_name"
-                 : "is it a collector, and does it ask for TLS (collector.tls.enabled)?";
+                 : "check that this is a collector, and whether it requires TLS "
+                   "(collector.tls.enabled)";
     case grpc::StatusCode::UNIMPLEMENTED:
       return "this is another service; correct collector.addresses";
     default:
@@ -192,12 +192,13 @@ Finding MeasureThroughput(const Way& way, const std::shared_ptr<grpc::Channel>& 
     const auto small = call(1);
     const auto large = call(kBytes);
     if (!small.ok() || !large.ok()) {
-      return {.check = "throughput",
-              .subject = way.address,
-              .severity = Severity::kWarning,
-              .message = absl::StrCat("cannot be measured: ",
-                                      (small.ok() ? large : small).status().message()),
-              .remedy = "the network loses much, or the collector is overloaded: see its /metrics"};
+      return {
+          .check = "throughput",
+          .subject = way.address,
+          .severity = Severity::kWarning,
+          .message = absl::StrCat("no measurement possible: ",
+                                  (small.ok() ? large : small).status().message()),
+          .remedy = "the network loses packets, or the collector is overloaded: see its /metrics"};
     }
     round_trip = std::min(round_trip, *small);
     transfer = std::min(transfer, *large);
@@ -239,7 +240,7 @@ std::vector<Finding> CheckCalls(const Way& way, const std::string& agent_id) {
       findings.push_back({.check = "clock offset",
                           .subject = way.address,
                           .severity = Severity::kInfo,
-                          .message = "is not told while the agent is connected"});
+                          .message = "not available while the agent is connected"});
     }
   } else if (!greeting.status.ok()) {
     call.severity = Severity::kFailed;
@@ -295,7 +296,7 @@ std::vector<Check> CollectorChecks(const DiagnoseContext& context) {
                       // Its steps one after the other; most end at once where the first one fails.
                       .deadline = 3 * context.timeout,
                       .run = [way] { return CheckWay(way); },
-                      .remedy = "the resolver or the network swallows everything; look at "
+                      .remedy = "the resolver or the network drops everything; look at "
                                 "/etc/resolv.conf and the firewall"});
   }
   return checks;

@@ -92,10 +92,11 @@ std::vector<Finding> ReadOutput(const ChildOutput& output) {
   std::vector<Finding> findings;
   for (absl::string_view line : absl::StrSplit(output.text, '\n')) {
     if (absl::ConsumePrefix(&line, "tacho-error ")) {
-      findings.push_back({.severity = Severity::kFailed,
-                          .message = std::string(line),
-                          .remedy = "if a trainer holds the chips, wait for it; else repair the "
-                                    "installation of the framework"});
+      findings.push_back(
+          {.severity = Severity::kFailed,
+           .message = std::string(line),
+           .remedy = "if a trainer holds the chips, wait for its end; otherwise repair the "
+                     "installation of the framework"});
       continue;
     }
     const std::vector<std::string> words = absl::StrSplit(line, ' ');
@@ -104,9 +105,10 @@ std::vector<Finding> ReadOutput(const ChildOutput& output) {
     findings.push_back(
         {.subject = words[3],
          .severity = right ? Severity::kOk : Severity::kFailed,
-         .message = absl::StrCat(words[1], " ", words[2],
-                                 right ? ": product is right, took " : ": PRODUCT IS WRONG, took ",
-                                 words[5], " s"),
+         .message = absl::StrCat(
+             words[1], " ", words[2],
+             right ? ": the product is right, after " : ": THE PRODUCT IS WRONG, after ", words[5],
+             " s"),
          .remedy = right ? "" : "take the chip out of service: it computes wrong results",
          .figures = {{"framework", words[1]}, {"version", words[2]}, {"seconds", words[5]}}});
   }
@@ -119,19 +121,21 @@ std::vector<Finding> CheckCompute(const std::string& python, const std::string& 
     const std::string job = LiveTrainer(rings);
     if (!job.empty()) {
       return {{.severity = Severity::kInfo,
-               .message = absl::StrCat("not tried, as the job ", job,
-                                       " runs here; --compute always tries all the same")}};
+               .message = absl::StrCat("not tried, because the job ", job,
+                                       " runs here; --compute always tries anyway")}};
     }
   }
   const auto output = RunChild({python, "-"}, kScript, timeout);
   if (absl::IsNotFound(output.status())) {
     return {{.severity = Severity::kInfo,
-             .message = absl::StrCat("not tried: there is no ", python, "; --python names one")}};
+             .message =
+                 absl::StrCat("not tried: cannot find ", python, "; name a Python with --python")}};
   }
   if (!output.ok()) {
-    return {{.severity = Severity::kFailed,
-             .message = std::string(output.status().message()),
-             .remedy = "a chip or its driver hangs, or a trainer holds it: see the kernel's log"}};
+    return {
+        {.severity = Severity::kFailed,
+         .message = std::string(output.status().message()),
+         .remedy = "a chip or its driver hangs, or a trainer holds the chip: see the kernel log"}};
   }
   std::vector<Finding> findings = ReadOutput(*output);
   if (!findings.empty()) return findings;
@@ -160,7 +164,7 @@ std::vector<Check> ComputeChecks(const DiagnoseContext& context) {
             rings = context.config.sources().rings().directory()] {
              return CheckCompute(python, rings, always, timeout);
            },
-       .remedy = "a process that uses a chip does not even end when killed: restart the machine"}};
+       .remedy = "a process that uses a chip does not end even when killed: restart the machine"}};
 }
 
 }  // namespace tacho::agent

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "agent/diagnose/context.h"
-#include "agent/sources/host/proc_file.h"
+#include "agent/sources/host/host_text.h"
 #include "proto/base/clock.h"
 
 namespace tacho::agent {
@@ -40,7 +40,7 @@ std::vector<Finding> CheckPermissions(const std::string& proc, const std::string
   std::vector<Finding> findings;
   const auto io = ReadProcFile(proc + "/1/io");
   if (io.ok()) {
-    findings.push_back({.subject = "processes", .message = "all may be looked at"});
+    findings.push_back({.subject = "processes", .message = "the agent may look at all processes"});
   } else {
     findings.push_back(
         {.subject = "processes",
@@ -53,14 +53,15 @@ std::vector<Finding> CheckPermissions(const std::string& proc, const std::string
   if (rings.empty()) return findings;
   Finding ring{.subject = rings};
   if (::access(rings.c_str(), R_OK | W_OK | X_OK) == 0) {
-    ring.message = "rings can be read and removed";
+    ring.message = "the agent can read and remove rings";
   } else if (errno == ENOENT) {
     ring.severity = Severity::kInfo;
-    ring.message = "there is no such directory: no trainer has recorded here yet";
+    ring.message = "the directory does not exist: no trainer has recorded here yet";
   } else {
     ring.severity = Severity::kFailed;
-    ring.message = absl::StrCat("rings cannot be read or removed: ", Why(errno));
-    ring.remedy = "give the agent's user the directory, or sources.rings.directory another one";
+    ring.message = absl::StrCat("the agent cannot read or remove rings: ", Why(errno));
+    ring.remedy =
+        "make the agent's user the owner of the directory, or set another sources.rings.directory";
   }
   findings.push_back(std::move(ring));
   return findings;
@@ -94,9 +95,9 @@ std::vector<Finding> CheckSpool(const config::v1::Agent::Spool& config) {
   struct statvfs about = {};
   if (seconds < 0 || ::statvfs(directory.c_str(), &about) != 0) {
     finding.severity = Severity::kFailed;
-    finding.message = absl::StrCat("nothing can be written to ", directory.string(), ": ",
+    finding.message = absl::StrCat("cannot write to ", directory.string(), ": ",
                                    Why(seconds < 0 ? static_cast<int>(-seconds) : errno));
-    finding.remedy = "let spool.path be on a disk that the agent's user may write to";
+    finding.remedy = "set spool.path to a directory that the agent's user may write to";
     return {finding};
   }
   const double room = static_cast<double>(about.f_bavail) * static_cast<double>(about.f_frsize);
@@ -108,10 +109,11 @@ std::vector<Finding> CheckSpool(const config::v1::Agent::Spool& config) {
     finding.severity = Severity::kWarning;
     absl::StrAppendFormat(&finding.message, "; spool.max_bytes is %.1f GiB",
                           static_cast<double>(config.max_bytes()) / kGiB);
-    finding.remedy = "free room, or lower spool.max_bytes: an outage of the collector fills it";
+    finding.remedy =
+        "free some room, or lower spool.max_bytes: an outage of the collector fills the disk";
   } else if (seconds > kSlowSync) {
     finding.severity = Severity::kWarning;
-    finding.remedy = "put the spool on a local disk: rows are sent only once they are synced";
+    finding.remedy = "put the spool on a local disk: the agent sends rows only after a sync";
   }
   return {finding};
 }
@@ -127,7 +129,7 @@ std::vector<Finding> CheckHugePages(const std::string& sys) {
   if (!absl::StrContains(setting, "[always]")) {
     finding.severity = Severity::kInfo;
     absl::StrAppend(&finding.message,
-                    "; hosts of TPUs start and transfer faster with 'always' (echo always > ", sys,
+                    "; TPU hosts start and transfer faster with 'always' (echo always > ", sys,
                     "/kernel/mm/transparent_hugepage/enabled)");
   }
   return {finding};
@@ -137,16 +139,16 @@ std::vector<Finding> CheckClock() {
   timex clock = {};
   const int result = ::adjtimex(&clock);
   if (result < 0) {
-    return {
-        {.severity = Severity::kInfo,
-         .message = absl::StrCat("the kernel does not say how its clock is kept: ", Why(errno))}};
+    return {{.severity = Severity::kInfo,
+             .message =
+                 absl::StrCat("the kernel does not report the state of its clock: ", Why(errno))}};
   }
   const double max_error = static_cast<double>(clock.maxerror) / 1e6;
   const bool kept = result != TIME_ERROR && (clock.status & STA_UNSYNC) == 0;
-  Finding finding{
-      .message = absl::StrFormat("kept by a time service, wrong by at most %.3f s", max_error),
-      .figures = {{"synchronized", kept ? "1" : "0"},
-                  {"max_error_seconds", absl::StrFormat("%.6f", max_error)}}};
+  Finding finding{.message = absl::StrFormat(
+                      "a time service keeps the clock; it is wrong by at most %.3f s", max_error),
+                  .figures = {{"synchronized", kept ? "1" : "0"},
+                              {"max_error_seconds", absl::StrFormat("%.6f", max_error)}}};
   if (!kept) {
     finding.severity = Severity::kWarning;
     finding.message = "no time service keeps the clock, as far as the kernel knows";
@@ -161,7 +163,7 @@ std::vector<Finding> CheckClock() {
 
 std::vector<Check> HostChecks(const DiagnoseContext& context) {
   const config::v1::Agent& config = context.config;
-  const std::string hangs = "the file system hangs: look at the kernel's log and at mounts";
+  const std::string hangs = "the file system hangs: look at the kernel log and at the mounts";
   return {
       {.name = "versions",
        .deadline = context.timeout,

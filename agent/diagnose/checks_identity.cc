@@ -22,7 +22,7 @@ Finding WhoItIs(const Identity& identity, const HostFacts& facts) {
   for (const auto& [label, fact] : facts) finding.figures["label_" + label] = fact.value;
   if (absl::StartsWith(identity.host, "localhost")) {
     finding.severity = Severity::kWarning;
-    absl::StrAppend(&finding.message, ", a name that other machines have too");
+    absl::StrAppend(&finding.message, "; other machines have that name, too");
     finding.remedy = "name the machine, or set identity.host and identity.agent_id";
   }
   return finding;
@@ -33,9 +33,10 @@ Finding AboutMetadata(const Identity& identity, const absl::Status& status, bool
   if (!identity.metadata.has_value()) {
     finding.severity = Severity::kInfo;
     finding.message =
-        wanted ? "not asked: the firmware does not say that this is a machine of Google's, and "
-                 "GCE_METADATA_HOST is not set"
-               : "not asked: identity.discover or identity.metadata_server says so";
+        wanted
+            ? "not asked: the firmware does not identify a Google machine, and GCE_METADATA_HOST "
+              "is not set"
+            : "not asked: identity.discover or identity.metadata_server turns it off";
     return finding;
   }
   finding.message = absl::StrCat("answers at ", identity.metadata->authority());
@@ -44,8 +45,8 @@ Finding AboutMetadata(const Identity& identity, const absl::Status& status, bool
   finding.message = std::string(status.message());
   finding.remedy =
       "let pods reach it (hostNetwork, no network policy against 169.254.169.254), correct "
-      "GCE_METADATA_HOST, or set identity.metadata_server to never: without it zone, machine type "
-      "and notices of maintenance are not known";
+      "GCE_METADATA_HOST, or set identity.metadata_server to never: then the agent does not know "
+      "the zone, the machine type and maintenance notices";
   return finding;
 }
 
@@ -54,7 +55,7 @@ std::vector<Finding> CheckIdentity(const DiagnoseContext& context) {
   if (!identity.ok()) {
     return {{.severity = Severity::kFailed,
              .message = std::string(identity.status().message()),
-             .remedy = "correct the section identity of the configuration, or that variable"}};
+             .remedy = "correct the identity section of the configuration, or that variable"}};
   }
   HostFacts facts = identity->facts;
   absl::Status status;
@@ -86,8 +87,9 @@ std::vector<Check> IdentityChecks(const DiagnoseContext& context) {
   return {{.name = "identity",
            .deadline = context.timeout,
            .run = [context] { return CheckIdentity(context); },
-           .remedy = "a name cannot be looked up: the host's own (set identity.host), or that in "
-                     "GCE_METADATA_HOST"}};
+           .remedy =
+               "the look-up of a name hangs: the host's own (set identity.host), or the one in "
+               "GCE_METADATA_HOST"}};
 }
 
 }  // namespace tacho::agent

@@ -100,7 +100,7 @@ std::vector<Finding> PollOnce(Source* source, const std::vector<std::string>& lo
   if (!status.ok()) {
     finding.severity = Severity::kWarning;
     absl::StrAppend(&finding.message, "; ", status.message());
-    finding.remedy = "as the message says; or take the source out of the configuration";
+    finding.remedy = "do what the message says, or remove the source from the configuration";
   } else if (!log.empty()) {
     // What a machine does not have is no fault.
     finding.severity = Severity::kInfo;
@@ -123,11 +123,12 @@ std::vector<Finding> CheckSource(const config::v1::Agent& config, const SourceId
 }
 
 std::vector<Finding> CheckReadable(const std::string& path) {
-  Finding finding{.subject = path, .message = "can be read"};
+  Finding finding{.subject = path, .message = "the agent can read it"};
   if (::access(path.c_str(), R_OK) != 0) {
     finding.severity = errno == ENOENT ? Severity::kInfo : Severity::kWarning;
     finding.message = std::generic_category().message(errno);
-    if (finding.severity == Severity::kWarning) finding.remedy = "let the agent's user read it";
+    if (finding.severity == Severity::kWarning)
+      finding.remedy = "give the agent's user the right to read it";
   }
   return {finding};
 }
@@ -137,12 +138,13 @@ std::vector<Finding> CheckPorts(const std::string& ports) {
   std::vector<Finding> findings;
   for (const absl::string_view port : absl::StrSplit(ports, ',', absl::SkipEmpty())) {
     const absl::Status open = TcpConnect("localhost", std::string(port), absl::Seconds(2)).status();
-    Finding finding{.subject = absl::StrCat("localhost:", port), .message = "somebody listens"};
+    Finding finding{.subject = absl::StrCat("localhost:", port),
+                    .message = "libtpu or another program listens"};
     if (!open.ok()) {
       finding.severity = Severity::kInfo;
-      finding.message = absl::StrCat("no libtpu serves metrics there (", open.message(),
+      finding.message = absl::StrCat("no libtpu serves metrics here (", open.message(),
                                      "): no trainer runs, or "
-                                     "it was started with other TPU_RUNTIME_METRICS_PORTS");
+                                     "it has other TPU_RUNTIME_METRICS_PORTS");
     }
     findings.push_back(std::move(finding));
   }
@@ -172,8 +174,8 @@ std::vector<Check> SourceChecks(const DiagnoseContext& context) {
     checks.push_back({.name = "metrics",
                       .deadline = context.timeout,
                       .run = [config, named, i] { return CheckSource(config, named, i); },
-                      .remedy = absl::StrCat("what the source ", std::string((*sources)[i]->name()),
-                                             " asks hangs: a driver, a mount or an endpoint")});
+                      .remedy = absl::StrCat("the source ", std::string((*sources)[i]->name()),
+                                             " hangs: look at its driver, mount or endpoint")});
   }
   const config::v1::Agent::Sources& all = context.config.sources();
   std::vector<std::string> paths;
@@ -183,7 +185,7 @@ std::vector<Check> SourceChecks(const DiagnoseContext& context) {
     checks.push_back({.name = "logs",
                       .deadline = context.timeout,
                       .run = [path] { return CheckReadable(path); },
-                      .remedy = absl::StrCat(path, " hangs: is its server away?")});
+                      .remedy = absl::StrCat(path, " hangs: check its file server")});
   }
   const char* const ports = ::getenv("TPU_RUNTIME_METRICS_PORTS");  // NOLINT(concurrency-mt-unsafe)
   checks.push_back({.name = "ports",

@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "agent/diagnose/finding.h"
-#include "agent/diagnose/runner.h"
 #include "proto/base/flags.h"
 #include "proto/base/status_macros.h"
 #include "proto/config/yaml_config.h"

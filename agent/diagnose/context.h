@@ -6,7 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "agent/diagnose/runner.h"
+#include "agent/diagnose/finding.h"
 #include "agent/sources/identity/identity.h"
 #include "client/environment_identity.h"
 #include "tacho/config/v1/agent.pb.h"

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "agent/sources/chips/process_jobs.h"
 #include "agent/sources/gpu/gpu_source.h"
 #include "agent/sources/host/file_systems.h"
 #include "agent/sources/host/host_settings.h"
@@ -16,7 +17,6 @@
 #include "agent/sources/host/process_source.h"
 #include "agent/sources/host/sampled_source.h"
 #include "agent/sources/notices/notices_source.h"
-#include "agent/sources/notices/running_tasks.h"
 #include "agent/sources/rings/ring_source.h"
 #include "agent/sources/text/endpoint_source.h"
 #include "agent/sources/text/json_lines_source.h"

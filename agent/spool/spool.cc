@@ -1,13 +1,13 @@
 #include "agent/spool/spool.h"
 
 #include <algorithm>
-#include <cassert>
 #include <filesystem>
 #include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "agent/spool/spool_notes.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {
@@ -36,7 +36,7 @@ void SetSequence(uint64_t sequence, v1::ClientMessage* message) {
     case v1::ClientMessage::kGap:
       return message->mutable_gap()->set_sequence(sequence);
     default:
-      assert(false && "has no sequence");
+      TACHO_CHECK(!"a message without a sequence is never spooled");
   }
 }
 
@@ -140,6 +140,7 @@ absl::Status Spool::Load() {
 }
 
 void Spool::AddLayout(uint32_t id, std::string content, const v1::Layout& layout) {
+  TACHO_CHECK(id != 0);
   const auto added = layouts_by_content_.emplace(std::move(content), id).first;
   layouts_[id] = {.content = &added->first,
                   .job = layout.source().job(),
@@ -176,6 +177,8 @@ std::vector<v1::ClientMessage> Spool::Split(uint32_t layout, const LayoutState& 
                                             std::span<const int64_t> times,
                                             std::span<const int64_t> steps,
                                             std::span<const double> values) {
+  TACHO_CHECK(values.size() == times.size() * state.width);
+  TACHO_CHECK(steps.size() == (state.has_steps ? times.size() : 0));
   const uint64_t row_bytes = 8 * (1 + (state.has_steps ? 1 : 0) + state.width);
   const uint64_t room = limits_.max_bytes - std::min(limits_.max_bytes, kBatchOverhead);
   const uint64_t rows =
@@ -304,7 +307,7 @@ absl::Status Spool::AppendMessages(std::span<v1::ClientMessage> messages, std::v
     unchecked_bytes_ += entries.back().size();
   }
   const auto first = journal_->AppendAll(entries, notes, trim_to);
-  assert(!first.ok() || *first + entries.size() == sequence);
+  TACHO_CHECK(!first.ok() || *first + entries.size() == sequence);
   if (first.ok()) ages_.Spooled(mark, sequence, now);
   return first.status();
 }

@@ -43,7 +43,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/sources/rows/source.h"
-#include "agent/spool/loss_report.h"
 #include "agent/spool/spool_ages.h"
 #include "agent/spool/spool_losses.h"
 #include "agent/spool/spool_stats.h"

@@ -131,6 +131,7 @@ void Spool::ForgetOldLayouts(std::vector<Note>* obsolete) {
       continue;
     }
     obsolete->push_back({LayoutKey(it->first), ""});
+    TACHO_CHECK(state.content != nullptr);
     layouts_by_content_.erase(layouts_by_content_.find(*state.content));
     it = layouts_.erase(it);
   }

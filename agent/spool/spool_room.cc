@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "agent/spool/spool.h"
 #include "agent/spool/spool_losses.h"
+#include "proto/base/check.h"
 
 namespace tacho::agent {
 namespace {
@@ -61,6 +62,7 @@ void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
   }
   if (extend) {
     v1::Gap* gap = gaps[0].mutable_gap();
+    TACHO_CHECK(gaps.size() == 1 && dropped_gap_.sequence() >= kept);
     gap->set_sequence(dropped_gap_.sequence());
     if (dropped_gap_.reason() != ReasonOf(loss)) gap->set_reason(kBothReasons);
   }
@@ -68,6 +70,7 @@ void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
       extend ? journal_->Replace(dropped_gap_.sequence(), gaps[0].SerializeAsString(), kept)
              : AppendMessages(gaps, {}, kept);
   if (!told.ok()) return;
+  TACHO_CHECK(!gaps.empty());
   dropped_gap_ = gaps.back().gap();
   AfterTrim().IgnoreError();  // What it could not remove it removes in a later run.
   SpoolStats::Lost& lost = stats_.Of(loss);

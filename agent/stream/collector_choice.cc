@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::agent {
 
 CollectorChoice::CollectorChoice(Options options)
@@ -12,6 +14,7 @@ CollectorChoice::CollectorChoice(Options options)
                                                        options_.random)}) {}
 
 void CollectorChoice::Welcomed(absl::Time now) {
+  TACHO_CHECK(collector_ < collectors_.size());
   welcomed_ = true;
   fallback_.reset();
   PutReturnOff(now);

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "agent/stream/collector_security.h"
+#include "agent/stream/collector_config.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/channel_arguments.h"
@@ -69,6 +69,7 @@ void IngestCall::Dial(const std::string& address, const client::ChannelSecurity&
 }
 
 IngestCall::Progress IngestCall::Handle(Tag* tag, bool ok) {
+  TACHO_CHECK(tag->call == this && tag->pending);
   tag->pending = false;
   switch (tag->operation) {
     case Tag::Operation::kStart:
@@ -121,11 +122,13 @@ void IngestCall::WriteBytes(const grpc::ByteBuffer& bytes) {
 }
 
 void IngestCall::ReadNext() {
+  TACHO_CHECK(started_ && !read_.pending);
   read_.pending = true;
   stream_->Read(&received_, &read_);
 }
 
 void IngestCall::HalfClose() {
+  TACHO_CHECK(can_write());
   half_closed_ = true;
   half_close_.pending = true;
   stream_->WritesDone(&half_close_);

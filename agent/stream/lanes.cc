@@ -7,6 +7,44 @@
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {
+
+void SendWindow::Sent(uint64_t sequence, uint64_t bytes) {
+  TACHO_CHECK(sent_.empty() || sent_.back().sequence < sequence);
+  sent_.push_back({.sequence = sequence, .bytes = bytes});
+  ++messages_;
+  bytes_ += bytes;
+}
+
+void SendWindow::MarkDurable(Message* message) {
+  if (message->durable) return;
+  TACHO_CHECK(messages_ > 0 && bytes_ >= message->bytes);
+  message->durable = true;
+  --messages_;
+  bytes_ -= message->bytes;
+}
+
+void SendWindow::Durable(uint64_t watermark,
+                         const google::protobuf::RepeatedPtrField<v1::SequenceRange>& ahead) {
+  while (!sent_.empty() && sent_.front().sequence <= watermark) {
+    MarkDurable(&sent_.front());
+    sent_.pop_front();
+  }
+  for (const v1::SequenceRange& range : ahead) {
+    auto message =
+        std::lower_bound(sent_.begin(), sent_.end(), range.first(),
+                         [](const Message& m, uint64_t sequence) { return m.sequence < sequence; });
+    for (; message != sent_.end() && message->sequence <= range.last(); ++message) {
+      MarkDurable(&*message);
+    }
+  }
+}
+
+void SendWindow::Clear() {
+  sent_.clear();
+  messages_ = 0;
+  bytes_ = 0;
+}
+
 namespace {
 
 // Read ahead from the spool: some batches, so that the disk is not asked for each.
@@ -42,6 +80,7 @@ Lanes::Lanes(const LaneOptions& options, Spool* spool, BacklogPace* pace,
   } else if (end > split_ + options.short_backlog) {
     split_ = end;
   }
+  TACHO_CHECK(split_ >= 1);
   fresh_.next = split_;
   backlog_.next = std::max(durable.durable_sequence() + 1, spool_->begin());
 }
@@ -89,6 +128,7 @@ absl::Status Lanes::RefillFresh() {
     if (entries.empty()) break;
     for (Spool::Entry& entry : entries) {
       if (entry.message.kind() == v1::ClientMessage::kAttributes && !backlog_sent()) {
+        TACHO_CHECK(deferred_.empty() || deferred_.back() < entry.sequence);
         fresh_waits_ = deferred_.size() >= max_deferred_;
         if (fresh_waits_) break;
         deferred_.push_back(entry.sequence);
@@ -124,6 +164,7 @@ absl::Status Lanes::ReadDeferred() {
   while (backlog_.queue.empty() && !deferred_.empty()) {
     TACHO_ASSIGN_OR_RETURN(auto entries, spool_->Read(deferred_.front(), 1));
     const uint64_t sequence = deferred_.front();
+    TACHO_CHECK(sequence < fresh_.next);
     deferred_.pop_front();
     if (entries.empty() || entries.front().sequence != sequence) continue;  // Given up.
     backlog_.queue.push_back(std::move(entries.front()));

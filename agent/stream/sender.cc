@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/channel/backoff.h"
 #include "grpc/support/time.h"
+#include "proto/base/check.h"
 #include "proto/base/clock.h"
 
 namespace tacho::agent {
@@ -115,6 +116,7 @@ Sender::Sender(StreamOptions options, Spool* spool)
 Sender::~Sender() { Stop(absl::ZeroDuration()); }
 
 void Sender::Start() {
+  TACHO_CHECK(!thread_.joinable() && !options_.addresses.empty());
   spool_->SetListener([this] {
     if (!sync_is_awaited_.exchange(true)) wake_up_.Ring();
   });
@@ -175,6 +177,7 @@ void Sender::Dial(absl::Time now) {
   last_attempt_made_ = stopping_;
   stop_at_once_ = false;
   ++streams_;
+  TACHO_CHECK(session_ == nullptr);
   const absl::Duration patience = choice_.hurried()
                                       ? std::min(options_.welcome_timeout, kHurriedWelcome)
                                       : options_.welcome_timeout;
@@ -261,9 +264,11 @@ void Sender::Wait(absl::Time until) {
 }
 
 void Sender::Handle(void* tag, bool ok) {
+  TACHO_CHECK(tag != nullptr);
   if (tag == wake_up_.tag()) {
     wake_up_.Answer();
   } else {
+    TACHO_CHECK(session_ != nullptr);
     session_->Handle(static_cast<IngestCall::Tag*>(tag), ok);
   }
 }

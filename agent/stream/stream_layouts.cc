@@ -2,6 +2,8 @@
 
 #include <iterator>
 
+#include "proto/base/check.h"
+
 namespace tacho::agent {
 
 StreamLayouts::Use StreamLayouts::Find(uint32_t layout) {
@@ -21,6 +23,7 @@ StreamLayouts::Use StreamLayouts::Find(uint32_t layout) {
     entries_.erase(by_use_.front().layout);
     by_use_.pop_front();
   }
+  TACHO_CHECK(id < max_layouts_);
   by_use_.push_back({.layout = layout, .id = id});
   entries_.emplace(layout, std::prev(by_use_.end()));
   return {.id = id, .define = true};
@@ -29,6 +32,7 @@ StreamLayouts::Use StreamLayouts::Find(uint32_t layout) {
 void StreamLayouts::Forget(uint32_t layout) {
   const auto found = entries_.find(layout);
   if (found == entries_.end()) return;
+  TACHO_CHECK(free_ids_.size() < next_id_);
   free_ids_.push_back(found->second->id);
   by_use_.erase(found->second);
   entries_.erase(found);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 
@@ -113,6 +114,7 @@ void StreamSession::OnAck(const v1::Ack& ack) {
   if (!welcomed()) return;
   memory_->clock.Heard(options_.now(), FromUnixNanos(ack.clock_unix_ns()));
   LogRejects(ack);
+  TACHO_CHECK(lanes_.has_value());
   const uint64_t on_the_way = lanes_->on_the_way();
   if (!lanes_->Durable(ack.durable_sequence(), ack.durable_ahead())) {
     // Believing it would trim what nobody else has.
@@ -199,6 +201,7 @@ absl::Status StreamSession::Choose() {
 }
 
 absl::Status StreamSession::SendFront() {
+  TACHO_CHECK(limits_.has_value() && layouts_.has_value() && lanes_->front() != nullptr);
   Spool::Entry& front = *lanes_->front();
   const uint32_t layout = front.message.layout();
   const uint64_t bytes = front.message.bytes().size();
@@ -257,6 +260,7 @@ absl::Status StreamSession::SendLayout(uint32_t layout, uint32_t id) {
 
 // A refused layout is as good as its refused batch.
 void StreamSession::NoteTried(const Spool::Entry& entry, uint32_t layout) {
+  TACHO_CHECK(entry.sequence != 0);
   last_ = {.sequence = entry.sequence,
            .layout = layout,
            .rows = entry.message.rows(),

@@ -9,29 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "agent/spool/spool.h"
-#include "agent/stream/backlog_pace.h"
-#include "agent/stream/clock_offset.h"
-#include "agent/stream/denied_jobs.h"
 #include "agent/stream/ingest_call.h"
 #include "agent/stream/lanes.h"
-#include "agent/stream/refusal_report.h"
-#include "agent/stream/send_rate.h"
 #include "agent/stream/stream_layouts.h"
+#include "agent/stream/stream_memory.h"
 #include "agent/stream/stream_options.h"
-#include "agent/stream/suspicion.h"
 
 namespace tacho::agent {
-
-// What one stream leaves to the next one to the same collector.
-struct StreamMemory {
-  ClockOffset clock;
-  SendRate rate;     // What the collector asked for with Throttle.
-  BacklogPace pace;  // What the configuration allows.
-  Suspicion suspicion;
-  DeniedJobs denied;
-  RefusalReport refusals;
-  uint64_t messages_sent = 0;
-};
 
 // For the sender's thread. Must not be destroyed before done().
 class StreamSession {

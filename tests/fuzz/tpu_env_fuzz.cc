@@ -5,9 +5,8 @@
 #include <cstdlib>
 
 #include "absl/strings/string_view.h"
+#include "agent/sources/identity/fact_files.h"
 #include "agent/sources/identity/host_facts.h"
-#include "agent/sources/identity/pod_labels.h"
-#include "agent/sources/identity/tpu_env.h"
 #include "agent/sources/notices/maintenance.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -9,7 +9,6 @@
 #include "agent/sources/chips/chip_holders.h"
 #include "agent/sources/chips/chip_inventory.h"
 #include "agent/sources/rows/sample.h"
-#include "agent/sources/tpu/core_states.h"
 #include "agent/sources/tpu/tpu_names.h"
 #include "agent/sources/tpu/tpu_places.h"
 #include "agent/sources/tpu/tpu_points.h"

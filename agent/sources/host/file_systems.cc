@@ -10,7 +10,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "agent/sources/host/host_text.h"
-#include "agent/sources/host/proc_file.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {

@@ -13,7 +13,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "agent/sources/host/host_text.h"
-#include "agent/sources/host/proc_file.h"
 
 namespace tacho::agent {
 namespace {

@@ -5,7 +5,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "agent/sources/host/proc_file.h"
+#include "agent/sources/host/host_text.h"
 #include "proto/base/stale_marker.h"
 
 namespace tacho::agent {

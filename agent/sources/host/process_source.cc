@@ -8,7 +8,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "agent/sources/host/proc_file.h"
+#include "agent/sources/host/host_text.h"
 #include "agent/sources/host/process_stat.h"
 #include "client/ring/ring_reader.h"
 

@@ -7,8 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "agent/sources/fetch/bounded_file.h"
-#include "agent/sources/identity/pod_labels.h"
-#include "agent/sources/identity/tpu_env.h"
+#include "agent/sources/identity/fact_files.h"
 #include "proto/base/clock.h"
 
 namespace tacho::agent {

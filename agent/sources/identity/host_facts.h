@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "agent/sources/identity/metadata_server.h"
 #include "client/environment_identity.h"
@@ -54,5 +56,24 @@ MetadataFacts AskMetadata(const MetadataServer& server, absl::Duration budget);
 // At most `max` labels for a series or a Hello: those that are configured first, by name, then
 // those that say most of a machine.
 std::vector<std::pair<std::string, std::string>> LabelsOf(const HostFacts& facts, size_t max);
+
+// What is known of this machine by now. Thread-safe.
+class KnownHost {
+ public:
+  explicit KnownHost(HostFacts facts) : facts_(std::move(facts)) {}
+
+  HostFacts Get() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    return facts_;
+  }
+  void Set(HostFacts facts) ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    facts_ = std::move(facts);
+  }
+
+ private:
+  mutable absl::Mutex mutex_;
+  HostFacts facts_ ABSL_GUARDED_BY(mutex_);
+};
 
 }  // namespace tacho::agent

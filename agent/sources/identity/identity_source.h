@@ -9,7 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "agent/sources/identity/known_host.h"
+#include "agent/sources/identity/host_facts.h"
 #include "agent/sources/identity/metadata_server.h"
 #include "agent/sources/rows/cadence.h"
 #include "agent/sources/rows/sample.h"

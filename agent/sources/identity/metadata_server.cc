@@ -4,7 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "agent/sources/host/proc_file.h"
+#include "agent/sources/host/host_text.h"
 
 namespace tacho::agent {
 namespace {
@@ -66,7 +66,7 @@ absl::StatusOr<std::string> MetadataServer::Get(absl::string_view path) const {
   const auto flavor = response->headers.find(kFlavorName);
   if (flavor == response->headers.end() || flavor->second != kFlavor) {
     return because(absl::StatusCode::kUnavailable,
-                   "who answers is no metadata server: it does not say Metadata-Flavor: Google");
+                   "the server is no metadata server: its answer lacks Metadata-Flavor: Google");
   }
   return std::move(response->body);
 }

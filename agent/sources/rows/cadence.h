@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "absl/time/time.h"
+#include "proto/base/check.h"
 
 namespace tacho::agent {
 
@@ -12,6 +13,7 @@ namespace tacho::agent {
 // nanoseconds, at least one.
 inline absl::Time NextAligned(absl::Time now, absl::Duration interval) {
   const int64_t interval_ns = absl::ToInt64Nanoseconds(interval);
+  TACHO_CHECK(interval_ns > 0);
   const int64_t now_ns = absl::ToUnixNanos(now);
   int64_t past = now_ns % interval_ns;
   if (past < 0) past += interval_ns;  // Before 1970: a clock that was never set.

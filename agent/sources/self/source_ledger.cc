@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::agent {
 
 size_t SourceLedger::Add(absl::string_view name) {
@@ -13,12 +15,14 @@ size_t SourceLedger::Add(absl::string_view name) {
 
 void SourceLedger::BeginPoll(size_t source, absl::Time monotonic) {
   absl::MutexLock lock(&mutex_);
+  TACHO_CHECK(source < lines_.size());
   lines_[source].poll_began = monotonic;
 }
 
 void SourceLedger::EndPoll(size_t source, absl::Time monotonic, absl::Time now,
                            PollOutcome outcome) {
   absl::MutexLock lock(&mutex_);
+  TACHO_CHECK(source < lines_.size());
   Line& line = lines_[source];
   SourceHealth& health = line.health;
   if (health.polls == 0 || outcome.status.ok() != health.status.ok()) health.since = now;

@@ -12,6 +12,10 @@ namespace tpu::monitoring::runtime {
 class TPUMetric;
 }  // namespace tpu::monitoring::runtime
 
+namespace tpu::monitoring::runtime {
+class GetTpuRuntimeStatusResponse;
+}  // namespace tpu::monitoring::runtime
+
 namespace tacho::agent {
 
 struct TpuDistribution {
@@ -45,5 +49,22 @@ TpuPoints DecodeTpuMetric(const tpu::monitoring::runtime::TPUMetric& metric);
 // The value below which the share `p`, 0..1, of what was counted lies, interpolated within its
 // bucket. None if nothing was counted, or it has no buckets.
 std::optional<double> PercentileOf(const TpuDistribution& distribution, double p);
+
+// What each core of a TPU does, as fields of an event, to be compared over all hosts of a job.
+
+// More cores than any machine has. Beyond, they are left out.
+inline constexpr size_t kMaxCoresTold = 64;
+
+struct TpuCoreState {
+  std::string text;  // For a person.
+  // core (global), chip (the runtime's number), core_type, core_index, fingerprint (hexadecimal),
+  // launch, queued, error, and for each sequencer i of the first seven: sequencer_i (its kind),
+  // pc_i, run_i.
+  std::map<std::string, std::string> fields;
+};
+
+// By core. Empty where nothing is told.
+std::vector<TpuCoreState> CoreStatesOf(
+    const tpu::monitoring::runtime::GetTpuRuntimeStatusResponse& response);
 
 }  // namespace tacho::agent

@@ -9,11 +9,11 @@
 
 #include "absl/strings/string_view.h"
 #include "agent/sources/rows/sample.h"
-#include "agent/sources/tpu/hang_watch.h"
 #include "agent/sources/tpu/tpu_client.h"
 #include "agent/sources/tpu/tpu_names.h"
 #include "agent/sources/tpu/tpu_places.h"
 #include "agent/sources/tpu/tpu_totals.h"
+#include "agent/sources/tpu/tpu_troubles.h"
 
 namespace tacho::agent {
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "agent/sources/tpu/core_states.h"
+#include "agent/sources/tpu/tpu_points.h"
 #include "interop/tpu_metric_service.pb.h"
 
 namespace tacho::agent {

@@ -19,7 +19,6 @@
 #include "agent/diagnose/command.h"
 #include "agent/diagnose/context.h"
 #include "agent/diagnose/finding.h"
-#include "agent/diagnose/runner.h"
 #include "agent/diagnose/tcp_connect.h"
 #include "proto/base/clock.h"
 #include "proto/config/yaml_config.h"

@@ -1,8 +1,8 @@
 // Which collector comes next, which addresses are taken, and the pace of a backlog.
 #include "agent/stream/collector_choice.h"
 
-#include "agent/stream/backlog_pace.h"
-#include "agent/stream/collector_addresses.h"
+#include "agent/stream/collector_config.h"
+#include "agent/stream/pace.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/config/yaml_config.h"

@@ -2,15 +2,11 @@
 #include <string>
 #include <vector>
 
-#include "agent/spool/loss_report.h"
 #include "agent/spool/spool_losses.h"
-#include "agent/stream/clock_offset.h"
-#include "agent/stream/denied_jobs.h"
-#include "agent/stream/refusal_report.h"
-#include "agent/stream/send_rate.h"
-#include "agent/stream/send_window.h"
+#include "agent/stream/lanes.h"
+#include "agent/stream/pace.h"
 #include "agent/stream/stream_layouts.h"
-#include "agent/stream/suspicion.h"
+#include "agent/stream/stream_memory.h"
 #include "client/channel/backoff.h"
 #include "gtest/gtest.h"
 #include "interop/google_rpc.pb.h"

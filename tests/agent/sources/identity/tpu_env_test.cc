@@ -1,12 +1,10 @@
-#include "agent/sources/identity/tpu_env.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "agent/sources/identity/pod_labels.h"
+#include "agent/sources/identity/fact_files.h"
 
 namespace tacho::agent {
 namespace {

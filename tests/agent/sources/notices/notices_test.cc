@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/sources/chips/process_jobs.h"
 #include "agent/sources/notices/maintenance.h"
 #include "agent/sources/notices/notice_book.h"
 #include "agent/sources/notices/notices_source.h"
-#include "agent/sources/notices/running_tasks.h"
 #include "client/recorder.h"
 #include "tests/agent/recording_sink.h"
 #include "tests/agent/sources/tpu/tpu_test_machine.h"

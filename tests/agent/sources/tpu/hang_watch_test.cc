@@ -1,6 +1,6 @@
-#include "agent/sources/tpu/hang_watch.h"
-
 #include <gtest/gtest.h>
+
+#include "agent/sources/tpu/tpu_troubles.h"
 
 namespace tacho::agent {
 namespace {

@@ -1,5 +1,3 @@
-#include "agent/sources/tpu/tpu_errors.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "agent/sources/tpu/tpu_troubles.h"
 #include "tests/agent/recording_sink.h"
 
 namespace tacho::agent {

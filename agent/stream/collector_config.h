@@ -1,10 +1,25 @@
-// The security of the way to the collector, as the agent's configuration says it.
+// What the configuration says about the collectors: where they are, and how the way to them is
+// secured.
 #pragma once
 
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
 #include "client/channel/channel_security.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
+
+// The collectors that a configuration names.
+
+// At least one, the preferred one first.
+//   INVALID_ARGUMENT  none is named, one is named twice, or both collector.address and
+//                     collector.addresses are given; the text says which, and what to do.
+absl::StatusOr<std::vector<std::string>> CollectorAddresses(
+    const config::v1::Agent::Collector& config);
+
+// The security of the way to the collector, as the agent's configuration says it.
 
 inline constexpr client::ChannelSecurityNames kSecurityKeys = {
     .tls = "collector.tls.enabled: true",

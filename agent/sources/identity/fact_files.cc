@@ -1,4 +1,4 @@
-#include "agent/sources/identity/tpu_env.h"
+#include "agent/sources/identity/fact_files.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,9 +8,65 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "agent/sources/identity/quoted_text.h"
 
 namespace tacho::agent {
+
+std::optional<std::string> ConsumeQuoted(absl::string_view* rest) {
+  constexpr absl::string_view kNames = "\\\"nt";
+  constexpr absl::string_view kMeant = "\\\"\n\t";
+  if (!absl::ConsumePrefix(rest, "\"")) return std::nullopt;
+  std::string value;
+  while (!rest->empty()) {
+    const char c = rest->front();
+    rest->remove_prefix(1);
+    if (c == '"') return value;
+    if (c != '\\') {
+      value += c;
+      continue;
+    }
+    const size_t escape = rest->empty() ? absl::string_view::npos : kNames.find(rest->front());
+    if (escape == absl::string_view::npos) return std::nullopt;
+    value += kMeant[escape];
+    rest->remove_prefix(1);
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+using Labels = std::map<std::string, std::string>;
+
+void Add(absl::string_view key, std::string value, Labels* labels) {
+  if (key.empty() || labels->size() >= kMaxPodLabels) return;
+  labels->try_emplace(std::string(key), std::move(value));
+}
+
+}  // namespace
+
+Labels ParsePodLabels(absl::string_view untrusted) {
+  Labels labels;
+  for (const absl::string_view line : absl::StrSplit(untrusted, '\n')) {
+    const size_t equals = line.find('=');
+    if (equals == absl::string_view::npos) continue;
+    absl::string_view rest = line.substr(equals + 1);
+    std::optional<std::string> value = ConsumeQuoted(&rest);
+    if (!value.has_value() || !absl::StripAsciiWhitespace(rest).empty()) continue;
+    Add(line.substr(0, equals), *std::move(value), &labels);
+  }
+  return labels;
+}
+
+Labels ParseNodeLabels(absl::string_view untrusted) {
+  Labels labels;
+  for (const absl::string_view entry : absl::StrSplit(untrusted, ',')) {
+    const size_t equals = entry.find('=');
+    if (equals == absl::string_view::npos) continue;
+    Add(absl::StripAsciiWhitespace(entry.substr(0, equals)),
+        std::string(absl::StripAsciiWhitespace(entry.substr(equals + 1))), &labels);
+  }
+  return labels;
+}
+
 namespace {
 
 bool IsKey(absl::string_view key) {

@@ -1,13 +1,35 @@
-// The metadata attribute tpu-env of a TPU VM: what its makers tell libtpu.
+// Facts about this machine in files and variables of others: labels of a pod, the tpu-env of a TPU
+// VM.
 #pragma once
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "absl/strings/string_view.h"
 
 namespace tacho::agent {
+
+// Text in double quotes.
+
+// Takes "text" off the beginning of `*rest`, with \\ \" \n \t as escapes. None, and `*rest` is
+// anywhere: it does not begin with a quote, has another escape, or does not end.
+std::optional<std::string> ConsumeQuoted(absl::string_view* rest);
+
+// Labels of Kubernetes objects in the two forms in which they reach a program.
+
+inline constexpr size_t kMaxPodLabels = 256;  // A pod's are a dozen.
+
+// A file of a downward API volume: a line each, key="value" with the value quoted as Go does it.
+// Of escapes \\ \" \n \t are known, which is all that a label could have. Lines of another form are
+// left out, and what is too many.
+std::map<std::string, std::string> ParsePodLabels(absl::string_view untrusted);
+
+// The metadata attribute kube-labels of GKE's nodes: "key=value,key=value".
+std::map<std::string, std::string> ParseNodeLabels(absl::string_view untrusted);
+
+// The metadata attribute tpu-env of a TPU VM: what its makers tell libtpu.
 
 // A TPU VM's has some thirty; a list of a large slice's workers is its longest value.
 inline constexpr size_t kMaxTpuEnvEntries = 256;

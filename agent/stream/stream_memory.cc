@@ -1,4 +1,4 @@
-#include "agent/stream/refusal_report.h"
+#include "agent/stream/stream_memory.h"
 
 #include "absl/strings/str_cat.h"
 

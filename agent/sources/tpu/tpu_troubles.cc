@@ -1,4 +1,4 @@
-#include "agent/sources/tpu/tpu_errors.h"
+#include "agent/sources/tpu/tpu_troubles.h"
 
 #include <algorithm>
 
