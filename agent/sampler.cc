@@ -1,3 +1,5 @@
+// One thread a source. A source that hangs is left behind at the end with everything that its
+// thread uses, which is why that is shared.
 #include "agent/sampler.h"
 
 #include <cstddef>

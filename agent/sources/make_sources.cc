@@ -1,3 +1,4 @@
+// The only place that knows every source: it turns the configuration into them.
 #include "agent/sources/make_sources.h"
 
 #include <unistd.h>
@@ -53,7 +54,7 @@ absl::Status AddTextSources(const config::v1::Agent::Sources& wanted,
   return absl::OkStatus();
 }
 
-// What of a host is asked in threads of their own: it may hang, or is not needed often.
+// Parts of a host that may hang, or are not needed often, are sources of their own.
 void AddHostSources(const config::v1::Agent::Sources& wanted, const HostOptions& options,
                     std::vector<std::unique_ptr<Source>>* sources) {
   const config::v1::Agent::Host& host = wanted.host();

@@ -1,3 +1,5 @@
+// The half of Spool that puts entries in: opening, layouts, rows, events, checkpoints. Everything
+// that belongs together goes into one write of the journal, so a crash leaves all of it or nothing.
 #include "agent/spool/spool.h"
 
 #include <algorithm>

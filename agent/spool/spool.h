@@ -6,7 +6,7 @@
 //
 //   layout/<n>        a serialized v1.Layout; what `layout: <n>` of a spooled Batch refers to
 //   checkpoint/<key>  how far a source has read; written together with the rows, all or nothing
-//   dropped/<n>       entry <n> is left out; a Gap further on tells the collector
+//   dropped/<n>       entry <n> is left out; a Gap further on reports it to the collector
 //   spooled/<n>       when the newest entry before <n> was spooled (agent/spool/spool_ages.h)
 //
 // An entry that is given up is replaced, in its place, by a Gap of its own sequence: any number of
@@ -18,9 +18,9 @@
 // which read files read that part again. Only synced entries are sent: a sequence that a collector
 // has seen is never used again for something else.
 //
-// What is dropped past a bound goes in the same write as the Gap that tells of it, so that no crash
-// makes a row both delivered and lost, or neither. Memory does not grow with what waits, but for
-// some hundred KiB (storage/journal/entry_sizes.h).
+// One write drops entries past a bound and spools the Gap that reports them, so no crash makes a
+// row both delivered and lost, or neither. Memory does not grow with the number of waiting entries,
+// but for some hundred KiB (storage/journal/entry_sizes.h).
 #pragma once
 
 #include <cstdint>
@@ -169,7 +169,7 @@ class Spool : public RowSink {
   absl::Status CheckDisk() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Why the rows may not be spooled now, which are of the checkpoint's source.
   absl::Status CheckRoomFor(const Checkpoint& checkpoint) const;
-  // Rows that the disk refused and that nobody spools again; then, when it takes writes, a Gap.
+  // Rows that the disk refused and no source spools again; once the disk takes writes, a Gap.
   void CountRefusedRows(uint64_t rows) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TellRefusedRows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AppendOne(v1::ClientMessage message, const Checkpoint& checkpoint)
@@ -223,12 +223,12 @@ class Spool : public RowSink {
   uint64_t unchecked_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // Appended since the disk was looked at.
   uint64_t trimmed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // Since room was given back.
   uint64_t only_gaps_before_ ABSL_GUARDED_BY(mutex_) = 1;  // Of what is too old.
-  // Who may have sent what lies before it is not known.
+  // Entries before it may have been sent.
   uint64_t read_end_ ABSL_GUARDED_BY(mutex_) = 1;
-  // The Gap that told last of what was dropped; while nobody has read it, it is told to be longer
-  // rather than followed by another. Its sequence is 0: there is none.
+  // The Gap that last reported dropped entries. While it has not been read, it grows instead of
+  // being followed by another. Its sequence is 0: there is none.
   v1::Gap dropped_gap_ ABSL_GUARDED_BY(mutex_);
-  uint64_t rows_refused_ ABSL_GUARDED_BY(mutex_) = 0;  // By the disk, and no Gap tells of them yet.
+  uint64_t rows_refused_ ABSL_GUARDED_BY(mutex_) = 0;  // By the disk, and not in a Gap yet.
   std::vector<v1::SequenceRange> durable_ahead_ ABSL_GUARDED_BY(mutex_);
   uint64_t damaged_entries_ ABSL_GUARDED_BY(mutex_) = 0;
   SpoolStats stats_ ABSL_GUARDED_BY(mutex_);  // Only what is counted.

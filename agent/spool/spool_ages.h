@@ -1,7 +1,7 @@
 // How old spooled entries are, known by a few marks however many there are.
 //
 // A mark says that every entry before a sequence was spooled at a time or earlier. One is made with
-// the first entry after each 64th of the longest age, so an entry is told to be too old when it is
+// the first entry after each 64th of the longest age, so an entry counts as too old when it is
 // up to a 64th older than that, and never while it is younger.
 //
 // Times are the machine's, since nothing else goes on counting over restarts. Should the clock be
@@ -36,7 +36,7 @@ class SpoolAges {
   std::optional<Mark> Due(uint64_t sequence, absl::Time now) const;
   // What is in [.., end) has been spooled now, with the mark if one was due.
   void Spooled(const std::optional<Mark>& mark, uint64_t end, absl::Time now);
-  // Of an earlier run, in ascending order; then Opened(), with the end of what that has left.
+  // A mark of an earlier run, in ascending order; then call Opened() with the end of that run.
   void Restore(const Mark& mark) { marks_.push_back(mark); }
   // Returns a mark to be kept, or none.
   std::optional<Mark> Opened(uint64_t end, absl::Time now);
@@ -52,7 +52,7 @@ class SpoolAges {
 
   absl::Duration max_age_;
   std::deque<Mark> marks_;                    // Ascending in both.
-  uint64_t end_ = 0;                          // Of all that was spooled.
+  uint64_t end_ = 0;                          // Behind the last entry spooled.
   absl::Time newest_ = absl::InfinitePast();  // When the last of it was, or earlier.
   absl::Time mark_due_ = absl::InfinitePast();
 };

@@ -16,7 +16,7 @@
 namespace tacho::agent {
 
 // What the agent gave up, added up between two lines of the log.
-
+//
 // Not thread-safe.
 class LossReport {
  public:
@@ -38,7 +38,7 @@ class LossReport {
 };
 
 // Adds up what is lost when a run of spooled entries is dropped.
-
+//
 // Takes the entries in ascending order, without holes.
 class SpoolLosses {
  public:
@@ -47,15 +47,15 @@ class SpoolLosses {
   void AddUncounted(uint64_t sequence);
 
   uint64_t entries() const { return entries_; }
-  uint64_t messages() const { return messages_; }  // Of these, that are lost by this: no Gaps.
+  uint64_t messages() const { return messages_; }  // Lost now, without Gaps.
   uint64_t rows() const { return rows_; }
 
-  // First, if at all: takes in what a Gap told that is none of the entries, which join on to it.
+  // First, if at all: takes in an earlier Gap that ends where the entries begin.
   void Continue(const v1::Gap& gap);
 
-  // What to tell the collector, sequences not set: one Gap over the dropped entries, the last,
-  // which takes in the Gaps among them that join on to it; those that do not are repeated as they
-  // were. None if nothing was added.
+  // The report for the collector, sequences not set: last comes one Gap over the dropped entries,
+  // which takes in the Gaps among them that touch it. The others come first, as they were. None if
+  // nothing was added.
   std::vector<v1::ClientMessage> Gaps(absl::string_view reason) const;
 
  private:

@@ -23,7 +23,7 @@ struct SpoolStats {
   uint64_t bytes = 0;
   uint64_t appended_rows = 0;  // Since Open().
 
-  // Since Open(). Of messages, Gaps are not counted: they only tell of others.
+  // Since Open(). Gaps are not counted as messages: they only report others.
   struct Lost {
     uint64_t messages = 0;
     uint64_t rows = 0;

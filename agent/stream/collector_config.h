@@ -11,9 +11,7 @@
 
 namespace tacho::agent {
 
-// The collectors that a configuration names.
-
-// At least one, the preferred one first.
+// The collectors that a configuration names: at least one, the preferred one first.
 //   INVALID_ARGUMENT  none is named, one is named twice, or both collector.address and
 //                     collector.addresses are given; the text says which, and what to do.
 absl::StatusOr<std::vector<std::string>> CollectorAddresses(

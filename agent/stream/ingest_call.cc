@@ -85,7 +85,7 @@ IngestCall::Progress IngestCall::Handle(Tag* tag, bool ok) {
       Finish();
       return Progress::kNone;
     case Tag::Operation::kWrite:
-      // After a failed write the read fails as well, and tells the status.
+      // After a failed write the read fails as well, and brings the status.
       return ok && can_write() ? Progress::kReadyToWrite : Progress::kNone;
     case Tag::Operation::kHalfClose:
       return Progress::kNone;

@@ -1,3 +1,5 @@
+// Chooses the next message: fresh rows first, then the backlog. The lanes read ahead some 256 KiB
+// each, so memory does not grow with the spool.
 #include "agent/stream/lanes.h"
 
 #include <algorithm>
@@ -199,7 +201,7 @@ bool Lanes::IsPlausible(uint64_t watermark) {
   if (watermark > highest_sent_) return false;
   Prune(&backlog_);
   if (backlog_.queue.empty() && backlog_.next <= watermark) {
-    // What is given up, or was dropped for want of room, lies behind too. Only reading tells.
+    // Entries that were given up or dropped need not be sent. Only reading shows them.
     if (!ReadBacklog().ok()) return false;
   }
   if (!backlog_.queue.empty()) return watermark < backlog_.queue.front().sequence;

@@ -64,7 +64,7 @@ class SendWindow {
 // long as the collector has few ranges ahead of its watermark; each such split adds one. When it
 // has many, the fresh lane goes on where the newest range ends, so that no outage adds any.
 //
-// Within a lane sequences rise. What that may change is nobody's order:
+// Within a lane sequences rise. That changes no order that matters:
 //   Batch, Event, Gap  are stored under their own times and sequences.
 //   Layout             goes with the first Batch that needs it, whichever its lane.
 //   Attributes         replace each other, so the newer must not be overtaken by the older: the
@@ -86,7 +86,7 @@ struct LaneOptions {
 // One thread; lives as long as one stream.
 class Lanes {
  public:
-  // With so many ranges at the collector no split, and no deferral, adds another.
+  // Once the collector has this many ranges, no split and no deferral adds another.
   static constexpr int kMaxAhead = 16;
   static constexpr size_t kMaxDeferred = 16;  // On one stream.
   // The backlog's share of what is on its way. It is what fresh rows find before them, at the
@@ -143,7 +143,7 @@ class Lanes {
   // Reads the backlog beyond what others have, up to the split.
   absl::Status ReadBacklog();
   absl::Status ReadDeferred();
-  // Leaves out what the spool had to drop meanwhile: a Gap tells of it.
+  // Leaves out what the spool had to drop meanwhile: a Gap reports it.
   void Prune(Track* track) const;
   // Whether everything up to `watermark` has been sent or need not be.
   bool IsPlausible(uint64_t watermark);

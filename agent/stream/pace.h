@@ -9,12 +9,12 @@
 namespace tacho::agent {
 
 // How fast a backlog is sent behind what is recorded now.
-
+//
 // One thread. Times are MonotonicNow()'s.
 class BacklogPace {
  public:
-  // What was not used of the rate is kept for so long, and no longer: sending at most once a
-  // millisecond would cost more than the rows.
+  // An unused part of the rate stays usable for this long. Without it, the sender would wake up for
+  // every millisecond's rows, which costs more than the rows.
   static constexpr absl::Duration kBurst = absl::Milliseconds(100);
 
   // 0 rows a second is no bound.
@@ -36,7 +36,7 @@ class BacklogPace {
 };
 
 // How fast the collector lets us send.
-
+//
 // One thread. Times are MonotonicNow()'s.
 class SendRate {
  public:

@@ -1,3 +1,5 @@
+// The loop of the sender's thread: sync the spool, keep one stream going, connect again when it
+// ends. One thread and one completion queue do everything, so no state of a stream needs a lock.
 #include "agent/stream/sender.h"
 
 #include <algorithm>
@@ -18,7 +20,7 @@ constexpr absl::Duration kFarewell = absl::Milliseconds(500);
 // The same when the agent stops for nothing but to try another collector: what is acknowledged on
 // this stream need not be sent to both.
 constexpr absl::Duration kLongFarewell = absl::Seconds(5);
-// A collector is tried for so long while another is known to work.
+// How long to try a collector while another is known to work.
 constexpr absl::Duration kHurriedWelcome = absl::Seconds(3);
 
 std::function<double()> UsualRandom() {

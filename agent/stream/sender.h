@@ -1,5 +1,4 @@
-// Delivers the spool to a collector: connects, sends, connects again, to the same or another, for
-// ever.
+// Delivers the spool to a collector: connects, sends, and connects again, to the same or another.
 //
 // One thread does everything: it syncs the spool, drives the stream from gRPC's completion queue,
 // and sleeps while there is nothing to do. Appending to the spool wakes it up.

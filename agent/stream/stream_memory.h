@@ -20,9 +20,7 @@
 namespace tacho::agent {
 
 // How far the collector's clock is ahead of ours. For people and metrics: no stored time is
-// changed.
-
-// One thread.
+// changed. One thread.
 class ClockOffset {
  public:
   struct Estimate {
@@ -49,11 +47,11 @@ class ClockOffset {
 
 // Jobs that the collector does not let this agent write.
 //
-// To find out costs two streams (Suspicion, below), so once it is known of a job, its messages are
-// given up without being sent, and the rows of all other jobs go on. Rights change: the collector
-// ends the streams of those whose rights do, so after a stream that was not refused every job is
-// tried again, and now and then without that.
-
+// Finding out costs two streams (Suspicion, below). Once the agent knows such a job, it gives the
+// job's messages up without sending them, and the rows of all other jobs go on. Rights change, and
+// the collector then ends the stream. So the agent tries every job again after a stream that was
+// not refused, and now and then without that.
+//
 // One thread; outlives streams. Times are MonotonicNow()'s.
 class DeniedJobs {
  public:
@@ -61,7 +59,7 @@ class DeniedJobs {
   // every second must not double what each cut costs.
   static constexpr absl::Duration kAfterStream = absl::Seconds(15);
   static constexpr absl::Duration kAnyway = absl::Minutes(10);
-  // Trainers name jobs. Past so many the oldest knowledge goes.
+  // Trainers name jobs. Past this many the memory is cleared.
   static constexpr size_t kMaxJobs = 1024;
 
   // A message of `job`, alone on its way, was refused.
@@ -95,11 +93,11 @@ class DeniedJobs {
 };
 
 // What the collector refused or folded, added up between two lines of the log.
-
+//
 // One thread.
 class RefusalReport {
  public:
-  // Adds what an Ack tells, and calls `say` for each reason that was not said within the last
+  // Adds what an Ack reports, and calls `say` for each reason that was not said within the last
   // minute: with all that came since, an example and what to do.
   void Add(const v1::Ack& ack, absl::Time now, const std::function<void(const std::string&)>& say);
 
@@ -121,7 +119,7 @@ class RefusalReport {
 // their way. So after the first one, messages are sent one at a time, each once the one before is
 // durable, until all that were on their way have passed, in either lane. Whatever is alone when the
 // stream is refused again is at fault.
-
+//
 // One thread; outlives streams.
 class Suspicion {
  public:

@@ -1,4 +1,4 @@
-// What the stream to the collector needs to know.
+// The settings of the stream to the collector.
 #pragma once
 
 #include <functional>
@@ -17,9 +17,9 @@ namespace tacho::agent {
 
 struct StreamOptions {
   std::vector<std::string> addresses;  // "host:port" of each collector, the best first.
-  client::ChannelSecurity security;    // Of the way to each of them.
+  client::ChannelSecurity security;    // For the way to each of them.
   std::string agent_id;                // Unique in the fleet.
-  // Of each Hello, as they are known by then: at most 32. Called on the sender's thread; may be
+  // Facts for each Hello, as known by then: at most 32. Called on the sender's thread; may be
   // null.
   std::function<std::vector<std::pair<std::string, std::string>>()> labels;
   std::string version;  // Of Hello.

@@ -1,3 +1,5 @@
+// One stream from Hello to its end. Each message is written only when the call can take it, and
+// trimmed only when the collector has it on disk, so a stream may be cut at any moment.
 #include "agent/stream/stream_session.h"
 
 #include <algorithm>
@@ -117,7 +119,7 @@ void StreamSession::OnAck(const v1::Ack& ack) {
   TACHO_CHECK(lanes_.has_value());
   const uint64_t on_the_way = lanes_->on_the_way();
   if (!lanes_->Durable(ack.durable_sequence(), ack.durable_ahead())) {
-    // Believing it would trim what nobody else has.
+    // Trimming by it would lose what only this spool has.
     options_.log.Limited(log::Level::kError,
                          "the collector acknowledges what was not sent; ending the stream",
                          {{"durable_sequence", ack.durable_sequence()}}, 1);

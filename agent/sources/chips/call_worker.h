@@ -22,7 +22,7 @@ class CallWorker {
   // False, and nothing begins, while the last call has not returned.
   bool Start(std::function<void()> call);
   bool idle() const;
-  // Waits for the call to return, at most so long of real time. Whether it has.
+  // Waits for the call to return, at most `most` of real time. Returns whether it has.
   bool WaitIdle(absl::Duration most) const;
 
  private:

@@ -18,7 +18,7 @@ using Environment = std::map<std::string, std::string>;
 // counts, as in the process; what is no NAME=value is left out.
 Environment ParseEnviron(absl::string_view text);
 
-// Of a process; none: it may not be read, or is larger than kMaxEnvironBytes.
+// The environment of a process; nullopt if it may not be read or exceeds kMaxEnvironBytes.
 inline constexpr size_t kMaxEnvironBytes = size_t{2} * 1024 * 1024;
 std::optional<Environment> ReadEnviron(const std::string& proc, int pid);
 

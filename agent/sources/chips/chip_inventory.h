@@ -26,7 +26,7 @@ struct ChipSlot {
 // A number belongs to a place in the machine: a chip that replaces another there takes it.
 class ChipInventory {
  public:
-  // More than any machine has; a driver that tells more is not believed.
+  // More than any machine has; a driver that reports more is not believed.
   static constexpr size_t kMaxChips = 64;
 
   // From what Encode() gave; what of it is damaged is forgotten.

@@ -20,8 +20,8 @@ using HeldChips = std::map<int, std::set<uint32_t>>;
 // recorder would take from its environment (client/environment_identity.h). One thread.
 class ChipJobs {
  public:
-  // For so long after a process was first seen its job is looked for again: a trainer may open its
-  // ring after its chips.
+  // The agent looks for the job of a process again for this long after it first saw the process: a
+  // trainer may open its ring after its chips.
   static constexpr absl::Duration kSettling = absl::Minutes(5);
 
   // `rings`: directory; may be empty.

@@ -49,7 +49,7 @@ ProcessJob JobOfEnvironment(const std::string& proc, int pid) {
         return variable == environment->end() ? nullptr : variable->second.c_str();
       });
   if (found.job.empty()) return {};
-  // A task that cannot be told is not told.
+  // Without a clear task, only the job is given.
   if (!found.trouble.empty()) return {found.job, "", "", false};
   return {found.job, absl::StrCat(found.task), absl::StrCat(found.attempt), false};
 }

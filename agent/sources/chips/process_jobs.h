@@ -11,13 +11,13 @@ namespace tacho::agent {
 
 struct ProcessJob {
   std::string job;   // Empty: not known.
-  std::string task;  // Empty, as the next: it cannot be told.
+  std::string task;  // Empty: not known. The same holds for attempt.
   std::string attempt;
   bool of_ring = false;
   bool operator==(const ProcessJob&) const = default;
 };
 
-// Of a directory of rings, at one look.
+// Rings that one look at a directory reads at most.
 inline constexpr size_t kMaxRings = 1024;
 
 struct RingOwner {

@@ -1,3 +1,4 @@
+// Parses an HTTP/1.1 response that arrives in pieces, within bounds on headers and body.
 #include "agent/sources/fetch/http_response.h"
 
 #include <algorithm>

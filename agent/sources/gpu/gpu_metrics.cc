@@ -1,3 +1,4 @@
+// Two tables, a row a metric: the agent's names and dcgm-exporter's, over the same readings.
 #include "agent/sources/gpu/gpu_metrics.h"
 
 #include "absl/strings/str_cat.h"

@@ -1,3 +1,6 @@
+// Asks NVML for each value of a GPU. A function that a driver lacks, or a value that a GPU does not
+// support, costs one call and is left out from then on, so one reader fits every driver and every
+// GPU.
 #include "agent/sources/gpu/gpu_reader.h"
 
 #include <algorithm>
@@ -346,7 +349,8 @@ void GpuReader::ReadLinks() {
   std::vector<GpuValue> values;
   for (uint32_t link = 0; link < links; ++link) {
     uint32_t active = 0;
-    // Where the number of links is not told, the first that there is not is an invalid argument.
+    // Where the driver does not report the number of links, the first missing one is an invalid
+    // argument.
     if (!Call(GpuValue::kLinksUp, calls_.nvlink_state, link, &active)) break;
     reading_.values.Add(GpuValue::kLinksUp, active != 0 ? 1 : 0);
     for (const Field& field : kLinkFields) {
@@ -356,7 +360,7 @@ void GpuReader::ReadLinks() {
     }
   }
   Ask(&fields, values);
-  // One link that does not tell must not silence the others, whose sum would fall.
+  // One silent link must not make the sum of the others fall.
   for (const Field& field : kLinkFields) {
     if (reading_.values.Get(field.value).has_value())
       refused_[static_cast<size_t>(field.value)] = 0;

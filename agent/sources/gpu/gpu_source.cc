@@ -1,3 +1,6 @@
+// Keeps the state of each GPU over readings, events and the death of a driver. Threads of GpuWatch
+// and GpuOpener call the driver, because a call may never return; this code only takes their
+// answers.
 #include "agent/sources/gpu/gpu_source.h"
 
 #include <algorithm>
@@ -154,7 +157,7 @@ void GpuSource::TakeReadings(absl::Time now, Sample* sample) {
     if (reading.has_value()) {
       Enter(chips_[i], StateOf(*reading), now);
       AddReading(ChipAt(i), *reading, names_, sample);
-      // A GPU that is lost tells no processes, which have it all the same until they end.
+      // A lost GPU reports no processes, but they hold it until they end.
       if (reading->trouble == nvml::kSuccess) records_[chips_[i]].pids = reading->pids;
     } else if (hangs) {
       Enter(chips_[i], State::kHanging, now);

@@ -30,7 +30,7 @@ struct GpuOptions {
   std::string host = {};   // Label of every row.
   std::string rings = {};  // Their directory; may be empty.
   log::Log log = {};
-  std::function<absl::Time()> steady_now = MonotonicNow;  // To tell who hangs.
+  std::function<absl::Time()> steady_now = MonotonicNow;  // For deadlines.
   // How long a poll waits for the GPUs' answers, all of them together. What comes later is recorded
   // with the next poll.
   absl::Duration wait = absl::Milliseconds(500);

@@ -1,4 +1,4 @@
-// What can be known of one GPU at one moment, in the units in which NVML tells it.
+// The values of one GPU at one moment, in NVML's units.
 #pragma once
 
 #include <array>
@@ -93,7 +93,7 @@ class GpuValues {
   std::array<std::optional<double>, kGpuValues> values_;
 };
 
-// What never changes while a GPU is there. Texts are empty where the driver does not tell them.
+// What never changes while a GPU is there. A text that the driver does not report is empty.
 struct GpuIdentity {
   uint32_t index = 0;             // NVML's: shifts when another GPU goes.
   std::optional<uint32_t> minor;  // N of /dev/nvidiaN.
@@ -109,7 +109,7 @@ struct GpuReading {
   // gone; else 0. Values that were read before are there.
   int trouble = 0;
   std::vector<uint32_t> pids;  // Of compute processes.
-  // Values that this GPU will not tell until it is found anew: how many, by why.
+  // How many values this GPU does not report until it is found anew, by reason.
   uint32_t not_supported = 0;
   uint32_t no_permission = 0;
 };

@@ -58,7 +58,7 @@ void ResolveDevice(void* h, nvml::Functions* f) {
   Resolve(h, {"nvmlDeviceGetPcieReplayCounter"}, &f->pcie_replays);
   Resolve(h, {"nvmlDeviceGetNvLinkState"}, &f->nvlink_state);
   Resolve(h, {"nvmlDeviceGetFieldValues"}, &f->field_values);
-  // Version 1 has a shorter struct, and tells nothing that is needed.
+  // Version 1 has a shorter struct without anything useful.
   Resolve(h, {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2"},
           &f->processes);
   Resolve(h, {"nvmlDeviceGetMigMode"}, &f->mig_mode);
@@ -106,7 +106,7 @@ absl::StatusOr<std::shared_ptr<const NvmlLibrary>> NvmlLibrary::Load(const std::
         " lacks nvmlInit, nvmlDeviceGetCount or nvmlDeviceGetHandleByIndex: it is no NVML; "
         "name the driver's own with sources.gpu.library"));
   }
-  // Without the flag a machine whose GPUs have all fallen off the bus could not even tell so.
+  // Without the flag a machine whose GPUs have all fallen off the bus could not report that.
   const int result = calls.init_with_flags != nullptr
                          ? calls.init_with_flags(nvml::kInitNoGpusIsFine)
                          : calls.init();

@@ -1,4 +1,4 @@
-// Waits for what drivers tell of GPUs: XID errors above all.
+// Waits for events of GPUs, above all XID errors.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ struct GpuEvent {
 // One thread for all GPUs. Used from one other thread, but for the waiting.
 class XidListener {
  public:
-  // Of events that nobody has taken. A GPU in trouble tells thousands of the same; beyond, they are
-  // only counted.
+  // Of events that nobody has taken. A GPU in trouble reports thousands of the same; beyond, they
+  // are only counted.
   static constexpr size_t kMaxWaiting = 256;
 
   XidListener(std::shared_ptr<const NvmlLibrary> library, std::vector<nvml::Device> devices);

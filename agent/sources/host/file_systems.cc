@@ -1,3 +1,5 @@
+// Reads mounts, their room and the counters of NFS. Local and network file systems are separate,
+// because statvfs(2) on a network mount may hang.
 #include "agent/sources/host/file_systems.h"
 
 #include <sys/statvfs.h>

@@ -30,8 +30,8 @@ void AddFill(const Mount& mount, Sample* out);
 // /proc/self/mountstats: bytes, calls, retransmissions and times of each NFS mount.
 bool ParseMountstats(absl::string_view text, Sample* out);
 
-// Of the machine's own file systems, or of those on the network; the latter have a thread of their
-// own (see SampledSource), so that a server that is away silences nothing else.
+// Samples the machine's own file systems, or those on the network. The latter are a source of their
+// own (SampledSource), so that a server that is away silences nothing else.
 //   UNAVAILABLE  the list of mounts cannot be read.
 absl::Status TakeLocalFill(const std::string& proc, Sample* out);
 absl::Status TakeNetworkFileSystems(const std::string& proc, Sample* out);

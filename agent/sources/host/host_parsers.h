@@ -1,4 +1,4 @@
-// Parsers of what Linux tells about a machine. Pure functions on text: each adds the series that it
+// Parsers of Linux's files about a machine. Pure functions on text: each adds the series that it
 // finds to `out` in base units (seconds, bytes) and passes over lines and words that it does not
 // understand, since kernels add new ones. False if nothing in the text was understood.
 #pragma once
@@ -23,10 +23,10 @@ bool ParseProcStat(absl::string_view text, double ticks_per_second, Sample* out,
 // be told. Time waiting for the disk counts as idle.
 void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, Sample* out);
 
-// Of /proc/stat: each CPU, in the order of their numbers.
+// The ticks of each CPU in /proc/stat, in the order of their numbers.
 std::vector<CpuTicks> ParseCoreTicks(absl::string_view text);
-// Of the CPUs together, since one core that is busy hides in the mean of two hundred: the least and
-// the most busy one, and how many are busy and idle. Nothing if CPUs came or went in between.
+// A summary of the CPUs, because one busy core hides in the mean of two hundred: the least and the
+// most busy one, and how many are busy and idle. Nothing if CPUs came or went in between.
 void AddCoreSummary(const std::vector<CpuTicks>& before, const std::vector<CpuTicks>& after,
                     Sample* out);
 

@@ -1,3 +1,4 @@
+// Settings and slow figures of a machine: huge pages, the clock, NUMA, throttling by heat.
 #include "agent/sources/host/host_settings.h"
 
 #include <sys/timex.h>

@@ -31,8 +31,8 @@ struct ProcessOptions {
 // A row with the series host_process_* of each process, labelled of_job and of_task as its ring
 // says, at each multiple of the interval. They are the host's rows and not the job's: a job whose
 // trainers hang must fall silent. A process that has ended has a stale marker once. One that this
-// agent cannot see (a container without the host's process numbers) has none; which process a
-// number stands for is told by its start. Children of a trainer are not counted with it. One
+// agent cannot see (a container without the host's process numbers) has none; the start time shows
+// which process a number stands for. Children of a trainer are not counted with it. One
 // thread.
 class ProcessSource : public Source {
  public:

@@ -1,4 +1,4 @@
-// What the kernel tells about one process.
+// The kernel's figures of one process.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ struct ProcessStat {
   double system_ticks = 0;
   double major_faults = 0;
   double threads = 0;
-  uint64_t start_ticks = 0;  // Since boot: tells a process from a later one with its number.
+  uint64_t start_ticks =
+      0;  // Since boot: distinguishes a process from a later one with its number.
   double resident_pages = 0;
 };
 std::optional<ProcessStat> ParseProcessStat(absl::string_view text);
@@ -29,7 +30,7 @@ struct ProcessIo {
 };
 ProcessIo ParseProcessIo(absl::string_view text);
 
-// Entries of a directory, at most so many; nullopt if it may not be read.
+// The number of entries of a directory, at most `max`; nullopt if it may not be read.
 std::optional<double> CountEntries(const std::string& directory, size_t max);
 
 }  // namespace tacho::agent

@@ -1,3 +1,5 @@
+// Collects facts about this machine from the configuration, the environment, files of the pod and
+// the metadata server. Each fact keeps its origin, so that diagnose can show it.
 #include "agent/sources/identity/host_facts.h"
 
 #include <algorithm>

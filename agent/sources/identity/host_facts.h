@@ -43,7 +43,7 @@ void AddFactsOfEnvironment(const client::EnvironmentGetter& environment, HostFac
 void AddFactsOfPod(const std::string& pod_info, const std::string& service_account,
                    HostFacts* facts);
 
-// What the metadata server tells.
+// Answers of the metadata server.
 struct MetadataFacts {
   HostFacts facts;
   std::string tpu_metrics_ports;  // TPU_RUNTIME_METRICS_PORTS of tpu-env.
@@ -57,7 +57,7 @@ MetadataFacts AskMetadata(const MetadataServer& server, absl::Duration budget);
 // those that say most of a machine.
 std::vector<std::pair<std::string, std::string>> LabelsOf(const HostFacts& facts, size_t max);
 
-// What is known of this machine by now. Thread-safe.
+// The facts about this machine so far, shared by all that report them. Thread-safe.
 class KnownHost {
  public:
   explicit KnownHost(HostFacts facts) : facts_(std::move(facts)) {}

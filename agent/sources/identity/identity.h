@@ -1,4 +1,4 @@
-// Who this agent is, and what is known of its machine without asking anybody.
+// The names of this agent and its host, and the facts that need no network.
 #pragma once
 
 #include <functional>

@@ -33,7 +33,7 @@ std::string IdentitySource::AskNow() {
   status_ = told.status;
   HostFacts facts = options_.local;
   facts.merge(told.facts);
-  // What was told once stays true where the server has answered only in part this time.
+  // Earlier answers stay true where the server has answered only in part this time.
   if (!status_.ok()) facts.merge(options_.known->Get());
   options_.known->Set(std::move(facts));
   return told.tpu_metrics_ports;

@@ -1,4 +1,4 @@
-// Tells what this machine is, and keeps asking the metadata server until it knows.
+// Records what this machine is, and asks the metadata server until it answers.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ namespace tacho::agent {
 struct IdentitySourceOptions {
   std::string job = {};   // Under which the row is filed: that of the host.
   std::string host = {};  // Label of every row.
-  HostFacts local = {};   // What needs no network. It wins over what the metadata server tells.
+  HostFacts local = {};   // Found without a network; it wins over the metadata server.
   std::optional<MetadataServer> metadata = std::nullopt;  // None: this machine has none.
   std::shared_ptr<KnownHost> known = nullptr;             // Gets all of it.
   log::Log log = {};
@@ -35,9 +35,9 @@ struct IdentitySourceOptions {
 class IdentitySource : public Source {
  public:
   static constexpr absl::Duration kInterval = absl::Minutes(1);
-  // What a machine is changes while it runs at most when somebody edits its metadata.
+  // Facts about a running machine change only when its metadata is edited.
   static constexpr absl::Duration kAskAgain = absl::Minutes(10);
-  // Of one round of questions; a metadata server answers each in milliseconds.
+  // For one round of requests; a metadata server answers each in milliseconds.
   static constexpr absl::Duration kBudget = absl::Milliseconds(1500);
   // A collector takes 16 labels a series beyond job, task and host.
   static constexpr size_t kMaxLabels = 15;

@@ -18,7 +18,7 @@ absl::StatusOr<std::string> ParseNotice(absl::string_view untrusted);
 
 // Of an announced maintenance, by name: type, maintenance_status, can_reschedule,
 // window_start_time, window_end_time, latest_window_start_time, maintenance_reasons (separated by
-// commas). What is not told is not there; other members are left out.
+// commas). A missing member has no entry; other members are left out.
 using PlannedMaintenance = std::map<std::string, std::string>;
 inline constexpr size_t kMaxPlannedText = 200;  // Of each; an event's message has some of them.
 

@@ -1,4 +1,4 @@
-// Which notices were told, and the events that still wait to be.
+// Which notices were recorded, and the events that still wait for the spool.
 #pragma once
 
 #include <cstddef>
@@ -14,17 +14,17 @@
 namespace tacho::agent {
 
 // All of it is stored in the spool with each event that it gives to the sink, so that after a
-// restart no event is told twice and none is missing. One thread.
+// restart no event is repeated and none is missing. One thread.
 class NoticeBook {
  public:
   // Beyond, while a disk refuses everything, the oldest are dropped.
   static constexpr size_t kMaxWaiting = 1024;
 
   // `key`: of the checkpoint, which is read now. One that is damaged counts as none: then a notice
-  // that still stands is told again.
+  // that still stands is recorded again.
   NoticeBook(std::string key, const RowSink& sink);
 
-  // What `notice` says now, empty for nothing. Whether that is new; if so, it is told from now on.
+  // Takes what `notice` says now, empty for nothing. Returns whether that is new.
   bool Update(const std::string& notice, const std::string& says);
   // What it says, as of the last Update().
   std::string Says(const std::string& notice) const;

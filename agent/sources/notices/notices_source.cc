@@ -1,3 +1,5 @@
+// Asks the metadata server for notices and records each change once, as an event of the host and of
+// each task that runs on it.
 #include "agent/sources/notices/notices_source.h"
 
 #include <utility>

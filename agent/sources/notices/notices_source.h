@@ -25,7 +25,7 @@ struct NoticesOptions {
   std::string job = {};   // Under which the machine's rows and events are filed.
   std::string host = {};  // Label of every row.
   absl::Duration interval = absl::Seconds(5);
-  // Asked when something has changed: whom to tell.
+  // Called when something has changed: the tasks that get the event.
   std::function<std::vector<ProcessJob>()> running_tasks = nullptr;
   log::Log log = {};
 };

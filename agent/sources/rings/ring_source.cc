@@ -1,3 +1,5 @@
+// Finds rings, reads them in turns, and removes those of trainers that have ended once everything
+// in them is spooled.
 #include "agent/sources/rings/ring_source.h"
 
 #include <sys/stat.h>

@@ -1,3 +1,5 @@
+// Turns what one ring holds into batches, events and attributes, and stores the place in the ring
+// with them, so that a restart neither repeats nor skips a row.
 #include "agent/sources/rings/ring_tail.h"
 
 #include <algorithm>

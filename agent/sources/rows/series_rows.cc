@@ -1,3 +1,5 @@
+// Keeps the columns of one layout. A row costs one look-up a series; a layout is made only when a
+// series is new or leaves.
 #include "agent/sources/rows/series_rows.h"
 
 #include <algorithm>
@@ -91,7 +93,7 @@ absl::Status SeriesRows::Write(absl::Time now, LayoutBudget* budget, RowSink* si
   absl::Status status = sink->AppendRows(layout_, {&time_ns, 1}, {}, values, {});
   for (Column& column : columns_) {
     if (column.present) column.last = now;
-    // Of a row that was refused nothing is known to have ended.
+    // A refused row ends no series.
     column.live = column.present || (column.live && !status.ok());
     column.present = false;
   }
@@ -140,7 +142,7 @@ absl::Status SeriesRows::DefineLayout(RowSink* sink) {
   for (const Column& column : columns_) *layout.add_series() = column.series;
   const absl::StatusOr<uint32_t> id = sink->DefineLayout(layout);
   if (!id.ok()) {
-    // Of another layout than columns_: all of it is new again.
+    // layout_ does not match columns_ any more: every series is new again.
     columns_.clear();
     by_key_.clear();
     return id.status();

@@ -59,7 +59,7 @@ class Source {
   // Does what is due at `now`, giving what it finds to `sink`, and returns when it wants to be
   // called next; agent/sources/rows/cadence.h says when a sampling source should. It may wait for
   // what it asks, each time with a deadline: the agent's end waits for a poll for two seconds
-  // (Sampler::Stop()), and one that takes a minute is told as failing. A source with more to read
+  // (Sampler::Stop()), and one that takes a minute counts as failing. A source with more to read
   // than about 100 ms worth returns `now` and goes on in its next turn. Trouble with one file or
   // value is counted and logged by the source (once a minute for each kind) and never ends the
   // others.

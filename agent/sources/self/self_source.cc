@@ -18,7 +18,7 @@ double Seconds(const timeval& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
 }
 
-// Of /proc/self/statm, whose second word counts pages.
+// The second word of /proc/self/statm counts pages.
 double ResidentBytes() {
   std::ifstream file("/proc/self/statm");
   double size = 0;
@@ -58,7 +58,7 @@ absl::Status StatusOf(const SourceHealth& health) {
                    "; what it asks (a driver, a mount, an endpoint) hangs"));
 }
 
-// Of a source that fails.
+// For a source that fails.
 absl::Duration FailingFor(const SourceHealth& health, absl::Time now) {
   return health.status.ok() ? health.in_poll : std::max(now - health.since, absl::ZeroDuration());
 }
@@ -91,7 +91,7 @@ SelfSource::SelfSource(SelfOptions options)
 absl::Time SelfSource::Poll(absl::Time now, RowSink* sink) {
   if (!cadence_.TakeDue(now)) return cadence_.due();
   std::vector<SourceHealth> sources = options_.ledger->Read(options_.monotonic());
-  // Of itself there is nothing to tell: it is in a poll and works.
+  // This source leaves itself out: it is in a poll and works.
   std::erase_if(sources, [this](const SourceHealth& health) { return health.name == name(); });
   log_.WarnIfLost(rows_.Write(now, Take(now, sources), sink));
   TellChanges(now, sources, sink);
@@ -125,7 +125,7 @@ void SelfSource::TellChanges(absl::Time now, const std::vector<SourceHealth>& so
     event.set_message(message.substr(0, kLongestMessage));
     (*event.mutable_fields())["source"] = health.name;
     (*event.mutable_fields())["code"] = absl::StatusCodeToString(status.code());
-    // Refused by the spool, it is told at the next poll.
+    // If the spool refuses the event, the next poll tries again.
     if (!sink->AppendEvent(event, {}).ok()) continue;
     if (status.ok()) {
       options_.log.Info("a source works again", {{"source", health.name}});

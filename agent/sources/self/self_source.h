@@ -1,5 +1,5 @@
-// Tells about the agent itself: who it is, what it costs, what waits in its spool, what it lost,
-// and how each of its sources does.
+// Records the agent itself: its identity, its cost, what waits in its spool, what it lost, and the
+// health of each source.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct SelfOptions {
 // There is at most one event a source and interval. One thread.
 class SelfSource : public Source {
  public:
-  // A poll that takes longer is told as a failure of its source, with DEADLINE_EXCEEDED.
+  // A poll that takes longer counts as a failure of its source, with DEADLINE_EXCEEDED.
   static constexpr absl::Duration kPollTakesTooLong = absl::Minutes(1);
 
   explicit SelfSource(SelfOptions options);

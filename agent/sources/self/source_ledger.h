@@ -1,5 +1,5 @@
-// How each source of this agent does: written by the threads that poll them, read by the source
-// that tells about the agent itself.
+// The health of each source. The threads that poll the sources write it; the source about the agent
+// itself reads it.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Reads what endpoints and exporters tell: the Prometheus text format 0.0.4 and OpenMetrics
+// Reads the text of endpoints and exporters: the Prometheus text format 0.0.4 and OpenMetrics
 // text 1.0 (prometheus/docs instrumenting/exposition_formats.md, prometheus/OpenMetrics). Both
 // readers are strict: what breaks a rule of its format is refused as a whole, with the line and the
 // rule, since half a scrape looks like a fall of everything that is missing.

@@ -1,3 +1,5 @@
+// Splits lines of Prometheus and OpenMetrics text into names, labels and values. Both formats share
+// these rules; what differs is in the two readers.
 #include "agent/sources/text/exposition_scanner.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads JSON lines, groups rows with the same members into batches, and stores the place in each
+// file with them.
 #include "agent/sources/text/json_lines_source.h"
 
 #include <optional>

@@ -1,3 +1,5 @@
+// The rules of OpenMetrics that concern a family as a whole: which suffixes a type allows, which
+// samples belong together, and in which order.
 #include "agent/sources/text/open_metrics_rules.h"
 
 #include <algorithm>

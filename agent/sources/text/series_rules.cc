@@ -1,3 +1,5 @@
+// Applies the configured rules to a sample: which job and task, which labels, or why it is left
+// out. Templates are parsed once, at the start, so that mistakes are found there.
 #include "agent/sources/text/series_rules.h"
 
 #include <algorithm>

@@ -22,12 +22,13 @@
 namespace tacho::agent {
 
 // All files are read as one text. A file that cannot be read, is too long, is damaged, or has
-// samples with times (of which nobody could tell how old they may be) is left out as a whole and
+// samples with times (which could be of any age) is left out as a whole and
 // counted; the others count. A series that is in two files has the value of the later name. One
 // thread.
 class TextfileSource : public Source {
  public:
-  static constexpr size_t kMaxFiles = 1000;  // In name order; nobody's cron jobs are so many.
+  static constexpr size_t kMaxFiles =
+      1000;  // In name order; more than any machine's cron jobs write.
 
   //   INVALID_ARGUMENT  the text names the key.
   static absl::StatusOr<std::unique_ptr<TextfileSource>> Create(const config::v1::Textfiles& config,

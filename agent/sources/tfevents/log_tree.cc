@@ -1,3 +1,5 @@
+// Walks a log directory in small steps, so that a tree of 50,000 directories never blocks a poll,
+// and looks less often at what has not changed for long.
 #include "agent/sources/tfevents/log_tree.h"
 
 #include <fcntl.h>

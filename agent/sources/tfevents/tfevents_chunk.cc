@@ -1,3 +1,5 @@
+// Reads one piece of one event file and says how it ended. Damage and strange content are outcomes
+// and not errors, because files that are still written look like both.
 #include "agent/sources/tfevents/tfevents_chunk.h"
 
 #include <fcntl.h>

@@ -1,3 +1,5 @@
+// Shares the time of a poll among log directories and their runs, so that no directory starves
+// another.
 #include "agent/sources/tfevents/tfevents_source.h"
 
 #include <algorithm>

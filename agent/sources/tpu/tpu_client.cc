@@ -81,8 +81,8 @@ TpuAnswer TpuClient::Ask(absl::Time now, const std::vector<std::string>& wanted)
     context.set_deadline(absl::ToChronoTime(absl::Now() + timeout_));
     proto::MetricRequest request;
     request.set_metric_name(name);
-    // What each process tells is added up here; of a worker as a whole each of them would tell the
-    // same.
+    // The agent adds up the processes itself; aggregated, each of them would report the whole
+    // worker.
     request.set_skip_node_aggregation(true);
     proto::MetricResponse response;
     const grpc::Status status = stub_->service->GetRuntimeMetric(&context, request, &response);

@@ -19,7 +19,7 @@ namespace tacho::agent {
 
 struct TpuAnswer {
   std::map<std::string, TpuPoints> metrics;  // By libtpu's names; those that it has.
-  // UNAVAILABLE: nobody listens. DEADLINE_EXCEEDED: it did not answer in time; what came before is
+  // UNAVAILABLE: nothing listens. DEADLINE_EXCEEDED: it did not answer in time; earlier answers are
   // there. Otherwise of the first metric that failed for another reason than not being there.
   absl::Status status;
 };
@@ -28,7 +28,7 @@ struct TpuAnswer {
 // one that asks for all metrics within as many as there are, and after the first that is used up.
 class TpuClient {
  public:
-  // How long it is believed what a libtpu supports, and that a metric is not produced.
+  // How long the list of supported metrics, and the absence of one, stays valid.
   static constexpr absl::Duration kListAgain = absl::Minutes(1);
 
   TpuClient(std::string address, absl::Duration timeout);
@@ -41,7 +41,7 @@ class TpuClient {
   TpuAnswer Ask(absl::Time now, const std::vector<std::string>& wanted);
 
   // What each core does.
-  //   UNIMPLEMENTED  this libtpu is too old to tell.
+  //   UNIMPLEMENTED  this libtpu is too old to report it.
   absl::Status CoreStates(bool hlo, tpu::monitoring::runtime::GetTpuRuntimeStatusResponse* states);
 
   const std::string& address() const { return address_; }

@@ -1,3 +1,5 @@
+// One table, a row a metric: libtpu's name, how to read it, and the name, unit and help under which
+// it is recorded.
 #include "agent/sources/tpu/tpu_names.h"
 
 namespace tacho::agent {

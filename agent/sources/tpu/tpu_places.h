@@ -1,4 +1,4 @@
-// Where libtpu is asked, and which chip it means.
+// The addresses of libtpu, and the chip of each of its devices.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ std::vector<uint16_t> ParseTpuPorts(absl::string_view text);
 struct TpuGroup {
   std::vector<std::string> addresses;  // Empty: the job has switched libtpu's metrics off.
   std::set<uint32_t> chips;            // Numbers.
-  std::vector<int> pids;               // Empty: nobody is known to hold the chips.
+  std::vector<int> pids;               // Empty: no known process holds the chips.
 };
 
 struct TpuPlacesOptions {
@@ -37,7 +37,7 @@ std::vector<TpuGroup> GroupsOf(const TpuPlacesOptions& options, const ChipHolder
 // The runtime's numbers of devices are those of the whole slice: neither contiguous nor those of
 // the device files, and never compared with them. But in a group their order is that of the chips.
 struct TpuPlace {
-  std::string chip;  // The label; "device N" where it cannot be told which chip it is.
+  std::string chip;  // The label; "device N" where the chip is not known.
   std::string core;  // Empty where a chip is one device.
   bool known = false;
 };

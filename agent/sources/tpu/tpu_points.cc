@@ -1,3 +1,5 @@
+// Decodes libtpu's answers into plain types. The process of a trainer sent them, so everything is
+// bounded and checked here, once.
 #include "agent/sources/tpu/tpu_points.h"
 
 #include <algorithm>

@@ -63,7 +63,7 @@ struct TpuCoreState {
   std::map<std::string, std::string> fields;
 };
 
-// By core. Empty where nothing is told.
+// By core. Empty where libtpu reports nothing.
 std::vector<TpuCoreState> CoreStatesOf(
     const tpu::monitoring::runtime::GetTpuRuntimeStatusResponse& response);
 

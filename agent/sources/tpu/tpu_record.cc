@@ -1,3 +1,5 @@
+// Maps devices of libtpu to chips of this machine and records their values. libtpu numbers devices
+// over a whole slice, so the mapping waits until the numbers fit.
 #include "agent/sources/tpu/tpu_record.h"
 
 #include <algorithm>

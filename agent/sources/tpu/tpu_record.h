@@ -1,4 +1,4 @@
-// Turns what the processes of one group told in one look into values of chips and of the host.
+// Turns the answers of one group of processes into values of chips and of the host.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,7 @@ struct TpuLook {
 
 using TpuAnswers = std::vector<std::pair<std::string, TpuAnswer>>;  // By address, in order.
 
-// `devices` is of the group. Devices that several ports tell of count once: the first port's.
+// `devices` is of the group. A device that several ports report counts once: the first port's.
 void RecordGroup(const TpuAnswers& answers, const TpuGroup& group, int devices_per_chip,
                  TpuDevices* devices, TpuLook* look);
 

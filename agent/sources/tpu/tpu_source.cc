@@ -1,3 +1,5 @@
+// Joins three views of TPUs in each poll: chips in sysfs, processes that hold them, and what their
+// libtpu reports. Each part may be missing, and the others are recorded all the same.
 #include "agent/sources/tpu/tpu_source.h"
 
 #include <algorithm>

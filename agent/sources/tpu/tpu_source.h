@@ -1,5 +1,5 @@
-// Samples this machine's TPUs: the chips in sysfs, who holds them, and what libtpu tells of them.
-// docs/chips.md says what is recorded.
+// Samples this machine's TPUs: the chips in sysfs, the processes that hold them, and libtpu's
+// metrics. docs/chips.md lists what is recorded.
 #pragma once
 
 #include <functional>
@@ -38,7 +38,7 @@ struct TpuOptions {
   log::Log log = {};
   std::string rings = {};                                 // Their directory; may be empty.
   std::string metrics_ports = {};                         // TPU_RUNTIME_METRICS_PORTS, here.
-  std::function<absl::Time()> steady_now = MonotonicNow;  // For pauses and to tell who hangs.
+  std::function<absl::Time()> steady_now = MonotonicNow;  // For pauses and deadlines.
 };
 
 // Rows at each multiple of the interval since the Unix epoch. Where there are no TPUs, and no

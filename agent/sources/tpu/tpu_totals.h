@@ -21,8 +21,8 @@ namespace tacho::agent {
 // was counted is the growth of each, whose sum falls never:
 //   - a start time that changed, other buckets, or a count that fell are a restart: all is growth;
 //   - what is seen for the first time is no growth, unless it began after this object was made;
-//   - what two ports tell with one start time is one process's, or a worker's as a whole, and
-//     counts once in a round.
+//   - if two ports report one start time, it is one process, or the whole worker, and counts once
+//     in a round.
 // Buckets of different bounds stay apart: an observation counts below the bound of its own. One
 // thread.
 class TpuTotals {

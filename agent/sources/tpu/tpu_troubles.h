@@ -15,9 +15,7 @@
 
 namespace tacho::agent {
 
-// Tells when a job looks hung, by what its chips do.
-
-// What one look has seen of all chips together.
+// The activity of all chips together in one look.
 struct TpuActivity {
   bool held = false;               // Some process holds chips, and its libtpu answers.
   std::optional<double> busiest;   // Highest duty cycle, 0..1.
@@ -25,8 +23,9 @@ struct TpuActivity {
   std::optional<double> queued;    // Programs that wait.
 };
 
-// Progress is that programs were run. Where that is not told, it is that a chip was busy or the
-// queues changed; a chip that spins in a collective is busy too, so the first is preferred.
+// Notices when a job looks hung. Progress means that programs ran. Where libtpu does not report
+// that, it means that a chip was busy or the queues changed; a chip that spins in a collective is
+// busy too, so the first is preferred.
 class HangWatch {
  public:
   // Zero: never.
@@ -63,7 +62,7 @@ class HangWatch {
 };
 
 // libtpu's gauges of detected errors, as events: once for each change.
-
+//
 // A gauge stays at 1 for as long as the error lasts, on every port of a worker: that is one event
 // when it rises and one, `..._cleared`, when it falls or is gone. One thread.
 class TpuErrors {
@@ -71,8 +70,8 @@ class TpuErrors {
   // At once; a runtime that makes up a label for each error must not fill the memory.
   static constexpr size_t kMaxErrors = 64;
 
-  // What one look at all ports gave, by libtpu's names of the gauges; one that nobody told stays as
-  // it was, unless `nobody_up`. Whether an error is new.
+  // What one look at all ports gave, by libtpu's names of the gauges; a gauge that no port reports
+  // stays as it was, unless `nobody_up`. Returns whether an error is new.
   bool Tell(absl::Time now, const std::map<std::string, std::vector<TpuPoint>>& gauges,
             bool nobody_up, ChipEvents* events);
   // Those of one gauge that last.
