@@ -7,36 +7,11 @@
 
 #include "absl/strings/string_view.h"
 #include "server/goodput/job_goodput.h"
+#include "server/phases/phases.h"
 #include "server/query/read/job_state.h"
 
 namespace tacho::server::goodput {
 namespace {
-
-struct Kind {
-  absl::string_view name;
-  GoodputBucket bucket;
-  bool begins;
-};
-
-constexpr Kind kKinds[] = {
-    {"init_started", GoodputBucket::kInitializing, true},
-    {"initialized", GoodputBucket::kInitializing, false},
-    {"compile_started", GoodputBucket::kCompiling, true},
-    {"compiled", GoodputBucket::kCompiling, false},
-    {"restore_started", GoodputBucket::kRestoring, true},
-    {"checkpoint_restored", GoodputBucket::kRestoring, false},
-    {"checkpoint_started", GoodputBucket::kCheckpoint, true},
-    {"checkpoint_saved", GoodputBucket::kCheckpoint, false},
-    {"eval_started", GoodputBucket::kEvaluation, true},
-    {"eval_ended", GoodputBucket::kEvaluation, false},
-};
-
-const Kind* FindKind(absl::string_view name) {
-  for (const Kind& kind : kKinds) {
-    if (kind.name == name) return &kind;
-  }
-  return nullptr;
-}
 
 bool EndedWell(const storage::Event& event) {
   if (const auto code = event.fields.find("exit_code"); code != event.fields.end()) {
@@ -54,14 +29,13 @@ struct Attempt {
   }
 
   AttemptFacts facts;
-  PhasePairs pairs;
+  phases::PhasePairs pairs;
   std::optional<std::pair<int64_t, bool>> end;  // Of the newest event "ended": time, whether well.
 };
 
 // Events of other kinds tell of an attempt without being its own, as verdicts of the collector do.
 bool IsSignOfLife(absl::string_view kind) {
-  return kind == query::kEndedKind || kind == "attempt_started" || kind == "preempted" ||
-         FindKind(kind) != nullptr;
+  return kind == query::kEndedKind || kind == "attempt_started" || phases::IsPhaseEvent(kind);
 }
 
 void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_events,
@@ -72,9 +46,12 @@ void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_even
     return;
   }
   attempt->facts.last_ns = std::max(attempt->facts.last_ns, event.time_ns);
-  if (!of_reference || FindKind(event.kind) == nullptr || *phase_events >= kMaxPhaseEvents) return;
+  // The time from "preempted" on is no part of the attempt.
+  if (!of_reference || event.kind == "preempted" || !phases::IsPhaseEvent(event.kind)) return;
+  if (*phase_events >= kMaxPhaseEvents) return;
   ++*phase_events;
-  attempt->pairs.Add(event);
+  // Events of no task and of the reference task are of one kind here.
+  attempt->pairs.Add(event.kind, event.time_ns, std::nullopt);
 }
 
 // Whether it ended, and when it was alive last.
@@ -91,19 +68,6 @@ void SetEnd(Attempt* attempt) {
 }
 
 }  // namespace
-
-void PhasePairs::Add(const storage::Event& event) {
-  const Kind* kind = FindKind(event.kind);
-  if (kind == nullptr) return;
-  std::optional<size_t>& open = open_[static_cast<size_t>(kind->bucket)];
-  if (open.has_value()) phases_[*open].end_ns = event.time_ns;
-  open.reset();
-  if (!kind->begins) return;
-  open = phases_.size();
-  phases_.push_back({kind->bucket, event.time_ns, std::nullopt});
-}
-
-std::vector<PhaseInterval> PhasePairs::Take() { return std::move(phases_); }
 
 absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
                                                   const storage::JobDetail& job,

@@ -1,4 +1,4 @@
-// When a job's attempts were alive, and the intervals that their events bound.
+// When a job's attempts were alive, and the phases that their events bound.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,6 @@
 #include "storage/store.h"
 
 namespace tacho::server::goodput {
-
-// Takes the events of one attempt, ascending in time, and pairs them.
-class PhasePairs {
- public:
-  // `event` is of the reference task, or of none.
-  void Add(const storage::Event& event);
-  std::vector<PhaseInterval> Take();  // Ascending by begin.
-
- private:
-  std::vector<PhaseInterval> phases_;
-  // The interval of each bucket that is open, as an index.
-  std::array<std::optional<size_t>, kGoodputBuckets> open_;
-};
 
 // Of the newest kMaxGoodputAttempts attempts, ascending by number. Events of tasks other than the
 // reference task count as signs of life only.

@@ -3,22 +3,95 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "server/goodput/attempt_facts.h"
-#include "server/goodput/sample_cursor.h"
+#include "server/query/read/sample.h"
 #include "storage/index/matcher.h"
+#include "storage/model/series_reader.h"
 
 namespace tacho::server::goodput {
 namespace {
+
+// The samples of one metric of one task, from whatever hosts it ran on, in ascending time.
+// One thread at a time; must not outlive the view that its readers are of.
+class SampleCursor {
+ public:
+  SampleCursor() = default;  // At its end.
+  // Values are multiplied by `factor`.
+  SampleCursor(std::vector<std::unique_ptr<storage::SeriesReader>> readers, double factor);
+
+  // Goes to the first sample, then to the next. Call before anything else.
+  absl::Status Next();
+  bool at_end() const { return current_ == nullptr; }
+  const query::Sample& sample() const {  // Not at the end.
+    TACHO_CHECK(!at_end());
+    return sample_;
+  }
+
+ private:
+  struct Source {
+    std::unique_ptr<storage::SeriesReader> reader;
+    storage::Chunk chunk = {};
+    size_t at = 0;
+    bool done = false;
+
+    int64_t time_ns() const { return chunk.samples().columns.times[at]; }
+  };
+
+  static absl::Status Fill(Source* source);
+
+  std::vector<Source> sources_;
+  double factor_ = 1;
+  Source* current_ = nullptr;
+  query::Sample sample_;
+};
+
+SampleCursor::SampleCursor(std::vector<std::unique_ptr<storage::SeriesReader>> readers,
+                           double factor)
+    : factor_(factor) {
+  for (auto& reader : readers) sources_.push_back({.reader = std::move(reader)});
+}
+
+absl::Status SampleCursor::Fill(Source* source) {
+  if (source->done || source->at < source->chunk.samples().size()) return absl::OkStatus();
+  TACHO_ASSIGN_OR_RETURN(const auto more, source->reader->Next({}, &source->chunk));
+  source->at = 0;
+  if (!more) {
+    source->done = true;
+    source->chunk = {};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SampleCursor::Next() {
+  if (current_ != nullptr) ++current_->at;
+  current_ = nullptr;
+  for (Source& source : sources_) {
+    TACHO_RETURN_IF_ERROR(Fill(&source));
+    if (source.done) continue;
+    if (current_ == nullptr || source.time_ns() < current_->time_ns()) {
+      current_ = &source;
+    }
+  }
+  if (current_ != nullptr) {
+    sample_ = query::SampleOf(current_->chunk.samples(), current_->at);
+    sample_.value *= factor_;
+  }
+  return absl::OkStatus();
+}
 
 // Series of one task: a few hundred metrics on as many hosts as it moved over.
 constexpr size_t kMaxTaskSeries = 100'000;

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::goodput {
 namespace {
 
@@ -13,9 +15,12 @@ constexpr std::array<absl::string_view, kGoodputBuckets> kBucketNames = {
 };
 
 // The first that has a moment gets it.
-constexpr std::array<GoodputBucket, 5> kPriority = {
-    GoodputBucket::kRestoring, GoodputBucket::kCompiling, GoodputBucket::kCheckpoint,
-    GoodputBucket::kEvaluation, GoodputBucket::kInitializing};
+constexpr std::pair<phases::Phase, GoodputBucket> kPriority[] = {
+    {phases::Phase::kRestore, GoodputBucket::kRestoring},
+    {phases::Phase::kCompile, GoodputBucket::kCompiling},
+    {phases::Phase::kCheckpoint, GoodputBucket::kCheckpoint},
+    {phases::Phase::kEval, GoodputBucket::kEvaluation},
+    {phases::Phase::kInit, GoodputBucket::kInitializing}};
 
 // At most `most`.
 int64_t ToNs(double seconds, int64_t most) {
@@ -83,6 +88,7 @@ std::vector<AttemptSpan> SpansOf(const std::vector<AttemptFacts>& attempts, int6
   std::vector<AttemptSpan> spans;
   int64_t next_begin = INT64_MAX;  // Of any higher-numbered attempt.
   for (size_t i = attempts.size(); i-- > 0;) {
+    TACHO_CHECK(i == 0 || attempts[i - 1].attempt < attempts[i].attempt);
     const int64_t begin = std::min(attempts[i].first_ns, now_ns);
     const int64_t last = std::max(begin, std::min(attempts[i].last_ns, now_ns));
     if (begin < next_begin) spans.push_back({i, begin, std::min(last, next_begin)});
@@ -118,6 +124,7 @@ LedgerMaker::LedgerMaker(const std::vector<AttemptFacts>& attempts, std::vector<
 
 void LedgerMaker::BeginSpan() {
   EndSpan();
+  TACHO_CHECK(of_spans_.size() < spans_.size());
   const AttemptSpan& span = spans_[of_spans_.size()];
   Ledger& ledger = of_spans_.emplace_back();
   ledger.begin_ns = span.begin_ns;
@@ -132,21 +139,24 @@ void LedgerMaker::BeginSpan() {
 LedgerMaker::Amounts LedgerMaker::TakePhases(int64_t from_ns, int64_t until_ns, bool until_is_step,
                                              int64_t* last_end_ns) {
   Amounts amounts = {};
-  const std::vector<PhaseInterval>& phases = attempts_[spans_[of_spans_.size() - 1].index].phases;
-  while (next_phase_ < phases.size() && phases[next_phase_].begin_ns < from_ns) ++next_phase_;
+  const auto& intervals = attempts_[spans_[of_spans_.size() - 1].index].phases;
+  const auto starts_before = [&](int64_t time_ns) {
+    return next_phase_ < intervals.size() && intervals[next_phase_].start_ns < time_ns;
+  };
+  while (starts_before(from_ns)) ++next_phase_;
   const size_t first = next_phase_;
-  while (next_phase_ < phases.size() && phases[next_phase_].begin_ns < until_ns) ++next_phase_;
+  while (starts_before(until_ns)) ++next_phase_;
   std::vector<Interval> taken;
   *last_end_ns = from_ns;
-  for (const GoodputBucket bucket : kPriority) {
+  for (const auto& [kind, bucket] : kPriority) {
     for (size_t i = first; i < next_phase_; ++i) {
-      const PhaseInterval& phase = phases[i];
-      if (phase.bucket != bucket) continue;
+      const phases::PhaseInterval& phase = intervals[i];
+      if (phase.phase != kind) continue;
       const bool may_run_beside =
           bucket == GoodputBucket::kCheckpoint || bucket == GoodputBucket::kEvaluation;
-      const int64_t end = phase.end_ns.value_or(until_ns);
+      const int64_t end = phase.open() ? until_ns : phase.end_ns;
       if (until_is_step && may_run_beside && end > until_ns) continue;
-      const Interval interval = {phase.begin_ns, std::min(end, until_ns)};
+      const Interval interval = {phase.start_ns, std::min(end, until_ns)};
       if (interval.end_ns <= interval.begin_ns) continue;
       amounts[static_cast<size_t>(bucket)] += Claim(interval, &taken);
       *last_end_ns = std::max(*last_end_ns, interval.end_ns);
@@ -192,6 +202,7 @@ void LedgerMaker::Sample(const StepRow& row, double seconds, bool continues) {
 }
 
 void LedgerMaker::AddStep(const StepRow& row) {
+  TACHO_CHECK(open_);
   const AttemptSpan& span = spans_[of_spans_.size() - 1];
   Ledger& ledger = of_spans_.back();
   const bool falls_back =

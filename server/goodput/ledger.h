@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "server/phases/phases.h"
 
 namespace tacho::server::goodput {
 
@@ -67,13 +68,6 @@ struct StepRow {
   double tokens = kAbsent;  // A counter.
 };
 
-// Between two events; open if the second is missing.
-struct PhaseInterval {
-  GoodputBucket bucket = GoodputBucket::kOther;
-  int64_t begin_ns = 0;
-  std::optional<int64_t> end_ns;
-};
-
 struct AttemptFacts {
   uint32_t attempt = 0;
   // First and last sign of life, of any task. last_ns is when it ended if it did.
@@ -81,7 +75,7 @@ struct AttemptFacts {
   int64_t last_ns = 0;
   bool ended = false;
   bool ended_well = false;
-  std::vector<PhaseInterval> phases;  // Ascending by begin.
+  std::vector<phases::PhaseInterval> phases;  // Of the reference task; ascending by start.
 };
 
 // The time that is an attempt's own.

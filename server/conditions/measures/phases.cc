@@ -1,55 +1,13 @@
 #include "server/conditions/measures/phases.h"
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <map>
-#include <utility>
 
 namespace tacho::server::conditions {
-namespace {
-
-struct PhaseWords {
-  Phase phase;
-  absl::string_view name;
-  absl::string_view start;
-  absl::string_view end;
-};
-
-constexpr std::array<PhaseWords, 6> kPhases = {{
-    {Phase::kInit, "initializing", "init_started", "initialized"},
-    {Phase::kCompile, "compiling", "compile_started", "compiled"},
-    {Phase::kRestore, "restoring", "restore_started", "checkpoint_restored"},
-    {Phase::kCheckpoint, "checkpointing", "checkpoint_started", "checkpoint_saved"},
-    {Phase::kEval, "evaluating", "eval_started", "eval_ended"},
-    {Phase::kPreempted, "preempted", "preempted", "init_started"},
-}};
-
-}  // namespace
-
-absl::string_view PhaseName(Phase phase) { return kPhases.at(static_cast<size_t>(phase)).name; }
 
 std::vector<PhaseInterval> FindPhases(const JobWindow& window) {
-  std::vector<PhaseInterval> found;
-  std::map<std::pair<std::optional<uint32_t>, Phase>, size_t> open;
-  for (const WindowEvent& event : window.events) {
-    for (const PhaseWords& words : kPhases) {
-      const auto key = std::make_pair(event.task, words.phase);
-      if (event.kind != words.start && event.kind != words.end) continue;
-      const auto before = open.find(key);
-      if (before != open.end()) {
-        found[before->second].end_ns = event.time_ns;
-        open.erase(before);
-      }
-      if (event.kind != words.start) continue;
-      open[key] = found.size();
-      found.push_back({.phase = words.phase,
-                       .start_ns = event.time_ns,
-                       .end_ns = kStillOpen,
-                       .task = event.task});
-    }
-  }
-  return found;
+  phases::PhasePairs pairs;
+  for (const WindowEvent& event : window.events) pairs.Add(event.kind, event.time_ns, event.task);
+  return pairs.Take();
 }
 
 PhaseCover::PhaseCover(const std::vector<PhaseInterval>& phases) {

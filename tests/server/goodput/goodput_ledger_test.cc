@@ -86,9 +86,9 @@ TEST(LedgerTest, StepsBelowASecondCount) {
 
 TEST(LedgerTest, EventsOfPhasesCoverTheirIntervalsAndTheInnermostWins) {
   Job job = Stepping(60, 11);
-  job.attempts[0].phases = {{GoodputBucket::kInitializing, 5 * kSecond, 58 * kSecond},
-                            {GoodputBucket::kRestoring, 10 * kSecond, 20 * kSecond},
-                            {GoodputBucket::kCompiling, 15 * kSecond, 50 * kSecond}};
+  job.attempts[0].phases = {{phases::Phase::kInit, 5 * kSecond, 58 * kSecond},
+                            {phases::Phase::kRestore, 10 * kSecond, 20 * kSecond},
+                            {phases::Phase::kCompile, 15 * kSecond, 50 * kSecond}};
   const LedgerMaker maker = job.Make();
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kRestoring), 10);
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kCompiling), 30);
@@ -102,9 +102,9 @@ TEST(LedgerTest, ACheckpointThatNoStepPassesBlocksAndOneThatStepsPassDoesNot) {
     if (row.step >= 5) row.time_ns += 20 * kSecond;
   }
   job.attempts[0].last_ns = job.now_ns = 30 * kSecond;
-  job.attempts[0].phases = {{GoodputBucket::kCheckpoint, kSecond + kSecond / 2,
+  job.attempts[0].phases = {{phases::Phase::kCheckpoint, kSecond + kSecond / 2,
                              3 * kSecond + kSecond / 2},  // Beside steps.
-                            {GoodputBucket::kCheckpoint, 4 * kSecond, 24 * kSecond}};
+                            {phases::Phase::kCheckpoint, 4 * kSecond, 24 * kSecond}};
   const LedgerMaker maker = job.Make();
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kCheckpoint), 20);
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kProductiveStep), 10);
@@ -112,8 +112,8 @@ TEST(LedgerTest, ACheckpointThatNoStepPassesBlocksAndOneThatStepsPassDoesNot) {
 
 TEST(LedgerTest, AMissingEndIsTheNextStep) {
   Job job = Stepping(10, 6);
-  job.attempts[0].phases = {{GoodputBucket::kCompiling, 2 * kSecond, std::nullopt},
-                            {GoodputBucket::kCheckpoint, 12 * kSecond, std::nullopt}};
+  job.attempts[0].phases = {{phases::Phase::kCompile, 2 * kSecond, phases::kStillOpen},
+                            {phases::Phase::kCheckpoint, 12 * kSecond, phases::kStillOpen}};
   const LedgerMaker maker = job.Make();
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kCompiling), 8);
   EXPECT_EQ(Seconds(maker.total(), GoodputBucket::kCheckpoint), 1);
@@ -126,7 +126,7 @@ TEST(LedgerTest, PhaseMetricsComeOutOfTheStepsAndAreNotCountedTwice) {
   job.rows[0][5].checkpoint_seconds = 0.5;
   // The same pause as an event.
   job.attempts[0].phases = {
-      {GoodputBucket::kCheckpoint, 4 * kSecond + kSecond / 4, 4 * kSecond + kSecond * 3 / 4}};
+      {phases::Phase::kCheckpoint, 4 * kSecond + kSecond / 4, 4 * kSecond + kSecond * 3 / 4}};
   job.rows[0][7].eval_seconds = 100;  // At most what there is.
   const LedgerMaker maker = job.Make();
   EXPECT_EQ(maker.total()[GoodputBucket::kCheckpoint], kSecond / 2);
@@ -282,7 +282,7 @@ TEST(LedgerTest, ARunningJobCountsUntilWhatIsDecided) {
 
 TEST(LedgerTest, AnOpenPhaseOfARunningJobCounts) {
   Job job = Stepping(0, 21);
-  job.attempts[0].phases = {{GoodputBucket::kEvaluation, 20 * kSecond + kSecond / 2, std::nullopt}};
+  job.attempts[0].phases = {{phases::Phase::kEval, 20 * kSecond + kSecond / 2, phases::kStillOpen}};
   job.attempts[0].last_ns = job.now_ns = 300 * kSecond;
   const LedgerMaker maker = job.Make();
   EXPECT_EQ(maker.total()[GoodputBucket::kEvaluation], 279 * kSecond + kSecond / 2);
@@ -364,12 +364,12 @@ class RandomJob {
       *time += Below(20) == 0 ? Below(3000) : Below(15);
       switch (Below(4)) {
         case 0: {
-          constexpr GoodputBucket kBucketsOfEvents[] = {
-              GoodputBucket::kInitializing, GoodputBucket::kCompiling, GoodputBucket::kRestoring,
-              GoodputBucket::kCheckpoint, GoodputBucket::kEvaluation};
-          std::optional<int64_t> end;
+          constexpr phases::Phase kPhases[] = {phases::Phase::kInit, phases::Phase::kCompile,
+                                               phases::Phase::kRestore, phases::Phase::kCheckpoint,
+                                               phases::Phase::kEval};
+          int64_t end = phases::kStillOpen;
           if (Below(3) != 0) end = Ns(*time + Below(60) - 5);  // Some end before they begin.
-          facts.phases.push_back({kBucketsOfEvents[Below(5)], Ns(*time), end});
+          facts.phases.push_back({kPhases[Below(5)], Ns(*time), end});
           break;
         }
         default:
@@ -385,7 +385,7 @@ class RandomJob {
     const auto by_time = [](const StepRow& a, const StepRow& b) { return a.time_ns < b.time_ns; };
     std::stable_sort(rows.begin(), rows.end(), by_time);
     std::stable_sort(facts.phases.begin(), facts.phases.end(),
-                     [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; });
+                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
     job->attempts.push_back(std::move(facts));
     job->rows.push_back(std::move(rows));
   }

@@ -1,0 +1,57 @@
+#include "server/phases/phases.h"
+
+#include <algorithm>
+#include <array>
+
+#include "proto/base/check.h"
+
+namespace tacho::server::phases {
+namespace {
+
+struct PhaseWords {
+  Phase phase;
+  absl::string_view name;
+  absl::string_view start;
+  absl::string_view end;
+};
+
+constexpr std::array<PhaseWords, 6> kPhases = {{
+    {Phase::kInit, "initializing", "init_started", "initialized"},
+    {Phase::kCompile, "compiling", "compile_started", "compiled"},
+    {Phase::kRestore, "restoring", "restore_started", "checkpoint_restored"},
+    {Phase::kCheckpoint, "checkpointing", "checkpoint_started", "checkpoint_saved"},
+    {Phase::kEval, "evaluating", "eval_started", "eval_ended"},
+    {Phase::kPreempted, "preempted", "preempted", "init_started"},
+}};
+
+}  // namespace
+
+absl::string_view PhaseName(Phase phase) { return kPhases.at(static_cast<size_t>(phase)).name; }
+
+bool IsPhaseEvent(absl::string_view kind) {
+  return std::any_of(kPhases.begin(), kPhases.end(), [kind](const PhaseWords& words) {
+    return kind == words.start || kind == words.end;
+  });
+}
+
+void PhasePairs::Add(absl::string_view kind, int64_t time_ns, std::optional<uint32_t> task) {
+  for (const PhaseWords& words : kPhases) {
+    if (kind != words.start && kind != words.end) continue;
+    const auto key = std::make_pair(task, words.phase);
+    if (const auto before = open_.find(key); before != open_.end()) {
+      phases_[before->second].end_ns = time_ns;
+      open_.erase(before);
+    }
+    if (kind != words.start) continue;
+    TACHO_CHECK(phases_.empty() || phases_.back().start_ns <= time_ns);
+    open_[key] = phases_.size();
+    phases_.push_back({.phase = words.phase, .start_ns = time_ns, .task = task});
+  }
+}
+
+std::vector<PhaseInterval> PhasePairs::Take() {
+  open_.clear();
+  return std::exchange(phases_, {});
+}
+
+}  // namespace tacho::server::phases

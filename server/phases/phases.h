@@ -1,0 +1,56 @@
+// The times at which a job is not expected to step, as its events say: from "checkpoint_started" to
+// "checkpoint_saved", and so on. An end without a beginning says nothing. Where an end was lost,
+// the phase ends when the same phase of the same task begins again.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+
+namespace tacho::server::phases {
+
+enum class Phase : uint8_t {
+  kInit,        // init_started .. initialized
+  kCompile,     // compile_started .. compiled
+  kRestore,     // restore_started .. checkpoint_restored
+  kCheckpoint,  // checkpoint_started .. checkpoint_saved
+  kEval,        // eval_started .. eval_ended
+  kPreempted,   // preempted .. the next attempt's init_started
+};
+
+absl::string_view PhaseName(Phase phase);  // "initializing", "compiling", …
+
+// Whether an event of this kind begins or ends a phase.
+bool IsPhaseEvent(absl::string_view kind);
+
+inline constexpr int64_t kStillOpen = INT64_MAX;
+
+struct PhaseInterval {
+  Phase phase = Phase::kInit;
+  int64_t start_ns = 0;
+  int64_t end_ns = kStillOpen;
+  std::optional<uint32_t> task = std::nullopt;
+
+  bool open() const { return end_ns == kStillOpen; }
+};
+
+// Pairs the events of a job or of one attempt. Not thread-safe.
+class PhasePairs {
+ public:
+  // Events come in ascending time; those of other kinds are ignored. Phases of different tasks are
+  // apart, and those of no task (nullopt) too.
+  void Add(absl::string_view kind, int64_t time_ns, std::optional<uint32_t> task);
+  // Ascending by their beginning. The pairs are empty afterwards.
+  std::vector<PhaseInterval> Take();
+
+ private:
+  std::vector<PhaseInterval> phases_;
+  std::map<std::pair<std::optional<uint32_t>, Phase>, size_t> open_;  // Places in phases_.
+};
+
+}  // namespace tacho::server::phases
