@@ -127,12 +127,11 @@ absl::StatusOr<std::optional<LatestSample>> DurableStore::ReadLatest(
     options.begin_ns = everything ? INT64_MIN : *newest - reach;
     const auto reader = view->Read(series, options);
     std::optional<LatestSample> latest;
-    SampleBlock block;
+    Chunk chunk;
     for (;;) {
-      TACHO_ASSIGN_OR_RETURN(const auto more, reader->Next(&block));
+      TACHO_ASSIGN_OR_RETURN(const auto more, reader->Next(AnySummary(), &chunk));
       if (!more) break;
-      latest = LatestSample{series, block.times.back(), block.steps.back(), block.attempts.back(),
-                            block.values.back()};
+      latest = LastOf(series, chunk);
     }
     if (latest || everything) return latest;
   }

@@ -17,27 +17,10 @@ absl::StatusOr<std::optional<LatestSample>> Store::Latest(const SeriesPtr& serie
 
 std::unique_ptr<SeriesReader> Store::Read(const SeriesPtr& series,
                                           const ReadOptions& options) const {
-  // Owns the view that it reads through.
-  class Reader final : public SeriesReader {
-   public:
-    Reader(std::unique_ptr<ReadView> view, const SeriesPtr& series, const ReadOptions& options)
-        : view_(std::move(view)), reader_(view_->Read(series, options)) {}
-
-    absl::StatusOr<bool> Next(SampleBlock* block) override { return reader_->Next(block); }
-    absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> fits,
-                                     SampleSummary* summary) override {
-      return reader_->NextSummary(fits, summary);
-    }
-    absl::StatusOr<bool> NextView(SampleView* view) override { return reader_->NextView(view); }
-    absl::StatusOr<bool> NextBounds(SampleBounds* bounds) override {
-      return reader_->NextBounds(bounds);
-    }
-
-   private:
-    const std::unique_ptr<ReadView> view_;
-    const std::unique_ptr<SeriesReader> reader_;
-  };
-  return std::make_unique<Reader>(OpenView({series}), series, options);
+  std::unique_ptr<ReadView> view = OpenView({series});
+  std::unique_ptr<SeriesReader> reader = view->Read(series, options);
+  reader->Own(std::move(view));
+  return reader;
 }
 
 absl::StatusOr<std::vector<Event>> Store::Events(absl::string_view job, int64_t begin_ns,

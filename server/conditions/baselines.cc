@@ -84,12 +84,12 @@ Baseline Baselines::Measure(const std::string& job, uint32_t attempt, const Sign
   options.attempt = attempt;
   options.read_once = true;
   const auto reader = store_->Read(first, options);
-  storage::SampleBlock block;
+  storage::Chunk chunk;
   std::vector<double> seconds;
   while (seconds.size() < kMaxSteps) {
-    const auto more = reader->Next(&block);
+    const auto more = reader->Next({}, &chunk);
     if (!more.ok() || !*more) break;
-    for (const double value : block.values) {
+    for (const double value : chunk.samples().columns.values) {
       if (std::isfinite(value) && value > 0) seconds.push_back(value * factor);
     }
   }

@@ -19,12 +19,11 @@
 #include "server/query/lists/goodput_query.h"
 #include "server/query/lists/job_detail.h"
 #include "server/query/lists/job_listing.h"
-#include "server/query/lists/label_listing.h"
 #include "server/query/lists/listings.h"
-#include "server/query/message_packing.h"
 #include "server/query/range/range_query.h"
-#include "server/query/unary_reactor.h"
-#include "server/query/watch/watch_plan.h"
+#include "server/query/reactors.h"
+#include "server/query/read/message_packing.h"
+#include "server/query/watch/watch_rows.h"
 #include "server/security/grpc_caller.h"
 
 namespace tacho::server::query {
@@ -96,17 +95,20 @@ void QueryService::Drain() {
   workers_.Close();
 }
 
-absl::Status QueryService::RunOnWorker(const char* method, std::function<absl::Status()> work,
+absl::Status QueryService::RunOnWorker(const char* method,
+                                       std::function<absl::Status(const WorkerPool::Leave&)> work,
                                        std::function<void(const absl::Status&)> finish) {
   const absl::Time began = options_.now();
   metrics_.Began();
-  const auto run = [this, method, began, work = std::move(work), finish = std::move(finish)] {
-    const absl::Status status = work();
+  const auto run = [this, method, began, work = std::move(work),
+                    finish = std::move(finish)](const WorkerPool::Leave& leave) {
+    const absl::Status status = work(leave);
     metrics_.Record(method, status, options_.now() - began);
     metrics_.Ended();
+    leave();
     finish(status);
   };
-  const WorkerPool::Admission admission = workers_.Run(run);
+  const WorkerPool::Admission admission = workers_.RunAnswer(run);
   if (admission == WorkerPool::Admission::kAccepted) return absl::OkStatus();
   absl::Status refusal = Refusal(admission);
   metrics_.Ended();
@@ -140,7 +142,8 @@ grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
       !rights.ok() ? rights.status()
                    : RunOnWorker(
                          method,
-                         [reactor, rights = *rights, scope, work = std::move(work)] {
+                         [reactor, rights = *rights, scope,
+                          work = std::move(work)](const WorkerPool::Leave&) {
                            [[maybe_unused]] const QueryControl& control = reactor->control();
                            absl::Status status;
                            if constexpr (std::is_invocable_v<Work, const security::Rights&,
@@ -171,7 +174,8 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
           ? rights.status()
           : RunOnWorker(
                 method,
-                [reactor, rights = *rights, scope, work = std::move(work)] {
+                [reactor, rights = *rights, scope,
+                 work = std::move(work)](const WorkerPool::Leave& leave) {
                   absl::Status status;
                   if constexpr (std::is_invocable_v<Work, StreamReactor<Response>*,
                                                     const security::Rights&>) {
@@ -179,7 +183,7 @@ grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
                   } else {
                     status = work(reactor);
                   }
-                  const absl::Status sent = reactor->Flush(status.ok());
+                  const absl::Status sent = reactor->Flush(status.ok(), leave);
                   return status.ok() ? sent : WithoutOtherNames(status, *rights, scope.job);
                 },
                 finish);

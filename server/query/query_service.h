@@ -18,7 +18,7 @@
 #include "server/process/reloadable.h"
 #include "server/query/query_metrics.h"
 #include "server/query/range/columns_ahead.h"
-#include "server/query/stream_reactor.h"
+#include "server/query/reactors.h"
 #include "server/query/watch/conditions_watch.h"
 #include "server/query/watch/watch_hub.h"
 #include "server/query/worker_pool.h"
@@ -117,8 +117,10 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   absl::StatusOr<security::RightsPtr> Admit(const char* method,
                                             const grpc::CallbackServerContext& context,
                                             const Scope& scope);
-  // OK if the work was taken: finish is called once it is done, with what it returned.
-  absl::Status RunOnWorker(const char* method, std::function<absl::Status()> work,
+  // OK if the work was taken: finish is called once it is done, with what it returned. The work
+  // gives its place away itself if the client sees the end before that.
+  absl::Status RunOnWorker(const char* method,
+                           std::function<absl::Status(const WorkerPool::Leave&)> work,
                            std::function<void(const absl::Status&)> finish);
   const QueryServiceOptions& options() const { return options_; }
   const std::atomic<bool>& draining() const { return draining_; }

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::query {
 
 WorkerPool::WorkerPool(uint32_t max_threads) : max_threads_(max_threads) {}
@@ -9,6 +11,10 @@ WorkerPool::WorkerPool(uint32_t max_threads) : max_threads_(max_threads) {}
 WorkerPool::~WorkerPool() { Close(); }
 
 WorkerPool::Admission WorkerPool::Run(std::function<void()> work) {
+  return RunAnswer([work = std::move(work)](const Leave&) { work(); });
+}
+
+WorkerPool::Admission WorkerPool::RunAnswer(std::function<void(const Leave&)> work) {
   absl::MutexLock lock(&mutex_);
   if (closed_) return Admission::kClosed;
   if (active_ - spare_ >= max_threads_) return Admission::kFull;
@@ -19,7 +25,7 @@ WorkerPool::Admission WorkerPool::Run(std::function<void()> work) {
 bool WorkerPool::RunSpare(std::function<void()> work) {
   absl::MutexLock lock(&mutex_);
   if (closed_ || active_ >= max_threads_ / 2) return false;
-  Start({std::move(work), /*spare=*/true});
+  Start({[work = std::move(work)](const Leave&) { work(); }, /*spare=*/true});
   return true;
 }
 
@@ -27,7 +33,7 @@ void WorkerPool::Start(Work work) {
   ++active_;
   if (work.spare) ++spare_;
   waiting_.push_back(std::move(work));
-  if (threads_.size() < active_) threads_.emplace_back([this] { Loop(); });
+  if (threads_.size() < active_ + leaving_) threads_.emplace_back([this] { Loop(); });
 }
 
 void WorkerPool::SetMaxThreads(uint32_t max_threads) {
@@ -49,8 +55,10 @@ void WorkerPool::Close() {
   }
   for (std::thread& thread : threads) thread.join();
   absl::MutexLock lock(&mutex_);
-  mutex_.Await(absl::Condition(
-      +[](uint32_t* active) { return *active == 0; }, &active_));
+  const auto idle = [this]() ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return active_ == 0 && leaving_ == 0;
+  };
+  mutex_.Await(absl::Condition(&idle));
 }
 
 void WorkerPool::Loop() {
@@ -63,12 +71,26 @@ void WorkerPool::Loop() {
       work = std::move(waiting_.back());
       waiting_.pop_back();
     }
-    work.run();
-    work.run = nullptr;  // Frees what it holds before the slot is given away.
+    Do(std::move(work));
+  }
+}
+
+void WorkerPool::Do(Work work) {
+  bool left = false;  // Guarded by mutex_.
+  const Leave leave = [&] {
     absl::MutexLock lock(&mutex_);
+    if (std::exchange(left, true)) return;
+    TACHO_CHECK(active_ > 0);
     --active_;
     if (work.spare) --spare_;
-  }
+    ++leaving_;
+  };
+  work.run(leave);
+  work.run = nullptr;  // Frees what it holds before the place is given away.
+  leave();
+  absl::MutexLock lock(&mutex_);
+  TACHO_CHECK(leaving_ > 0);
+  --leaving_;
 }
 
 }  // namespace tacho::server::query

@@ -9,10 +9,13 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "interop/tensorboard_data_provider.pb.h"
+#include "proto/base/check.h"
+#include "server/query/read/query_control.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
 
@@ -32,7 +35,10 @@ class NameFilter {
 
   bool all() const { return !names_.has_value(); }
   bool Allows(absl::string_view name) const { return all() || names_->contains(name); }
-  const absl::flat_hash_set<std::string>& names() const { return *names_; }  // Unless all().
+  const absl::flat_hash_set<std::string>& names() const {  // Unless all().
+    TACHO_CHECK(names_.has_value());
+    return *names_;
+  }
 
  private:
   std::optional<absl::flat_hash_set<std::string>> names_;
@@ -71,5 +77,25 @@ std::vector<Run> FindRuns(const storage::Store& store, const Experiment& experim
 // What TensorBoard's environment page says of it.
 void Describe(const Experiment& experiment, absl::string_view experiment_id,
               ::tensorboard::data::GetExperimentResponse* response);
+
+// What a request is answered from. All outlive the call.
+struct World {
+  const storage::Store& store;
+  const security::Rights& rights;
+  const query::QueryControl& control;
+  absl::Time now;
+  uint64_t max_series = 0;  // query.max_series
+};
+
+// Points of one answer, however many a series may have: some 100 MB.
+inline constexpr int64_t kMaxPointsOfAnswer = 5'000'000;
+
+//   INVALID_ARGUMENT  the plugin's name is empty.
+absl::Status CheckPlugin(const ::tensorboard::data::PluginFilter& filter);
+//   INVALID_ARGUMENT  a number below 0.
+absl::Status CheckDownsample(bool present, const ::tensorboard::data::Downsample& downsample);
+
+// Seconds since the Unix epoch, as TensorBoard has times.
+double WallTime(int64_t time_ns);
 
 }  // namespace tacho::server::tb

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::tb {
 namespace {
 
@@ -81,6 +83,7 @@ void ScalarSampler::Widen() {
     const auto [it, added] = wide.try_emplace(shift_ >= 64 ? 0 : key >> 1, bucket);
     if (added) continue;
     Bucket& into = it->second;
+    TACHO_CHECK(bucket.last.has_value() && into.last.has_value());
     if (!Before(*bucket.last, *into.last)) into.last = bucket.last;
     if (bucket.lowest) KeepFirst(*bucket.lowest, Lower, &into.lowest);
     if (bucket.highest) KeepFirst(*bucket.highest, Higher, &into.highest);
@@ -96,6 +99,7 @@ void ScalarSampler::Offer(const Bucket& bucket, std::vector<ScalarPoint>* points
   if (bucket.highest) offered.push_back(*bucket.highest);
   if (bucket.lowest) offered.push_back(*bucket.lowest);
   if (!bucket.not_finite) offered.push_back(*bucket.last);
+  TACHO_CHECK(points->size() < max_points_);
   const size_t room = max_points_ - 1 - points->size();
   if (offered.size() > room) offered.resize(room);
   points->insert(points->end(), offered.begin(), offered.end());

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "server/query/read/across.h"
 #include "server/query/read/series_scan.h"
@@ -47,7 +48,7 @@ class Stepper {
 // A series as it enters a mean by step: its newest sample at each.
 absl::StatusOr<std::vector<query::Sample>> NewestAtSteps(query::SeriesScan* scan, Stepper stepper) {
   std::vector<query::Sample> samples;
-  absl::Status status = scan->ForEach([&](const query::Sample& sample) {
+  absl::Status status = scan->ForEachSample([&](const query::Sample& sample) {
     if (samples.size() > query::kMaxSortedSamples) return;
     samples.push_back(sample);
     samples.back().step = stepper.StepOf(sample);
@@ -68,7 +69,7 @@ absl::StatusOr<std::vector<query::Sample>> MeansOfWindows(query::SeriesScan* sca
                                                           Stepper stepper) {
   std::vector<query::Sample> means;
   query::Bucket window;  // Of the last of them.
-  absl::Status status = scan->ForEach([&](const query::Sample& sample) {
+  absl::Status status = scan->ForEachSample([&](const query::Sample& sample) {
     const int64_t begin = FloorTo(stepper.StepOf(sample), kMeanWindowSeconds);
     if (means.empty() || means.back().step != begin) {
       window = query::Bucket();
@@ -102,10 +103,12 @@ absl::Status FillWithMeans(storage::ReadView* view, const Run& run, const Scalar
 
 absl::Status FillWithSamples(storage::ReadView* view, const Run& run, const ScalarTag& tag,
                              const query::QueryControl& control, ScalarSampler* sampler) {
+  TACHO_CHECK(tag.series.size() == 1);
   Stepper stepper(run, tag.by_step);
-  return Scan(view, run, tag.series.front(), control).ForEach([&](const query::Sample& sample) {
-    sampler->Add({stepper.StepOf(sample), sample.time_ns, sample.value});
-  });
+  return Scan(view, run, tag.series.front(), control)
+      .ForEachSample([&](const query::Sample& sample) {
+        sampler->Add({stepper.StepOf(sample), sample.time_ns, sample.value});
+      });
 }
 
 }  // namespace

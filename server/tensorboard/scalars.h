@@ -4,7 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "interop/tensorboard_data_provider.pb.h"
-#include "server/tensorboard/request.h"
+#include "server/tensorboard/experiment.h"
 
 namespace tacho::server::tb {
 

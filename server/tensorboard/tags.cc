@@ -50,17 +50,10 @@ absl::StatusOr<std::optional<Newest>> NewestSince(const storage::Store& store, c
   read.begin_ns = begin_ns;
   std::optional<Newest> newest;
   query::SeriesScan scan(store.Read(series, read), query::AttemptCondition(), control);
-  storage::SampleBlock block;
-  absl::Status status =
-      scan.ForEachColumns([](const storage::SampleSummary&) { return true; },
-                          [&](const storage::SampleSummary& summary) {
-                            newest = Newest{summary.last_time_ns, summary.last_step};
-                          },
-                          [&](const storage::SampleColumns& columns) {
-                            newest = Newest{columns.times.back(), columns.steps.back()};
-                          },
-                          &block);
-  if (!status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(scan.ForEach(storage::AnySummary(), [&](const storage::Chunk& chunk) {
+    const storage::LatestSample last = storage::LastOf(series, chunk);
+    newest = Newest{last.time_ns, last.step};
+  }));
   return newest;
 }
 

@@ -7,10 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
+#include "server/query/reactors.h"
 #include "server/tensorboard/experiment.h"
 #include "server/tensorboard/scalars.h"
 #include "server/tensorboard/texts.h"
-#include "server/tensorboard/unary_call.h"
 
 namespace tacho::server {
 namespace {
@@ -84,8 +84,8 @@ grpc::ServerUnaryReactor* TensorBoardService::Answer(const char* method,
                                                      grpc::CallbackServerContext* context,
                                                      Work work) {
   const query::QueryServiceOptions& options = queries_->options();
-  auto* call = new tb::UnaryCall(absl::Nanoseconds(queries_->limits().timeout()), options.now,
-                                 &queries_->draining());
+  auto* call = new query::UnaryReactor(absl::Nanoseconds(queries_->limits().timeout()), options.now,
+                                       &queries_->draining());
   const auto finish = [this, call](const absl::Status& status) {
     call->Finish(errors::ToGrpcStatus(ForTensorBoard(status), queries_->NextSpread()));
   };
@@ -96,9 +96,10 @@ grpc::ServerUnaryReactor* TensorBoardService::Answer(const char* method,
     return work(world);
   };
   const absl::Status taken =
-      rights.ok() ? queries_->RunOnWorker(
-                        method, [rights = *rights, run] { return run(*rights); }, finish)
-                  : rights.status();
+      rights.ok()
+          ? queries_->RunOnWorker(
+                method, [rights = *rights, run](const auto&) { return run(*rights); }, finish)
+          : rights.status();
   if (!taken.ok()) finish(taken);
   return call;
 }

@@ -7,7 +7,7 @@
 #include "absl/status/status.h"
 #include "interop/tensorboard_data_provider.grpc.pb.h"
 #include "server/query/query_service.h"
-#include "server/tensorboard/request.h"
+#include "server/tensorboard/experiment.h"
 
 namespace tacho::server {
 

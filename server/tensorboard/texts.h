@@ -14,7 +14,6 @@
 #include "absl/strings/string_view.h"
 #include "interop/tensorboard_data_provider.pb.h"
 #include "server/tensorboard/experiment.h"
-#include "server/tensorboard/request.h"
 
 namespace tacho::server::tb {
 

@@ -19,13 +19,6 @@ void Move(SampleBlock* samples, size_t from, size_t to) {
   samples->values[to] = samples->values[from];
 }
 
-void Resize(SampleBlock* samples, size_t size) {
-  samples->times.resize(size);
-  samples->steps.resize(size);
-  samples->attempts.resize(size);
-  samples->values.resize(size);
-}
-
 bool Wanted(const SampleBlock& samples, size_t i, const ReadOptions& options) {
   if (IsStaleMarker(samples.values[i])) return false;
   const int64_t time = samples.times[i];
@@ -100,13 +93,6 @@ SampleBlock SortedUnique(const SampleBlock& samples, const Before& before) {
 
 }  // namespace
 
-void SampleBlock::clear() {
-  times.clear();
-  steps.clear();
-  attempts.clear();
-  values.clear();
-}
-
 SampleRun::SampleRun(FramePosition position, SampleBlock samples, const ReadOptions& options)
     : position_(position), samples_(std::move(samples)) {
   if (AreAllWanted(samples_, options)) return;
@@ -116,10 +102,18 @@ SampleRun::SampleRun(FramePosition position, SampleBlock samples, const ReadOpti
     if (kept != i) Move(&samples_, i, kept);
     ++kept;
   }
-  Resize(&samples_, kept);
+  samples_.resize(kept);
   if (!IsStrictlyAscending(samples_)) {
     samples_ = SortedUnique(samples_, [](size_t a, size_t b) { return a < b; });
   }
+}
+
+SampleEnds SampleRun::ends() const {
+  TACHO_CHECK(!empty());
+  const auto end = [this](size_t i) {
+    return SampleEnds::End{samples_.times[i], samples_.steps[i], samples_.attempts[i]};
+  };
+  return {.first = end(next_), .last = end(samples_.size() - 1)};
 }
 
 size_t SampleRun::CountBefore(int64_t end_ns) const {
@@ -129,6 +123,7 @@ size_t SampleRun::CountBefore(int64_t end_ns) const {
 }
 
 void SampleRun::Take(size_t count, SampleBlock* out) {
+  TACHO_CHECK(count <= samples_.size() - next_);
   if (next_ == 0 && count == samples_.size() && out->size() == 0) {
     std::swap(*out, samples_);
     samples_.clear();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "proto/base/check.h"
 #include "storage/codec/keys.h"
 #include "storage/model/series_reader.h"
 
@@ -20,7 +21,12 @@ class SampleRun {
   FramePosition position() const { return position_; }
   bool empty() const { return next_ == samples_.size(); }
   // Of the next sample; the run is not empty.
-  int64_t next_time_ns() const { return samples_.times[next_]; }
+  int64_t next_time_ns() const {
+    TACHO_CHECK(!empty());
+    return samples_.times[next_];
+  }
+  // Of the next sample and the last; the run is not empty.
+  SampleEnds ends() const;
 
   // How many samples from the next one on have times below `end_ns` (INT64_MAX: all of them).
   size_t CountBefore(int64_t end_ns) const;

@@ -1,3 +1,6 @@
+// A reader walks the columns of its series day by day. A column that stands alone is shown as it
+// lies, or by its header; only where columns and open rows overlap in time are samples copied and
+// merged.
 #include "storage/columns/stored_series_reader.h"
 
 #include <algorithm>
@@ -5,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "storage/codec/keys.h"
 #include "storage/model/job.h"
@@ -38,11 +42,24 @@ void ShowSteps(const FrameTimes& times, size_t begin, size_t end, SampleView* vi
   view->step_ends_from = static_cast<uint32_t>(begin);
 }
 
-void Copy(const SampleColumns& columns, uint32_t attempt, SampleBlock* block) {
-  block->times.assign(columns.times.begin(), columns.times.end());
-  block->steps.assign(columns.steps.begin(), columns.steps.end());
-  block->attempts.assign(columns.size(), attempt);
-  block->values.assign(columns.values.begin(), columns.values.end());
+// What is to be merged is copied.
+SampleBlock Copy(const SampleColumns& columns, uint32_t attempt) {
+  SampleBlock block;
+  block.times.assign(columns.times.begin(), columns.times.end());
+  block.steps.assign(columns.steps.begin(), columns.steps.end());
+  block.attempts.assign(columns.size(), attempt);
+  block.values.assign(columns.values.begin(), columns.values.end());
+  return block;
+}
+
+// Adds what was found, if anything was.
+void Include(const std::optional<SampleEnds>& found, std::optional<SampleEnds>* ends) {
+  if (!found) return;
+  if (*ends) {
+    (*ends)->Include(*found);
+  } else {
+    *ends = found;
+  }
 }
 
 bool IsBefore(int64_t time_ns, int64_t end_ns) { return end_ns == INT64_MAX || time_ns < end_ns; }
@@ -104,6 +121,7 @@ bool StoredSeriesReader::FrontIsAlone() const {
 std::pair<size_t, size_t> StoredSeriesReader::RowsInRange(const DecodedColumn& column) const {
   // Rows of a frame ascend in time.
   const std::vector<int64_t>& times = column.times->column.times;
+  TACHO_CHECK(!times.empty());
   const auto row_of = [&](int64_t time_ns) {
     return static_cast<size_t>(std::lower_bound(times.begin(), times.end(), time_ns) -
                                times.begin());
@@ -132,13 +150,11 @@ bool StoredSeriesReader::Show(const DecodedColumnPtr& column, SampleView* view) 
   return true;
 }
 
-SampleRun StoredSeriesReader::MakeRun(const DecodedColumn& column) const {
+SampleRun StoredSeriesReader::MakeRun(FramePosition position, const DecodedColumn& column) const {
   const TimeColumn& time = column.times->column;
   const auto [begin, end] = RowsInRange(column);
-  SampleBlock samples;
-  Copy(SampleColumns{time.times, time.steps, column.values}.Rows(begin, end), time.attempt,
-       &samples);
-  return {front().position, std::move(samples), options_};
+  const SampleColumns all = {time.times, time.steps, column.values};
+  return {position, Copy(all.Rows(begin, end), time.attempt), options_};
 }
 
 absl::StatusOr<DecodedColumnPtr> StoredSeriesReader::DecodeFront() {
@@ -155,68 +171,83 @@ void StoredSeriesReader::PassFront() {
   decoded_ = nullptr;
 }
 
-absl::StatusOr<bool> StoredSeriesReader::Next(SampleBlock* block) {
+absl::StatusOr<bool> StoredSeriesReader::Next(const Want& want, Chunk* chunk) {
+  OpenRuns();
   for (;;) {
-    SampleView view;
-    TACHO_ASSIGN_OR_RETURN(const auto any, NextView(&view));
-    if (any) {
-      Copy(view.columns, view.attempt, block);
-      return true;
+    TACHO_ASSIGN_OR_RETURN(const bool columns_left, FindFront());
+    if (columns_left && FrontIsAlone()) {
+      TACHO_ASSIGN_OR_RETURN(const auto shown, ShowFront(want, chunk));
+      if (shown == Shown::kSome) return true;
+      if (shown == Shown::kNothing) continue;
     }
     // Whatever comes before the next column begins can be merged now.
-    const bool columns_left = columns_ != nullptr;
-    if (TakeMerged(&runs_, columns_left ? front().first_time_ns : INT64_MAX, block)) return true;
+    if (TakeMerged(&runs_, columns_left ? front().first_time_ns : INT64_MAX, chunk->block())) {
+      chunk->ShowBlock();
+      return true;
+    }
     if (!columns_left) return false;
     TACHO_ASSIGN_OR_RETURN(const auto column, DecodeFront());
-    SampleRun run = MakeRun(*column);
+    SampleRun run = MakeRun(front().position, *column);
     if (!run.empty()) runs_.push_back(std::move(run));
     PassFront();
   }
 }
 
-absl::StatusOr<bool> StoredSeriesReader::NextView(SampleView* view) {
-  OpenRuns();
-  for (;; PassFront()) {
-    TACHO_ASSIGN_OR_RETURN(const auto any, FindFront());
-    if (!any || !FrontIsAlone()) return false;
-    TACHO_ASSIGN_OR_RETURN(const auto column, DecodeFront());
-    if (!Show(column, view)) return false;
-    if (view->size() == 0) continue;
-    PassFront();
-    return true;
+absl::StatusOr<StoredSeriesReader::Shown> StoredSeriesReader::ShowFront(const Want& want,
+                                                                        Chunk* chunk) {
+  if (want.summary) {
+    TACHO_ASSIGN_OR_RETURN(const auto summary, SummariseFront(want.step_bounds));
+    if (summary && want.summary(*summary)) {
+      chunk->Set(*summary);
+      PassFront();
+      return Shown::kSome;
+    }
   }
+  TACHO_ASSIGN_OR_RETURN(const auto column, DecodeFront());
+  SampleView view;
+  if (!Show(column, &view)) return Shown::kNotAsItIs;
+  PassFront();
+  if (view.size() == 0) return Shown::kNothing;
+  chunk->Set(std::move(view));
+  return Shown::kSome;
 }
 
-absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::SummariseFront() const {
+bool StoredSeriesReader::IsWholeInRange(const ColumnInfo& column) const {
+  return !options_.first_step && !options_.last_step && column.first_time_ns >= options_.begin_ns &&
+         IsBefore(column.last_time_ns, options_.end_ns);
+}
+
+absl::StatusOr<TimeColumnEnds> StoredSeriesReader::TimeEndsOf(size_t partition,
+                                                              const SeriesColumns& columns,
+                                                              size_t index) const {
+  const ColumnInfo& column = columns.columns()[index];
+  const DecodedColumnPtr known = columns.Decoded(index);
+  if (known == nullptr) return view_->FindTimeColumnEnds(partition, *series_, column);
+  const TimeColumn& time = known->times->column;
+  return TimeColumnEnds{column.rows, time.attempt, time.steps.front(), time.steps.back()};
+}
+
+absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::SummariseFront(
+    bool step_bounds) const {
   const ColumnInfo& column = front();
-  if (options_.first_step || options_.last_step || column.first_time_ns < options_.begin_ns ||
-      !IsBefore(column.last_time_ns, options_.end_ns)) {
-    return std::nullopt;
-  }
   const ColumnStats& stats = column.stats;
   // Rows without a value leave open when the first and the last came.
-  if (stats.count != column.rows || stats.non_finite > 0 || !std::isfinite(stats.sum)) {
+  if (!IsWholeInRange(column) || stats.count != column.rows || stats.non_finite > 0 ||
+      !std::isfinite(stats.sum)) {
     return std::nullopt;
   }
-  absl::StatusOr<TimeColumnEnds> ends;
-  if (const DecodedColumnPtr known = columns_->Decoded(index_)) {
-    const TimeColumn& time = known->times->column;
-    ends = TimeColumnEnds{column.rows, time.attempt, time.steps.front(), time.steps.back()};
-  } else {
-    ends = view_->FindTimeColumnEnds(partition_, *series_, column);
-  }
-  if (!ends.ok()) return ends.status();
-  if (options_.attempt && ends->attempt != *options_.attempt) return std::nullopt;
+  TACHO_ASSIGN_OR_RETURN(const auto ends, TimeEndsOf(partition_, *columns_, index_));
+  if (options_.attempt && ends.attempt != *options_.attempt) return std::nullopt;
   SampleSummary summary;
-  if (options_.bound_steps) {
+  if (step_bounds) {
     TACHO_ASSIGN_OR_RETURN(const auto times, view_->FindTimes(partition_, *series_, column));
     BoundSteps(times->column.steps, &summary);
   }
-  summary.attempt = ends->attempt;
+  summary.attempt = ends.attempt;
   summary.first_time_ns = column.first_time_ns;
   summary.last_time_ns = column.last_time_ns;
-  summary.first_step = ends->first_step;
-  summary.last_step = ends->last_step;
+  summary.first_step = ends.first_step;
+  summary.last_step = ends.last_step;
   summary.first = stats.first;
   summary.last = stats.last;
   summary.count = stats.count;
@@ -226,37 +257,99 @@ absl::StatusOr<std::optional<SampleSummary>> StoredSeriesReader::SummariseFront(
   return summary;
 }
 
-absl::StatusOr<bool> StoredSeriesReader::NextSummary(
-    absl::FunctionRef<bool(const SampleSummary&)> fits, SampleSummary* summary) {
-  OpenRuns();
-  TACHO_ASSIGN_OR_RETURN(const auto any, FindFront());
-  if (!any || !FrontIsAlone()) return false;
-  TACHO_ASSIGN_OR_RETURN(const auto summarised, SummariseFront());
-  if (!summarised || !fits(*summarised)) return false;
-  *summary = *summarised;
-  PassFront();
-  return true;
+bool StoredSeriesReader::ReachesIntoRange(const ColumnInfo& column) const {
+  return column.last_time_ns >= options_.begin_ns &&
+         IsBefore(column.first_time_ns, options_.end_ns);
 }
 
-absl::StatusOr<bool> StoredSeriesReader::NextBounds(SampleBounds* bounds) {
-  OpenRuns();
-  for (;; PassFront()) {
-    TACHO_ASSIGN_OR_RETURN(const auto any, FindFront());
-    if (!any || !FrontIsAlone()) return false;
-    const DecodedColumnPtr known = columns_->Decoded(index_);
-    if (known == nullptr || !known->whole || options_.first_step || options_.last_step) break;
-    const TimeColumn& time = known->times->column;
-    const auto [begin, end] = RowsInRange(*known);
-    if (begin == end || (options_.attempt && time.attempt != *options_.attempt)) continue;
-    *bounds = {time.attempt, time.times[begin], time.times[end - 1]};
-    PassFront();
-    return true;
+absl::StatusOr<std::pair<SeriesColumnsPtr, size_t>> StoredSeriesReader::ColumnsOf(
+    size_t partition) {
+  if (partition == partition_) return std::make_pair(columns_, index_);
+  StoredView::MetBytes met;
+  TACHO_ASSIGN_OR_RETURN(auto columns, view_->FindColumns(partition, *series_, options_, &met));
+  return std::make_pair(std::move(columns), size_t{0});
+}
+
+absl::StatusOr<std::optional<SampleEnds>> StoredSeriesReader::EndsOf(
+    size_t partition, const SeriesColumnsPtr& columns, size_t index) {
+  const ColumnInfo& column = columns->columns()[index];
+  if (IsWholeInRange(column) && column.stats.count == column.rows) {
+    TACHO_ASSIGN_OR_RETURN(const auto times, TimeEndsOf(partition, *columns, index));
+    if (options_.attempt && times.attempt != *options_.attempt) return std::nullopt;
+    return SampleEnds{.first = {column.first_time_ns, times.first_step, times.attempt},
+                      .last = {column.last_time_ns, times.last_step, times.attempt}};
   }
-  TACHO_ASSIGN_OR_RETURN(const auto summarised, SummariseFront());
-  if (!summarised) return false;
-  *bounds = {summarised->attempt, summarised->first_time_ns, summarised->last_time_ns};
-  PassFront();
-  return true;
+  absl::StatusOr<DecodedColumnPtr> decoded;
+  if (columns == columns_ && index == index_) {
+    decoded = DecodeFront();
+  } else {
+    decoded = view_->FindDecoded(partition, *series_, columns, index, options_, {});
+  }
+  if (!decoded.ok()) return decoded.status();
+  SampleView view;
+  if (!Show(*decoded, &view)) {
+    const SampleRun run = MakeRun(column.position, **decoded);
+    if (run.empty()) return std::nullopt;
+    return run.ends();
+  }
+  if (view.size() == 0) return std::nullopt;
+  const SampleColumns& rows = view.columns;
+  return SampleEnds{.first = {rows.times.front(), rows.steps.front(), view.attempt},
+                    .last = {rows.times.back(), rows.steps.back(), view.attempt}};
+}
+
+absl::StatusOr<bool> StoredSeriesReader::FindFirst(size_t partition,
+                                                   std::optional<SampleEnds>* ends) {
+  TACHO_ASSIGN_OR_RETURN(const auto left, ColumnsOf(partition));
+  const auto& [columns, begin] = left;
+  const std::vector<ColumnInfo>& all = columns->columns();
+  for (size_t i = begin; i < all.size(); ++i) {
+    // They ascend by their first time.
+    if (*ends && (*ends)->first.time_ns <= all[i].first_time_ns) break;
+    if (!ReachesIntoRange(all[i])) continue;
+    TACHO_ASSIGN_OR_RETURN(const auto found, EndsOf(partition, columns, i));
+    Include(found, ends);
+  }
+  return *ends && DayOf((*ends)->first.time_ns) <= view_->partitions()[partition]->day();
+}
+
+absl::StatusOr<bool> StoredSeriesReader::FindLast(size_t partition,
+                                                  std::optional<SampleEnds>* ends) {
+  TACHO_ASSIGN_OR_RETURN(const auto left, ColumnsOf(partition));
+  const auto& [columns, begin] = left;
+  const std::vector<ColumnInfo>& all = columns->columns();
+  std::vector<size_t> newest_first;
+  for (size_t i = begin; i < all.size(); ++i) {
+    if (ReachesIntoRange(all[i])) newest_first.push_back(i);
+  }
+  std::sort(newest_first.begin(), newest_first.end(),
+            [&](size_t a, size_t b) { return all[a].last_time_ns > all[b].last_time_ns; });
+  for (const size_t i : newest_first) {
+    if (*ends && (*ends)->last.time_ns >= all[i].last_time_ns) break;
+    TACHO_ASSIGN_OR_RETURN(const auto found, EndsOf(partition, columns, i));
+    Include(found, ends);
+  }
+  return *ends && DayOf((*ends)->last.time_ns) >= view_->partitions()[partition]->day();
+}
+
+absl::StatusOr<std::optional<SampleEnds>> StoredSeriesReader::FindEnds() {
+  OpenRuns();
+  std::optional<SampleEnds> ends;
+  for (const SampleRun& run : runs_) Include(run.ends(), &ends);
+  TACHO_ASSIGN_OR_RETURN(const bool columns_left, FindFront());
+  if (!columns_left) return ends;
+  const auto& partitions = view_->partitions();
+  size_t end = partitions.size();
+  while (options_.end_ns != INT64_MAX && partitions[end - 1]->day() > DayOf(options_.end_ns)) --end;
+  for (size_t partition = partition_; partition < end; ++partition) {
+    TACHO_ASSIGN_OR_RETURN(const bool found, FindFirst(partition, &ends));
+    if (found) break;
+  }
+  for (size_t partition = end; partition-- > partition_;) {
+    TACHO_ASSIGN_OR_RETURN(const bool found, FindLast(partition, &ends));
+    if (found) break;
+  }
+  return ends;
 }
 
 }  // namespace tacho::storage

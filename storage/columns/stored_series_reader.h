@@ -18,11 +18,8 @@ class StoredSeriesReader final : public SeriesReader {
   // The view is not owned and must outlive the reader.
   StoredSeriesReader(StoredView* view, SeriesPtr series, const ReadOptions& options);
 
-  absl::StatusOr<bool> Next(SampleBlock* block) override;
-  absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> fits,
-                                   SampleSummary* summary) override;
-  absl::StatusOr<bool> NextView(SampleView* view) override;
-  absl::StatusOr<bool> NextBounds(SampleBounds* bounds) override;
+  absl::StatusOr<bool> Next(const Want& want, Chunk* chunk) override;
+  absl::StatusOr<std::optional<SampleEnds>> FindEnds() override;
 
  private:
   void OpenRuns();  // Of the open rows; once.
@@ -33,15 +30,37 @@ class StoredSeriesReader final : public SeriesReader {
   void PassFront();
   // Nothing else of the range lies before the front column ends.
   bool FrontIsAlone() const;
+  enum class Shown {
+    kSome,       // The front column, or what is wanted of it. It is passed.
+    kNothing,    // Nothing of it is wanted. It is passed.
+    kNotAsItIs,  // It has to be merged.
+  };
+  // Shows the front column, which stands alone.
+  absl::StatusOr<Shown> ShowFront(const Want& want, Chunk* chunk);
   // What the front column says of itself; nullopt if it must be decoded.
-  absl::StatusOr<std::optional<SampleSummary>> SummariseFront() const;
+  absl::StatusOr<std::optional<SampleSummary>> SummariseFront(bool step_bounds) const;
+  // Whether the range, which is one of times only, leaves out nothing of the column.
+  bool IsWholeInRange(const ColumnInfo& column) const;
+  absl::StatusOr<TimeColumnEnds> TimeEndsOf(size_t partition, const SeriesColumns& columns,
+                                            size_t index) const;
+
+  // --- For FindEnds(), by day: extend *ends, and return whether no other day can do so ----------
+  absl::StatusOr<bool> FindFirst(size_t partition, std::optional<SampleEnds>* ends);
+  absl::StatusOr<bool> FindLast(size_t partition, std::optional<SampleEnds>* ends);
+  // The columns of a day that are left, and the index of the first.
+  absl::StatusOr<std::pair<SeriesColumnsPtr, size_t>> ColumnsOf(size_t partition);
+  bool ReachesIntoRange(const ColumnInfo& column) const;
+  // Of what is wanted of a column; nullopt: nothing is.
+  absl::StatusOr<std::optional<SampleEnds>> EndsOf(size_t partition,
+                                                   const SeriesColumnsPtr& columns, size_t index);
+
   // Rows of a column that are in the range of times.
   std::pair<size_t, size_t> RowsInRange(const DecodedColumn& column) const;
   // Whether a range of steps that was asked for leaves out none of these rows.
   bool StepsAreInRange(const FrameTimes& times) const;
   // Replaces *view with what is wanted of the column; false if that is not some rows as they are.
   bool Show(const DecodedColumnPtr& column, SampleView* view) const;
-  SampleRun MakeRun(const DecodedColumn& column) const;
+  SampleRun MakeRun(FramePosition position, const DecodedColumn& column) const;
 
   StoredView* const view_;
   const SeriesPtr series_;

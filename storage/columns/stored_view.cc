@@ -1,5 +1,6 @@
 #include "storage/columns/stored_view.h"
 
+#include <algorithm>
 #include <bit>
 #include <optional>
 
@@ -98,6 +99,10 @@ absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition
     if (!key) return absl::DataLossError("a column key is damaged: " + it->key().ToString(true));
     TACHO_ASSIGN_OR_RETURN(const auto header,
                            DecodeValueColumnHeader(key->first_time_ns, View(it->value())));
+    if (header.last_time_ns < key->first_time_ns) {
+      return absl::DataLossError(absl::StrCat("series ", series.id, ", frame at ",
+                                              key->first_time_ns, " ns: it ends before it begins"));
+    }
     columns.push_back({key->first_time_ns, key->position, header.layout, header.last_time_ns,
                        header.rows, header.stats});
     const bool wanted = header.last_time_ns >= options.begin_ns &&
@@ -160,6 +165,12 @@ absl::StatusOr<DecodedColumnPtr> StoredView::Decode(size_t partition, const Seri
   if (!times.ok()) return times.status();
   if ((*times)->column.times.size() != header.rows) {
     return damaged(header.rows, " values for ", (*times)->column.times.size(), " times");
+  }
+  // What readers take for granted of rows, and of headers instead of rows.
+  const std::vector<int64_t>& each = (*times)->column.times;
+  if (each.front() != column.first_time_ns || each.back() != header.last_time_ns ||
+      !((*times)->ascend || std::is_sorted(each.begin(), each.end()))) {
+    return damaged("its times are not those that its key and its header give");
   }
   auto decoded = std::make_shared<DecodedColumn>();
   decoded->times = *std::move(times);

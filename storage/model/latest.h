@@ -46,4 +46,8 @@ struct LatestSample {
   double value = 0;
 };
 
+class Chunk;
+// The last sample of a chunk, which has one.
+LatestSample LastOf(const SeriesPtr& series, const Chunk& chunk);
+
 }  // namespace tacho::storage

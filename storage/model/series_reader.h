@@ -1,13 +1,14 @@
 // Reads one series over a range, whatever frames hold it: head and columns, merged.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "storage/model/event.h"
 #include "storage/model/series.h"
@@ -23,11 +24,9 @@ struct ReadOptions {
   std::optional<int64_t> last_step;
   // Only this attempt.
   std::optional<uint32_t> attempt;
-  // Summaries are to tell their lowest and highest step; a frame's steps are decoded for that.
-  bool bound_steps = false;
-  // Who reads much that is not asked for again soon: values decoded for it are kept for the next
-  // reader only where there is room enough, so that no others have to leave for them. (Time
-  // columns, which series share, are.)
+  // For callers that read much and do not ask for it again soon: decoded values are kept for the
+  // next reader only where there is room enough, so that nothing else leaves the cache for them.
+  // (Time columns, which series share, are kept.)
   bool read_once = false;
 };
 
@@ -53,6 +52,7 @@ struct SampleBlock {
 
   size_t size() const { return times.size(); }
   void clear();
+  void resize(size_t size);
   SampleColumns columns() const { return {times, steps, values}; }
 };
 
@@ -63,18 +63,21 @@ enum class StepOrder {
   kRise,
 };
 
-// Samples of one series and one attempt that are held elsewhere.
+// Samples of one series that are held elsewhere.
 struct SampleView {
-  uint32_t attempt = 0;
+  uint32_t attempt = 0;                // Of all samples,
+  std::span<const uint32_t> attempts;  // unless this has one a sample: it is empty or differs.
   SampleColumns columns;
   StepOrder step_order = StepOrder::kAny;
   // Of kNeverFall: the newest sample of each step but that of the last sample, which is the last.
   // `step_ends_from` is to be taken from each.
   std::span<const uint32_t> step_ends;
   uint32_t step_ends_from = 0;
-  std::shared_ptr<const void> owner;  // Of what the spans show.
+  // Owns what the spans show. Null: they are valid until the chunk that shows them is used again.
+  std::shared_ptr<const void> owner;
 
   size_t size() const { return columns.size(); }
+  uint32_t AttemptOf(size_t i) const { return attempts.empty() ? attempt : attempts[i]; }
 };
 
 // A run of samples of one series without the samples: what a stored column says of itself. All of
@@ -86,7 +89,7 @@ struct SampleSummary {
   int64_t last_time_ns = 0;
   int64_t first_step = kNoStep;
   int64_t last_step = kNoStep;
-  // Of all of them that have a step, only with ReadOptions::bound_steps; kNoStep: none has.
+  // Of all of them that have a step, only with Want::step_bounds; kNoStep: none has.
   int64_t lowest_step = kNoStep;
   int64_t highest_step = kNoStep;
   double first = 0;
@@ -97,12 +100,65 @@ struct SampleSummary {
   double sum = 0;  // As additions of doubles in ascending time have it.
 };
 
-// How far some samples of one series reach. All of them are of one attempt.
-struct SampleBounds {
-  uint32_t attempt = 0;
-  int64_t first_time_ns = 0;
-  int64_t last_time_ns = 0;
+// What a caller can use instead of samples.
+struct Want {
+  // Whether a summary will do for what it summarises; no value of that is decoded then. Null:
+  // never.
+  std::function<bool(const SampleSummary&)> summary;
+  // Summaries must know their lowest and highest step; a frame's steps are decoded for that.
+  bool step_bounds = false;
 };
+// Whatever summary there is.
+Want AnySummary();
+
+// What comes next of a series: samples, at least one, or a summary that the caller can use. One
+// thread at a time. Use one for a whole scan: what it has allocated is used again.
+class Chunk {
+ public:
+  Chunk() = default;
+  Chunk(Chunk&&) = default;
+  Chunk& operator=(Chunk&&) = default;
+
+  bool is_summary() const { return is_summary_; }
+  const SampleSummary& summary() const;  // Only if it is one.
+  const SampleView& samples() const;     // Only if it is none.
+  // Of the first and the last sample.
+  int64_t first_time_ns() const;
+  int64_t last_time_ns() const;
+
+  // --- For readers and filters -----------------------------------------------------------------
+
+  void Set(const SampleSummary& summary);
+  void Set(SampleView samples);
+  // Room for samples of the chunk's own. Call ShowBlock() once they are in it.
+  SampleBlock* block() { return &block_; }
+  void ShowBlock();
+  // Makes the samples it shows the chunk's own. Changes of block() show after ShowBlock().
+  void CopyToBlock();
+
+ private:
+  bool is_summary_ = false;
+  bool shows_block_ = false;
+  SampleSummary summary_;
+  SampleView samples_;
+  SampleBlock block_;
+};
+
+// Where the samples that Next() has yet to return begin and end.
+struct SampleEnds {
+  struct End {
+    int64_t time_ns = 0;
+    int64_t step = kNoStep;
+    uint32_t attempt = 0;
+  };
+  // Samples of the lowest and of the highest time, of which there may be others.
+  End first;
+  End last;
+
+  void Include(const SampleEnds& other);
+};
+
+class ReadView;
 
 // One thread at a time. Samples come in ascending (time, attempt, step); of several writes of the
 // same (time, attempt, step) the latest counts (of two layouts that write the same series in turns
@@ -110,29 +166,23 @@ struct SampleBounds {
 // that overlap at one time, one in the usual case, plus the series' open rows.
 class SeriesReader {
  public:
-  virtual ~SeriesReader() = default;
+  virtual ~SeriesReader();
 
-  // Replaces *block with the next samples, at least one; false if there are none left.
+  // Replaces *chunk with what comes next; false if there is nothing left. Samples of a column that
+  // needs no merging are shown where they lie, without copying.
   //   DATA_LOSS  stored bytes do not match; the text names the column.
-  virtual absl::StatusOr<bool> Next(SampleBlock* block) = 0;
+  virtual absl::StatusOr<bool> Next(const Want& want, Chunk* chunk) = 0;
 
-  // For coarse queries: if what comes next is a whole column that knows its summary and `fits` says
-  // that this will do, replaces *summary with it and skips the column, of which no value is
-  // decoded. false: nothing has been skipped, go on with Next().
-  virtual absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const SampleSummary&)> /*fits*/,
-                                           SampleSummary* /*summary*/) {
-    return false;
-  }
+  // Looks ahead: at the headers of the first and the last columns, which are decoded only where
+  // those leave it open. nullopt: nothing is left.
+  //   DATA_LOSS  as above.
+  virtual absl::StatusOr<std::optional<SampleEnds>> FindEnds() = 0;
 
-  // For who does not change samples, a block without copying: if what comes next are samples of one
-  // column that need no merging, replaces *view with at least one of them. false: nothing has been
-  // skipped, go on with Next().
-  virtual absl::StatusOr<bool> NextView(SampleView* /*view*/) { return false; }
+  // Holds the view that it reads, for callers that need one series only.
+  void Own(std::unique_ptr<ReadView> view);
 
-  // For who asks only how far samples reach: if what comes next are samples of one column whose
-  // bounds are known without looking at each, replaces *bounds with those and skips them. false:
-  // nothing has been skipped, go on with Next().
-  virtual absl::StatusOr<bool> NextBounds(SampleBounds* /*bounds*/) { return false; }
+ private:
+  std::unique_ptr<ReadView> view_;  // Mostly null: the view is the caller's.
 };
 
 // What was durable at one moment, for some series, for as long as the view lives. One thread at a

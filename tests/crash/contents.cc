@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "storage/codec/bytes.h"
 #include "tests/crash/plan.h"
+#include "tests/support/next_block.h"
 
 namespace tacho::crash {
 namespace {
@@ -22,7 +23,7 @@ absl::StatusOr<Contents::Samples> ReadSeries(const storage::Store& store,
   const auto reader = store.Read(series, {});
   storage::SampleBlock block;
   for (;;) {
-    const auto more = reader->Next(&block);
+    const auto more = NextBlock(reader, &block);
     if (!more.ok()) {
       return absl::Status(more.status().code(), absl::StrCat(name, ": ", more.status().message()));
     }

@@ -278,17 +278,26 @@ class FakeStore : public storage::Store {
    public:
     Reader(const FakeStore& store, std::vector<FakeSample> samples)
         : store_(store), samples_(std::move(samples)) {}
-    absl::StatusOr<bool> Next(storage::SampleBlock* block) override {
+    absl::StatusOr<bool> Next(const storage::Want&, storage::Chunk* chunk) override {
       if (store_.on_block) store_.on_block();
       if (next_ > 0 && !store_.read_error.ok()) return store_.read_error;
-      *block = {};
+      storage::SampleBlock* const block = chunk->block();
+      block->clear();
       for (; next_ < samples_.size() && block->values.size() < store_.block_size; ++next_) {
         block->times.push_back(samples_[next_].time_ns);
         block->steps.push_back(samples_[next_].step);
         block->attempts.push_back(samples_[next_].attempt);
         block->values.push_back(samples_[next_].value);
       }
+      chunk->ShowBlock();
       return !block->values.empty();
+    }
+    absl::StatusOr<std::optional<storage::SampleEnds>> FindEnds() override {
+      if (next_ == samples_.size()) return std::nullopt;
+      const auto end = [](const FakeSample& sample) {
+        return storage::SampleEnds::End{sample.time_ns, sample.step, sample.attempt};
+      };
+      return storage::SampleEnds{end(samples_[next_]), end(samples_.back())};
     }
 
    private:

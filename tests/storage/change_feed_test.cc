@@ -62,7 +62,7 @@ class ChangeFeedTest : public StoreFixture {
     for (const SeriesPtr& one : *series) {
       const auto reader = view->Read(one, {});
       for (;;) {
-        const auto more = reader->Next(&block);
+        const auto more = NextBlock(reader, &block);
         ASSERT_TRUE(more.ok()) << more.status();
         if (!*more) break;
         for (size_t i = 0; i < block.size(); ++i) {

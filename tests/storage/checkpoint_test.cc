@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "storage/check_store.h"
 #include "storage/store.h"
+#include "tests/support/next_block.h"
 
 namespace tacho::storage {
 namespace {
@@ -73,7 +74,7 @@ class CheckpointTest : public testing::Test {
     const auto reader = store.Read(series->front(), {});
     SampleBlock block;
     for (;;) {
-      const auto more = reader->Next(&block);
+      const auto more = NextBlock(reader, &block);
       EXPECT_TRUE(more.ok()) << more.status();
       if (!more.ok() || !*more) return steps;
       for (size_t i = 0; i < block.steps.size(); ++i) {

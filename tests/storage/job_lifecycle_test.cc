@@ -159,7 +159,7 @@ TEST_F(JobLifecycleTest, AReaderGoesOnWhenItsJobLeaves) {
   PassTime(absl::Hours(2));
   ASSERT_EQ(store_->Stats().jobs_in_memory, 0u);
   SampleBlock block;
-  const auto more = reader->Next(&block);
+  const auto more = NextBlock(reader, &block);
   ASSERT_TRUE(more.ok() && *more);
   EXPECT_THAT(block.values, ElementsAre(1));
   EXPECT_EQ(series->metric->name, "loss");

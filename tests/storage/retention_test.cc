@@ -61,7 +61,7 @@ TEST_F(RetentionTest, TheOldestDaysGoUntilTheRestFitsAndWithThemTheirJobs) {
   EXPECT_THAT(ReadAll(Find("job-2", "loss")).values, SizeIs(2000));
   SampleBlock block;
   size_t read = 0;
-  while (*reader->Next(&block)) read += block.size();
+  while (*NextBlock(reader, &block)) read += block.size();
   EXPECT_EQ(read, 2000u) << "a reader keeps what it sees";
   ASSERT_TRUE(store_->EnforceRetention().ok());
   EXPECT_EQ(store_->Stats().partitions_dropped, 2u) << "it fits now";

@@ -11,6 +11,7 @@
 #include "gtest/gtest.h"
 #include "rocksdb/env.h"
 #include "storage/store.h"
+#include "tests/support/next_block.h"
 
 namespace tacho::storage {
 
@@ -81,7 +82,7 @@ class StoreFixture : public testing::Test {
     const auto reader = store_->Read(series, options);
     SampleBlock block;
     for (;;) {
-      const auto more = reader->Next(&block);
+      const auto more = NextBlock(reader, &block);
       EXPECT_TRUE(more.ok()) << more.status();
       if (!more.ok() || !*more) return all;
       all.times.insert(all.times.end(), block.times.begin(), block.times.end());

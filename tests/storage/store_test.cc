@@ -94,7 +94,8 @@ TEST_F(StoreTest, AReaderKeepsItsViewWhileRowsAreAddedSealedAndDropped) {
   ASSERT_TRUE(store_->Seal().ok());
   SampleBlock block;
   std::vector<double> seen;
-  while (*reader->Next(&block)) seen.insert(seen.end(), block.values.begin(), block.values.end());
+  while (*NextBlock(reader, &block))
+    seen.insert(seen.end(), block.values.begin(), block.values.end());
   EXPECT_THAT(seen, ElementsAre(1, 2));
 }
 

@@ -17,16 +17,18 @@ constexpr uint32_t kManyTasks = 256;
 absl::Status ReadSeries(const storage::SeriesPtr& series, const storage::ReadOptions& options,
                         storage::ReadView* view, WindowBuilder* builder) {
   const auto reader = view->Read(series, options);
-  storage::SampleBlock block;
+  storage::Chunk chunk;
   std::vector<Point> points;
   for (;;) {
-    TACHO_ASSIGN_OR_RETURN(const auto more, reader->Next(&block));
+    TACHO_ASSIGN_OR_RETURN(const auto more, reader->Next({}, &chunk));
     if (!more) return absl::OkStatus();
-    for (size_t i = 0; i < block.size();) {
-      const uint32_t attempt = block.attempts[i];
+    const storage::SampleView& samples = chunk.samples();
+    const auto& [times, steps, values] = samples.columns;
+    for (size_t i = 0; i < samples.size();) {
+      const uint32_t attempt = samples.AttemptOf(i);
       points.clear();
-      for (; i < block.size() && block.attempts[i] == attempt; ++i) {
-        points.push_back({block.times[i], block.steps[i], block.values[i]});
+      for (; i < samples.size() && samples.AttemptOf(i) == attempt; ++i) {
+        points.push_back({times[i], steps[i], values[i]});
       }
       builder->AddSamples(*series, attempt, points);
     }

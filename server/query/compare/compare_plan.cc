@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
-#include "server/query/read/read_range.h"
+#include "server/query/read/selection.h"
 
 namespace tacho::server::query {
 namespace {

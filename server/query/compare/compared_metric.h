@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/query/range/pieces.h"
 #include "server/query/read/across.h"
-#include "server/query/read/value_set.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::server::query {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "server/query/read/step_order.h"
 
@@ -86,37 +87,34 @@ SeriesScan ComparedSubject::Scan(const storage::SeriesPtr& series) const {
 
 absl::Status ComparedSubject::FindOrigin(const std::vector<std::string>& metrics) {
   origin_ns_ = std::numeric_limits<int64_t>::max();
-  storage::SampleBlock block;
+  storage::Chunk chunk;
   for (const std::string& metric : metrics) {
     const SeriesList* const list = Find(metric);
     if (list == nullptr) continue;
     for (const storage::SeriesPtr& series : *list) {
-      TACHO_ASSIGN_OR_RETURN(const auto any, Scan(series).Next(&block));
-      if (any) origin_ns_ = std::min(origin_ns_, block.times.front());
+      TACHO_ASSIGN_OR_RETURN(const bool any, Scan(series).Next(storage::AnySummary(), &chunk));
+      if (any) origin_ns_ = std::min(origin_ns_, chunk.first_time_ns());
     }
   }
   return absl::OkStatus();
 }
 
 absl::Status ComparedSubject::IncludeExtent(const SeriesList& series, AxisExtent* extent) {
-  const auto include = [&](int64_t first_ns, int64_t last_ns) {
-    extent->Include(Elapsed(first_ns, origin_ns_));
-    extent->Include(Elapsed(last_ns, origin_ns_));
-    extent_.Include(first_ns);
-    extent_.Include(last_ns);
+  const auto include = [&](const storage::Chunk& chunk) {
+    for (const int64_t time_ns : {chunk.first_time_ns(), chunk.last_time_ns()}) {
+      extent->Include(Elapsed(time_ns, origin_ns_));
+      extent_.Include(time_ns);
+    }
+    if (chunk.is_summary()) {
+      attempts_.insert(chunk.summary().attempt);
+      return;
+    }
+    const storage::SampleView& samples = chunk.samples();
+    attempts_.insert(samples.AttemptOf(0));
+    attempts_.insert(samples.attempts.begin(), samples.attempts.end());
   };
   for (const storage::SeriesPtr& one : series) {
-    absl::Status status =
-        Scan(one).ForEachBlock([](const storage::SampleSummary&) { return true; },
-                               [&](const storage::SampleSummary& summary) {
-                                 include(summary.first_time_ns, summary.last_time_ns);
-                                 attempts_.insert(summary.attempt);
-                               },
-                               [&](const storage::SampleBlock& block) {
-                                 include(block.times.front(), block.times.back());
-                                 attempts_.insert(block.attempts.begin(), block.attempts.end());
-                               });
-    if (!status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(Scan(one).ForEach(storage::AnySummary(), include));
   }
   return absl::OkStatus();
 }
@@ -124,30 +122,28 @@ absl::Status ComparedSubject::IncludeExtent(const SeriesList& series, AxisExtent
 absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& series,
                                                              const BucketGrid& grid) {
   Fold fold(plan_->fold);
-  storage::SampleBlock block;
   std::vector<int64_t> elapsed;
+  const storage::Want in_buckets = {.summary = [&](const storage::SampleSummary& summary) {
+    return grid.IndexOf(Elapsed(summary.first_time_ns, origin_ns_)) ==
+           grid.IndexOf(Elapsed(summary.last_time_ns, origin_ns_));
+  }};
   for (const storage::SeriesPtr& one : series) {
     Reducer reducer(grid, /*by_step=*/false);
-    absl::Status status = Scan(one).ForEachColumns(
-        [&](const storage::SampleSummary& summary) {
-          return grid.IndexOf(Elapsed(summary.first_time_ns, origin_ns_)) ==
-                 grid.IndexOf(Elapsed(summary.last_time_ns, origin_ns_));
-        },
-        [&](storage::SampleSummary summary) {
-          summary.first_time_ns = Elapsed(summary.first_time_ns, origin_ns_);
-          summary.last_time_ns = Elapsed(summary.last_time_ns, origin_ns_);
-          reducer.AddByTime(summary);
-        },
-        [&](storage::SampleColumns columns) {
-          elapsed.clear();
-          for (const int64_t time : columns.times) elapsed.push_back(Elapsed(time, origin_ns_));
-          columns.times = elapsed;
-          reducer.Add(columns);
-        },
-        &block);
-    if (!status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(Scan(one).ForEach(in_buckets, [&](const storage::Chunk& chunk) {
+      if (chunk.is_summary()) {
+        storage::SampleSummary summary = chunk.summary();
+        summary.first_time_ns = Elapsed(summary.first_time_ns, origin_ns_);
+        summary.last_time_ns = Elapsed(summary.last_time_ns, origin_ns_);
+        return reducer.AddByTime(summary);
+      }
+      storage::SampleColumns columns = chunk.samples().columns;
+      elapsed.clear();
+      for (const int64_t time : columns.times) elapsed.push_back(Elapsed(time, origin_ns_));
+      columns.times = elapsed;
+      reducer.Add(columns);
+    }));
     for (const Bucket& bucket : reducer.Take()) {
-      if (status = fold.AddBucket(bucket); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(fold.AddBucket(bucket));
     }
   }
   return AsPlaces(fold.Take());
@@ -181,6 +177,7 @@ absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& s
     TACHO_ASSIGN_OR_RETURN(auto samples, NewestOfEachStep(&scan));
     Include(samples);
     if (alone && samples.size() <= kMaxPlaces) {
+      TACHO_CHECK(samples.steps.size() == samples.values.size());
       return ComparedPlaces{std::move(samples.steps), std::move(samples.values), {}};
     }
     for (size_t i = 0; i < samples.size(); ++i) {

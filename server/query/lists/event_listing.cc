@@ -9,9 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
-#include "server/query/lists/listing_pieces.h"
-#include "server/query/read/event_proto.h"
-#include "server/query/read/read_range.h"
+#include "server/query/read/message_packing.h"
 #include "server/query/read/selection.h"
 
 namespace tacho::server::query {
@@ -98,13 +96,13 @@ absl::StatusOr<std::vector<storage::Event>> Newest(const storage::Store& store,
 absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest& request,
                         const QueryControl& control, Send<v1::ListEventsResponse> send) {
   TACHO_ASSIGN_OR_RETURN(const auto filter, MakeFilter(store, request));
-  ListingPieces<v1::ListEventsResponse> pieces(send);
+  MessagePacking<v1::ListEventsResponse> packing(/*packed=*/true, send);
   bool any = false;
   const auto add = [&](const storage::Event& event) {
     any = true;
-    v1::RecordedEvent* proto = pieces.piece()->add_events();
+    v1::RecordedEvent* proto = packing.message()->add_events();
     ToProto(event, proto);
-    return pieces.Added(proto->ByteSizeLong());
+    return packing.Added(proto->ByteSizeLong());
   };
   if (request.newest() > 0) {
     TACHO_ASSIGN_OR_RETURN(const auto events, Newest(store, request, filter, control));
@@ -118,7 +116,7 @@ absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest
   }
   // A job may have been made by an event alone.
   if (!any && !store.FindJob(request.job()).has_value()) return NoSuchJob(store, request.job());
-  return pieces.Flush();
+  return packing.Flush();
 }
 
 }  // namespace tacho::server::query

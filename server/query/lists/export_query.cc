@@ -7,8 +7,6 @@
 #include "proto/base/status_macros.h"
 #include "server/query/lists/job_detail.h"
 #include "server/query/range/pieces.h"
-#include "server/query/read/event_proto.h"
-#include "server/query/read/read_range.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
 
@@ -44,10 +42,10 @@ class Exporter {
 
   absl::Status SendSeries(const storage::SeriesPtr& series) {
     SeriesScan scan(view_->Read(series, read_), selection_.attempts, control_);
-    storage::SampleBlock block;
+    storage::Chunk chunk;
     bool begun = false;
     for (;;) {
-      TACHO_ASSIGN_OR_RETURN(const auto more, scan.Next(&block));
+      TACHO_ASSIGN_OR_RETURN(const auto more, scan.Next({}, &chunk));
       if (!more) break;
       if (!std::exchange(begun, true)) {
         v1::ExportResponse response;
@@ -55,7 +53,7 @@ class Exporter {
         ToProto(*series, response.mutable_series()->mutable_series());
         if (absl::Status status = send_(response); !status.ok()) return status;
       }
-      if (absl::Status status = SendSamples(block); !status.ok()) return status;
+      if (absl::Status status = SendSamples(chunk.samples()); !status.ok()) return status;
     }
     if (begun) end_.set_series(end_.series() + 1);
     return absl::OkStatus();
@@ -75,9 +73,9 @@ class Exporter {
     return selection_.attempts.AllowsRow(event.source.attempt, step);
   }
 
-  absl::Status SendSamples(const storage::SampleBlock& block) {
-    for (size_t begin = 0; begin < block.size(); begin += kSamplesPerPiece) {
-      const size_t end = std::min(block.size(), begin + kSamplesPerPiece);
+  absl::Status SendSamples(const storage::SampleView& samples) {
+    for (size_t begin = 0; begin < samples.size(); begin += kSamplesPerPiece) {
+      const size_t end = std::min(samples.size(), begin + kSamplesPerPiece);
       end_.set_samples(end_.samples() + end - begin);
       if (end_.samples() > max_samples_) {
         return absl::ResourceExhaustedError(absl::StrCat(
@@ -86,7 +84,7 @@ class Exporter {
       }
       v1::ExportResponse response;
       response.mutable_samples()->set_index(static_cast<uint32_t>(end_.series()));
-      FillPoints(block, begin, end, response.mutable_samples()->mutable_points());
+      FillPoints(samples, begin, end, response.mutable_samples()->mutable_points());
       if (absl::Status status = send_(response); !status.ok()) return status;
     }
     return absl::OkStatus();

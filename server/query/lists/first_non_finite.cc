@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
-#include "server/query/read/read_range.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
 
@@ -34,31 +33,11 @@ bool TurnedEarlier(const Turned& a, const Turned& b) {
 // Takes the samples of one series in ascending time.
 class Examination {
  public:
-  void Add(const storage::SampleSummary& summary) {
-    samples_ += summary.count;
-    if (turned_) {
-      found_.finite_after += summary.count;
+  void Add(const storage::Chunk& chunk) {
+    if (chunk.is_summary()) {
+      Add(chunk.summary());
     } else {
-      found_.last_finite =
-          Sample{summary.last_time_ns, summary.last_step, summary.attempt, summary.last};
-    }
-  }
-  void Add(const storage::SampleBlock& block) {
-    samples_ += block.size();
-    for (size_t i = 0; i < block.size(); ++i) {
-      const bool finite = std::isfinite(block.values[i]);
-      if (turned_) {
-        ++(finite ? found_.finite_after : found_.non_finite);
-        continue;
-      }
-      const Sample sample = {block.times[i], block.steps[i], block.attempts[i], block.values[i]};
-      if (finite) {
-        found_.last_finite = sample;
-      } else {
-        turned_ = true;
-        found_.first = sample;
-        found_.non_finite = 1;
-      }
+      Add(chunk.samples());
     }
   }
 
@@ -71,6 +50,34 @@ class Examination {
   }
 
  private:
+  void Add(const storage::SampleSummary& summary) {
+    samples_ += summary.count;
+    if (turned_) {
+      found_.finite_after += summary.count;
+    } else {
+      found_.last_finite =
+          Sample{summary.last_time_ns, summary.last_step, summary.attempt, summary.last};
+    }
+  }
+  void Add(const storage::SampleView& samples) {
+    samples_ += samples.size();
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const bool finite = std::isfinite(samples.columns.values[i]);
+      if (turned_) {
+        ++(finite ? found_.finite_after : found_.non_finite);
+        continue;
+      }
+      const Sample sample = SampleOf(samples, i);
+      if (finite) {
+        found_.last_finite = sample;
+      } else {
+        turned_ = true;
+        found_.first = sample;
+        found_.non_finite = 1;
+      }
+    }
+  }
+
   Turned found_;
   bool turned_ = false;
   uint64_t samples_ = 0;
@@ -139,11 +146,10 @@ absl::Status FirstNonFinite(const storage::Store& store, const v1::FirstNonFinit
   Spread spread(request.max_series() == 0 ? kDefaultSpreadSeries : request.max_series());
   for (const storage::SeriesPtr& series : all) {
     Examination examination;
-    absl::Status status = SeriesScan(view->Read(series, read), selection.attempts, control)
-                              .ForEachBlock([](const storage::SampleSummary&) { return true; },
-                                            [&](const auto& summary) { examination.Add(summary); },
-                                            [&](const auto& block) { examination.Add(block); });
-    if (!status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(SeriesScan(view->Read(series, read), selection.attempts, control)
+                              .ForEach(storage::AnySummary(), [&](const storage::Chunk& chunk) {
+                                examination.Add(chunk);
+                              }));
     response->set_samples_examined(response->samples_examined() + examination.samples());
     auto turned = examination.Take(series);
     if (!turned.has_value()) continue;

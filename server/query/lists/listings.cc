@@ -2,12 +2,17 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
+#include "storage/index/matcher.h"
 
 namespace tacho::server::query {
 namespace {
@@ -29,12 +34,79 @@ absl::StatusOr<std::optional<storage::LatestSample>> NewestAllowed(
   storage::ReadOptions read;
   read.attempt = attempts.only();
   SeriesScan scan(store.Read(series, read), attempts, control);
-  absl::Status status = scan.ForEach([&](const Sample& sample) {
-    found =
-        storage::LatestSample{series, sample.time_ns, sample.step, sample.attempt, sample.value};
-  });
-  if (!status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(scan.ForEach(storage::AnySummary(), [&](const storage::Chunk& chunk) {
+    found = storage::LastOf(series, chunk);
+  }));
   return found;
+}
+
+// Counts series by value, and refuses more values than there may be.
+class ValueCounts {
+ public:
+  explicit ValueCounts(uint64_t most) : most_(most) {}
+
+  absl::Status Add(absl::string_view value, uint64_t series) {
+    const auto found = counts_.find(value);
+    if (found != counts_.end()) {
+      found->second += series;
+      return absl::OkStatus();
+    }
+    if (counts_.size() >= most_) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("there are more than max_values = ", most_,
+                       " values: name metrics, add matchers, or raise max_values"));
+    }
+    counts_.emplace(value, series);
+    return absl::OkStatus();
+  }
+
+  // Ascending, or as numbers.
+  void Fill(bool as_numbers, v1::LabelValuesResponse* response) const {
+    std::vector<std::pair<absl::string_view, uint64_t>> sorted(counts_.begin(), counts_.end());
+    std::sort(sorted.begin(), sorted.end(), [&](const auto& a, const auto& b) {
+      if (as_numbers && a.first.size() != b.first.size()) return a.first.size() < b.first.size();
+      return a.first < b.first;
+    });
+    for (const auto& [value, series] : sorted) {
+      v1::LabelValue* proto = response->add_values();
+      proto->set_value(std::string(value));
+      proto->set_series(series);
+    }
+  }
+
+ private:
+  const uint64_t most_;
+  absl::flat_hash_map<std::string, uint64_t> counts_;
+};
+
+// Adds what the request asks of one series.
+absl::Status AddSeries(const storage::Series& series, absl::string_view label,
+                       ValueCounts* counts) {
+  if (label.empty()) {
+    absl::Status status;
+    for (const auto& [name, value] : *series.labels) status.Update(counts->Add(name, 1));
+    return status;
+  }
+  if (label == "metric") return counts->Add(series.metric->name, 1);
+  if (label == "host") return counts->Add(series.source->host, 1);
+  if (label == "task") {
+    if (!series.source->task.has_value()) return absl::OkStatus();
+    return counts->Add(absl::StrCat(*series.source->task), 1);
+  }
+  const absl::string_view value = series.labels->Find(label);
+  return value.empty() ? absl::OkStatus() : counts->Add(value, 1);
+}
+
+absl::Status AddAttempts(const storage::Store& store, const Selection& selection,
+                         ValueCounts* counts) {
+  const auto attempts = store.Attempts(selection.selector.job);
+  if (!attempts.ok()) return attempts.status();
+  absl::Status status;
+  for (const storage::AttemptInfo& info : *attempts) {
+    if (!selection.attempts.Allows(info.attempt)) continue;
+    status.Update(counts->Add(absl::StrCat(info.attempt), 0));
+  }
+  return status;
 }
 
 }  // namespace
@@ -45,16 +117,16 @@ absl::Status ListSeries(const storage::Store& store, const v1::ListSeriesRequest
   TACHO_ASSIGN_OR_RETURN(Selection selection, MakeSelection(request.selector()));
   TACHO_ASSIGN_OR_RETURN(
       auto all, FindSelected(store, selection, SeriesLimit(request.max_series(), max_series)));
-  ListingPieces<v1::ListSeriesResponse> pieces(send);
+  MessagePacking<v1::ListSeriesResponse> packing(/*packed=*/true, send);
   for (const storage::SeriesPtr& series : all) {
     TACHO_RETURN_IF_ERROR(control.Check());
     TACHO_ASSIGN_OR_RETURN(bool listed, HasSample(store, series, selection.attempts, control));
     if (!listed) continue;
-    v1::SeriesInfo* info = pieces.piece()->add_series();
+    v1::SeriesInfo* info = packing.message()->add_series();
     ToProto(*series, info);
-    if (absl::Status status = pieces.Added(info->ByteSizeLong()); !status.ok()) return status;
+    if (absl::Status status = packing.Added(info->ByteSizeLong()); !status.ok()) return status;
   }
-  return pieces.Flush();
+  return packing.Flush();
 }
 
 absl::Status Latest(const storage::Store& store, const v1::LatestRequest& request,
@@ -63,7 +135,7 @@ absl::Status Latest(const storage::Store& store, const v1::LatestRequest& reques
   TACHO_ASSIGN_OR_RETURN(Selection selection, MakeSelection(request.selector()));
   TACHO_ASSIGN_OR_RETURN(
       auto all, FindSelected(store, selection, SeriesLimit(request.max_series(), max_series)));
-  ListingPieces<v1::LatestResponse> pieces(send);
+  MessagePacking<v1::LatestResponse> packing(/*packed=*/true, send);
   std::vector<storage::SeriesPtr> chunk;
   std::vector<std::optional<storage::LatestSample>> latest;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -79,15 +151,60 @@ absl::Status Latest(const storage::Store& store, const v1::LatestRequest& reques
                            NewestAllowed(store, series, std::move(latest[i % kSeriesAtOnce]),
                                          selection.attempts, control));
     if (!newest.has_value()) continue;
-    v1::LatestSample* sample = pieces.piece()->add_samples();
+    v1::LatestSample* sample = packing.message()->add_samples();
     ToProto(*series, sample->mutable_series());
     sample->set_time_unix_ns(newest->time_ns);
     if (newest->step != storage::kNoStep) sample->set_step(newest->step);
     sample->set_attempt(newest->attempt);
     sample->set_value(newest->value);
-    if (absl::Status status = pieces.Added(sample->ByteSizeLong()); !status.ok()) return status;
+    if (absl::Status status = packing.Added(sample->ByteSizeLong()); !status.ok()) return status;
   }
-  return pieces.Flush();
+  return packing.Flush();
+}
+
+absl::Status ListMetrics(const storage::Store& store, const v1::ListMetricsRequest& request,
+                         v1::ListMetricsResponse* response) {
+  if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
+  std::optional<storage::Matcher> pattern;
+  if (!request.name_pattern().empty()) {
+    auto made =
+        storage::Matcher::Create("metric", storage::Matcher::Op::kMatches, request.name_pattern());
+    if (!made.ok()) return errors::InvalidFieldError("name_pattern", made.status().message());
+    pattern = *std::move(made);
+  }
+  const auto uses = store.Metrics(request.job());
+  if (absl::IsNotFound(uses.status())) return NoSuchJob(store, request.job());
+  if (!uses.ok()) return uses.status();
+  for (const storage::MetricUse& use : *uses) {
+    if (pattern.has_value() && !pattern->MatchesValue(use.metric.name)) continue;
+    v1::MetricUse* proto = response->add_metrics();
+    ToProto(use.metric, proto->mutable_metric());
+    proto->set_series(use.series);
+    proto->mutable_labels()->Add(use.labels.begin(), use.labels.end());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LabelValues(const storage::Store& store, const v1::LabelValuesRequest& request,
+                         uint64_t max_series, const QueryControl& control,
+                         v1::LabelValuesResponse* response) {
+  TACHO_ASSIGN_OR_RETURN(auto selection, MakeSelection(request.selector()));
+  const auto series = FindSelected(store, selection, max_series);
+  if (!series.ok()) return series.status();
+  const std::string& label = request.label();
+  ValueCounts counts(request.max_values() == 0 ? kDefaultLabelValues : request.max_values());
+  if (label == "attempt") {
+    if (absl::Status status = AddAttempts(store, selection, &counts); !status.ok()) return status;
+  }
+  for (const storage::SeriesPtr& one : *series) {
+    if (label == "attempt") break;  // A series belongs to none.
+    TACHO_RETURN_IF_ERROR(control.Check());
+    TACHO_ASSIGN_OR_RETURN(const auto selected, HasSample(store, one, selection.attempts, control));
+    if (!selected) continue;
+    if (absl::Status status = AddSeries(*one, label, &counts); !status.ok()) return status;
+  }
+  counts.Fill(label == "attempt" || label == "task", response);
+  return absl::OkStatus();
 }
 
 }  // namespace tacho::server::query

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "proto/base/check.h"
 #include "server/query/range/range_reader.h"
 #include "server/query/read/query_control.h"
 
@@ -100,6 +101,7 @@ void ColumnsAhead::Pass(size_t next, uint64_t columns_decoded) {
   std::vector<Work::Item> items;
   items.reserve(outputs_.size());
   for (const RangeOutput& output : outputs_) {
+    TACHO_CHECK(output.members.size() == 1);  // The plan does not aggregate.
     items.push_back({output.members.front(), output.attempt});
   }
   work_ = std::make_shared<Work>(store_, plan_, std::move(items));

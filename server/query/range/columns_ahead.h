@@ -9,7 +9,6 @@
 #include <memory>
 #include <vector>
 
-#include "server/query/range/range_outputs.h"
 #include "server/query/range/range_plan.h"
 #include "storage/store.h"
 

@@ -3,35 +3,37 @@
 #include <algorithm>
 #include <cmath>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::query {
 namespace {
 
 bool HasStep(int64_t step) { return step != storage::kNoStep; }
 
-void AddColumns(const storage::SampleColumns& columns, v1::Points* points) {
+}  // namespace
+
+void FillPoints(const storage::SampleView& view, size_t begin, size_t end, v1::Points* points) {
+  TACHO_CHECK(begin <= end && end <= view.size());
+  const storage::SampleColumns columns = view.columns.Rows(begin, end);
   points->mutable_times_unix_ns()->Add(columns.times.begin(), columns.times.end());
   points->mutable_values()->Add(columns.values.begin(), columns.values.end());
   if (std::any_of(columns.steps.begin(), columns.steps.end(), HasStep)) {
     points->mutable_steps()->Add(columns.steps.begin(), columns.steps.end());
   }
-}
-
-}  // namespace
-
-void FillPoints(const storage::SampleBlock& block, size_t begin, size_t end, v1::Points* points) {
-  AddColumns(block.columns().Rows(begin, end), points);
-  const auto attempts = std::span(block.attempts).subspan(begin, end - begin);
-  if (std::any_of(attempts.begin(), attempts.end(),
-                  [](uint32_t attempt) { return attempt != 0; })) {
+  if (view.attempts.empty()) {
+    if (view.attempt == 0) return;
+    points->mutable_attempts()->Resize(static_cast<int>(end - begin), view.attempt);
+    return;
+  }
+  const auto attempts = view.attempts.subspan(begin, end - begin);
+  if (std::any_of(attempts.begin(), attempts.end(), [](uint32_t one) { return one != 0; })) {
     points->mutable_attempts()->Add(attempts.begin(), attempts.end());
   }
 }
 
-void FillPoints(const storage::SampleView& view, size_t begin, size_t end, v1::Points* points) {
-  AddColumns(view.columns.Rows(begin, end), points);
-  if (view.attempt != 0) {
-    points->mutable_attempts()->Resize(static_cast<int>(end - begin), view.attempt);
-  }
+void FillPoints(const storage::SampleBlock& block, v1::Points* points) {
+  const storage::SampleView view = {.attempts = block.attempts, .columns = block.columns()};
+  FillPoints(view, 0, view.size(), points);
 }
 
 void FillPoints(std::span<const Sample> samples, v1::Points* points) {
@@ -42,7 +44,7 @@ void FillPoints(std::span<const Sample> samples, v1::Points* points) {
     block.attempts.push_back(sample.attempt);
     block.values.push_back(sample.value);
   }
-  FillPoints(block, 0, block.size(), points);
+  FillPoints(block, points);
 }
 
 void FillBuckets(std::span<const Bucket> buckets, const BucketValues& values, v1::Buckets* proto) {

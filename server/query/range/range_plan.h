@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/query/range/pieces.h"
 #include "server/query/read/selection.h"
+#include "storage/model/series.h"
 #include "storage/model/series_reader.h"
 #include "tacho/v1/query.pb.h"
 
@@ -46,5 +48,20 @@ struct RangePlan {
 
 //   INVALID_ARGUMENT  the text names the field and what was expected.
 absl::StatusOr<RangePlan> MakeRangePlan(const v1::RangeRequest& request, const RangeLimits& limits);
+
+// One series of the answer.
+struct RangeOutput {
+  std::vector<storage::SeriesPtr> members;  // One, unless they are folded.
+  std::optional<uint32_t> attempt;          // Kept apart by Aggregation.by.
+};
+
+// In the order of the first member of each, then of the attempts; `attempts` are those of the job
+// that are selected, ascending.
+std::vector<RangeOutput> GroupSeries(const RangePlan& plan,
+                                     const std::vector<storage::SeriesPtr>& series,
+                                     const std::vector<uint32_t>& attempts);
+
+// What the answer says of an output: of an aggregate, the labels that are kept apart.
+void FillInfo(const RangePlan& plan, const RangeOutput& output, v1::SeriesInfo* info);
 
 }  // namespace tacho::server::query

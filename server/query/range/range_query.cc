@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "server/query/range/pieces.h"
 #include "server/query/read/across.h"
@@ -75,17 +76,16 @@ absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
 
 absl::Status RangeQuery::Begin(const RangeOutput& output) {
   scan_.reset();
-  view_ = {};
-  block_.clear();
+  chunk_.Set(storage::SampleView());
   points_.clear();
   buckets_.clear();
   scanned_used_ = held_used_ = 0;
   if (plan_.aggregates()) return BeginFolded(output);
   ahead_->Pass(next_output_, reader_.columns_decoded());
+  TACHO_CHECK(output.members.size() == 1);
   const storage::SeriesPtr& series = output.members.front();
   if (plan_.max_points > 0) {
-    TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, reader_.ExtentOf(series, output.attempt));
-    TACHO_ASSIGN_OR_RETURN(auto buckets, reader_.Reduce(series, output.attempt, extent));
+    TACHO_ASSIGN_OR_RETURN(auto buckets, reader_.Reduce(series, output.attempt));
     buckets_ = std::move(buckets);
     return absl::OkStatus();
   }
@@ -162,7 +162,9 @@ absl::Status RangeQuery::FindTotalExtent() {
 
 absl::StatusOr<bool> RangeQuery::FillData(v1::RangeResponse* piece) {
   if (scan_.has_value()) return FillFromScan(piece->mutable_points());
-  const size_t left = points_.size() + buckets_.size() - held_used_;  // One of them is empty.
+  TACHO_CHECK(points_.empty() || buckets_.empty());
+  TACHO_CHECK(held_used_ <= points_.size() + buckets_.size());
+  const size_t left = points_.size() + buckets_.size() - held_used_;
   if (left == 0) return false;
   if (!points_.empty()) {
     const size_t count = std::min(left, kSamplesPerPiece);
@@ -178,20 +180,14 @@ absl::StatusOr<bool> RangeQuery::FillData(v1::RangeResponse* piece) {
 }
 
 absl::StatusOr<bool> RangeQuery::FillFromScan(v1::Points* points) {
-  if (scanned_used_ == view_.size() + block_.size()) {
+  if (scanned_used_ == chunk_.samples().size()) {
+    TACHO_ASSIGN_OR_RETURN(const bool more, scan_->Next({}, &chunk_));
+    if (!more) return false;
     scanned_used_ = 0;
-    view_ = {};
-    block_.clear();
-    absl::StatusOr<bool> more = scan_->NextView(&view_);
-    if (more.ok() && !*more) more = scan_->Next(&block_);
-    if (!more.ok() || !*more) return more;
   }
-  const size_t end = std::min(view_.size() + block_.size(), scanned_used_ + kSamplesPerPiece);
-  if (view_.size() > 0) {
-    FillPoints(view_, scanned_used_, end, points);
-  } else {
-    FillPoints(block_, scanned_used_, end, points);
-  }
+  const storage::SampleView& samples = chunk_.samples();
+  const size_t end = std::min(samples.size(), scanned_used_ + kSamplesPerPiece);
+  FillPoints(samples, scanned_used_, end, points);
   scanned_used_ = end;
   return true;
 }

@@ -3,14 +3,16 @@
 //
 //   axis  max_points  aggregation  what is held in memory for one series of the answer
 //   time  -           -            a block of samples
-//   time  N           -            N buckets; read twice, first for the extent; columns that lie in
-//                                  one bucket are not decoded, unless a counter function
-//                                  or a restart needs their samples
+//   time  N           -            N buckets; columns that lie in one bucket are not decoded,
+//                                  unless a counter function or a restart needs their samples
 //   step  -           -            its samples, to be sorted (step_order.h)
 //   step  N           -            N buckets; read twice
 //   step  - or N      yes          one place a step; for quantiles every value (across.h)
-//   time  N           yes          N places and a bucket; for quantiles N values a series; read
-//                                  twice
+//   time  N           yes          N places and a bucket; for quantiles N values a series
+//
+// Buckets divide the time from the first sample to the last. Both are found by a look at the
+// headers of a series' first and last columns. Only where a condition on attempts leaves out the
+// last sample is a series read for that, by its headers.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +22,6 @@
 
 #include "absl/status/statusor.h"
 #include "server/query/range/columns_ahead.h"
-#include "server/query/range/range_outputs.h"
 #include "server/query/range/range_plan.h"
 #include "server/query/range/range_reader.h"
 #include "server/query/read/across.h"
@@ -79,9 +80,8 @@ class RangeQuery {
   bool begun_ = false;    // An output is being returned ...
   bool started_ = false;  // ... and has had a piece.
   std::optional<SeriesScan> scan_;
-  storage::SampleView view_;    // Of scan_, or ...
-  storage::SampleBlock block_;  // ... this, while the other is empty;
-  size_t scanned_used_ = 0;     // returned up to here.
+  storage::Chunk chunk_;     // Of scan_, ...
+  size_t scanned_used_ = 0;  // ... returned up to here.
   std::vector<Sample> points_;
   std::vector<Bucket> buckets_;
   size_t held_used_ = 0;  // Of points_ or buckets_.

@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/base/check.h"
+#include "proto/base/status_macros.h"
+
 namespace tacho::server::query {
 namespace {
 
 // Buckets for which room is made at once.
 constexpr size_t kUsualPoints = 1024;
-
-// Buckets that nobody asks for.
-struct NoBuckets {
-  void AddByTime(const storage::SampleSummary&) {}
-  void Add(const storage::SampleColumns&) {}
-};
 
 }  // namespace
 
@@ -25,82 +22,82 @@ SeriesScan RangeReader::Scan(const storage::SeriesPtr& series,
                              std::optional<uint32_t> attempt) const {
   storage::ReadOptions read = plan_.read;
   if (attempt.has_value()) read.attempt = attempt;
-  read.bound_steps = plan_.selection.attempts.needs_step_bounds();
   return SeriesScan(view_->Read(series, read), plan_.selection.attempts, control_, plan_.counter);
 }
 
 absl::StatusOr<AxisExtent> RangeReader::ExtentOf(const storage::SeriesPtr& series,
-                                                 std::optional<uint32_t> attempt) {
-  AxisExtent extent;
+                                                 std::optional<uint32_t> attempt) const {
   SeriesScan scan = Scan(series, attempt);
-  absl::Status status;
+  return FindExtent(series, attempt, &scan);
+}
+
+absl::StatusOr<AxisExtent> RangeReader::FindExtent(const storage::SeriesPtr& series,
+                                                   std::optional<uint32_t> attempt,
+                                                   SeriesScan* scan) const {
+  AxisExtent extent;
   if (plan_.by_step) {
-    status = scan.ForEachColumns([](const storage::SampleSummary&) { return false; },
-                                 [](const storage::SampleSummary&) {},
-                                 [&](const storage::SampleColumns& columns) {
-                                   for (const int64_t step : columns.steps) extent.Include(step);
-                                 },
-                                 &block_);
-  } else {
-    status = scan.ForEachBounds(
-        [&](int64_t first_ns, int64_t last_ns) {
-          extent.Include(first_ns);
-          extent.Include(last_ns);
-        },
-        &block_);
+    TACHO_RETURN_IF_ERROR(Scan(series, attempt).ForEach({}, [&extent](const storage::Chunk& chunk) {
+      for (const int64_t step : chunk.samples().columns.steps) extent.Include(step);
+    }));
+    return extent;
   }
-  block_.clear();
-  if (!status.ok()) return status;
+  TACHO_ASSIGN_OR_RETURN(const auto known, scan->FindTimes());
+  if (known.has_value()) return *known;
+  TACHO_RETURN_IF_ERROR(
+      Scan(series, attempt).ForEach(storage::AnySummary(), [&extent](const storage::Chunk& chunk) {
+        extent.Include(chunk.first_time_ns());
+        extent.Include(chunk.last_time_ns());
+      }));
   return extent;
 }
 
+storage::Want RangeReader::InBuckets(const BucketGrid& grid) const {
+  if (plan_.by_step) return {};
+  return {.summary = [&grid](const storage::SampleSummary& summary) {
+    return grid.IndexOf(summary.first_time_ns) == grid.IndexOf(summary.last_time_ns);
+  }};
+}
+
 absl::StatusOr<std::vector<Bucket>> RangeReader::Reduce(const storage::SeriesPtr& series,
-                                                        std::optional<uint32_t> attempt,
-                                                        const AxisExtent& extent) {
+                                                        std::optional<uint32_t> attempt) const {
+  SeriesScan scan = Scan(series, attempt);
+  TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, FindExtent(series, attempt, &scan));
   if (extent.empty()) return std::vector<Bucket>();
   const BucketGrid grid(extent, plan_.max_points);
   Reducer reducer(grid, plan_.by_step);
   reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
-  absl::Status status = ReadInto(series, attempt, grid, &reducer);
-  if (!status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(scan.ForEach(
+      InBuckets(grid), [&reducer](const storage::Chunk& chunk) { reducer.Add(chunk); }));
   return reducer.Take();
 }
 
 absl::Status RangeReader::FoldInto(const storage::SeriesPtr& series,
                                    std::optional<uint32_t> attempt, const BucketGrid& grid,
-                                   FoldByTime* fold) {
-  absl::Status status = ReadInto(series, attempt, grid, fold);
-  return status.ok() ? fold->EndSeries() : status;
+                                   FoldByTime* fold) const {
+  TACHO_CHECK(!plan_.by_step);
+  TACHO_RETURN_IF_ERROR(
+      Scan(series, attempt).ForEach(InBuckets(grid), [fold](const storage::Chunk& chunk) {
+        fold->Add(chunk);
+      }));
+  return fold->EndSeries();
 }
 
-absl::Status RangeReader::Touch(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) {
+absl::Status RangeReader::Touch(const storage::SeriesPtr& series,
+                                std::optional<uint32_t> attempt) const {
+  SeriesScan scan = Scan(series, attempt);
+  storage::Want want;
+  std::optional<BucketGrid> grid;
   if (plan_.max_points > 0) {
-    const absl::StatusOr<AxisExtent> extent = ExtentOf(series, attempt);
-    if (!extent.ok() || extent->empty()) return extent.status();
-    NoBuckets none;
-    return ReadInto(series, attempt, BucketGrid(*extent, plan_.max_points), &none);
+    TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, FindExtent(series, attempt, &scan));
+    if (extent.empty()) return absl::OkStatus();
+    grid.emplace(extent, plan_.max_points);
+    want = InBuckets(*grid);
   }
-  return Scan(series, attempt)
-      .ForEachColumns([](const storage::SampleSummary&) { return false; },
-                      [](const storage::SampleSummary&) {}, [](const storage::SampleColumns&) {},
-                      &block_);
-}
-
-template <typename Buckets>
-absl::Status RangeReader::ReadInto(const storage::SeriesPtr& series,
-                                   std::optional<uint32_t> attempt, const BucketGrid& grid,
-                                   Buckets* buckets) {
-  absl::Status status =
-      Scan(series, attempt)
-          .ForEachColumns(
-              [&](const storage::SampleSummary& summary) {
-                return !plan_.by_step &&
-                       grid.IndexOf(summary.first_time_ns) == grid.IndexOf(summary.last_time_ns);
-              },
-              [&](const storage::SampleSummary& summary) { buckets->AddByTime(summary); },
-              [&](const storage::SampleColumns& columns) { buckets->Add(columns); }, &block_);
-  block_.clear();
-  return status;
+  storage::Chunk chunk;
+  for (bool more = true; more;) {
+    TACHO_ASSIGN_OR_RETURN(more, scan.Next(want, &chunk));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace tacho::server::query

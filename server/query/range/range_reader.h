@@ -28,30 +28,29 @@ class RangeReader {
 
   // Where its samples lie along the axis.
   absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
-                                      std::optional<uint32_t> attempt);
-  // Its buckets in that extent.
+                                      std::optional<uint32_t> attempt) const;
+  // Its buckets in its own extent.
   absl::StatusOr<std::vector<Bucket>> Reduce(const storage::SeriesPtr& series,
-                                             std::optional<uint32_t> attempt,
-                                             const AxisExtent& extent);
+                                             std::optional<uint32_t> attempt) const;
   // Enters it into a fold with that grid; the axis is time.
   absl::Status FoldInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
-                        const BucketGrid& grid, FoldByTime* fold);
+                        const BucketGrid& grid, FoldByTime* fold) const;
   // Decodes what the plan, which does not aggregate, needs of it, so that the store knows it.
-  absl::Status Touch(const storage::SeriesPtr& series, std::optional<uint32_t> attempt);
+  absl::Status Touch(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
 
   // Columns that had to be decoded so far.
   uint64_t columns_decoded() const { return view_->columns_decoded(); }
 
  private:
-  // `buckets` has AddByTime(SampleSummary) and Add(SampleColumns).
-  template <typename Buckets>
-  absl::Status ReadInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
-                        const BucketGrid& grid, Buckets* buckets);
+  // As ExtentOf(). Along time `scan`, which is of the series and new, only looks ahead.
+  absl::StatusOr<AxisExtent> FindExtent(const storage::SeriesPtr& series,
+                                        std::optional<uint32_t> attempt, SeriesScan* scan) const;
+  // Along time, summaries that lie in one bucket.
+  storage::Want InBuckets(const BucketGrid& grid) const;
 
   const RangePlan& plan_;
   const QueryControl& control_;
   const std::unique_ptr<storage::ReadView> view_;
-  storage::SampleBlock block_;  // For passing use.
 };
 
 }  // namespace tacho::server::query

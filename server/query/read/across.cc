@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/quantile.h"
 
 namespace tacho::server::query {
@@ -139,6 +140,7 @@ absl::Status Fold::AddAtStep(const Sample& sample) {
 }
 
 absl::Status Fold::AddBucket(const Bucket& bucket) {
+  TACHO_CHECK(bucket.count > 0);
   return Enter({.position = bucket.index,
                 .first_time_ns = bucket.first_time_ns,
                 .last_time_ns = bucket.last_time_ns,
@@ -153,6 +155,7 @@ absl::Status Fold::AddBucket(const Bucket& bucket) {
 
 absl::Status Fold::AddRun(uint32_t index, const storage::SampleColumns& columns, size_t begin,
                           size_t end) {
+  TACHO_CHECK(begin < end && end <= columns.size());
   FiniteValues values;
   if (!values.Take(columns.values.subspan(begin, end - begin))) {
     Bucket bucket{.index = index};
@@ -247,6 +250,7 @@ void FoldByTime::GoOnTo(int64_t time_ns) {
   if (bucket_.count == 0) {
     index = grid_.IndexOf(time_ns);
   } else {
+    TACHO_CHECK(time_ns >= bucket_.last_time_ns);  // A series ascends in time.
     index = grid_.IndexAfter(bucket_.index, time_ns);
     Enter(fold_->AddBucket(bucket_));
   }

@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "server/query/read/reduce.h"
-#include "server/query/read/series_scan.h"
+#include "server/query/read/sample.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::server::query {
@@ -104,6 +104,10 @@ class FoldByTime {
   FoldByTime(const BucketGrid& grid, Fold* fold) : grid_(grid), fold_(fold) {}
 
   // What comes next of a series, ascending in time. A summary lies in one bucket.
+  void Add(const storage::Chunk& chunk) {
+    if (chunk.is_summary()) return AddByTime(chunk.summary());
+    Add(chunk.samples().columns);
+  }
   void Add(const storage::SampleColumns& columns);
   void AddByTime(const storage::SampleSummary& summary);
   // After the last of a series. Statuses are those of Fold.

@@ -82,8 +82,20 @@ bool AttemptCondition::AllowsAll(const storage::SampleSummary& summary) const {
   return !Overlaps(superseded_, summary.lowest_step, summary.highest_step);
 }
 
+bool AttemptCondition::Filter(storage::Chunk* chunk) const {
+  if (any()) return true;
+  const storage::SampleView& samples = chunk->samples();
+  if (samples.attempts.empty()) {
+    Ask(samples.attempt);
+    if (!allowed_ || superseded_.empty()) return allowed_;
+  }
+  chunk->CopyToBlock();
+  Filter(chunk->block());
+  chunk->ShowBlock();
+  return chunk->samples().size() > 0;
+}
+
 void AttemptCondition::Filter(storage::SampleBlock* block) const {
-  if (any()) return;
   size_t i = 0;
   while (i < block->size()) {  // Attempts that are allowed as a whole stay where they are.
     const uint32_t attempt = block->attempts[i];
@@ -100,10 +112,7 @@ void AttemptCondition::Filter(storage::SampleBlock* block) const {
     block->values[kept] = block->values[i];
     ++kept;
   }
-  block->times.resize(kept);
-  block->steps.resize(kept);
-  block->attempts.resize(kept);
-  block->values.resize(kept);
+  block->resize(kept);
 }
 
 }  // namespace tacho::server::query

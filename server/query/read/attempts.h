@@ -48,11 +48,12 @@ class AttemptCondition {
   // The only one that is allowed, if the condition is of that form: storage can filter by it.
   std::optional<uint32_t> only() const { return only_; }
 
-  // Removes the rows that are not allowed.
-  void Filter(storage::SampleBlock* block) const;
+  // Removes the samples that are not allowed; false if none is left.
+  bool Filter(storage::Chunk* chunk) const;
 
  private:
   bool Decide(uint32_t attempt) const;
+  void Filter(storage::SampleBlock* block) const;
   // Sets asked_ and what goes with it.
   void Ask(uint32_t attempt) const;
 

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::query {
 namespace {
 
@@ -19,17 +21,16 @@ uint64_t WidthFor(const AxisExtent& extent, uint32_t max_buckets) {
 
 }  // namespace
 
-void AxisExtent::Include(int64_t position) {
-  first = std::min(first, position);
-  last = std::max(last, position);
-}
-
 BucketGrid::BucketGrid(const AxisExtent& extent, uint32_t max_buckets)
     : first_(extent.first),
+      last_(extent.last),
       width_(WidthFor(extent, max_buckets)),
-      complete_(width_ == 0 ? 0 : (kHighest - static_cast<uint64_t>(first_)) / width_) {}
+      complete_(width_ == 0 ? 0 : (kHighest - static_cast<uint64_t>(first_)) / width_) {
+  TACHO_CHECK(!extent.empty());
+}
 
 uint32_t BucketGrid::IndexOf(int64_t position) const {
+  TACHO_CHECK(first_ <= position && position <= last_);
   if (width_ == 0) return 0;
   return static_cast<uint32_t>((static_cast<uint64_t>(position) - static_cast<uint64_t>(first_)) /
                                width_);
@@ -65,6 +66,7 @@ void Bucket::Add(const Sample& sample, bool by_step) {
 }
 
 void Bucket::AddByTime(const storage::SampleSummary& summary) {
+  TACHO_CHECK(summary.count > 0);
   if (count == 0) {
     first_time_ns = summary.first_time_ns;
     first_step = summary.first_step;
@@ -81,6 +83,7 @@ void Bucket::AddByTime(const storage::SampleSummary& summary) {
 }
 
 void Bucket::AddByTime(const storage::SampleColumns& columns, size_t begin, size_t end) {
+  TACHO_CHECK(begin < end && end <= columns.size());
   if (count == 0) {
     first_time_ns = columns.times[begin];
     first_step = columns.steps[begin];

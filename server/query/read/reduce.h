@@ -11,18 +11,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "server/query/read/series_scan.h"
+#include "proto/base/check.h"
+#include "server/query/read/sample.h"
 
 namespace tacho::server::query {
-
-// Where samples lie along an axis. first > last: there are none.
-struct AxisExtent {
-  int64_t first = std::numeric_limits<int64_t>::max();
-  int64_t last = std::numeric_limits<int64_t>::min();
-
-  bool empty() const { return first > last; }
-  void Include(int64_t position);
-};
 
 // As std::fmin() and std::fmax(), which are calls: a NaN is skipped.
 inline double Lower(double a, double b) { return a < b || std::isnan(b) ? a : b; }
@@ -43,7 +35,7 @@ class BucketGrid {
  public:
   BucketGrid(const AxisExtent& extent, uint32_t max_buckets);
 
-  // `position` lies in the extent.
+  // `position` lies in the extent, which is checked.
   uint32_t IndexOf(int64_t position) const;
   // The same for a position behind `index`, which is mostly of the bucket that follows.
   uint32_t IndexAfter(uint32_t index, int64_t position) const {
@@ -58,6 +50,7 @@ class BucketGrid {
 
  private:
   const int64_t first_;
+  const int64_t last_;
   const uint64_t width_;     // 0: everything is one bucket.
   const uint64_t complete_;  // So many buckets end at or before the highest position.
 };
@@ -102,9 +95,14 @@ class Reducer {
 
   // Makes room for so many buckets.
   void Reserve(size_t buckets) { buckets_.reserve(buckets); }
+  // What comes next of a series. A summary lies in one bucket of time.
+  void Add(const storage::Chunk& chunk) {
+    if (chunk.is_summary()) return AddByTime(chunk.summary());
+    Add(chunk.samples().columns);
+  }
   void Add(const storage::SampleColumns& columns);
-  // The axis is time, and the summary lies in one bucket.
   void AddByTime(const storage::SampleSummary& summary) {
+    TACHO_CHECK(!by_step_);
     BucketAt(grid_.IndexOf(summary.first_time_ns)).AddByTime(summary);
   }
   // The bucket of this sample's position. Valid until the next call.
@@ -127,6 +125,7 @@ class Reducer {
 
 // Inline: most runs are of a few values.
 inline bool FiniteValues::Take(std::span<const double> values) {
+  TACHO_CHECK(!values.empty());
   // In registers and without a branch on values; of two lanes, as each addition takes as long as
   // several values could be looked at.
   double low[2] = {values.front(), values.front()};

@@ -1,8 +1,10 @@
-// One sample, out of its columns.
+// One sample out of its columns, and where samples lie.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "storage/model/series.h"
 #include "storage/model/series_reader.h"
@@ -19,5 +21,21 @@ struct Sample {
 inline Sample SampleOf(const storage::SampleBlock& block, size_t i) {
   return {block.times[i], block.steps[i], block.attempts[i], block.values[i]};
 }
+inline Sample SampleOf(const storage::SampleView& view, size_t i) {
+  const storage::SampleColumns& columns = view.columns;
+  return {columns.times[i], columns.steps[i], view.AttemptOf(i), columns.values[i]};
+}
+
+// Where samples lie along an axis. first > last: there are none.
+struct AxisExtent {
+  int64_t first = std::numeric_limits<int64_t>::max();
+  int64_t last = std::numeric_limits<int64_t>::min();
+
+  bool empty() const { return first > last; }
+  void Include(int64_t position) {
+    first = std::min(first, position);
+    last = std::max(last, position);
+  }
+};
 
 }  // namespace tacho::server::query

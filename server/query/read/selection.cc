@@ -150,4 +150,34 @@ void ToProto(const storage::Series& series, v1::SeriesInfo* proto) {
   }
 }
 
+absl::StatusOr<storage::ReadOptions> MakeReadOptions(const v1::TimeRange* time,
+                                                     const v1::StepRange* steps) {
+  storage::ReadOptions read;
+  if (time != nullptr) {
+    absl::Status status = SetTimeRange(*time, &read.begin_ns, &read.end_ns);
+    if (!status.ok()) return status;
+  }
+  if (steps == nullptr) return read;
+  if (steps->has_begin() && steps->has_end() && steps->begin() > steps->end()) {
+    return errors::InvalidFieldError("steps.end", "must not be below steps.begin");
+  }
+  // Rows without a step are in no range of them.
+  read.first_step = steps->has_begin() ? steps->begin() : storage::kNoStep + 1;
+  if (steps->has_end()) read.last_step = steps->end();
+  return read;
+}
+
+void ToProto(const storage::Event& event, v1::RecordedEvent* proto) {
+  v1::Source* source = proto->mutable_source();
+  source->set_job(event.source.job);
+  if (event.source.task.has_value()) source->set_task(*event.source.task);
+  source->set_attempt(event.source.attempt);
+  source->set_host(event.source.host);
+  proto->set_time_unix_ns(event.time_ns);
+  if (event.step.has_value()) proto->set_step(*event.step);
+  proto->set_kind(event.kind);
+  proto->set_message(event.message);
+  proto->mutable_fields()->insert(event.fields.begin(), event.fields.end());
+}
+
 }  // namespace tacho::server::query

@@ -8,6 +8,8 @@
 #include "absl/status/statusor.h"
 #include "server/query/read/attempts.h"
 #include "storage/index/matcher.h"
+#include "storage/model/event.h"
+#include "storage/model/series_reader.h"
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 
@@ -53,5 +55,19 @@ absl::Status NoSuchJob(const storage::Store& store, absl::string_view job);
 
 void ToProto(const storage::Metric& metric, v1::Metric* proto);
 void ToProto(const storage::Series& series, v1::SeriesInfo* proto);
+
+// In storage's form; null is no condition.
+//   INVALID_ARGUMENT  an end lies before its beginning; the text names the field.
+absl::StatusOr<storage::ReadOptions> MakeReadOptions(const v1::TimeRange* time,
+                                                     const v1::StepRange* steps);
+
+// Of a request that has `time` and `steps`.
+template <typename Request>
+absl::StatusOr<storage::ReadOptions> ReadOptionsOf(const Request& request) {
+  return MakeReadOptions(request.has_time() ? &request.time() : nullptr,
+                         request.has_steps() ? &request.steps() : nullptr);
+}
+
+void ToProto(const storage::Event& event, v1::RecordedEvent* proto);
 
 }  // namespace tacho::server::query

@@ -8,106 +8,83 @@
 #include "absl/status/statusor.h"
 #include "proto/base/status_macros.h"
 #include "server/query/read/attempts.h"
-#include "server/query/read/counter.h"
 #include "server/query/read/query_control.h"
 #include "server/query/read/sample.h"
+#include "storage/model/series_reader.h"
 #include "storage/store.h"
+#include "tacho/v1/query.pb.h"
 
 namespace tacho::server::query {
 
-// One thread at a time. Fails between two blocks with the status of `control`, which must outlive
-// it, as what the reader reads must. With a counter function, samples are what it makes of them.
+// Of one series, whose samples come in ascending time. A value below the one before it, or the
+// first of another attempt, is a reset: it counts from zero. Otherwise IEEE arithmetic: a NaN makes
+// NaN of its own growth and of the next. Of samples of equal time the last counts, so that one is
+// held back until the time of the next is known. One thread at a time.
+class CounterGrowth {
+ public:
+  // INCREASE or RATE.
+  explicit CounterGrowth(v1::CounterFunction function) : function_(function) {}
+
+  // Replaces the next samples of the series by their growth. There may be fewer, or none.
+  void Apply(storage::Chunk* chunk);
+  // After all samples: replaces *chunk by the growth that was held back, if any.
+  void Finish(storage::Chunk* chunk);
+
+ private:
+  // Adds the growth to the newest sample, if there is one before it.
+  void Emit(storage::SampleBlock* block);
+  double Growth(const Sample& from, const Sample& to) const;
+
+  const v1::CounterFunction function_;
+  std::optional<Sample> before_;
+  std::optional<Sample> newest_;  // Held back.
+};
+
+// Leaves out of a storage::SeriesReader what the condition on attempts does not allow. With a
+// counter function, samples are what that makes of them, and there are no summaries. One thread at
+// a time; `control`, and the view that the reader reads, must outlive it.
 class SeriesScan {
  public:
   SeriesScan(std::unique_ptr<storage::SeriesReader> reader, const AttemptCondition& attempts,
              const QueryControl& control,
              v1::CounterFunction counter = v1::COUNTER_FUNCTION_UNSPECIFIED);
 
-  // Replaces *block with the next samples, at least one; false if there are none left.
-  absl::StatusOr<bool> Next(storage::SampleBlock* block);
+  // As storage::SeriesReader::Next(). Fails between two chunks with the status of `control`.
+  absl::StatusOr<bool> Next(const storage::Want& want, storage::Chunk* chunk);
 
-  // As storage::SeriesReader::NextSummary(); a summary is of allowed samples only.
-  absl::StatusOr<bool> NextSummary(absl::FunctionRef<bool(const storage::SampleSummary&)> fits,
-                                   storage::SampleSummary* summary);
+  // Where in time the samples lie that are left, found without reading all of them. nullopt: the
+  // last of the series is not allowed, so that only reading tells.
+  absl::StatusOr<std::optional<AxisExtent>> FindTimes();
 
-  // As storage::SeriesReader::NextView(), of allowed samples only. Without one *view is empty.
-  absl::StatusOr<bool> NextView(storage::SampleView* view);
-
-  // As storage::SeriesReader::NextBounds(), of allowed samples only.
-  absl::StatusOr<bool> NextBounds(storage::SampleBounds* bounds);
-  // Calls visit(first_ns, last_ns) for pieces of what is left, of which nothing lies outside of
-  // them. *block is only room to work in.
-  absl::Status ForEachBounds(absl::FunctionRef<void(int64_t, int64_t)> visit,
-                             storage::SampleBlock* block);
-
-  // Calls visit(const Sample&) for all that is left.
+  // Calls visit(const storage::Chunk&) for all that is left.
   template <typename Visit>
-  absl::Status ForEach(const Visit& visit) {
-    storage::SampleBlock block;
+  absl::Status ForEach(const storage::Want& want, const Visit& visit) {
+    storage::Chunk chunk;
     for (;;) {
-      TACHO_ASSIGN_OR_RETURN(bool more, Next(&block));
+      TACHO_ASSIGN_OR_RETURN(const bool more, Next(want, &chunk));
       if (!more) return absl::OkStatus();
-      for (size_t i = 0; i < block.size(); ++i) visit(SampleOf(block, i));
+      visit(chunk);
     }
   }
 
-  // Calls visit_block(const storage::SampleBlock&) for all that is left, but visit_summary() for
-  // what the store can summarise in a way that `fits`.
-  template <typename Fits, typename VisitSummary, typename VisitBlock>
-  absl::Status ForEachBlock(const Fits& fits, const VisitSummary& visit_summary,
-                            const VisitBlock& visit_block) {
-    storage::SampleBlock block;
-    return ForEachSummary(fits, visit_summary, [&]() -> absl::StatusOr<bool> {
-      absl::StatusOr<bool> more = Next(&block);
-      if (more.ok() && *more) visit_block(block);
-      return more;
-    });
-  }
-
-  // The same with visit_columns(const storage::SampleColumns&), for who does not ask for attempts:
-  // samples are not copied where the store holds them. *block is only room to work in.
-  template <typename Fits, typename VisitSummary, typename VisitColumns>
-  absl::Status ForEachColumns(const Fits& fits, const VisitSummary& visit_summary,
-                              const VisitColumns& visit_columns, storage::SampleBlock* block) {
-    storage::SampleView view;
-    return ForEachSummary(fits, visit_summary, [&]() -> absl::StatusOr<bool> {
-      absl::StatusOr<bool> more = NextView(&view);
-      if (more.ok() && *more) {
-        visit_columns(view.columns);
-        return true;
-      }
-      if (more.ok()) more = Next(block);
-      if (more.ok() && *more) visit_columns(block->columns());
-      return more;
+  // Calls visit(const Sample&) for all that is left.
+  template <typename Visit>
+  absl::Status ForEachSample(const Visit& visit) {
+    return ForEach({}, [&visit](const storage::Chunk& chunk) {
+      const storage::SampleView& samples = chunk.samples();
+      for (size_t i = 0; i < samples.size(); ++i) visit(SampleOf(samples, i));
     });
   }
 
  private:
-  // Calls visit_next(), which visits some of what comes next or returns false at the end, for what
-  // is not summarised.
-  template <typename Fits, typename VisitSummary, typename VisitNext>
-  absl::Status ForEachSummary(const Fits& fits, const VisitSummary& visit_summary,
-                              const VisitNext& visit_next) {
-    storage::SampleSummary summary;
-    for (;;) {
-      absl::StatusOr<bool> more = NextSummary(fits, &summary);
-      if (!more.ok()) return more.status();
-      if (*more) {
-        visit_summary(summary);
-        continue;
-      }
-      more = visit_next();
-      if (!more.ok() || !*more) return more.status();
-    }
-  }
-
-  // Looks at the control where there was more; where there was not, Next() follows, which does.
-  absl::StatusOr<bool> Checked(absl::StatusOr<bool> more) const;
+  absl::StatusOr<bool> ReadAllowed(const storage::Want& want, storage::Chunk* chunk);
+  absl::StatusOr<bool> ReadGrowth(storage::Chunk* chunk);
 
   std::unique_ptr<storage::SeriesReader> reader_;
   AttemptCondition attempts_;
   const QueryControl& control_;
   std::optional<CounterGrowth> growth_;
+  std::optional<storage::Chunk> next_;  // Read ahead by FindTimes().
 };
 
 // Whether a series has a sample that is allowed; without a condition every series counts as having

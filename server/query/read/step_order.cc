@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::server::query {
@@ -22,27 +23,8 @@ absl::Status TooManySamples() {
                    "attempt, or use the axis of time"));
 }
 
-// What a scan returned: samples in ascending time.
-struct Rows {
-  storage::SampleView view;
-  std::span<const uint32_t> attempts;  // Empty: all are of the view's.
-
-  size_t size() const { return view.size(); }
-  Sample At(size_t i) const {
-    const storage::SampleColumns& columns = view.columns;
-    return {columns.times[i], columns.steps[i], attempts.empty() ? view.attempt : attempts[i],
-            columns.values[i]};
-  }
-};
-
-Rows RowsOf(const storage::SampleBlock& block) {
-  Rows rows{.view = {.attempt = block.attempts.front(), .columns = block.columns()}};
-  if (LeadingRows(rows.view.attempt, block.attempts) < block.size()) rows.attempts = block.attempts;
-  return rows;
-}
-
-void Append(const Rows& rows, std::vector<Sample>* samples) {
-  for (size_t i = 0; i < rows.size(); ++i) samples->push_back(rows.At(i));
+void Append(const storage::SampleView& rows, std::vector<Sample>* samples) {
+  for (size_t i = 0; i < rows.size(); ++i) samples->push_back(SampleOf(rows, i));
 }
 
 // Makes room, at least for twice of what there was: so rows are moved seldom.
@@ -55,13 +37,6 @@ void Reserve(size_t size, storage::SampleBlock* block) {
   block->values.reserve(size);
 }
 
-void Resize(size_t size, storage::SampleBlock* block) {
-  block->times.resize(size);
-  block->steps.resize(size);
-  block->attempts.resize(size);
-  block->values.resize(size);
-}
-
 void Put(const Sample& sample, storage::SampleBlock* to, size_t at) {
   to->times[at] = sample.time_ns;
   to->steps[at] = sample.step;
@@ -70,23 +45,23 @@ void Put(const Sample& sample, storage::SampleBlock* to, size_t at) {
 }
 
 // Whether the samples are in the order of Before().
-bool AreInOrder(const Rows& rows) {
-  const std::span<const int64_t> steps = rows.view.columns.steps;
+bool AreInOrder(const storage::SampleView& rows) {
+  const std::span<const int64_t> steps = rows.columns.steps;
   // Times ascend: with one attempt, order is that of steps.
   if (rows.attempts.empty()) {
-    return rows.view.step_order != storage::StepOrder::kAny ||
+    return rows.step_order != storage::StepOrder::kAny ||
            std::is_sorted(steps.begin(), steps.end());
   }
   for (size_t i = 1; i < rows.size(); ++i) {
-    if (Before(rows.At(i), rows.At(i - 1))) return false;
+    if (Before(SampleOf(rows, i), SampleOf(rows, i - 1))) return false;
   }
   return true;
 }
 
 // Copies those rows, of which none comes before the one before it, that are the last of their step
 // to places from `at` on. Returns how many.
-size_t CopyNewest(const Rows& rows, storage::SampleBlock* to, size_t at) {
-  const storage::SampleColumns& from = rows.view.columns;
+size_t CopyNewest(const storage::SampleView& rows, storage::SampleBlock* to, size_t at) {
+  const storage::SampleColumns& from = rows.columns;
   size_t next = at;
   const auto copy = [&](size_t row) {
     to->times[next] = from.times[row];
@@ -94,9 +69,12 @@ size_t CopyNewest(const Rows& rows, storage::SampleBlock* to, size_t at) {
     to->values[next] = from.values[row];
     if (!rows.attempts.empty()) to->attempts[next] = rows.attempts[row];
   };
-  if (rows.view.step_order == storage::StepOrder::kNeverFall) {
-    for (const uint32_t end : rows.view.step_ends) {
-      copy(end - rows.view.step_ends_from);
+  if (rows.step_order == storage::StepOrder::kNeverFall) {
+    TACHO_CHECK(rows.step_ends.empty() ||
+                (rows.step_ends.front() >= rows.step_ends_from &&
+                 rows.step_ends.back() - rows.step_ends_from < rows.size()));
+    for (const uint32_t end : rows.step_ends) {
+      copy(end - rows.step_ends_from);
       ++next;
     }
     copy(rows.size() - 1);
@@ -112,20 +90,20 @@ size_t CopyNewest(const Rows& rows, storage::SampleBlock* to, size_t at) {
 
 // Goes on with the rows in the order of Before(): of samples of one step that follow each other
 // appends the last. false: that order is not kept, and *all is as it was.
-bool AppendNewest(const Rows& rows, storage::SampleBlock* all) {
+bool AppendNewest(const storage::SampleView& rows, storage::SampleBlock* all) {
   if (rows.size() == 0) return true;
   const size_t before = all->size();
   const Sample last = before == 0 ? Sample() : SampleOf(*all, before - 1);
-  if (before > 0 && Before(rows.At(0), last)) return false;
+  if (before > 0 && Before(SampleOf(rows, 0), last)) return false;
   if (!AreInOrder(rows)) return false;
-  const bool ends_are_known = rows.view.step_order == storage::StepOrder::kNeverFall;
-  Resize(before + (ends_are_known ? rows.view.step_ends.size() + 1 : rows.size()), all);
-  const bool replaces = before > 0 && last.step == rows.view.columns.steps.front();
+  const bool ends_are_known = rows.step_order == storage::StepOrder::kNeverFall;
+  all->resize(before + (ends_are_known ? rows.step_ends.size() + 1 : rows.size()));
+  const bool replaces = before > 0 && last.step == rows.columns.steps.front();
   const size_t at = replaces ? before - 1 : before;
-  Resize(at + CopyNewest(rows, all, at), all);
+  all->resize(at + CopyNewest(rows, all, at));
   if (rows.attempts.empty()) {
     std::fill(all->attempts.begin() + static_cast<ptrdiff_t>(at), all->attempts.end(),
-              rows.view.attempt);
+              rows.attempt);
   }
   return true;
 }
@@ -138,15 +116,17 @@ void Sort(std::vector<Sample>* samples) {
 // Takes what a scan returns piece by piece.
 class NewestSteps {
  public:
-  // Views are held until there are enough of them: then it is known for how many rows to make room.
+  // Views of samples that stay where they are are held until there are enough of them: then it is
+  // known for how many rows to make room.
   void Add(storage::SampleView view) {
+    if (view.owner == nullptr) {
+      AddHeld();
+      AddNow(view);
+      return;
+    }
     held_rows_ += view.step_ends.empty() ? view.size() : view.step_ends.size() + 1;
     held_.push_back(std::move(view));
     if (held_rows_ >= kHeldRows) AddHeld();
-  }
-  void Add(const storage::SampleBlock& block) {
-    AddHeld();
-    Add(RowsOf(block));
   }
 
   storage::SampleBlock Take() {
@@ -154,7 +134,7 @@ class NewestSteps {
     if (samples_.empty()) return std::move(newest_);
     Sort(&samples_);
     KeepNewestOfEachStep(&samples_);
-    Resize(samples_.size(), &newest_);
+    newest_.resize(samples_.size());
     for (size_t i = 0; i < samples_.size(); ++i) Put(samples_[i], &newest_, i);
     return std::move(newest_);
   }
@@ -164,11 +144,11 @@ class NewestSteps {
 
   void AddHeld() {
     if (samples_.empty()) Reserve(newest_.size() + held_rows_, &newest_);
-    for (storage::SampleView& view : held_) Add(Rows{std::move(view), {}});
+    for (const storage::SampleView& view : held_) AddNow(view);
     held_.clear();
     held_rows_ = 0;
   }
-  void Add(const Rows& rows) {
+  void AddNow(const storage::SampleView& rows) {
     if (samples_.empty()) {
       if (AppendNewest(rows, &newest_)) return;
       for (size_t i = 0; i < newest_.size(); ++i) samples_.push_back(SampleOf(newest_, i));
@@ -186,12 +166,12 @@ class NewestSteps {
 
 absl::StatusOr<std::vector<Sample>> SortedBySteps(SeriesScan* scan) {
   std::vector<Sample> samples;
-  storage::SampleBlock block;
+  storage::Chunk chunk;
   for (;;) {
-    TACHO_ASSIGN_OR_RETURN(bool more, scan->Next(&block));
+    TACHO_ASSIGN_OR_RETURN(const bool more, scan->Next({}, &chunk));
     if (!more) break;
-    if (samples.size() + block.size() > kMaxSortedSamples) return TooManySamples();
-    Append(RowsOf(block), &samples);
+    if (samples.size() + chunk.samples().size() > kMaxSortedSamples) return TooManySamples();
+    Append(chunk.samples(), &samples);
   }
   Sort(&samples);
   return samples;
@@ -199,22 +179,13 @@ absl::StatusOr<std::vector<Sample>> SortedBySteps(SeriesScan* scan) {
 
 absl::StatusOr<storage::SampleBlock> NewestOfEachStep(SeriesScan* scan) {
   NewestSteps steps;
-  storage::SampleBlock block;
+  storage::Chunk chunk;
   for (size_t read = 0;;) {
-    storage::SampleView view;
-    absl::StatusOr<bool> more = scan->NextView(&view);
-    if (!more.ok()) return more.status();
-    const bool in_place = *more;
-    if (!in_place) more = scan->Next(&block);
-    if (!more.ok()) return more.status();
-    if (!*more) return steps.Take();
-    read += in_place ? view.size() : block.size();
+    TACHO_ASSIGN_OR_RETURN(const bool more, scan->Next({}, &chunk));
+    if (!more) return steps.Take();
+    read += chunk.samples().size();
     if (read > kMaxSortedSamples) return TooManySamples();
-    if (in_place) {
-      steps.Add(std::move(view));
-    } else {
-      steps.Add(block);
-    }
+    steps.Add(chunk.samples());
   }
 }
 

@@ -4,6 +4,8 @@
 #include <map>
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::server::query {
 namespace {
 
@@ -72,6 +74,7 @@ Timeline Timeline::Of(const std::vector<storage::AttemptInfo>& attempts) {
   std::vector<AttemptSteps> steps;
   for (const storage::AttemptInfo& info : attempts) {
     if (!info.extent.first_step.has_value()) continue;
+    TACHO_CHECK(info.extent.last_step.has_value());
     steps.push_back({info.attempt, {*info.extent.first_step, *info.extent.last_step}});
   }
   return Timeline(std::move(steps));

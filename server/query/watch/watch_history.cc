@@ -5,7 +5,7 @@
 
 #include "proto/base/status_macros.h"
 #include "server/query/range/pieces.h"
-#include "server/query/read/event_proto.h"
+#include "server/query/read/selection.h"
 #include "server/query/read/series_scan.h"
 
 namespace tacho::server::query {
@@ -15,21 +15,22 @@ using Send = absl::FunctionRef<absl::Status(const v1::WatchResponse&)>;
 
 absl::Status SendSeries(const storage::SeriesPtr& series, SeriesScan scan, Send send,
                         SeriesNumbers* numbers) {
-  storage::SampleBlock block;
+  storage::Chunk chunk;
   for (;;) {
-    TACHO_ASSIGN_OR_RETURN(const auto more, scan.Next(&block));
+    TACHO_ASSIGN_OR_RETURN(const auto more, scan.Next({}, &chunk));
     if (!more) return absl::OkStatus();
+    const storage::SampleView& samples = chunk.samples();
     const SeriesNumbers::Number number = numbers->Of(series->id);
     v1::WatchResponse response;
     if (number.is_new) {
       FillSeries(*series, number.index, &response);
       if (absl::Status status = send(response); !status.ok()) return status;
     }
-    for (size_t begin = 0; begin < block.size(); begin += kSamplesPerPiece) {
-      const size_t end = std::min(block.size(), begin + kSamplesPerPiece);
+    for (size_t begin = 0; begin < samples.size(); begin += kSamplesPerPiece) {
+      const size_t end = std::min(samples.size(), begin + kSamplesPerPiece);
       response.Clear();
       response.mutable_samples()->set_index(number.index);
-      FillPoints(block, begin, end, response.mutable_samples()->mutable_points());
+      FillPoints(samples, begin, end, response.mutable_samples()->mutable_points());
       if (absl::Status status = send(response); !status.ok()) return status;
     }
   }

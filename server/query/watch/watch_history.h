@@ -4,7 +4,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/query/read/query_control.h"
-#include "server/query/watch/watch_plan.h"
 #include "server/query/watch/watch_rows.h"
 #include "storage/store.h"
 

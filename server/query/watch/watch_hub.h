@@ -20,7 +20,6 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-#include "server/query/watch/watch_plan.h"
 #include "server/query/watch/watch_rows.h"
 #include "server/query/watch/watch_stream.h"
 #include "storage/store.h"

@@ -4,9 +4,10 @@
 #include <bit>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 #include "server/query/range/pieces.h"
-#include "server/query/read/event_proto.h"
 #include "server/query/read/selection.h"
 
 namespace tacho::server::query {
@@ -90,6 +91,8 @@ uint64_t WatchedRows::bytes() const {
 }
 
 WatchedRows SelectRows(const storage::Change& change, WantedColumns::Columns columns) {
+  TACHO_CHECK(change.layout != nullptr && columns != nullptr && !columns->empty());
+  TACHO_CHECK(columns->back() < change.layout->series.size());  // They ascend.
   WatchedRows selected;
   selected.layout = change.layout;
   selected.columns = std::move(columns);
@@ -127,6 +130,7 @@ absl::StatusOr<bool> WatchBacklog::Next(v1::WatchResponse* response) {
     response->Clear();
     absl::StatusOr<bool> filled = NextOfFirst(response);
     if (!filled.ok() || *filled) return filled;
+    TACHO_CHECK(bytes_ >= rows_.front().bytes());
     bytes_ -= rows_.front().bytes();
     rows_.pop_front();
     column_ = row_ = 0;
@@ -155,11 +159,30 @@ absl::StatusOr<bool> WatchBacklog::NextOfFirst(v1::WatchResponse* response) {
     }
     row_ = next_row;
     response->mutable_samples()->set_index(number.index);
-    FillPoints(block, 0, block.size(), response->mutable_samples()->mutable_points());
+    FillPoints(block, response->mutable_samples()->mutable_points());
     samples_ += block.size();
     return true;
   }
   return false;
+}
+
+absl::StatusOr<WatchPlan> MakeWatchPlan(const v1::WatchRequest& request, uint64_t max_series) {
+  auto selection = MakeSelection(request.selector());
+  if (!selection.ok()) return selection.status();
+  WatchPlan plan;
+  plan.selection = *std::move(selection);
+  if (request.has_begin_unix_ns()) plan.begin_ns = request.begin_unix_ns();
+  plan.events = request.events();
+  plan.max_series = std::min(
+      request.max_series() == 0 ? kDefaultWatchedSeries : request.max_series(), max_series);
+  return plan;
+}
+
+absl::Status TooManyWatched(const WatchPlan& plan) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("more than max_series = ", plan.max_series,
+                   " series match: name metrics, add matchers, or raise max_series (up to the "
+                   "collector's query.max_series)"));
 }
 
 }  // namespace tacho::server::query

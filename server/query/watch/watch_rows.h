@@ -6,17 +6,34 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/query/watch/watch_plan.h"
+#include "server/query/read/selection.h"
 #include "storage/change_feed.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::server::query {
+
+inline constexpr uint64_t kDefaultWatchedSeries = 10'000;
+
+struct WatchPlan {
+  Selection selection;
+  std::optional<int64_t> begin_ns;  // History from there on; nullopt: none.
+  bool events = false;
+  uint64_t max_series = kDefaultWatchedSeries;
+};
+
+// `max_series` is what the collector's configuration allows.
+//   INVALID_ARGUMENT  the text names the field.
+absl::StatusOr<WatchPlan> MakeWatchPlan(const v1::WatchRequest& request, uint64_t max_series);
+
+// RESOURCE_EXHAUSTED: more series match than the plan allows.
+absl::Status TooManyWatched(const WatchPlan& plan);
 
 // Which columns of which layouts of the job a selection wants. One thread at a time.
 class WantedColumns {

@@ -26,23 +26,27 @@ class ListReader final : public storage::SeriesReader {
   ListReader(std::vector<Sample> samples, size_t block_size, bool shows)
       : samples_(std::move(samples)), block_size_(block_size), shows_(shows) {}
 
-  absl::StatusOr<bool> NextView(storage::SampleView* view) override {
-    if (!shows_ || (++calls_ % 5) == 0) return false;
+  absl::StatusOr<bool> Next(const storage::Want&, storage::Chunk* chunk) override {
     const auto block = std::make_shared<storage::SampleBlock>();
-    const size_t began = next_;
-    const auto more = Next(block.get());
-    if (!more.ok() || !*more) return more;
-    if (LeadingRows(block->attempts.front(), block->attempts) < block->size()) {
-      next_ = began;
-      return false;
+    if (!Take(block.get())) return false;
+    const bool mixed = LeadingRows(block->attempts.front(), block->attempts) < block->size();
+    if (mixed || !shows_ || (++calls_ % 5) == 0) {
+      *chunk->block() = *block;
+      chunk->ShowBlock();
+      return true;
     }
-    *view = {.attempt = block->attempts.front(), .columns = block->columns(), .owner = block};
-    TellOrder(view);
+    storage::SampleView view = {
+        .attempt = block->attempts.front(), .columns = block->columns(), .owner = block};
+    TellOrder(&view);
+    chunk->Set(std::move(view));
     return true;
   }
+  absl::StatusOr<std::optional<storage::SampleEnds>> FindEnds() override {
+    return absl::UnimplementedError("these tests do not look ahead");
+  }
 
-  absl::StatusOr<bool> Next(storage::SampleBlock* block) override {
-    block->clear();
+ private:
+  bool Take(storage::SampleBlock* block) {
     for (; next_ < samples_.size() && block->size() < block_size_; ++next_) {
       block->times.push_back(samples_[next_].time_ns);
       block->steps.push_back(samples_[next_].step);
@@ -52,7 +56,6 @@ class ListReader final : public storage::SeriesReader {
     return block->size() > 0;
   }
 
- private:
   // Of some, as if the view began within a column.
   void TellOrder(storage::SampleView* view) {
     const std::span<const int64_t> steps = view->columns.steps;

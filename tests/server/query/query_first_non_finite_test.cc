@@ -116,6 +116,26 @@ TEST_P(FiniteTest, SaysThatAllIsFiniteAndWhatIsWrongWithARequest) {
   EXPECT_TRUE(absl::IsInvalidArgument(Run()));
 }
 
+TEST_P(FiniteTest, LeavesOutSupersededSamplesOfColumnsThatAreSummarised) {
+  for (uint32_t attempt = 0; attempt < 2; ++attempt) {
+    const auto layout = Register("train", 0, attempt, {"loss"});
+    std::vector<int64_t> times, steps;
+    std::vector<double> values;
+    for (int64_t step = 0; step < 100; ++step) {
+      times.push_back(kTestBase + (attempt * 1000 + step) * kTestSecond);
+      steps.push_back(attempt * 40 + step);
+      values.push_back(1);
+    }
+    Append(layout, times, steps, values);
+    ASSERT_TRUE(store_->Seal().ok());
+  }
+  ExpectAsNaive();
+  EXPECT_EQ(response_.samples_examined(), 200u);
+  request_.set_attempts(v1::ATTEMPTS_EFFECTIVE);
+  ExpectAsNaive();
+  EXPECT_EQ(response_.samples_examined(), 140u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Seeds, FiniteTest, testing::Values(1u));
 
 }  // namespace

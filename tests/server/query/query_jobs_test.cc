@@ -11,7 +11,7 @@
 #include "server/query/lists/event_listing.h"
 #include "server/query/lists/job_detail.h"
 #include "server/query/lists/job_listing.h"
-#include "server/query/lists/label_listing.h"
+#include "server/query/lists/listings.h"
 #include "server/query/read/job_state.h"
 #include "tests/storage/store_fixture.h"
 

@@ -156,7 +156,7 @@ TEST_F(QueryListingTest, ListSeriesSendsManyInPieces) {
   EXPECT_GT(pieces.size(), 2u);
   int listed = 0;
   for (const auto& piece : pieces) {
-    EXPECT_LT(piece.ByteSizeLong(), 2 * kListingPieceBytes);
+    EXPECT_LT(piece.ByteSizeLong(), 2 * kListMessageBytes);
     listed += piece.series_size();
   }
   EXPECT_EQ(listed, 5'000);

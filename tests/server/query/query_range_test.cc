@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "server/query/message_packing.h"
 #include "server/query/range/pieces.h"
 #include "server/query/range/range_query.h"
+#include "server/query/read/message_packing.h"
 #include "tests/server/fake_store.h"
 
 namespace tacho::server::query {

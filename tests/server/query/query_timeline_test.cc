@@ -204,9 +204,13 @@ TEST_F(ChooseAttemptsTest, RefusesWhatIsNoChoice) {
 
 TEST_F(ChooseAttemptsTest, KeepsOfABlockWhatIsEffective) {
   Choose(v1::ATTEMPTS_EFFECTIVE);
-  storage::SampleBlock block = {
+  storage::Chunk chunk;
+  *chunk.block() = {
       {1, 2, 3, 4, 5}, {4, 7, storage::kNoStep, 7, 9}, {0, 0, 0, 2, 0}, {10, 20, 30, 40, 50}};
-  selection_.attempts.Filter(&block);
+  chunk.ShowBlock();
+  EXPECT_TRUE(selection_.attempts.Filter(&chunk));
+  const storage::SampleBlock& block = *chunk.block();
+  EXPECT_EQ(chunk.samples().size(), block.size());
   EXPECT_THAT(block.times, ElementsAre(1, 3, 4));
   EXPECT_THAT(block.steps, ElementsAre(4, storage::kNoStep, 7));
   EXPECT_THAT(block.attempts, ElementsAre(0, 0, 2));

@@ -74,24 +74,23 @@ void Extend(const SampleBlock& from, size_t begin, size_t end, SampleBlock* to) 
 SampleBlock Drain(SeriesReader* reader, const SampleBlock* all = nullptr,
                   bool bound_steps = false) {
   SampleBlock out;
-  SampleBlock block;
-  SampleSummary summary;
+  Want want;
+  if (all != nullptr) want = AnySummary();
+  want.step_bounds = bound_steps;
+  Chunk chunk;
   for (;;) {
-    if (all != nullptr) {
-      const auto told = reader->NextSummary([](const SampleSummary&) { return true; }, &summary);
-      EXPECT_TRUE(told.ok()) << told.status();
-      if (!told.ok()) return out;
-      if (*told) {
-        CheckSummary(summary, bound_steps, *all, out.size());
-        if (testing::Test::HasFailure()) return out;
-        Extend(*all, out.size(), out.size() + summary.count, &out);
-        continue;
-      }
-    }
-    const auto more = reader->Next(&block);
+    const auto more = reader->Next(want, &chunk);
     EXPECT_TRUE(more.ok()) << more.status();
     if (!more.ok() || !*more) return out;
-    Extend(block, 0, block.size(), &out);
+    if (!chunk.is_summary()) {
+      chunk.CopyToBlock();
+      Extend(*chunk.block(), 0, chunk.block()->size(), &out);
+      continue;
+    }
+    const SampleSummary& summary = chunk.summary();
+    CheckSummary(summary, bound_steps, *all, out.size());
+    if (testing::Test::HasFailure()) return out;
+    Extend(*all, out.size(), out.size() + summary.count, &out);
   }
 }
 
@@ -167,7 +166,6 @@ class ColumnCacheTest : public StoreFixture, public testing::WithParamInterface<
     }
     if (random_() % 4 == 0) options.attempt = static_cast<uint32_t>(random_() % 2);
     if (random_() % 8 == 0) options.first_step = static_cast<int64_t>(random_() % 50);
-    options.bound_steps = random_() % 2 == 0;
     return options;
   }
 
@@ -182,7 +180,7 @@ class ColumnCacheTest : public StoreFixture, public testing::WithParamInterface<
     for (size_t i = 0; i < expected->size(); ++i) {
       const SampleBlock all = Drain(expected_view->Read((*expected)[i], options).get());
       const SampleBlock read = Drain(actual_view->Read((*actual)[i], options).get(),
-                                     coarse ? &all : nullptr, options.bound_steps);
+                                     coarse ? &all : nullptr, random_() % 2 == 0);
       ASSERT_EQ(Text(read), Text(all));
     }
     EXPECT_EQ(Newest(*store_, *actual), Newest(*plain_, *expected));
@@ -355,7 +353,7 @@ TEST_F(ColumnCacheThreadsTest, EverybodySeesWhatWasDurableBefore) {
           SampleBlock block;
           int64_t next = 0;
           for (;;) {
-            const auto more = reader->Next(&block);
+            const auto more = NextBlock(reader, &block);
             ASSERT_TRUE(more.ok()) << more.status();
             if (!*more) break;
             for (size_t row = 0; row < block.size(); ++row, ++next) {

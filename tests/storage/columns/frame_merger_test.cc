@@ -74,11 +74,12 @@ TEST_F(FrameMergerTest, AReaderKeepsItsViewAcrossAMerge) {
   for (int i = 0; i < 10; ++i) Frame(layout, i, {i * 1.0}, i);
   const auto reader = store_->Read(Find("job", "loss"), {});
   SampleBlock block;
-  ASSERT_TRUE(*reader->Next(&block));
+  ASSERT_TRUE(*NextBlock(reader, &block));
   std::vector<double> seen = block.values;
   MergeAll();
   ASSERT_EQ(store_->Stats().merges, 1u);
-  while (*reader->Next(&block)) seen.insert(seen.end(), block.values.begin(), block.values.end());
+  while (*NextBlock(reader, &block))
+    seen.insert(seen.end(), block.values.begin(), block.values.end());
   EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
 }
 

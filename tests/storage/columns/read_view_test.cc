@@ -30,7 +30,7 @@ class ReadViewTest : public StoreFixture {
     SampleBlock all;
     SampleBlock block;
     for (;;) {
-      const auto more = reader->Next(&block);
+      const auto more = NextBlock(reader, &block);
       EXPECT_TRUE(more.ok()) << more.status();
       if (!more.ok() || !*more) return all;
       EXPECT_GT(block.size(), 0u);
@@ -97,7 +97,7 @@ TEST_F(ReadViewTest, ReadersOfOneViewDoNotDisturbEachOther) {
   SampleBlock block_b;
   std::vector<double> values_a;
   std::vector<double> values_b;
-  while (*first->Next(&block_a) && *second->Next(&block_b)) {
+  while (*NextBlock(first, &block_a) && *NextBlock(second, &block_b)) {
     values_a.insert(values_a.end(), block_a.values.begin(), block_a.values.end());
     values_b.insert(values_b.end(), block_b.values.begin(), block_b.values.end());
   }
@@ -131,32 +131,29 @@ void CheckStepOrder(const SampleView& view) {
   }
 }
 
-// Reads by views where they are offered, else by samples, and checks that this is `all`. Returns
-// how often views of each order were offered.
+// Checks that all chunks together are `all`. Returns how many of each order showed a column as it
+// lies.
 std::map<StepOrder, int> CheckViews(std::unique_ptr<SeriesReader> reader, const SampleBlock& all) {
   std::map<StepOrder, int> offered;
   SampleBlock read;
-  SampleView view;
   SampleView last;
-  SampleBlock block;
+  Chunk chunk;
   for (;;) {
-    const auto shown = reader->NextView(&view);
-    EXPECT_TRUE(shown.ok()) << shown.status();
-    if (!shown.ok()) return offered;
-    if (!*shown) {
-      const auto more = reader->Next(&block);
-      EXPECT_TRUE(more.ok()) << more.status();
-      if (!more.ok()) return offered;
-      if (!*more) break;
-      view = {.columns = block.columns()};
-    } else {
+    const auto more = reader->Next({}, &chunk);
+    EXPECT_TRUE(more.ok()) << more.status();
+    if (!more.ok()) return offered;
+    if (!*more) break;
+    const SampleView& view = chunk.samples();
+    EXPECT_GT(view.size(), 0u);
+    if (view.owner != nullptr) {
       ++offered[view.step_order];
-      EXPECT_GT(view.size(), 0u);
+      EXPECT_THAT(view.attempts, IsEmpty()) << "columns are of one attempt";
       CheckStepOrder(view);
       last = view;
-      block.attempts.assign(view.size(), view.attempt);
+    } else {
+      EXPECT_EQ(view.step_order, StepOrder::kAny);
     }
-    read.attempts.insert(read.attempts.end(), block.attempts.begin(), block.attempts.end());
+    for (size_t i = 0; i < view.size(); ++i) read.attempts.push_back(view.AttemptOf(i));
     const SampleColumns& columns = view.columns;
     read.times.insert(read.times.end(), columns.times.begin(), columns.times.end());
     read.steps.insert(read.steps.end(), columns.steps.begin(), columns.steps.end());
@@ -221,37 +218,35 @@ TEST_F(ReadViewTest, ViewsShowColumnsThatStandAloneAndTheOrderOfTheirSteps) {
   EXPECT_EQ(CheckViews(store_->Read(loss, {}), ReadAll(loss)).count(StepOrder::kRise), 0u);
 }
 
-// Reads by bounds where they are offered, else by samples, and checks how far that reaches against
-// all samples. Returns how often bounds were offered.
-size_t CheckBounds(SeriesReader* reader, const SampleBlock& all) {
-  size_t offered = 0;
-  int64_t first = INT64_MAX;
-  int64_t last = INT64_MIN;
-  SampleBounds bounds;
+void CheckEnd(const SampleEnds::End& end, int64_t time_ns, const SampleBlock& all, size_t begin) {
+  EXPECT_EQ(end.time_ns, time_ns);
+  bool found = false;
+  for (size_t i = begin; i < all.size(); ++i) {
+    found |= all.times[i] == time_ns && all.steps[i] == end.step && all.attempts[i] == end.attempt;
+  }
+  EXPECT_TRUE(found) << "one of the samples of that time";
+}
+
+// Checks that the ends of what is left are those of the samples that then come, at the beginning
+// and after `chunks` chunks.
+void CheckEnds(SeriesReader* reader, const SampleBlock& all, size_t chunks) {
   SampleBlock block;
-  for (;;) {
-    const auto told = reader->NextBounds(&bounds);
-    EXPECT_TRUE(told.ok()) << told.status();
-    if (!told.ok()) return offered;
-    if (*told) {
-      ++offered;
-      EXPECT_GT(std::count(all.times.begin(), all.times.end(), bounds.first_time_ns), 0);
-    } else {
-      const auto more = reader->Next(&block);
-      EXPECT_TRUE(more.ok()) << more.status();
-      if (!more.ok() || !*more) break;
-      bounds = {block.attempts.front(), block.times.front(), block.times.back()};
+  for (size_t at = 0;; at += block.size()) {
+    if (chunks == 0 || at == 0) {
+      const auto ends = reader->FindEnds();
+      ASSERT_TRUE(ends.ok()) << ends.status();
+      ASSERT_EQ(ends->has_value(), at < all.size());
+      if (!ends->has_value()) break;
+      CheckEnd((*ends)->first, all.times[at], all, at);
+      CheckEnd((*ends)->last, all.times.back(), all, at);
+      if (chunks == 0 && at > 0) break;
     }
-    first = std::min(first, bounds.first_time_ns);
-    last = std::max(last, bounds.last_time_ns);
+    chunks -= chunks > 0 ? 1 : 0;
+    const auto more = NextBlock(reader, &block);
+    ASSERT_TRUE(more.ok()) << more.status();
+    ASSERT_EQ(*more, at < all.size());
+    if (!*more) break;
   }
-  if (all.size() == 0) {
-    EXPECT_GT(first, last);
-  } else {
-    EXPECT_EQ(first, all.times.front());
-    EXPECT_EQ(last, all.times.back());
-  }
-  return offered;
 }
 
 // Random frames over three days, overlapping, out of order, with repeats of times, stale markers
@@ -300,7 +295,9 @@ TEST_F(ReadViewTest, EqualsAModelWhateverTheFrames) {
                         std::bit_cast<uint64_t>(read.values[i])});
     }
     ASSERT_EQ(actual, expected);
-    CheckBounds(store_->Read(Find("job", "loss"), options).get(), read);
+    for (const size_t chunks : {0, 1, 3}) {
+      CheckEnds(store_->Read(Find("job", "loss"), options).get(), read, chunks);
+    }
     CheckViews(store_->Read(Find("job", "loss"), options), read);
   };
   for (int round = 0; round < 300; ++round) {
@@ -325,20 +322,16 @@ TEST_F(ReadViewTest, EqualsAModelWhateverTheFrames) {
 std::pair<size_t, size_t> ReadCoarsely(SeriesReader* reader, const SampleBlock& all) {
   size_t at = 0;
   size_t summaries = 0;
-  SampleSummary summary;
-  SampleBlock block;
+  Chunk chunk;
   for (;;) {
-    const auto summarised =
-        reader->NextSummary([](const SampleSummary&) { return true; }, &summary);
-    EXPECT_TRUE(summarised.ok()) << summarised.status();
-    if (!summarised.ok()) return {at, summaries};
-    if (!*summarised) {
-      const auto more = reader->Next(&block);
-      EXPECT_TRUE(more.ok()) << more.status();
-      if (!more.ok() || !*more) return {at, summaries};
-      at += block.size();
+    const auto more = reader->Next(AnySummary(), &chunk);
+    EXPECT_TRUE(more.ok()) << more.status();
+    if (!more.ok() || !*more) return {at, summaries};
+    if (!chunk.is_summary()) {
+      at += chunk.samples().size();
       continue;
     }
+    const SampleSummary& summary = chunk.summary();
     ++summaries;
     const size_t end = at + summary.count;
     EXPECT_LE(end, all.size());
@@ -410,13 +403,12 @@ TEST_F(ReadViewTest, ARefusedSummaryLeavesTheSamplesToBeRead) {
   ASSERT_TRUE(store_->Seal().ok());
   const SeriesPtr loss = Find("job", "loss");
   const auto reader = store_->Read(loss, {});
-  SampleSummary summary;
-  EXPECT_FALSE(*reader->NextSummary([](const SampleSummary&) { return false; }, &summary));
-  SampleBlock block;
-  ASSERT_TRUE(*reader->Next(&block));
-  EXPECT_THAT(block.values, ElementsAre(1, 2));
-  EXPECT_FALSE(*reader->Next(&block));
-  EXPECT_FALSE(*reader->NextSummary([](const SampleSummary&) { return true; }, &summary));
+  Chunk chunk;
+  ASSERT_TRUE(*reader->Next({.summary = [](const SampleSummary&) { return false; }}, &chunk));
+  ASSERT_FALSE(chunk.is_summary());
+  EXPECT_THAT(chunk.samples().columns.values, ElementsAre(1, 2));
+  EXPECT_FALSE(*reader->Next({}, &chunk));
+  EXPECT_FALSE(*reader->Next(AnySummary(), &chunk));
 }
 
 TEST_F(ReadViewTest, RowsOfOneFrameWithTheSameTimeAreNotCountedTwiceInASummary) {
@@ -430,25 +422,37 @@ TEST_F(ReadViewTest, RowsOfOneFrameWithTheSameTimeAreNotCountedTwiceInASummary) 
   EXPECT_EQ(ReadCoarsely(store_->Read(loss, {}).get(), all).first, 2u);
 }
 
-TEST_F(ReadViewTest, BoundsOfColumnsAreKnownOnceDecodedAlsoWhereTheRangeCutsThem) {
+TEST_F(ReadViewTest, EndsAreKnownFromHeadersUnlessTheRangeCutsAColumn) {
   const LayoutPtr layout = Register(Definition("job", {"loss"}));
   for (const int64_t begin : {0, 10, 20}) {
     AppendSeconds(layout, {begin, begin + 1, begin + 2}, {1, 2, std::nan("")});
     ASSERT_TRUE(store_->Seal().ok());
   }
   const SeriesPtr loss = Find("job", "loss");
+  const auto decoded_for_ends = [&](const ReadOptions& options) {
+    Reopen();  // So that nothing is known.
+    const SeriesPtr series = Find("job", "loss");
+    const auto view = store_->OpenView({series});
+    EXPECT_TRUE(view->Read(series, options)->FindEnds().ok());
+    return view->columns_decoded();
+  };
   ReadOptions options;
-  options.begin_ns = kBegin + 1 * kSecond;
-  options.end_ns = kBegin + 22 * kSecond;
-  const SampleBlock all = ReadAll(loss, options);
-  ASSERT_EQ(all.size(), 7u);
-  EXPECT_EQ(CheckBounds(store_->Read(loss, options).get(), all), 3u);
   options.attempt = 5;
-  EXPECT_EQ(CheckBounds(store_->Read(loss, options).get(), {}), 0u);
-  options.attempt.reset();
+  CheckEnds(store_->Read(loss, options).get(), {}, 0);
+  EXPECT_EQ(decoded_for_ends(options), 0u);
+  EXPECT_EQ(decoded_for_ends({}), 0u);
+  options = {};
+  options.begin_ns = kBegin + 1 * kSecond;
+  EXPECT_EQ(decoded_for_ends(options), 1u);
+  options.end_ns = kBegin + 22 * kSecond;
+  EXPECT_EQ(decoded_for_ends(options), 2u);
+  const SampleBlock all = ReadAll(Find("job", "loss"), options);
+  ASSERT_EQ(all.size(), 7u);
+  CheckEnds(store_->Read(Find("job", "loss"), options).get(), all, 0);
   options.first_step = 0;
-  EXPECT_EQ(CheckBounds(store_->Read(loss, options).get(), ReadAll(loss, options)), 0u)
-      << "a range of steps has to look at every row";
+  EXPECT_EQ(decoded_for_ends(options), 2u) << "a range of steps has to look at rows";
+  CheckEnds(store_->Read(Find("job", "loss"), options).get(), ReadAll(Find("job", "loss"), options),
+            2);
 }
 
 TEST_F(ReadViewTest, AnEmptyRangeHasNothing) {

@@ -177,11 +177,12 @@ TEST_F(JobEntitiesTest, ASummaryBoundsItsStepsWhereThatIsAskedFor) {
   ASSERT_TRUE(Append(layout, times, steps, values).ok());
   ASSERT_TRUE(store_->Seal().ok());
   for (const bool bound : {false, true}) {
-    ReadOptions read;
-    read.bound_steps = bound;
-    SampleSummary summary;
-    const auto reader = store_->Read(Find("job", "loss"), read);
-    ASSERT_TRUE(*reader->NextSummary([](const SampleSummary&) { return true; }, &summary));
+    Want want = AnySummary();
+    want.step_bounds = bound;
+    Chunk chunk;
+    const auto reader = store_->Read(Find("job", "loss"), {});
+    ASSERT_TRUE(*reader->Next(want, &chunk));
+    const SampleSummary& summary = chunk.summary();
     EXPECT_EQ(summary.count, 20u);
     EXPECT_EQ(summary.lowest_step, bound ? -3 : kNoStep);
     EXPECT_EQ(summary.highest_step, bound ? 1000 : kNoStep);

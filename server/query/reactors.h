@@ -1,4 +1,4 @@
-// A stream of answers, written by a worker thread and sent by gRPC's.
+// Answers of queries, made by a worker thread and sent by gRPC's.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -13,9 +13,27 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/base/check.h"
 #include "server/query/read/query_control.h"
 
 namespace tacho::server::query {
+
+// Deletes itself when gRPC is done with it, which is some time after Finish(): the worker touches
+// neither it nor its control afterwards.
+class UnaryReactor final : public grpc::ServerUnaryReactor {
+ public:
+  UnaryReactor(absl::Duration timeout, std::function<absl::Time()> now,
+               const std::atomic<bool>* draining)
+      : control_(timeout, std::move(now), draining) {}
+
+  const QueryControl& control() const { return control_; }
+
+  void OnCancel() override { control_.Cancel(); }
+  void OnDone() override { delete this; }
+
+ private:
+  QueryControl control_;
+};
 
 // The newest message is held back until there is another, or the end, with which it then leaves: an
 // answer of one message is one write. Deletes itself when gRPC is done with it and End() was
@@ -58,10 +76,14 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   // To be called once, after the last Write() and before End(): waits until all messages but the
   // one held back have left, or the client has gone, or the query has to stop; the status is that
   // of control().Check() in the last case. A client that stopped reading is cut off at the
-  // deadline. If the query `succeeded`, the end follows the messages without waiting for End().
-  absl::Status Flush(bool succeeded) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // deadline. If the query `succeeded`, the end follows the messages without waiting for End(), and
+  // `before_end` is called before it: on one of gRPC's threads, with a lock held.
+  absl::Status Flush(bool succeeded, const std::function<void()>& before_end)
+      ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
+    TACHO_CHECK(before_end_ == nullptr && !ended_);  // Once only.
     end_follows_ = succeeded && holds_ && !queue_.empty();
+    before_end_ = end_follows_ ? &before_end : nullptr;
     absl::Status status = WaitWhileAllowed(0);
     if (ended_) return absl::OkStatus();
     end_follows_ = false;
@@ -98,6 +120,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     grpc::WriteOptions how;
     {
       absl::MutexLock lock(&mutex_);
+      TACHO_CHECK(!queue_.empty());
       ok_ = ok_ && ok;
       if (ok) {
         queued_bytes_ -= queue_.front().bytes;
@@ -109,6 +132,8 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
       if (!queue_.empty()) next = &queue_.front().response;
       if (queue_.size() > 1) how.set_buffer_hint();  // Small ones leave together.
       last = end_follows_ && ok_ && queue_.empty();
+      // The worker waits in Flush() until ended_ is set.
+      if (last) (*before_end_)();
       ended_ = last;
       written_.Signal();
     }
@@ -161,7 +186,8 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ok_ ABSL_GUARDED_BY(mutex_) = true;
   bool end_follows_ ABSL_GUARDED_BY(mutex_) = false;  // What is held back, after the queue.
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;        // By OnWriteDone().
+  const std::function<void()>* before_end_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Not owned.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;                                 // By OnWriteDone().
 };
 
 }  // namespace tacho::server::query
