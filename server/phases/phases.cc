@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "proto/base/check.h"
-
 namespace tacho::server::phases {
 namespace {
 
@@ -43,7 +41,6 @@ void PhasePairs::Add(absl::string_view kind, int64_t time_ns, std::optional<uint
       open_.erase(before);
     }
     if (kind != words.start) continue;
-    TACHO_CHECK(phases_.empty() || phases_.back().start_ns <= time_ns);
     open_[key] = phases_.size();
     phases_.push_back({.phase = words.phase, .start_ns = time_ns, .task = task});
   }
