@@ -14,8 +14,8 @@
 
 namespace tacho::server::goodput {
 
-// Of the newest kMaxGoodputAttempts attempts, ascending by number. Events of tasks other than the
-// reference task count as signs of life only.
+// The facts of the newest kMaxGoodputAttempts attempts, ascending by number. Events of tasks other
+// than the reference task only count as signs of life.
 absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
                                                   const storage::JobDetail& job,
                                                   std::optional<uint32_t> reference_task,

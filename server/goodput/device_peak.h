@@ -1,5 +1,5 @@
-// What accelerators can do at most: dense matrix FLOP/s in bfloat16 (or float16), of one device as
-// frameworks count them. docs/goodput.md lists it.
+// The peak of accelerators: dense matrix FLOP/s in bfloat16 (or float16) of one device, as frameworks
+// count devices. docs/goodput.md lists it.
 //
 // Sources: TPUs, jax `jax/_src/tpu_info.py`, per chip, divided by its devices a chip (two on v2, v3
 // and 7x, where each core is a device); GPUs, torchtitan `torchtitan/tools/utils.py`.
@@ -11,7 +11,7 @@
 namespace tacho::server::goodput {
 
 struct DevicePeak {
-  absl::string_view kind;  // As TPUs call themselves, or a part of a GPU's name.
+  absl::string_view kind;  // A TPU's name for itself, or a part of a GPU's name.
   double flops = 0;
   bool exact = false;  // A TPU's: the whole name. Else a part of it.
 };
@@ -19,8 +19,7 @@ struct DevicePeak {
 // The most particular of a family first.
 absl::Span<const DevicePeak> DevicePeaks();
 
-// By the attribute device_kind, upper and lower case alike; nullptr: unknown, which is never
-// guessed at.
+// By the attribute device_kind, in upper or lower case. nullptr: unknown; nothing is guessed.
 const DevicePeak* FindDevicePeak(absl::string_view device_kind);
 
 }  // namespace tacho::server::goodput

@@ -1,10 +1,10 @@
-// The newest ledger of every job that is alive, for the metrics page: made again and again in the
-// background, each time from all that the store holds, so that late rows, imports and a restart of
+// The newest ledger of every live job, for the metrics page. A background thread makes each ledger
+// again and again, always from all that the store holds, so that late rows, imports and a restart of
 // the collector lead to the same figures.
 //
-// What it costs is bounded: one thread, which rests after each job for as long as keeps it within
-// `share` of its time; a ledger is made in time that grows with the steps of its job. With many or
-// long jobs the figures are renewed less often, which tacho_goodput_oldest_seconds tells.
+// The cost is bounded: the thread rests after each job for long enough to stay within `share` of its
+// time. Making a ledger takes time that grows with the steps of the job. With many or long jobs the
+// figures are renewed less often, as tacho_goodput_oldest_seconds shows.
 #pragma once
 
 #include <array>
@@ -32,9 +32,9 @@ struct GoodputBoardOptions {
   // Which metric means what, at the start. Null: the default names.
   std::shared_ptr<const conditions::SignalNames> signals;
   absl::Duration interval = absl::Seconds(10);  // No ledger is made more often.
-  // One of a job of which no newer row has come is made again after so long, for what came late.
+  // A job without newer rows gets a new ledger after this long, for rows that came late.
   absl::Duration idle_interval = absl::Minutes(2);
-  absl::Duration linger = absl::Hours(1);  // Jobs leave so long after their newest row.
+  absl::Duration linger = absl::Hours(1);  // Jobs leave this long after their newest row.
   size_t max_jobs = 1000;                  // Those with the newest rows.
   double share = 0.1;                      // Of the thread's time.
   bool background = true;                  // Tests switch it off and call Refresh().
@@ -42,9 +42,9 @@ struct GoodputBoardOptions {
 
 // A ledger as it is now, and for counters.
 struct BoardGoodput : JobGoodput {
-  // The most that AmountsAsTheyCame(), and the wall time, were while the job was on the board: when
-  // rows come late some time changes its bucket, and rate() takes a counter that falls for one that
-  // began anew, and counts all of it once more.
+  // The highest values of AmountsAsTheyCame() and of the wall time while the job was on the board.
+  // Late rows move some time to another bucket; rate() takes a counter that falls for one that began
+  // anew, and would count all of it once more.
   std::array<int64_t, kGoodputBuckets> most_ns = {};
   int64_t most_wall_ns = 0;
 };
@@ -64,13 +64,13 @@ class GoodputBoard final : public process::Reloadable {
   explicit GoodputBoard(GoodputBoardOptions options);
   ~GoodputBoard() override;  // Stops.
 
-  // Waits for the ledger that is being made, which is given up. The store is not read any more.
+  // Gives up the ledger in the making and waits for that. The store is not read after this.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // By name of the job. Jobs that have recorded neither a step nor a phase are not among them.
+  // By name of the job. Jobs that have recorded neither a step nor a phase are left out.
   std::vector<std::shared_ptr<const BoardGoodput>> Newest() const ABSL_LOCKS_EXCLUDED(mutex_);
   GoodputBoardStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -1,3 +1,5 @@
+// Reads the reference task's series side by side in ascending time, twice: first for where steps
+// fell back, then for the ledger. So memory holds a chunk of each series, however long the job.
 #include "server/goodput/job_goodput.h"
 
 #include <algorithm>

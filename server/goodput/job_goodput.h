@@ -1,6 +1,6 @@
-// The ledger and the step figures of one job, from what the store holds of it: always from all of
-// it, so that late rows, imports and a restart of the collector give what an uninterrupted watch
-// would have given. Memory does not grow with the number of steps; time does: two walks over the
+// The ledger and the step figures of one job, always made from all that the store holds of it, so
+// that late rows, imports and a restart of the collector give what an uninterrupted watch would have
+// given. Memory does not grow with the number of steps; time does: there are two walks over the
 // reference task's steps.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace tacho::server::goodput {
 
-// Of the newest attempts and their events, at most.
+// The most attempts, the newest ones, and the most events of them.
 inline constexpr size_t kMaxGoodputAttempts = 10'000;
 inline constexpr size_t kMaxPhaseEvents = 200'000;
 
@@ -45,7 +45,7 @@ struct JobGoodput {
 };
 
 //   NOT_FOUND  there is no such job.
-//   others     as the store and the control have it.
+//   others     from the store and the control.
 absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
                                      const conditions::SignalNames& names, absl::Time now,
                                      const query::QueryControl& control);

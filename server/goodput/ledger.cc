@@ -1,3 +1,5 @@
+// Walks the steps once and gives the time before each to buckets: first to phases from events, then
+// to phase metrics, then to stalls; what is left is the steps' own.
 #include "server/goodput/ledger.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Where the wall time of a job went: every nanosecond of it in exactly one bucket. Pure: what it is
-// made of comes in, time included. docs/goodput.md defines it for users.
+// Where the wall time of a job went: every nanosecond of it is in exactly one bucket. The code is
+// pure: all inputs come in as arguments, time included. docs/goodput.md defines the ledger for users.
 //
 //   attempt 0  |init|compile|steps ... 100|          |down|
 //   attempt 1                                             |init|restore|60 .. 100 .. 140|
@@ -7,17 +7,16 @@
 //
 // A job has attempts; an attempt has the time from its first sign of life to its last, cut off
 // where a higher-numbered attempt begins; time between them is down. Within an attempt the rows of
-// one reference task tell when a step was done. Time between two rows is the steps' own, but for
-//   1. intervals between events X_started and X that begin in it (the first of restoring,
-//   compiling,
-//      checkpoint, evaluation, initializing that has a moment gets it); one that goes on past the
-//      next row ends there, but a checkpoint or an evaluation that ends after it ran beside the
-//      steps and counts as nothing;
-//   2. what the rows' phase metrics say: checkpoint, evaluation, data wait, in this order;
-//   3. stalled: of more than max(60 s, 5 x expected) all beyond the expected, which is the median
-//   of
-//      the newest 64 steps before times the number of steps; of more than 10 min while fewer than 5
-//      steps are known.
+// one reference task show when a step was done. Time between two rows belongs to the steps, except:
+//   1. Phases (server/phases) that begin in it. Where they overlap, the moment goes to the first of
+//      restoring, compiling, checkpoint, evaluation, initializing. A phase that goes on past the next
+//      row ends there; but a checkpoint or an evaluation that ends after that row ran beside the
+//      steps and counts as nothing.
+//   2. What the rows' phase metrics say: checkpoint, evaluation, data wait, in this order.
+//   3. Stalls: if more than max(60 s, 5 x expected) is left, all beyond the expected is stalled.
+//      Expected is the median of the newest 64 steps before, times the number of steps. While fewer
+//      than 5 steps are known, the limit is 10 min.
+//
 // Badput by segments of steps and their repetition follows Google's ml-goodput-measurement; unlike
 // it, steps of any length count, ends need not be recorded, and nothing is clipped to make it sum.
 #pragma once
@@ -55,11 +54,11 @@ absl::string_view GoodputBucketName(GoodputBucket bucket);  // "productive_step"
 
 inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 
-// A step of the reference task. Seconds that are not a number, or negative, are absent.
+// A step of the reference task. Seconds that are NaN or negative count as absent.
 struct StepRow {
   int64_t time_ns = 0;
   int64_t step = 0;
-  // Of one step; a row that stands for several stands for as many times it.
+  // Of one step. A row that stands for several steps stands for that many times this.
   double step_seconds = kAbsent;
   double data_wait_seconds = kAbsent;
   // Of the pause since the row before.
@@ -70,7 +69,7 @@ struct StepRow {
 
 struct AttemptFacts {
   uint32_t attempt = 0;
-  // First and last sign of life, of any task. last_ns is when it ended if it did.
+  // The first and the last sign of life of any task. last_ns is the end if the attempt ended.
   int64_t first_ns = 0;
   int64_t last_ns = 0;
   bool ended = false;
@@ -84,7 +83,7 @@ struct AttemptSpan {
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
 };
-// Ascending, disjoint. `attempts` ascend by number; signs of life after `now_ns` are put there.
+// Ascending, disjoint. `attempts` ascend by number; signs of life after `now_ns` count as of then.
 std::vector<AttemptSpan> SpansOf(const std::vector<AttemptFacts>& attempts, int64_t now_ns);
 
 struct Ledger {
@@ -102,23 +101,22 @@ struct Ledger {
   int64_t operator[](GoodputBucket bucket) const { return ns[static_cast<size_t>(bucket)]; }
 };
 
-// The same time for counters, which must not fall as time goes on. In the ledger a step that is
-// repeated takes the time of its first run from productive_step to wasted. Here it is its second
-// run that is wasted, as it happens.
+// The same time for counters, which must not fall. In the ledger, repeating a step moves the time of
+// its first run from productive_step to wasted. Here its second run is wasted, as it happens.
 std::array<int64_t, kGoodputBuckets> AmountsAsTheyCame(const Ledger& ledger);
 
-// Productive time through wall time; nullopt: no time has passed.
+// Productive time divided by wall time; nullopt: no time has passed.
 std::optional<double> GoodputRatio(const Ledger& ledger);
 
-// First pass over the steps: where they fell back. Bounded: after kMaxSegments no more is noticed.
+// The first pass over the steps finds where they fell back. After kMaxSegments it notices no more.
 class RewindFinder {
  public:
   static constexpr size_t kMaxSegments = 1 << 16;
 
   void BeginSpan() { in_segment_ = false; }
   void Add(int64_t step);
-  // For each segment, in order, the lowest step that a later one began with: from it on the steps
-  // of the segment are wasted. INT64_MAX: none.
+  // For each segment, in order, the lowest step at which a later segment began: from there on its own
+  // steps are wasted. INT64_MAX: none.
   std::vector<int64_t> Floors() const;
 
  private:

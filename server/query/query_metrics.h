@@ -1,4 +1,4 @@
-// What the query service says about itself on /metrics.
+// The query service's own metrics.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -17,14 +17,14 @@ namespace tacho::server::query {
 // Thread-safe.
 class QueryMetrics {
  public:
-  // A null registry is replaced by one of its own that nobody sees.
+  // A null registry is replaced by one that nobody sees.
   explicit QueryMetrics(std::shared_ptr<prometheus::Registry> registry);
 
   void Began() { active_.Increment(); }
   void Ended() { active_.Decrement(); }
   // A query that was answered or refused.
   void Record(const std::string& method, const absl::Status& status, absl::Duration took);
-  // A watch that ended: how long it lasted says nothing about the collector.
+  // A watch that ended. How long it lasted says nothing about the collector.
   void RecordWatch(const std::string& method, const absl::Status& status);
   void WatchBegan() { watches_.Increment(); }
   void WatchEnded() { watches_.Decrement(); }

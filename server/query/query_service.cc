@@ -1,3 +1,6 @@
+// Each call is admitted, gets a worker, and runs there; the reactor sends what it makes. A call's
+// place among the workers is given away before its client can see the end, so that the client's
+// next call is not refused for it.
 #include "server/query/query_service.h"
 
 #include <string>

@@ -1,5 +1,5 @@
-// tacho.v1.Query over gRPC: finds a worker, runs the query there, streams its pieces. What a query
-// means is decided in the files beside this one, without gRPC.
+// tacho.v1.Query over gRPC: finds a worker, runs the query there, streams its pieces. The rooms of
+// this folder decide what a query means, without gRPC.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -31,7 +31,7 @@ namespace tacho::server::query {
 
 struct QueryServiceOptions {
   const storage::Store* store = nullptr;             // Not owned; must outlive the service.
-  const limits::RefusalLedger* refusals = nullptr;   // Not owned; what Cardinality() tells besides.
+  const limits::RefusalLedger* refusals = nullptr;   // Not owned; null: Cardinality() has none.
   conditions::ConditionBoard* conditions = nullptr;  // Not owned; null: none are known.
   config::v1::Collector::Query limits;               // At the start. Durations in ns.
   std::function<absl::Time()> now = absl::Now;
@@ -45,7 +45,7 @@ struct QueryServiceOptions {
 
 // Thread-safe. Each query at work holds one of limits.max_concurrent threads; one more is refused
 // with UNAVAILABLE and RetryInfo. A client that does not read holds its thread until
-// limits.timeout. A watch holds one only while it tells what was stored before it began. Reloads
+// limits.timeout. A watch holds one only while it sends what was stored before it began. Reloads
 // `query` and `conditions.signals`, for queries that begin from then on.
 class QueryService final : public v1::Query::CallbackService, public process::Reloadable {
  public:
@@ -100,25 +100,24 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   grpc::ServerWriteReactor<v1::WatchConditionsResponse>* WatchConditions(
       grpc::CallbackServerContext* context, const v1::WatchConditionsRequest* request) override;
 
-  // For services beside this one whose calls are queries too: they are admitted, counted, bounded
-  // and drained as its own are. `method` is a literal.
+  // For other services whose calls are queries too: they are admitted, counted, bounded and drained
+  // like this service's own. `method` is a literal.
 
   config::v1::Collector::Query limits() const ABSL_LOCKS_EXCLUDED(limits_mutex_);  // In force.
 
-  // What a call is about: the one job that it names and in which field, or all that its caller may
-  // read.
+  // The job that a call names, and the field that names it; or all jobs that its caller may read.
   struct Scope {
     const std::string* job = nullptr;
     const char* field = "";
   };
 
-  // Refused without a look at what is stored, so that the answer is the same whether or not there
-  // is such a job.
+  // Refuses without a look at the store, so that the answer is the same whether or not the job
+  // exists.
   absl::StatusOr<security::RightsPtr> Admit(const char* method,
                                             const grpc::CallbackServerContext& context,
                                             const Scope& scope);
-  // OK if the work was taken: finish is called once it is done, with what it returned. The work
-  // gives its place away itself if the client sees the end before that.
+  // OK if a worker takes the work: it then calls finish once, with what the work returned. Work that
+  // ends its call by itself gives its place away before that.
   absl::Status RunOnWorker(const char* method,
                            std::function<absl::Status(const WorkerPool::Leave&)> work,
                            std::function<void(const absl::Status&)> finish);
@@ -127,9 +126,9 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   uint64_t NextSpread() { return ++answers_; }  // For ToGrpcStatus().
 
  private:
-  // Run `work` on a worker if the caller's rights allow the scope; it returns what the call ends
-  // with. Answer() gives it the rights, and the control if it takes two; Stream() the reactor, and
-  // the rights if it takes two.
+  // Both run `work` on a worker if the caller's rights allow the scope. It returns the status that
+  // ends the call. Answer() passes the rights, and the control if `work` takes two arguments;
+  // Stream() passes the reactor, and the rights if it takes two.
   template <typename Work>
   grpc::ServerUnaryReactor* Answer(const char* method, grpc::CallbackServerContext* context,
                                    Scope scope, Work work);
@@ -143,8 +142,8 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   grpc::ServerWriteReactor<Response>* StartWatch(const char* method,
                                                  grpc::CallbackServerContext* context,
                                                  std::shared_ptr<WatchBell> bell, Begin begin);
-  // OK if there is room for the watch and its caller may read the job. *recheck is null where
-  // nobody need be asked again.
+  // OK if there is room for the watch and its caller may read the job. *recheck stays null if the
+  // caller's rights cannot end.
   absl::StatusOr<security::RightsPtr> AdmitWatch(const grpc::CallbackServerContext& context,
                                                  const Scope& scope,
                                                  std::function<absl::Status()>* recheck);
@@ -159,14 +158,14 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
 
   const QueryServiceOptions options_;
   std::atomic<bool> draining_ = false;
-  std::atomic<uint64_t> answers_ = 0;  // Spreads the delays of those turned away together.
-  std::atomic<uint32_t> watches_ = 0;  // That gRPC is not done with.
+  std::atomic<uint64_t> answers_ = 0;  // Spreads the retries of refused clients.
+  std::atomic<uint32_t> watches_ = 0;  // Open ones, until gRPC is done with them.
   QueryMetrics metrics_;
   mutable absl::Mutex limits_mutex_;
   config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);
   std::shared_ptr<const conditions::SignalNames> signals_ ABSL_GUARDED_BY(limits_mutex_);
   WatchHub hub_;
-  conditions::ConditionBoard no_conditions_;  // Where nobody judges.
+  conditions::ConditionBoard no_conditions_;  // Used if options_.conditions is null.
   ConditionWatches condition_watches_;
   WorkerPool workers_;
   SpareThread spare_;  // Of workers_; empty on one core.

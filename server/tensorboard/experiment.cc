@@ -1,3 +1,5 @@
+// Finds the jobs that an experiment's name stands for, and their attempts as runs. TensorBoard asks
+// for all at once, so that jobs beyond a bound are left out and counted.
 #include "server/tensorboard/experiment.h"
 
 #include <algorithm>

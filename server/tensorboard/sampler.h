@@ -1,4 +1,4 @@
-// At most N of a series' points, chosen so that a plot of them loses nothing that stands out.
+// Chooses at most N of a series' points so that a plot of them loses nothing that stands out.
 #pragma once
 
 #include <cstddef>

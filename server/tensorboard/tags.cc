@@ -1,3 +1,5 @@
+// Lists a run's tags from its series: one for a metric, and one for each task if there are several.
+// TensorBoard wants the newest step of each, which is looked up for many series at a time.
 #include "server/tensorboard/tags.h"
 
 #include <algorithm>

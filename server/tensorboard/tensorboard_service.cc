@@ -1,3 +1,5 @@
+// Runs each call as a query of the query service: with the same rights, limits and workers.
+// TensorBoard shows the text of few status codes, so others are turned into those.
 #include "server/tensorboard/tensorboard_service.h"
 
 #include <algorithm>

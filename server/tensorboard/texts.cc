@@ -1,3 +1,5 @@
+// Shows attributes and events as texts, which TensorBoard renders as Markdown: attributes and fields
+// as tables, and the events of one kind as one tag.
 #include "server/tensorboard/texts.h"
 
 #include <algorithm>

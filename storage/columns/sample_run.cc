@@ -1,3 +1,5 @@
+// Frames hold rows that came together, so most runs are in order and do not overlap; those are
+// passed on whole. Only the others are sorted or merged.
 #include "storage/columns/sample_run.h"
 
 #include <algorithm>

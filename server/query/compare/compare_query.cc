@@ -1,3 +1,5 @@
+// Compares one metric after the other, so that memory holds only one. The first message describes
+// the subjects, which is known only after the last metric; so the first metrics wait in memory.
 #include "server/query/compare/compare_query.h"
 
 #include <algorithm>

@@ -13,18 +13,18 @@
 
 namespace tacho::server::query {
 
-// Places of one metric that all subjects have together: 192 MiB of them.
+// The most places of one metric that all subjects have together: 192 MiB.
 inline constexpr size_t kMaxComparedPlaces = size_t{4} << 20;
-// Metrics that are held until all have been read, because the first message tells of all. What
+// Metrics are held until all have been read, because the first message describes all subjects. What
 // exceeds this is read twice.
 inline constexpr size_t kHeldComparisonBytes = size_t{16} << 20;
 
-// By step every sample of a metric is read once, one series after the other (step_order.h), and
-// folded into places; by time three times, but columns that lie in one bucket are not decoded.
-// Every subject's job must be one that `rights` include. limits.max_series holds for all subjects
-// together, limits.max_samples for the rows of all columns.
-//   PERMISSION_DENIED  a job may not be touched, whether or not it exists.
-//   others             the statuses of query.proto, those of control.Check() and of `send`.
+// By step, every sample of a metric is read once, one series after the other (step_order.h), and
+// folded into places. By time it is read three times, but columns that lie in one bucket are not
+// decoded. `rights` must include every subject's job. limits.max_series applies to all subjects
+// together, limits.max_samples to the rows of all columns.
+//   PERMISSION_DENIED  `rights` do not include a job, whether or not it exists.
+//   others             the statuses of query.proto, control.Check() and `send`.
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
                      const RangeLimits& limits, const security::Rights& rights,
                      const QueryControl& control,

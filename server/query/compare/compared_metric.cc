@@ -1,3 +1,5 @@
+// Lays the subjects' places side by side. Rows are the union of all positions, so the columns are
+// walked together like a merge of sorted lists; too many rows become buckets.
 #include "server/query/compare/compared_metric.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// Reads one subject's series and folds them into one value a place. Along time, positions count from
+// the subject's own beginning, so that runs of different days can be compared.
 #include "server/query/compare/compared_subject.h"
 
 #include <algorithm>

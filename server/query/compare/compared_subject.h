@@ -1,4 +1,4 @@
-// One subject of a comparison: which of its series there are, and what they come to along the axis.
+// One subject of a comparison: its series, and their values along the axis.
 #pragma once
 
 #include <cstdint>
@@ -40,9 +40,9 @@ class ComparedSubject {
   // Attributes of the latest of its attempts.
   const std::map<std::string, std::string>& attributes() const { return attributes_; }
 
-  // --- By time since the beginning, which has to be found first --------------------------------
+  // --- By time since the beginning: call FindOrigin() first ------------------------------------
   absl::Status FindOrigin(const std::vector<std::string>& metrics);
-  // Extends *extent by where the samples of the series lie, ns since the origin.
+  // Extends *extent to the samples of the series, ns since the origin.
   absl::Status IncludeExtent(const SeriesList& series, AxisExtent* extent);
   // Positions are indexes of the grid.
   absl::StatusOr<ComparedPlaces> PlacesByTime(const SeriesList& series, const BucketGrid& grid);
@@ -50,7 +50,7 @@ class ComparedSubject {
   // --- By step ---------------------------------------------------------------------------------
   absl::StatusOr<ComparedPlaces> PlacesByStep(const SeriesList& series);
 
-  // What was compared so far.
+  // Describes what was compared so far.
   void Describe(v1::ComparedSubject* proto) const;
 
  private:
@@ -59,7 +59,7 @@ class ComparedSubject {
 
   absl::Status Select(const storage::Store& store, const ComparedSelection& subject);
   SeriesScan Scan(const storage::SeriesPtr& series) const;
-  // Takes part in what Describe() tells. Steps ascend.
+  // Adds samples to what Describe() reports. Steps ascend.
   void Include(const storage::SampleBlock& samples);
 
   const ComparePlan* plan_;

@@ -8,7 +8,7 @@
 
 namespace tacho::server::query {
 
-// `refusals` may be nullptr: none are told then. Statuses as in proto/tacho/v1/query.proto.
+// `refusals` may be nullptr: the answer then has none. Statuses as in proto/tacho/v1/query.proto.
 absl::Status Cardinality(const storage::Store& store, const limits::RefusalLedger* refusals,
                          const v1::CardinalityRequest& request, v1::CardinalityResponse* response);
 

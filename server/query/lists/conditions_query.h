@@ -1,4 +1,4 @@
-// Query.Conditions: what of the board a request asks for, and how that is told.
+// Query.Conditions: the part of the board that a request asks for, as messages.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace tacho::server::query {
 // Immutable, thread-safe.
 class ConditionFilter {
  public:
-  // Of a ConditionsRequest or a WatchConditionsRequest.
+  // From a ConditionsRequest or a WatchConditionsRequest.
   //   INVALID_ARGUMENT  the text names the field.
   template <typename Request>
   static absl::StatusOr<ConditionFilter> Create(const Request& request);

@@ -9,8 +9,8 @@
 
 namespace tacho::server::query {
 
-// Holds one event at a time and a piece of the answer; with `newest`, as many as that.
-//   statuses as in query.proto, and those of control.Check()
+// Holds one event at a time and one message of the answer; with `newest`, that many events.
+//   The statuses are those of query.proto and control.Check().
 absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest& request,
                         const QueryControl& control, Send<v1::ListEventsResponse> send);
 

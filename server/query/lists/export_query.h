@@ -13,9 +13,9 @@
 
 namespace tacho::server::query {
 
-// Sends the messages in the order of query.proto, each as soon as it is full. Holds a block of one
+// Sends the messages in the order of query.proto, each as soon as it is full. Holds a chunk of one
 // series, the job's open rows and its events.
-//   the statuses of query.proto, those of control.Check() and of `send`
+//   The statuses are those of query.proto, control.Check() and `send`.
 absl::Status Export(const storage::Store& store, const v1::ExportRequest& request,
                     const RangeLimits& limits, absl::Time now, const QueryControl& control,
                     absl::FunctionRef<absl::Status(const v1::ExportResponse&)> send);

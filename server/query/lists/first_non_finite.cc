@@ -1,3 +1,5 @@
+// Walks each series once in ascending time. Most columns are finite throughout and their headers
+// say so, so that a healthy job costs a look at headers.
 #include "server/query/lists/first_non_finite.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where a value that is NaN or infinite came up first, and how that spread.
+// Where a NaN or infinite value came up first, and how it spread.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@ namespace tacho::server::query {
 inline constexpr uint32_t kDefaultSpreadSeries = 100;
 inline constexpr uint32_t kMaxSpreadSeries = 10'000;
 
-// Columns that say of themselves that all of their values are finite are not decoded. Holds a block
-// of one series, the job's open rows, and the series of the answer.
-//   the statuses of query.proto, and those of control.Check()
+// Does not decode columns whose header says that all values are finite. Holds a chunk of one series,
+// the job's open rows, and the series of the answer.
+//   The statuses are those of query.proto and control.Check().
 absl::Status FirstNonFinite(const storage::Store& store, const v1::FirstNonFiniteRequest& request,
                             uint64_t max_series, const QueryControl& control,
                             v1::FirstNonFiniteResponse* response);

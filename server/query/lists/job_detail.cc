@@ -1,3 +1,5 @@
+// Collects what the store knows of one job and puts it into one message. The entities, which may be
+// many, are cut at a limit that fits a client's message.
 #include "server/query/lists/job_detail.h"
 
 #include <algorithm>

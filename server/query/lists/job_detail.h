@@ -1,4 +1,4 @@
-// GetJob: one job with everything in it that has a life of its own.
+// GetJob: one job with its attempts, tasks, hosts, chips, incarnations and metrics.
 #pragma once
 
 #include "absl/status/status.h"
@@ -16,11 +16,11 @@ inline constexpr uint32_t kMaxEntities = 1'000'000;
 
 //   INVALID_ARGUMENT  the text names the field.
 //   NOT_FOUND         no such job; the text names the nearest names.
-//   others            as the store and control.Check() have it.
+//   others            from the store and control.Check().
 absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
                     const QueryControl& control, v1::GetJobResponse* response);
 
-// What lists of jobs tell as well; without the state and the number of metrics.
+// What lists of jobs show as well; without the state and the number of metrics.
 void ToProto(const storage::JobSummary& job, v1::Job* proto);
 
 }  // namespace tacho::server::query

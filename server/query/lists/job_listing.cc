@@ -1,3 +1,5 @@
+// Filters by what memory knows first, sorts, and looks up the rest only for the jobs of the page,
+// because states, hosts and attributes may need the disk.
 #include "server/query/lists/job_listing.h"
 
 #include <algorithm>

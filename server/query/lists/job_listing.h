@@ -14,12 +14,13 @@ inline constexpr uint32_t kDefaultPageSize = 100;
 inline constexpr uint32_t kMaxPageSize = 10'000;
 
 // Jobs that were seen in the last 5 minutes before the first page come first, by name; then the
-// others, the newest activity first. A running job is seen anew every second: ordered by that
-// alone, it would move in front of the next page's beginning and be missed. Jobs that `rights` do
-// not include are left out. What only the disk may know (states, hosts, attributes) is looked up
-// for the jobs of the page and, where it is a condition, for those between them.
+// others, the newest activity first. A running job is active every second: in an order by activity
+// alone it would move before the start of the next page, and no page would have it. Jobs that
+// `rights` do not include are left out. States, hosts and attributes may only be on disk; they are
+// looked up for the jobs of the page and, where the request has conditions on them, for those
+// in between.
 //   INVALID_ARGUMENT  the text names the field.
-//   others            as the store and control.Check() have it.
+//   others            from the store and control.Check().
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
                       absl::Time now, const QueryControl& control, v1::ListJobsResponse* response,
                       const security::Rights& rights = *security::Rights::Everything());

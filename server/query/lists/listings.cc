@@ -1,3 +1,5 @@
+// Answers from the index alone. Only a condition on attempts makes it read series, as the index does
+// not know which attempts a series has samples of.
 #include "server/query/lists/listings.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// ListSeries and Latest: index look-ups that are sent in pieces.
+// ListSeries, Latest, ListMetrics and LabelValues: what the index knows, and newest samples. Lists
+// are sent in pieces.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +13,27 @@
 namespace tacho::server::query {
 
 inline constexpr uint64_t kDefaultListedSeries = 100'000;
+
 // Each returns the statuses of query.proto, and those of control.Check().
 
-// With a condition on "attempt": the series that have a sample of such an attempt.
+// With a condition on "attempt": only series that have a sample of such an attempt.
 absl::Status ListSeries(const storage::Store& store, const v1::ListSeriesRequest& request,
                         uint64_t max_series, const QueryControl& control,
                         Send<v1::ListSeriesResponse> send);
 
-// Series without a sample are left out. With a condition on "attempt": the newest sample of such an
-// attempt, which is found by reading the series where a newer attempt has samples.
+// Leaves out series without a sample. With a condition on "attempt": the newest sample of such an
+// attempt. To find it, a series is read if a newer attempt has samples.
 absl::Status Latest(const storage::Store& store, const v1::LatestRequest& request,
                     uint64_t max_series, const QueryControl& control,
                     Send<v1::LatestResponse> send);
 
 inline constexpr uint64_t kDefaultLabelValues = 10'000;
 
-// Statuses as in query.proto, and those of control.Check().
-
 absl::Status ListMetrics(const storage::Store& store, const v1::ListMetricsRequest& request,
                          v1::ListMetricsResponse* response);
 
-// Looks at each selected series, of which there may be `max_series`. With a condition on "attempt":
-// at those that have a sample of such an attempt, which is found by reading.
+// Looks at each selected series, at most `max_series`. With a condition on "attempt": only at series
+// that have a sample of such an attempt, which it reads to find out.
 absl::Status LabelValues(const storage::Store& store, const v1::LabelValuesRequest& request,
                          uint64_t max_series, const QueryControl& control,
                          v1::LabelValuesResponse* response);

@@ -1,6 +1,6 @@
-// A second thread for a query that has to decode many columns: it decodes those that the query is
-// about to come to, and the store keeps them until then. What the query answers is the same, with
-// it or without. It has a view of its own, so the open rows of the series are held twice.
+// A second thread for a query that has to decode many columns. It decodes columns that the query
+// needs next, and the store keeps them until then. The query's answer is the same with it and
+// without. The thread has a view of its own, so the open rows of the series are held twice.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@ namespace tacho::server::query {
 // Takes work and runs it on another thread at once; false: none is free.
 using SpareThread = std::function<bool(std::function<void()>)>;
 
-// One thread, besides the spare one, of which nobody waits for the end.
+// One thread, besides the spare one, whose end nobody waits for.
 class ColumnsAhead {
  public:
-  // Without `spare`, nothing is done. The store must outlive what runs on a spare thread; the
-  // outputs and the plan, which does not aggregate, this.
+  // Without `spare` it does nothing. The store must outlive the work on the spare thread; the
+  // outputs and the plan, which does not aggregate, must outlive this object.
   ColumnsAhead(const storage::Store& store, const RangePlan& plan,
                const std::vector<RangeOutput>& outputs, SpareThread spare);
   ~ColumnsAhead();
   ColumnsAhead(const ColumnsAhead&) = delete;
   ColumnsAhead& operator=(const ColumnsAhead&) = delete;
 
-  // The query is about to read outputs[next] and has decoded so many columns itself. Asks for the
-  // thread once it is seen that columns are not known, and enough are left.
+  // Call before reading outputs[next], with the number of columns that the query has decoded itself.
+  // Asks for the thread once the store turns out not to know columns, and enough are left.
   void Pass(size_t next, uint64_t columns_decoded);
 
  private:

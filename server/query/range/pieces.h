@@ -1,5 +1,5 @@
-// Pieces of an answer: small enough for any client's message limit (gRPC's default is 4 MiB), large
-// enough that their number costs nothing.
+// Pieces of an answer: small enough for every client's message limit (gRPC's default is 4 MiB),
+// large enough that their number costs nothing.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ class ValueSet {
  public:
   ValueSet() : bits_(~uint32_t{0}) {}  // All.
 
-  // Those that a request's field lists, or all if it lists none. `is_valid` is the enum's own.
-  //   INVALID_ARGUMENT  one is unspecified or not known; the text names the field.
+  // The columns that a request's field lists, or all if it lists none. `is_valid` is the enum's own.
+  //   INVALID_ARGUMENT  a value is unspecified or not known; the text names the field.
   static absl::StatusOr<ValueSet> Of(const google::protobuf::RepeatedField<int>& listed,
                                      bool (*is_valid)(int), const std::string& field) {
     ValueSet set;

@@ -1,3 +1,5 @@
+// Checks a Range request field by field, in the order of query.proto, and groups the series that it
+// selects into those of the answer.
 #include "server/query/range/range_plan.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A RangeRequest, checked, with every default filled in; what it means of the job's attempts is not
-// looked up yet (ChooseAttempts() in selection.h).
+// A RangeRequest, checked, with every default filled in, and the series that its answer has. The
+// plan does not yet know the job's attempts: ChooseAttempts() in selection.h looks them up.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tacho::server::query {
 inline constexpr uint32_t kMaxPoints = 100'000;
 inline constexpr uint64_t kDefaultRangeSeries = 10'000;
 inline constexpr uint64_t kDefaultRangeSamples = 50'000'000;
-// Labels of Aggregation.by: no series has more.
+// The most labels in Aggregation.by: no series has more.
 inline constexpr int kMaxByLabels = 64;
 
 // What the collector's configuration allows, whatever a request asks for.
@@ -55,13 +55,13 @@ struct RangeOutput {
   std::optional<uint32_t> attempt;          // Kept apart by Aggregation.by.
 };
 
-// In the order of the first member of each, then of the attempts; `attempts` are those of the job
-// that are selected, ascending.
+// In the order of each one's first member, then of the attempts. `attempts` are the job's selected
+// attempts, ascending.
 std::vector<RangeOutput> GroupSeries(const RangePlan& plan,
                                      const std::vector<storage::SeriesPtr>& series,
                                      const std::vector<uint32_t>& attempts);
 
-// What the answer says of an output: of an aggregate, the labels that are kept apart.
+// Describes an output in the answer; an aggregate by the labels that it keeps apart.
 void FillInfo(const RangePlan& plan, const RangeOutput& output, v1::SeriesInfo* info);
 
 }  // namespace tacho::server::query

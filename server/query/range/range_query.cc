@@ -1,3 +1,5 @@
+// Makes the answer one series at a time: what a series needs in memory is held only while its pieces
+// are sent, so that an answer may be larger than memory.
 #include "server/query/range/range_query.h"
 
 #include <algorithm>

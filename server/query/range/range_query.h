@@ -10,9 +10,9 @@
 //   step  - or N      yes          one place a step; for quantiles every value (across.h)
 //   time  N           yes          N places and a bucket; for quantiles N values a series
 //
-// Buckets divide the time from the first sample to the last. Both are found by a look at the
-// headers of a series' first and last columns. Only where a condition on attempts leaves out the
-// last sample is a series read for that, by its headers.
+// Buckets divide the time from the first sample to the last. The headers of a series' first and last
+// columns give both. Only if a condition on attempts leaves out the last sample, the series is first
+// read once for that, by the headers of its columns.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,7 @@ namespace tacho::server::query {
 // One thread at a time. The store and the control must outlive it.
 class RangeQuery {
  public:
-  // Finds the series. A spare thread may decode ahead what the store does not know, see
-  // columns_ahead.h.
+  // Finds the series. A spare thread may decode columns ahead, see columns_ahead.h.
   //   INVALID_ARGUMENT, NOT_FOUND, RESOURCE_EXHAUSTED  as query.proto says.
   static absl::StatusOr<std::unique_ptr<RangeQuery>> Create(const storage::Store& store,
                                                             const v1::RangeRequest& request,
@@ -45,10 +44,11 @@ class RangeQuery {
                                                             const QueryControl& control,
                                                             SpareThread spare = {});
 
-  // Replaces *piece with the next; false if there are none left. Series without a sample in the
-  // range have no piece.
+  // Replaces *piece with the next; false if none is left. Series without a sample in the range have
+  // no piece.
   //   RESOURCE_EXHAUSTED  max_samples, or a limit of step_order.h or across.h.
-  //   DATA_LOSS           as storage has it, and the statuses of QueryControl::Check().
+  //   DATA_LOSS           stored bytes are damaged.
+  //   others              as QueryControl::Check().
   absl::StatusOr<bool> Next(v1::RangeResponse* piece);
 
   // Samples and buckets in the pieces so far.

@@ -23,7 +23,7 @@ class RangeReader {
   RangeReader(const RangePlan& plan, const QueryControl& control,
               std::unique_ptr<storage::ReadView> view);
 
-  // Of one of the view's series, and of an attempt if it is set. Must not outlive this.
+  // Scans one of the view's series, and only one attempt if that is set. Must not outlive this.
   SeriesScan Scan(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
 
   // Where its samples lie along the axis.
@@ -35,17 +35,17 @@ class RangeReader {
   // Enters it into a fold with that grid; the axis is time.
   absl::Status FoldInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
                         const BucketGrid& grid, FoldByTime* fold) const;
-  // Decodes what the plan, which does not aggregate, needs of it, so that the store knows it.
+  // Decodes what the plan, which does not aggregate, needs of it, so that the store keeps that.
   absl::Status Touch(const storage::SeriesPtr& series, std::optional<uint32_t> attempt) const;
 
   // Columns that had to be decoded so far.
   uint64_t columns_decoded() const { return view_->columns_decoded(); }
 
  private:
-  // As ExtentOf(). Along time `scan`, which is of the series and new, only looks ahead.
+  // As ExtentOf(). `scan` is a new one of the series; along time it only looks ahead.
   absl::StatusOr<AxisExtent> FindExtent(const storage::SeriesPtr& series,
                                         std::optional<uint32_t> attempt, SeriesScan* scan) const;
-  // Along time, summaries that lie in one bucket.
+  // Along time: summaries that lie in one bucket. Along steps: samples only.
   storage::Want InBuckets(const BucketGrid& grid) const;
 
   const RangePlan& plan_;

@@ -1,3 +1,5 @@
+// Folds series into places. Series mostly have samples at the same places in the same order, so the
+// place after the last one is tried before the hash map.
 #include "server/query/read/across.h"
 
 #include <algorithm>

@@ -20,28 +20,28 @@ inline constexpr size_t kMaxHeldValues = size_t{8} << 20;
 
 struct FoldOptions {
   v1::AggregateFunction function = v1::AGGREGATE_FUNCTION_SUM;
-  double quantile = 0;  // Of QUANTILE, 0 to 1.
+  double quantile = 0;  // For QUANTILE: 0 to 1.
   // A series enters a time bucket with the sum of its samples: they are increases.
   bool enter_sums = false;
 };
 
-// With which value a series enters a time bucket: its average, its minimum for MIN, its maximum for
-// MAX; or its sum for all of them. Infinities take part. NaN makes an average or sum for SUM, AVG
-// and STDDEV NaN, and is skipped for the others; NaN if nothing is left.
+// The value with which a series enters a time bucket: its average, but for MIN its minimum and for
+// MAX its maximum; with enter_sums always its sum. Infinities take part. For SUM, AVG and STDDEV a
+// NaN makes the value NaN; the others skip it. NaN if nothing is left.
 double EntryOf(const Bucket& bucket, const FoldOptions& options);
 
-// What became of a place.
+// The result at one place.
 struct FoldedPlace {
   int64_t position = 0;  // Step, or index of the bucket.
-  // Earliest and latest of what met here. Without a step: kNoStep.
+  // The earliest and the latest that met here; kNoStep if none had a step.
   int64_t first_time_ns = 0;
   int64_t last_time_ns = 0;
   int64_t first_step = storage::kNoStep;
   int64_t last_step = storage::kNoStep;
   uint32_t attempt = 0;     // The newest.
   uint64_t count = 0;       // Samples that went in.
-  uint64_t non_finite = 0;  // Of them, NaN or infinite.
-  // Of the finite ones; NaN if there is none.
+  uint64_t non_finite = 0;  // How many of them are NaN or infinite.
+  // Over the finite ones; NaN if there is none.
   double lowest = std::numeric_limits<double>::quiet_NaN();
   double highest = std::numeric_limits<double>::quiet_NaN();
   double value = 0;
@@ -63,7 +63,7 @@ class Fold {
   absl::Status AddAtStep(const Sample& sample);
   // A series' time bucket.
   absl::Status AddBucket(const Bucket& bucket);
-  // The time bucket of a series of which these samples, [begin, end), are all.
+  // A series' time bucket that holds samples [begin, end) and no others.
   absl::Status AddRun(uint32_t index, const storage::SampleColumns& columns, size_t begin,
                       size_t end);
 
@@ -74,7 +74,7 @@ class Fold {
   struct Place {
     FoldedPlace folded;
     uint64_t entered = 0;  // Values that took part.
-    long double sum = 0;   // Of them; of COUNT nothing but `entered` is used.
+    long double sum = 0;   // Their sum. COUNT uses `entered` alone.
     double extreme = 0;
     long double mean = 0;  // Welford's, for STDDEV.
     long double squares = 0;
@@ -96,8 +96,8 @@ class Fold {
   std::vector<Held> held_;
 };
 
-// Enters one series after the other into a fold, bucket by bucket of time: nothing is held of a
-// series but the bucket at hand. Not thread-safe.
+// Enters one series after the other into a fold, bucket by bucket of time. It holds nothing of a
+// series but the current bucket. Not thread-safe.
 class FoldByTime {
  public:
   // The fold is not owned.
@@ -114,14 +114,14 @@ class FoldByTime {
   absl::Status EndSeries();
 
  private:
-  // Makes the bucket of a time, which is not before the one at hand, the one at hand.
+  // Moves to the bucket of a time, which does not lie before the current one.
   void GoOnTo(int64_t time_ns);
   void Enter(const absl::Status& entered);
 
   const BucketGrid grid_;
   Fold* const fold_;
-  Bucket bucket_;        // Without samples: none is at hand.
-  int64_t last_ns_ = 0;  // Of the bucket at hand.
+  Bucket bucket_;        // The current one; empty: none.
+  int64_t last_ns_ = 0;  // Of bucket_.
   absl::Status status_;  // The first that is not OK.
 };
 

@@ -1,4 +1,4 @@
-// How it is with jobs and attempts: v1::JobState, from their rows and events "ended".
+// The state of jobs and attempts (v1::JobState), from their rows and their events "ended".
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ namespace tacho::server::query {
 
 // Rows of the last five minutes mean that a job runs.
 inline constexpr absl::Duration kActiveFor = absl::Minutes(5);
-// Rows so long after an event "ended" do not contradict it: tasks do not end at the same moment,
-// and agents go on for a while.
+// Rows that come at most this long after an event "ended" do not contradict it: tasks do not end at
+// the same moment, and agents go on for a while.
 inline constexpr absl::Duration kRowsAfterEnd = absl::Minutes(1);
 inline constexpr char kEndedKind[] = "ended";
 
@@ -28,8 +28,8 @@ inline constexpr char kEndedKind[] = "ended";
 v1::JobState StateOf(const storage::Extent& extent, std::optional<int64_t> ended_ns,
                      absl::Time now);
 
-// Of a job as a whole: an event "ended" counts if it is of the highest-numbered attempt. Reads the
-// events after the job's last rows, and nothing into memory.
+// The state of a job as a whole: an event "ended" counts if it is of the highest-numbered attempt.
+// Reads the events after the job's last rows, and holds none of them in memory.
 absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const storage::JobSummary& job,
                                         absl::Time now);
 
@@ -41,8 +41,8 @@ struct Ends {
   std::map<TaskId, storage::Event> tasks;  // Of the attempt of their newest row.
 };
 
-// Reads the job's events from the newest on, until every attempt has one and none that is left can
-// be a task's end.
+// Reads the job's events, newest first, until every attempt has its end and no older event can be
+// the end of a task.
 absl::StatusOr<Ends> EndsOf(const storage::Store& store, const storage::JobDetail& job,
                             const QueryControl& control);
 

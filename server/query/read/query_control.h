@@ -1,4 +1,4 @@
-// What may stop a query between two pieces of work: its deadline, its client, the collector.
+// Stops a query between two pieces of work: for its deadline, its client or the collector.
 #pragma once
 
 #include <atomic>

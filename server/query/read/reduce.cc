@@ -1,3 +1,5 @@
+// Puts samples into buckets run by run: samples of one bucket follow each other, so that the bucket
+// is looked up once a run, and a run's values are added without a branch on each.
 #include "server/query/read/reduce.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// A series as at most N buckets of equal width. A bucket keeps what a plot must not lose: the
-// extremes, the ends, and that something was not a number.
+// Reduces a series to at most N buckets of equal width. A bucket keeps what a plot must not lose:
+// the extremes, both ends, and whether a value was not finite.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ namespace tacho::server::query {
 inline double Lower(double a, double b) { return a < b || std::isnan(b) ? a : b; }
 inline double Higher(double a, double b) { return a > b || std::isnan(b) ? a : b; }
 
-// What values that are all finite come to.
+// The extremes and the sum of values that are all finite.
 struct FiniteValues {
   double min = 0;
   double max = 0;
   long double sum = 0;
 
-  // Of at least one value; false if one is not finite, and *this then means nothing.
+  // `values` are not empty. False if one is not finite: *this then means nothing.
   bool Take(std::span<const double> values);
 };
 
@@ -37,7 +37,7 @@ class BucketGrid {
 
   // `position` lies in the extent, which is checked.
   uint32_t IndexOf(int64_t position) const;
-  // The same for a position behind `index`, which is mostly of the bucket that follows.
+  // The same for a position after bucket `index`, which is mostly in the next bucket.
   uint32_t IndexAfter(uint32_t index, int64_t position) const {
     if (width_ == 0) return 0;
     return position <= LastOf(index + 1) ? index + 1 : IndexOf(position);
@@ -64,8 +64,8 @@ struct Bucket {
   int64_t last_step = storage::kNoStep;
   double first = 0;
   double last = 0;
-  // Over finite values; extremes are NaN and the sum is 0 if there is none. The sum is a long
-  // double so that it overflows for no sum of doubles where that type has a longer exponent.
+  // Over finite values; without any, the extremes are NaN and the sum is 0. The sum is a long double
+  // so that adding doubles cannot overflow it where that type has a longer exponent.
   double min = std::numeric_limits<double>::quiet_NaN();
   double max = std::numeric_limits<double>::quiet_NaN();
   long double sum = 0;
@@ -73,8 +73,8 @@ struct Bucket {
   uint64_t nan = 0;
   uint64_t positive_infinite = 0;
   uint64_t negative_infinite = 0;
-  // Samples, and how many of them are NaN or infinite. Of a bucket of folded values: the samples
-  // that went into those.
+  // Samples, and how many of them are NaN or infinite. In a bucket of folded values: the samples
+  // that went into those values.
   uint64_t count = 0;
   uint64_t non_finite = 0;
 
@@ -82,7 +82,7 @@ struct Bucket {
   void Add(const Sample& sample, bool by_step);
   // All samples of a summary at once, along the axis of time.
   void AddByTime(const storage::SampleSummary& summary);
-  // Samples [begin, end) of the columns, not none, along the axis of time.
+  // Samples [begin, end) of the columns, at least one, along the axis of time.
   void AddByTime(const storage::SampleColumns& columns, size_t begin, size_t end);
   void AddValue(double value);
   double Average() const;  // Over finite values; NaN if there is none.
@@ -93,7 +93,7 @@ class Reducer {
  public:
   Reducer(const BucketGrid& grid, bool by_step) : grid_(grid), by_step_(by_step) {}
 
-  // Makes room for so many buckets.
+  // Makes room for this many buckets.
   void Reserve(size_t buckets) { buckets_.reserve(buckets); }
   // What comes next of a series. A summary lies in one bucket of time.
   void Add(const storage::Chunk& chunk) {

@@ -1,3 +1,5 @@
+// Translates selectors, ranges and what is stored between the protocol and the store. It checks
+// every field here, so that the queries themselves meet only valid ones.
 #include "server/query/read/selection.h"
 
 #include <memory>

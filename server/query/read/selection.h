@@ -15,8 +15,8 @@
 
 namespace tacho::server::query {
 
-// Longest list of metrics, and of matchers, in a selector: a request that lists more is a mistake,
-// and each costs a look at every series.
+// The most metrics, and the most matchers, of a selector: a request with more is a mistake, and each
+// costs a look at every series.
 inline constexpr int kMaxSelectorMetrics = 10'000;
 inline constexpr int kMaxSelectorMatchers = 100;
 
@@ -25,17 +25,17 @@ struct Selection {
   AttemptCondition attempts;
 };
 
-// `field` is where the matcher stands.
+// `field` names the place of the matcher in the request.
 //   INVALID_ARGUMENT  the text names the field.
 absl::StatusOr<storage::Matcher> MakeMatcher(const v1::Matcher& matcher, absl::string_view field);
 
 //   INVALID_ARGUMENT  the text names the field.
 absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector);
 
-// Narrows the selection to the attempts that `choice` stands for, as the job's rows are now. An
-// unknown job is one without attempts.
-//   INVALID_ARGUMENT  `choice` is none; the text names the field "attempts".
-//   others            as the store has it.
+// Narrows the selection to the attempts that `choice` stands for, as of the job's rows now. An
+// unknown job has no attempts.
+//   INVALID_ARGUMENT  `choice` is not known; the text names the field "attempts".
+//   others            from the store.
 absl::Status ChooseAttempts(const storage::Store& store, v1::Attempts choice, Selection* selection);
 
 // The condition on time in storage's form.
@@ -44,8 +44,7 @@ absl::Status SetTimeRange(const v1::TimeRange& range, int64_t* begin_ns, int64_t
 
 // The series that are selected, by (metric, task, host, labels).
 //   NOT_FOUND           no such job; the text names the nearest names.
-//   RESOURCE_EXHAUSTED  more than `limit`; the text names `field`, the limit that the caller set or
-//                       took by default.
+//   RESOURCE_EXHAUSTED  more than `limit` match; the text says how to narrow.
 absl::StatusOr<std::vector<storage::SeriesPtr>> FindSelected(const storage::Store& store,
                                                              const Selection& selection,
                                                              uint64_t limit);
@@ -56,12 +55,12 @@ absl::Status NoSuchJob(const storage::Store& store, absl::string_view job);
 void ToProto(const storage::Metric& metric, v1::Metric* proto);
 void ToProto(const storage::Series& series, v1::SeriesInfo* proto);
 
-// In storage's form; null is no condition.
+// The conditions on time and steps in storage's form; null is no condition.
 //   INVALID_ARGUMENT  an end lies before its beginning; the text names the field.
 absl::StatusOr<storage::ReadOptions> MakeReadOptions(const v1::TimeRange* time,
                                                      const v1::StepRange* steps);
 
-// Of a request that has `time` and `steps`.
+// The same for a request that has the fields `time` and `steps`.
 template <typename Request>
 absl::StatusOr<storage::ReadOptions> ReadOptionsOf(const Request& request) {
   return MakeReadOptions(request.has_time() ? &request.time() : nullptr,

@@ -16,10 +16,11 @@
 
 namespace tacho::server::query {
 
-// Of one series, whose samples come in ascending time. A value below the one before it, or the
-// first of another attempt, is a reset: it counts from zero. Otherwise IEEE arithmetic: a NaN makes
-// NaN of its own growth and of the next. Of samples of equal time the last counts, so that one is
-// held back until the time of the next is known. One thread at a time.
+// How much a counter grew from one sample to the next, or how fast. Samples of one series come in
+// ascending time. A value below the one before it, or the first of another attempt, is a reset: it
+// counts from zero. Otherwise IEEE arithmetic: a NaN makes its own growth and the next one NaN.
+// Among samples of equal time the last counts, so one is held back until the time of the next is
+// known. One thread at a time.
 class CounterGrowth {
  public:
   // INCREASE or RATE.
@@ -52,11 +53,11 @@ class SeriesScan {
   // As storage::SeriesReader::Next(). Fails between two chunks with the status of `control`.
   absl::StatusOr<bool> Next(const storage::Want& want, storage::Chunk* chunk);
 
-  // Where in time the samples lie that are left, found without reading all of them. nullopt: the
-  // last of the series is not allowed, so that only reading tells.
+  // Where in time the remaining samples lie, found without reading all of them. nullopt: the last
+  // sample of the series is not allowed, so that the scan has to be read to find out.
   absl::StatusOr<std::optional<AxisExtent>> FindTimes();
 
-  // Calls visit(const storage::Chunk&) for all that is left.
+  // Calls visit(const storage::Chunk&) for the rest of the scan.
   template <typename Visit>
   absl::Status ForEach(const storage::Want& want, const Visit& visit) {
     storage::Chunk chunk;
@@ -67,7 +68,7 @@ class SeriesScan {
     }
   }
 
-  // Calls visit(const Sample&) for all that is left.
+  // Calls visit(const Sample&) for the rest of the scan.
   template <typename Visit>
   absl::Status ForEachSample(const Visit& visit) {
     return ForEach({}, [&visit](const storage::Chunk& chunk) {
@@ -87,8 +88,8 @@ class SeriesScan {
   std::optional<storage::Chunk> next_;  // Read ahead by FindTimes().
 };
 
-// Whether a series has a sample that is allowed; without a condition every series counts as having
-// one. Reads it up to there.
+// Whether a series has a sample that is allowed. Reads the series up to there; without a condition
+// every series counts as having one.
 absl::StatusOr<bool> HasSample(const storage::Store& store, const storage::SeriesPtr& series,
                                const AttemptCondition& attempts, const QueryControl& control);
 

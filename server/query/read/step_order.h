@@ -10,19 +10,20 @@
 
 namespace tacho::server::query {
 
-// Samples of one series that are sorted in memory: 128 MiB of them.
+// The most samples of one series that are sorted in memory: 128 MiB.
 inline constexpr size_t kMaxSortedSamples = size_t{4} << 20;
 
-// What is left of the scan by (step, attempt, time).
+// The rest of the scan, sorted by (step, attempt, time).
 //   RESOURCE_EXHAUSTED  more than kMaxSortedSamples; the text says how to narrow.
 absl::StatusOr<std::vector<Sample>> SortedBySteps(SeriesScan* scan);
 
-// What is left of the scan with each step once, ascending: of the newest attempt, and of that the
-// newest time. Nothing is sorted where steps never fall with time, as within an attempt.
+// The rest of the scan with each step once, ascending: the sample of the newest attempt, and in that
+// of the newest time. Nothing is sorted where steps never fall with time, as within an attempt.
 //   RESOURCE_EXHAUSTED  as above.
 absl::StatusOr<storage::SampleBlock> NewestOfEachStep(SeriesScan* scan);
 
-// Of each step keeps the newest attempt, and of that the newest time. Needs the order above.
+// Keeps of each step the sample of the newest attempt, and in that of the newest time. `samples` are
+// in the order of SortedBySteps().
 void KeepNewestOfEachStep(std::vector<Sample>* samples);
 
 }  // namespace tacho::server::query

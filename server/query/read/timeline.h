@@ -1,6 +1,6 @@
-// Which attempt each step of a job is of, where the job was restarted from a checkpoint and ran
-// some steps twice. Both runs stay stored; the effective timeline takes, for each step, the latest
-// attempt that reached it.
+// Which attempt each step of a job belongs to, if the job restarted from a checkpoint and ran some
+// steps twice. Both runs stay stored; the effective timeline uses, for each step, the latest attempt
+// that reached it.
 //
 //   attempt 0   |0 ............ 100|             spans:  0..59 of 0, 60..90 of 1, 91..100 of 0
 //   attempt 1            |60 .. 90|              superseded of attempt 0: 60..90
@@ -34,14 +34,14 @@ struct AttemptSteps {
 class Timeline {
  public:
   Timeline() = default;  // Nothing is superseded.
-  // The lowest and the highest step of each attempt, of any task and metric. Each attempt once, in
-  // any order; those without a step are not among them.
+  // The lowest and the highest step of each attempt, over all tasks and metrics. Each attempt comes
+  // once, in any order; attempts without a step are left out.
   explicit Timeline(std::vector<AttemptSteps> attempts);
   static Timeline Of(const std::vector<storage::AttemptInfo>& attempts);
 
-  // Whose each step is: ascending, disjoint. Steps that no attempt encloses are in none.
+  // The attempt of each step: ascending, disjoint. Steps that no attempt encloses are in no span.
   const std::vector<AttemptSteps>& spans() const { return spans_; }
-  // Some attempt has superseded steps.
+  // Whether any attempt has superseded steps.
   bool supersedes() const { return !superseded_.empty(); }
   // The steps of an attempt that a higher-numbered one encloses: ascending, disjoint, with steps
   // between them that are not superseded. Valid as long as the timeline.

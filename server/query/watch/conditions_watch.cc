@@ -1,3 +1,5 @@
+// One pump serves all watches of conditions: changes are few, and a thread for each watch would
+// cost more than they do.
 #include "server/query/watch/conditions_watch.h"
 
 #include <pthread.h>

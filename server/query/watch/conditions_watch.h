@@ -1,4 +1,4 @@
-// All WatchConditions calls: one thread, made for the first, tells each what changed on the board.
+// All WatchConditions calls. One thread, started for the first, sends each what changed on the board.
 #pragma once
 
 #include <functional>
@@ -30,13 +30,13 @@ class ConditionWatches {
   explicit ConditionWatches(ConditionWatchesOptions options);
   ~ConditionWatches();
 
-  // To be rung by what changes a stream.
+  // Whatever changes a stream rings it.
   const std::shared_ptr<WatchBell>& bell() const { return bell_; }
 
-  // Tells what there is of the jobs that `rights` include, then each change. A client behind by
-  // more than the board keeps, or that takes nothing while a stream's queue is full, is ended with
-  // RESOURCE_EXHAUSTED. `recheck` is asked every few seconds whether the caller may go on; null: it
-  // always may.
+  // Sends the conditions of the jobs that `rights` include, then each change. A client that falls
+  // further behind than the board remembers, or takes nothing while its stream's queue is full, gets
+  // RESOURCE_EXHAUSTED. `recheck` is called every few seconds and says whether the caller may go on;
+  // null: it always may.
   void Begin(ConditionFilter filter, security::RightsPtr rights,
              std::function<absl::Status()> recheck, std::shared_ptr<ConditionWatchStream> stream)
       ABSL_LOCKS_EXCLUDED(mutex_);

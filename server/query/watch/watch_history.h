@@ -1,4 +1,4 @@
-// What a watch tells first: what was stored when it began.
+// The first part of a watch: what was stored when it began.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -9,11 +9,11 @@
 
 namespace tacho::server::query {
 
-// Sends the events, if they are wanted, and the series with samples from plan.begin_ns on. `view`
-// is as it was opened with the subscription; null if the plan asks for no history: then only the
-// number of series is looked at. *numbers are those that the series have got.
+// Sends the events, if the plan wants them, and the series with samples from plan.begin_ns on.
+// `view` was opened with the subscription. It is null if the plan asks for no history: then this only
+// checks the number of series. Each series that is sent gets its number in *numbers.
 //   RESOURCE_EXHAUSTED  more series match than the plan allows.
-//   others              as storage has them, those of control.Check() and of `send`.
+//   others              from the store, control.Check() and `send`.
 absl::Status SendHistory(const storage::Store& store, const WatchPlan& plan, storage::JobView* view,
                          const QueryControl& control,
                          absl::FunctionRef<absl::Status(const v1::WatchResponse&)> send,

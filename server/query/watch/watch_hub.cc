@@ -1,3 +1,6 @@
+// A watch subscribes and opens its view at one commit, so that history and what follows meet without
+// a gap. History needs a worker; the live part does not, as one pump serves all watches and none of
+// them may make it wait.
 #include "server/query/watch/watch_hub.h"
 
 #include <pthread.h>

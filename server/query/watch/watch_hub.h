@@ -1,12 +1,12 @@
-// All watches of the collector. While one tells what was stored it has a worker thread; afterwards
-// none of its own: one thread passes on, for all of them, what is committed.
+// All watches of the collector. A watch has a worker thread while it sends what was stored. After
+// that it has none: one thread passes on to all of them what is committed.
 //
 //   worker  Begin(): subscription and view -> history -> "live" ─┐
 //   pump    subscription -> changes -> backlog: waits for history ┴-> stream
 //
-// What waits for a slow client is bounded; past that the watch ends. The stream's queue (256 KiB)
-// and the backlog (4 MiB) are its own, the changes and the subscription's buffer (16 MiB each) it
-// shares with the other watches of its job.
+// What waits for a slow client is bounded; beyond that the watch ends. Each watch has a queue in its
+// stream (256 KiB) and a backlog (4 MiB) of its own. It shares the changes and the subscription's
+// buffer (16 MiB each) with the other watches of its job.
 #pragma once
 
 #include <atomic>
@@ -26,14 +26,14 @@
 
 namespace tacho::server::query {
 
-// Wakes the pump. Thread-safe; outlives it in the hands of those who may still call.
+// Wakes the pump. Thread-safe; callers that may still ring keep it alive after the pump.
 class WatchBell {
  public:
   void Ring() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     rung_ = true;
   }
-  // Until it has rung since the last Wait(), at most so long.
+  // Waits until it has rung since the last Wait(), at most this long.
   void Wait(absl::Duration most) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     mutex_.AwaitWithTimeout(absl::Condition(&rung_), most);
@@ -48,9 +48,9 @@ class WatchBell {
 struct WatchHubOptions {
   const storage::Store* store = nullptr;  // Not owned; must outlive the hub.
   std::function<absl::Time()> now = absl::Now;
-  // A watch that had nothing to say for so long says that it is alive.
+  // After this long without another message a watch sends `alive`.
   absl::Duration alive_after = absl::Seconds(15);
-  std::function<void(uint64_t)> on_samples;  // So many were sent, after history.
+  std::function<void(uint64_t)> on_samples;  // Called with the number of samples sent after history.
 };
 
 // Thread-safe.
@@ -59,11 +59,11 @@ class WatchHub {
   explicit WatchHub(WatchHubOptions options);
   ~WatchHub() { Close(); }
 
-  // To be rung by what changes a stream.
+  // Whatever changes a stream rings it.
   const std::shared_ptr<WatchBell>& bell() const { return bell_; }
 
   // On a worker's thread: sends history, then hands the stream over. Ends the stream if that fails.
-  // `recheck` is asked every few seconds whether the caller may go on; null: it always may.
+  // `recheck` is called every few seconds and says whether the caller may go on; null: it may.
   void Begin(const WatchPlan& plan, std::function<absl::Status()> recheck,
              const std::shared_ptr<WatchStream>& stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -89,9 +89,9 @@ class WatchHub {
   void Serve(Watch* watch);
   absl::Status Recheck(Watch* watch) const;
   void SayAlive(Watch* watch) const;
-  // Takes what was committed, and moves of it into the backlog what that has room for.
+  // Takes what was committed, and moves as much of it into the backlog as that has room for.
   absl::Status Collect(Watch* watch);
-  // Sends from the backlog what there is room for; false if there is no more.
+  // Sends as much of the backlog as the stream has room for; false if it has no more.
   absl::StatusOr<bool> Send(Watch* watch);
   // Forgets the watches that ended, and cuts off clients that do not take their last message.
   void Clear();

@@ -1,3 +1,5 @@
+// Turns committed rows into messages column by column, because a message holds one series. Which
+// columns are wanted is decided once for each layout: rows of a layout come every second.
 #include "server/query/watch/watch_rows.h"
 
 #include <algorithm>

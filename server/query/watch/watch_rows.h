@@ -35,7 +35,7 @@ absl::StatusOr<WatchPlan> MakeWatchPlan(const v1::WatchRequest& request, uint64_
 // RESOURCE_EXHAUSTED: more series match than the plan allows.
 absl::Status TooManyWatched(const WatchPlan& plan);
 
-// Which columns of which layouts of the job a selection wants. One thread at a time.
+// The columns that a selection wants of each layout of the job. One thread at a time.
 class WantedColumns {
  public:
   using Columns = std::shared_ptr<const std::vector<uint32_t>>;
@@ -52,7 +52,7 @@ class WantedColumns {
   absl::flat_hash_map<storage::LayoutId, Columns> known_;
 };
 
-// Some rows without the columns that are not wanted, or an event.
+// Some rows with the wanted columns only, or an event.
 struct WatchedRows {
   storage::LayoutPtr layout;
   WantedColumns::Columns columns;
@@ -66,7 +66,7 @@ struct WatchedRows {
 // `columns` are not empty.
 WatchedRows SelectRows(const storage::Change& change, WantedColumns::Columns columns);
 
-// The numbers that the series of a watch have got so far. One thread at a time.
+// Numbers the series of a watch in the order in which they are sent. One thread at a time.
 class SeriesNumbers {
  public:
   struct Number {
@@ -82,25 +82,24 @@ class SeriesNumbers {
 
 void FillSeries(const storage::Series& series, uint32_t index, v1::WatchResponse* response);
 
-// What is to be sent of rows and events, in the order in which they were added. One thread at a
-// time.
+// Rows and events that wait to be sent, in the order in which they were added. One thread at a time.
 class WatchBacklog {
  public:
   explicit WatchBacklog(uint64_t max_series) : max_series_(max_series) {}
 
-  // Series that history has told already, before the first Next().
+  // The series that history has sent. Call before the first Next().
   void SetNumbers(SeriesNumbers numbers) { numbers_ = std::move(numbers); }
   void Add(WatchedRows rows);
   uint64_t bytes() const { return bytes_; }
 
   // Replaces *response with the next message; false if there is none.
-  //   RESOURCE_EXHAUSTED  a series is one more than may be watched.
+  //   RESOURCE_EXHAUSTED  there is one series more than the watch may have.
   absl::StatusOr<bool> Next(v1::WatchResponse* response);
   // Samples in the messages so far.
   uint64_t samples() const { return samples_; }
 
  private:
-  // Fills *response with what is next of the first rows; false if that is nothing.
+  // Fills *response with the next part of the first rows; false if nothing is left of them.
   absl::StatusOr<bool> NextOfFirst(v1::WatchResponse* response);
 
   const uint64_t max_series_;

@@ -1,3 +1,5 @@
+// Hands messages to gRPC one at a time, as it takes no more, and keeps a short queue before it. The
+// stream deletes itself only when both gRPC and its writers are done with it.
 #include "server/query/watch/watch_stream.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// The answer to one Watch call, or WatchConditions call. It is written by a worker thread, which
-// may wait, and later by the thread that serves all watches, which may not.
+// The answer to one Watch or WatchConditions call. A worker thread writes it, which may wait, and
+// later the thread that serves all watches, which may not.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -31,24 +31,23 @@ class BasicWatchStream final : public grpc::ServerWriteReactor<Response> {
     // Called once, with what the stream ends with.
     std::function<void(const absl::Status&)> on_end;
     std::function<void()> on_done;  // Called once: gRPC is done with it.
-    uint64_t number = 0;            // Spreads the delays of those turned away together.
+    uint64_t number = 0;            // Spreads the retries of refused clients.
   };
   static std::shared_ptr<BasicWatchStream> Create(Options options);
 
   QueryControl& control() { return control_; }
 
-  // Queues a message. Waits while much waits to be sent.
+  // Queues a message. Waits while the queue is long.
   //   the status that the stream has ended with, or that of control().Check()
   absl::Status Write(Response response) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Queues a message at once, which is to follow a HasRoom(). Does nothing once the stream ended.
+  // Queues a message without waiting. Call after HasRoom(). Does nothing once the stream has ended.
   void Post(Response response) ABSL_LOCKS_EXCLUDED(mutex_);
   bool HasRoom() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends the stream after the message that is with gRPC now; the first call counts.
   void End(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
   bool ended() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whether the end has been given to gRPC. It is not as long as a client does not take the message
-  // before it.
+  // Whether gRPC has the end. It gets that only once the client has taken the message before it.
   bool finished() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives up on that message. Call after End().
   void CutOff() ABSL_LOCKS_EXCLUDED(mutex_);
