@@ -1,5 +1,5 @@
-// The peak of accelerators: dense matrix FLOP/s in bfloat16 (or float16) of one device, as frameworks
-// count devices. docs/goodput.md lists it.
+// The peak of accelerators: dense matrix FLOP/s in bfloat16 (or float16) of one device, as
+// frameworks count devices. docs/goodput.md lists it.
 //
 // Sources: TPUs, jax `jax/_src/tpu_info.py`, per chip, divided by its devices a chip (two on v2, v3
 // and 7x, where each core is a device); GPUs, torchtitan `torchtitan/tools/utils.py`.

@@ -1,5 +1,5 @@
-// One thread makes the ledgers that are due, those of the newest rows first, and rests in proportion
-// to its work, so that goodput never takes more than its share of the collector.
+// One thread makes the ledgers that are due, those of the newest rows first, and rests in
+// proportion to its work, so that goodput never takes more than its share of the collector.
 #include "server/goodput/goodput_board.h"
 
 #include <algorithm>

@@ -1,10 +1,10 @@
 // The newest ledger of every live job, for the metrics page. A background thread makes each ledger
-// again and again, always from all that the store holds, so that late rows, imports and a restart of
-// the collector lead to the same figures.
+// again and again, always from all that the store holds, so that late rows, imports and a restart
+// of the collector lead to the same figures.
 //
-// The cost is bounded: the thread rests after each job for long enough to stay within `share` of its
-// time. Making a ledger takes time that grows with the steps of the job. With many or long jobs the
-// figures are renewed less often, as tacho_goodput_oldest_seconds shows.
+// The cost is bounded: the thread rests after each job for long enough to stay within `share` of
+// its time. Making a ledger takes time that grows with the steps of the job. With many or long jobs
+// the figures are renewed less often, as tacho_goodput_oldest_seconds shows.
 #pragma once
 
 #include <array>
@@ -43,8 +43,8 @@ struct GoodputBoardOptions {
 // A ledger as it is now, and for counters.
 struct BoardGoodput : JobGoodput {
   // The highest values of AmountsAsTheyCame() and of the wall time while the job was on the board.
-  // Late rows move some time to another bucket; rate() takes a counter that falls for one that began
-  // anew, and would count all of it once more.
+  // Late rows move some time to another bucket; rate() takes a counter that falls for one that
+  // began anew, and would count all of it once more.
   std::array<int64_t, kGoodputBuckets> most_ns = {};
   int64_t most_wall_ns = 0;
 };

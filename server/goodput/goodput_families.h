@@ -11,8 +11,8 @@
 
 namespace tacho::server::goodput {
 
-// At most 24 lines a job, for at most GoodputBoardOptions::max_jobs jobs, and one line for each host
-// of a job, at most `max_host_lines` in all: a job has lines for all of its hosts or for none.
+// At most 24 lines a job, for at most GoodputBoardOptions::max_jobs jobs, and one line for each
+// host of a job, at most `max_host_lines` in all: a job has lines for all of its hosts or for none.
 std::vector<prometheus::MetricFamily> GoodputFamilies(
     const std::vector<std::shared_ptr<const BoardGoodput>>& jobs, const GoodputBoardStats& stats,
     size_t max_host_lines);

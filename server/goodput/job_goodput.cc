@@ -225,7 +225,7 @@ class StepReader {
       const auto channel = channels_.of_signals.find(kRowSignals[i]);
       if (channel == channels_.of_signals.end()) continue;
       others[i] = Open(channel->second, span, attempt);
-      if (absl::Status status = Advance(&others[i]); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(Advance(&others[i]));
     }
     for (;;) {
       TACHO_RETURN_IF_ERROR(Advance(&cursor));
@@ -238,8 +238,7 @@ class StepReader {
       for (size_t i = 0; i < others.size(); ++i) {
         const bool pause = kRowSignals[i] == conditions::Signal::kCheckpointTime ||
                            kRowSignals[i] == conditions::Signal::kEvalTime;
-        absl::Status status = TakeUpTo(sample.time_ns, pause, &others[i], fields[i]);
-        if (!status.ok()) return status;
+        TACHO_RETURN_IF_ERROR(TakeUpTo(sample.time_ns, pause, &others[i], fields[i]));
       }
       add(row);
     }
@@ -258,7 +257,7 @@ class StepReader {
 
   absl::Status Advance(SampleCursor* cursor) {
     if (++advanced_ % 4096 == 0) {
-      if (absl::Status status = control_.Check(); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(control_.Check());
     }
     return cursor->Next();
   }
@@ -268,7 +267,7 @@ class StepReader {
     while (!cursor->at_end() && cursor->sample().time_ns <= time_ns) {
       const double next = cursor->sample().value;
       *value = pause && std::isfinite(*value) && std::isfinite(next) ? *value + next : next;
-      if (absl::Status status = Advance(cursor); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(Advance(cursor));
     }
     return absl::OkStatus();
   }
@@ -355,8 +354,7 @@ absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_v
   }
   const Channels channels = ChannelsOf(series, names);
   StepReader reader(store, series, channels, control);
-  absl::Status made = MakeLedger(*detail, facts, absl::ToUnixNanos(now), &reader, &goodput);
-  if (!made.ok()) return made;
+  TACHO_RETURN_IF_ERROR(MakeLedger(*detail, facts, absl::ToUnixNanos(now), &reader, &goodput));
   return goodput;
 }
 

@@ -1,7 +1,7 @@
 // The ledger and the step figures of one job, always made from all that the store holds of it, so
-// that late rows, imports and a restart of the collector give what an uninterrupted watch would have
-// given. Memory does not grow with the number of steps; time does: there are two walks over the
-// reference task's steps.
+// that late rows, imports and a restart of the collector give what an uninterrupted watch would
+// have given. Memory does not grow with the number of steps; time does: there are two walks over
+// the reference task's steps.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // Where the wall time of a job went: every nanosecond of it is in exactly one bucket. The code is
-// pure: all inputs come in as arguments, time included. docs/goodput.md defines the ledger for users.
+// pure: all inputs come in as arguments, time included. docs/goodput.md defines the ledger for
+// users.
 //
 //   attempt 0  |init|compile|steps ... 100|          |down|
 //   attempt 1                                             |init|restore|60 .. 100 .. 140|
@@ -9,9 +10,9 @@
 // where a higher-numbered attempt begins; time between them is down. Within an attempt the rows of
 // one reference task show when a step was done. Time between two rows belongs to the steps, except:
 //   1. Phases (server/phases) that begin in it. Where they overlap, the moment goes to the first of
-//      restoring, compiling, checkpoint, evaluation, initializing. A phase that goes on past the next
-//      row ends there; but a checkpoint or an evaluation that ends after that row ran beside the
-//      steps and counts as nothing.
+//      restoring, compiling, checkpoint, evaluation, initializing. A phase that goes on past the
+//      next row ends there; but a checkpoint or an evaluation that ends after that row ran beside
+//      the steps and counts as nothing.
 //   2. What the rows' phase metrics say: checkpoint, evaluation, data wait, in this order.
 //   3. Stalls: if more than max(60 s, 5 x expected) is left, all beyond the expected is stalled.
 //      Expected is the median of the newest 64 steps before, times the number of steps. While fewer
@@ -101,8 +102,8 @@ struct Ledger {
   int64_t operator[](GoodputBucket bucket) const { return ns[static_cast<size_t>(bucket)]; }
 };
 
-// The same time for counters, which must not fall. In the ledger, repeating a step moves the time of
-// its first run from productive_step to wasted. Here its second run is wasted, as it happens.
+// The same time for counters, which must not fall. In the ledger, repeating a step moves the time
+// of its first run from productive_step to wasted. Here its second run is wasted, as it happens.
 std::array<int64_t, kGoodputBuckets> AmountsAsTheyCame(const Ledger& ledger);
 
 // Productive time divided by wall time; nullopt: no time has passed.
@@ -115,8 +116,8 @@ class RewindFinder {
 
   void BeginSpan() { in_segment_ = false; }
   void Add(int64_t step);
-  // For each segment, in order, the lowest step at which a later segment began: from there on its own
-  // steps are wasted. INT64_MAX: none.
+  // For each segment, in order, the lowest step at which a later segment began: from there on its
+  // own steps are wasted. INT64_MAX: none.
   std::vector<int64_t> Floors() const;
 
  private:

@@ -14,7 +14,6 @@
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/compare/compare_query.h"
-#include "server/query/lists/cardinality.h"
 #include "server/query/lists/conditions_query.h"
 #include "server/query/lists/event_listing.h"
 #include "server/query/lists/export_query.h"
@@ -391,8 +390,7 @@ absl::StatusOr<security::RightsPtr> QueryService::AdmitWatch(
   const auto caller = security::AdmitCall(options_.access, context, security::Role::kRead);
   if (!caller.ok()) return caller.status();
   if (!scope.job->empty()) {
-    absl::Status status = caller->rights().CheckJob(*scope.job, scope.field);
-    if (!status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(caller->rights().CheckJob(*scope.job, scope.field));
   }
   if (options_.access != nullptr) {
     *recheck = [access = options_.access, caller = *caller] { return access->Recheck(caller); };

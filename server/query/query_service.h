@@ -116,8 +116,8 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   absl::StatusOr<security::RightsPtr> Admit(const char* method,
                                             const grpc::CallbackServerContext& context,
                                             const Scope& scope);
-  // OK if a worker takes the work: it then calls finish once, with what the work returned. Work that
-  // ends its call by itself gives its place away before that.
+  // OK if a worker takes the work: it then calls finish once, with what the work returned. Work
+  // that ends its call by itself gives its place away before that.
   absl::Status RunOnWorker(const char* method,
                            std::function<absl::Status(const WorkerPool::Leave&)> work,
                            std::function<void(const absl::Status&)> finish);

@@ -92,7 +92,7 @@ absl::Status FillWithMeans(storage::ReadView* view, const Run& run, const Scalar
     TACHO_ASSIGN_OR_RETURN(
         auto samples, tag.by_step ? NewestAtSteps(&scan, stepper) : MeansOfWindows(&scan, stepper));
     for (const query::Sample& sample : samples) {
-      if (absl::Status status = fold.AddAtStep(sample); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(fold.AddAtStep(sample));
     }
   }
   for (const query::FoldedPlace& place : fold.Take()) {

@@ -37,7 +37,7 @@ absl::Status ForEachRun(const World& world, const Request& request,
     TACHO_ASSIGN_OR_RETURN(auto found,
                            FindScalarTags(world.store, run, tags, world.max_series, world.control));
     if (found.tags.empty()) continue;
-    if (absl::Status status = visit(run, found); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(visit(run, found));
   }
   return absl::OkStatus();
 }

@@ -1,5 +1,5 @@
-// Shows attributes and events as texts, which TensorBoard renders as Markdown: attributes and fields
-// as tables, and the events of one kind as one tag.
+// Shows attributes and events as texts, which TensorBoard renders as Markdown: attributes and
+// fields as tables, and the events of one kind as one tag.
 #include "server/tensorboard/texts.h"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ absl::Status ForEachRun(const World& world, const Request& request,
     TACHO_RETURN_IF_ERROR(UseEventsOf(world, run.job, &events));
     TextTags tags = TagsOf(run, events, filter);
     if (tags.empty()) continue;
-    if (absl::Status status = visit(run, std::move(tags)); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(visit(run, std::move(tags)));
   }
   return absl::OkStatus();
 }

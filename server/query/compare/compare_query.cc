@@ -46,7 +46,7 @@ class Comparison {
     ChooseMetrics();
     if (plan_.by_step) return absl::OkStatus();
     for (ComparedSubject& subject : subjects_) {
-      if (absl::Status status = subject.FindOrigin(metrics_); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(subject.FindOrigin(metrics_));
     }
     return absl::OkStatus();
   }
@@ -64,7 +64,7 @@ class Comparison {
     }
     TACHO_RETURN_IF_ERROR(SendSubjects());
     for (v1::CompareResponse& response : held) {
-      if (absl::Status status = SendCounted(std::move(response)); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(SendCounted(std::move(response)));
     }
     for (size_t i = held.size(); i < metrics_.size(); ++i) {
       v1::CompareResponse response;
@@ -192,8 +192,7 @@ absl::Status Compare(const storage::Store& store, const v1::CompareRequest& requ
                      const QueryControl& control, Send send) {
   TACHO_ASSIGN_OR_RETURN(auto plan, MakeComparePlan(request));
   for (const v1::Subject& subject : request.subjects()) {
-    absl::Status allowed = rights.CheckJob(subject.job(), "subjects.job");
-    if (!allowed.ok()) return allowed;
+    TACHO_RETURN_IF_ERROR(rights.CheckJob(subject.job(), "subjects.job"));
   }
   Comparison comparison(std::move(plan), limits, control, send);
   absl::Status status = comparison.FindSubjects(store, rights);

@@ -1,5 +1,5 @@
-// Reads one subject's series and folds them into one value a place. Along time, positions count from
-// the subject's own beginning, so that runs of different days can be compared.
+// Reads one subject's series and folds them into one value a place. Along time, positions count
+// from the subject's own beginning, so that runs of different days can be compared.
 #include "server/query/compare/compared_subject.h"
 
 #include <algorithm>
@@ -183,8 +183,7 @@ absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& s
       return ComparedPlaces{std::move(samples.steps), std::move(samples.values), {}};
     }
     for (size_t i = 0; i < samples.size(); ++i) {
-      absl::Status status = fold.AddAtStep(SampleOf(samples, i));
-      if (!status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(fold.AddAtStep(SampleOf(samples, i)));
     }
   }
   return AsPlaces(fold.Take());

@@ -107,12 +107,11 @@ absl::Status ListEvents(const storage::Store& store, const v1::ListEventsRequest
   if (request.newest() > 0) {
     TACHO_ASSIGN_OR_RETURN(const auto events, Newest(store, request, filter, control));
     for (const storage::Event& event : events) {
-      if (absl::Status status = add(event); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(add(event));
     }
   } else {
-    absl::Status status = ForEachEvent(store, request.job(), filter,
-                                       storage::Store::EventOrder::kOldestFirst, control, add);
-    if (!status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(ForEachEvent(store, request.job(), filter,
+                                       storage::Store::EventOrder::kOldestFirst, control, add));
   }
   // A job may have been made by an event alone.
   if (!any && !store.FindJob(request.job()).has_value()) return NoSuchJob(store, request.job());

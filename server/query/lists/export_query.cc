@@ -51,9 +51,9 @@ class Exporter {
         v1::ExportResponse response;
         response.mutable_series()->set_index(static_cast<uint32_t>(end_.series()));
         ToProto(*series, response.mutable_series()->mutable_series());
-        if (absl::Status status = send_(response); !status.ok()) return status;
+        TACHO_RETURN_IF_ERROR(send_(response));
       }
-      if (absl::Status status = SendSamples(chunk.samples()); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(SendSamples(chunk.samples()));
     }
     if (begun) end_.set_series(end_.series() + 1);
     return absl::OkStatus();
@@ -85,7 +85,7 @@ class Exporter {
       v1::ExportResponse response;
       response.mutable_samples()->set_index(static_cast<uint32_t>(end_.series()));
       FillPoints(samples, begin, end, response.mutable_samples()->mutable_points());
-      if (absl::Status status = send_(response); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(send_(response));
     }
     return absl::OkStatus();
   }

@@ -139,8 +139,7 @@ absl::Status FirstNonFinite(const storage::Store& store, const v1::FirstNonFinit
   }
   TACHO_ASSIGN_OR_RETURN(auto selection, MakeSelection(request.selector()));
   TACHO_ASSIGN_OR_RETURN(auto read, ReadOptionsOf(request));
-  absl::Status chosen = ChooseAttempts(store, request.attempts(), &selection);
-  if (!chosen.ok()) return chosen;
+  TACHO_RETURN_IF_ERROR(ChooseAttempts(store, request.attempts(), &selection));
   read.attempt = selection.attempts.only();
   const auto view = store.OpenJobView(request.selector().job());
   TACHO_ASSIGN_OR_RETURN(const auto all, FindSelected(store, selection, max_series));

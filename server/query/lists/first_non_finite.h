@@ -13,8 +13,8 @@ namespace tacho::server::query {
 inline constexpr uint32_t kDefaultSpreadSeries = 100;
 inline constexpr uint32_t kMaxSpreadSeries = 10'000;
 
-// Does not decode columns whose header says that all values are finite. Holds a chunk of one series,
-// the job's open rows, and the series of the answer.
+// Does not decode columns whose header says that all values are finite. Holds a chunk of one
+// series, the job's open rows, and the series of the answer.
 //   The statuses are those of query.proto and control.Check().
 absl::Status FirstNonFinite(const storage::Store& store, const v1::FirstNonFiniteRequest& request,
                             uint64_t max_series, const QueryControl& control,

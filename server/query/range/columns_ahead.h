@@ -28,8 +28,8 @@ class ColumnsAhead {
   ColumnsAhead(const ColumnsAhead&) = delete;
   ColumnsAhead& operator=(const ColumnsAhead&) = delete;
 
-  // Call before reading outputs[next], with the number of columns that the query has decoded itself.
-  // Asks for the thread once the store turns out not to know columns, and enough are left.
+  // Call before reading outputs[next], with the number of columns that the query has decoded
+  // itself. Asks for the thread once the store turns out not to know columns, and enough are left.
   void Pass(size_t next, uint64_t columns_decoded);
 
  private:

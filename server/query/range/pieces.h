@@ -25,7 +25,8 @@ class ValueSet {
  public:
   ValueSet() : bits_(~uint32_t{0}) {}  // All.
 
-  // The columns that a request's field lists, or all if it lists none. `is_valid` is the enum's own.
+  // The columns that a request's field lists, or all if it lists none. `is_valid` is the enum's
+  // own.
   //   INVALID_ARGUMENT  a value is unspecified or not known; the text names the field.
   static absl::StatusOr<ValueSet> Of(const google::protobuf::RepeatedField<int>& listed,
                                      bool (*is_valid)(int), const std::string& field) {

@@ -1,5 +1,5 @@
-// Makes the answer one series at a time: what a series needs in memory is held only while its pieces
-// are sent, so that an answer may be larger than memory.
+// Makes the answer one series at a time: what a series needs in memory is held only while its
+// pieces are sent, so that an answer may be larger than memory.
 #include "server/query/range/range_query.h"
 
 #include <algorithm>
@@ -103,13 +103,12 @@ absl::Status RangeQuery::Begin(const RangeOutput& output) {
 
 absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
   if (!plan_.by_step) {
-    if (absl::Status status = FindTotalExtent(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(FindTotalExtent());
   }
   const bool increases = plan_.counter == v1::COUNTER_FUNCTION_INCREASE;
   Fold fold({plan_.function, plan_.quantile, /*enter_sums=*/increases});
-  absl::Status status =
-      plan_.by_step ? FoldAlongSteps(output, &fold) : FoldAlongTime(output, *total_extent_, &fold);
-  if (!status.ok()) return status;
+  TACHO_RETURN_IF_ERROR(plan_.by_step ? FoldAlongSteps(output, &fold)
+                                      : FoldAlongTime(output, *total_extent_, &fold));
   const std::vector<FoldedPlace> places = fold.Take();
   if (!plan_.by_step) {
     buckets_ = AsBuckets(places);
@@ -129,7 +128,7 @@ absl::Status RangeQuery::FoldAlongSteps(const RangeOutput& output, Fold* fold) c
     TACHO_ASSIGN_OR_RETURN(auto samples, SortedBySteps(&scan));
     KeepNewestOfEachStep(&samples);
     for (const Sample& sample : samples) {
-      if (absl::Status status = fold->AddAtStep(sample); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(fold->AddAtStep(sample));
     }
   }
   return absl::OkStatus();
@@ -141,8 +140,7 @@ absl::Status RangeQuery::FoldAlongTime(const RangeOutput& output, const AxisExte
   const BucketGrid grid(extent, plan_.max_points);
   FoldByTime by_time(grid, fold);
   for (const storage::SeriesPtr& series : output.members) {
-    absl::Status status = reader_.FoldInto(series, output.attempt, grid, &by_time);
-    if (!status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(reader_.FoldInto(series, output.attempt, grid, &by_time));
   }
   return absl::OkStatus();
 }

@@ -10,9 +10,9 @@
 //   step  - or N      yes          one place a step; for quantiles every value (across.h)
 //   time  N           yes          N places and a bucket; for quantiles N values a series
 //
-// Buckets divide the time from the first sample to the last. The headers of a series' first and last
-// columns give both. Only if a condition on attempts leaves out the last sample, the series is first
-// read once for that, by the headers of its columns.
+// Buckets divide the time from the first sample to the last. The headers of a series' first and
+// last columns give both. Only if a condition on attempts leaves out the last sample, the series is
+// first read once for that, by the headers of its columns.
 #pragma once
 
 #include <cstdint>

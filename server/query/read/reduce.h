@@ -64,8 +64,8 @@ struct Bucket {
   int64_t last_step = storage::kNoStep;
   double first = 0;
   double last = 0;
-  // Over finite values; without any, the extremes are NaN and the sum is 0. The sum is a long double
-  // so that adding doubles cannot overflow it where that type has a longer exponent.
+  // Over finite values; without any, the extremes are NaN and the sum is 0. The sum is a long
+  // double so that adding doubles cannot overflow it where that type has a longer exponent.
   double min = std::numeric_limits<double>::quiet_NaN();
   double max = std::numeric_limits<double>::quiet_NaN();
   long double sum = 0;

@@ -70,7 +70,7 @@ absl::StatusOr<Selection> MakeSelection(const v1::Selector& selector) {
   for (const v1::Matcher& proto : selector.matchers()) {
     TACHO_ASSIGN_OR_RETURN(storage::Matcher matcher, MakeMatcher(proto, "selector.matchers"));
     if (matcher.label() == "attempt") {
-      if (absl::Status status = selection.attempts.Add(matcher); !status.ok()) return status;
+      TACHO_RETURN_IF_ERROR(selection.attempts.Add(matcher));
     } else {
       selection.selector.matchers.push_back(std::move(matcher));
     }
@@ -156,8 +156,7 @@ absl::StatusOr<storage::ReadOptions> MakeReadOptions(const v1::TimeRange* time,
                                                      const v1::StepRange* steps) {
   storage::ReadOptions read;
   if (time != nullptr) {
-    absl::Status status = SetTimeRange(*time, &read.begin_ns, &read.end_ns);
-    if (!status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(SetTimeRange(*time, &read.begin_ns, &read.end_ns));
   }
   if (steps == nullptr) return read;
   if (steps->has_begin() && steps->has_end() && steps->begin() > steps->end()) {

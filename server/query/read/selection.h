@@ -15,8 +15,8 @@
 
 namespace tacho::server::query {
 
-// The most metrics, and the most matchers, of a selector: a request with more is a mistake, and each
-// costs a look at every series.
+// The most metrics, and the most matchers, of a selector: a request with more is a mistake, and
+// each costs a look at every series.
 inline constexpr int kMaxSelectorMetrics = 10'000;
 inline constexpr int kMaxSelectorMatchers = 100;
 

@@ -1,5 +1,5 @@
-// Storage returns samples by time. Within an attempt steps mostly rise with time too, so samples are
-// copied as long as they come in order, and sorted only once they do not.
+// Storage returns samples by time. Within an attempt steps mostly rise with time too, so samples
+// are copied as long as they come in order, and sorted only once they do not.
 #include "server/query/read/step_order.h"
 
 #include <algorithm>

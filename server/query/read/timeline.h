@@ -1,6 +1,6 @@
 // Which attempt each step of a job belongs to, if the job restarted from a checkpoint and ran some
-// steps twice. Both runs stay stored; the effective timeline uses, for each step, the latest attempt
-// that reached it.
+// steps twice. Both runs stay stored; the effective timeline uses, for each step, the latest
+// attempt that reached it.
 //
 //   attempt 0   |0 ............ 100|             spans:  0..59 of 0, 60..90 of 1, 91..100 of 0
 //   attempt 1            |60 .. 90|              superseded of attempt 0: 60..90

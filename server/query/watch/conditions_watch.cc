@@ -120,7 +120,7 @@ absl::Status ConditionWatches::Serve(Watch* watch) const {
   const absl::Time real = absl::Now();
   if (watch->recheck != nullptr && real >= watch->next_recheck) {
     watch->next_recheck = real + kRecheckEvery;
-    if (absl::Status status = watch->recheck(); !status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(watch->recheck());
   }
   TACHO_RETURN_IF_ERROR(TakeNews(watch));
   Send(watch);

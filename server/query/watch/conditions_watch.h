@@ -1,4 +1,5 @@
-// All WatchConditions calls. One thread, started for the first, sends each what changed on the board.
+// All WatchConditions calls. One thread, started for the first, sends each what changed on the
+// board.
 #pragma once
 
 #include <functional>
@@ -34,9 +35,9 @@ class ConditionWatches {
   const std::shared_ptr<WatchBell>& bell() const { return bell_; }
 
   // Sends the conditions of the jobs that `rights` include, then each change. A client that falls
-  // further behind than the board remembers, or takes nothing while its stream's queue is full, gets
-  // RESOURCE_EXHAUSTED. `recheck` is called every few seconds and says whether the caller may go on;
-  // null: it always may.
+  // further behind than the board remembers, or takes nothing while its stream's queue is full,
+  // gets RESOURCE_EXHAUSTED. `recheck` is called every few seconds and says whether the caller may
+  // go on; null: it always may.
   void Begin(ConditionFilter filter, security::RightsPtr rights,
              std::function<absl::Status()> recheck, std::shared_ptr<ConditionWatchStream> stream)
       ABSL_LOCKS_EXCLUDED(mutex_);

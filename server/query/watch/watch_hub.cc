@@ -1,16 +1,26 @@
-// A watch subscribes and opens its view at one commit, so that history and what follows meet without
-// a gap. History needs a worker; the live part does not, as one pump serves all watches and none of
-// them may make it wait.
+// A watch subscribes and opens its view at one commit, so that history and what follows meet
+// without a gap. History needs a worker; the live part does not, as one pump serves all watches and
+// none of them may make it wait.
 #include "server/query/watch/watch_hub.h"
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <deque>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
+#include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
-#include "server/query/watch/watch_history.h"
+#include "server/query/range/pieces.h"
+#include "server/query/read/query_control.h"
+#include "server/query/read/selection.h"
+#include "server/query/read/series_scan.h"
+#include "server/query/watch/watch_rows.h"
+#include "storage/store.h"
 
 namespace tacho::server::query {
 namespace {
@@ -41,6 +51,61 @@ absl::Status TooSlow(bool live) {
   return absl::ResourceExhaustedError(
       "more came up while history was sent than is kept for a watch: set begin_unix_ns later or "
       "watch fewer series");
+}
+
+using SendResponse = absl::FunctionRef<absl::Status(const v1::WatchResponse&)>;
+
+absl::Status SendSeries(const storage::SeriesPtr& series, SeriesScan scan, SendResponse send,
+                        SeriesNumbers* numbers) {
+  storage::Chunk chunk;
+  for (;;) {
+    TACHO_ASSIGN_OR_RETURN(const auto more, scan.Next({}, &chunk));
+    if (!more) return absl::OkStatus();
+    const storage::SampleView& samples = chunk.samples();
+    const SeriesNumbers::Number number = numbers->Of(series->id);
+    v1::WatchResponse response;
+    if (number.is_new) {
+      FillSeries(*series, number.index, &response);
+      TACHO_RETURN_IF_ERROR(send(response));
+    }
+    for (size_t begin = 0; begin < samples.size(); begin += kSamplesPerPiece) {
+      const size_t end = std::min(samples.size(), begin + kSamplesPerPiece);
+      response.Clear();
+      response.mutable_samples()->set_index(number.index);
+      FillPoints(samples, begin, end, response.mutable_samples()->mutable_points());
+      TACHO_RETURN_IF_ERROR(send(response));
+    }
+  }
+}
+
+// Sends the events, if the plan wants them, and the series with samples from plan.begin_ns on.
+// `view` was opened with the subscription. It is null if the plan asks for no history: then this
+// only checks the number of series. Each series that is sent gets its number in *numbers.
+//   RESOURCE_EXHAUSTED  more series match than the plan allows.
+//   others              from the store, control.Check() and `send`.
+absl::Status SendHistory(const storage::Store& store, const WatchPlan& plan, storage::JobView* view,
+                         const QueryControl& control, SendResponse send, SeriesNumbers* numbers) {
+  const auto series = store.FindSeries(plan.selection.selector, plan.max_series);
+  if (absl::IsResourceExhausted(series.status())) return TooManyWatched(plan);
+  if (!series.ok()) return series.status();
+  if (view == nullptr) return absl::OkStatus();
+  TACHO_CHECK(plan.begin_ns.has_value());
+  if (plan.events) {
+    TACHO_ASSIGN_OR_RETURN(const auto events, view->Events(*plan.begin_ns, INT64_MAX));
+    for (const storage::Event& event : events) {
+      v1::WatchResponse response;
+      ToProto(event, response.mutable_event());
+      TACHO_RETURN_IF_ERROR(send(response));
+    }
+  }
+  storage::ReadOptions read;
+  read.begin_ns = *plan.begin_ns;
+  read.attempt = plan.selection.attempts.only();
+  for (const storage::SeriesPtr& one : *series) {
+    SeriesScan scan(view->Read(one, read), plan.selection.attempts, control);
+    TACHO_RETURN_IF_ERROR(SendSeries(one, std::move(scan), send, numbers));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace

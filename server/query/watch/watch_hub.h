@@ -4,9 +4,9 @@
 //   worker  Begin(): subscription and view -> history -> "live" ─┐
 //   pump    subscription -> changes -> backlog: waits for history ┴-> stream
 //
-// What waits for a slow client is bounded; beyond that the watch ends. Each watch has a queue in its
-// stream (256 KiB) and a backlog (4 MiB) of its own. It shares the changes and the subscription's
-// buffer (16 MiB each) with the other watches of its job.
+// What waits for a slow client is bounded; beyond that the watch ends. Each watch has a queue in
+// its stream (256 KiB) and a backlog (4 MiB) of its own. It shares the changes and the
+// subscription's buffer (16 MiB each) with the other watches of its job.
 #pragma once
 
 #include <atomic>
@@ -50,7 +50,8 @@ struct WatchHubOptions {
   std::function<absl::Time()> now = absl::Now;
   // After this long without another message a watch sends `alive`.
   absl::Duration alive_after = absl::Seconds(15);
-  std::function<void(uint64_t)> on_samples;  // Called with the number of samples sent after history.
+  std::function<void(uint64_t)>
+      on_samples;  // Called with the number of samples sent after history.
 };
 
 // Thread-safe.

@@ -82,7 +82,8 @@ class SeriesNumbers {
 
 void FillSeries(const storage::Series& series, uint32_t index, v1::WatchResponse* response);
 
-// Rows and events that wait to be sent, in the order in which they were added. One thread at a time.
+// Rows and events that wait to be sent, in the order in which they were added. One thread at a
+// time.
 class WatchBacklog {
  public:
   explicit WatchBacklog(uint64_t max_series) : max_series_(max_series) {}
