@@ -38,7 +38,6 @@
 #include "server/http/routes.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/ingest_service.h"
-#include "server/limits/limit_config.h"
 #include "server/limits/series_limiting.h"
 #include "server/process/reload_metrics.h"
 #include "server/process/reloadable.h"

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "proto/base/check.h"
+
 namespace tacho::storage {
 namespace {
 
@@ -97,6 +99,7 @@ void ChangeFeed::Remove(const BufferPtr& buffer) {
     return;
   }
   const auto found = by_job_.find(buffer->job());
+  TACHO_CHECK(found != by_job_.end());
   std::erase(found->second, buffer);
   if (found->second.empty()) by_job_.erase(found);
 }
@@ -124,11 +127,14 @@ void ChangeFeed::AddRows(const LayoutPtr& layout, std::string entry) {
   Change change;
   change.layout = layout;
   change.bytes = std::make_shared<const std::string>(std::move(entry));
-  change.rows = *DecodeRowsEntry(*change.bytes);
+  const auto rows = DecodeRowsEntry(*change.bytes);
+  TACHO_CHECK(rows.has_value());  // EncodeRowsEntry() made it.
+  change.rows = *rows;
   Add(job, change, kChangeOverhead + change.bytes->size());
 }
 
 void ChangeFeed::AddEvent(const std::shared_ptr<const Event>& event) {
+  TACHO_CHECK(event != nullptr);
   Change change;
   change.event = event;
   Add(event->source.job, change, WeightOf(*event));

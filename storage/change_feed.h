@@ -1,4 +1,4 @@
-// What is committed to a job, as it is committed: for those who watch it.
+// Commits to a job, delivered to its subscribers as they happen.
 //
 //   committer -> ChangeFeed -> buffer of each subscription of that job -> Subscription::Take()
 //
@@ -25,7 +25,7 @@ namespace tacho::storage {
 
 // Rows or an event, durable and readable.
 struct Change {
-  LayoutPtr layout;  // Of rows; null for an event.
+  LayoutPtr layout;  // Null for an event.
   // Rows as they were appended, stale markers included. They may lie before others that came
   // earlier, and replace some with the same (time, attempt, step).
   std::shared_ptr<const std::string> bytes;
@@ -59,14 +59,14 @@ class ChangeFeed {
   // It must not outlive the feed.
   std::unique_ptr<Subscription> Subscribe(SubscribeOptions options) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether anybody is to be told of anything. Subscriptions that begin during a commit are not
-  // seen: Committer::BetweenCommits() is what keeps them from doing so.
+  // Whether there is a subscription. One that began during a commit would be missed:
+  // Committer::BetweenCommits() keeps it from doing so.
   bool has_subscribers() const { return subscriptions_.load(std::memory_order_relaxed) > 0; }
 
   // `entry` is one that rows_entry.h made of the layout. It is what subscribers share.
   void AddRows(const LayoutPtr& layout, std::string entry) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddEvent(const std::shared_ptr<const Event>& event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // After the last change of a commit: calls on_change of those that have got something.
+  // After the last change of a commit: calls on_change of the subscriptions that got something.
   void Announce();
 
  private:

@@ -11,7 +11,6 @@
 #include "storage/db/database.h"
 #include "storage/db/directory_check.h"
 #include "storage/db/rocksdb_status.h"
-#include "storage/db/silent_logger.h"
 #include "storage/index/series_index.h"
 #include "storage/journal/journal.h"
 

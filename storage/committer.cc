@@ -1,3 +1,6 @@
+// One thread takes all that waits, stages it into one write, syncs that write, brings it into
+// memory and only then calls back. A group is staged without a lock: what is a repeat is decided on
+// copies of the agents' sequences, which become those of the committer when the disk has them.
 #include "storage/committer.h"
 
 #include <pthread.h>
@@ -8,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/check.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/keys.h"
@@ -67,7 +71,10 @@ absl::Status Committer::Recover() {
   return FromRocksDb(it->status(), "read the durable sequences");
 }
 
-void Committer::Start() { thread_ = std::thread(&Committer::Run, this); }
+void Committer::Start() {
+  TACHO_CHECK(!thread_.joinable());
+  thread_ = std::thread(&Committer::Run, this);
+}
 
 void Committer::Stop() {
   {
@@ -78,6 +85,8 @@ void Committer::Stop() {
 }
 
 void Committer::Enqueue(Request request) {
+  TACHO_CHECK(request.done != nullptr);
+  TACHO_CHECK((request.layout == nullptr) == request.entry.empty());
   absl::Status refusal;
   {
     absl::MutexLock lock(&mutex_);
@@ -90,6 +99,7 @@ void Committer::Enqueue(Request request) {
       refusal = absl::ResourceExhaustedError("the disk is behind: the journal's queue is full");
     } else {
       queued_bytes_ += WeightOf(request);
+      ++queued_messages_;
       queue_.push_back(std::move(request));
       return;
     }
@@ -123,10 +133,13 @@ void Committer::Run() {
       begun = absl::Now();
       Commit(&group);
     }
+    const size_t messages = group.size();
     group.clear();
     {
       absl::MutexLock lock(&mutex_);
+      TACHO_CHECK(queued_bytes_ >= weight && queued_messages_ >= messages);
       queued_bytes_ -= weight;
+      queued_messages_ -= messages;
     }
     if (!failed_ && !parts_.disk->trouble().ok()) SitOutTrouble();
   }
@@ -149,6 +162,7 @@ SequenceSet* Committer::FindSet(const std::string& key, Staged* staged) {
 }
 
 absl::Status Committer::UseJob(const Layout& layout) {
+  TACHO_CHECK(!layout.series.empty());
   const JobId job = layout.series.front()->job_id;
   absl::Status status = parts_.index->Use(job);
   if (absl::IsNotFound(status)) {
@@ -202,6 +216,7 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
     if (staged.changed.contains(key)) write->Put(parts_.state, key, origin.Encode());
   }
   staged.anything = write->Count() > 0;
+  TACHO_CHECK(staged.anything || staged.changed.empty());
   return staged;
 }
 
@@ -213,6 +228,7 @@ void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
   for (size_t i = 0; i < group.size(); ++i) {
     if (staged.positions[i] == 0) continue;
     const auto entry = DecodeRowsEntry(group[i].entry);
+    TACHO_CHECK(entry.has_value());  // EncodeRowsEntry() made it.
     parts_.head->Append(group[i].layout, *entry, staged.positions[i], now);
     parts_.jobs->Include(*group[i].layout, *entry);
     rows += entry->rows;
@@ -230,7 +246,7 @@ void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
   stats_.journal_bytes = parts_.journal->bytes();
 }
 
-void Committer::Tell(const Staged& staged, std::vector<Request>* group) {
+void Committer::Publish(const Staged& staged, std::vector<Request>* group) {
   if (!parts_.feed->has_subscribers()) return;
   for (size_t i = 0; i < group->size(); ++i) {
     if (!staged.stored[i]) continue;
@@ -240,47 +256,9 @@ void Committer::Tell(const Staged& staged, std::vector<Request>* group) {
   }
 }
 
-absl::Status Committer::Write(rocksdb::WriteBatch* write) {
-  Reach(parts_.at_point, crash_point::kCommitStaged);
-  const absl::Time begin = absl::Now();
-  DiskWatch::KeepResumable(parts_.db);
-  rocksdb::WriteOptions synced;
-  synced.sync = true;
-  // Before the rows that need it. On this thread nothing waits behind another synced write.
-  rocksdb::Status status = parts_.index->WriteRegistered();
-  if (status.ok()) status = parts_.db->Write(synced, write);
-  const absl::Duration took = absl::Now() - begin;
-  if (!status.ok()) {
-    parts_.disk->Note(status);
-    parts_.jobs->ForgetMerged();
-    Refuse(absl::UnavailableError("the disk refused the journal: " + status.ToString()));
-    return refusal();
-  }
-  const auto us = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Microseconds(took)));
-  absl::MutexLock lock(&mutex_);
-  ++stats_.commits;
-  stats_.commit_seconds += absl::ToDoubleSeconds(took);
-  const size_t last = std::size(stats_.commit_latency_us_buckets) - 1;
-  ++stats_.commit_latency_us_buckets[std::min<size_t>(last, std::bit_width(us))];
-  return absl::OkStatus();
-}
-
-absl::Status Committer::WriteAndApply(const Staged& staged, std::vector<Request>* group,
-                                      rocksdb::WriteBatch* write) {
-  absl::MutexLock lock(&commit_);
-  if (staged.anything) {
-    if (absl::Status status = Write(write); !status.ok()) return status;
-  }
-  Reach(parts_.at_point, crash_point::kCommitWritten);
-  parts_.jobs->KeepMerged();
-  Apply(*group, staged);
-  Tell(staged, group);
-  return absl::OkStatus();
-}
-
-void Committer::Commit(std::vector<Request>* group) {
+rocksdb::WriteBatch* Committer::EmptyWrite(const std::vector<Request>& group) {
   size_t expected = kWriteOverhead;
-  for (const Request& request : *group) expected += WeightOf(request);
+  for (const Request& request : group) expected += WeightOf(request);
   const size_t kept = write_ == nullptr ? 0 : write_->Data().capacity();
   // Made as large as it will be, and as a somewhat larger one will: growing would copy it over and
   // over, and each new one is of fresh pages.
@@ -288,14 +266,59 @@ void Committer::Commit(std::vector<Request>* group) {
     write_ = std::make_unique<rocksdb::WriteBatch>(std::bit_ceil(expected));
   }
   write_->Clear();  // Its memory stays: fresh pages cost as much as filling them.
-  const Staged staged = Stage(*group, write_.get());
-  if (const absl::Status why = WriteAndApply(staged, group, write_.get()); !why.ok()) {
-    for (const Request& request : *group) request.done(why);
+  return write_.get();
+}
+
+void Committer::Commit(std::vector<Request>* group) {
+  rocksdb::WriteBatch* const write = EmptyWrite(*group);
+  const Staged staged = Stage(*group, write);
+  absl::Status written;
+  {
+    absl::MutexLock lock(&commit_);
+    if (staged.anything) {
+      Reach(parts_.at_point, crash_point::kCommitStaged);
+      const absl::Time begin = absl::Now();
+      DiskWatch::KeepResumable(parts_.db);
+      rocksdb::WriteOptions synced;
+      synced.sync = true;
+      // Before the rows that need it. On this thread nothing waits behind another synced write.
+      rocksdb::Status status = parts_.index->WriteRegistered();
+      if (status.ok()) status = parts_.db->Write(synced, write);
+      written = status.ok() ? absl::OkStatus() : RefuseAfter(status);
+      if (written.ok()) CountCommit(absl::Now() - begin);
+    }
+    if (written.ok()) {
+      Reach(parts_.at_point, crash_point::kCommitWritten);
+      parts_.jobs->KeepMerged();
+      Apply(*group, staged);
+      Publish(staged, group);
+    }
+  }
+  if (!written.ok()) {
+    for (const Request& request : *group) request.done(written);
     return;
   }
   Reach(parts_.at_point, crash_point::kCommitApplied);
   for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);
   parts_.feed->Announce();
+}
+
+absl::Status Committer::RefuseAfter(const rocksdb::Status& failure) {
+  TACHO_CHECK(!failure.ok());
+  parts_.disk->Note(failure);
+  parts_.jobs->ForgetMerged();
+  absl::Status why = absl::UnavailableError("the disk refused the journal: " + failure.ToString());
+  Refuse(why);
+  return why;
+}
+
+void Committer::CountCommit(absl::Duration took) {
+  const auto us = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Microseconds(took)));
+  absl::MutexLock lock(&mutex_);
+  ++stats_.commits;
+  stats_.commit_seconds += absl::ToDoubleSeconds(took);
+  const size_t last = std::size(stats_.commit_latency_us_buckets) - 1;
+  ++stats_.commit_latency_us_buckets[std::min<size_t>(last, std::bit_width(us))];
 }
 
 absl::Status Committer::refusal() const {
@@ -343,6 +366,7 @@ void Committer::SitOutTrouble() {
       absl::MutexLock lock(&mutex_);
       refused.swap(queue_);
       for (const Request& request : refused) queued_bytes_ -= WeightOf(request);
+      queued_messages_ -= refused.size();
     }
     const absl::Status why = refusal();
     for (const Request& request : refused) request.done(why);
@@ -383,6 +407,7 @@ void Committer::FillStats(StoreStats* stats) const {
   absl::MutexLock lock(&mutex_);
   *stats = stats_;
   stats->queued_bytes = queued_bytes_;
+  stats->queued_messages = queued_messages_;
 }
 
 }  // namespace tacho::storage

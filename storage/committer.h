@@ -22,7 +22,6 @@
 #include "storage/index/job_table.h"
 #include "storage/index/series_index.h"
 #include "storage/journal/journal.h"
-#include "storage/journal/origin_record.h"
 #include "storage/journal/sequence_set.h"
 #include "storage/model/event.h"
 #include "storage/store.h"
@@ -30,6 +29,7 @@
 namespace rocksdb {
 class ColumnFamilyHandle;
 class DB;
+class Status;
 class WriteBatch;
 }  // namespace rocksdb
 
@@ -56,8 +56,8 @@ class Committer {
     std::function<void()> after_append;  // Rows of a commit are in the head.
     DiskWatch* disk = nullptr;
     std::function<void(DiskState, const absl::Status&)> on_disk;  // As StoreOptions::on_disk.
-    // The disk takes writes again: writes what others kept meanwhile. Everything is refused until
-    // it returns OK.
+    // The disk takes writes again: writes what was kept meanwhile. Everything is refused until it
+    // returns OK.
     std::function<absl::Status()> before_resuming;
     AtPoint at_point;
   };
@@ -76,7 +76,7 @@ class Committer {
     LayoutPtr layout;  // With `entry`: rows for the journal.
     std::string entry;
     std::function<absl::Status(rocksdb::WriteBatch*)> stage;  // Else: what to write, on the thread.
-    std::shared_ptr<const Event> event;  // That `stage` writes, to be told to who watches its job.
+    std::shared_ptr<const Event> event;  // What `stage` writes, for subscribers of its job.
     SequenceRange lost;   // Sequences to count as durable besides the origin's; first 0: none.
     bool upkeep = false;  // The store's own work: a full queue does not refuse it.
     AppendDone done;
@@ -94,7 +94,7 @@ class Committer {
   // OK, or why everything is refused now.
   absl::Status refusal() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Who asks has heard of the agent.
+  // A call counts as contact with the agent.
   SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Forgets the agents that were last heard of before that day, and adds the removal of their
@@ -110,7 +110,8 @@ class Committer {
   // Waits for requests, but not before `earliest` unless the queue is half full; false when
   // stopped. Returns without any now and then, and soon when the disk is in trouble.
   bool Take(absl::Time earliest, std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Commit(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Stages the group, writes and syncs it, brings it into memory, and calls back.
+  void Commit(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(commit_, mutex_);
   // Refuses everything until the disk takes writes again, or for good.
   void SitOutTrouble() ABSL_LOCKS_EXCLUDED(mutex_);
   // One try; true if writing goes on.
@@ -132,13 +133,14 @@ class Committer {
   absl::Status UseJob(const Layout& layout);
   uint32_t Today() const;
   SequenceSet* FindSet(const std::string& key, Staged* staged) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes what was staged, then brings it into memory and tells it.
-  absl::Status WriteAndApply(const Staged& staged, std::vector<Request>* group,
-                             rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(commit_, mutex_);
-  absl::Status Write(rocksdb::WriteBatch* write) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The write that is used again for each commit, with room for the group.
+  rocksdb::WriteBatch* EmptyWrite(const std::vector<Request>& group);
+  // The disk refused a commit: everything is refused from now on, with the status it returns.
+  absl::Status RefuseAfter(const rocksdb::Status& failure) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountCommit(absl::Duration took) ABSL_LOCKS_EXCLUDED(mutex_);
   void Apply(const std::vector<Request>& group, const Staged& staged) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Hands the entries of rows on to those who watch: they are gone from the group.
-  void Tell(const Staged& staged, std::vector<Request>* group);
+  // Moves the entries of rows to the subscribers: they are gone from the group.
+  void Publish(const Staged& staged, std::vector<Request>* group);
 
   const Parts parts_;
   const uint64_t max_queue_bytes_;
@@ -148,11 +150,12 @@ class Committer {
   mutable absl::Mutex mutex_;
   std::vector<Request> queue_ ABSL_GUARDED_BY(mutex_);
   uint64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t queued_messages_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // While not OK, everything is refused with it.
   bool failed_ = false;                           // For good. Committer's thread only, as the next.
   absl::Time next_resume_ = absl::InfinitePast();    // When trouble in the background is looked at.
-  mutable Origins origins_ ABSL_GUARDED_BY(mutex_);  // Who asks for one has heard of it.
+  mutable Origins origins_ ABSL_GUARDED_BY(mutex_);  // Reading one notes the contact.
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<rocksdb::WriteBatch> write_;  // The thread's, used again for each commit.
   std::thread thread_;

@@ -36,7 +36,7 @@ struct StoreOptions {
   // else sealed while they are short; past one and a half times as much commits wait, past twice as
   // much rows are refused, until that has helped.
   uint64_t open_bytes = 80u << 20;
-  uint64_t open_raw_bytes = 16u << 20;  // Of these, what is never compressed.
+  uint64_t open_raw_bytes = 16u << 20;  // The part of open_bytes that is never compressed.
   // Past it the layouts that hold the oldest entries are sealed, past twice as much rows are
   // refused: bounds disk and restart time.
   uint64_t journal_bytes = 256u << 20;
@@ -45,9 +45,9 @@ struct StoreOptions {
   uint64_t column_cache_bytes = 64u << 20;
   // What RegisterLayout takes in; nullptr is LimitPolicy::Default(). SetLimits() changes it.
   std::shared_ptr<const LimitPolicy> limits;
-  // A job of which nothing has been recorded or asked for so long, and whose rows are all sealed,
-  // leaves memory but for its summary; its latest rows with it. It comes back, with the same ids,
-  // when it is needed. Zero: jobs stay until they expire.
+  // A job that nothing was recorded for and nobody asked about in this time, and whose rows are all
+  // sealed, leaves memory, its latest rows included; its summary stays. It comes back, with the
+  // same ids, when it is needed. Zero: jobs stay until they expire.
   absl::Duration job_idle = absl::Hours(1);
   std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
   rocksdb::Env* env = nullptr;                  // Not owned. nullptr is the real file system.
@@ -55,7 +55,7 @@ struct StoreOptions {
   // Called on the committer's thread when this changes; see DiskState. May be null.
   std::function<void(DiskState, const absl::Status& why)> on_disk;
   AtPoint at_point;  // Tests end the process there; see crash_point.h.
-  // What is left of a source's small frames is merged when it has sent nothing for this long.
+  // The small frames of a source that are left over are merged once it has been silent this long.
   absl::Duration merge_quiet = absl::Hours(1);
   bool background = true;  // Seal and drop by age on a thread; tests switch it off and call Seal().
 };

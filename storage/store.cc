@@ -1,55 +1,187 @@
+// Opening, writing and closing. Every Append*() becomes one request to the committer, which decides
+// on its own thread, in the order of the queue, what is stored: so that what is new, what is a
+// repeat and which job exists is the same for all messages of one commit.
 #include "storage/store.h"
 
+#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
-#include "storage/durable_store.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "storage/codec/keys.h"
+#include "storage/engine.h"
+#include "storage/index/events.h"
+#include "storage/journal/rows_entry.h"
 
 namespace tacho::storage {
+namespace {
 
-absl::StatusOr<std::optional<LatestSample>> Store::Latest(const SeriesPtr& series) const {
-  auto latest = LatestOf({series});
-  if (!latest.ok()) return latest.status();
-  return std::move(latest->front());
+void PutEvent(rocksdb::ColumnFamilyHandle* events, JobId job, const Event& event, uint64_t number,
+              rocksdb::WriteBatch* write) {
+  write->Put(events, EventKey(job, event.time_ns, number), EncodeEvent(event));
 }
 
-std::unique_ptr<SeriesReader> Store::Read(const SeriesPtr& series,
-                                          const ReadOptions& options) const {
-  std::unique_ptr<ReadView> view = OpenView({series});
-  std::unique_ptr<SeriesReader> reader = view->Read(series, options);
-  reader->Own(std::move(view));
-  return reader;
-}
-
-absl::StatusOr<std::vector<Event>> Store::Events(absl::string_view job, int64_t begin_ns,
-                                                 int64_t end_ns) const {
-  std::vector<Event> events;
-  absl::Status status =
-      VisitEvents(job, begin_ns, end_ns, EventOrder::kOldestFirst, [&](Event event) {
-        events.push_back(std::move(event));
-        return true;
-      });
-  if (!status.ok()) return status;
-  return events;
-}
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
   const absl::Time begun = absl::Now();
-  auto database = Database::Open({.path = options.path,
-                                  .block_cache_bytes = options.block_cache_bytes,
-                                  .env = options.env,
-                                  .at_point = options.at_point});
-  if (!database.ok()) return database.status();
-  if (options.log != nullptr) {
-    options.log(absl::StrCat(
-        "the database is open, its log read, in ",
-        absl::FormatDuration(absl::Trunc(absl::Now() - begun, absl::Milliseconds(1)))));
+  TACHO_ASSIGN_OR_RETURN(auto database,
+                         Database::Open({.path = options.path,
+                                         .block_cache_bytes = options.block_cache_bytes,
+                                         .env = options.env,
+                                         .at_point = options.at_point}));
+  auto engine = std::make_unique<Engine>(std::move(options), std::move(database));
+  engine->Log(
+      absl::StrCat("the database is open, its log read, in ",
+                   absl::FormatDuration(absl::Trunc(absl::Now() - begun, absl::Milliseconds(1)))));
+  TACHO_RETURN_IF_ERROR(engine->Recover());
+  return std::unique_ptr<Store>(new Store(std::move(engine)));
+}
+
+Store::Store(std::unique_ptr<Engine> engine) : engine_(std::move(engine)) {}
+
+Store::~Store() { Close().IgnoreError(); }
+
+absl::Status Store::Close() {
+  if (!engine_->running) return absl::OkStatus();
+  engine_->running = false;
+  Reach(engine_->options.at_point, crash_point::kCloseBegin);
+  engine_->merger.Stop();
+  engine_->sealer.Stop();
+  absl::Status sealed = engine_->Seal();
+  Reach(engine_->options.at_point, crash_point::kCloseSealed);
+  engine_->committer.Stop();
+  Reach(engine_->options.at_point, crash_point::kCloseStopped);
+  if (!sealed.ok()) return sealed;
+  if (engine_->database->disk->blocks_writes()) return engine_->database->disk->trouble();
+  TACHO_RETURN_IF_ERROR(engine_->index.WriteKept());
+  absl::Status settled = engine_->database->Settle();
+  Reach(engine_->options.at_point, crash_point::kCloseSettled);
+  return settled;
+}
+
+absl::StatusOr<Registration> Store::RegisterLayout(const LayoutDefinition& definition) {
+  Reach(engine_->options.at_point, crash_point::kRegisterBegin);
+  TACHO_RETURN_IF_ERROR(engine_->committer.refusal());
+  auto registration = engine_->index.Register(definition);
+  Reach(engine_->options.at_point, crash_point::kRegisterEnd);
+  return registration;
+}
+
+void Store::SetLimits(std::shared_ptr<const LimitPolicy> limits) {
+  engine_->index.SetLimits(std::move(limits));
+}
+
+std::shared_ptr<const LimitPolicy> Store::limits() const { return engine_->index.limits(); }
+
+bool Store::HasRoomForJob(absl::string_view job) const { return engine_->index.HasRoomForJob(job); }
+
+absl::StatusOr<LayoutPtr> Store::FindLayout(JobId job, LayoutId layout) const {
+  return engine_->index.FindLayout(job, layout);
+}
+
+void Store::AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
+                       AppendDone done) {
+  TACHO_CHECK(layout != nullptr && done != nullptr);
+  if (const absl::Status room = engine_->CheckRoom(); !room.ok()) return done(room);
+  engine_->committer.Enqueue({.origin = origin,
+                              .layout = layout,
+                              .entry = EncodeRowsEntry(*layout, rows),
+                              .done = std::move(done)});
+}
+
+void Store::AppendEvent(const Origin& origin, const Event& event, AppendDone done) {
+  auto shared = std::make_shared<const Event>(event);
+  engine_->committer.Enqueue(
+      {.origin = origin,
+       .stage = [this, shared](rocksdb::WriteBatch* write) -> absl::Status {
+         TACHO_ASSIGN_OR_RETURN(const auto job, engine_->index.FindOrAddJob(shared->source.job));
+         PutEvent(engine_->database->events, job, *shared, engine_->next_event++, write);
+         return absl::OkStatus();
+       },
+       .event = shared,
+       .done = std::move(done)});
+}
+
+void Store::AppendAttributes(const Origin& origin, const Attributes& attributes, AppendDone done) {
+  engine_->committer.Enqueue(
+      {.origin = origin,
+       .stage = [this, attributes](rocksdb::WriteBatch* write) -> absl::Status {
+         TACHO_ASSIGN_OR_RETURN(const auto job, engine_->index.FindOrAddJob(attributes.job));
+         return engine_->jobs.Merge(job, attributes, write);
+       },
+       .done = std::move(done)});
+}
+
+void Store::AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows,
+                      absl::string_view reason, AppendDone done) {
+  // A gap belongs to no job: it is filed as an event of the job that has no name.
+  const int64_t now_ns = absl::ToUnixNanos(engine_->options.now());
+  std::function<absl::Status(rocksdb::WriteBatch*)> stage;
+  if (lost.first == 0) {
+    stage = [](rocksdb::WriteBatch*) { return absl::OkStatus(); };
+  } else if (lost == SequenceRange{origin.sequence, origin.sequence}) {
+    stage = [this, loss = LossRuns::Loss{.agent_id = origin.agent_id,
+                                         .sequence = lost.first,
+                                         .rows = rows,
+                                         .reason = std::string(reason),
+                                         .time_ns = now_ns}](rocksdb::WriteBatch* write) {
+      const LossRuns::Record& record = engine_->loss_runs.Add(loss, engine_->next_event++);
+      PutEvent(engine_->database->events, kNoJob, record.event, record.number, write);
+      return absl::OkStatus();
+    };
+  } else {
+    stage = [this, event = LossEvent(origin.agent_id, now_ns, reason, rows, lost.first, lost.last)](
+                rocksdb::WriteBatch* write) {
+      PutEvent(engine_->database->events, kNoJob, event, engine_->next_event++, write);
+      return absl::OkStatus();
+    };
   }
-  auto store = std::make_unique<DurableStore>(std::move(options), *std::move(database));
-  TACHO_RETURN_IF_ERROR(store->Recover());
-  return store;
+  engine_->committer.Enqueue(
+      {.origin = origin, .stage = std::move(stage), .lost = lost, .done = std::move(done)});
+}
+
+SequenceSet Store::DurableSequences(absl::string_view agent_id, uint64_t generation) const {
+  return engine_->committer.DurableSequences(agent_id, generation);
+}
+
+absl::Status Store::Seal() { return engine_->Seal(); }
+
+absl::Status Store::MergeFrames() { return engine_->merger.MergeDue(); }
+
+absl::Status Store::EnforceRetention() { return engine_->EnforceRetention(); }
+
+absl::Status Store::UnloadIdleJobs() { return engine_->UnloadIdleJobs(); }
+
+absl::Status Store::Checkpoint(const std::string& path) {
+  return engine_->database->Checkpoint(path);
+}
+
+StoreStats Store::Stats() const {
+  StoreStats stats;
+  engine_->committer.FillStats(&stats);
+  engine_->sealer.FillStats(&stats);
+  engine_->merger.FillStats(&stats);
+  stats.over_retention_bytes = engine_->over_retention_bytes;
+  engine_->database->FillStats(&stats);
+  engine_->columns.FillStats(&stats);
+  const SeriesIndex::Counts counts = engine_->index.counts();
+  stats.series = counts.series;
+  stats.jobs = counts.jobs;
+  stats.jobs_in_memory = counts.jobs_in_memory;
+  stats.series_in_memory = counts.series_in_memory;
+  stats.layouts = counts.layouts_in_memory;
+  stats.text_bytes_in_memory = counts.text_bytes_in_memory;
+  stats.next_series_id = counts.next_series_id;
+  stats.open_rows = engine_->head.total().rows();
+  stats.open_bytes = engine_->head.total().bytes();
+  stats.open_raw_bytes = engine_->head.total().raw_bytes();
+  stats.partitions_dropped = engine_->partitions_dropped;
+  return stats;
 }
 
 }  // namespace tacho::storage

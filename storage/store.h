@@ -25,8 +25,6 @@
 #include "storage/journal/sequence_set.h"
 #include "storage/model/event.h"
 #include "storage/model/job.h"
-#include "storage/model/latest.h"
-#include "storage/model/rows.h"
 #include "storage/model/series.h"
 #include "storage/model/series_reader.h"
 #include "storage/model/stats.h"
@@ -34,7 +32,8 @@
 
 namespace tacho::storage {
 
-// Who sent a message, for exactly-once storing. sequence 0 means "not counted": always stored.
+// The sender of a message, so that it is stored exactly once. A message with sequence 0 is not
+// counted: it is always stored.
 struct Origin {
   std::string agent_id;
   uint64_t generation = 0;
@@ -48,6 +47,8 @@ struct Origin {
 //                the message may turn out to be durable all the same, whole.
 using AppendDone = std::function<void(const absl::Status&)>;
 
+struct Engine;  // engine.h.
+
 // Thread-safe but for Open(), Close() and destruction.
 class Store {
  public:
@@ -56,126 +57,125 @@ class Store {
   //   DATA_LOSS            stored bytes are damaged; the text names them.
   //   UNAVAILABLE          the disk refused, or another process has the directory open.
   static absl::StatusOr<std::unique_ptr<Store>> Open(StoreOptions options);
-  virtual ~Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+  ~Store();
 
   // Commits what is queued, seals the head, closes the database. Appending afterwards fails with
   // UNAVAILABLE. Called by the destructor if not before, with its status lost.
-  virtual absl::Status Close() = 0;
+  absl::Status Close();
 
   // --- Writing -------------------------------------------------------------------------------
 
-  using Registration = storage::Registration;
   // Finds or makes a layout. What it registers is durable no later than the first row appended to
   // it.
   //   INVALID_ARGUMENT  no series, or the same series twice.
   //   UNAVAILABLE       the disk refused.
-  virtual absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition) = 0;
+  absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition);
 
-  // Holds for what is registered from now on.
-  virtual void SetLimits(std::shared_ptr<const LimitPolicy> limits) = 0;
-  virtual std::shared_ptr<const LimitPolicy> limits() const = 0;
-  // Whether the job exists or may be made: to be asked before an event or attributes are appended
-  // for a job, which makes it. Calls at the same time may make a few jobs too many.
-  virtual bool HasRoomForJob(absl::string_view job) const = 0;
+  // The limits for layouts that are registered from now on.
+  void SetLimits(std::shared_ptr<const LimitPolicy> limits);
+  std::shared_ptr<const LimitPolicy> limits() const;
+  // Whether the job exists or may be made. Ask before appending an event or attributes, which makes
+  // the job. Concurrent calls may make a few jobs too many.
+  bool HasRoomForJob(absl::string_view job) const;
 
-  // A layout that was registered before, for those who do not hold on to it: what is held keeps its
-  // job in memory.
+  // A layout that was registered before, for callers that do not keep it: a LayoutPtr keeps its job
+  // in memory.
   //   NOT_FOUND  it has expired with its job.
   //   others     as FindSeries().
-  virtual absl::StatusOr<LayoutPtr> FindLayout(JobId job, LayoutId layout) const = 0;
+  absl::StatusOr<LayoutPtr> FindLayout(JobId job, LayoutId layout) const;
 
-  // Queue a message for the next commit. `rows` must fit the layout, which the caller has checked.
-  // The arguments are copied before the call returns. If the queue is full, or rows come faster
-  // than they are sealed, the call refuses at once, with RESOURCE_EXHAUSTED through `done` on the
+  // Queue a message for the next commit. `rows` must fit the layout: a misfit ends the process. The
+  // arguments are copied before the call returns. If the queue is full, or rows come faster than
+  // they are sealed, the call refuses at once, with RESOURCE_EXHAUSTED through `done` on the
   // calling thread: retry later.
-  virtual void AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
-                          AppendDone done) = 0;
-  virtual void AppendEvent(const Origin& origin, const Event& event, AppendDone done) = 0;
-  virtual void AppendAttributes(const Origin& origin, const Attributes& attributes,
-                                AppendDone done) = 0;
+  void AppendRows(const Origin& origin, const LayoutPtr& layout, const RowsView& rows,
+                  AppendDone done);
+  void AppendEvent(const Origin& origin, const Event& event, AppendDone done);
+  void AppendAttributes(const Origin& origin, const Attributes& attributes, AppendDone done);
   // Marks sequences that will never come as durable, and records the loss as an event "data_lost"
-  // of the job without a name. `lost` may be the origin's own sequence: its message was given up.
-  // With 0 as its first nothing is lost: nothing of the message is to be stored, its sequence
-  // becomes durable, and nothing is recorded.
-  virtual void AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows,
-                         absl::string_view reason, AppendDone done) = 0;
+  // of the job without a name; one event a minute counts the messages that an agent gives up one by
+  // one. `lost` may be the origin's own sequence: its message was given up. If lost.first is 0,
+  // nothing is lost or recorded: only the origin's sequence becomes durable.
+  void AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows, absl::string_view reason,
+                 AppendDone done);
 
   // Sequences of this agent and generation that are durable now.
-  virtual SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const = 0;
+  SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const;
 
   // --- Reading -------------------------------------------------------------------------------
 
-  virtual std::vector<JobSummary> Jobs() const = 0;  // By name.
-  virtual std::optional<JobDetail> FindJob(absl::string_view job) const = 0;
-  // Of FindJob() the attempts only, which is cheaper for a job of many tasks. No such job: none.
-  virtual absl::StatusOr<std::vector<AttemptInfo>> Attempts(absl::string_view job) const = 0;
-  // What FindJob() leaves out, at the cost of a look at every series of the job.
+  std::vector<JobSummary> Jobs() const;  // By name.
+  std::optional<JobDetail> FindJob(absl::string_view job) const;
+  // Only the attempts of FindJob(), which is cheaper for a job of many tasks. Empty if there is no
+  // such job.
+  absl::StatusOr<std::vector<AttemptInfo>> Attempts(absl::string_view job) const;
+  // The tasks and chips of a job, which FindJob() leaves out. Looks at every series of the job.
   //   NOT_FOUND  there is no such job.
-  virtual absl::StatusOr<JobEntities> Entities(absl::string_view job) const = 0;
+  absl::StatusOr<JobEntities> Entities(absl::string_view job) const;
   // By name; as Entities().
-  virtual absl::StatusOr<std::vector<MetricUse>> Metrics(absl::string_view job) const = 0;
-  // For lists of many jobs: the job stays where it is, in memory or not, and this counts as no use
-  // of it. Hosts of a job that is not in memory cost reading all of its tasks.
+  absl::StatusOr<std::vector<MetricUse>> Metrics(absl::string_view job) const;
+  // For lists of many jobs: does not bring the job into memory, and does not count as a use of it.
+  // The hosts of a job that is not in memory cost reading all of its tasks.
   //   NOT_FOUND  there is no such job.
-  virtual absl::StatusOr<JobOutline> Outline(absl::string_view job, bool hosts) const = 0;
+  absl::StatusOr<JobOutline> Outline(absl::string_view job, bool hosts) const;
 
   // Series that match, by (metric name, task, host, labels). No such job: an empty list.
   //   RESOURCE_EXHAUSTED  more than `limit` match.
-  virtual absl::StatusOr<std::vector<SeriesPtr>> FindSeries(const Selector& selector,
-                                                            size_t limit) const = 0;
+  absl::StatusOr<std::vector<SeriesPtr>> FindSeries(const Selector& selector, size_t limit) const;
 
-  // A view of some series, see series_reader.h; it sees everything that was durable when it was
-  // made. It must not outlive the store. Holds some hundred bytes a series and their open rows.
-  virtual std::unique_ptr<ReadView> OpenView(std::vector<SeriesPtr> series) const = 0;
-  // A view of a job, see series_reader.h; of none that exists, an empty one. Must not outlive the
-  // store. Commits wait while it is made: for a copy of the job's open rows that are not
-  // compressed, StoreOptions::open_raw_bytes at the very most.
-  virtual std::unique_ptr<JobView> OpenJobView(absl::string_view job) const = 0;
-  // Tells what is committed to a job from now on, see change_feed.h. If `view` is not null it
-  // becomes a view that shows all that was committed before, and nothing else.
-  virtual std::unique_ptr<Subscription> Subscribe(SubscribeOptions options,
-                                                  std::unique_ptr<JobView>* view) const = 0;
+  // A view of some series, see series_reader.h. It sees everything that was durable when it was
+  // made, and must not outlive the store. It holds a few hundred bytes a series, and their open
+  // rows.
+  std::unique_ptr<ReadView> OpenView(std::vector<SeriesPtr> series) const;
+  // A view of a job, see series_reader.h; an empty one if there is no such job. Must not outlive
+  // the store. Commits wait while it copies the job's open rows that are not compressed, at most
+  // StoreOptions::open_raw_bytes.
+  std::unique_ptr<JobView> OpenJobView(absl::string_view job) const;
+  // Delivers what is committed to a job from now on, see change_feed.h. If `view` is not null it
+  // becomes a view of exactly what was committed before.
+  std::unique_ptr<Subscription> Subscribe(SubscribeOptions options,
+                                          std::unique_ptr<JobView>* view) const;
   // A reader of one series, with a view of its own.
   std::unique_ptr<SeriesReader> Read(const SeriesPtr& series, const ReadOptions& options) const;
 
   // The newest sample (highest time) of each of the series; nullopt if it has none. Cheaper for
   // many than one by one, if they come as from FindSeries().
-  virtual absl::StatusOr<std::vector<std::optional<LatestSample>>> LatestOf(
-      const std::vector<SeriesPtr>& series) const = 0;
-  // Of one.
+  absl::StatusOr<std::vector<std::optional<LatestSample>>> LatestOf(
+      const std::vector<SeriesPtr>& series) const;
+  // The same for one series.
   absl::StatusOr<std::optional<LatestSample>> Latest(const SeriesPtr& series) const;
 
-  // Calls `visit` for every layout that has shown a row. What it is given is only valid
-  // during the call. Appending waits meanwhile for the layout visited: be quick.
-  virtual void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const = 0;
+  // Calls `visit` for every layout that has had a row. Its argument is only valid during the call.
+  // Appending to that layout waits meanwhile: be quick.
+  void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const;
 
   enum class EventOrder { kOldestFirst, kNewestFirst };
   // Calls `visit` for the events of a job in [begin_ns, end_ns), where INT64_MAX is "no end", one
   // after the other, until it returns false. No such job: not at all.
-  virtual absl::Status VisitEvents(absl::string_view job, int64_t begin_ns, int64_t end_ns,
-                                   EventOrder order,
-                                   absl::FunctionRef<bool(Event)> visit) const = 0;
+  absl::Status VisitEvents(absl::string_view job, int64_t begin_ns, int64_t end_ns,
+                           EventOrder order, absl::FunctionRef<bool(Event)> visit) const;
   // All of them, ascending in time.
   absl::StatusOr<std::vector<Event>> Events(absl::string_view job, int64_t begin_ns,
                                             int64_t end_ns) const;
 
-  // What is used of the limits: the `top` largest jobs, metrics and labels of all jobs in memory,
-  // or of one, which is brought there.
+  // How much of the limits is used: the `top` largest jobs, metrics and labels of all jobs in
+  // memory, or of one job, which is brought into memory.
   //   NOT_FOUND  there is no such job.
-  virtual absl::StatusOr<CardinalityReport> Cardinality(absl::string_view job,
-                                                        size_t top) const = 0;
+  absl::StatusOr<CardinalityReport> Cardinality(absl::string_view job, size_t top) const;
 
   // --- Upkeep --------------------------------------------------------------------------------
 
   // Seals every open row now and trims the journal. Returns when it is on disk.
-  virtual absl::Status Seal() = 0;
+  absl::Status Seal();
   // Merges the small frames that are due, without waiting for the background to do it; only with
   // StoreOptions::background off.
-  virtual absl::Status MergeFrames() = 0;
+  absl::Status MergeFrames();
   // Drops what is older than the retention, and what exceeds its bytes.
-  virtual absl::Status EnforceRetention() = 0;
-  // Takes jobs out of memory that are idle: see StoreOptions::job_idle.
-  virtual absl::Status UnloadIdleJobs() = 0;
+  absl::Status EnforceRetention();
+  // Takes idle jobs out of memory: see StoreOptions::job_idle.
+  absl::Status UnloadIdleJobs();
 
   // Copies the whole store, as it is at one moment after the call began, into `path`: a directory
   // that does not exist and whose parent does. Everything acknowledged before the call is in it,
@@ -184,9 +184,14 @@ class Store {
   // reading go on. After an error something may be left in `path` and in `path`.tmp.
   //   RESOURCE_EXHAUSTED  no room at `path`.
   //   UNAVAILABLE         a disk refuses, or the store does not take writes: see DiskState.
-  virtual absl::Status Checkpoint(const std::string& path) = 0;
+  absl::Status Checkpoint(const std::string& path);
 
-  virtual StoreStats Stats() const = 0;
+  StoreStats Stats() const;
+
+ private:
+  explicit Store(std::unique_ptr<Engine> engine);
+
+  const std::unique_ptr<Engine> engine_;
 };
 
 }  // namespace tacho::storage

@@ -33,7 +33,7 @@
 #include "absl/time/time.h"
 #include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
-#include "server/ingest/stream_layout.h"
+#include "server/ingest/layouts.h"
 #include "storage/journal/sequence_set.h"
 #include "storage/model/event.h"
 #include "storage/model/series.h"

@@ -4,12 +4,47 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
+
 namespace tacho::server::ingest {
 namespace {
 
 constexpr size_t kMaxLosses = 64;
 
 }  // namespace
+
+absl::Status AgentRegistry::Claim(const std::string& agent_id, uint64_t generation, uint64_t stream,
+                                  std::function<void()> evict) {
+  std::function<void()> evict_old;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto [holder, is_new] = holders_.try_emplace(agent_id);
+    if (!is_new && holder->second.generation != generation) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("hello.agent_id: another stream speaks for \"", agent_id,
+                       "\" with another spool; give each agent a name of its own"));
+    }
+    if (!is_new) {
+      evict_old = std::move(holder->second.evict);
+      agents_.erase(holder->second.stream);
+    }
+    holder->second = {generation, stream, std::move(evict)};
+    agents_[stream] = agent_id;
+  }
+  if (evict_old) evict_old();
+  return absl::OkStatus();
+}
+
+void AgentRegistry::Release(uint64_t stream) {
+  absl::MutexLock lock(&mutex_);
+  const auto agent = agents_.find(stream);
+  if (agent == agents_.end()) return;
+  const auto holder = holders_.find(agent->second);
+  TACHO_CHECK(holder != holders_.end() && holder->second.stream == stream);
+  holders_.erase(holder);
+  agents_.erase(agent);
+}
 
 AgentLedger::Stream& AgentLedger::Stream::operator=(Stream&& other) noexcept {
   if (this != &other) {
@@ -20,7 +55,7 @@ AgentLedger::Stream& AgentLedger::Stream::operator=(Stream&& other) noexcept {
 }
 
 void AgentLedger::Stream::Close() {
-  if (agent_ != nullptr) --agent_->streams;
+  if (agent_ != nullptr) TACHO_CHECK(agent_->streams-- > 0);
   agent_.reset();
 }
 

@@ -1,10 +1,12 @@
-// What the ingest service knows of each agent, for those who judge jobs: whether it is connected,
-// when it was last heard, how its clock is off, what it lost, and for which hosts it speaks.
+// Agents: which stream speaks for which, and what is known of each, for the conditions of jobs:
+// whether it is connected, when it was last heard, how far its clock is off, what it lost, and for
+// which hosts it speaks.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,12 +14,41 @@
 #include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 
 namespace tacho::server::ingest {
 
-// An agent as it was when somebody asked.
+// Which stream speaks for which agent. Thread-safe.
+class AgentRegistry {
+ public:
+  // Makes `stream` (any number unique among live streams) speak for the agent. An older stream of
+  // the same generation is one whose connection died unnoticed: its `evict` is called, with no lock
+  // held.
+  //   ALREADY_EXISTS  a live stream uses this agent_id with another generation: two agents were
+  //                   given one name, or the agent lost its spool and its old stream has not ended
+  //                   yet.
+  absl::Status Claim(const std::string& agent_id, uint64_t generation, uint64_t stream,
+                     std::function<void()> evict) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // `stream` speaks for nobody any more. Nothing happens if it did not.
+  void Release(uint64_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Holder {
+    uint64_t generation = 0;
+    uint64_t stream = 0;
+    std::function<void()> evict;
+  };
+
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, Holder> holders_ ABSL_GUARDED_BY(mutex_);   // By agent id.
+  absl::flat_hash_map<uint64_t, std::string> agents_ ABSL_GUARDED_BY(mutex_);  // By stream.
+};
+
+// An agent at one moment.
 struct AgentState {
   std::string id;
   bool connected = false;
@@ -27,7 +58,7 @@ struct AgentState {
   int64_t last_loss_ns = 0;
 };
 
-// Thread-safe. Remembers kMaxAgents; past that those go that were not heard of for longest.
+// Thread-safe. Remembers kMaxAgents; past that it forgets those that were silent for longest.
 class AgentLedger {
  public:
   static constexpr size_t kMaxAgents = 100'000;
@@ -74,10 +105,11 @@ class AgentLedger {
 
   Stream Open(absl::string_view agent_id, int64_t now_ns,
               std::optional<double> clock_offset_seconds) ABSL_LOCKS_EXCLUDED(mutex_);
-  // It sends rows of this host.
+  // The stream sends rows of this host.
   void Serves(const Stream& stream, absl::string_view host) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The agent that speaks for a host: of several the one heard last. Losses since `since_ns`.
+  // The agent that speaks for a host, with its losses since `since_ns`; of several the one that was
+  // heard last.
   std::optional<AgentState> Find(const std::string& host, int64_t since_ns) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -1,12 +1,16 @@
+// gRPC's callbacks come on any of its threads, the store's on the committer's, the pacer's on its
+// own. All of them only change the state under one lock and call Advance(), which is the one place
+// that starts a write, a read or the end: so no two of them start anything twice.
 #include "server/ingest/agent_stream.h"
 
-#include <cstdlib>
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "grpcpp/support/proto_buffer_reader.h"
+#include "proto/base/check.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
@@ -18,22 +22,6 @@ namespace {
 
 // Holds a message of some hundred values, so that parsing it allocates nothing.
 constexpr size_t kArenaBytes = 16 << 10;
-
-Throttling ThrottlingOf(edge::Quotas::Limit limit) {
-  switch (limit) {
-    case edge::Quotas::Limit::kNone:
-      return Throttling::kFlowControl;
-    case edge::Quotas::Limit::kAgentRate:
-      return Throttling::kAgentRate;
-    case edge::Quotas::Limit::kJobRate:
-      return Throttling::kJobRate;
-    case edge::Quotas::Limit::kMemory:
-      return Throttling::kMemory;
-    case edge::Quotas::Limit::kDefinitions:
-      return Throttling::kDefinitions;
-  }
-  return Throttling::kFlowControl;
-}
 
 std::string ReasonOf(edge::Quotas::Limit limit) {
   switch (limit) {
@@ -48,12 +36,33 @@ std::string ReasonOf(edge::Quotas::Limit limit) {
   }
 }
 
-bool Parse(grpc::ByteBuffer* bytes, v1::ClientMessage* message) {
-  grpc::ProtoBufferReader reader(bytes);
-  return reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
-}
+// Shorter waits the agent does not notice; nor does it gain from being told more often.
+constexpr absl::Duration kLeastWait = absl::Milliseconds(100);
+constexpr absl::Duration kTellEvery = absl::Seconds(1);
 
 }  // namespace
+
+std::optional<v1::Throttle> StreamPace::Slowed(absl::Duration wait, uint64_t max_rows_per_second,
+                                               std::string reason, absl::Time now) {
+  if (lift_at_ != absl::InfiniteFuture()) lift_at_ = now + kLiftAfter;
+  if (wait < kLeastWait || now - told_ < kTellEvery) return std::nullopt;
+  told_ = now;
+  if (max_rows_per_second != 0) lift_at_ = now + kLiftAfter;
+  v1::Throttle throttle;
+  throttle.set_max_rows_per_second(
+      static_cast<uint32_t>(std::min<uint64_t>(max_rows_per_second, UINT32_MAX)));
+  throttle.set_pause_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(wait)));
+  throttle.set_reason(std::move(reason));
+  return throttle;
+}
+
+std::optional<v1::Throttle> StreamPace::Look(absl::Time now) {
+  if (now < lift_at_) return std::nullopt;
+  lift_at_ = absl::InfiniteFuture();
+  v1::Throttle lifted;
+  lifted.set_reason("within the quotas again");
+  return lifted;
+}
 
 AgentStream::AgentStream(const StreamContext* context, uint64_t stream, Opened opened)
     : context_(*context),
@@ -99,7 +108,18 @@ void AgentStream::End(absl::Status status) {
 void AgentStream::OnReadDone(bool ok) {
   if (!ok) return End(absl::OkStatus());  // The agent is done sending, or the stream broke.
   if (IsEnding()) return;                 // Not accepted, so it will be sent again.
-  if (absl::Status status = Receive(); !status.ok()) return End(std::move(status));
+  {
+    alignas(8) char block[kArenaBytes];
+    google::protobuf::ArenaOptions options;
+    options.initial_block = block;
+    options.initial_block_size = sizeof(block);
+    google::protobuf::Arena arena(options);
+    const auto untrusted = Parse(&arena);
+    if (!untrusted.ok()) return End(untrusted.status());
+    auto welcome = session_->Handle(**untrusted);
+    if (!welcome.ok()) return End(welcome.status());
+    if (welcome->has_value()) Greet(**std::move(welcome));
+  }
   ReadOn();
 }
 
@@ -124,31 +144,31 @@ absl::Status AgentStream::CheckParts() {
   return admission.RefuseParts();
 }
 
-absl::Status AgentStream::Receive() {
+absl::StatusOr<v1::ClientMessage*> AgentStream::Parse(google::protobuf::Arena* arena) {
   if (edge::ConnectionUse* const use = opened_.connection.get(); use != nullptr) {
     use->messages.fetch_add(1, std::memory_order_relaxed);
     use->message_bytes.fetch_add(read_buffer_.Length(), std::memory_order_relaxed);
   }
   TACHO_RETURN_IF_ERROR(CheckParts());
-  alignas(8) char block[kArenaBytes];
-  google::protobuf::ArenaOptions options;
-  options.initial_block = block;
-  options.initial_block_size = sizeof(block);
-  google::protobuf::Arena arena(options);
-  auto* message = google::protobuf::Arena::CreateMessage<v1::ClientMessage>(&arena);
-  const bool parsed = Parse(&read_buffer_, message);
+  auto* const message = google::protobuf::Arena::CreateMessage<v1::ClientMessage>(arena);
+  bool parsed = false;
+  {
+    grpc::ProtoBufferReader reader(&read_buffer_);
+    parsed = reader.status().ok() && message->ParseFromZeroCopyStream(&reader);
+  }
   read_buffer_.Clear();
   if (!parsed) return context_.session.admission->RefuseEncoding();
+  return message;
+}
 
-  TACHO_ASSIGN_OR_RETURN(auto welcome, session_->Handle(*message));
-  if (!welcome.has_value()) return absl::OkStatus();
+void AgentStream::Greet(v1::Welcome welcome) {
   {
     absl::MutexLock lock(&mutex_);
+    TACHO_CHECK(!greeted_);
     welcome_ = std::move(welcome);
     greeted_ = true;
   }
   Advance();
-  return absl::OkStatus();
 }
 
 bool AgentStream::MayRead(uint64_t pending_bytes) const {
@@ -168,20 +188,20 @@ void AgentStream::ReadOn() {
 
 void AgentStream::HoldBack(const edge::Quotas::Wait& wait) {
   const absl::Time now = MonotonicNow();
-  const Throttling why = ThrottlingOf(wait.limit);
   {
     absl::MutexLock lock(&mutex_);
     read_waits_ = true;
-    waits_for_ = why;
+    waits_for_ = wait.limit;
     waits_since_ = now;
     resume_at_ = now + wait.length;
     if (wait.limit != edge::Quotas::Limit::kNone) {
-      auto told = pace_.Slowed(wait.length, session_->RowsPerSecond(), ReasonOf(wait.limit), now);
-      if (told.has_value()) throttle_ = std::move(told);
+      auto throttle =
+          pace_.Slowed(wait.length, session_->RowsPerSecond(), ReasonOf(wait.limit), now);
+      if (throttle.has_value()) throttle_ = std::move(throttle);
     }
     AwaitNextLook(now);
   }
-  context_.session.metrics->StreamThrottled(why);
+  context_.session.metrics->StreamHeldBack(wait.limit);
   if (wait.limit == edge::Quotas::Limit::kNone) return;
   context_.timer->At(now + wait.length, weak_from_this());
 }
@@ -233,9 +253,11 @@ void AgentStream::Advance() {
     if (!acks.failure.ok() && !end_.has_value()) end_ = StoreFailure(acks.failure);
     step = NextStep(acks, read_waits_ ? MonotonicNow() : absl::InfinitePast());
     if (step == Step::kWelcome) {
+      TACHO_CHECK(welcome_.has_value());
       *message.mutable_welcome() = *std::exchange(welcome_, std::nullopt);
     }
     if (step == Step::kThrottle) {
+      TACHO_CHECK(throttle_.has_value());
       *message.mutable_throttle() = *std::exchange(throttle_, std::nullopt);
     }
     if (step == Step::kFinish) end = broken_ ? absl::CancelledError("connection lost") : *end_;
@@ -282,7 +304,7 @@ absl::Status AgentStream::StoreFailure(const absl::Status& failure) const {
   if (absl::IsUnavailable(failure))
     return errors::ErrorOf(errors::Failure::kDiskRefuses, failure.message());
   if (!absl::IsResourceExhausted(failure)) return failure;
-  context_.session.metrics->StreamThrottled(Throttling::kQueueFull);
+  context_.session.metrics->QueueWasFull();
   return errors::ErrorOf(
       errors::Failure::kOverloaded,
       absl::StrCat("the collector takes in more than its disk writes: ", failure.message()));
@@ -292,6 +314,7 @@ void AgentStream::ReadAgain() {
   StartRead(&read_buffer_);
   {
     absl::MutexLock lock(&mutex_);
+    TACHO_CHECK(starting_read_ && !finished_);
     starting_read_ = false;
   }
   Advance();  // Others left what they found to this call.
@@ -302,13 +325,14 @@ void AgentStream::Write(const v1::ServerMessage& message) {
   bool own_buffer = false;
   const grpc::Status serialized =
       grpc::SerializationTraits<v1::ServerMessage>::Serialize(message, &write_buffer_, &own_buffer);
-  if (!serialized.ok()) std::abort();  // Only above 2 GiB, which an Ack cannot reach.
+  TACHO_CHECK(serialized.ok());  // Only above 2 GiB, which an Ack cannot reach.
   StartWrite(&write_buffer_);
 }
 
 void AgentStream::OnWriteDone(bool ok) {
   {
     absl::MutexLock lock(&mutex_);
+    TACHO_CHECK(writing_);
     writing_ = false;
     if (!ok) broken_ = true;
     if (!ok && !end_.has_value()) end_ = absl::CancelledError();
@@ -351,6 +375,7 @@ void AgentStream::LogEnd(const absl::Status& status) const {
 
 void AgentStream::OnDone() {
   const std::shared_ptr<AgentStream> self = std::move(self_);
+  TACHO_CHECK(self != nullptr);
   // Again: a Hello may have been at work while the stream was finished.
   context_.session.agents->Release(stream_);
   context_.on_gone(stream_);

@@ -3,12 +3,12 @@
 // Reading: one read at a time; each message is handled to its end on gRPC's thread before the next
 // read starts. A stream is not read from while too many bytes wait for the disk, its own or those
 // of all streams, and while it waits for a quota; HTTP/2 flow control then holds the agent back,
-// and a Throttle tells it where that is worth it.
+// and a Throttle informs it where that is worth it.
 //
 // Writing: at most one write at a time, of Welcome or of an Ack that covers all that became durable
 // since the last. Started by Advance(), which is called whenever something may have changed.
 //
-// Ending: for whatever reason, End() is noted; when every accepted message has settled and the last
+// Ending: End() notes the reason; when every accepted message has settled and the last
 // Ack is out, the stream is finished with that status. A broken connection skips the waiting.
 #pragma once
 
@@ -20,24 +20,46 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "grpcpp/support/byte_buffer.h"
 #include "grpcpp/support/server_callback.h"
 #include "server/edge/connection_table.h"
-#include "server/ingest/ack_coalescer.h"
-#include "server/ingest/ack_pacer.h"
-#include "server/ingest/stream_pace.h"
+#include "server/ingest/acks.h"
 #include "server/ingest/stream_session.h"
-#include "server/ingest/wake_timer.h"
 #include "server/security/access_control.h"
 #include "tacho/v1/ingest.pb.h"
+
+namespace google::protobuf {
+class Arena;
+}
 
 namespace tacho::server::ingest {
 
 // Messages are taken as bytes and parsed here: gRPC's own parsing would make a damaged message look
 // like the end of the stream.
 using ByteStreamReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+// Which Throttles a stream's agent gets. For one thread at a time. Times are MonotonicNow()'s.
+class StreamPace {
+ public:
+  // A limit that the agent was told of is lifted when it has not been needed for this long.
+  static constexpr absl::Duration kLiftAfter = absl::Seconds(10);
+
+  // The stream is not read from for `wait`. Returns a Throttle to send if it is worth one: an agent
+  // that knows stops sending, which is cheaper than stopping it.
+  std::optional<v1::Throttle> Slowed(absl::Duration wait, uint64_t max_rows_per_second,
+                                     std::string reason, absl::Time now);
+  // The Throttle that lifts the limit, once it is due.
+  std::optional<v1::Throttle> Look(absl::Time now);
+  // When to look next; InfiniteFuture() if nothing is to be lifted.
+  absl::Time next_look() const { return lift_at_; }
+
+ private:
+  absl::Time told_ = absl::InfinitePast();
+  absl::Time lift_at_ = absl::InfiniteFuture();
+};
 
 // What all streams share. Nothing is owned; everything must outlive them.
 struct StreamContext {
@@ -84,20 +106,20 @@ class AgentStream final : public ByteStreamReactor,
 
   AgentStream(const StreamContext* context, uint64_t stream, Opened opened);
 
-  // Before anything is allocated for the message in read_buffer_.
+  // Looks at the bytes in read_buffer_ before anything is allocated for them.
   absl::Status CheckParts();
-  // Handles the message in read_buffer_.
-  absl::Status Receive();
+  // Takes the message out of read_buffer_. It lies in the arena.
+  absl::StatusOr<v1::ClientMessage*> Parse(google::protobuf::Arena* arena);
+  void Greet(v1::Welcome welcome) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsEnding() ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts the next read, or notes what it waits for.
   void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
   void HoldBack(const edge::Quotas::Wait& wait) ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRead(uint64_t pending_bytes) const;
   bool MayReadAgain(uint64_t pending_bytes, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends a stream without Hello; tells that a limit is lifted.
+  // Ends a stream without Hello; announces that a limit is lifted.
   void LookAtClock(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Has the clock looked at when pace_ wants it, with one timer at a time: a stream may be held
-  // back a hundred times a second.
+  // Sets the timer for pace_, one at a time: a stream may be held back a hundred times a second.
   void AwaitNextLook(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Does what is due: one write, the next read, the end. Thread-safe.
   void Advance() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -128,7 +150,7 @@ class AgentStream final : public ByteStreamReactor,
   const absl::Time hello_by_;
   // Since when, why and until when, for a quota, nothing is read.
   bool read_waits_ ABSL_GUARDED_BY(mutex_) = false;
-  Throttling waits_for_ ABSL_GUARDED_BY(mutex_) = Throttling::kFlowControl;
+  edge::Quotas::Limit waits_for_ ABSL_GUARDED_BY(mutex_) = edge::Quotas::Limit::kNone;
   absl::Time waits_since_ ABSL_GUARDED_BY(mutex_);
   absl::Time resume_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   bool awaits_room_ ABSL_GUARDED_BY(mutex_) = false;

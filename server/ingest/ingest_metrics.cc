@@ -16,9 +16,10 @@ constexpr const char* kRefusalNames[] = {"encoding", "draining",  "no_hello", "r
                                          "layout",   "shape",     "time",     "rights"};
 static_assert(std::size(kRefusalNames) == static_cast<size_t>(Refusal::kCount_));
 
-constexpr const char* kThrottlingNames[] = {"flow_control", "queue_full", "agent_rate",
-                                            "job_rate",     "memory",     "definitions"};
-static_assert(std::size(kThrottlingNames) == static_cast<size_t>(Throttling::kCount_));
+// In the order of edge::Quotas::Limit.
+constexpr const char* kLimitNames[] = {"flow_control", "agent_rate", "job_rate", "memory",
+                                       "definitions"};
+constexpr const char kQueueFull[] = "queue_full";
 
 // REASON_SERIES_LIMIT -> "series_limit".
 std::string ReasonName(v1::Reject::Reason reason) {
@@ -46,10 +47,13 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
   }
   auto& throttlings = CounterFamily(registry, "tacho_ingest_throttled_total");
   auto& waits = CounterFamily(registry, "tacho_ingest_throttled_seconds_total");
-  for (size_t i = 0; i < std::size(kThrottlingNames); ++i) {
-    throttlings_[i] = &throttlings.Add({{"how", kThrottlingNames[i]}});
-    waits_[i] = &waits.Add({{"how", kThrottlingNames[i]}});
+  static_assert(std::size(kLimitNames) == kLimits);
+  for (size_t i = 0; i < kLimits; ++i) {
+    held_back_[i] = &throttlings.Add({{"how", kLimitNames[i]}});
+    waits_[i] = &waits.Add({{"how", kLimitNames[i]}});
   }
+  queue_full_ = &throttlings.Add({{"how", kQueueFull}});
+  waits.Add({{"how", kQueueFull}});  // Always 0: such a stream is ended.
   auto& rejects = CounterFamily(registry, "tacho_ingest_samples_rejected_total");
   for (int reason = 1; reason <= v1::Reject::Reason_MAX; ++reason) {
     const auto value = static_cast<v1::Reject::Reason>(reason);

@@ -11,6 +11,8 @@
 #include "prometheus/gauge.h"
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
+#include "proto/base/check.h"
+#include "server/edge/quotas.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::server::ingest {
@@ -32,17 +34,6 @@ enum class Refusal {
   kCount_,
 };
 
-// How a stream that sends faster than it may was slowed down.
-enum class Throttling {
-  kFlowControl,  // Reading paused until what it sent was durable.
-  kQueueFull,    // Ended with UNAVAILABLE, as the store's queue was full.
-  kAgentRate,    // Reading paused for quotas.agent_samples_per_second,
-  kJobRate,      // for quotas.job_samples_per_second,
-  kMemory,       // for quotas.memory_bytes,
-  kDefinitions,  // for limits.definitions_per_second.
-  kCount_,
-};
-
 // Thread-safe. Refers to the registry that it was made with, which must outlive it.
 class IngestMetrics {
  public:
@@ -52,11 +43,14 @@ class IngestMetrics {
   void StreamGone() { streams_.Decrement(); }
   void StreamEnded(absl::StatusCode code);
   void MessageRefused(Refusal reason) { refusals_[static_cast<int>(reason)]->Increment(); }
-  void StreamThrottled(Throttling how) { throttlings_[static_cast<int>(how)]->Increment(); }
-  // A pause that StreamThrottled() told is over.
-  void StreamWaited(Throttling how, absl::Duration length) {
-    waits_[static_cast<int>(how)]->Increment(absl::ToDoubleSeconds(length));
+  // A stream is not read from because of a quota; kNone: until what it sent is durable.
+  void StreamHeldBack(edge::Quotas::Limit why) { held_back_[Index(why)]->Increment(); }
+  // A pause that StreamHeldBack() counted is over.
+  void StreamWaited(edge::Quotas::Limit why, absl::Duration length) {
+    waits_[Index(why)]->Increment(absl::ToDoubleSeconds(length));
   }
+  // A stream was ended because the store's queue was full.
+  void QueueWasFull() { queue_full_->Increment(); }
   void BatchAdmitted(uint64_t rows, uint64_t samples);
   void SamplesRejected(v1::Reject::Reason reason, uint64_t samples);
   void SamplesFolded(uint64_t samples) { folded_.Increment(static_cast<double>(samples)); }
@@ -69,6 +63,12 @@ class IngestMetrics {
   }
 
  private:
+  static constexpr size_t kLimits = static_cast<size_t>(edge::Quotas::Limit::kDefinitions) + 1;
+  static size_t Index(edge::Quotas::Limit limit) {
+    TACHO_CHECK(static_cast<size_t>(limit) < kLimits);
+    return static_cast<size_t>(limit);
+  }
+
   prometheus::Gauge& streams_;
   prometheus::Counter& batches_;
   prometheus::Counter& rows_;
@@ -81,8 +81,9 @@ class IngestMetrics {
   prometheus::Family<prometheus::Counter>& stream_ends_;
   // Made ahead, so that counting takes no lock and a dashboard sees zeros.
   prometheus::Counter* refusals_[static_cast<int>(Refusal::kCount_)];
-  prometheus::Counter* throttlings_[static_cast<int>(Throttling::kCount_)];
-  prometheus::Counter* waits_[static_cast<int>(Throttling::kCount_)];
+  prometheus::Counter* held_back_[kLimits];
+  prometheus::Counter* waits_[kLimits];
+  prometheus::Counter* queue_full_;
   std::map<v1::Reject::Reason, prometheus::Counter*> rejects_;
 };
 

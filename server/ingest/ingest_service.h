@@ -13,9 +13,9 @@
 #include "absl/time/time.h"
 #include "prometheus/registry.h"
 #include "proto/base/log.h"
-#include "server/ingest/ack_pacer.h"
+#include "server/ingest/acks.h"
 #include "server/ingest/admission.h"
-#include "server/ingest/agent_registry.h"
+#include "server/ingest/agent_ledger.h"
 #include "server/ingest/agent_stream.h"
 #include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
@@ -40,7 +40,7 @@ struct IngestServiceOptions {
   absl::Duration ack_tick = absl::Milliseconds(50);
   std::function<absl::Time()> now = absl::Now;
   std::string version;
-  AgentLedger* ledger = nullptr;  // Not owned; may be null. Told what is known of agents.
+  AgentLedger* ledger = nullptr;  // Not owned; may be null.
   log::Log log;
   const security::AccessControl* access =
       nullptr;  // Not owned. Null lets everybody write everything.

@@ -1,9 +1,13 @@
+// Each message of a stream goes through admission, is charged to the quotas, and reaches the store
+// in one call, which settles it later. Whatever the limits refuse of a message is reported in an
+// Ack: the message itself becomes durable all the same, or the agent would send it for ever.
 #include "server/ingest/stream_session.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
@@ -16,7 +20,7 @@ namespace {
 // Stands for what a message without rows keeps busy while it waits for the disk.
 constexpr uint64_t kSmallMessageBytes = 1024;
 
-// With it a message becomes durable of which nothing is to be stored.
+// Makes a message durable although nothing of it is stored.
 constexpr storage::SequenceRange kNothingLost = {0, 0};
 
 v1::Reject::Reason ReasonOf(storage::Limit limit) {
@@ -72,13 +76,44 @@ StreamSession::StreamSession(const SessionContext* context, std::shared_ptr<AckC
       acks_(std::move(acks)),
       stream_(stream),
       evict_(std::move(evict)),
-      rights_(std::move(rights)) {}
+      rights_(std::move(rights)) {
+  TACHO_CHECK(context_.store != nullptr && context_.admission != nullptr &&
+              context_.agents != nullptr && context_.metrics != nullptr);
+  TACHO_CHECK(context_.quotas != nullptr && context_.limiting != nullptr && acks_ != nullptr);
+}
 
 absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
     const v1::ClientMessage& untrusted) {
   wait_ = {};
   if (hello_seen_) heard_.Heard(absl::ToUnixNanos(context_.now()));
   TACHO_RETURN_IF_ERROR(context_.admission->CheckStream(untrusted, hello_seen_));
+  if (!untrusted.has_batch()) return HandleOther(untrusted);
+  const v1::Batch& batch = untrusted.batch();
+  const auto known = layouts_.find(batch.layout());
+  StreamLayout* const layout = known == layouts_.end() ? nullptr : &known->second;
+  TACHO_ASSIGN_OR_RETURN(const auto sent, context_.admission->AdmitBatch(batch, layout));
+
+  rows_ += sent.times.size();
+  samples_ += sent.values.size();
+  Charge(sent.values.size(), layout->job_bucket.get());
+  selection_.Select(sent, *layout, context_.admission->Window());
+  const storage::RowsView& rows = selection_.rows();
+  Reject(*layout, sent.times.size());
+  origin_.sequence = batch.sequence();
+  if (layout->id == 0 || rows.times.empty()) {
+    // Nothing is left to store but that this sequence is done with.
+    context_.store->AppendGap(origin_, kNothingLost, sent.times.size(), "every sample was refused",
+                              Accept(origin_.sequence, kSmallMessageBytes));
+    return std::nullopt;
+  }
+  TACHO_ASSIGN_OR_RETURN(const auto stored, FindStored(layout));
+  context_.metrics->BatchAdmitted(rows.times.size(), rows.values.size());
+  context_.store->AppendRows(origin_, stored, rows, Accept(origin_.sequence, BytesOf(rows)));
+  return std::nullopt;
+}
+
+absl::StatusOr<std::optional<v1::Welcome>> StreamSession::HandleOther(
+    const v1::ClientMessage& untrusted) {
   absl::Status status;
   switch (untrusted.message_case()) {
     case v1::ClientMessage::kHello: {
@@ -87,9 +122,6 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
     }
     case v1::ClientMessage::kLayout:
       status = HandleLayout(untrusted.layout());
-      break;
-    case v1::ClientMessage::kBatch:
-      status = HandleBatch(untrusted.batch());
       break;
     case v1::ClientMessage::kEvent:
       status = HandleEvent(untrusted.event());
@@ -100,11 +132,12 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
     case v1::ClientMessage::kGap:
       status = HandleGap(untrusted.gap());
       break;
+    case v1::ClientMessage::kBatch:
     case v1::ClientMessage::MESSAGE_NOT_SET:
-      break;  // Refused above.
+      break;  // Handle() and admission have seen to them.
   }
-  if (!status.ok()) return status;
-  return std::optional<v1::Welcome>();
+  TACHO_RETURN_IF_ERROR(status);
+  return std::nullopt;
 }
 
 absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untrusted) {
@@ -152,6 +185,7 @@ void StreamSession::CloseHoles(const storage::SequenceSet& durable, const v1::He
                                  ? "no longer in the agent's spool: another collector may have it"
                                  : "no longer in the agent's spool";
   const auto close = [&](storage::SequenceRange lost) {
+    TACHO_CHECK(lost.first <= lost.last);
     origin_.sequence = 0;
     if (!hello.several_collectors()) {
       context_.metrics->LossReported(lost.last - lost.first + 1, 0);
@@ -172,11 +206,13 @@ absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view f
 
 absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   const auto replaced = layouts_.find(untrusted.id());
-  const uint64_t others = columns_ - (replaced == layouts_.end() ? 0 : replaced->second.width);
+  const uint64_t before = replaced == layouts_.end() ? 0 : replaced->second.width;
+  TACHO_CHECK(columns_ >= before);
+  const uint64_t others = columns_ - before;
   TACHO_ASSIGN_OR_RETURN(auto admitted, context_.admission->AdmitLayout(untrusted, others));
   TACHO_RETURN_IF_ERROR(CheckJob(untrusted.source().job(), "layout.source.job"));
   if (context_.ledger != nullptr) context_.ledger->Serves(heard_, untrusted.source().host());
-  storage::Store::Registration registration;
+  storage::Registration registration;
   if (!admitted.definition.series.empty()) {
     auto registered = context_.store->RegisterLayout(admitted.definition);
     if (!registered.ok()) return RegistrationFailure(registered.status());
@@ -214,31 +250,8 @@ void StreamSession::ReportSeries(const std::string& job, const StreamLayout& lay
   }
 }
 
-absl::Status StreamSession::HandleBatch(const v1::Batch& untrusted) {
-  const auto known = layouts_.find(untrusted.layout());
-  StreamLayout* const layout = known == layouts_.end() ? nullptr : &known->second;
-  TACHO_ASSIGN_OR_RETURN(const auto sent, context_.admission->AdmitBatch(untrusted, layout));
-
-  rows_ += sent.times.size();
-  samples_ += sent.values.size();
-  Charge(sent.values.size(), layout->job_bucket.get());
-  selection_.Select(sent, *layout, context_.admission->Window());
-  const storage::RowsView& rows = selection_.rows();
-  Reject(*layout, sent.times.size());
-  origin_.sequence = untrusted.sequence();
-  if (layout->id == 0 || rows.times.empty()) {
-    // Nothing is left to store but that this sequence is done with.
-    context_.store->AppendGap(origin_, kNothingLost, sent.times.size(), "every sample was refused",
-                              Accept(origin_.sequence, kSmallMessageBytes));
-    return absl::OkStatus();
-  }
-  TACHO_ASSIGN_OR_RETURN(const auto stored, FindStored(layout));
-  context_.metrics->BatchAdmitted(rows.times.size(), rows.values.size());
-  context_.store->AppendRows(origin_, stored, rows, Accept(origin_.sequence, BytesOf(rows)));
-  return absl::OkStatus();
-}
-
 absl::StatusOr<storage::LayoutPtr> StreamSession::FindStored(StreamLayout* layout) const {
+  TACHO_CHECK(layout->id != 0);
   if (storage::LayoutPtr known = layout->layout.lock()) return known;
   auto found = context_.store->FindLayout(layout->job, layout->id);
   if (absl::IsNotFound(found.status())) {

@@ -15,12 +15,11 @@
 #include "absl/time/time.h"
 #include "proto/base/log.h"
 #include "server/edge/quotas.h"
-#include "server/ingest/ack_coalescer.h"
+#include "server/ingest/acks.h"
 #include "server/ingest/admission.h"
 #include "server/ingest/agent_ledger.h"
-#include "server/ingest/agent_registry.h"
 #include "server/ingest/ingest_metrics.h"
-#include "server/ingest/stream_layout.h"
+#include "server/ingest/layouts.h"
 #include "server/limits/series_limiting.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
@@ -35,7 +34,7 @@ struct SessionContext {
   AgentRegistry* agents = nullptr;
   IngestMetrics* metrics = nullptr;
   std::function<absl::Time()> now = absl::Now;
-  std::string version;  // Told in Welcome.
+  std::string version;  // For Welcome.
   edge::Quotas* quotas = nullptr;
   limits::SeriesLimiting* limiting = nullptr;
   AgentLedger* ledger = nullptr;  // May be null.
@@ -46,7 +45,7 @@ struct SessionContext {
 class StreamSession {
  public:
   // `stream` is unique among live streams; `evict` ends this one when a newer takes over. `rights`
-  // are those of whoever speaks.
+  // are those of the caller.
   StreamSession(const SessionContext* context, std::shared_ptr<AckCoalescer> acks, uint64_t stream,
                 std::function<void()> evict,
                 security::RightsPtr rights = security::Rights::Everything());
@@ -61,22 +60,23 @@ class StreamSession {
   uint64_t RowsPerSecond() const;
 
  private:
+  // Any message but a batch.
+  absl::StatusOr<std::optional<v1::Welcome>> HandleOther(const v1::ClientMessage& untrusted);
   absl::StatusOr<v1::Welcome> HandleHello(const v1::Hello& untrusted);
   absl::Status HandleLayout(const v1::Layout& untrusted);
-  absl::Status HandleBatch(const v1::Batch& untrusted);
   absl::Status HandleEvent(const v1::Event& untrusted);
   absl::Status HandleAttributes(const v1::Attributes& untrusted);
   absl::Status HandleGap(const v1::Gap& untrusted);
 
   absl::Status CheckJob(const std::string& job, absl::string_view field) const;
-  // Marks what the agent's spool no longer holds, and the store never got, as lost, or, should the
-  // agent have other collectors too, as not to come.
+  // Closes the holes below what the agent's spool still holds: what the store never got is lost or,
+  // if the agent has other collectors too, will not come.
   void CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello);
   // The layout that is stored.
   //   FAILED_PRECONDITION  its job has expired.
   absl::StatusOr<storage::LayoutPtr> FindStored(StreamLayout* layout) const;
   void Reject(const StreamLayout& layout, uint64_t rows_sent);
-  // Tells the agent and the ledger what became of the series of a new layout.
+  // Reports to the agent and to the ledger what became of the series of a new layout.
   void ReportSeries(const std::string& job, const StreamLayout& layout);
   void CountRejected(v1::Reject::Reason reason, uint64_t samples, const std::string& example,
                      absl::FunctionRef<std::string()> detail);
@@ -85,7 +85,7 @@ class StreamSession {
   std::string FutureDetail() const;
   std::string TooOldDetail() const;
   void Charge(uint64_t samples, edge::TokenBucket* job);
-  // So many series were defined.
+  // Charges the definition of `series` series.
   void ChargeDefinitions(uint64_t series);
   // Counts a message as accepted, and returns what the store calls when it has settled.
   storage::AppendDone Accept(uint64_t sequence, uint64_t bytes);

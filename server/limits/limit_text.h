@@ -1,4 +1,4 @@
-// What people are told of a limit that was met.
+// What the collector says about a limit that was met.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The limits on series in force, and what they did: counted exactly by limit, and in a ledger by
-// offender.
+// The limits on series as the configuration writes them, those in force, and what they did: counted
+// exactly by limit, and in a ledger by offender.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,16 @@
 #include "prometheus/registry.h"
 #include "server/limits/refusal_ledger.h"
 #include "server/process/reloadable.h"
+#include "storage/index/series_limits.h"
 #include "storage/store.h"
 #include "tacho/config/v1/limits.pb.h"
 
 namespace tacho::server::limits {
+
+// The limits of a configuration as the store takes them.
+//   INVALID_ARGUMENT  an expression of a rule does not compile; the text names its key.
+absl::StatusOr<std::shared_ptr<const storage::LimitPolicy>> MakeLimitPolicy(
+    const config::v1::Limits& config);
 
 // Thread-safe.
 class SeriesLimiting final : public process::Reloadable {
@@ -31,7 +37,7 @@ class SeriesLimiting final : public process::Reloadable {
   uint64_t definitions_per_second() const { return definitions_per_second_; }
   int64_t definitions_burst_ns() const { return definitions_burst_ns_; }
 
-  // Series met a limit when a layout was defined.
+  // Counts series that met a limit when a layout was defined.
   void Count(Refusals refusals);
   const RefusalLedger& ledger() const { return ledger_; }
 

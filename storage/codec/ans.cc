@@ -1,3 +1,6 @@
+// Writes and reads tables of tokens and the tokens themselves. These loops are most of the time
+// that a column takes, so each handles several states at once and is compiled with BMI2 and
+// without.
 #include "storage/codec/ans.h"
 
 #include <algorithm>
@@ -5,7 +8,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "storage/codec/scratch.h"
+#include "storage/codec/bit_stream.h"
 
 namespace tacho::storage {
 namespace {

@@ -2,14 +2,39 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
+#include <span>
 #include <string>
 
+#include "proto/base/check.h"
 #include "storage/codec/bytes.h"
-#include "storage/codec/scratch.h"
 
 namespace tacho::storage {
+
+// Room for values that are about to be written: not initialised, and on the stack where they are
+// few, because a column is coded in about the time that an allocation of its size takes.
+template <typename T, size_t kFew = 1024>
+class Scratch {
+ public:
+  explicit Scratch(size_t size) : size_(size) {
+    if (size > kFew) many_ = std::make_unique_for_overwrite<T[]>(size);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  size_t size() const { return size_; }
+  T* data() { return many_ ? many_.get() : few_.data(); }
+  std::span<T> span() { return {data(), size_}; }
+
+ private:
+  size_t size_;
+  std::unique_ptr<T[]> many_;
+  std::array<T, kFew> few_;
+};
 
 // Readers of bits load eight bytes at once, up to 8 values before they look where they are. Bytes
 // that they are given are followed by this many others that may be read, whatever they hold.
@@ -62,7 +87,10 @@ class BitWriter {
     Write(value >> 32, count - 32);
   }
   // Fills the last byte with zeros.
-  void Finish() { out_->resize(at_ + (bits_ > 0 ? 1 : 0)); }
+  void Finish() {
+    TACHO_CHECK(at_ + sizeof(waiting_) <= out_->size());  // It wrote no more than it said.
+    out_->resize(at_ + (bits_ > 0 ? 1 : 0));
+  }
 
  private:
   std::string* out_;

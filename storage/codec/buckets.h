@@ -4,7 +4,7 @@
 //   token t >= 2     from (2 + t % 2) * 2^w on, with w = t / 2 - 1 + s bits
 //
 // So buckets are wider the larger the numbers are, two to each power of two; s, the shift of the
-// column, makes the smallest ones wide enough that tokens do not outnumber what they tell.
+// column, makes the smallest ones wide enough that there are not more tokens than they describe.
 #pragma once
 
 #include <bit>

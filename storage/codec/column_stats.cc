@@ -1,5 +1,5 @@
-#include "storage/codec/column_stats.h"
-
+// Statistics of a column: counted in one pass, and written in the fewest bytes that give back every
+// bit, as decimals where they are decimals.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -8,7 +8,9 @@
 #include <limits>
 #include <optional>
 
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
+#include "storage/codec/column_codec.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {
@@ -179,6 +181,7 @@ ColumnStats ColumnStats::Of(std::span<const double> values) {
 }
 
 void EncodeStats(const ColumnStats& stats, uint32_t rows, std::string* out) {
+  TACHO_CHECK(stats.count > 0 && stats.count <= rows && stats.non_finite <= stats.count);
   if (rows <= kRowsWithoutStats) {
     out->push_back(static_cast<char>(kNone));
     return;

@@ -1,3 +1,5 @@
+// Rows to frames and back. Rows are sorted by time and step and split by day first, so that a frame
+// lies in one day and a reader need not sort it.
 #include "storage/codec/frame.h"
 
 #include <algorithm>
@@ -5,9 +7,10 @@
 #include <numeric>
 #include <utility>
 
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 #include "storage/codec/bytes.h"
-#include "storage/codec/column_stats.h"
+#include "storage/codec/column_codec.h"
 
 namespace tacho::storage {
 namespace {
@@ -135,12 +138,15 @@ FrameEncoder::FrameEncoder(const Layout& layout, std::span<const int64_t> times,
              .position = position,
              .rows = static_cast<uint32_t>(times.size()),
              .job = layout.series.front()->job_id} {
+  TACHO_CHECK(times.size() <= kMaxRows && (steps.empty() || steps.size() == times.size()));
+  TACHO_CHECK(times.front() <= times.back() && DayOf(times.back()) == frame_.day);
   put_(frame_.day,
        TimeColumnKey(layout.series.front()->job_id, layout.id, frame_.first_time_ns, position),
        EncodeTimeColumn(layout.attempt, times, steps));
 }
 
 void FrameEncoder::Put(size_t column, std::span<const double> values) {
+  TACHO_CHECK(column < layout_.series.size() && values.size() == frame_.rows);
   const ColumnStats stats = ColumnStats::Of(values);
   if (stats.count == 0) return;
   bytes_.clear();
@@ -157,6 +163,9 @@ void FrameEncoder::Put(size_t column, std::span<const double> values) {
 
 std::vector<FrameRef> EncodeFrames(const Layout& layout, const FrameRows& rows,
                                    FramePosition position, const PutColumn& put) {
+  TACHO_CHECK(!layout.series.empty() && rows.size() > 0 && rows.size() <= UINT32_MAX);
+  TACHO_CHECK(rows.steps.empty() || rows.steps.size() == rows.size());
+  TACHO_CHECK(rows.values.size() == rows.size() * layout.series.size());
   std::vector<uint32_t> order = OrderOf(rows);
   if (HasRepeats(rows, order)) {
     return EncodeFrames(layout, Combine(rows, layout.series.size(), order), position, put);

@@ -4,7 +4,7 @@
 // time column    varint rows · varint attempt · varint length · integer column of the times ·
 //                varint length · integer column of the steps (length 0: no steps) ·
 //                if there are steps: zig-zag varint first step · zig-zag varint last step
-// value column   varint layout · varint rows · varint span · statistics (see column_stats.h) ·
+// value column   varint layout · varint rows · varint span · statistics (see column_codec.h) ·
 //                encoded values, to the end
 // span           last time minus first, in units of 10^(3u) ns; its two lowest bits are u
 //

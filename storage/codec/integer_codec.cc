@@ -1,3 +1,5 @@
+// Chooses how a column of integers is written, then writes or reads it. A sample decides for a long
+// column: finding the best form of all integers would take longer than writing them.
 #include "storage/codec/integer_codec.h"
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include "storage/codec/bit_stream.h"
 #include "storage/codec/buckets.h"
 #include "storage/codec/column_codec.h"
-#include "storage/codec/scratch.h"
 
 namespace tacho::storage {
 namespace {

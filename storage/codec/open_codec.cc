@@ -1,3 +1,5 @@
+// The codec of open rows, which are in memory only. It is simpler and faster than that of columns,
+// because what it encodes is decoded again when the rows are sealed.
 #include "storage/codec/open_codec.h"
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <cstring>
 #include <vector>
 
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 #include "storage/codec/bytes.h"
 #include "storage/model/series.h"
@@ -224,6 +227,7 @@ void OpenEncoder::EncodeValues(std::span<const double> values, std::string* out)
 
 void OpenEncoder::EncodePresent(std::span<const double> values, uint8_t flags, size_t flags_at,
                                 std::string* out) {
+  TACHO_CHECK(!values.empty());
   integers_.resize(values.size());
   const unsigned e = ScaleAll(values, integers_);
   if (e < kPowersOfTen.size()) {
@@ -239,12 +243,14 @@ void OpenEncoder::EncodePresent(std::span<const double> values, uint8_t flags, s
 }
 
 void OpenEncoder::EncodeIntegers(std::span<const int64_t> integers, std::string* out) {
+  TACHO_CHECK(!integers.empty());
   const size_t flags_at = out->size();
   out->push_back(0);
   EncodeScaled(integers, kIntegers, flags_at, out);
 }
 
 void DecodeOpenValues(absl::string_view bytes, std::span<double> out) {
+  TACHO_CHECK(!bytes.empty() && !out.empty());
   const auto flags = static_cast<uint8_t>(bytes[0]);
   bytes.remove_prefix(1);
   if ((flags & kMissing) == 0) return DecodePresent(flags, bytes, out);
@@ -254,6 +260,7 @@ void DecodeOpenValues(absl::string_view bytes, std::span<double> out) {
   for (const char byte : bitmap) {
     count += static_cast<size_t>(std::popcount(static_cast<uint8_t>(byte)));
   }
+  TACHO_CHECK(count > 0 && count < out.size());
   std::vector<double> present(count);
   DecodePresent(flags, bytes, present);
   const double* next = present.data();
@@ -264,6 +271,7 @@ void DecodeOpenValues(absl::string_view bytes, std::span<double> out) {
 }
 
 void DecodeOpenIntegers(absl::string_view bytes, std::span<int64_t> out) {
+  TACHO_CHECK(!bytes.empty() && !out.empty());
   const auto flags = static_cast<uint8_t>(bytes[0]);
   ByteReader in(bytes.substr(1));
   auto integer = static_cast<uint64_t>(UnZigZag(in.Varint()));

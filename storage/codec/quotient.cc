@@ -1,3 +1,5 @@
+// Looks for a common denominator of a column's values. A few values decide what to try; whether the
+// form fits is then checked bit for bit, several values at once.
 #include "storage/codec/quotient.h"
 
 #include <algorithm>

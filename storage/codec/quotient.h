@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "storage/codec/scratch.h"
+#include "storage/codec/bit_stream.h"
 
 namespace tacho::storage {
 
@@ -38,7 +38,7 @@ bool AllFloats(std::span<const double> values);
 
 // Divisors are at most this.
 constexpr uint64_t kMaxQuotientDivisor = 1'000'000'000'000'000;
-// Of an integer that the encoder makes: so many a double holds with a bit to spare.
+// Bits of an integer that the encoder makes: a double holds as many with one to spare.
 constexpr int64_t kMaxQuotient = int64_t{1} << 51;
 
 struct QuotientForm {
@@ -75,7 +75,7 @@ struct Quotients {
 };
 
 // The form that most of the values have, if any; `floats` says that all of them are floats. Whether
-// some are only near it, AnySteps() of them tells.
+// some are only near it, AnySteps() says so.
 std::optional<QuotientForm> FindQuotientForm(std::span<const double> values, bool floats);
 
 }  // namespace tacho::storage

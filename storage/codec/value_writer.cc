@@ -11,7 +11,6 @@
 #include "storage/codec/column_codec.h"
 #include "storage/codec/integer_codec.h"
 #include "storage/codec/quotient.h"
-#include "storage/codec/scratch.h"
 #include "storage/codec/value_encoding.h"
 
 namespace tacho::storage {

@@ -1,3 +1,5 @@
+// Entries are kept in the order of their last use. Counters of writes decide whether an entry still
+// shows what the disk has; the disk is never asked.
 #include "storage/columns/column_cache.h"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "proto/base/check.h"
 
 namespace tacho::storage {
 namespace {
@@ -80,12 +83,14 @@ void ColumnCache::Insert(Entry entry) {
 }
 
 void ColumnCache::Charge(Entry* entry, uint64_t bytes) {
+  TACHO_CHECK(bytes_ >= entry->bytes);
   bytes_ += bytes - entry->bytes;
   entry->bytes = bytes;
 }
 
 void ColumnCache::MakeRoom() {
   while (!entries_.empty() && bytes_ + *times_bytes_ > max_bytes_) {
+    TACHO_CHECK(bytes_ >= entries_.back().bytes);
     bytes_ -= entries_.back().bytes;
     by_key_.erase(entries_.back().key);
     entries_.pop_back();
@@ -105,6 +110,7 @@ SeriesColumnsPtr ColumnCache::Find(int64_t day, SeriesId series, const Count& co
 
 void ColumnCache::Put(int64_t day, SeriesId series, const Count& count,
                       const SeriesColumnsPtr& columns) {
+  TACHO_CHECK(columns != nullptr);
   const std::vector<ColumnInfo>& infos = columns->columns_;
   uint64_t bytes = kEntryBytes + sizeof(SeriesColumns) +
                    infos.capacity() * (sizeof(ColumnInfo) + sizeof(DecodedColumnPtr));
@@ -142,6 +148,7 @@ void ColumnCache::PutDecoded(int64_t day, SeriesId series, const SeriesColumnsPt
   if (entry == nullptr || entry->columns != columns) return;
   {
     absl::MutexLock columns_lock(&columns->mutex_);
+    TACHO_CHECK(decoded != nullptr && column < columns->decoded_.size());
     if (columns->decoded_[column] != nullptr) return;
     const uint64_t bytes = entry->bytes + BytesOf(*decoded);
     columns->decoded_[column] = std::move(decoded);
@@ -181,6 +188,7 @@ void ColumnCache::PutTimes(int64_t day, LayoutId layout, int64_t first_time_ns,
 }
 
 FrameTimesPtr ColumnCache::MakeTimes(TimeColumn column) {
+  TACHO_CHECK(!column.times.empty() && column.times.size() == column.steps.size());
   auto* const times = new FrameTimes{std::move(column)};
   const std::vector<int64_t>& each = times->column.times;
   times->ascend =

@@ -3,7 +3,7 @@
 // recently leaves first.
 //
 // A reader must see its snapshot and nothing else, while sealing adds columns and merging replaces
-// some. So whoever writes columns says so (ColumnWrite), and a view notes how many writes its
+// some. So a writer of columns announces it (ColumnWrite), and a view notes how many writes its
 // snapshot holds (ColumnMoment). Both is counted by source, in one of kSources counters: what was
 // remembered serves a view whose count is the same. A view that was made during a write of a source
 // remembers nothing of it and takes nothing that was remembered.
@@ -45,7 +45,7 @@ struct ColumnInfo {
 struct FrameTimes {
   TimeColumn column;
   bool ascend = false;  // Strictly: no time comes twice.
-  // Of steps; kNoStep is one.
+  // kNoStep counts as a step.
   int64_t lowest_step = INT64_MAX;
   int64_t highest_step = INT64_MIN;
   StepOrder step_order = StepOrder::kAny;
@@ -104,7 +104,7 @@ class ColumnCache {
     friend bool operator==(const Count&, const Count&) = default;
   };
 
-  // Of a series in a day. Null: not known for this count.
+  // The columns of a series in a day; null if they are not known for this count.
   SeriesColumnsPtr Find(int64_t day, SeriesId series, const Count& count)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Remembers them. Values that are known of the same columns go over into `columns`, which nobody
@@ -156,7 +156,7 @@ class ColumnCache {
     std::atomic<uint32_t> rewrites = 0;
   };
 
-  // The entry under a key, which becomes one of those used last; null if there is none.
+  // The entry under a key, which counts as used; null if there is none.
   Entry* Touch(const Key& key) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Insert(Entry entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Charge(Entry* entry, uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -170,7 +170,7 @@ class ColumnCache {
   std::atomic<uint64_t> hits_ = 0;
   std::atomic<uint64_t> misses_ = 0;
   mutable absl::Mutex mutex_;
-  Entries entries_ ABSL_GUARDED_BY(mutex_);  // Those used last in front.
+  Entries entries_ ABSL_GUARDED_BY(mutex_);  // The last used in front.
   uint64_t moves_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Key, Entries::iterator> by_key_ ABSL_GUARDED_BY(mutex_);
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Without time columns.

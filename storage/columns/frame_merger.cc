@@ -1,3 +1,5 @@
+// Finds small frames of the last days, reads those that are due, and writes one frame in their
+// place. One write deletes and puts, so that a crash leaves either the old frames or the new one.
 #include "storage/columns/frame_merger.h"
 
 #include <pthread.h>
@@ -10,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
@@ -25,7 +28,7 @@ namespace {
 constexpr size_t kValuesPerMerge = 1 << 20;
 // Rests this many times as long as it has worked: at most a fifth of a core.
 constexpr int kRest = 4;
-// How often is looked for work.
+// How often it looks for work.
 constexpr absl::Duration kRound = absl::Seconds(10);
 // Time columns looked at in one piece of work.
 constexpr size_t kKeysPerScan = 4096;
@@ -41,7 +44,7 @@ class Inputs {
   Inputs& operator=(const Inputs&) = delete;
 
   // Reads them into *rows, and adds their removal to *write. Returns the position of a frame that
-  // forbids to merge them; 0: none does.
+  // lies between them, so that they must not be merged; 0 if there is none.
   absl::StatusOr<FramePosition> Read(FrameRows* rows, rocksdb::WriteBatch* write);
 
  private:
@@ -87,9 +90,11 @@ absl::Status Inputs::ReadTimes(FrameRows* rows, rocksdb::WriteBatch* write) {
 
 absl::Status Inputs::TakeValues(size_t input, size_t column, absl::string_view encoded,
                                 FrameRows* rows) {
+  TACHO_CHECK(input + 1 < first_row_.size() && column < layout_.series.size());
   const size_t count = first_row_[input + 1] - first_row_[input];
   absl::Status status = ColumnCodec::DecodeValues(encoded, count, &values_);
   if (!status.ok()) return status;
+  TACHO_CHECK(column * rows->size() + first_row_[input] + count <= rows->values.size());
   std::copy(values_.begin(), values_.end(),
             rows->values.begin() + column * rows->size() + first_row_[input]);
   return absl::OkStatus();
@@ -154,7 +159,10 @@ FrameMerger::FrameMerger(const Database* database, ColumnCache* columns, SeriesI
 
 FrameMerger::~FrameMerger() { Stop(); }
 
-void FrameMerger::Start() { thread_ = std::thread(&FrameMerger::Run, this); }
+void FrameMerger::Start() {
+  TACHO_CHECK(!thread_.joinable());
+  thread_ = std::thread(&FrameMerger::Run, this);
+}
 
 void FrameMerger::Stop() {
   {
@@ -255,7 +263,7 @@ absl::StatusOr<bool> FrameMerger::ScanSome() {
       const auto rows = DecodeTimeColumnRows(View(it->value()));
       if (!key.AtEnd() || !rows.ok()) {
         damage = absl::DataLossError("the time column " + it->key().ToString(true) + " is damaged");
-        continue;  // Whoever reads it is told; the others can be merged.
+        continue;  // Readers report it; the others can be merged.
       }
       frame.rows = *rows;
       candidates_.Add(frame, TargetRows(frame), now);
@@ -304,6 +312,7 @@ absl::StatusOr<bool> FrameMerger::MergeOne() {
 
 absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
                                                         const MergeCandidates::Set& set) {
+  TACHO_CHECK(!set.empty() && set.front().position <= set.back().position);
   const auto partitions = database_->partitions->Between(set.front().day, set.front().day);
   if (partitions.empty()) return Outcome{};  // Retention was faster.
   const Partition& partition = *partitions.front();
@@ -322,6 +331,7 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
                                rocksdb::Slice(value.data(), value.size()));
                      bytes += key.size() + value.size();
                    });
+  TACHO_CHECK(frames.size() == 1);  // All inputs are of one day.
   Reach(options_.at_point, crash_point::kMergeEncoded);
   ColumnWrite columns_change(columns_, ColumnWrite::Kind::kReplaces);
   columns_change.AddSourceOf(layout);

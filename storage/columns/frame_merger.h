@@ -8,7 +8,7 @@
 // frame can appear. The new columns and the deletions of the old ones are one write: a reader's
 // snapshot, and a crash, see all of it or nothing.
 //
-// Which frames are merged when: merge_candidates.h. What is known of them is not kept on disk;
+// Which frames are merged when: merge_candidates.h. That is not kept on disk;
 // after a start the newest two days are looked through once, and a day before them when something
 // is sealed into it. Memory is bounded by kValuesPerMerge, the share of a core by kRest.
 #pragma once
@@ -97,7 +97,7 @@ class FrameMerger {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 
-  // Of the thread that merges.
+  // For the thread that merges.
   MergeCandidates candidates_;
   std::set<int64_t> known_days_;  // Looked through, or about to be.
   std::set<int64_t> to_scan_;

@@ -27,7 +27,7 @@ namespace tacho::storage {
 // One thread at a time.
 class MergeCandidates {
  public:
-  // Takes note of a frame; of one that is known already it does nothing. Of rows, those that a
+  // Notes a frame; does nothing if it is known already. Of rows, those that a
   // frame of its layout should have.
   void Add(const FrameRef& frame, uint32_t target_rows, absl::Time now);
 

@@ -1,3 +1,6 @@
+// Turns open rows into columns when they are old or many, or when memory or the journal is full. A
+// round that fails returns its rows to the head: nothing is lost, because the journal still has
+// them.
 #include "storage/columns/sealer.h"
 
 #include <pthread.h>
@@ -6,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -139,6 +143,7 @@ absl::StatusOr<bool> Sealer::SealSome(const Head::SealingNeed& need) {
 }
 
 absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
+  TACHO_CHECK(!taken.empty());
   rocksdb::WriteBatch write;
   // So that the handles stay valid. A write to a day that is dropped meanwhile is refused: its rows
   // go back, and the next round makes the day anew.

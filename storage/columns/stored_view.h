@@ -17,7 +17,7 @@
 #include "storage/columns/column_cache.h"
 #include "storage/db/partitions.h"
 #include "storage/head/captured_rows.h"
-#include "storage/head/head_column.h"
+#include "storage/head/row_block.h"
 #include "storage/model/series_reader.h"
 
 namespace rocksdb {

@@ -1,3 +1,5 @@
+// Opens RocksDB with options that were measured, and keeps its column families: a few for what is
+// small, and one for each day of columns, so that a day is dropped without rewriting any other.
 #include "storage/db/database.h"
 
 #include <algorithm>
@@ -24,7 +26,6 @@
 #include "storage/codec/keys.h"
 #include "storage/db/directory_check.h"
 #include "storage/db/rocksdb_status.h"
-#include "storage/db/silent_logger.h"
 
 namespace tacho::storage {
 namespace {

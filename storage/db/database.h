@@ -2,7 +2,7 @@
 //
 //   "default"  'format' -> the format version, decimal
 //   "journal"  see journal.h           "index"   see series_index.h
-//   "state"    see keys.h              "events"  see event_record.h
+//   "state"    see keys.h              "events"  see events.h
 //   "day.N"    see frame.h
 #pragma once
 

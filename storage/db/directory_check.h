@@ -2,10 +2,12 @@
 // what it does not know of.
 #pragma once
 
+#include <cstdarg>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "rocksdb/env.h"
 
 namespace rocksdb {
 class Env;
@@ -18,5 +20,16 @@ namespace tacho::storage {
 //              families (`families`, as the manifest lists them), but no log.
 absl::Status CheckDirectory(rocksdb::Env* env, const std::string& path,
                             const std::vector<std::string>& families);
+
+// RocksDB's own log is a file beside the data, so it is on the full disk when the disk is full; and
+// in a library that was built with assertions, as Debian's is, the second line that cannot be
+// written ends the process. What goes wrong reaches us as a status anyway.
+class SilentLogger : public rocksdb::Logger {
+ public:
+  SilentLogger() : rocksdb::Logger(rocksdb::InfoLogLevel::NUM_INFO_LOG_LEVELS) {}
+
+  using rocksdb::Logger::Logv;
+  void Logv(const char* /*format*/, va_list /*arguments*/) override {}
+};
 
 }  // namespace tacho::storage

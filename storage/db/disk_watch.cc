@@ -1,3 +1,5 @@
+// Listens to RocksDB's errors, decides which of them can heal, and tries to resume writing. It
+// looks for room itself first, because RocksDB would try without looking.
 #include "storage/db/disk_watch.h"
 
 #include <algorithm>

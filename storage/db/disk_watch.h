@@ -30,7 +30,7 @@ enum class DiskState {
   kRefusing,  // It is full. Everything is refused with UNAVAILABLE; the store tries by itself, and
               // goes on once there is room.
   kFailed,  // Everything is refused until the store is opened again: a write or a sync has failed,
-            // and only reading the disk anew tells what it holds.
+            // and only reading the disk anew shows what it holds.
 };
 
 // Thread-safe, but TryResume() is for one thread at a time.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "proto/base/check.h"
 #include "rocksdb/db.h"
 #include "storage/db/disk_watch.h"
 #include "storage/db/rocksdb_status.h"
@@ -20,6 +21,7 @@ rocksdb::Status KeptWrites::WriteAll() {
     rocksdb::WriteBatch* write = nullptr;
     {
       absl::MutexLock lock(&mutex_);
+      TACHO_CHECK(first || !kept_.empty());
       if (!first) kept_.pop_front();
       refused_ = rocksdb::Status::OK();
       if (kept_.empty()) return refused_;

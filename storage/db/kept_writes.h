@@ -23,8 +23,8 @@ class KeptWrites {
   // `db` is not owned; it must outlive this.
   explicit KeptWrites(rocksdb::DB* db) : db_(db) {}
 
-  // Keeps `write`, which may be empty, for the next WriteAll(): whoever writes what depends on it
-  // calls that first. Does not wait for the disk, behind whose synced writes others queue. Not OK,
+  // Keeps `write`, which may be empty, for the next WriteAll(), which comes before any write that
+  // depends on it. Does not wait for the disk, behind whose synced writes others queue. Not OK,
   // with `write` kept nevertheless, if the disk refused the last time.
   rocksdb::Status Keep(rocksdb::WriteBatch write) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -56,7 +56,7 @@ class Partitions {
 
   void Add(PartitionPtr partition) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<PartitionPtr> FindOrCreate(int64_t day) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Those of first_day..last_day, both included, ascending.
+  // The partitions of first_day..last_day, both included, ascending.
   std::vector<PartitionPtr> Between(int64_t first_day, int64_t last_day) const
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Drops every day before `day`; returns how many.

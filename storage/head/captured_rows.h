@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "storage/head/head_column.h"
 #include "storage/head/open_frame.h"
+#include "storage/head/row_block.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {
@@ -28,7 +28,7 @@ class CapturedRows {
   void Add(SeriesId series, std::vector<HeadColumn> pieces);
   void Add(std::vector<CapturedFrame> frames);
 
-  // What is held of a series, one piece a layout and sealing state, ascending in position. Valid
+  // The open rows of a series, one piece a layout and sealing state, ascending in position. Valid
   // until the next call.
   std::span<const HeadColumn> Find(const Series& series);
 

@@ -1,3 +1,5 @@
+// The open rows of all layouts. A lookup takes the lock for reading only; frames have locks of
+// their own, so that appending to one layout does not wait for readers of another.
 #include "storage/head/head.h"
 
 #include <algorithm>
@@ -7,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 
 namespace tacho::storage {
@@ -64,6 +67,7 @@ std::vector<Head::FramePtr> Head::Frames(
 
 void Head::Append(const LayoutPtr& layout, const RowsEntry& entry, uint64_t position,
                   absl::Time now) {
+  TACHO_CHECK(layout != nullptr && position > applied_position_);
   const size_t rows = FindOrAdd(layout)->Append(entry, position, now);
   if (rows > longest_) longest_ = rows;
   applied_position_ = position;

@@ -13,10 +13,9 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "storage/head/captured_rows.h"
-#include "storage/head/head_column.h"
 #include "storage/head/open_frame.h"
+#include "storage/head/row_block.h"
 #include "storage/journal/rows_entry.h"
-#include "storage/model/latest.h"
 #include "storage/model/series.h"
 #include "storage/model/series_reader.h"
 
@@ -30,7 +29,7 @@ class Head {
   void Append(const LayoutPtr& layout, const RowsEntry& entry, uint64_t position, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Compresses the open rows of one layout after the other, those with the most raw bytes first,
+  // Compresses the open rows of one layout after the other, the ones with the most raw bytes first,
   // until all open rows take no more than `bytes` or the raw ones no more than `raw_bytes`.
   void Compress(uint64_t bytes, uint64_t raw_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -60,11 +59,11 @@ class Head {
   // Everything in the journal before this position is sealed.
   uint64_t SealedUpTo() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is held of one series at this moment: one piece a layout and sealing state, ascending in
+  // The open rows of one series at this moment: one piece a layout and sealing state, ascending in
   // position.
   std::vector<HeadColumn> Capture(const Series& series) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What is held of a whole job. Frames are captured one by one: of one moment only if nothing is
+  // The open rows of a whole job. Frames are captured one by one: of one moment only if nothing is
   // appended meanwhile.
   std::vector<CapturedFrame> CaptureJob(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -74,12 +73,12 @@ class Head {
   void VisitLatestRows(const std::function<void(const LatestRow&)>& visit) const
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Forgets the layouts of those of the jobs that have no open rows, and returns these.
+  // Forgets the layouts of the jobs that have no open rows, and returns those jobs.
   std::vector<JobId> RemoveSealed(const std::vector<JobId>& jobs) ABSL_LOCKS_EXCLUDED(mutex_);
   // Forgets the layouts of a job; their open rows with them.
   void RemoveJob(JobId job) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Over all layouts, those included that are being sealed.
+  // Over all layouts, including rows that are being sealed.
   const OpenTotal& total() const { return total_; }
   // A layout has reached this many rows since the last TakeForSealing(): worth a look.
   size_t longest() const { return longest_; }

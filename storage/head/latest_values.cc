@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 
 namespace tacho::storage {
@@ -28,6 +29,7 @@ bool HasEveryValue(const RowsEntry& entry, size_t row) {
 }  // namespace
 
 void LatestValues::Include(const RowsEntry& entry, absl::Time received) {
+  TACHO_CHECK(empty() || values_.size() == entry.columns);
   std::optional<size_t> newest;
   int64_t newest_time = newest_.time_ns;
   for (size_t row = 0; row < entry.rows; ++row) {
@@ -90,6 +92,7 @@ void LatestValues::DropUnusedStamps() {
 LatestValues::Newest LatestValues::NewestRow(size_t column) const {
   Newest newest{newest_.time_ns, step_, StaleMarker()};
   if (empty()) return newest;
+  TACHO_CHECK(column < values_.size() && (stamp_of_.empty() || column < stamp_of_.size()));
   // A stamp of that time may be of an earlier row of the same time, which does as well.
   if (stamp_of_.empty() || stamps_[stamp_of_[column]].time_ns == newest_.time_ns) {
     newest.value = values_[column];

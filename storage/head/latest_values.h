@@ -7,13 +7,12 @@
 
 #include "absl/time/time.h"
 #include "storage/journal/rows_entry.h"
-#include "storage/model/latest.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {
 
 // Not thread-safe. Eight bytes a column as long as rows have a value in every column; where some
-// have not, each column also tells which row its value is from.
+// have not, each column also says which row its value is from.
 class LatestValues {
  public:
   // Takes over what the rows of an entry have that is not older than what is there. Rows older than
@@ -38,7 +37,7 @@ class LatestValues {
   int64_t step_ = kNoStep;
   LatestRow::Stamp newest_ = {INT64_MIN, absl::InfinitePast()};
   std::vector<double> values_;
-  // Empty while all values are from the newest row. Else stamps_ tells of rows, stamp_of_ has the
+  // Empty while all values are from the newest row. Else stamps_ describes rows, stamp_of_ has the
   // index of one of them for each column.
   std::vector<LatestRow::Stamp> stamps_;
   std::vector<uint32_t> stamp_of_;

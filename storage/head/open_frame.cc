@@ -1,7 +1,11 @@
+// The open rows of one layout. Rows are copied under the frame's lock and encoded without it: what
+// is encoded are blocks, which no longer change.
 #include "storage/head/open_frame.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "proto/base/check.h"
 
 namespace tacho::storage {
 namespace {
@@ -31,6 +35,8 @@ OpenWeight& OpenWeight::operator+=(const OpenWeight& other) {
 }
 
 OpenWeight& OpenWeight::operator-=(const OpenWeight& other) {
+  TACHO_CHECK(rows >= other.rows && raw_bytes >= other.raw_bytes);
+  TACHO_CHECK(compressed_bytes >= other.compressed_bytes);
   rows -= other.rows;
   raw_bytes -= other.raw_bytes;
   compressed_bytes -= other.compressed_bytes;
@@ -44,14 +50,15 @@ void OpenTotal::Add(const OpenWeight& weight) {
 }
 
 void OpenTotal::Subtract(const OpenWeight& weight) {
-  rows_ -= weight.rows;
-  raw_bytes_ -= weight.raw_bytes;
-  compressed_bytes_ -= weight.compressed_bytes;
+  TACHO_CHECK(rows_.fetch_sub(weight.rows) >= weight.rows);
+  TACHO_CHECK(raw_bytes_.fetch_sub(weight.raw_bytes) >= weight.raw_bytes);
+  TACHO_CHECK(compressed_bytes_.fetch_sub(weight.compressed_bytes) >= weight.compressed_bytes);
 }
 
 OpenFrame::OpenFrame(LayoutPtr layout, OpenTotal* total)
     : layout_(std::move(layout)), total_(total), tail_(layout_->series.size(), layout_->has_steps) {
   const auto& series = layout_->series;
+  TACHO_CHECK(!series.empty() && total_ != nullptr);
   for (size_t i = 1; i < series.size(); ++i) {
     if (series[i]->id <= series[i - 1]->id) ids_ascend_ = false;
   }
@@ -82,6 +89,7 @@ size_t OpenFrame::Append(const RowsEntry& entry, uint64_t position, absl::Time n
     first_position_ = position;
     opened_ = now;
   }
+  TACHO_CHECK(position > last_position_);
   last_position_ = position;
   // Copying a long tail over and over would cost more than a block.
   if (tail_.bytes() >= kTailBytes && !tail_.HasRoomFor(entry.rows)) {
@@ -150,6 +158,7 @@ std::optional<OpenFrame::Taken> OpenFrame::TakeForSealing() {
 void OpenFrame::FinishSealing() {
   std::vector<RowBlockPtr> sealed;  // Freed behind the lock.
   absl::MutexLock lock(&mutex_);
+  TACHO_CHECK(!sealing_.empty());
   sealed.swap(sealing_);
   total_->Subtract(std::exchange(sealing_weight_, {}));
   was_sealed_ = true;
@@ -158,6 +167,7 @@ void OpenFrame::FinishSealing() {
 
 void OpenFrame::ReturnFromSealing() {
   absl::MutexLock lock(&mutex_);
+  TACHO_CHECK(!sealing_.empty());
   if (weight_.rows == 0) last_position_ = sealing_last_position_;
   first_position_ = sealing_first_position_;
   opened_ = absl::UnixEpoch();  // Long due.
@@ -173,10 +183,12 @@ FrameRows OpenFrame::Taken::Decode(const Layout& layout) const {
   if (layout.has_steps) out.steps.reserve(rows);
   out.values.resize(rows * layout.series.size());
   for (const RowBlockPtr& block : blocks) {
+    TACHO_CHECK(out.times.size() + block->rows() <= rows);
     block->CopyColumns(0, layout.series.size(), out.values.data() + out.times.size(), rows);
     block->AppendTimes(&out.times);
     block->AppendSteps(&out.steps);
   }
+  TACHO_CHECK(out.times.size() == rows && out.steps.size() == (layout.has_steps ? rows : 0));
   return out;
 }
 
@@ -198,6 +210,7 @@ std::optional<uint32_t> OpenFrame::ColumnOf(SeriesId series) const {
 }
 
 HeadColumn OpenFrame::CaptureBlocks(const std::vector<RowBlockPtr>& blocks, uint32_t column) const {
+  TACHO_CHECK(column < layout_->series.size());
   HeadColumn piece{.attempt = layout_->attempt, .column = column, .blocks = blocks};
   for (const RowBlockPtr& block : blocks) {
     piece.first_time_ns = std::min(piece.first_time_ns, block->first_time_ns());
@@ -256,6 +269,7 @@ void OpenFrame::AddColumn(const AllRows& rows, uint32_t column,
 }
 
 LatestValues::Newest OpenFrame::NewestRow(uint32_t column) const {
+  TACHO_CHECK(column < layout_->series.size());
   absl::MutexLock lock(&mutex_);
   return latest_.NewestRow(column);
 }

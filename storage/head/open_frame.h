@@ -17,7 +17,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "storage/codec/frame.h"
-#include "storage/head/head_column.h"
 #include "storage/head/latest_values.h"
 #include "storage/head/row_block.h"
 #include "storage/journal/rows_entry.h"
@@ -25,7 +24,7 @@
 
 namespace tacho::storage {
 
-// What open rows weigh, those included that are being sealed.
+// What open rows weigh, including rows that are being sealed.
 struct OpenWeight {
   uint64_t rows = 0;
   uint64_t raw_bytes = 0;

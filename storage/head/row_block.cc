@@ -1,11 +1,15 @@
+// Raw rows lie row by row, as they come; compressed blocks lie column by column. CopyColumns()
+// turns rows into columns in tiles of a cache line.
 #include "storage/head/row_block.h"
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "proto/base/check.h"
 #include "storage/codec/bytes.h"
 #include "storage/codec/open_codec.h"
 #include "storage/model/series.h"
@@ -18,6 +22,43 @@ constexpr size_t kTile = 8;
 constexpr size_t kMergedBlocks = 4;
 // Blocks of this many rows gain nothing from becoming longer.
 constexpr size_t kFullRows = 512;
+
+// Behind what is in *out.
+void AppendBlock(const RowBlock& block, size_t column, uint32_t attempt, SampleBlock* out) {
+  TACHO_CHECK(out->values.size() == out->size() && out->steps.size() == out->size());
+  const size_t before = out->size();
+  block.AppendTimes(&out->times);
+  block.AppendSteps(&out->steps);
+  out->steps.resize(before + block.rows(), kNoStep);
+  out->attempts.resize(before + block.rows(), attempt);
+  out->values.resize(before + block.rows());
+  TACHO_CHECK(out->times.size() == out->values.size() && out->steps.size() == out->values.size());
+  block.CopyColumns(column, 1, out->values.data() + before, block.rows());
+}
+
+void AppendSamples(const SampleBlock& from, SampleBlock* out) {
+  out->times.insert(out->times.end(), from.times.begin(), from.times.end());
+  out->steps.insert(out->steps.end(), from.steps.begin(), from.steps.end());
+  out->attempts.insert(out->attempts.end(), from.attempts.begin(), from.attempts.end());
+  out->values.insert(out->values.end(), from.values.begin(), from.values.end());
+}
+
+void KeepTimes(int64_t begin_ns, int64_t end_ns, SampleBlock* samples) {
+  size_t kept = 0;
+  for (size_t i = 0; i < samples->size(); ++i) {
+    const int64_t time = samples->times[i];
+    if (time < begin_ns || (time >= end_ns && end_ns != INT64_MAX)) continue;
+    samples->times[kept] = time;
+    samples->steps[kept] = samples->steps[i];
+    samples->attempts[kept] = samples->attempts[i];
+    samples->values[kept] = samples->values[i];
+    ++kept;
+  }
+  samples->times.resize(kept);
+  samples->steps.resize(kept);
+  samples->attempts.resize(kept);
+  samples->values.resize(kept);
+}
 
 }  // namespace
 
@@ -39,6 +80,10 @@ RawRows RawRows::Copy() const {
 }
 
 void RawRows::Append(const RowsEntry& entry) {
+  TACHO_CHECK(entry.columns == columns_ && entry.has_steps == has_steps_);
+  TACHO_CHECK(entry.times.size() == entry.rows * sizeof(int64_t));
+  TACHO_CHECK(entry.steps.size() == (has_steps_ ? entry.times.size() : 0));
+  TACHO_CHECK(entry.values.size() == entry.rows * columns_ * sizeof(double));
   if (!HasRoomFor(entry.rows)) Grow(rows_ + entry.rows);
   const size_t value_bytes = columns_ * sizeof(double);
   uint64_t* word = words_.get() + rows_ * row_words();
@@ -60,6 +105,7 @@ double RawRows::Value(size_t row, size_t column) const {
 }
 
 void RawRows::CopyColumns(size_t first, size_t count, double* out, size_t stride) const {
+  TACHO_CHECK(first + count <= columns_ && stride >= rows_);
   const size_t values_at = row_words() - columns_;
   for (size_t tile = 0; tile < count; tile += kTile) {
     const size_t width = std::min(kTile, count - tile);
@@ -72,6 +118,7 @@ void RawRows::CopyColumns(size_t first, size_t count, double* out, size_t stride
 }
 
 RowBlockPtr RowBlock::Of(RawRows rows) {
+  TACHO_CHECK(rows.rows() > 0 && rows.rows() <= UINT32_MAX && rows.columns() <= UINT32_MAX);
   auto block = std::make_shared<RowBlock>();
   block->columns_ = static_cast<uint32_t>(rows.columns());
   block->rows_ = static_cast<uint32_t>(rows.rows());
@@ -86,6 +133,7 @@ RowBlockPtr RowBlock::Of(RawRows rows) {
 }
 
 RowBlockPtr RowBlock::Compress(std::span<const RowBlockPtr> parts) {
+  TACHO_CHECK(!parts.empty());
   auto block = std::make_shared<RowBlock>();
   const RowBlock& any = *parts.front();
   block->columns_ = any.columns_;
@@ -95,6 +143,7 @@ RowBlockPtr RowBlock::Compress(std::span<const RowBlockPtr> parts) {
   std::vector<int64_t> times;
   std::vector<int64_t> steps;
   for (const RowBlockPtr& part : parts) {
+    TACHO_CHECK(part->columns_ == any.columns_ && part->has_steps_ == any.has_steps_);
     part->AppendTimes(&times);
     part->AppendSteps(&steps);
     block->first_time_ns_ = std::min(block->first_time_ns_, part->first_time_ns_);
@@ -104,6 +153,7 @@ RowBlockPtr RowBlock::Compress(std::span<const RowBlockPtr> parts) {
     }
   }
   const size_t rows = times.size();
+  TACHO_CHECK(rows <= UINT32_MAX && (steps.empty() || steps.size() == rows));
   block->rows_ = static_cast<uint32_t>(rows);
 
   std::string encoded;
@@ -134,6 +184,7 @@ RowBlockPtr RowBlock::Compress(std::span<const RowBlockPtr> parts) {
     }
   }
 
+  TACHO_CHECK(lengths.size() + encoded.size() <= UINT32_MAX);
   block->lengths_size_ = static_cast<uint32_t>(lengths.size());
   block->encoded_size_ = static_cast<uint32_t>(lengths.size() + encoded.size());
   block->encoded_ = std::make_unique_for_overwrite<char[]>(block->encoded_size_ + kOpenPadding);
@@ -152,11 +203,14 @@ class RowBlock::Parts {
                    .substr(block.lengths_size_)) {
     uint64_t before = 0;
     for (size_t part = 0; part < first; ++part) before += lengths_.Varint();
+    TACHO_CHECK(before <= parts_.size());
     parts_.remove_prefix(before);
   }
 
   absl::string_view Next() {
-    const absl::string_view part = parts_.substr(0, lengths_.Varint());
+    const uint64_t length = lengths_.Varint();
+    TACHO_CHECK(length <= parts_.size());
+    const absl::string_view part = parts_.substr(0, length);
     parts_.remove_prefix(part.size());
     return part;
   }
@@ -183,6 +237,7 @@ void RowBlock::AppendSteps(std::vector<int64_t>* out) const {
 }
 
 void RowBlock::CopyColumns(size_t first, size_t count, double* out, size_t stride) const {
+  TACHO_CHECK(first + count <= columns_ && stride >= rows_);
   if (!compressed()) return raw_.CopyColumns(first, count, out, stride);
   Parts parts(*this, first + (has_steps_ ? 2 : 1));
   for (size_t column = 0; column < count; ++column) {
@@ -204,6 +259,21 @@ size_t BlocksToMerge(std::span<const RowBlockPtr> blocks) {
     if (same + 1 < kMergedBlocks) return count;
     count += same;
   }
+}
+
+SampleBlock HeadColumn::Decode(int64_t begin_ns, int64_t end_ns) const {
+  SampleBlock out;
+  const auto wanted = [&](int64_t first, int64_t last) {
+    return last >= begin_ns && (first < end_ns || end_ns == INT64_MAX);
+  };
+  if (!wanted(first_time_ns, last_time_ns)) return out;
+  for (const RowBlockPtr& block : blocks) {
+    if (!wanted(block->first_time_ns(), block->last_time_ns())) continue;
+    AppendBlock(*block, column, attempt, &out);
+  }
+  AppendSamples(tail, &out);
+  if (first_time_ns < begin_ns || last_time_ns >= end_ns) KeepTimes(begin_ns, end_ns, &out);
+  return out;
 }
 
 }  // namespace tacho::storage

@@ -1,4 +1,5 @@
-// Rows of one layout in memory: those that still come, and blocks of those that no longer change.
+// Rows of one layout in memory: raw rows, to which more are appended, and blocks of rows that no
+// longer change.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,9 @@
 #include <span>
 #include <vector>
 
+#include "storage/codec/keys.h"
 #include "storage/journal/rows_entry.h"
+#include "storage/model/series_reader.h"
 
 namespace tacho::storage {
 
@@ -21,7 +24,7 @@ class RawRows {
 
   RawRows Copy() const;  // Without room for more.
 
-  // Copies the rows of an entry, which fits.
+  // Copies the rows of an entry, which must fit.
   void Append(const RowsEntry& entry);
 
   size_t rows() const { return rows_; }
@@ -61,7 +64,7 @@ class RowBlock {
       std::span<const std::shared_ptr<const RowBlock>> parts);
 
   size_t rows() const { return rows_; }
-  size_t bytes() const;  // Of memory.
+  size_t bytes() const;  // In memory.
   bool compressed() const { return encoded_ != nullptr; }
   // How often its rows were compressed before this block was: see BlocksToMerge().
   unsigned level() const { return level_; }
@@ -101,5 +104,22 @@ using RowBlockPtr = std::shared_ptr<const RowBlock>;
 // four at a time, so that a value is compressed once more each time its block grows fourfold, and
 // few small blocks remain.
 size_t BlocksToMerge(std::span<const RowBlockPtr> blocks);
+
+// Shares the blocks of rows with the head, so that thousands of columns can be held at once and
+// decoded one after the other, whatever becomes of the rows meanwhile.
+struct HeadColumn {
+  FramePosition position = 0;  // Of the last row.
+  uint32_t attempt = 0;
+  uint32_t column = 0;              // Of the blocks.
+  std::vector<RowBlockPtr> blocks;  // Oldest first; `tail` came after them.
+  SampleBlock tail;
+  // Of all times; rows need not ascend.
+  int64_t first_time_ns = INT64_MAX;
+  int64_t last_time_ns = INT64_MIN;
+
+  // Samples with times in [begin_ns, end_ns), in the order in which they came, stale markers
+  // included. An end of INT64_MAX is no end.
+  SampleBlock Decode(int64_t begin_ns, int64_t end_ns) const;
+};
 
 }  // namespace tacho::storage

@@ -8,11 +8,21 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "storage/index/job_catalog.h"
 #include "storage/model/series.h"
 
+namespace rocksdb {
+class ColumnFamilyHandle;
+class DB;
+}  // namespace rocksdb
+
 namespace tacho::storage {
+
+class JobCatalog;
 
 // 'N': the next ids to give.
 struct NextIds {
@@ -63,5 +73,22 @@ struct LayoutRecord {
 };
 std::string EncodeLayoutRecord(const LayoutRecord& record);
 std::optional<LayoutRecord> DecodeLayoutRecord(absl::string_view bytes);
+
+// Fills an empty catalogue with the metrics, series and layouts of its job.
+//   DATA_LOSS    a record is damaged or refers to one that is not there; the text names its key.
+//   UNAVAILABLE  the disk refused to be read.
+absl::Status LoadCatalog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index, JobCatalog* catalog);
+
+// How many series a job has, from its last record alone. As above.
+absl::StatusOr<uint64_t> CountSeries(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index,
+                                     JobId job);
+
+// How many metrics, the same way.
+absl::StatusOr<uint64_t> CountMetrics(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index,
+                                      JobId job);
+
+// How many columns a layout has. As above; NOT_FOUND if there is no such layout.
+absl::StatusOr<uint64_t> CountColumns(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index,
+                                      JobId job, LayoutId layout);
 
 }  // namespace tacho::storage

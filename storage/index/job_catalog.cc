@@ -1,8 +1,11 @@
+// Adds to a catalogue and looks things up in it. Elements never move, so that pointers to them stay
+// good for as long as the catalogue lives.
 #include "storage/index/job_catalog.h"
 
 #include <algorithm>
 #include <utility>
 
+#include "proto/base/check.h"
 #include "storage/index/series_limits.h"
 
 namespace tacho::storage {
@@ -113,6 +116,8 @@ std::optional<uint32_t> JobCatalog::FindNumber(SeriesId id) const {
 
 const Series* JobCatalog::AddSeries(SeriesId id, MetricId metric, const SeriesSource* source,
                                     const LabelSet* labels) {
+  TACHO_CHECK(metric >= 1 && metric <= metrics_.size());
+  TACHO_CHECK(source != nullptr && source->number < sources_.size() && labels != nullptr);
   const auto number = static_cast<uint32_t>(series_.size());
   MetricEntry& of = metrics_[metric - 1];
   series_.push_back({.id = id,
@@ -148,6 +153,7 @@ const Layout* JobCatalog::FindLayout(LayoutId id) const {
 }
 
 const Layout* JobCatalog::AddLayout(Layout layout) {
+  TACHO_CHECK(!layout.series.empty());
   const Layout& added = layouts_.emplace_back(std::move(layout));
   layout_columns_ += added.series.size();
   layouts_by_key_.insert(static_cast<uint32_t>(layouts_.size() - 1));

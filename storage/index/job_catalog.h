@@ -30,7 +30,7 @@ class StringPool {
 };
 
 // Not thread-safe: the index guards it. But what has been added never moves and never changes, so
-// that whoever holds a Series or a Layout of a living catalogue may read it without a lock.
+// that a Series or a Layout of a living catalogue can be read without a lock.
 class JobCatalog {
  public:
   JobCatalog(JobId id, absl::string_view name) : id_(id), name_(name) {}

@@ -1,3 +1,5 @@
+// Decides column by column: a series that exists passes, and a new one is added, folded or refused
+// by the first limit that it breaks.
 #include "storage/index/registration.h"
 
 #include <algorithm>
@@ -5,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 
 namespace tacho::storage {
 namespace {
@@ -51,6 +54,7 @@ uint64_t AllButBuckets(const SeriesDefinition& wanted, const LabelViews& labels)
 
 Registering::Registering(const LayoutDefinition* definition, const LimitPolicy* policy)
     : definition_(*definition), policy_(*policy), columns_(definition->series.size()) {
+  pending_ = columns_.size();
   LimitPolicy::OfJob rules(policy, definition->source.job);
   for (size_t i = 0; i < columns_.size(); ++i) {
     columns_[i].rule = rules.RuleOf(definition->series[i].metric.name);
@@ -151,6 +155,7 @@ std::optional<Registering::Fault> Registering::FindTotalFault(const IndexUse& us
 }
 
 void Registering::Resolve(size_t begin, size_t end, const IndexUse& use) {
+  TACHO_CHECK(catalog_ != nullptr && end <= columns_.size());
   IndexUse unchanged = use;
   for (size_t column = begin; column < end; ++column) {
     Settle(static_cast<uint32_t>(column), &unchanged, nullptr);
@@ -159,6 +164,7 @@ void Registering::Resolve(size_t begin, size_t end, const IndexUse& use) {
 
 void Registering::Add(size_t begin, size_t end, JobCatalog* catalog, IndexUse* use,
                       SeriesId* next) {
+  TACHO_CHECK(catalog == catalog_ && end <= columns_.size());
   const Growth growth{catalog, next};
   for (size_t column = begin; column < end; ++column) {
     if (!columns_[column].settled) Settle(static_cast<uint32_t>(column), use, &growth);
@@ -236,6 +242,7 @@ const Series* Registering::AddSeries(const Metric& metric, const LabelViews& lab
   }
   const LabelSet* const set = found.labels != nullptr ? found.labels : catalog.InternLabels(labels);
   const Series* const series = catalog.AddSeries((*growth.next)++, entry->id, source_, set);
+  TACHO_CHECK(series != nullptr);  // It was looked for, and is new.
   series_added_.push_back(series);
   ++use->series;
   ++use->stored_series;
@@ -244,6 +251,7 @@ const Series* Registering::AddSeries(const Metric& metric, const LabelViews& lab
 }
 
 void Registering::Store(uint32_t column, const Series* series) {
+  TACHO_CHECK(series != nullptr && !columns_[column].settled && pending_ > 0);
   columns_[column].series = series;
   columns_[column].settled = true;
   --pending_;
@@ -269,6 +277,7 @@ void Registering::Note(uint32_t column, const Fault& fault, LimitAction action) 
        .rule = of_total ? LimitPolicy::kNoRule : columns_[column].rule,
        .label = fault.limit == Limit::kLabels || first >= static_cast<int>(labels) ? -1 : first});
   if (action == LimitAction::kObserve || columns_[column].settled) return;
+  TACHO_CHECK(pending_ > 0);
   columns_[column].settled = true;
   --pending_;
 }

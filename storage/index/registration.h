@@ -2,7 +2,7 @@
 // added, refused or folded. In memory only; the index brings the locks and the disk.
 //
 // A refused column costs a few lookups by hash and comparisons: nothing is stored for it, neither
-// here nor in the catalogue. The columns are worked through in pieces, so that whoever holds a lock
+// here nor in the catalogue. The columns are worked through in pieces, so that the holder of a lock
 // meanwhile can let others in between two of them.
 #pragma once
 

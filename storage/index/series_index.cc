@@ -1,3 +1,5 @@
+// The jobs and their catalogues: loads one when it is used, and lets it go when it is idle. The
+// lock is not held while the disk is read or written.
 #include "storage/index/series_index.h"
 
 #include <algorithm>
@@ -11,9 +13,8 @@
 #include "storage/codec/bytes.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
-#include "storage/index/catalog_records.h"
-#include "storage/index/job_entities.h"
-#include "storage/index/series_select.h"
+#include "storage/index/catalog_queries.h"
+#include "storage/index/index_records.h"
 
 namespace tacho::storage {
 

@@ -41,7 +41,7 @@ namespace tacho::storage {
 
 // Thread-safe. Never call it while holding a lock that is taken inside a RocksDB callback; it takes
 // no lock but its own, in the order registering_, loading_, mutex_. Only mutex_ is waited for by
-// those who read, and it is not held while the disk is read or written.
+// readers, and it is not held while the disk is read or written.
 class SeriesIndex {
  public:
   struct Options {
@@ -214,7 +214,7 @@ class SeriesIndex {
   mutable absl::Mutex limits_mutex_;  // Held for nothing else.
   std::shared_ptr<const LimitPolicy> limits_ ABSL_GUARDED_BY(limits_mutex_);
 
-  // One registration at a time, its write included: nobody is told of a layout that is not written.
+  // One registration at a time, its write included: no layout is handed out before it is written.
   absl::Mutex registering_ ABSL_ACQUIRED_BEFORE(loading_);
   absl::Mutex loading_ ABSL_ACQUIRED_BEFORE(mutex_);  // One job at a time is read.
   mutable absl::Mutex mutex_;

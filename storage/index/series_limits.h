@@ -41,7 +41,7 @@ enum class Limit : uint8_t {
   kSeries,          // Series in memory.
   kStoredSeries,    // Series that exist.
   kLayoutColumns,   // Columns of all layouts of the job, in memory.
-  // Rules on names and texts, which whoever makes a definition looks at first.
+  // Rules on names and texts, which are checked before a definition reaches the index.
   kNames,
 };
 inline constexpr size_t kLimits = static_cast<size_t>(Limit::kNames) + 1;
@@ -105,7 +105,7 @@ class LimitPolicy {
 
   //   INVALID_ARGUMENT  an expression does not compile; the text says which and why.
   static absl::StatusOr<std::shared_ptr<const LimitPolicy>> Create(Options options);
-  // Of the options' defaults.
+  // With the options' defaults.
   static std::shared_ptr<const LimitPolicy> Default();
   ~LimitPolicy();
 

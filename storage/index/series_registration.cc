@@ -6,6 +6,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -64,6 +65,8 @@ absl::StatusOr<Registration> SeriesIndex::Register(const LayoutDefinition& defin
     result.folded = registering.TakeFolded();
     result.breaches = registering.TakeBreaches();
     result.limits = policy;
+    TACHO_CHECK(result.layout == nullptr ||
+                result.layout->series.size() == result.columns.size() + result.folded.size());
     return result;
   }
 }

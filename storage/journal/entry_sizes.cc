@@ -1,5 +1,7 @@
 #include "storage/journal/entry_sizes.h"
 
+#include "proto/base/check.h"
+
 namespace tacho::storage {
 
 void EntrySizes::PushBack(uint32_t size) {
@@ -24,6 +26,7 @@ void EntrySizes::PopFront() {
     blocks_.pop_front();
   }
   std::deque<uint32_t>& from = front_.empty() ? back_ : front_;
+  TACHO_CHECK(!from.empty() && total_ >= from.front());
   total_ -= from.front();
   from.pop_front();
 }
@@ -34,6 +37,7 @@ void EntrySizes::PopBack() {
     blocks_.pop_back();
   }
   std::deque<uint32_t>& from = back_.empty() ? front_ : back_;
+  TACHO_CHECK(!from.empty() && total_ >= from.back());
   total_ -= from.back();
   from.pop_back();
 }

@@ -1,3 +1,5 @@
+// Entries lie under ascending positions without gaps, each with a checksum of its own: a gap or a
+// wrong checksum is damage, and never taken for the end.
 #include "storage/journal/journal.h"
 
 #include <algorithm>
@@ -9,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
 #include "proto/base/crc32c.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/convenience.h"
@@ -53,6 +56,7 @@ std::array<char, sizeof(T)> LittleEndian(T value) {
 
 template <typename T>
 T FromLittleEndian(absl::string_view bytes) {
+  TACHO_CHECK(bytes.size() >= sizeof(T));
   T value = 0;
   for (size_t i = 0; i < sizeof(T); ++i) {
     value |= static_cast<T>(static_cast<unsigned char>(bytes[i])) << (8 * i);
@@ -156,12 +160,14 @@ absl::Status Journal::Recover(const Visit& visit) {
 }
 
 uint64_t Journal::Stage(absl::string_view entry, rocksdb::WriteBatch* write) {
+  TACHO_CHECK(begin_ > kTrimMark && begin_ <= end_ && entry.size() <= UINT32_MAX);
   PutChecked(column_family_, end_, entry, write);
   sizes_.PushBack(static_cast<uint32_t>(entry.size()));
   return end_++;
 }
 
 void Journal::StageReplace(uint64_t position, absl::string_view entry, rocksdb::WriteBatch* write) {
+  TACHO_CHECK(begin_ <= position && position < end_);
   PutChecked(column_family_, position, entry, write);
 }
 

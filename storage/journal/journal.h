@@ -62,7 +62,7 @@ class Journal {
   // Adds to a write the removal of all entries before `position` (none past end() exist).
   void StageTrim(uint64_t position, rocksdb::WriteBatch* write);
   // Adds to a write the removal of all entries from `position` on, so that their positions are used
-  // again: only for entries that nobody was told of.
+  // again: only for entries that were never acknowledged.
   void StageRollback(uint64_t position, rocksdb::WriteBatch* write);
 
   // Removes files that hold nothing but entries before `position`, of which the trim mark says that

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
 #include "storage/codec/bytes.h"
 
@@ -16,6 +17,9 @@ void PutSpan(std::span<const T> values, std::string* out) {
 }  // namespace
 
 std::string EncodeRowsEntry(const Layout& layout, const RowsView& rows) {
+  TACHO_CHECK(!layout.series.empty() && !rows.times.empty());
+  TACHO_CHECK(rows.steps.size() == (layout.has_steps ? rows.times.size() : 0));
+  TACHO_CHECK(rows.values.size() == rows.times.size() * layout.series.size());
   std::string out;
   constexpr size_t kHeaderMax = 40;
   out.reserve(kHeaderMax + rows.times.size_bytes() + rows.steps.size_bytes() +

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "storage/model/rows.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {

@@ -1,3 +1,5 @@
+// Opens RocksDB for a spool, in as little memory as it runs well with, and distinguishes a torn
+// tail, which a crash leaves, from damage.
 #include "storage/journal/spool_journal.h"
 
 #include <sys/statvfs.h>
@@ -21,7 +23,6 @@
 #include "rocksdb/write_batch.h"
 #include "storage/codec/keys.h"
 #include "storage/db/directory_check.h"
-#include "storage/db/silent_logger.h"
 #include "storage/journal/journal.h"
 
 namespace tacho::storage {

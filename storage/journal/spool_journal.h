@@ -85,7 +85,7 @@ class SpoolJournal {
   absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Whether the disk has the room that reading, trimming and opening need: RocksDB writes out and
-  // merges what it has. Who appends while it has not may end with entries that cannot be read.
+  // merges what it has. Entries that are appended while it has not may become unreadable.
   bool HasSpareRoom() const;
   // Gives the disk back what trimmed entries took, as far as whole files held nothing else. Left to
   // RocksDB, that would be done when so much has been appended again.

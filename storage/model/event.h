@@ -1,4 +1,4 @@
-// What is recorded about attempts besides samples.
+// Records about attempts that are not samples.
 #pragma once
 
 #include <cstdint>

@@ -53,8 +53,8 @@ struct JobDetail {
   std::vector<Metric> metrics;        // By name.
 };
 
-// What a job's layouts and labels tell of who recorded it. Attempts, tasks and chips of which
-// series were registered are among them, whether or not rows followed.
+// The tasks and chips that recorded a job, as its layouts and labels name them: every one for which
+// a series was registered, whether or not rows followed.
 struct JobEntities {
   // A task of one attempt on one host.
   struct Incarnation {

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "proto/base/stale_marker.h"
 
 namespace tacho::storage {
@@ -82,7 +84,7 @@ struct LabelSet {
 // attempt is no part of it, so a restarted task goes on with the same series.
 //
 // There may be millions, so a series owns nothing: what it points to, and the series itself, belong
-// to the catalogue of its job. Whoever keeps one keeps a SeriesPtr or a LayoutPtr.
+// to the catalogue of its job. To keep one, keep a SeriesPtr or a LayoutPtr.
 struct Series {
   SeriesId id = 0;
   JobId job_id = 0;
@@ -115,5 +117,54 @@ struct Layout {
   std::vector<const Series*> series;  // One a column; all of the same source. Not empty.
 };
 using LayoutPtr = std::shared_ptr<const Layout>;  // Keeps the job's catalogue alive.
+
+// What a layout has shown last since Open() (or in the journal that was found then). Its series
+// need not share a row: one that is recorded every hundredth step has its newest value here all the
+// same.
+struct LatestRow {
+  LayoutPtr layout;
+  // Of the newest row.
+  int64_t time_ns = 0;
+  int64_t step = kNoStep;
+  absl::Time received;  // By StoreOptions::now, when the row was appended or recovered.
+  // One a column: its newest value; the stale marker if no row has had one.
+  std::span<const double> values;
+
+  // The row that a column's newest value is from.
+  struct Stamp {
+    int64_t time_ns = 0;
+    absl::Time received;
+  };
+  // Empty if all values are from the newest row; else for each column an index into `stamps`.
+  std::span<const Stamp> stamps;
+  std::span<const uint32_t> stamp_of;
+
+  int64_t Time(size_t column) const {
+    return stamp_of.empty() ? time_ns : stamps[stamp_of[column]].time_ns;
+  }
+  absl::Time Received(size_t column) const {
+    return stamp_of.empty() ? received : stamps[stamp_of[column]].received;
+  }
+};
+
+struct LatestSample {
+  SeriesPtr series;
+  int64_t time_ns = 0;
+  int64_t step = kNoStep;
+  uint32_t attempt = 0;
+  double value = 0;
+};
+
+class Chunk;
+// The last sample of a chunk, which has one.
+LatestSample LastOf(const SeriesPtr& series, const Chunk& chunk);
+
+// Rows as their sender holds them. values is row by row, times.size() × width of the layout.
+// steps has one entry a row, or none if the layout has no steps.
+struct RowsView {
+  std::span<const int64_t> times;
+  std::span<const int64_t> steps;
+  std::span<const double> values;
+};
 
 }  // namespace tacho::storage

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "proto/base/check.h"
-#include "storage/model/latest.h"
+#include "storage/model/series.h"
 
 namespace tacho::storage {
 namespace {

@@ -16,16 +16,17 @@ struct StoreStats {
   uint64_t commits = 0;           // Synced writes.
   double commit_seconds = 0;      // Spent in them.
   uint64_t commit_latency_us_buckets[24] =
-      {};  // [i]: commits of less than 2^i µs and no less than 2^(i-1).
-  uint64_t queued_bytes = 0;
+      {};                        // [i]: commits of less than 2^i µs and no less than 2^(i-1).
+  uint64_t queued_bytes = 0;     // Waiting for the disk or being written.
+  uint64_t queued_messages = 0;  // As queued_bytes.
   uint64_t series = 0;
   uint64_t jobs = 0;
-  // Of these, in memory: see StoreOptions::job_idle.
+  // How many of them are in memory: see StoreOptions::job_idle.
   uint64_t series_in_memory = 0;
   uint64_t jobs_in_memory = 0;
   uint64_t layouts = 0;               // In memory.
   uint64_t text_bytes_in_memory = 0;  // Names and labels of the jobs in memory.
-  SeriesId next_series_id = 1;        // Every series that there is has a lower one.
+  SeriesId next_series_id = 1;        // Every existing series has a lower id.
   uint64_t open_rows = 0;             // In the head.
   uint64_t open_bytes = 0;
   uint64_t open_raw_bytes = 0;  // Of these, not compressed.
@@ -49,7 +50,7 @@ struct StoreStats {
   uint64_t memtable_bytes = 0;
   uint64_t block_cache_bytes = 0;
   uint64_t column_cache_bytes = 0;   // Decoded columns and what is known of others.
-  uint64_t column_cache_hits = 0;    // Look-ups that found what they were for,
+  uint64_t column_cache_hits = 0;    // Look-ups that found their column,
   uint64_t column_cache_misses = 0;  // and those that did not.
   uint64_t pending_compaction_bytes = 0;
 };

@@ -152,7 +152,7 @@ TEST_F(StoreRecoveryTest, ADatabaseWithoutFormatIsTakenIfItIsEmptyAndRefusedIfNo
   }
 }
 
-// On a full disk the second line of it would end the process: see storage/db/silent_logger.h.
+// On a full disk the second line of it would end the process: see storage/db/directory_check.h.
 TEST_F(StoreRecoveryTest, RocksDbWritesNoLogBesideTheData) {
   EXPECT_TRUE(fs::exists(fs::path(options_.path) / "CURRENT"));
   EXPECT_FALSE(fs::exists(fs::path(options_.path) / "LOG"));

@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/stale_marker.h"
 #include "storage/codec/keys.h"
+#include "storage/head/row_block.h"
 #include "tests/storage/store_fixture.h"
 #include "tests/support/faulty_env.h"
 
@@ -408,6 +409,27 @@ TEST_F(StoreTest, LatestIsTheSameFromMemoryAndFromColumns) {
   ASSERT_TRUE(Append(layout, {30 * kSecond}, {9}, {stale, 900}).ok());
   expect("loss", 22, 2);
   expect("eval", 900, 9);
+}
+
+// A misfit would be read past its end, and what lies there stored.
+TEST_F(StoreTest, RowsThatDoNotFitTheirLayoutEndTheProcess) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const LayoutPtr layout = Register(Definition("j", {"loss", "lr"}));
+  EXPECT_DEATH(Append(layout, {1}, {1}, {0.5}).IgnoreError(), "check failed: rows.values.size");
+  EXPECT_DEATH(Append(layout, {1}, {}, {0.5, 0.1}).IgnoreError(), "check failed: rows.steps.size");
+}
+
+TEST(RawRowsTest, AnEntryOfAnotherWidthEndsTheProcess) {
+  const std::vector<double> values = {1, 2};
+  RowsEntry entry{.rows = 1, .columns = 2};
+  const int64_t time = 7;
+  entry.times = absl::string_view(reinterpret_cast<const char*>(&time), sizeof(time));
+  entry.values = absl::string_view(reinterpret_cast<const char*>(values.data()), 16);
+  RawRows fits(2, false);
+  fits.Append(entry);
+  EXPECT_EQ(fits.Value(0, 1), 2);
+  RawRows wider(3, false);
+  EXPECT_DEATH(wider.Append(entry), "check failed: entry.columns == columns_");
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
-// A file system in memory whose writes can be made to fail.
+// A file system in memory whose reads and writes can be made to fail.
 #pragma once
 
+#include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,7 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "rocksdb/env.h"
 
-namespace tacho::testing {
+namespace tacho::storage {
 
 // Thread-safe. Must outlive every database opened on it.
 class FaultyEnv : public rocksdb::EnvWrapper {
@@ -43,6 +45,10 @@ class FaultyEnv : public rocksdb::EnvWrapper {
   void RefuseSyncs(bool refuse) {
     Set({.sync = refuse ? rocksdb::Status::IOError("injected") : rocksdb::Status()});
   }
+  // Called before each read from a table, on the reader's thread; set while nobody reads.
+  std::function<void()> on_read;
+  // From now on every read from a table brings wrong bytes, or the right ones again.
+  void DamageReads(bool damage) { damage_reads_ = damage; }
   // How often something has gone wrong.
   int failures() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -58,7 +64,36 @@ class FaultyEnv : public rocksdb::EnvWrapper {
     return status;
   }
 
+  rocksdb::Status NewRandomAccessFile(const std::string& name,
+                                      std::unique_ptr<rocksdb::RandomAccessFile>* file,
+                                      const rocksdb::EnvOptions& options) override {
+    std::unique_ptr<rocksdb::RandomAccessFile> real;
+    rocksdb::Status status = target()->NewRandomAccessFile(name, &real, options);
+    if (status.ok()) *file = std::make_unique<ReadFile>(std::move(real), this);
+    return status;
+  }
+
  private:
+  class ReadFile : public rocksdb::RandomAccessFile {
+   public:
+    ReadFile(std::unique_ptr<rocksdb::RandomAccessFile> real, const FaultyEnv* env)
+        : real_(std::move(real)), env_(env) {}
+    rocksdb::Status Read(uint64_t offset, size_t size, rocksdb::Slice* result,
+                         char* scratch) const override {
+      if (env_->on_read != nullptr) env_->on_read();
+      rocksdb::Status status = real_->Read(offset, size, result, scratch);
+      if (!status.ok() || result->empty() || !env_->damage_reads_) return status;
+      std::string damaged = result->ToString();
+      damaged.front() = static_cast<char>(damaged.front() ^ 1);
+      damaged.copy(scratch, damaged.size());
+      *result = rocksdb::Slice(scratch, damaged.size());
+      return status;
+    }
+
+   private:
+    const std::unique_ptr<rocksdb::RandomAccessFile> real_;
+    const FaultyEnv* const env_;
+  };
   class File : public rocksdb::WritableFileWrapper {
    public:
     File(std::string name, std::unique_ptr<rocksdb::WritableFile> real, FaultyEnv* env)
@@ -93,9 +128,10 @@ class FaultyEnv : public rocksdb::EnvWrapper {
   }
 
   const std::unique_ptr<rocksdb::Env> memory_;
+  std::atomic<bool> damage_reads_ = false;
   mutable absl::Mutex mutex_;
   Fault fault_ ABSL_GUARDED_BY(mutex_);
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-}  // namespace tacho::testing
+}  // namespace tacho::storage

@@ -95,7 +95,7 @@ class SpoolTest : public ::testing::Test {
     return values;
   }
 
-  tacho::testing::FaultyEnv env_;
+  storage::FaultyEnv env_;
   uint64_t max_bytes_ = 1u << 30;
   absl::Duration max_age_ = absl::ZeroDuration();
   absl::Time now_ = absl::FromUnixSeconds(1'700'000'000);

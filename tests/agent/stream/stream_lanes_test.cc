@@ -91,7 +91,7 @@ class LanesTest : public ::testing::Test {
     ASSERT_TRUE(spool_->Trim(told.durable_sequence() + 1).ok());
   }
 
-  tacho::testing::FaultyEnv env_;
+  storage::FaultyEnv env_;
   std::unique_ptr<Spool> spool_;
   BacklogPace pace_;
   std::set<uint64_t> attributes_;  // Their sequences.

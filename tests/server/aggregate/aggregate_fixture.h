@@ -15,7 +15,7 @@
 
 #include "absl/strings/numbers.h"
 #include "server/aggregate/aggregator.h"
-#include "tests/server/fake_store.h"
+#include "tests/server/memory_store.h"
 
 namespace tacho::server::aggregate {
 
@@ -34,11 +34,21 @@ class AggregateFixture : public testing::Test {
     rule->set_max_groups(1000);
     return rule;
   }
+  // Before the first series, which is then new to it; again if rules were added since.
+  void MakeAggregator() {
+    const std::string config = config_.SerializeAsString();
+    if (aggregator_ != nullptr && config == made_of_) return;
+    made_of_ = config;
+    auto rules = MakeAggregateRules(config_);
+    EXPECT_TRUE(rules.ok()) << rules.status();
+    aggregator_ = std::make_unique<Aggregator>(store_.get(), *rules);
+  }
   storage::SeriesPtr Series(const std::string& job, const std::string& metric,
                             std::optional<uint32_t> task, const std::string& host,
                             storage::MetricType type = storage::MetricType::kGauge,
                             const storage::Labels& labels = {}) {
     storage::SeriesPtr& series = series_[{job, metric, host, task, labels}];
+    MakeAggregator();
     if (series == nullptr)
       series = store_.AddSeries(job, MetricNamed(metric, type), task, host, labels);
     return series;
@@ -49,14 +59,11 @@ class AggregateFixture : public testing::Test {
   void Row(std::vector<storage::SeriesPtr> series, std::vector<double> values,
            int64_t time_ns = 100, absl::Duration age = absl::ZeroDuration(), uint32_t attempt = 0,
            int64_t step = 7) {
+    MakeAggregator();
     store_.AddLatestRow(std::move(series), attempt, time_ns, step, now_ - age, std::move(values));
   }
   std::string Page() {
-    if (aggregator_ == nullptr) {
-      auto rules = MakeAggregateRules(config_);
-      EXPECT_TRUE(rules.ok()) << rules.status();
-      aggregator_ = std::make_unique<Aggregator>(&store_, *rules);
-    }
+    MakeAggregator();
     std::string page;
     aggregator_->Scrape(
         {now_, absl::Minutes(5), max_series_},
@@ -85,9 +92,10 @@ class AggregateFixture : public testing::Test {
     return Line("tacho_job_loss{job=\"j\",stat=\"" + stat + "\"}");
   }
 
-  FakeStore store_;
+  MemoryStore store_;
   config::v1::Collector::Metrics config_;
-  std::unique_ptr<Aggregator> aggregator_;  // Made by the first Page().
+  std::unique_ptr<Aggregator> aggregator_;
+  std::string made_of_;  // Its configuration.
   absl::Time now_ = absl::FromUnixSeconds(1'000'000);
   size_t max_series_ = 10'000;
   std::string hidden_job_;

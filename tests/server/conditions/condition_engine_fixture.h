@@ -19,7 +19,7 @@ namespace tacho::server::conditions {
 
 class ConditionEngineFixture : public ::testing::Test {
  protected:
-  ConditionEngineFixture() : env_(std::make_unique<tacho::testing::FaultyEnv>()) {
+  ConditionEngineFixture() : env_(std::make_unique<storage::FaultyEnv>()) {
     OpenStore();
     EXPECT_TRUE(config::ParseYaml("", "none", &config_).ok());
   }
@@ -142,7 +142,7 @@ class ConditionEngineFixture : public ::testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1'800'000'000);
   uint64_t buffer_bytes_ = 64u << 20;
   config::v1::Collector config_;
-  const std::unique_ptr<tacho::testing::FaultyEnv> env_;
+  const std::unique_ptr<storage::FaultyEnv> env_;
   std::unique_ptr<prometheus::Registry> registry_;
   std::unique_ptr<storage::Store> store_;
   std::unique_ptr<ConditionEngine> engine_;

@@ -190,7 +190,7 @@ class ErrorRowsTest : public ::testing::Test {
   }
 
   TestFiles files_;
-  tacho::testing::FaultyEnv env_;
+  storage::FaultyEnv env_;
   config::v1::Collector config_;
   std::unique_ptr<Collector> collector_;
   std::shared_ptr<grpc::Channel> channel_;

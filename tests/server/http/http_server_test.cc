@@ -16,7 +16,7 @@
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
 #include "server/http/routes.h"
-#include "tests/server/fake_store.h"
+#include "tests/server/memory_store.h"
 #include "tests/support/http_talk.h"
 
 namespace tacho::server::http {
@@ -157,14 +157,14 @@ TEST_F(HttpServerTest, ServesManyAtOnce) {
   EXPECT_EQ(served, 160);
 }
 
-MetricsPage PageOf(const FakeStore& store) {
+MetricsPage PageOf(const MemoryStore& store) {
   MetricsPageOptions options;
-  options.store = &store;
+  options.store = store.get();
   return MetricsPage(std::move(options));
 }
 
 TEST(CollectorRoutes, TellWhetherTheCollectorTakesWork) {
-  FakeStore store;
+  MemoryStore store;
   const MetricsPage page = PageOf(store);
   Readiness readiness;
   auto server = HttpServer::Start({"127.0.0.1:0", CollectorRoutes(&page, &readiness)});
@@ -182,7 +182,7 @@ TEST(CollectorRoutes, TellWhetherTheCollectorTakesWork) {
 }
 
 TEST(CollectorRoutes, NegotiateTheFormatOfMetrics) {
-  FakeStore store;
+  MemoryStore store;
   const MetricsPage page = PageOf(store);
   const Readiness readiness;
   auto server = HttpServer::Start({"127.0.0.1:0", CollectorRoutes(&page, &readiness)});

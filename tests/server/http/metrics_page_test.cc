@@ -13,7 +13,8 @@
 #include <sstream>
 
 #include "server/http/families.h"
-#include "tests/server/fake_store.h"
+#include "server/http/family_text.h"
+#include "tests/server/memory_store.h"
 
 namespace tacho::server::http {
 namespace {
@@ -26,7 +27,7 @@ const absl::Time kNow = absl::FromUnixSeconds(1'000'000);
 class MetricsPageTest : public testing::Test {
  protected:
   MetricsPageTest() {
-    options_.store = &store_;
+    options_.store = store_.get();
     options_.registry = std::make_shared<prometheus::Registry>();
     options_.options.set_staleness(absl::ToInt64Nanoseconds(absl::Minutes(5)));
     options_.options.set_max_series(1000);
@@ -47,7 +48,7 @@ class MetricsPageTest : public testing::Test {
     }
   }
 
-  FakeStore store_;
+  MemoryStore store_;
   MetricsPageOptions options_;
 };
 
@@ -82,13 +83,21 @@ TEST_F(MetricsPageTest, ShowsWhatTheRegistryAndTheStoreHold) {
       .Register(*options_.registry)
       .Add({})
       .Increment(3);
-  store_.stats.samples_appended = 12345678901;
-  store_.stats.commit_latency_us_buckets[0] = 1;   // Under 1 µs.
-  store_.stats.commit_latency_us_buckets[10] = 2;  // 512 to 1024 µs.
-  store_.stats.commit_latency_us_buckets[23] = 4;  // Longer than all.
-  store_.stats.commit_seconds = 0.5;
+  AddRows();
   const std::string page = MetricsPage(options_).Render();
   EXPECT_THAT(page, HasSubstr("\nx_total 3\n"));
+  EXPECT_THAT(page, HasSubstr("\ntacho_storage_samples_appended_total 12\n"));
+}
+
+TEST_F(MetricsPageTest, ShowsEveryDigitOfTheStoresFigures) {
+  storage::StoreStats stats;
+  stats.samples_appended = 12345678901;
+  stats.commit_latency_us_buckets[0] = 1;   // Under 1 µs.
+  stats.commit_latency_us_buckets[10] = 2;  // 512 to 1024 µs.
+  stats.commit_latency_us_buckets[23] = 4;  // Longer than all.
+  stats.commit_seconds = 0.5;
+  std::string page;
+  AppendFamilies(StoreFamilies(stats), &page);
   EXPECT_THAT(page, HasSubstr("\ntacho_storage_samples_appended_total 12345678901\n"));
   EXPECT_THAT(page, HasSubstr("tacho_journal_sync_duration_seconds_bucket{le=\"1e-06\"} 1\n"));
   EXPECT_THAT(page, HasSubstr("tacho_journal_sync_duration_seconds_bucket{le=\"0.001024\"} 3\n"));

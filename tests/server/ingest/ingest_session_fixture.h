@@ -1,6 +1,7 @@
 // A session over a store in memory, with small limits and a clock that stands still.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -10,9 +11,9 @@
 #include "gtest/gtest.h"
 #include "prometheus/registry.h"
 #include "server/ingest/stream_session.h"
-#include "tests/server/ingest/ingest_fake_store.h"
 #include "tests/server/ingest/ingest_malformed.h"
 #include "tests/server/ingest/ingest_messages.h"
+#include "tests/server/ingest/ingest_store.h"
 
 namespace tacho::server::ingest {
 
@@ -22,7 +23,7 @@ class StreamSessionTest : public testing::Test {
 
   std::shared_ptr<AckCoalescer> NewAcks() {
     return std::make_shared<AckCoalescer>(
-        AckCoalescer::Options{&store_, &total_pending_, now_, [this] { ++wakes_; }});
+        AckCoalescer::Options{store_.get(), &total_pending_, now_, [this] { ++wakes_; }});
   }
   StreamSession NewSession(uint64_t stream = 1) {
     acks_ = NewAcks();
@@ -33,11 +34,13 @@ class StreamSessionTest : public testing::Test {
     for (const auto& message : messages) {
       if (auto answer = session->Handle(message); !answer.ok()) return answer.status();
     }
+    store_.AwaitSettled();
     return absl::OkStatus();
   }
   v1::Welcome Greet(StreamSession* session, const v1::ClientMessage& hello = HelloMessage()) {
     auto answer = session->Handle(hello);
     EXPECT_TRUE(answer.ok()) << answer.status();
+    store_.AwaitSettled();
     return answer.ok() && answer->has_value() ? **answer : v1::Welcome();
   }
   double Counter(const std::string& name, const std::string& label_value = "") {
@@ -65,7 +68,7 @@ class StreamSessionTest : public testing::Test {
   }
 
   const std::function<absl::Time()> now_ = [] { return absl::FromUnixNanos(kNowNs); };
-  FakeStore store_;
+  IngestStore store_{now_()};
   prometheus::Registry registry_;
   IngestMetrics metrics_{&registry_};
   IngestLimits limits_{SmallLimits()};
@@ -79,12 +82,12 @@ class StreamSessionTest : public testing::Test {
     limits.set_definitions_burst(absl::ToInt64Nanoseconds(absl::Seconds(1)));
     return limits;
   }
-  limits::SeriesLimiting limiting_{&store_, &registry_, SmallSeriesLimits()};
-  SessionContext context_{&store_, &admission_, &agents_, &metrics_,
-                          now_,    "9.9",       &quotas_, &limiting_};
+  limits::SeriesLimiting limiting_{store_.get(), &registry_, SmallSeriesLimits()};
+  SessionContext context_{store_.get(), &admission_, &agents_, &metrics_,
+                          now_,         "9.9",       &quotas_, &limiting_};
   std::shared_ptr<AckCoalescer> acks_;
   std::vector<uint64_t> evicted_;
-  int wakes_ = 0;
+  std::atomic<int> wakes_ = 0;
 };
 
 }  // namespace tacho::server::ingest

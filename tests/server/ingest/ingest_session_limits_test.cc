@@ -62,7 +62,10 @@ TEST_F(StreamSessionTest, AJobsRateIsSharedByItsAgents) {
 }
 
 TEST_F(StreamSessionTest, ColumnsPastALimitAreDroppedAndReportedByLimit) {
-  store_.SetMaxSeriesPerLayout(2);  // Columns 2 and 4 pass the store's limit, 3 the job's.
+  store_.Limit([](storage::LimitPolicy::Options* limits) {
+    limits->totals.series = 2;  // Passed by columns 2 and 4; column 3 passes the job's.
+    limits->rules.push_back({.metric = "metric_3", .limits = {.series_per_job = 2}});
+  });
   StreamSession session = NewSession();
   ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(5),
                               BatchMessage(1, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 2)})
@@ -133,14 +136,16 @@ TEST_F(StreamSessionTest, ALayoutOfNothingButInvalidSeriesStoresNothingAndGoesOn
   layout.mutable_layout()->mutable_series(0)->mutable_metric()->clear_name();
   StreamSession session = NewSession();
   ASSERT_TRUE(Send(&session, {HelloMessage(), layout, BatchMessage(1, {3})}).ok());
-  EXPECT_EQ(store_.stored()[0].kind, "gap");
+  EXPECT_THAT(store_.stored(), IsEmpty());
+  EXPECT_THAT(store_.losses(), IsEmpty());
   EXPECT_EQ(acks_->TakeAck().durable_sequence(), 1u);
 }
 
 TEST_F(StreamSessionTest, ColumnsBehindAnInvalidSeriesKeepTheirPlace) {
   auto layout = LayoutMessage(4);
   layout.mutable_layout()->mutable_series(1)->mutable_metric()->clear_name();
-  store_.SetMaxSeriesPerLayout(2);  // Of what is left: the last is refused for the store's sake.
+  // Of what is left the last is refused for the store's sake.
+  store_.Limit([](storage::LimitPolicy::Options* limits) { limits->totals.series = 2; });
   StreamSession session = NewSession();
   ASSERT_TRUE(Send(&session, {HelloMessage(), layout, BatchMessage(1, {1, 2, 3, 4})}).ok());
   const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
@@ -149,16 +154,26 @@ TEST_F(StreamSessionTest, ColumnsBehindAnInvalidSeriesKeepTheirPlace) {
 }
 
 TEST_F(StreamSessionTest, FoldedColumnsAreAddedUpRowByRow) {
-  store_.SetFolded({1, 3, 4});
+  // Two chips are known, and no more may be: columns 1, 3 and 4 of one metric are folded.
   StreamSession session = NewSession();
+  auto known = LayoutMessage(3);
+  known.mutable_layout()->mutable_series()->DeleteSubrange(1, 1);
+  ASSERT_TRUE(Send(&session, {HelloMessage(), known}).ok());
+  store_.Limit([](storage::LimitPolicy::Options* limits) {
+    limits->series.values_per_label = 2;
+    limits->series.action = storage::LimitAction::kFold;
+  });
+  auto layout = LayoutMessage(5);
+  for (const int column : {1, 3, 4}) {
+    layout.mutable_layout()->mutable_series(column)->mutable_metric()->set_name("folded");
+  }
   const double stale = StaleMarker();
   const double odd_nan = std::bit_cast<double>(uint64_t{0x7ff8000000abcdef});
-  ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(5),
-                              BatchMessage(1, {1,  10,    2,  20,      30,     //
-                                               -1, stale, -2, 20,      30,     //
-                                               7,  stale, 8,  odd_nan, stale,  //
-                                               9,  stale, 9,  stale,   stale},
-                                           4)})
+  ASSERT_TRUE(Send(&session, {layout, BatchMessage(1, {1,  10,    2,  20,      30,     //
+                                                       -1, stale, -2, 20,      30,     //
+                                                       7,  stale, 8,  odd_nan, stale,  //
+                                                       9,  stale, 9,  stale,   stale},
+                                                   4)})
                   .ok());
   const auto bits = [](double value) { return std::bit_cast<uint64_t>(value); };
   EXPECT_THAT(store_.stored()[0].value_bits,
@@ -170,7 +185,7 @@ TEST_F(StreamSessionTest, FoldedColumnsAreAddedUpRowByRow) {
   EXPECT_EQ(ack.folded(0).reason(), v1::Reject::REASON_LABEL_LIMIT);
   EXPECT_EQ(ack.folded(0).samples(), 12u);
   EXPECT_EQ(ack.folded(0).series(), 3u);
-  EXPECT_THAT(ack.folded(0).detail(), HasSubstr("limits.values_per_label is 20000"));
+  EXPECT_THAT(ack.folded(0).detail(), HasSubstr("limits.values_per_label is 2"));
   EXPECT_EQ(Counter("tacho_ingest_samples_folded_total"), 12);
   EXPECT_EQ(LimitCounter("values_per_label", "fold"), 3);
   const auto top = limiting_.ledger().Top("vision", 10);
@@ -180,11 +195,12 @@ TEST_F(StreamSessionTest, FoldedColumnsAreAddedUpRowByRow) {
 }
 
 TEST_F(StreamSessionTest, EventsOfAJobTooManyAreRefusedAndDurable) {
-  store_.SetRoomForJobs(false);
+  store_.Limit([](storage::LimitPolicy::Options* limits) { limits->totals.jobs = 0; });
   StreamSession session = NewSession();
   ASSERT_TRUE(Send(&session, {HelloMessage(), EventMessage(1), AttributesMessage(2)}).ok());
-  EXPECT_THAT(store_.stored(), SizeIs(2));
-  EXPECT_EQ(store_.stored()[0].kind, "gap");
+  EXPECT_THAT(store_.stored(), IsEmpty());
+  EXPECT_THAT(store_->Jobs(), IsEmpty());
+  EXPECT_THAT(store_.losses(), IsEmpty());
   const v1::Ack ack = acks_->TakeAck();
   EXPECT_EQ(ack.durable_sequence(), 2u);
   EXPECT_EQ(ack.rejects(0).reason(), v1::Reject::REASON_JOBS_LIMIT);
@@ -206,13 +222,17 @@ TEST_F(StreamSessionTest, WhoDefinesTooManySeriesASecondHasToWait) {
 
 // The agent would send it for ever if its sequence never became durable.
 TEST_F(StreamSessionTest, BatchRefusedToTheLastSampleIsDurableAllTheSame) {
-  store_.SetMaxSeriesPerLayout(0);
+  store_.Limit([](storage::LimitPolicy::Options* limits) {
+    limits->totals.series = 0;
+    limits->rules.push_back({.metric = "metric_1", .limits = {.series_per_job = 0}});
+  });
   StreamSession session = NewSession();
   ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(), BatchMessage(1)}).ok());
   const v1::Ack ack = acks_->TakeAck();
   EXPECT_EQ(ack.durable_sequence(), 1u);
   EXPECT_EQ(ack.rejects_size(), 2);
-  EXPECT_EQ(store_.stored()[0].kind, "gap");
+  EXPECT_THAT(store_.stored(), IsEmpty());
+  EXPECT_THAT(store_.losses(), IsEmpty());
 }
 
 }  // namespace

@@ -22,8 +22,8 @@
 #include "prometheus/registry.h"
 #include "server/ingest/ingest_service.h"
 #include "tacho/v1/ingest.grpc.pb.h"
-#include "tests/server/ingest/ingest_fake_store.h"
 #include "tests/server/ingest/ingest_messages.h"
+#include "tests/server/ingest/ingest_store.h"
 #include "tests/support/patient_context.h"
 
 namespace tacho::server::ingest {
@@ -98,7 +98,7 @@ class IngestStreamTest : public testing::Test {
  protected:
   IngestStreamTest() {
     IngestServiceOptions options;
-    options.store = &store_;
+    options.store = store_.get();
     options.registry = &registry_;
     options.quotas = &quotas_;
     options.limiting = &limiting_;
@@ -156,12 +156,12 @@ class IngestStreamTest : public testing::Test {
     return OpenStreams() == 0;
   }
 
-  FakeStore store_;
+  IngestStore store_{absl::FromUnixNanos(kNowNs)};
   prometheus::Registry registry_;
   std::atomic<uint64_t> resident_{0};
   absl::Mutex log_mutex_;
   std::string logged_ ABSL_GUARDED_BY(log_mutex_);
-  limits::SeriesLimiting limiting_{&store_, &registry_, config::v1::Limits()};
+  limits::SeriesLimiting limiting_{store_.get(), &registry_, config::v1::Limits()};
   edge::Quotas quotas_{{.config = SmallQuotas(), .registry = &registry_, .resident = [this] {
                           return resident_.load();
                         }}};

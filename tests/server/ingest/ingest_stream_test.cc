@@ -115,7 +115,7 @@ TEST_F(IngestStreamTest, RefusedDiskEndsTheStreamWithUnavailableAndNoAck) {
   client.Greet();
   client.Send({LayoutMessage(), BatchMessage(1)});
   ASSERT_TRUE(store_.AwaitQueued(1));
-  store_.Fail(absl::UnavailableError("disk full"));
+  store_.Fail();
   const grpc::Status status = client.End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_TRUE(HasRetryInfo(status));
@@ -125,7 +125,7 @@ TEST_F(IngestStreamTest, RefusedDiskEndsTheStreamWithUnavailableAndNoAck) {
 TEST_F(IngestStreamTest, FullQueueIsUnavailableWithARetryDelay) {
   Client client(port_);
   client.Greet();
-  store_.SetQueueFull(true);
+  store_.FillQueue();
   client.Send({LayoutMessage(), BatchMessage(1)});
   const grpc::Status status = client.End();
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);

@@ -3,8 +3,8 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/limits/limit_config.h"
 #include "server/limits/limit_text.h"
+#include "server/limits/series_limiting.h"
 
 namespace tacho::server::limits {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "server/query/query_service.h"
-#include "tests/server/fake_store.h"
+#include "tests/server/memory_store.h"
 #include "tests/support/patient_context.h"
 
 namespace tacho::server::query {
@@ -69,7 +69,7 @@ class ConditionsWatchTest : public testing::Test {
  protected:
   ConditionsWatchTest() {
     QueryServiceOptions options;
-    options.store = &store_;
+    options.store = store_.get();
     options.conditions = &board_;
     options.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Minutes(1)));
     options.limits.set_max_concurrent(2);
@@ -112,7 +112,7 @@ class ConditionsWatchTest : public testing::Test {
     }
   }
 
-  FakeStore store_;
+  MemoryStore store_;
   conditions::ConditionBoard board_;
   std::shared_ptr<prometheus::Registry> registry_ = std::make_shared<prometheus::Registry>();
   std::unique_ptr<QueryService> service_;

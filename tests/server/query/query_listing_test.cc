@@ -9,7 +9,7 @@
 #include "server/query/lists/job_detail.h"
 #include "server/query/lists/job_listing.h"
 #include "server/query/lists/listings.h"
-#include "tests/server/fake_store.h"
+#include "tests/server/memory_store.h"
 
 namespace tacho::server::query {
 namespace {
@@ -48,7 +48,7 @@ class QueryListingTest : public testing::Test {
     };
   }
 
-  FakeStore store_;
+  MemoryStore store_;
   QueryControl control_;
   v1::ListJobsRequest jobs_;
 };

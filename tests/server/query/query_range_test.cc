@@ -8,7 +8,7 @@
 #include "server/query/range/pieces.h"
 #include "server/query/range/range_query.h"
 #include "server/query/read/message_packing.h"
-#include "tests/server/fake_store.h"
+#include "tests/server/memory_store.h"
 
 namespace tacho::server::query {
 namespace {
@@ -19,9 +19,11 @@ using testing::IsEmpty;
 
 class QueryRangeTest : public testing::Test {
  protected:
-  QueryRangeTest() { request_.mutable_selector()->set_job("j"); }
+  explicit QueryRangeTest(uint32_t frame_rows = 3) : store_(frame_rows) {
+    request_.mutable_selector()->set_job("j");
+  }
 
-  storage::SeriesPtr Task(uint32_t task, std::vector<FakeSample> samples,
+  storage::SeriesPtr Task(uint32_t task, std::vector<TestSample> samples,
                           const std::string& metric = "loss") {
     auto series = store_.AddSeries("j", MetricNamed(metric, storage::MetricType::kGauge, "1"), task,
                                    "h" + std::to_string(task), {{"chip", "c"}});
@@ -29,8 +31,9 @@ class QueryRangeTest : public testing::Test {
     return series;
   }
 
-  absl::StatusOr<std::vector<v1::RangeResponse>> Run() {
-    auto query = RangeQuery::Create(store_, request_, limits_, control_);
+  absl::StatusOr<std::vector<v1::RangeResponse>> Run() { return Run(control_); }
+  absl::StatusOr<std::vector<v1::RangeResponse>> Run(const QueryControl& control) {
+    auto query = RangeQuery::Create(store_, request_, limits_, control);
     if (!query.ok()) return query.status();
     std::vector<v1::RangeResponse> pieces;
     for (;;) {
@@ -54,7 +57,7 @@ class QueryRangeTest : public testing::Test {
     matcher->set_value(value);
   }
 
-  FakeStore store_;
+  MemoryStore store_;
   QueryControl control_;
   RangeLimits limits_;
   v1::RangeRequest request_;
@@ -107,9 +110,13 @@ TEST_F(QueryRangeTest, LeavesOutSeriesWithoutASampleInTheRange) {
   EXPECT_EQ(pieces[0].series().task(), 2u);
 }
 
-TEST_F(QueryRangeTest, CutsHugeBlocksIntoPiecesThatFitAMessage) {
-  store_.block_size = 100'000;
-  std::vector<FakeSample> samples(50'000);
+class QueryRangeInHugeBlocksTest : public QueryRangeTest {
+ protected:
+  QueryRangeInHugeBlocksTest() : QueryRangeTest(100'000) {}
+};
+
+TEST_F(QueryRangeInHugeBlocksTest, CutsThemIntoPiecesThatFitAMessage) {
+  std::vector<TestSample> samples(50'000);
   for (int i = 0; i < 50'000; ++i) samples[i] = {i, i, 1, 1};
   Task(0, samples);
   const auto pieces = MustRun();
@@ -146,7 +153,7 @@ TEST_F(QueryRangeTest, FiltersRowsByAttemptWithAnyOperator) {
 }
 
 TEST_F(QueryRangeTest, ReducesEachSeriesOverItsOwnExtent) {
-  std::vector<FakeSample> samples;
+  std::vector<TestSample> samples;
   for (int i = 0; i < 1000; ++i) samples.push_back({i, i, 0, i == 500 ? 1e6 : 1.0});
   Task(0, samples);
   Task(1, {{5'000'000, 7, 0, 2}});
@@ -223,7 +230,7 @@ TEST(MessagePackingTest, PiecesShareMessagesInTheirOrder) {
 }
 
 TEST_F(QueryRangeTest, SplitsManyBucketsIntoPieces) {
-  std::vector<FakeSample> samples(10'000);
+  std::vector<TestSample> samples(10'000);
   for (int i = 0; i < 10'000; ++i) samples[i] = {i, storage::kNoStep, 0, 1};
   Task(0, samples);
   request_.set_max_points(100'000);
@@ -340,7 +347,8 @@ TEST_F(QueryRangeTest, IsEmptyWhereTheJobExistsAndNothingMatches) {
 
 TEST_F(QueryRangeTest, ReportsDamageFromTheStore) {
   Task(0, {{1, 1, 0, 1}, {2, 1, 0, 1}, {3, 1, 0, 1}, {4, 1, 0, 1}});
-  store_.read_error = absl::DataLossError("column 7");
+  store_.Reopen();
+  store_.env.DamageReads(true);
   EXPECT_EQ(Failure().code(), absl::StatusCode::kDataLoss);
   request_.set_max_points(5);
   EXPECT_EQ(Failure().code(), absl::StatusCode::kDataLoss);
@@ -350,16 +358,20 @@ TEST_F(QueryRangeTest, ReportsDamageFromTheStore) {
 }
 
 TEST_F(QueryRangeTest, StopsBetweenBlocksWhenCancelled) {
-  std::vector<FakeSample> samples(100);
+  std::vector<TestSample> samples(100);
   for (int i = 0; i < 100; ++i) samples[i] = {i, i, 0, 1};
   Task(0, samples);
-  int blocks = 0;
-  store_.on_block = [&] {
-    if (++blocks == 5) control_.Cancel();
-  };
+  int looks = 0;
+  QueryControl control(
+      absl::Hours(1),
+      [&] {
+        if (++looks == 5) control.Cancel();
+        return absl::UnixEpoch();
+      },
+      nullptr);
   request_.set_max_points(5);
-  EXPECT_EQ(Failure().code(), absl::StatusCode::kCancelled);
-  EXPECT_EQ(blocks, 5);
+  EXPECT_EQ(Run(control).status().code(), absl::StatusCode::kCancelled);
+  EXPECT_EQ(looks, 5);
 }
 
 TEST_F(QueryRangeTest, RefusesWhatMakesNoSense) {

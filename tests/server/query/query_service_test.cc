@@ -13,7 +13,7 @@
 
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
-#include "tests/server/fake_store.h"
+#include "tests/server/memory_store.h"
 #include "tests/support/patient_context.h"
 
 namespace tacho::server::query {
@@ -24,7 +24,7 @@ using testing::HasSubstr;
 class QueryServiceTest : public testing::Test {
  protected:
   QueryServiceTest() {
-    options_.store = &store_;
+    options_.store = store_.get();
     options_.limits.set_max_series(1000);
     options_.limits.set_max_samples(100'000'000);
     options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Minutes(1)));
@@ -38,6 +38,7 @@ class QueryServiceTest : public testing::Test {
   }
 
   void Start() {
+    options_.store = store_.get();  // It may have been opened again.
     service_ = std::make_unique<QueryService>(options_);
     grpc::ServerBuilder builder;
     int port = 0;
@@ -51,7 +52,7 @@ class QueryServiceTest : public testing::Test {
   static constexpr int kMoreThanFlowControlHolds = 1'000'000;
 
   void AddSeries(int samples) {
-    std::vector<FakeSample> all(samples);
+    std::vector<TestSample> all(samples);
     for (int i = 0; i < samples; ++i) all[i] = {i, i, 0, 0.5 * i};
     store_.AddSamples(store_.AddSeries("j", MetricNamed("loss"), 0, "h"), std::move(all));
   }
@@ -80,7 +81,7 @@ class QueryServiceTest : public testing::Test {
     return {grpc::StatusCode::UNAVAILABLE, "still full"};
   }
 
-  FakeStore store_;
+  MemoryStore store_{1000};
   QueryServiceOptions options_;
   v1::RangeRequest request_;
   std::unique_ptr<QueryService> service_;
@@ -89,7 +90,6 @@ class QueryServiceTest : public testing::Test {
 };
 
 TEST_F(QueryServiceTest, StreamsALongSeriesWhole) {
-  store_.block_size = 1000;
   AddSeries(200'000);
   Start();
   std::vector<double> values;
@@ -103,7 +103,6 @@ TEST_F(QueryServiceTest, StreamsALongSeriesWhole) {
 }
 
 TEST_F(QueryServiceTest, PackedItIsTheSameAnswer) {
-  store_.block_size = 10;
   AddSeries(200'000);
   Start();
   request_.set_packed(true);
@@ -198,7 +197,8 @@ TEST_F(QueryServiceTest, TellsWhatIsWrongWithARequest) {
 TEST_F(QueryServiceTest, RefusesMoreThanItMayRunAndSaysWhenToRetry) {
   absl::Notification release;
   AddSeries(3);
-  store_.on_block = [&] { release.WaitForNotification(); };
+  store_.Reopen();
+  store_.env.on_read = [&] { release.WaitForNotification(); };
   Start();
   std::vector<std::thread> running;
   for (int i = 0; i < 2; ++i) running.emplace_back([&] { EXPECT_TRUE(Range().ok()); });
@@ -231,7 +231,6 @@ TEST_F(QueryServiceTest, ACallThatHasEndedLeavesItsPlaceToTheNext) {
 }
 
 TEST_F(QueryServiceTest, AClientThatGoesAwayFreesItsSlot) {
-  store_.block_size = 10'000;
   AddSeries(kMoreThanFlowControlHolds);
   options_.limits.set_max_concurrent(1);
   Start();
@@ -248,7 +247,6 @@ TEST_F(QueryServiceTest, AClientThatGoesAwayFreesItsSlot) {
 }
 
 TEST_F(QueryServiceTest, AClientThatDoesNotReadIsCutOffAtTheDeadline) {
-  store_.block_size = 10'000;
   AddSeries(kMoreThanFlowControlHolds);
   options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(2)));
   options_.limits.set_max_concurrent(1);
@@ -265,7 +263,8 @@ TEST_F(QueryServiceTest, AClientThatDoesNotReadIsCutOffAtTheDeadline) {
 
 TEST_F(QueryServiceTest, StopsAQueryThatRunsTooLong) {
   AddSeries(1000);
-  store_.on_block = [] { absl::SleepFor(absl::Milliseconds(20)); };
+  store_.Reopen();
+  store_.env.on_read = [] { absl::SleepFor(absl::Milliseconds(300)); };
   options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Milliseconds(200)));
   request_.set_max_points(10);
   Start();
@@ -294,7 +293,8 @@ TEST_F(QueryServiceTest, LimitsAreReloaded) {
 
 TEST_F(QueryServiceTest, DrainEndsWhatRunsAndRefusesMore) {
   AddSeries(1000);
-  store_.on_block = [] { absl::SleepFor(absl::Milliseconds(20)); };
+  store_.Reopen();
+  store_.env.on_read = [] { absl::SleepFor(absl::Milliseconds(500)); };
   request_.set_max_points(10);
   Start();
   grpc::Status status;

@@ -13,7 +13,7 @@
 #include "server/query/read/attempts.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/timeline.h"
-#include "tests/server/fake_store.h"
+#include "tests/server/memory_store.h"
 
 namespace tacho::server::query {
 namespace {
@@ -151,7 +151,7 @@ class ChooseAttemptsTest : public testing::Test {
     return selection_.attempts.AllowsRow(attempt, step);
   }
 
-  FakeStore store_;
+  MemoryStore store_;
   Selection selection_;
 };
 

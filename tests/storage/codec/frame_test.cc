@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "proto/base/stale_marker.h"
 #include "storage/codec/bytes.h"
-#include "storage/codec/column_stats.h"
+#include "storage/codec/column_codec.h"
 
 namespace tacho::storage {
 namespace {

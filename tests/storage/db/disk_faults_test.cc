@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Fault = ::tacho::testing::FaultyEnv::Fault;
+using Fault = FaultyEnv::Fault;
 
 class DiskFaultsTest : public StoreFixture {
  protected:
@@ -54,7 +54,7 @@ class DiskFaultsTest : public StoreFixture {
     return states_;
   }
 
-  ::tacho::testing::FaultyEnv faulty_;
+  FaultyEnv faulty_;
   absl::Mutex mutex_;
   std::vector<DiskState> states_ ABSL_GUARDED_BY(mutex_);
   LayoutPtr layout_;

@@ -34,12 +34,12 @@ class SeriesLimitsTest : public StoreFixture {
     for (int i = first; i < end; ++i) sets.push_back({{name, absl::StrCat("v", i)}});
     return sets;
   }
-  Store::Registration Offer(const LayoutDefinition& definition) {
+  Registration Offer(const LayoutDefinition& definition) {
     auto registration = store_->RegisterLayout(definition);
     EXPECT_TRUE(registration.ok()) << registration.status();
-    return registration.ok() ? *std::move(registration) : Store::Registration();
+    return registration.ok() ? *std::move(registration) : Registration();
   }
-  std::vector<std::string> LabelsOf(const Store::Registration& registration) {
+  std::vector<std::string> LabelsOf(const Registration& registration) {
     std::vector<std::string> out;
     for (const Series* series : registration.layout->series) {
       std::string text;

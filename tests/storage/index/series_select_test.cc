@@ -1,12 +1,11 @@
 // What a selector finds in a catalogue, against evaluating its matchers series by series.
-#include "storage/index/series_select.h"
-
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "storage/index/catalog_queries.h"
 
 namespace tacho::storage {
 namespace {

@@ -5,7 +5,6 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "storage/journal/origin_record.h"
 
 namespace tacho::storage {
 namespace {

@@ -49,7 +49,7 @@ class SpoolJournalTest : public ::testing::Test {
     return notes.ok() ? *std::move(notes) : std::vector<Note>();
   }
 
-  tacho::testing::FaultyEnv env_;
+  FaultyEnv env_;
   std::unique_ptr<SpoolJournal> spool_;
 };
 
@@ -163,7 +163,7 @@ TEST_F(SpoolJournalTest, ReopensNoMoreOftenThanAsked) {
   EXPECT_FALSE(spool.Append("second time after an hour").ok());
 }
 
-// On a full disk the second line of it would end the process: see storage/db/silent_logger.h.
+// On a full disk the second line of it would end the process: see storage/db/directory_check.h.
 TEST_F(SpoolJournalTest, RocksDbWritesNoLogBesideTheData) {
   EXPECT_TRUE(env_.FileExists("/spool/CURRENT").ok());
   EXPECT_TRUE(env_.FileExists("/spool/LOG").IsNotFound());

@@ -1,4 +1,4 @@
-// Finds the series of one job that a selector wants.
+// Questions to the catalogue of one job.
 #pragma once
 
 #include <cstddef>
@@ -6,9 +6,21 @@
 
 #include "storage/index/job_catalog.h"
 #include "storage/index/matcher.h"
+#include "storage/model/job.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {
+
+// The label whose values are a host's chips.
+inline constexpr char kChipLabel[] = "chip";
+
+// Each looks once at every series of the catalogue, or at every column of its layouts. The caller
+// keeps the catalogue from changing meanwhile.
+
+// By (attempt, task, host). A series that several layouts of an incarnation have counts once.
+std::vector<JobEntities::Incarnation> IncarnationsOf(const JobCatalog& catalog);
+std::vector<JobEntities::Chip> ChipsOf(const JobCatalog& catalog);
+std::vector<MetricUse> MetricUsesOf(const JobCatalog& catalog);
 
 // The series of `job` that match, in no order; more than `limit` only says that there are too many:
 // then it stops. selector.job is not looked at.

@@ -1,10 +1,12 @@
-// Events for messages that agents give up one by one: one for each agent and minute, which counts
-// them. A job that an agent may not write would else fill the store with an event for each of its
-// messages, for as long as it runs.
+// An event as the column family "events" holds it, under EventKey().
+//
+//   varint task + 1, or 0 for none · varint attempt · string host · byte 1 and zig-zag varint step,
+//   or byte 0 · string kind · string message · varint fields · each as string name, string value
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -13,12 +15,17 @@
 
 namespace tacho::storage {
 
+std::string EncodeEvent(const Event& event);
+
+// Everything but the job and the time, which are in the key. nullopt if the bytes are no event.
+std::optional<Event> DecodeEvent(absl::string_view bytes);
+
 // One event of lost messages: kind "data_lost", its host is the agent's id.
 Event LossEvent(absl::string_view agent_id, int64_t time_ns, absl::string_view reason,
                 uint64_t rows, uint64_t first_sequence, uint64_t last_sequence);
 
 // Not thread-safe. What is counted and then not written, because the disk refuses, stays counted:
-// an event may tell of some messages twice.
+// an event may count some messages twice.
 class LossRuns {
  public:
   static constexpr int64_t kRunNs = int64_t{60} * 1'000'000'000;

@@ -1,4 +1,7 @@
-// A layout as one stream knows it, and the rows of a batch that fit it after admission.
+// A layout on its way from an agent to the store, and the rows that fit it:
+//
+//   v1::Layout -> AdmittedLayout (rules on texts) -> Store::RegisterLayout() (limits) ->
+//   StreamLayout v1::Batch -> RowSelection (what of it may be stored) -> Store::AppendRows()
 #pragma once
 
 #include <cstdint>
@@ -8,12 +11,31 @@
 #include <vector>
 
 #include "server/edge/token_bucket.h"
-#include "server/ingest/admitted_layout.h"
-#include "storage/model/rows.h"
 #include "storage/model/series.h"
 #include "storage/store.h"
+#include "tacho/v1/ingest.pb.h"
 
 namespace tacho::server::ingest {
+
+// Labels of one series, whatever limits.labels_per_series says.
+inline constexpr int kMaxLabels = 64;
+
+// A layout after its texts have been checked: the series that keep the rules on names, labels and
+// texts (proto/tacho/v1/types.proto), and what is wrong with the others.
+struct AdmittedLayout {
+  uint32_t width = 0;                    // Columns as the agent sends them.
+  storage::LayoutDefinition definition;  // Of the columns that keep the rules.
+  // Where each of those stands in what the agent sends; empty if all keep the rules.
+  std::vector<uint32_t> columns;
+
+  // Columns that do not, and the first of them.
+  uint32_t invalid = 0;
+  std::string invalid_example;  // As metric{labels}.
+  std::string invalid_problem;  // "layout.series[3].labels.chip: must not be empty".
+
+  // The next column; in ascending order.
+  void Add(uint32_t column, const v1::Layout::Series& untrusted);
+};
 
 // What the agent sends for a layout that it defined, and what of it is stored.
 struct StreamLayout {
@@ -47,10 +69,10 @@ struct StreamLayout {
   // Columns that are stored, each by itself or in a sum.
   uint32_t stored_width() const { return width - refused; }
 
-  static StreamLayout Of(const AdmittedLayout& admitted, storage::Store::Registration registration);
+  static StreamLayout Of(const AdmittedLayout& admitted, storage::Registration registration);
 
  private:
-  void Concern(const AdmittedLayout& admitted, const storage::Store::Registration& registration,
+  void Concern(const AdmittedLayout& admitted, const storage::Registration& registration,
                const storage::Breach& breach);
 };
 

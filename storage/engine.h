@@ -1,0 +1,120 @@
+// The parts of a store and how they work together: what Store (store.h) leaves to its threads.
+//
+//   store.cc           opening, writing, closing, figures
+//   store_read.cc      jobs, series, views, latest values, events, subscriptions
+//   engine.cc          how the parts are joined; how much may wait in memory and in the journal
+//   engine_recover.cc  from what the disk holds to what is in memory
+//   engine_upkeep.cc   sealing, trimming, retention, idle jobs
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "storage/change_feed.h"
+#include "storage/columns/column_cache.h"
+#include "storage/columns/frame_merger.h"
+#include "storage/columns/sealer.h"
+#include "storage/committer.h"
+#include "storage/db/database.h"
+#include "storage/db/kept_writes.h"
+#include "storage/head/head.h"
+#include "storage/index/events.h"
+#include "storage/index/job_table.h"
+#include "storage/index/series_index.h"
+#include "storage/journal/journal.h"
+#include "storage/options.h"
+
+namespace rocksdb {
+class WriteBatch;
+}
+
+namespace tacho::storage {
+
+// Under which events are kept that belong to no job.
+inline constexpr JobId kNoJob = 0;
+
+struct Engine {
+  Engine(StoreOptions options, std::unique_ptr<Database> database);
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Rebuilds what is in memory, then starts the threads.
+  absl::Status Recover();
+
+  // --- Room, engine.cc -----------------------------------------------------------------------
+
+  // Wakes the sealer if it has work. The committer calls it when rows of a commit are in the head.
+  void NoteAppended();
+  // Waits while open rows take too much memory, for as long as sealing makes progress.
+  void AwaitRoom();
+  // RESOURCE_EXHAUSTED if sealing is so far behind that no more rows may come.
+  absl::Status CheckRoom() const;
+  // Journal positions before this must be sealed to keep the journal within its bound; 0 if it is.
+  uint64_t PositionsToSeal() const;
+  // Runs `work` on the committer's thread, between commits, and waits for it.
+  absl::Status OnCommitter(std::function<absl::Status(rocksdb::WriteBatch*)> work);
+
+  // --- Upkeep, engine_upkeep.cc; the first three as Store's ----------------------------------
+
+  absl::Status Seal();
+  absl::Status EnforceRetention();
+  absl::Status UnloadIdleJobs();
+  // What the sealer's thread does after each round.
+  void AfterSealing();
+  // Removes the journal entries whose rows are all sealed, without waiting for it.
+  void TrimJournal();
+  // Notes that the head may lack rows that were stored of the job so far.
+  void HeadForgets(JobId job);
+  void RemoveJob(JobId job, rocksdb::WriteBatch* write);
+  // The oldest day that retention_bytes keeps; INT64_MIN if it keeps all.
+  int64_t FirstDayWithinBytes();
+  absl::StatusOr<std::vector<JobId>> JobsWithEventsBefore(int64_t time_ns) const;
+  // Forgets the events before a time, and jobs that have only older rows.
+  absl::Status ForgetBefore(int64_t time_ns);
+
+  // --- Recovery, engine_recover.cc -----------------------------------------------------------
+
+  absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> ReadSealedPositions() const;
+  absl::Status ReplayJournal();
+  absl::Status LoadBusyJobs();
+
+  void Log(absl::string_view line) const {
+    if (options.log != nullptr) options.log(line);
+  }
+
+  const StoreOptions options;
+  const std::unique_ptr<Database> database;
+  ColumnCache columns;  // Of the partitions.
+  Journal journal;      // Committer's thread only, but for recovery.
+  SeriesIndex index;
+  Head head;
+  JobTable jobs;
+  KeptWrites kept;  // Removals, which memory has forgotten already.
+  ChangeFeed feed;
+  Committer committer;
+  FrameMerger merger;
+  Sealer sealer;
+  std::atomic<uint64_t> next_event = 1;
+  LossRuns loss_runs;  // Committer's thread only.
+  std::atomic<uint64_t> partitions_dropped = 0;
+  // The head may lack rows up to this time, so that reading looks for them in the partitions.
+  std::atomic<int64_t> head_knows_after_ns = INT64_MIN;
+  std::atomic<uint64_t> over_retention_bytes = 0;
+  // Copies of the journal's figures for threads other than the committer's.
+  std::atomic<uint64_t> journal_begin = 0;
+  std::atomic<uint64_t> journal_end = 0;
+  std::atomic<uint64_t> journal_bytes = 0;
+  absl::Time next_retention;   // Sealer's thread only.
+  absl::Time next_idle_round;  // Sealer's thread only.
+  bool running = false;
+};
+
+}  // namespace tacho::storage

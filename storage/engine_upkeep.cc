@@ -1,0 +1,168 @@
+// Upkeep of a store: what makes room again on disk and in memory. Whatever changes what commits
+// read runs on the committer's thread, between two of them, so that no row comes meanwhile.
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/status_macros.h"
+#include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
+#include "storage/codec/bytes.h"
+#include "storage/codec/keys.h"
+#include "storage/db/rocksdb_status.h"
+#include "storage/engine.h"
+
+namespace tacho::storage {
+namespace {
+
+// How often idle jobs are looked for, and old days.
+constexpr absl::Duration kIdleRound = absl::Minutes(1);
+constexpr absl::Duration kRetentionRound = absl::Minutes(10);
+// An agent is remembered as long as rows are kept, and at least this long: it may come back with a
+// spool from before a holiday.
+constexpr absl::Duration kRememberAgents = absl::Hours(24 * 30);
+
+}  // namespace
+
+void Engine::TrimJournal() {
+  Reach(options.at_point, crash_point::kTrimBegin);
+  const uint64_t sealed = head.SealedUpTo();
+  committer.Enqueue(
+      {.stage =
+           [this, sealed](rocksdb::WriteBatch* write) {
+             if (sealed > journal.begin()) journal.StageTrim(sealed, write);
+             return absl::OkStatus();
+           },
+       .upkeep = true,
+       .done = [this](const absl::Status&) { Reach(options.at_point, crash_point::kTrimDone); }});
+}
+
+absl::Status Engine::Seal() {
+  TACHO_RETURN_IF_ERROR(sealer.SealAll());
+  return OnCommitter([this](rocksdb::WriteBatch* write) {
+    const uint64_t sealed = head.SealedUpTo();
+    if (sealed > journal.begin()) journal.StageTrim(sealed, write);
+    return absl::OkStatus();
+  });
+}
+
+void Engine::AfterSealing() {
+  TrimJournal();
+  if (options.now() >= next_idle_round) {
+    next_idle_round = options.now() + kIdleRound;
+    const absl::Status status = UnloadIdleJobs();
+    if (!status.ok()) Log(absl::StrCat("unloading idle jobs failed: ", status.ToString()));
+  }
+  if (options.now() < next_retention && FirstDayWithinBytes() == INT64_MIN) return;
+  next_retention = options.now() + kRetentionRound;
+  const absl::Status status = EnforceRetention();
+  if (!status.ok()) Log(absl::StrCat("retention failed: ", status.ToString()));
+}
+
+void Engine::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
+  index.RemoveJob(job, write);
+  jobs.RemoveJob(job, write);
+  head.RemoveJob(job);
+  std::string prefix;
+  PutBe32(job, &prefix);
+  write->DeleteRange(database->events, prefix, PrefixEnd(prefix));
+}
+
+int64_t Engine::FirstDayWithinBytes() {
+  if (options.retention_bytes == 0) return INT64_MIN;
+  uint64_t bytes = database->TableBytes();
+  int64_t first_kept = INT64_MIN;
+  const int64_t today = DayOf(absl::ToUnixNanos(options.now()));
+  for (const PartitionPtr& day : database->partitions->Between(INT64_MIN, today - 1)) {
+    if (bytes <= options.retention_bytes) break;
+    bytes -= std::min(bytes, day->TableBytes());
+    first_kept = day->day() + 1;
+  }
+  const uint64_t over = bytes - std::min(bytes, options.retention_bytes);
+  if (over > 0 && over_retention_bytes == 0) {
+    Log(absl::StrCat("retention: the day being written now and what is no day hold ", over,
+                     " bytes MORE than the retention allows; they are kept: raise the bound"));
+  }
+  over_retention_bytes = over;
+  return first_kept;
+}
+
+absl::Status Engine::EnforceRetention() {
+  int64_t first_kept = FirstDayWithinBytes();
+  if (options.retention > absl::ZeroDuration()) {
+    first_kept = std::max(first_kept, DayOf(absl::ToUnixNanos(options.now() - options.retention)));
+  }
+  if (first_kept == INT64_MIN) return absl::OkStatus();
+  absl::StatusOr<size_t> dropped = size_t{0};
+  if (!database->partitions->Between(INT64_MIN, first_kept - 1).empty()) {
+    ColumnWrite columns_change(&columns, ColumnWrite::Kind::kReplaces);
+    columns_change.AddEverySource();
+    dropped = database->partitions->DropBefore(first_kept);
+    columns.Clear();
+  }
+  if (!dropped.ok()) return dropped.status();
+  partitions_dropped += *dropped;
+  if (*dropped > 0) Log(absl::StrCat("retention: dropped ", *dropped, " days"));
+  return ForgetBefore(first_kept * kDayNs);
+}
+
+absl::StatusOr<std::vector<JobId>> Engine::JobsWithEventsBefore(int64_t time_ns) const {
+  std::vector<JobId> found;
+  const std::unique_ptr<rocksdb::Iterator> it(
+      database->db->NewIterator(rocksdb::ReadOptions(), database->events));
+  for (it->SeekToFirst(); it->Valid();) {
+    ByteReader key(View(it->key()));
+    const JobId id = key.Be32();
+    if (key.BeTime() < time_ns) found.push_back(id);
+    if (id == std::numeric_limits<JobId>::max()) break;
+    it->Seek(EventKey(id + 1, INT64_MIN, 0));
+  }
+  TACHO_RETURN_IF_ERROR(FromRocksDb(it->status(), "read events"));
+  return found;
+}
+
+absl::Status Engine::ForgetBefore(int64_t time_ns) {
+  return OnCommitter([this, time_ns](rocksdb::WriteBatch*) -> absl::Status {
+    rocksdb::WriteBatch removals;
+    // Removing a range of every job would be simpler, but a reader of events has to pass all such
+    // ranges.
+    TACHO_ASSIGN_OR_RETURN(const auto with_events, JobsWithEventsBefore(time_ns));
+    for (const JobId id : with_events) {
+      removals.DeleteRange(database->events, EventKey(id, INT64_MIN, 0), EventKey(id, time_ns, 0));
+    }
+    for (const auto& [id, name, series] : index.Jobs()) {
+      const Extent extent = jobs.Summarise(id).extent;
+      // A job of which no row has come yet has only events or attributes: it stays.
+      if (extent.first_time_ns > extent.last_time_ns) continue;
+      if (extent.last_time_ns < time_ns) RemoveJob(id, &removals);
+    }
+    if (options.retention > absl::ZeroDuration()) {
+      const absl::Time forget =
+          options.now() - std::max<absl::Duration>(options.retention, kRememberAgents);
+      const int64_t before_day = DayOf(absl::ToUnixNanos(forget));
+      if (before_day > 0) committer.ForgetAgents(static_cast<uint32_t>(before_day), &removals);
+    }
+    // Else what was registered of a job just now would come back after its removal.
+    if (absl::Status status = index.WriteKept(); !status.ok()) {
+      kept.Keep(std::move(removals)).PermitUncheckedError();
+      return status;
+    }
+    return kept.Write(std::move(removals), "remove old jobs");
+  });
+}
+
+absl::Status Engine::UnloadIdleJobs() {
+  if (options.job_idle <= absl::ZeroDuration()) return absl::OkStatus();
+  const absl::Time unused_since = options.now() - options.job_idle;
+  const std::vector<JobId> idle = index.UnusedSince(unused_since);
+  // Between commits, so that no row of these jobs comes meanwhile.
+  return OnCommitter([&](rocksdb::WriteBatch*) {
+    const std::vector<JobId> sealed = head.RemoveSealed(idle);
+    for (const JobId job : sealed) HeadForgets(job);
+    index.Unload(sealed, unused_since);
+    jobs.UnloadUnless([this](JobId job) { return index.InMemory(job); });
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace tacho::storage
