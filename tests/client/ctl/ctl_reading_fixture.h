@@ -17,8 +17,8 @@ namespace tacho::ctl {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kStart = 1'769'860'800 * kSecond;  // 2026-01-31T12:00:00Z
 
-// Compares with tests/client/ctl/golden/`name`. With TACHO_UPDATE_GOLDEN=1 the file is written instead:
-// look at the difference before you commit it.
+// Compares with tests/client/ctl/golden/`name`. With TACHO_UPDATE_GOLDEN=1 the file is written
+// instead: look at the difference before you commit it.
 inline void ExpectGolden(const std::string& name, const std::string& text) {
   const std::string path = std::string(TACHO_SOURCE_DIR "/tests/client/ctl/golden/") + name;
   if (std::getenv("TACHO_UPDATE_GOLDEN") != nullptr) {  // NOLINT(concurrency-mt-unsafe)
