@@ -102,8 +102,8 @@ std::string Episode::Run() {
   for (const AgentRun& run : agents_) {
     for (const auto& proxy : run.proxies) Add(proxy->stats(), &totals_->network);
     for (const absl::string_view line : absl::StrSplit(ReadFile(run.log), '\n')) {
-      const bool backlog =
-          absl::StrContains(line, "as a backlog") && !absl::StrContains(line, "up to 0 of");
+      const bool backlog = absl::StrContains(line, "backlog_messages=") &&
+                           !absl::StrContains(line, "backlog_messages=0");
       if (backlog) ++totals_->backlogs;
     }
   }
@@ -282,8 +282,10 @@ void Episode::StopAll() {
     // A collector that has everything has said so: a spool with a rest means a watermark that
     // stands still.
     const std::string log = ReadFile(run.log);
-    if (!absl::StrContains(log.substr(log.size() - std::min<size_t>(log.size(), 300)),
-                           "stopped; 0 messages")) {
+    const absl::string_view end =
+        absl::string_view(log).substr(log.size() - std::min<size_t>(log.size(), 300));
+    if (!absl::StrContains(end, "msg=\"stopped;") ||
+        !absl::StrContains(end, "spooled_messages=0 ")) {
       Fail("everything is stored, and the spool is not empty");
     }
   }

@@ -202,7 +202,7 @@ class RefusalTest(AdminCase):
         wrong = (
             (("admin",), 2, "expected ACTION"),
             (("admin", "drian"), 2, "drain"),
-            (("admin", "stats", "x"), 2, "one too many"),
+            (("admin", "stats", "x"), 2, "one operand too many"),
             (("admin", "log-level"), 2, "debug"),
             (("admin", "log-level", "loud"), 1, "debug, info"),
             (("admin", "log-level", "debug", "--for", "soon"), 2, "--for"),

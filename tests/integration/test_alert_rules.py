@@ -129,9 +129,9 @@ class RulesTest(harness.TestCase):
         pages = [os.path.basename(p)[:-3] for p in glob.glob(os.path.join(RUNBOOKS, "*.md"))]
         self.assertEqual(sorted(alerts), sorted(set(pages) - {"README"}))
         index = runbook("README")
-        # An operator replaces it everywhere by the command that alerting.md tells.
+        # An operator replaces it everywhere by the command in alerting.md.
         page = read(os.path.join(ROOT, "docs/alerting.md"))
-        base = re.search(r"sed -i 's#(https://[^#]+)#", page)[1]
+        base = re.search(r"sed -i\s+'s#(https://[^#]+)#", page)[1]
         for _, rule in rules("alert"):
             name = rule["alert"]
             url = rule["annotations"]["runbook_url"]

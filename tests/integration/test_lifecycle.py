@@ -72,7 +72,7 @@ class DrainTest(harness.TestCase):
         self.assertEqual(agent.stop(), 0, agent.program.tail())
         agent.start()
         # Of the whole log: how much an agent says as it starts depends on the host.
-        started_twice = lambda: agent.program.tail(1 << 20).count("agent id agent-1") == 2
+        started_twice = lambda: agent.program.tail(1 << 20).count("tacho-agent starts") == 2
         harness.wait_until(started_twice, "agent started again")
         self.assertEqual(agent.stop(), 0, agent.program.tail())
 

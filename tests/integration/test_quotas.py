@@ -114,7 +114,7 @@ class QuotaTest(harness.TestCase):
         sources = "  host: {interval: 1s}\n"
         agent = self.started(harness.Agent(self.directory, self.collector, sources))
         harness.wait_until(
-            lambda: "asks for at most" in agent.program.tail(100_000), "the agent told to slow down"
+            lambda: "asks the agent to send less" in agent.program.tail(100_000), "the agent told to slow down"
         )
         self.assertEqual(self.metric('tacho_ingest_throttled_total{how="queue_full"}'), 0)
         self.assertEqual(agent.stop(), 0)

@@ -48,7 +48,8 @@ class FaultyEnv : public rocksdb::EnvWrapper {
   // Called before each read from a table, on the reader's thread; set while nobody reads.
   std::function<void()> on_read;
   // From now on every read from a table brings wrong bytes, or the right ones again.
-  void DamageReads(bool damage) { damage_reads_ = damage; }
+  // Returns whether it damaged reads so far.
+  bool DamageReads(bool damage) { return damage_reads_.exchange(damage); }
   // How often something has gone wrong.
   int failures() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
