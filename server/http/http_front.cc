@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <iterator>
 
@@ -36,6 +37,9 @@ bool WaitsForItsClient(const HttpConnection& connection) {
 
 absl::StatusOr<std::unique_ptr<HttpFront>> HttpFront::Start(
     std::unique_ptr<edge::Listener> listener, Options options) {
+  // OpenSSL writes without MSG_NOSIGNAL: a client that hangs up before its answer would end the
+  // process.
+  std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<HttpFront> front(new HttpFront(std::move(listener), std::move(options)));
   front->wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (front->wake_fd_ < 0) {

@@ -1,5 +1,6 @@
 """TLS and client certificates of the collector, with certificates of openssl's."""
 import os
+import signal
 import socket
 import ssl
 
@@ -118,6 +119,14 @@ class TlsTest(TlsCase):
                         self.assertIn(b" 200 ", secured.recv(100))
                         self.assertFalse(secured.session_reused, version)
                         session = secured.session
+
+    def test_a_write_to_a_client_that_hung_up_does_not_end_the_process(self):
+        # OpenSSL's writes raise SIGPIPE. Which of them meets a closed connection is chance, so that the
+        # signal is ignored is looked up.
+        self.start_tls()
+        with open(f"/proc/{self.collector.program.process.pid}/status") as file:
+            ignored = [line.split()[1] for line in file if line.startswith("SigIgn:")]
+        self.assertTrue(int(ignored[0], 16) & 1 << (signal.SIGPIPE - 1))
 
     def test_plaintext_is_not_answered_on_a_tls_port(self):
         self.token("reader", "read")

@@ -61,7 +61,7 @@ class JsonWriter {
     } else if constexpr (std::is_convertible_v<T, absl::string_view>) {
       String(value);
     } else {
-      Array(value, [this](const auto& one) { Value(one); });
+      Array(value, [this](const auto& one) { this->Value(one); });
     }
   }
   template <typename T>
