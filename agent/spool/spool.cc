@@ -38,7 +38,7 @@ void SetSequence(uint64_t sequence, v1::ClientMessage* message) {
     case v1::ClientMessage::kGap:
       return message->mutable_gap()->set_sequence(sequence);
     default:
-      TACHO_CHECK(!"a message without a sequence is never spooled");
+      TACHO_CHECK(false);  // A message without a sequence is never spooled.
   }
 }
 
