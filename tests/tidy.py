@@ -9,8 +9,7 @@ complete.
 Usage: tidy.py [--slice] BUILD_DIRECTORY    a build by clang, so that clang-tidy knows every flag
 
   --slice   only what commits of the last hours before HEAD have touched (a header through one
-            source that includes it), and an eighth of the rest, another one each day; at most
-            60 sources, because a change of everything must not take hours
+            source that includes it), and an eighth of the rest, another one with every commit
 """
 
 import concurrent.futures
@@ -28,7 +27,6 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
                      "tachograph/tidy-clean")
 RECENT_S = 3 * 3600
 SHARES = 8
-MOST_OF_SLICE = 60
 # Its counts of warnings in system headers say nothing.
 NOISE = re.compile(r"^\d+ warnings?( and \d+ errors?)? (generated|treated)|^Suppressed|^Use -header")
 
@@ -74,22 +72,17 @@ def git(*arguments):
 
 def sliced(sources, includes):
     """Of the sources those that --slice looks at."""
-    committed, day = git("log", "-1", "--format=%ct %cs")
+    head, committed = git("log", "-1", "--format=%H %ct")
     touched = {ROOT / name for name in
                git("log", f"--since=@{int(committed) - RECENT_S}", "--name-only", "--format=")}
     touched |= {ROOT / name for name in git("diff", "--name-only", "HEAD")}
-
-    def draw(source):
-        return hashlib.sha256(f"{day} {source.relative_to(ROOT)}".encode()).digest()
-
     seen = set()
-    chosen = []
     for source in sources:
         wanted = touched.intersection(includes.get(source, [source])) - seen
-        if source in touched or wanted or draw(source)[0] % SHARES == 0:
+        share = hashlib.sha256(f"{head} {source.relative_to(ROOT)}".encode()).digest()[0] % SHARES
+        if source in touched or wanted or share == 0:
             seen |= wanted
-            chosen.append(source)
-    return sorted(chosen, key=draw)[:MOST_OF_SLICE]
+            yield source
 
 
 def check(source, build):
