@@ -6,7 +6,7 @@
 #include "client/ctl/commands/run.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/client/ctl/ctl_fake_query.h"
+#include "tests/client/ctl/ctl_reading_fixture.h"
 
 namespace tacho::ctl {
 namespace {
@@ -15,22 +15,8 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kStart = 1'769'860'800 * kSecond;  // 2026-01-31T12:00:00Z
-
-class CtlRunTest : public ::testing::Test {
+class CtlRunTest : public CtlReadingTest {
  protected:
-  int Run(std::vector<std::string> args) {
-    out_.str("");
-    err_.str("");
-    env_.out = &out_;
-    env_.err = &err_;
-    env_.now = absl::FromUnixNanos(kStart) + absl::Seconds(100);
-    if (env_.address == kDefaultAddress) env_.address = fake_.address;
-    return ctl::Run(args, env_);
-  }
-  std::string Out() const { return out_.str(); }
-  std::string Err() const { return err_.str(); }
   int Lines() const {
     const std::string text = Out();
     return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
@@ -94,11 +80,6 @@ class CtlRunTest : public ::testing::Test {
     AddTask(0, 900, 90);
     AddTask(1, 880, 88);
   }
-
-  FakeQuery fake_;
-  Environment env_;
-  std::ostringstream out_;
-  std::ostringstream err_;
 };
 
 TEST_F(CtlRunTest, JobsReadsEveryPage) {
