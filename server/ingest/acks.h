@@ -42,7 +42,7 @@ class Paced {
 class AckPacer {
  public:
   explicit AckPacer(absl::Duration tick);
-  ~AckPacer();  // What is scheduled is dropped.
+  ~AckPacer();  // Drops everything that is scheduled.
 
   void Schedule(std::shared_ptr<Paced> stream) ABSL_LOCKS_EXCLUDED(mutex_);
 

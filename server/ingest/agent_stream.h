@@ -77,7 +77,7 @@ class AgentStream final : public ByteStreamReactor,
                           public Paced,
                           public std::enable_shared_from_this<AgentStream> {
  public:
-  // Who opened a stream, and how.
+  // The agent that opened a stream, and how.
   struct Opened {
     std::string peer;                                 // As grpc::ServerContext::peer().
     std::shared_ptr<edge::ConnectionUse> connection;  // It came on; nullptr if that is not known.

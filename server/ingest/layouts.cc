@@ -17,7 +17,7 @@
 namespace tacho::server::ingest {
 namespace {
 
-// What is wrong with a metric or a label, as "field: problem"; empty if nothing is.
+// Both return the problem of a metric or a label as "field: problem"; empty if there is none.
 
 std::string MetricProblem(const v1::Metric& metric) {
   if (std::string problem = MetricNameProblem(metric.name()); !problem.empty()) {

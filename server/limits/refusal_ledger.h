@@ -19,7 +19,7 @@ namespace tacho::server::limits {
 
 struct Refusals {
   std::string job;
-  std::string name;  // Of the metric or label concerned; empty if the limit is about neither.
+  std::string name;  // The metric's or label's; empty if the limit is about neither.
   storage::Limit limit = storage::Limit::kNames;
   storage::LimitAction action = storage::LimitAction::kReject;
   uint64_t series = 0;

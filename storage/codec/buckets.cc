@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kShiftBits = 6;
 
-// Of a bucket that nothing is in, as it is too wide for that, any number.
+// The first number of a bucket; any number if the bucket is too wide for anything to be in it.
 uint64_t Begin(unsigned token, unsigned shift) {
   const uint64_t first = token < 2 ? token : 2 + token % 2;
   return first << (BucketWidth(token, shift) & 63);
@@ -40,7 +40,7 @@ uint8_t Shifted(unsigned token, unsigned shift) {
 
 // Where the buckets of a column are. What of them is not written is not read.
 struct Buckets {
-  // Of the tokens of a table.
+  // Fills in the buckets of the table's tokens.
   Buckets(const TokenTable& table, unsigned shift) {
     for (size_t token = table.first; token <= table.last; ++token) {
       begins[token] = Begin(static_cast<unsigned>(token), shift);

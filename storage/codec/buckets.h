@@ -29,7 +29,7 @@ inline unsigned BucketWidth(unsigned token, unsigned shift) {
 // What numbers cost under the best shift for them.
 struct BucketPlan {
   unsigned shift = 0;
-  bool packed = false;     // All of them are below 2^shift and need no tokens.
+  bool packed = false;     // All numbers are below 2^shift and need no tokens.
   double number_bits = 0;  // All numbers together,
   double table_bits = 0;   // and what is written once.
 

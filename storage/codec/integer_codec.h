@@ -26,7 +26,7 @@ namespace tacho::storage {
 struct IntegerPlan {
   unsigned order = 0;
   bool folded = false;
-  double bits = 0;  // That a column of them takes.
+  double bits = 0;  // Bits that a column of them takes.
 
   // By a sample of a column of `count`: runs of neighbours in it, all of them `run` long but for
   // the last, which may be shorter. None are no bits.

@@ -46,7 +46,7 @@ int64_t Rounded(double value, double* integer) {
   return static_cast<int64_t>(std::bit_cast<uint64_t>(sum) - std::bit_cast<uint64_t>(kRounder));
 }
 
-// Of a value from 0 to 2^51.
+// The value must be from 0 to 2^51.
 double Floor(double value) {
   double integer = 0;
   Rounded(value, &integer);

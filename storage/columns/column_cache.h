@@ -49,7 +49,7 @@ struct FrameTimes {
   int64_t lowest_step = INT64_MAX;
   int64_t highest_step = INT64_MIN;
   StepOrder step_order = StepOrder::kAny;
-  std::vector<uint32_t> step_ends;  // Of kNeverFall: the last row of each step.
+  std::vector<uint32_t> step_ends;  // Only for kNeverFall: the last row of each step.
 };
 using FrameTimesPtr = std::shared_ptr<const FrameTimes>;
 
@@ -144,8 +144,8 @@ class ColumnCache {
   struct Entry {
     Key key = {};
     Count count = {};
-    SeriesColumnsPtr columns = nullptr;  // Of a series,
-    Times times = {};                    // of a frame.
+    SeriesColumnsPtr columns = nullptr;  // For a series,
+    Times times = {};                    // for a frame.
     uint64_t bytes = 0;
     uint64_t moved = 0;  // moves_ when it came to the front.
   };
@@ -165,7 +165,7 @@ class ColumnCache {
 
   const uint64_t max_bytes_;
   std::array<Counters, kSources> counters_;
-  // Of time columns alive. They are shared, and may outlive the cache.
+  // Bytes of the time columns alive. They are shared, and may outlive the cache.
   const std::shared_ptr<std::atomic<uint64_t>> times_bytes_;
   std::atomic<uint64_t> hits_ = 0;
   std::atomic<uint64_t> misses_ = 0;

@@ -58,7 +58,7 @@ class Inputs {
   const Layout& layout_;
   const MergeCandidates::Set& set_;
   const rocksdb::Snapshot* const snapshot_;
-  std::vector<size_t> first_row_;  // Of each input; and behind the last.
+  std::vector<size_t> first_row_;  // First row of each input, and the one behind the last.
   int64_t first_time_ = INT64_MAX;
   int64_t last_time_ = INT64_MIN;
   std::vector<double> values_;

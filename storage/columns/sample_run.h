@@ -20,12 +20,12 @@ class SampleRun {
 
   FramePosition position() const { return position_; }
   bool empty() const { return next_ == samples_.size(); }
-  // Of the next sample; the run is not empty.
+  // Time of the next sample; the run is not empty.
   int64_t next_time_ns() const {
     TACHO_CHECK(!empty());
     return samples_.times[next_];
   }
-  // Of the next sample and the last; the run is not empty.
+  // The next sample and the last; the run is not empty.
   SampleEnds ends() const;
 
   // How many samples from the next one on have times below `end_ns` (INT64_MAX: all of them).

@@ -21,7 +21,7 @@ namespace {
 
 // A few days of a layout's time columns: at 1,024 rows some megabytes.
 constexpr size_t kTimeColumnsKept = 256;
-// Of the columns of one series in one day.
+// Bound for the columns of one series in one day.
 constexpr size_t kMetBytes = size_t{1} << 20;
 
 std::string KeyOfTimes(const Series& series, const ColumnInfo& column) {

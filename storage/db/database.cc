@@ -112,8 +112,8 @@ rocksdb::DBOptions DbOptions(const DatabaseOptions& options) {
   // leave a torn log behind, a crash in between must not find it done for some of them: the log
   // would then be replayed for the others only.
   db.atomic_flush = true;
-  // What is replayed at start is written into tables and synced anew: after a failed sync the log
-  // that can be read need not be what the disk has.
+  // Writes that are replayed at start go into tables and are synced anew: after a failed sync the
+  // log that can be read need not be what the disk has.
   db.avoid_flush_during_recovery = false;
   // Settle() writes out; what then is only in memory is the marker of disk_watch.h. After a refused
   // write it must not be tried.

@@ -74,7 +74,7 @@ class DiskWatch {
 
   const std::string path_;
   rocksdb::Env* const env_;
-  bool left_log_ = false;  // By a try to resume. One thread's.
+  bool left_log_ = false;  // A try to resume has left the torn log. One thread's.
   mutable std::atomic<uint64_t> probes_ = 0;
   const std::shared_ptr<State> state_;  // Shared with the listener, which the database keeps.
 };

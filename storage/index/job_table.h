@@ -80,7 +80,7 @@ class JobTable {
   };
   struct Task {
     Extent extent;
-    uint32_t attempt = 0;  // Of the newest row.
+    uint32_t attempt = 0;  // Attempt of the newest row.
   };
   using TaskId = std::pair<std::optional<uint32_t>, std::string>;  // Task and host.
   // Task and host are looked up without copying the host.
@@ -119,7 +119,7 @@ class JobTable {
   static absl::Status LoadDetail(absl::string_view key, absl::string_view value, Job* job);
   static std::vector<AttemptInfo> AttemptsOf(const Detail& detail);
   static JobOutline OutlineOf(const Detail& detail, bool hosts);
-  // Of a job that is not in memory.
+  // Reads the outline of a job that is not in memory.
   absl::StatusOr<JobOutline> ReadOutline(JobId job, bool hosts) const;
   // The highest attempt with a record of this kind.
   absl::StatusOr<std::optional<uint32_t>> ReadLastAttempt(char kind, JobId job) const;

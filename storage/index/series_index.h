@@ -137,7 +137,7 @@ class SeriesIndex {
   struct Counts {
     uint64_t jobs = 0;
     uint64_t series = 0;
-    // Of these, in memory.
+    // Those of them that are in memory.
     uint64_t jobs_in_memory = 0;
     uint64_t series_in_memory = 0;
     uint64_t layouts_in_memory = 0;
@@ -207,7 +207,7 @@ class SeriesIndex {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(loading_, mutex_);
 
   rocksdb::DB* const db_;
-  KeptWrites kept_;  // Of what is in memory already.
+  KeptWrites kept_;  // Writes of what is in memory already.
   rocksdb::ColumnFamilyHandle* const column_family_;
   const Options options_;
 
@@ -225,7 +225,7 @@ class SeriesIndex {
   uint64_t jobs_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t series_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t layouts_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t text_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the catalogues in memory.
+  uint64_t text_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Text of the catalogues in memory.
 };
 
 }  // namespace tacho::storage

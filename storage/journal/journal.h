@@ -80,7 +80,7 @@ class Journal {
   rocksdb::ColumnFamilyHandle* const column_family_;
   uint64_t begin_ = 1;
   uint64_t end_ = 1;
-  EntrySizes sizes_;  // Of the entries in [begin_, end_), as written.
+  EntrySizes sizes_;  // Sizes of the entries in [begin_, end_), as written.
 };
 
 }  // namespace tacho::storage

@@ -53,7 +53,7 @@ constexpr size_t kBlockCacheBytes = 1u << 20;
 constexpr size_t kTableFileBytes = 8u << 20;
 constexpr size_t kManifestPreallocation = 64u << 10;
 constexpr int kMaxOpenFiles = 32;
-// Of the disk; of a small one no more than its 8th.
+// Left free on the disk, but no more than an eighth of a small one.
 constexpr uint64_t kSpareBytes = 16u << 20;
 
 rocksdb::Slice AsSlice(absl::string_view bytes) { return {bytes.data(), bytes.size()}; }

@@ -50,7 +50,7 @@ class SpoolJournal {
   uint64_t generation() const { return generation_; }
   uint64_t begin() const ABSL_LOCKS_EXCLUDED(mutex_);  // Oldest position kept.
   uint64_t end() const ABSL_LOCKS_EXCLUDED(mutex_);    // Position of the next entry.
-  uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);  // Of the entries kept, as written.
+  uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);  // Size of the entries kept, as written.
 
   // A note that lives beside the entries, by key, until it is replaced: how far a source has read,
   // a layout that entries refer to. An empty value removes it.

@@ -118,10 +118,10 @@ TEST_F(FrameMergerTest, WhatWasSealedBeforeAStartIsFoundAgain) {
   const LayoutPtr layout = Register(Definition("job", {"loss"}));
   for (int i = 0; i < 5; ++i) Frame(layout, i, {i * 1.0}, i);
   Reopen();
-  // Of another day: it is there so that the journal's positions are known to be past the frames.
+  // A frame of another day, so that the journal's positions are known to be past the frames.
   Frame(Register(Definition("job", {"loss"})), kDayNs, {5}, 5);
   MergeAll();
-  MergeAll();  // What is found counts as new.
+  MergeAll();  // Frames that are found count as new.
   EXPECT_EQ(store_->Stats().frames_merged, 5u);
   EXPECT_THAT(ReadAll(Find("job", "loss")).values, ElementsAre(0, 1, 2, 3, 4, 5));
 }
