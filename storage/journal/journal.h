@@ -41,7 +41,8 @@ class Journal {
 
   // Finds the oldest and the newest position, reading every entry once and, if `visit` is not null,
   // handing it on. Call once, first; or again after a write was refused: then what was staged for
-  // it is forgotten.
+  // it is forgotten. After an error the positions are those from before: with half of them, the
+  // next Stage() would replace an entry that was acknowledged.
   //   DATA_LOSS    the trim mark is damaged, or an entry is missing; with `visit`, one does not
   //                match its checksum.
   //   UNAVAILABLE  the disk refused to be read.
