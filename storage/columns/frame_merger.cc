@@ -75,6 +75,13 @@ absl::Status Inputs::ReadTimes(FrameRows* rows, rocksdb::WriteBatch* write) {
     if (!status.ok()) return FromRocksDb(status, "read a time column to be merged");
     const auto times = DecodeTimeColumn(View(bytes));
     if (!times.ok()) return times.status();
+    const std::vector<int64_t>& each = times->times;
+    if (each.front() != frame.first_time_ns || DayOf(each.front()) != frame.day ||
+        DayOf(each.back()) != frame.day || !std::is_sorted(each.begin(), each.end())) {
+      return absl::DataLossError("the times of the time column " +
+                                 rocksdb::Slice(key).ToString(true) +
+                                 " are not those that its key gives");
+    }
     first_row_.push_back(rows->size());
     rows->times.insert(rows->times.end(), times->times.begin(), times->times.end());
     if (layout_.has_steps) {
@@ -331,7 +338,7 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
                                rocksdb::Slice(value.data(), value.size()));
                      bytes += key.size() + value.size();
                    });
-  TACHO_CHECK(frames.size() == 1);  // All inputs are of one day.
+  TACHO_CHECK(frames.size() == 1);  // ReadTimes() has seen that all inputs are of one day.
   Reach(options_.at_point, crash_point::kMergeEncoded);
   ColumnWrite columns_change(columns_, ColumnWrite::Kind::kReplaces);
   columns_change.AddSourceOf(layout);
