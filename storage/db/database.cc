@@ -292,9 +292,8 @@ absl::Status Database::Checkpoint(const std::string& path) {
   const rocksdb::Status able = rocksdb::Checkpoint::Create(db.get(), &made);
   const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
   if (!able.ok()) return FromRocksDb(able, absl::StrCat("copy to ", path));
-  TACHO_RETURN_IF_ERROR(
-      FillEmptyLog(db.get(), disk.get()));  // Never writes out memory: the log, which holds the
-                                            // same, is copied instead. So a copy to a disk
+  TACHO_RETURN_IF_ERROR(FillEmptyLog(db.get(), disk.get()));
+  // Never writes out memory: the log, which holds the same, is copied instead. So a copy to a disk
   // that is full cannot be what makes the store itself refuse.
   const rocksdb::Status copied =
       checkpoint->CreateCheckpoint(path, std::numeric_limits<uint64_t>::max());

@@ -103,8 +103,7 @@ class SpoolJournal {
   };
   // Entries from `position` on, at most `max_bytes` of them but at least one if there is one.
   //   DATA_LOSS  an entry does not match its checksum; the text names its position. Entries before
-  //   it
-  //              are returned first, by themselves.
+  //              it are returned first, by themselves.
   absl::StatusOr<std::vector<Entry>> Read(uint64_t position, uint64_t max_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
