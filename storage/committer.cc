@@ -376,7 +376,7 @@ void Committer::SitOutTrouble() {
   }
   if (failed_) {
     Refuse(absl::UnavailableError(absl::StrCat(
-        parts_.disk->trouble().message(), "; only opening the store again tells what is stored")));
+        parts_.disk->trouble().message(), "; only opening the store again shows what is stored")));
     if (parts_.on_disk != nullptr) parts_.on_disk(DiskState::kFailed, refusal());
     return;
   }
