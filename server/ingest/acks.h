@@ -1,4 +1,5 @@
-// Acknowledgements: what waits for the disk, and who wakes a stream when there is something to say.
+// Acknowledgements: counts what waits for the disk, and wakes a stream when there is something to
+// say.
 //
 //   store's committer -> AckCoalescer::Settled() -> AckPacer -> Paced::OnTick() -> one Ack
 #pragma once

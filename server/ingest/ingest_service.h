@@ -57,7 +57,7 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
 
   ByteStreamReactor* Stream(grpc::CallbackServerContext* context) override;
 
-  // Ends the streams of those whom AccessControl does not let go on. What they sent before is
+  // Ends the streams of callers that AccessControl does not let go on. What they sent before is
   // stored and acknowledged.
   void RecheckCallers() ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -155,7 +155,7 @@ bool ReadAllOffsets(std::span<const uint8_t> tokens, const Buckets& buckets, Bit
                    : ReadNarrowOffsets(tokens, buckets, from, out);
 }
 
-// Reads numbers of so many bits, of which kAtOnce come to kMaxBitsAtOnce at most.
+// Reads numbers of so many bits; kAtOnce of them come to kMaxBitsAtOnce at most.
 template <size_t kAtOnce>
 TACHO_ALWAYS_INLINE bool Unpack(unsigned width, BitReader* from, std::span<uint64_t> numbers) {
   BitReader in = *from;
@@ -278,7 +278,7 @@ BucketPlan PlanBuckets(const Occurrences& tokens) {
   for (unsigned shift = 0; shift < most; ++shift) {
     const int64_t table = kTable + kCount * used;
     const int64_t numbers = all - known + offsets * kParts;
-    // Wider buckets tell less by tokens: numbers never get cheaper.
+    // Tokens of wider buckets say less about their numbers, which never get cheaper.
     if (numbers + kTable + kCount >= best_numbers + best_table) break;
     if (numbers + table < best_numbers + best_table) {
       best_numbers = numbers;

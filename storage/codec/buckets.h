@@ -33,8 +33,8 @@ struct BucketPlan {
   double number_bits = 0;  // All numbers together,
   double table_bits = 0;   // and what is written once.
 
-  // For numbers of which so many have each token without a shift, as MakeTokens() counts them;
-  // there must be some.
+  // `tokens` counts how many numbers have each token without a shift, as MakeTokens() does; there
+  // must be some.
   static BucketPlan Of(const Occurrences& tokens);
 };
 

@@ -44,7 +44,7 @@ class Sample {
   Sample& operator=(const Sample&) = delete;
 
   std::span<const double> values() const { return values_; }
-  // By one integer for each of the values.
+  // Plans how to write one integer for each of the values.
   IntegerPlan Plan(std::span<const int64_t> integers) const {
     return IntegerPlan::Of(integers.first(values_.size()), run_, of_);
   }
@@ -296,7 +296,8 @@ constexpr uint64_t kSign = uint64_t{1} << 63;
 // The gap that is left out of the column; nullopt if nothing is.
 std::optional<uint64_t> FindGap(std::span<const double> values) {
   constexpr uint64_t kExponent = 0x7ff0000000000000;
-  // Mostly there is none, which several at once tell: adding 1 to an exponent of ones overflows it.
+  // Mostly there is none, and several values are tested at once: adding 1 to an exponent of ones
+  // overflows it.
   uint64_t overflow = 0;
   for (const double value : values) overflow |= (Bits(value) & ~kSign) + (uint64_t{1} << 52);
   if ((overflow & kSign) == 0) return std::nullopt;

@@ -125,7 +125,7 @@ class ColumnCache {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void PutTimes(int64_t day, LayoutId layout, int64_t first_time_ns, FramePosition position,
                 const Count& count, const Times& times) ABSL_LOCKS_EXCLUDED(mutex_);
-  // To be remembered or not: its bytes count for as long as anybody has it.
+  // Whether it is remembered or not, its bytes count for as long as anybody has it.
   FrameTimesPtr MakeTimes(TimeColumn column);
 
   bool IsHalfEmpty() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -204,9 +204,9 @@ class ColumnWrite {
 // Which writes a snapshot holds. One thread.
 class ColumnMoment {
  public:
-  // To be made before the snapshot is taken and before the partitions are listed.
+  // Make it before the snapshot is taken and before the partitions are listed.
   explicit ColumnMoment(const ColumnCache& cache);
-  // To be called after that.
+  // Call it after that.
   void End(const ColumnCache& cache);
 
   // nullopt: a write was on its way, nothing is to be remembered or taken from memory.

@@ -14,8 +14,8 @@ namespace tacho::storage {
 // them a stale marker, all of them wanted. Taken from the front.
 class SampleRun {
  public:
-  // `samples` as they came: in any order, with stale markers, of which the last of a triple counts.
-  // A stale marker is no write: it neither appears nor hides anything.
+  // `samples` are as they came: in any order, with stale markers. The last of a triple counts. A
+  // stale marker is no write: it neither appears nor hides anything.
   SampleRun(FramePosition position, SampleBlock samples, const ReadOptions& options);
 
   FramePosition position() const { return position_; }

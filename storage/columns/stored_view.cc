@@ -1,5 +1,5 @@
 // Looks in the cache of columns first, then in RocksDB, and keeps the bytes that a listing has met:
-// who lists columns mostly decodes them next.
+// a caller that lists columns mostly decodes them next.
 #include "storage/columns/stored_view.h"
 
 #include <algorithm>

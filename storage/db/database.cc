@@ -76,7 +76,7 @@ rocksdb::ColumnFamilyOptions PartitionOptions(const std::shared_ptr<rocksdb::Cac
   options.write_buffer_size = 32 << 20;
   // Days far apart may be written side by side (a backfill): each must be cheap while it is small.
   options.arena_block_size = 64 << 10;
-  // Merging frames deletes; a table of which a third is deletions is compacted for their sake.
+  // Merging frames deletes; a table is compacted when a third of it is deletions.
   options.table_properties_collector_factories.push_back(
       rocksdb::NewCompactOnDeletionCollectorFactory(0, 0, 0.33));
   return options;
@@ -209,7 +209,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& 
   db_options.statistics = database->statistics;
 
   std::vector<std::string> names;
-  // Fails if there is no database yet, and then also if it cannot be read, which Open() tells.
+  // Fails if there is no database yet, or if it cannot be read, which Open() reports.
   rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).PermitUncheckedError();
   TACHO_RETURN_IF_ERROR(CheckDirectory(options.env, options.path, names));
   for (const char* name : {"default", kJournalFamily, "index", "state", "events"}) {
@@ -343,7 +343,7 @@ void Database::FillStats(StoreStats* stats) const {
 // Takes the place of RocksDB's own function, which checksums all that goes into its log: of a name
 // that both have, shared libraries take the program's. Distributions build RocksDB for the oldest
 // x86-64, where it works by table, and that was a tenth of the collector's processor time at full
-// speed. The function is pure, so that nobody can tell but by its speed; where RocksDB has none of
+// speed. The function is pure, so that only its speed is different; where RocksDB has none of
 // this name and type, nobody calls this one.
 namespace rocksdb::crc32c {
 uint32_t Extend(uint32_t crc, const char* bytes, size_t size);

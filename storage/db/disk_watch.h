@@ -5,7 +5,7 @@
 // there is room writes it into tables, after which the log with the refused write in it is no
 // longer read. A failed write or sync of any other kind is not: what the kernel still holds in
 // memory need not be what the disk has, so only opening the database again, which reads what is
-// there and syncs it anew, tells what was stored.
+// there and syncs it anew, shows what was stored.
 #pragma once
 
 #include <atomic>

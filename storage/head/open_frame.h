@@ -95,7 +95,7 @@ class OpenFrame {
     Piece open;
   };
   AllRows CaptureAll() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // As Capture(), of what was captured before.
+  // Does what Capture() does, with rows that were captured before.
   void AddColumn(const AllRows& rows, uint32_t column, std::vector<HeadColumn>* out) const;
 
   LatestValues::Newest NewestRow(uint32_t column) const ABSL_LOCKS_EXCLUDED(mutex_);

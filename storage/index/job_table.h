@@ -105,11 +105,11 @@ class JobTable {
   };
   struct Job {
     Extent extent;
-    // As in JobSummary; of a job in memory, as last counted.
+    // As in JobSummary; for a job in memory, as last counted.
     uint32_t attempts = 0;
     uint32_t tasks = 0;
     uint32_t hosts = 0;
-    bool counted = true;             // Else a task has come since.
+    bool counted = true;             // False: a task has come since.
     std::unique_ptr<Detail> detail;  // nullptr: not in memory.
   };
 

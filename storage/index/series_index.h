@@ -155,7 +155,7 @@ class SeriesIndex {
     uint64_t series = 0;
     CatalogPtr catalog;  // nullptr: not in memory.
     // The catalogue that left memory, if somebody still holds a part of it: there is never a second
-    // one of a job, so that its series can be told apart by their addresses.
+    // one of a job, so that its series can be compared by their addresses.
     std::weak_ptr<JobCatalog> left;
     std::atomic<int64_t> used_ns = 0;  // By Options::now.
   };

@@ -66,8 +66,8 @@ class Journal {
   // again: only for entries that were never acknowledged.
   void StageRollback(uint64_t position, rocksdb::WriteBatch* write);
 
-  // Removes files that hold nothing but entries before `position`, of which the trim mark says that
-  // they are gone; that mark must be durable.
+  // Removes files that hold only entries before `position`. The trim mark must say that these are
+  // gone, and must be durable.
   absl::Status DeleteTrimmedFiles(uint64_t position) const;
 
   // Calls `visit` for each entry from `position` (or the oldest kept, if that is later) on, oldest
