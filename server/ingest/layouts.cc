@@ -4,7 +4,6 @@
 #include "server/ingest/layouts.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -3,7 +3,6 @@
 #include "storage/codec/frame.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 

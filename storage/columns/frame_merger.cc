@@ -5,10 +5,7 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <bit>
-#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -3,7 +3,6 @@
 #include "storage/columns/sample_run.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <tuple>
 #include <utility>

@@ -3,7 +3,6 @@
 #include "storage/columns/stored_view.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "absl/strings/escaping.h"

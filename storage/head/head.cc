@@ -3,7 +3,6 @@
 #include "storage/head/head.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <tuple>
 #include <utility>
