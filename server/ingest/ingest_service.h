@@ -42,8 +42,8 @@ struct IngestServiceOptions {
   std::string version;
   AgentLedger* ledger = nullptr;  // Not owned; may be null.
   log::Log log;
-  const security::AccessControl* access =
-      nullptr;  // Not owned. Null lets everybody write everything.
+  // Not owned. Null lets everybody write everything.
+  const security::AccessControl* access = nullptr;
 };
 
 // Thread-safe. To be destroyed after the gRPC server has shut down and the store is closed: the

@@ -1,7 +1,8 @@
 // A layout on its way from an agent to the store, and the rows that fit it:
 //
-//   v1::Layout -> AdmittedLayout (rules on texts) -> Store::RegisterLayout() (limits) ->
-//   StreamLayout v1::Batch -> RowSelection (what of it may be stored) -> Store::AppendRows()
+//   v1::Layout -> AdmittedLayout (rules on texts) -> Store::RegisterLayout() (limits)
+//              -> StreamLayout
+//   v1::Batch  -> RowSelection (what of it may be stored) -> Store::AppendRows()
 #pragma once
 
 #include <cstdint>

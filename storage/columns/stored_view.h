@@ -33,7 +33,7 @@ struct Database;
 class StoredView final : public ReadView {
  public:
   // The open rows were captured before this call, so that rows sealed meanwhile are seen twice,
-  // which merging undoes, not never. The database must outlive the view.
+  // which merging undoes, and never missed. The database and `columns` must outlive the view.
   StoredView(const Database& database, ColumnCache* columns, CapturedRows open_rows);
   ~StoredView() override;
 

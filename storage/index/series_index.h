@@ -119,15 +119,15 @@ class SeriesIndex {
   uint64_t SeriesCount(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes what was registered, if anything, unsynced: the next synced write covers it, for the
-  // write-ahead log is one. To be called before rows, or whatever else needs it, are written.
+  // write-ahead log is one. Call it before rows, or anything else that needs it, are written.
   rocksdb::Status WriteRegistered() { return kept_.WriteAll(); }
   // The same; UNAVAILABLE if the disk refuses.
   absl::Status WriteKept() { return kept_.Write(rocksdb::WriteBatch(), "register a layout"); }
 
   // Jobs in memory that were last used before a time.
   std::vector<JobId> UnusedSince(absl::Time time) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes such jobs out of memory, those left out that were used meanwhile. Whoever holds a series
-  // or a layout of one goes on with it; if the job comes back before it is let go, it is the same.
+  // Takes such jobs out of memory, except those that were used meanwhile. A series or a layout that
+  // somebody holds stays good; if the job comes back before it is let go, it is the same.
   void Unload(const std::vector<JobId>& jobs, absl::Time unused_since) ABSL_LOCKS_EXCLUDED(mutex_);
   bool InMemory(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -35,8 +35,8 @@ struct SpoolJournalOptions {
 };
 
 // Thread-safe. Positions count from 1 and are never reused within a generation, but for one case: a
-// crash of the machine that takes entries after the last Sync() takes their positions as well. Who
-// shows positions to others shows only those that were synced.
+// crash of the machine that takes entries after the last Sync() takes their positions as well. So
+// show others only positions that were synced.
 class SpoolJournal {
  public:
   //   DATA_LOSS            the database is damaged. The caller may move the directory away and open
