@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
@@ -191,7 +192,7 @@ void FrameMerger::Run() {
   pthread_setname_np(pthread_self(), "merger");
   do {
     for (;;) {
-      const absl::Time begin = absl::Now();
+      const absl::Time begin = MonotonicNow();
       TakeNews();
       auto worked = ScanSome();
       if (worked.ok() && !*worked) worked = MergeOne();
@@ -200,7 +201,7 @@ void FrameMerger::Run() {
       }
       const bool disk_refuses = absl::IsUnavailable(worked.status());
       if (disk_refuses || (worked.ok() && !*worked)) break;
-      if (!Rest(kRest * (absl::Now() - begin))) return;
+      if (!Rest(kRest * (MonotonicNow() - begin))) return;
     }
   } while (Rest(kRound));
 }
