@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/keys.h"
@@ -107,7 +107,7 @@ void Committer::Enqueue(Request request) {
   request.done(refusal);
 }
 
-bool Committer::Take(absl::Time earliest, std::vector<Request>* group) {
+bool Committer::Take(absl::Duration pause, std::vector<Request>* group) {
   absl::MutexLock lock(&mutex_);
   const auto pressing = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || queued_bytes_ > max_queue_bytes_ / 2;
@@ -115,7 +115,7 @@ bool Committer::Take(absl::Time earliest, std::vector<Request>* group) {
   const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !queue_.empty() || stopping_;
   };
-  mutex_.AwaitWithDeadline(absl::Condition(&pressing), earliest);
+  mutex_.AwaitWithTimeout(absl::Condition(&pressing), pause);
   mutex_.AwaitWithTimeout(absl::Condition(&due), kLook);
   group->swap(queue_);
   return !group->empty() || !stopping_;
@@ -125,12 +125,12 @@ void Committer::Run() {
   pthread_setname_np(pthread_self(), "committer");
   std::vector<Request> group;
   absl::Time begun = absl::InfinitePast();
-  while (Take(begun + spacing_, &group)) {
+  while (Take(begun + spacing_ - MonotonicNow(), &group)) {
     uint64_t weight = 0;
     for (const Request& request : group) weight += WeightOf(request);
     if (!group.empty()) {
       parts_.before_commit();
-      begun = absl::Now();
+      begun = MonotonicNow();
       Commit(&group);
     }
     const size_t messages = group.size();
@@ -277,7 +277,7 @@ void Committer::Commit(std::vector<Request>* group) {
     absl::MutexLock lock(&commit_);
     if (staged.anything) {
       Reach(parts_.at_point, crash_point::kCommitStaged);
-      const absl::Time begin = absl::Now();
+      const absl::Time begin = MonotonicNow();
       DiskWatch::KeepResumable(parts_.db);
       rocksdb::WriteOptions synced;
       synced.sync = true;
@@ -285,7 +285,7 @@ void Committer::Commit(std::vector<Request>* group) {
       rocksdb::Status status = parts_.index->WriteRegistered();
       if (status.ok()) status = parts_.db->Write(synced, write);
       written = status.ok() ? absl::OkStatus() : RefuseAfter(status);
-      if (written.ok()) CountCommit(absl::Now() - begin);
+      if (written.ok()) CountCommit(MonotonicNow() - begin);
     }
     if (written.ok()) {
       Reach(parts_.at_point, crash_point::kCommitWritten);
@@ -354,8 +354,8 @@ void Committer::SitOutTrouble() {
   const absl::Status trouble = parts_.disk->trouble();
   if (!parts_.disk->blocks_writes()) {
     // Compaction alone can wait while rows are still taken.
-    if (absl::Now() < next_resume_) return;
-    next_resume_ = absl::Now() + kLastRetry;
+    if (MonotonicNow() < next_resume_) return;
+    next_resume_ = MonotonicNow() + kLastRetry;
     if (TryResume() || !failed_) return;
   }
   if (refusal().ok()) Refuse(trouble);
@@ -376,7 +376,7 @@ void Committer::SitOutTrouble() {
   }
   if (failed_) {
     Refuse(absl::UnavailableError(absl::StrCat(
-        parts_.disk->trouble().message(), "; only opening the store again tells what is stored")));
+        parts_.disk->trouble().message(), "; only opening the store again shows what is stored")));
     if (parts_.on_disk != nullptr) parts_.on_disk(DiskState::kFailed, refusal());
     return;
   }

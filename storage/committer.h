@@ -107,9 +107,9 @@ class Committer {
   using Origins = absl::flat_hash_map<std::string, OriginRecord>;  // By OriginKey().
 
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for requests, but not before `earliest` unless the queue is half full; false when
-  // stopped. Returns without any now and then, and soon when the disk is in trouble.
-  bool Take(absl::Time earliest, std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for requests, and at least for `pause` unless the queue is half full; false when stopped.
+  // Returns without any now and then, and soon when the disk is in trouble.
+  bool Take(absl::Duration pause, std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
   // Stages the group, writes and syncs it, brings it into memory, and calls back.
   void Commit(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(commit_, mutex_);
   // Refuses everything until the disk takes writes again, or for good.

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -87,14 +88,14 @@ uint64_t Engine::PositionsToSeal() const {
 void Engine::AwaitRoom() {
   if (!options.background) return;
   uint64_t least = UINT64_MAX;
-  absl::Time last_progress = absl::Now();
+  absl::Time last_progress = MonotonicNow();
   for (;;) {
     const uint64_t open = head.total().bytes();
     if (open <= options.open_bytes / 2 * 3) return;
     if (open < least) {
       least = open;
-      last_progress = absl::Now();
-    } else if (absl::Now() - last_progress > kPatience) {
+      last_progress = MonotonicNow();
+    } else if (MonotonicNow() - last_progress > kPatience) {
       return;  // Then CheckRoom() refuses what comes.
     }
     sealer.Wake();

@@ -92,7 +92,7 @@ struct Engine {
 
   const StoreOptions options;
   const std::unique_ptr<Database> database;
-  ColumnCache columns;  // Of the partitions.
+  ColumnCache columns;  // Caches columns of the partitions.
   Journal journal;      // Committer's thread only, but for recovery.
   SeriesIndex index;
   Head head;

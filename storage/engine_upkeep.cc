@@ -132,7 +132,7 @@ absl::Status Engine::ForgetBefore(int64_t time_ns) {
     }
     for (const auto& [id, name, series] : index.Jobs()) {
       const Extent extent = jobs.Summarise(id).extent;
-      // A job of which no row has come yet has only events or attributes: it stays.
+      // A job without rows so far has only events or attributes: it stays.
       if (extent.first_time_ns > extent.last_time_ns) continue;
       if (extent.last_time_ns < time_ns) RemoveJob(id, &removals);
     }

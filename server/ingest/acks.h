@@ -1,4 +1,5 @@
-// Acknowledgements: what waits for the disk, and who wakes a stream when there is something to say.
+// Acknowledgements: counts what waits for the disk, and wakes a stream when there is something to
+// say.
 //
 //   store's committer -> AckCoalescer::Settled() -> AckPacer -> Paced::OnTick() -> one Ack
 #pragma once
@@ -42,7 +43,7 @@ class Paced {
 class AckPacer {
  public:
   explicit AckPacer(absl::Duration tick);
-  ~AckPacer();  // What is scheduled is dropped.
+  ~AckPacer();  // Drops everything that is scheduled.
 
   void Schedule(std::shared_ptr<Paced> stream) ABSL_LOCKS_EXCLUDED(mutex_);
 

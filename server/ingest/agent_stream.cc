@@ -36,7 +36,7 @@ std::string ReasonOf(edge::Quotas::Limit limit) {
   }
 }
 
-// Shorter waits the agent does not notice; nor does it gain from being told more often.
+// The agent does not notice shorter waits, and does not gain from hearing of them more often.
 constexpr absl::Duration kLeastWait = absl::Milliseconds(100);
 constexpr absl::Duration kTellEvery = absl::Seconds(1);
 

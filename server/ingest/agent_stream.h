@@ -44,7 +44,7 @@ using ByteStreamReactor = grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBu
 // Which Throttles a stream's agent gets. For one thread at a time. Times are MonotonicNow()'s.
 class StreamPace {
  public:
-  // A limit that the agent was told of is lifted when it has not been needed for this long.
+  // A limit that was sent to the agent is lifted when it has not been needed for this long.
   static constexpr absl::Duration kLiftAfter = absl::Seconds(10);
 
   // The stream is not read from for `wait`. Returns a Throttle to send if it is worth one: an agent
@@ -77,7 +77,7 @@ class AgentStream final : public ByteStreamReactor,
                           public Paced,
                           public std::enable_shared_from_this<AgentStream> {
  public:
-  // Who opened a stream, and how.
+  // The agent that opened a stream, and how.
   struct Opened {
     std::string peer;                                 // As grpc::ServerContext::peer().
     std::shared_ptr<edge::ConnectionUse> connection;  // It came on; nullptr if that is not known.

@@ -14,9 +14,9 @@
 
 namespace tacho::server::ingest {
 
-// Thread-safe, without a lock: each limit by itself is what the last reload said. A stream that was
-// told others in its Welcome is ended by the first message that is too large now, and is told these
-// when it comes back.
+// Thread-safe, without a lock: each limit by itself is what the last reload said. A stream whose
+// Welcome had other limits is ended by the first message that is too large now, and gets the new
+// ones when it comes back.
 class IngestLimits final : public process::Reloadable {
  public:
   explicit IngestLimits(const config::v1::Collector::Ingest& config, log::Log log = {})
@@ -24,7 +24,7 @@ class IngestLimits final : public process::Reloadable {
     Apply(config);
   }
 
-  // Never above what gRPC was told at the start, which refuses more before we see it.
+  // Never above gRPC's own limit, which is set at the start: gRPC refuses more before we see it.
   uint64_t max_message_bytes() const { return Get(max_message_bytes_); }
   uint32_t max_rows_per_batch() const { return Get(max_rows_per_batch_); }
   uint32_t max_layouts_per_stream() const { return Get(max_layouts_per_stream_); }

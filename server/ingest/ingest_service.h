@@ -42,8 +42,8 @@ struct IngestServiceOptions {
   std::string version;
   AgentLedger* ledger = nullptr;  // Not owned; may be null.
   log::Log log;
-  const security::AccessControl* access =
-      nullptr;  // Not owned. Null lets everybody write everything.
+  // Not owned. Null lets everybody write everything.
+  const security::AccessControl* access = nullptr;
 };
 
 // Thread-safe. To be destroyed after the gRPC server has shut down and the store is closed: the
@@ -57,7 +57,7 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
 
   ByteStreamReactor* Stream(grpc::CallbackServerContext* context) override;
 
-  // Ends the streams of those whom AccessControl does not let go on. What they sent before is
+  // Ends the streams of callers that AccessControl does not let go on. What they sent before is
   // stored and acknowledged.
   void RecheckCallers() ABSL_LOCKS_EXCLUDED(mutex_);
 

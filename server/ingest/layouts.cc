@@ -4,7 +4,6 @@
 #include "server/ingest/layouts.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +16,7 @@
 namespace tacho::server::ingest {
 namespace {
 
-// What is wrong with a metric or a label, as "field: problem"; empty if nothing is.
+// Both return the problem of a metric or a label as "field: problem"; empty if there is none.
 
 std::string MetricProblem(const v1::Metric& metric) {
   if (std::string problem = MetricNameProblem(metric.name()); !problem.empty()) {

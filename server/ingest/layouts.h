@@ -1,7 +1,8 @@
 // A layout on its way from an agent to the store, and the rows that fit it:
 //
-//   v1::Layout -> AdmittedLayout (rules on texts) -> Store::RegisterLayout() (limits) ->
-//   StreamLayout v1::Batch -> RowSelection (what of it may be stored) -> Store::AppendRows()
+//   v1::Layout -> AdmittedLayout (rules on texts) -> Store::RegisterLayout() (limits)
+//              -> StreamLayout
+//   v1::Batch  -> RowSelection (what of it may be stored) -> Store::AppendRows()
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ inline constexpr int kMaxLabels = 64;
 // texts (proto/tacho/v1/types.proto), and what is wrong with the others.
 struct AdmittedLayout {
   uint32_t width = 0;                    // Columns as the agent sends them.
-  storage::LayoutDefinition definition;  // Of the columns that keep the rules.
+  storage::LayoutDefinition definition;  // The columns that keep the rules.
   // Where each of those stands in what the agent sends; empty if all keep the rules.
   std::vector<uint32_t> columns;
 
@@ -39,15 +40,16 @@ struct AdmittedLayout {
 
 // What the agent sends for a layout that it defined, and what of it is stored.
 struct StreamLayout {
-  // Of what is stored; 0 if a limit refused every series. A stream may last for months: it must not
-  // keep jobs in memory that ended long ago, so the layout is looked up again when it has left.
+  // The layout that is stored; 0 if a limit refused every series. A stream may last for months: it
+  // must not keep jobs in memory that ended long ago, so the layout is looked up again when it has
+  // left.
   storage::LayoutId id = 0;
   storage::JobId job = 0;
   std::weak_ptr<const storage::Layout> layout;
   uint32_t width = 0;  // Columns as the agent sends them.
   bool has_steps = false;
   bool whole = true;              // Every column is stored as it is, and the two below are empty.
-  std::vector<uint32_t> columns;  // Of those sent, those stored as they are, ascending.
+  std::vector<uint32_t> columns;  // Columns sent that are stored as they are, ascending.
   std::vector<std::vector<uint32_t>> folded;  // Those added up; each makes a column behind them.
   std::string first_series;                   // As metric{labels}, to name in an ack.
   std::shared_ptr<edge::TokenBucket> job_bucket;
@@ -56,7 +58,7 @@ struct StreamLayout {
   struct Concerned {
     storage::Limit limit = storage::Limit::kNames;
     storage::LimitAction action = storage::LimitAction::kReject;
-    std::string name;  // Of the metric or label; empty if the limit is about neither.
+    std::string name;  // The metric's or label's; empty if the limit is about neither.
     uint32_t series = 0;
     std::string example;  // As metric{labels}.
     std::string detail;   // What the limit is and how to get below it.

@@ -100,7 +100,7 @@ class StreamSession {
   AgentLedger::Stream heard_;
   storage::Origin origin_;  // Its sequence is that of the message at hand.
   absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.
-  uint64_t columns_ = 0;                                 // Of all of them.
+  uint64_t columns_ = 0;                                 // Columns of all layouts.
   RowSelection selection_;
   std::shared_ptr<edge::TokenBucket> agent_bucket_;
   uint64_t rows_ = 0;

@@ -46,7 +46,7 @@ int LastField(Kind kind) {
   return 0;
 }
 
-// What is in a field, counted.
+// Counts a field and returns the kind of what is in it.
 Kind Enter(Kind kind, int field, Counts* counts) {
   switch (kind) {
     case Kind::kClient: {
@@ -76,7 +76,7 @@ Kind Enter(Kind kind, int field, Counts* counts) {
   return Kind::kLeaf;
 }
 
-// Strings and packed numbers are not told from messages of leaves, and are skipped.
+// Strings and packed numbers look like messages of leaves, and are skipped.
 bool Walk(CodedInputStream* in, Kind kind, Counts* counts) {
   for (uint32_t tag = in->ReadTag(); tag != 0; tag = in->ReadTag()) {
     const int field = WireFormatLite::GetTagFieldNumber(tag);

@@ -13,7 +13,7 @@ constexpr uint64_t kWireCheckBytes = 16 << 10;
 
 // Whether a ClientMessage of `bytes` bytes has no more series than a layout may have, no more
 // labels than that many bytes can hold if each has a name and a value, and few fields that nobody
-// knows. True for bytes that are no message: parsing will tell.
+// knows. True for bytes that are no message: parsing will refuse them.
 bool HasSaneParts(google::protobuf::io::ZeroCopyInputStream* message, uint64_t bytes,
                   uint64_t max_series);
 

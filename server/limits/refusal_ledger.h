@@ -19,19 +19,20 @@ namespace tacho::server::limits {
 
 struct Refusals {
   std::string job;
-  std::string name;  // Of the metric or label concerned; empty if the limit is about neither.
+  std::string name;  // The metric's or label's; empty if the limit is about neither.
   storage::Limit limit = storage::Limit::kNames;
   storage::LimitAction action = storage::LimitAction::kReject;
   uint64_t series = 0;
-  // At most so many of `series` are others', who had the entry before.
+  // At most so many of `series` belong to others that had the entry before.
   uint64_t too_many = 0;
   std::string example;  // The latest, as metric{labels}.
   std::string detail;
   absl::Time last;
 };
 
-// Thread-safe. When all entries are taken, the one with the fewest series goes to whoever comes,
-// who goes on from its count ("space saving"): whoever has more than 1/kEntries of all is listed.
+// Thread-safe. When all entries are taken, the one with the fewest series goes to the
+// newcomer, which continues its count ("space saving"): every name with more than 1/kEntries of all
+// series is listed.
 class RefusalLedger {
  public:
   static constexpr size_t kEntries = 1000;
@@ -40,7 +41,7 @@ class RefusalLedger {
   // of its job, name, limit and action, and replaces example, detail and time.
   void Add(Refusals refusals) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Those with the most series, of all jobs if `job` is empty.
+  // The entries with the most series; those of all jobs if `job` is empty.
   std::vector<Refusals> Top(absl::string_view job, size_t top) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -66,8 +66,7 @@ class AccessControl final : public process::Reloadable {
 
   // If the peer sends a token, the token alone decides; else the certificate does.
   //   UNAUTHENTICATED    the peer shows nothing, or something unknown or expired, or a token
-  //   without
-  //                      the certificate that it is bound to. The text never holds a token.
+  //                      without the certificate that it is bound to. The text never holds a token.
   absl::StatusOr<Caller> Authenticate(const Credentials& shown) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The same, and PERMISSION_DENIED without the role.
   absl::StatusOr<Caller> Admit(const Credentials& shown, Role role) const

@@ -1,4 +1,4 @@
-// Who makes a gRPC call.
+// Finds out who makes a gRPC call.
 #pragma once
 
 #include "absl/status/statusor.h"

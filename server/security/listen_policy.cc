@@ -30,9 +30,8 @@ absl::Status CheckPort(const Port& port, const config::v1::Collector::Auth& auth
     return absl::FailedPreconditionError(absl::StrCat(
         where,
         "without TLS everybody on the network path could read the tokens. Set "
-        "listen.tls.certificate "
-        "and listen.tls.key, or listen on 127.0.0.1 behind a proxy that speaks TLS, or "
-        "accept this with auth.allow_plaintext: true"));
+        "listen.tls.certificate and listen.tls.key, or listen on 127.0.0.1 behind a proxy that "
+        "speaks TLS, or accept this with auth.allow_plaintext: true"));
   }
   return absl::OkStatus();
 }

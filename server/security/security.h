@@ -45,7 +45,7 @@ class Security {
   const AccessControl* access() const { return access_.get(); }
   // Null: no TLS.
   const TlsSource* tls() const { return tls_.get(); }
-  // Of the gRPC port, with TLS or without.
+  // The credentials of the gRPC port, with TLS or without.
   std::shared_ptr<grpc::ServerCredentials> grpc_credentials() const { return grpc_credentials_; }
 
   std::vector<process::Reloadable*> reloadables();

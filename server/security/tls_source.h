@@ -37,8 +37,8 @@ struct TlsMaterial {
   config::Certificates client_authorities;
 
   std::string subject;   // For people.
-  absl::Time not_after;  // Of the certificate.
-  std::string digest;    // Of all bytes above: equal if nothing has changed.
+  absl::Time not_after;  // When the certificate expires.
+  std::string digest;    // Hash of all bytes above: equal if nothing has changed.
 };
 using TlsMaterialPtr = std::shared_ptr<const TlsMaterial>;
 
@@ -88,7 +88,7 @@ class TlsSource final : public process::Reloadable {
   config::v1::Collector::Tls tls_ ABSL_GUARDED_BY(mutex_);
   TlsMaterialPtr material_ ABSL_GUARDED_BY(mutex_);  // Never null.
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::string failure_ ABSL_GUARDED_BY(mutex_);  // Of the last Poll(); empty if it was right.
+  std::string failure_ ABSL_GUARDED_BY(mutex_);  // From the last Poll(); empty if it succeeded.
 };
 
 }  // namespace tacho::server::security

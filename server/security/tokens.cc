@@ -16,7 +16,7 @@
 namespace tacho::server::security {
 namespace {
 
-constexpr char kPrefix[] = "tacho_";  // So that scanners for leaked secrets can tell one.
+constexpr char kPrefix[] = "tacho_";  // So that scanners for leaked secrets recognise one.
 
 // Limits what is decoded. No token can be longer than three quarters of it.
 constexpr size_t kMaxHeaderBytes = 2048;

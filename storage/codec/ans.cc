@@ -18,7 +18,7 @@ constexpr size_t kMaxStates = size_t{1} << kMaxTableBits;
 // Columns shorter than this have a single state: each costs a table's bits.
 constexpr size_t kManyTokens = 256;
 
-// Of a number that is not 0.
+// The number must not be 0.
 unsigned Log2(uint32_t value) { return 31U ^ static_cast<unsigned>(__builtin_clz(value)); }
 
 // A step that is odd, and so prime to the size, spreads each token's states over the table.
@@ -173,8 +173,8 @@ TACHO_ALWAYS_INLINE bool ReadCounts(TokenTable* table, BitReader* from) {
   uint32_t total = 0;
   uint64_t width = 0;
   for (size_t token = table->first; token <= table->last;) {
-    // Of what is looked at once, as many as surely are in it: a number of one bits, then a number,
-    // come to kMaxCountBits at most.
+    // Takes as many counts as surely are in the bits that were peeked: each is a number of one
+    // bits, then a number, and takes at most kMaxCountBits.
     constexpr uint64_t kMaxCountBits = 2 * (kMaxTableBits + 1) + 1 + kMaxTableBits;
     uint64_t waiting = in.Peek();
     uint64_t taken = 0;
@@ -309,7 +309,8 @@ TACHO_ALWAYS_INLINE uint64_t ReadToken(const DecodeTable& decode, uint64_t* x, u
   return bits;
 }
 
-// Of machines *a to *d, all of them one or all different, as long as there are four tokens.
+// Reads in turn from four machines, which are all one or all different (`many`), as long as four
+// tokens are left.
 TACHO_ALWAYS_INLINE bool ReadTurns(const DecodeTable& decode, unsigned table_bits,
                                    std::array<uint64_t, 4>* machines, bool many, BitReader* from,
                                    std::span<uint8_t> tokens) {

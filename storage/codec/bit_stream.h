@@ -97,7 +97,7 @@ class BitWriter {
   char* data_;
   size_t at_;
   uint64_t waiting_ = 0;
-  unsigned bits_ = 0;  // Of waiting_, fewer than 8 between writes.
+  unsigned bits_ = 0;  // Bits in waiting_; fewer than 8 between writes.
 };
 
 // Reads bits of padded bytes that may be anything. Reading past the end gives any bits: ok() says

@@ -13,7 +13,7 @@ namespace {
 
 constexpr unsigned kShiftBits = 6;
 
-// Of a bucket that nothing is in, as it is too wide for that, any number.
+// The first number of a bucket; any number if the bucket is too wide for anything to be in it.
 uint64_t Begin(unsigned token, unsigned shift) {
   const uint64_t first = token < 2 ? token : 2 + token % 2;
   return first << (BucketWidth(token, shift) & 63);
@@ -40,7 +40,7 @@ uint8_t Shifted(unsigned token, unsigned shift) {
 
 // Where the buckets of a column are. What of them is not written is not read.
 struct Buckets {
-  // Of the tokens of a table.
+  // Fills in the buckets of the table's tokens.
   Buckets(const TokenTable& table, unsigned shift) {
     for (size_t token = table.first; token <= table.last; ++token) {
       begins[token] = Begin(static_cast<unsigned>(token), shift);
@@ -155,7 +155,7 @@ bool ReadAllOffsets(std::span<const uint8_t> tokens, const Buckets& buckets, Bit
                    : ReadNarrowOffsets(tokens, buckets, from, out);
 }
 
-// Reads numbers of so many bits, of which kAtOnce come to kMaxBitsAtOnce at most.
+// Reads numbers of so many bits; kAtOnce of them come to kMaxBitsAtOnce at most.
 template <size_t kAtOnce>
 TACHO_ALWAYS_INLINE bool Unpack(unsigned width, BitReader* from, std::span<uint64_t> numbers) {
   BitReader in = *from;
@@ -278,7 +278,7 @@ BucketPlan PlanBuckets(const Occurrences& tokens) {
   for (unsigned shift = 0; shift < most; ++shift) {
     const int64_t table = kTable + kCount * used;
     const int64_t numbers = all - known + offsets * kParts;
-    // Wider buckets tell less by tokens: numbers never get cheaper.
+    // Tokens of wider buckets say less about their numbers, which never get cheaper.
     if (numbers + kTable + kCount >= best_numbers + best_table) break;
     if (numbers + table < best_numbers + best_table) {
       best_numbers = numbers;

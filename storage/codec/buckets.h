@@ -29,12 +29,12 @@ inline unsigned BucketWidth(unsigned token, unsigned shift) {
 // What numbers cost under the best shift for them.
 struct BucketPlan {
   unsigned shift = 0;
-  bool packed = false;     // All of them are below 2^shift and need no tokens.
+  bool packed = false;     // All numbers are below 2^shift and need no tokens.
   double number_bits = 0;  // All numbers together,
   double table_bits = 0;   // and what is written once.
 
-  // For numbers of which so many have each token without a shift, as MakeTokens() counts them;
-  // there must be some.
+  // `tokens` counts how many numbers have each token without a shift, as MakeTokens() does; there
+  // must be some.
   static BucketPlan Of(const Occurrences& tokens);
 };
 

@@ -19,7 +19,7 @@ namespace tacho::storage {
 // The stale marker counts nowhere.
 struct ColumnStats {
   uint32_t count = 0;       // Values present.
-  uint32_t non_finite = 0;  // Of them, NaN or infinite.
+  uint32_t non_finite = 0;  // Those of `count` that are NaN or infinite.
   // Over the finite values; meaningless if count == non_finite.
   double min = 0;
   double max = 0;

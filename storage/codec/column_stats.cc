@@ -66,7 +66,8 @@ std::optional<int64_t> AsDecimal(double value, double power) {
   return integer;
 }
 
-// What S is measured from: the sum if the values lay evenly between min and max.
+// The sum that there would be if the values lay evenly between min and max. S is stored as the
+// difference from it.
 uint64_t ExpectedSum(uint64_t finite, uint64_t min, uint64_t range) {
   return finite * min + finite * range / 2;
 }

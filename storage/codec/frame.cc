@@ -3,7 +3,6 @@
 #include "storage/codec/frame.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -174,7 +173,10 @@ std::vector<FrameRef> EncodeFrames(const Layout& layout, const FrameRows& rows,
   for (size_t begin = 0; begin < order.size();) {
     const int64_t day = DayOf(rows.times[order[begin]]);
     size_t end = begin + 1;
-    while (end < order.size() && DayOf(rows.times[order[end]]) == day) ++end;
+    // Rows that could not be sealed for long may be more than one frame holds.
+    while (end < order.size() && end - begin < kMaxRows && DayOf(rows.times[order[end]]) == day) {
+      ++end;
+    }
     frames.push_back(
         EncodeFrame(layout, rows, std::span(order).subspan(begin, end - begin), position, put));
     begin = end;

@@ -81,11 +81,11 @@ struct TimeColumn {
 };
 //   DATA_LOSS  the bytes are no time column.
 absl::StatusOr<TimeColumn> DecodeTimeColumn(absl::string_view bytes);
-// What it says without decoding its columns.
+// The parts of a time column that can be read without decoding its columns.
 struct TimeColumnEnds {
   uint32_t rows = 0;
   uint32_t attempt = 0;
-  int64_t first_step = kNoStep;  // Of the first and of the last row.
+  int64_t first_step = kNoStep;  // Steps of the first and of the last row.
   int64_t last_step = kNoStep;
 };
 absl::StatusOr<TimeColumnEnds> DecodeTimeColumnEnds(absl::string_view bytes);

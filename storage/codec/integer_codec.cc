@@ -16,7 +16,7 @@ namespace {
 
 constexpr unsigned kMaxOrder = 2;
 constexpr size_t kFewIntegers = 96;
-// Of longer columns a sample decides.
+// For longer columns a sample decides.
 constexpr size_t kSampleRun = 48;
 constexpr size_t kSampleRuns = 4;
 
@@ -137,7 +137,7 @@ IntegerPlan IntegerPlan::Of(std::span<const int64_t> sample, size_t run, size_t 
   uint64_t* const numbers = scratch.data();
   std::copy(sample.begin(), sample.end(), copy.data());
   std::span<uint64_t> integers = copy.span();
-  double first_bits = 0;  // Of the integers that differences begin with.
+  double first_bits = 0;  // Bits of the integers that differences begin with.
   for (unsigned order = 0; order <= kMaxOrder; ++order) {
     if (order > 0) {
       if (run < 2) break;

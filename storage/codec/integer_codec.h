@@ -26,10 +26,10 @@ namespace tacho::storage {
 struct IntegerPlan {
   unsigned order = 0;
   bool folded = false;
-  double bits = 0;  // That a column of them takes.
+  double bits = 0;  // Bits that a column of them takes.
 
-  // By a sample of a column of `count`: runs of neighbours in it, all of them `run` long but for
-  // the last, which may be shorter. None are no bits.
+  // Plans a column of `count` integers by a sample: runs of neighbours in it, all of them `run`
+  // long except the last, which may be shorter. No integers take no bits.
   static IntegerPlan Of(std::span<const int64_t> sample, size_t run, size_t count);
 };
 

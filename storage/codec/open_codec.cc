@@ -60,7 +60,7 @@ void PackBlocks(size_t count, const NumberAt& number_at, std::string* out) {
     }
     *to++ = static_cast<char>(width);
     uint64_t waiting = 0;
-    unsigned bits = 0;  // That wait; below 8.
+    unsigned bits = 0;  // Bits in `waiting`; below 8.
     for (size_t i = 0; i < size; ++i) {
       waiting |= block[i] << bits;
       bits += width;

@@ -46,7 +46,7 @@ int64_t Rounded(double value, double* integer) {
   return static_cast<int64_t>(std::bit_cast<uint64_t>(sum) - std::bit_cast<uint64_t>(kRounder));
 }
 
-// Of a value from 0 to 2^51.
+// The value must be from 0 to 2^51.
 double Floor(double value) {
   double integer = 0;
   Rounded(value, &integer);
@@ -61,7 +61,7 @@ std::optional<int64_t> Steps(double value, double divisor, bool floats, int64_t*
   const double product = value * divisor;
   *n = Rounded(product, &integer);
   const double magnitude = std::abs(product);
-  // Further away from the integer than rounding and all steps come to: told without a division.
+  // It is further from the integer than rounding and all steps come to: seen without a division.
   const double tolerance = floats ? 0x1p-22 : 0x1p-46;
   if (!(magnitude < static_cast<double>(kMaxQuotient)) ||
       std::abs(product - integer) > magnitude * tolerance) {
@@ -79,7 +79,8 @@ std::optional<int64_t> Steps(double value, double divisor, bool floats, int64_t*
   return steps;
 }
 
-// The denominator of the simplest fraction that value is as exactly as doubles (floats) can tell.
+// The denominator of the simplest fraction that equals the value as exactly as doubles (floats) can
+// express it.
 uint64_t Denominator(double value, bool floats) {
   constexpr double kMax = 1 << 16;
   const double precision = floats ? 0x1p-24 : 0x1p-50;

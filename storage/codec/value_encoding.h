@@ -32,7 +32,7 @@ constexpr uint8_t kFloats = 1 << 3;
 constexpr uint8_t kExceptions = 1 << 4;
 constexpr uint8_t kNear = 1 << 5;
 
-// What a gap is; another value is written whole.
+// The values that a gap usually is; any other is written whole.
 constexpr std::array<uint64_t, 2> kUsualGaps = {kStaleMarkerBits, 0x7ff8000000000000};
 
 inline uint64_t Bits(double value) { return std::bit_cast<uint64_t>(value); }

@@ -44,7 +44,7 @@ class Sample {
   Sample& operator=(const Sample&) = delete;
 
   std::span<const double> values() const { return values_; }
-  // By one integer for each of the values.
+  // Plans how to write one integer for each of the values.
   IntegerPlan Plan(std::span<const int64_t> integers) const {
     return IntegerPlan::Of(integers.first(values_.size()), run_, of_);
   }
@@ -159,16 +159,16 @@ std::optional<Choice> ChooseQuotients(const Sample& sample, bool floats) {
   return choice;
 }
 
-// Of 2^count places, the one where a value is looked for first.
+// The one of 2^count places where a value is looked for first.
 size_t PlaceOf(uint64_t bits, unsigned count) {
   // The highest bits of a product depend on all.
   return static_cast<size_t>((bits ^ bits >> 32) * 0x9e3779b97f4a7c15 >> (64 - count));
 }
 
-// What distinct values columns hold, if they are few.
+// The distinct values that columns hold, if they are few.
 class DistinctValues {
  public:
-  // Of at most `most` distinct values.
+  // Holds at most `most` distinct values.
   explicit DistinctValues(size_t most)
       : most_(most),
         place_bits_(static_cast<unsigned>(std::bit_width(2 * most))),
@@ -204,12 +204,12 @@ class DistinctValues {
   }
   size_t size() const { return size_; }
   double operator[](size_t i) { return std::bit_cast<double>(values_.data()[i]); }
-  // Of a value among them.
+  // The value must be among them.
   size_t Rank(double value) { return Slot(Bits(value)) - 1; }
 
  private:
   size_t Home(uint64_t bits) const { return PlaceOf(bits, place_bits_); }
-  // That of the value, or a free one, 0.
+  // The value's slot, or the free one, 0, where it would be.
   uint32_t& Slot(uint64_t bits) {
     size_t at = Home(bits);
     while (slots_.data()[at] != 0 && values_.data()[slots_.data()[at] - 1] != bits) {
@@ -246,7 +246,7 @@ bool AppendDictionary(std::span<const double> values, const Choice& other, std::
 }
 
 // Whether at most about half of the values are distinct: a few that meet in a place count as one,
-// which is told without a branch to be guessed.
+// which is found without a branch that the processor would have to guess.
 bool Repeats(const Sample& sample) {
   constexpr unsigned kPlaceBits = 10;
   std::array<uint8_t, size_t{1} << kPlaceBits> seen = {};
@@ -259,7 +259,7 @@ bool Repeats(const Sample& sample) {
   return distinct <= sample.values().size() / 2;
 }
 
-// Of values that are not all equal.
+// The values must not all be equal.
 void AppendColumn(std::span<const double> values, std::string* out) {
   if (AllEqual(values)) return AppendConstant(values[0], out);
   const Sample sample(values);
@@ -293,10 +293,11 @@ void AppendColumn(std::span<const double> values, std::string* out) {
 
 constexpr uint64_t kSign = uint64_t{1} << 63;
 
-// What is left out of the column; nullopt if nothing is.
+// The gap that is left out of the column; nullopt if nothing is.
 std::optional<uint64_t> FindGap(std::span<const double> values) {
   constexpr uint64_t kExponent = 0x7ff0000000000000;
-  // Mostly there is none, which several at once tell: adding 1 to an exponent of ones overflows it.
+  // Mostly there is none, and several values are tested at once: adding 1 to an exponent of ones
+  // overflows it.
   uint64_t overflow = 0;
   for (const double value : values) overflow |= (Bits(value) & ~kSign) + (uint64_t{1} << 52);
   if ((overflow & kSign) == 0) return std::nullopt;

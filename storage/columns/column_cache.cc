@@ -12,7 +12,7 @@
 namespace tacho::storage {
 namespace {
 
-// Of an entry, its place in the list and in the map, and what allocation adds.
+// Memory of an entry, its place in the list and in the map, and what allocation adds.
 constexpr uint64_t kEntryBytes = 320;
 
 uint64_t BytesOf(const DecodedColumn& column) {
@@ -122,7 +122,7 @@ void ColumnCache::Put(int64_t day, SeriesId series, const Count& count,
     Insert({.key = key, .count = count, .columns = columns, .bytes = bytes});
     return MakeRoom();
   }
-  if (entry->count.writes >= count.writes) return;  // Of a later moment, or what another put.
+  if (entry->count.writes >= count.writes) return;  // It is from a later moment, or another put it.
   if (entry->count.rewrites == count.rewrites) {
     const std::vector<ColumnInfo>& old = entry->columns->columns_;
     absl::MutexLock old_lock(&entry->columns->mutex_);

@@ -49,7 +49,7 @@ struct FrameTimes {
   int64_t lowest_step = INT64_MAX;
   int64_t highest_step = INT64_MIN;
   StepOrder step_order = StepOrder::kAny;
-  std::vector<uint32_t> step_ends;  // Of kNeverFall: the last row of each step.
+  std::vector<uint32_t> step_ends;  // Only for kNeverFall: the last row of each step.
 };
 using FrameTimesPtr = std::shared_ptr<const FrameTimes>;
 
@@ -125,7 +125,7 @@ class ColumnCache {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void PutTimes(int64_t day, LayoutId layout, int64_t first_time_ns, FramePosition position,
                 const Count& count, const Times& times) ABSL_LOCKS_EXCLUDED(mutex_);
-  // To be remembered or not: its bytes count for as long as anybody has it.
+  // Whether it is remembered or not, its bytes count for as long as anybody has it.
   FrameTimesPtr MakeTimes(TimeColumn column);
 
   bool IsHalfEmpty() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -144,8 +144,8 @@ class ColumnCache {
   struct Entry {
     Key key = {};
     Count count = {};
-    SeriesColumnsPtr columns = nullptr;  // Of a series,
-    Times times = {};                    // of a frame.
+    SeriesColumnsPtr columns = nullptr;  // For a series,
+    Times times = {};                    // for a frame.
     uint64_t bytes = 0;
     uint64_t moved = 0;  // moves_ when it came to the front.
   };
@@ -165,7 +165,7 @@ class ColumnCache {
 
   const uint64_t max_bytes_;
   std::array<Counters, kSources> counters_;
-  // Of time columns alive. They are shared, and may outlive the cache.
+  // Bytes of the time columns alive. They are shared, and may outlive the cache.
   const std::shared_ptr<std::atomic<uint64_t>> times_bytes_;
   std::atomic<uint64_t> hits_ = 0;
   std::atomic<uint64_t> misses_ = 0;
@@ -204,9 +204,9 @@ class ColumnWrite {
 // Which writes a snapshot holds. One thread.
 class ColumnMoment {
  public:
-  // To be made before the snapshot is taken and before the partitions are listed.
+  // Make it before the snapshot is taken and before the partitions are listed.
   explicit ColumnMoment(const ColumnCache& cache);
-  // To be called after that.
+  // Call it after that.
   void End(const ColumnCache& cache);
 
   // nullopt: a write was on its way, nothing is to be remembered or taken from memory.

@@ -5,14 +5,12 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <bit>
-#include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
@@ -58,7 +56,7 @@ class Inputs {
   const Layout& layout_;
   const MergeCandidates::Set& set_;
   const rocksdb::Snapshot* const snapshot_;
-  std::vector<size_t> first_row_;  // Of each input; and behind the last.
+  std::vector<size_t> first_row_;  // First row of each input, and the one behind the last.
   int64_t first_time_ = INT64_MAX;
   int64_t last_time_ = INT64_MIN;
   std::vector<double> values_;
@@ -75,6 +73,13 @@ absl::Status Inputs::ReadTimes(FrameRows* rows, rocksdb::WriteBatch* write) {
     if (!status.ok()) return FromRocksDb(status, "read a time column to be merged");
     const auto times = DecodeTimeColumn(View(bytes));
     if (!times.ok()) return times.status();
+    const std::vector<int64_t>& each = times->times;
+    if (each.front() != frame.first_time_ns || DayOf(each.front()) != frame.day ||
+        DayOf(each.back()) != frame.day || !std::is_sorted(each.begin(), each.end())) {
+      return absl::DataLossError("the times of the time column " +
+                                 rocksdb::Slice(key).ToString(true) +
+                                 " are not those that its key gives");
+    }
     first_row_.push_back(rows->size());
     rows->times.insert(rows->times.end(), times->times.begin(), times->times.end());
     if (layout_.has_steps) {
@@ -187,7 +192,7 @@ void FrameMerger::Run() {
   pthread_setname_np(pthread_self(), "merger");
   do {
     for (;;) {
-      const absl::Time begin = absl::Now();
+      const absl::Time begin = MonotonicNow();
       TakeNews();
       auto worked = ScanSome();
       if (worked.ok() && !*worked) worked = MergeOne();
@@ -196,7 +201,7 @@ void FrameMerger::Run() {
       }
       const bool disk_refuses = absl::IsUnavailable(worked.status());
       if (disk_refuses || (worked.ok() && !*worked)) break;
-      if (!Rest(kRest * (absl::Now() - begin))) return;
+      if (!Rest(kRest * (MonotonicNow() - begin))) return;
     }
   } while (Rest(kRound));
 }
@@ -331,7 +336,7 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
                                rocksdb::Slice(value.data(), value.size()));
                      bytes += key.size() + value.size();
                    });
-  TACHO_CHECK(frames.size() == 1);  // All inputs are of one day.
+  TACHO_CHECK(frames.size() == 1);  // ReadTimes() has seen that all inputs are of one day.
   Reach(options_.at_point, crash_point::kMergeEncoded);
   ColumnWrite columns_change(columns_, ColumnWrite::Kind::kReplaces);
   columns_change.AddSourceOf(layout);

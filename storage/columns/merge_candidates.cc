@@ -120,7 +120,7 @@ std::set<int64_t> MergeCandidates::ForgetDoneDays(absl::Duration quiet, absl::Ti
 
 void MergeCandidates::Tidy(Group* group) {
   auto& entries = group->entries;
-  // What cannot be merged across matters only between two that can be merged, and once.
+  // An entry without a frame matters only between two that can be merged, and once.
   const auto no_frame = [](const Entry& entry) { return entry.rows == 0; };
   entries.erase(entries.begin(), std::find_if_not(entries.begin(), entries.end(), no_frame));
   entries.erase(

@@ -27,8 +27,8 @@ namespace tacho::storage {
 // One thread at a time.
 class MergeCandidates {
  public:
-  // Notes a frame; does nothing if it is known already. Of rows, those that a
-  // frame of its layout should have.
+  // Notes a frame; does nothing if it is known already. A frame of its layout should have
+  // `target_rows` rows.
   void Add(const FrameRef& frame, uint32_t target_rows, absl::Time now);
 
   // Frames of one layout and day, ascending in position: at least two.

@@ -3,7 +3,6 @@
 #include "storage/columns/sample_run.h"
 
 #include <algorithm>
-#include <bit>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -138,9 +137,9 @@ void SampleRun::Take(size_t count, SampleBlock* out) {
 bool TakeMerged(std::vector<SampleRun>* runs, int64_t end_ns, SampleBlock* out) {
   out->clear();
   const auto adds = [end_ns](const SampleRun& run) { return run.CountBefore(end_ns) > 0; };
-  // Of one run nothing is to be merged, which is the usual case.
+  // Usually there is one run, and nothing to merge.
   const bool merge = std::count_if(runs->begin(), runs->end(), adds) > 1;
-  std::vector<FramePosition> positions;  // Of each sample.
+  std::vector<FramePosition> positions;  // One a sample.
   for (SampleRun& run : *runs) {
     const size_t count = run.CountBefore(end_ns);
     if (count == 0) continue;
@@ -149,7 +148,8 @@ bool TakeMerged(std::vector<SampleRun>* runs, int64_t end_ns, SampleBlock* out) 
   }
   std::erase_if(*runs, [](const SampleRun& run) { return run.empty(); });
   if (merge) {
-    // Of one position: pieces of a head's layout, the later of which came later.
+    // Samples with the same position are from pieces of a layout's open rows; later pieces came
+    // later.
     *out = SortedUnique(*out, [&](size_t a, size_t b) {
       return positions[a] != positions[b] ? positions[a] < positions[b] : a < b;
     });

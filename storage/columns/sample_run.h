@@ -14,18 +14,18 @@ namespace tacho::storage {
 // them a stale marker, all of them wanted. Taken from the front.
 class SampleRun {
  public:
-  // `samples` as they came: in any order, with stale markers, of which the last of a triple counts.
-  // A stale marker is no write: it neither appears nor hides anything.
+  // `samples` are as they came: in any order, with stale markers. The last of a triple counts. A
+  // stale marker is no write: it neither appears nor hides anything.
   SampleRun(FramePosition position, SampleBlock samples, const ReadOptions& options);
 
   FramePosition position() const { return position_; }
   bool empty() const { return next_ == samples_.size(); }
-  // Of the next sample; the run is not empty.
+  // Time of the next sample; the run is not empty.
   int64_t next_time_ns() const {
     TACHO_CHECK(!empty());
     return samples_.times[next_];
   }
-  // Of the next sample and the last; the run is not empty.
+  // The next sample and the last; the run is not empty.
   SampleEnds ends() const;
 
   // How many samples from the next one on have times below `end_ns` (INT64_MAX: all of them).

@@ -103,7 +103,7 @@ absl::Status Sealer::Relieve() {
   TACHO_RETURN_IF_ERROR(SealDownTo(relaxed, std::max<size_t>(options_.seal_rows / 2, 1)));
   head_->Compress(relaxed, options_.open_raw_bytes);
   if (head_->total().bytes() <= limit) return absl::OkStatus();
-  // As little as helps: the fewer are sealed, the longer they have become.
+  // Seals as little as helps: the fewer are sealed, the longer they have become.
   return SealDownTo(limit / 16 * 15, 1);
 }
 

@@ -31,7 +31,7 @@ void BoundSteps(const std::vector<int64_t>& steps, SampleSummary* summary) {
   summary->highest_step = extent.last_step.value_or(kNoStep);
 }
 
-// Of rows [begin, end).
+// Shows the steps of rows [begin, end).
 void ShowSteps(const FrameTimes& times, size_t begin, size_t end, SampleView* view) {
   view->step_order = times.step_order;
   const std::vector<uint32_t>& ends = times.step_ends;
@@ -42,7 +42,7 @@ void ShowSteps(const FrameTimes& times, size_t begin, size_t end, SampleView* vi
   view->step_ends_from = static_cast<uint32_t>(begin);
 }
 
-// What is to be merged is copied.
+// Samples that are to be merged are copied.
 SampleBlock Copy(const SampleColumns& columns, uint32_t attempt) {
   SampleBlock block;
   block.times.assign(columns.times.begin(), columns.times.end());

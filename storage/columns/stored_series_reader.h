@@ -22,7 +22,7 @@ class StoredSeriesReader final : public SeriesReader {
   absl::StatusOr<std::optional<SampleEnds>> FindEnds() override;
 
  private:
-  void OpenRuns();  // Of the open rows; once.
+  void OpenRuns();  // Begins runs of the open rows; called once.
   // Moves to the next column of the range, where it is not yet; false if there is none left.
   absl::StatusOr<bool> FindFront();
   const ColumnInfo& front() const { return columns_->columns()[index_]; }
@@ -37,7 +37,7 @@ class StoredSeriesReader final : public SeriesReader {
   };
   // Shows the front column, which stands alone.
   absl::StatusOr<Shown> ShowFront(const Want& want, Chunk* chunk);
-  // What the front column says of itself; nullopt if it must be decoded.
+  // Summarises the front column by its header; nullopt if it must be decoded.
   absl::StatusOr<std::optional<SampleSummary>> SummariseFront(bool step_bounds) const;
   // Whether the range, which is one of times only, leaves out nothing of the column.
   bool IsWholeInRange(const ColumnInfo& column) const;
@@ -50,7 +50,7 @@ class StoredSeriesReader final : public SeriesReader {
   // The columns of a day that are left, and the index of the first.
   absl::StatusOr<std::pair<SeriesColumnsPtr, size_t>> ColumnsOf(size_t partition);
   bool ReachesIntoRange(const ColumnInfo& column) const;
-  // Of what is wanted of a column; nullopt: nothing is.
+  // The first and last wanted sample of a column; nullopt if nothing of it is wanted.
   absl::StatusOr<std::optional<SampleEnds>> EndsOf(size_t partition,
                                                    const SeriesColumnsPtr& columns, size_t index);
 
@@ -69,10 +69,10 @@ class StoredSeriesReader final : public SeriesReader {
   bool opened_ = false;
   std::vector<SampleRun> runs_;  // Begun, not empty: open rows and decoded columns.
 
-  size_t partition_ = 0;  // Of columns_, or the next to look into.
+  size_t partition_ = 0;  // Where columns_ are from, or the next to look into.
   SeriesColumnsPtr columns_;
   StoredView::MetBytes met_;
-  size_t index_ = 0;          // Of the front column among columns_.
+  size_t index_ = 0;          // The front column's place in columns_.
   DecodedColumnPtr decoded_;  // The front column; null: not yet asked for.
 };
 

@@ -1,9 +1,8 @@
 // Looks in the cache of columns first, then in RocksDB, and keeps the bytes that a listing has met:
-// who lists columns mostly decodes them next.
+// a caller that lists columns mostly decodes them next.
 #include "storage/columns/stored_view.h"
 
 #include <algorithm>
-#include <bit>
 #include <optional>
 
 #include "absl/strings/escaping.h"
@@ -21,7 +20,7 @@ namespace {
 
 // A few days of a layout's time columns: at 1,024 rows some megabytes.
 constexpr size_t kTimeColumnsKept = 256;
-// Of the columns of one series in one day.
+// Bound for the columns of one series in one day.
 constexpr size_t kMetBytes = size_t{1} << 20;
 
 std::string KeyOfTimes(const Series& series, const ColumnInfo& column) {

@@ -33,7 +33,7 @@ struct Database;
 class StoredView final : public ReadView {
  public:
   // The open rows were captured before this call, so that rows sealed meanwhile are seen twice,
-  // which merging undoes, not never. The database must outlive the view.
+  // which merging undoes, and never missed. The database and `columns` must outlive the view.
   StoredView(const Database& database, ColumnCache* columns, CapturedRows open_rows);
   ~StoredView() override;
 
@@ -64,7 +64,7 @@ class StoredView final : public ReadView {
   // The times of one of them.
   absl::StatusOr<FrameTimesPtr> FindTimes(size_t partition, const Series& series,
                                           const ColumnInfo& column);
-  // What they say without being decoded.
+  // The parts that can be read without decoding the column.
   absl::StatusOr<TimeColumnEnds> FindTimeColumnEnds(size_t partition, const Series& series,
                                                     const ColumnInfo& column);
 
@@ -94,11 +94,11 @@ class StoredView final : public ReadView {
   const rocksdb::Snapshot* const snapshot_;
   uint64_t columns_decoded_ = 0;
   std::vector<std::unique_ptr<rocksdb::Iterator>> iterators_;  // One a partition; null: none yet.
-  std::string read_key_;  // Of read_bytes_, the time column that was read last.
+  std::string read_key_;  // Key of read_bytes_, the time column that was read last.
   rocksdb::PinnableSlice read_bytes_;
   // The series of a layout follow one another, and their frames share time columns.
   absl::flat_hash_map<std::string, FrameTimesPtr> times_;  // By key.
-  std::deque<std::string> times_in_order_;                 // Of coming; the oldest leaves first.
+  std::deque<std::string> times_in_order_;  // Keys as they came; the oldest leaves first.
 };
 
 }  // namespace tacho::storage

@@ -76,7 +76,7 @@ rocksdb::ColumnFamilyOptions PartitionOptions(const std::shared_ptr<rocksdb::Cac
   options.write_buffer_size = 32 << 20;
   // Days far apart may be written side by side (a backfill): each must be cheap while it is small.
   options.arena_block_size = 64 << 10;
-  // Merging frames deletes; a table of which a third is deletions is compacted for their sake.
+  // Merging frames deletes; a table is compacted when a third of it is deletions.
   options.table_properties_collector_factories.push_back(
       rocksdb::NewCompactOnDeletionCollectorFactory(0, 0, 0.33));
   return options;
@@ -112,8 +112,8 @@ rocksdb::DBOptions DbOptions(const DatabaseOptions& options) {
   // leave a torn log behind, a crash in between must not find it done for some of them: the log
   // would then be replayed for the others only.
   db.atomic_flush = true;
-  // What is replayed at start is written into tables and synced anew: after a failed sync the log
-  // that can be read need not be what the disk has.
+  // Writes that are replayed at start go into tables and are synced anew: after a failed sync the
+  // log that can be read need not be what the disk has.
   db.avoid_flush_during_recovery = false;
   // Settle() writes out; what then is only in memory is the marker of disk_watch.h. After a refused
   // write it must not be tried.
@@ -209,7 +209,7 @@ absl::StatusOr<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& 
   db_options.statistics = database->statistics;
 
   std::vector<std::string> names;
-  // Fails if there is no database yet, and then also if it cannot be read, which Open() tells.
+  // Fails if there is no database yet, or if it cannot be read, which Open() reports.
   rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).PermitUncheckedError();
   TACHO_RETURN_IF_ERROR(CheckDirectory(options.env, options.path, names));
   for (const char* name : {"default", kJournalFamily, "index", "state", "events"}) {
@@ -292,9 +292,8 @@ absl::Status Database::Checkpoint(const std::string& path) {
   const rocksdb::Status able = rocksdb::Checkpoint::Create(db.get(), &made);
   const std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
   if (!able.ok()) return FromRocksDb(able, absl::StrCat("copy to ", path));
-  TACHO_RETURN_IF_ERROR(
-      FillEmptyLog(db.get(), disk.get()));  // Never writes out memory: the log, which holds the
-                                            // same, is copied instead. So a copy to a disk
+  TACHO_RETURN_IF_ERROR(FillEmptyLog(db.get(), disk.get()));
+  // Never writes out memory: the log, which holds the same, is copied instead. So a copy to a disk
   // that is full cannot be what makes the store itself refuse.
   const rocksdb::Status copied =
       checkpoint->CreateCheckpoint(path, std::numeric_limits<uint64_t>::max());
@@ -344,7 +343,7 @@ void Database::FillStats(StoreStats* stats) const {
 // Takes the place of RocksDB's own function, which checksums all that goes into its log: of a name
 // that both have, shared libraries take the program's. Distributions build RocksDB for the oldest
 // x86-64, where it works by table, and that was a tenth of the collector's processor time at full
-// speed. The function is pure, so that nobody can tell but by its speed; where RocksDB has none of
+// speed. The function is pure, so that only its speed is different; where RocksDB has none of
 // this name and type, nobody calls this one.
 namespace rocksdb::crc32c {
 uint32_t Extend(uint32_t crc, const char* bytes, size_t size);

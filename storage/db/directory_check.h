@@ -15,7 +15,7 @@ class Env;
 
 namespace tacho::storage {
 
-// To be called before a database is opened.
+// Call it before a database is opened.
 //   DATA_LOSS  there are tables, logs or manifests, but CURRENT is missing; or there are column
 //              families (`families`, as the manifest lists them), but no log.
 absl::Status CheckDirectory(rocksdb::Env* env, const std::string& path,

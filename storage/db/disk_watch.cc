@@ -100,7 +100,7 @@ bool DiskWatch::blocks_writes() const {
 }
 
 void DiskWatch::Note(const rocksdb::Status& status) {
-  // RocksDB has told the listener how bad it is; if not, it is no worse than to be tried again.
+  // RocksDB has reported to the listener how bad it is; if not, writing may be tried again.
   state_->Add("writing the journal", status,
               std::max(status.severity(), rocksdb::Status::kHardError));
 }

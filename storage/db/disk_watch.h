@@ -5,7 +5,7 @@
 // there is room writes it into tables, after which the log with the refused write in it is no
 // longer read. A failed write or sync of any other kind is not: what the kernel still holds in
 // memory need not be what the disk has, so only opening the database again, which reads what is
-// there and syncs it anew, tells what was stored.
+// there and syncs it anew, shows what was stored.
 #pragma once
 
 #include <atomic>
@@ -74,7 +74,7 @@ class DiskWatch {
 
   const std::string path_;
   rocksdb::Env* const env_;
-  bool left_log_ = false;  // By a try to resume. One thread's.
+  bool left_log_ = false;  // A try to resume has left the torn log. One thread's.
   mutable std::atomic<uint64_t> probes_ = 0;
   const std::shared_ptr<State> state_;  // Shared with the listener, which the database keeps.
 };

@@ -24,8 +24,8 @@ class KeptWrites {
   explicit KeptWrites(rocksdb::DB* db) : db_(db) {}
 
   // Keeps `write`, which may be empty, for the next WriteAll(), which comes before any write that
-  // depends on it. Does not wait for the disk, behind whose synced writes others queue. Not OK,
-  // with `write` kept nevertheless, if the disk refused the last time.
+  // depends on it. Does not wait for the disk, where others queue behind synced writes. Not OK
+  // if the disk refused the last time; `write` is kept nevertheless.
   rocksdb::Status Keep(rocksdb::WriteBatch write) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes what is kept, in order, unsynced. What the disk refuses stays.

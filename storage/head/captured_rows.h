@@ -37,7 +37,7 @@ class CapturedRows {
   // The catalogue of a job may leave memory and come back, so a source is found by what it says.
   absl::flat_hash_map<std::pair<std::optional<uint32_t>, std::string>, std::vector<CapturedFrame>>
       by_task_and_host_;
-  std::vector<HeadColumn> found_;  // Of frames.
+  std::vector<HeadColumn> found_;  // Columns of frames.
 };
 
 }  // namespace tacho::storage

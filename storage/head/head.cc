@@ -3,7 +3,6 @@
 #include "storage/head/head.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <tuple>
 #include <utility>
@@ -151,7 +150,7 @@ std::vector<CapturedFrame> Head::CaptureJob(JobId job) const {
 
 std::optional<LatestSample> Head::Latest(const SeriesPtr& series) const {
   std::optional<LatestSample> latest;
-  int64_t newest_ns = INT64_MIN;  // Of the rows of all layouts that have the series.
+  int64_t newest_ns = INT64_MIN;  // Newest row of all layouts that have the series.
   for (const FramePtr& frame : FramesOf(series->source)) {
     const auto column = frame->ColumnOf(series->id);
     if (!column) continue;

@@ -76,7 +76,7 @@ void OpenFrame::Publish() {
   raw_bytes_.store(weight_.raw_bytes, kAnyOrder);
   bytes_.store(weight_.raw_bytes + weight_.compressed_bytes, kAnyOrder);
   opened_ns_.store(absl::ToUnixNanos(opened_), kAnyOrder);
-  // One store: whoever trims the journal must never see neither of the two.
+  // One store, because trimming the journal must always see one of the two positions.
   const uint64_t oldest = !sealing_.empty()  ? sealing_first_position_
                           : weight_.rows > 0 ? first_position_
                                              : UINT64_MAX;

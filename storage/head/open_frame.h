@@ -24,7 +24,7 @@
 
 namespace tacho::storage {
 
-// What open rows weigh, including rows that are being sealed.
+// The weight of open rows, including rows that are being sealed.
 struct OpenWeight {
   uint64_t rows = 0;
   uint64_t raw_bytes = 0;
@@ -69,7 +69,7 @@ class OpenFrame {
 
   struct Taken {
     std::vector<RowBlockPtr> blocks;
-    FramePosition position = 0;  // Of the last row.
+    FramePosition position = 0;  // Position of the last row.
     size_t rows = 0;
 
     FrameRows Decode(const Layout& layout) const;
@@ -89,13 +89,13 @@ class OpenFrame {
   struct AllRows {
     struct Piece {
       std::vector<RowBlockPtr> blocks;
-      FramePosition position = 0;  // Of the last row.
+      FramePosition position = 0;  // Position of the last row.
     };
     Piece sealing;  // Empty: none are being sealed.
     Piece open;
   };
   AllRows CaptureAll() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // As Capture(), of what was captured before.
+  // Does what Capture() does, with rows that were captured before.
   void AddColumn(const AllRows& rows, uint32_t column, std::vector<HeadColumn>* out) const;
 
   LatestValues::Newest NewestRow(uint32_t column) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -127,7 +127,7 @@ class OpenFrame {
   mutable absl::Mutex mutex_;
   std::vector<RowBlockPtr> blocks_ ABSL_GUARDED_BY(mutex_);  // Oldest first.
   RawRows tail_ ABSL_GUARDED_BY(mutex_);                     // Came after the blocks.
-  OpenWeight weight_ ABSL_GUARDED_BY(mutex_);                // Of blocks and tail.
+  OpenWeight weight_ ABSL_GUARDED_BY(mutex_);                // Weight of blocks and tail.
   uint64_t first_position_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_position_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time opened_ ABSL_GUARDED_BY(mutex_);

@@ -68,7 +68,7 @@ class RowBlock {
   bool compressed() const { return encoded_ != nullptr; }
   // How often its rows were compressed before this block was: see BlocksToMerge().
   unsigned level() const { return level_; }
-  // Of the times; the rows need not ascend.
+  // The lowest and the highest time; the rows need not ascend.
   int64_t first_time_ns() const { return first_time_ns_; }
   int64_t last_time_ns() const { return last_time_ns_; }
 
@@ -108,12 +108,12 @@ size_t BlocksToMerge(std::span<const RowBlockPtr> blocks);
 // Shares the blocks of rows with the head, so that thousands of columns can be held at once and
 // decoded one after the other, whatever becomes of the rows meanwhile.
 struct HeadColumn {
-  FramePosition position = 0;  // Of the last row.
+  FramePosition position = 0;  // Position of the last row.
   uint32_t attempt = 0;
-  uint32_t column = 0;              // Of the blocks.
+  uint32_t column = 0;              // The series' column in the blocks.
   std::vector<RowBlockPtr> blocks;  // Oldest first; `tail` came after them.
   SampleBlock tail;
-  // Of all times; rows need not ascend.
+  // The lowest and the highest of all times; rows need not ascend.
   int64_t first_time_ns = INT64_MAX;
   int64_t last_time_ns = INT64_MIN;
 

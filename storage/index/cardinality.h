@@ -19,7 +19,8 @@ struct CardinalityReport {
   struct Job {
     std::string name;
     uint64_t series = 0;  // Overflow series included.
-    uint64_t bound = 0;   // Of those that are none, where no rule for a metric says otherwise.
+    // For series that are no overflow series, where no rule for a metric says otherwise.
+    uint64_t bound = 0;
     bool in_memory = false;
   };
   struct MetricUse {

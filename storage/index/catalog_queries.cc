@@ -105,7 +105,7 @@ std::vector<JobEntities::Chip> ChipsOf(const JobCatalog& catalog) {
 
 std::vector<MetricUse> MetricUsesOf(const JobCatalog& catalog) {
   std::vector<MetricUse> uses;
-  std::vector<uint64_t> seen(catalog.label_sets().size(), 0);  // Of which metric, last.
+  std::vector<uint64_t> seen(catalog.label_sets().size(), 0);  // The metric that last had the set.
   for (const JobCatalog::MetricEntry& entry : catalog.metrics()) {
     std::set<absl::string_view> names;
     for (const uint32_t number : entry.series) {

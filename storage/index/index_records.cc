@@ -42,7 +42,7 @@ absl::Status Damaged(absl::string_view key) {
                                           absl::BytesToHexString(key), " is damaged"));
 }
 
-// Each returns false if the record under the key, of which `id` is left to read, is damaged.
+// Each returns false if the record is damaged. `id` is the part of its key that is left to read.
 
 bool LoadMetric(ByteReader id, absl::string_view value, JobCatalog* catalog) {
   const MetricId metric_id = id.Be32();

@@ -42,7 +42,7 @@ std::optional<Metric> DecodeMetric(absl::string_view bytes);
 // 'S': the series that one registration brought, all of one source, with consecutive ids from the
 // key's on. A decoded record points into its bytes.
 struct SeriesRecord {
-  uint64_t series_before = 0;  // Of the job, when these came.
+  uint64_t series_before = 0;  // Series that the job had when these came.
   std::optional<uint32_t> task;
   absl::string_view host;
   std::vector<std::vector<LabelSet::Label>> label_sets;  // Each distinct set once.

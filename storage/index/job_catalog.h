@@ -1,4 +1,5 @@
-// What one job has in memory: its metrics, sources, label sets, series and layouts, each once.
+// The catalogue of one job in memory: its metrics, sources, label sets, series and layouts, each
+// once.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ class JobCatalog {
   };
   const MetricEntry* FindMetric(absl::string_view name) const;
   const MetricEntry* FindMetric(MetricId id) const;
-  const MetricEntry* AddMetric(const Metric& metric);  // Of a new name.
+  const MetricEntry* AddMetric(const Metric& metric);  // The name must be new.
   const std::deque<MetricEntry>& metrics() const { return metrics_; }
 
   // Sources.
@@ -97,7 +98,7 @@ class JobCatalog {
   // `layout.id` must be higher than any before.
   const Layout* AddLayout(Layout layout);
   const std::deque<Layout>& layouts() const { return layouts_; }
-  uint64_t layout_columns() const { return layout_columns_; }  // Of all of them.
+  uint64_t layout_columns() const { return layout_columns_; }  // In all layouts.
 
  private:
   // Sets of numbers, looked up by what the numbers stand for: nothing is stored twice.
@@ -172,7 +173,7 @@ class JobCatalog {
   const JobId id_;
   const std::string name_;
   StringPool strings_;
-  uint64_t text_bytes_ = 0;  // Of what is not in the pool.
+  uint64_t text_bytes_ = 0;  // Text that is not in the pool.
   uint64_t overflow_ = 0;
   LabelKeys label_keys_;
   // Keys with their values: as interned words, so that no text is hashed or stored again.

@@ -80,7 +80,7 @@ class JobTable {
   };
   struct Task {
     Extent extent;
-    uint32_t attempt = 0;  // Of the newest row.
+    uint32_t attempt = 0;  // Attempt of the newest row.
   };
   using TaskId = std::pair<std::optional<uint32_t>, std::string>;  // Task and host.
   // Task and host are looked up without copying the host.
@@ -105,11 +105,11 @@ class JobTable {
   };
   struct Job {
     Extent extent;
-    // As in JobSummary; of a job in memory, as last counted.
+    // As in JobSummary; for a job in memory, as last counted.
     uint32_t attempts = 0;
     uint32_t tasks = 0;
     uint32_t hosts = 0;
-    bool counted = true;             // Else a task has come since.
+    bool counted = true;             // False: a task has come since.
     std::unique_ptr<Detail> detail;  // nullptr: not in memory.
   };
 
@@ -119,7 +119,7 @@ class JobTable {
   static absl::Status LoadDetail(absl::string_view key, absl::string_view value, Job* job);
   static std::vector<AttemptInfo> AttemptsOf(const Detail& detail);
   static JobOutline OutlineOf(const Detail& detail, bool hosts);
-  // Of a job that is not in memory.
+  // Reads the outline of a job that is not in memory.
   absl::StatusOr<JobOutline> ReadOutline(JobId job, bool hosts) const;
   // The highest attempt with a record of this kind.
   absl::StatusOr<std::optional<uint32_t>> ReadLastAttempt(char kind, JobId job) const;

@@ -22,8 +22,7 @@ class Matcher {
   enum class Op { kEqual, kNotEqual, kMatches, kNotMatches };
 
   //   INVALID_ARGUMENT  the regular expression does not compile (RE2, anchored at both ends, at
-  //   most
-  //                     64 KiB of program); the text says why.
+  //                     most 64 KiB of program); the text says why.
   static absl::StatusOr<Matcher> Create(std::string label, Op op, std::string value);
 
   const std::string& label() const { return label_; }

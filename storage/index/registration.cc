@@ -14,7 +14,8 @@ namespace {
 
 using LabelViews = absl::InlinedVector<LabelSet::Label, 8>;
 
-// The bound of a histogram's bucket: without it its counts cannot be told apart, nor added up.
+// The bound of a histogram's bucket: without it counts of different buckets look alike, and cannot
+// be added up.
 constexpr absl::string_view kBucketLabel = "le";
 
 // Labels beyond the 64th share its bit.

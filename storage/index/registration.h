@@ -1,4 +1,4 @@
-// What becomes of the columns of one layout definition: which are series that exist, which are
+// Decides about the columns of one layout definition: which are series that exist, which are
 // added, refused or folded. In memory only; the index brings the locks and the disk.
 //
 // A refused column costs a few lookups by hash and comparisons: nothing is stored for it, neither
@@ -24,23 +24,24 @@
 
 namespace tacho::storage {
 
-// What the index holds as a whole.
+// How much the index holds as a whole.
 struct IndexUse {
   uint64_t series = 0;  // In memory.
   uint64_t stored_series = 0;
   uint64_t text_bytes = 0;
 };
 
-// What became of a layout.
+// The outcome of registering a layout.
 struct Registration {
   // Its series are first those of `columns`, then one for each of `folded`; nullptr if every
   // column was refused.
   LayoutPtr layout;
-  std::vector<uint32_t> columns;  // Of the definition, those stored as they are, ascending.
+  // Columns of the definition that are stored as they are, ascending.
+  std::vector<uint32_t> columns;
   // Columns of the definition whose values are to be added up, row by row.
   std::vector<std::vector<uint32_t>> folded;
   std::vector<Breach> breaches;               // What was refused, folded or observed.
-  std::shared_ptr<const LimitPolicy> limits;  // That were applied.
+  std::shared_ptr<const LimitPolicy> limits;  // The limits that were applied.
 };
 
 // One thread. Resolve() all columns, then, if some are pending, Add() all of them.
@@ -61,7 +62,7 @@ class Registering {
   void Start(const JobCatalog* catalog);
 
   // Columns [begin, end): finds those that exist, and refuses or folds what needs nothing added.
-  // What is left is pending. Counts only grow while a job lives, so that a refusal stays right.
+  // The rest is pending. Counts only grow while a job lives, so that a refusal stays right.
   void Resolve(size_t begin, size_t end, const IndexUse& use);
   bool anything_pending() const { return pending_ > 0; }
   // How many series the catalogue had when Start() was called: if it still has as many, what
@@ -90,7 +91,7 @@ class Registering {
 
  private:
   using LabelViews = absl::InlinedVector<LabelSet::Label, 8>;
-  // What the catalogue has of a series; nullptr where it has none.
+  // The catalogue's entries for a series; nullptr where it has none.
   struct Lookup {
     const JobCatalog::MetricEntry* metric = nullptr;
     const LabelSet* labels = nullptr;
@@ -102,7 +103,7 @@ class Registering {
     Limit limit = Limit::kJobs;
     uint64_t labels = 0;
   };
-  // What may be changed; given to those that may add.
+  // The things that adding changes; functions that may add get it.
   struct Growth {
     JobCatalog* catalog;
     SeriesId* next;
@@ -115,7 +116,7 @@ class Registering {
   };
 
   Lookup Find(absl::string_view metric, absl::Span<const LabelSet::Label> labels) const;
-  // What a new series breaks: of its own limits, and of the index as a whole.
+  // The limit that a new series breaks: one of its own, or one of the index as a whole.
   std::optional<Fault> FindFault(const SeriesDefinition& wanted, const LabelViews& labels,
                                  const Lookup& found, const SeriesLimits& limits) const;
   std::optional<Fault> FindLabelFault(const LabelViews& labels, bool set_exists,

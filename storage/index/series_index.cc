@@ -254,7 +254,7 @@ std::vector<JobId> SeriesIndex::UnusedSince(absl::Time time) const {
 }
 
 void SeriesIndex::Unload(const std::vector<JobId>& jobs, absl::Time unused_since) {
-  // What is not written yet could not be read again.
+  // Anything that is not written yet could not be read again.
   if (!WriteKept().ok()) return;
   const int64_t before_ns = absl::ToUnixNanos(unused_since);
   std::vector<CatalogPtr> leaving;  // Let go after the lock.

@@ -119,15 +119,15 @@ class SeriesIndex {
   uint64_t SeriesCount(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes what was registered, if anything, unsynced: the next synced write covers it, for the
-  // write-ahead log is one. To be called before rows, or whatever else needs it, are written.
+  // write-ahead log is one. Call it before rows, or anything else that needs it, are written.
   rocksdb::Status WriteRegistered() { return kept_.WriteAll(); }
   // The same; UNAVAILABLE if the disk refuses.
   absl::Status WriteKept() { return kept_.Write(rocksdb::WriteBatch(), "register a layout"); }
 
   // Jobs in memory that were last used before a time.
   std::vector<JobId> UnusedSince(absl::Time time) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes such jobs out of memory, those left out that were used meanwhile. Whoever holds a series
-  // or a layout of one goes on with it; if the job comes back before it is let go, it is the same.
+  // Takes such jobs out of memory, except those that were used meanwhile. A series or a layout that
+  // somebody holds stays good; if the job comes back before it is let go, it is the same.
   void Unload(const std::vector<JobId>& jobs, absl::Time unused_since) ABSL_LOCKS_EXCLUDED(mutex_);
   bool InMemory(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -137,7 +137,7 @@ class SeriesIndex {
   struct Counts {
     uint64_t jobs = 0;
     uint64_t series = 0;
-    // Of these, in memory.
+    // Those of them that are in memory.
     uint64_t jobs_in_memory = 0;
     uint64_t series_in_memory = 0;
     uint64_t layouts_in_memory = 0;
@@ -155,7 +155,7 @@ class SeriesIndex {
     uint64_t series = 0;
     CatalogPtr catalog;  // nullptr: not in memory.
     // The catalogue that left memory, if somebody still holds a part of it: there is never a second
-    // one of a job, so that its series can be told apart by their addresses.
+    // one of a job, so that its series can be compared by their addresses.
     std::weak_ptr<JobCatalog> left;
     std::atomic<int64_t> used_ns = 0;  // By Options::now.
   };
@@ -207,7 +207,7 @@ class SeriesIndex {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(loading_, mutex_);
 
   rocksdb::DB* const db_;
-  KeptWrites kept_;  // Of what is in memory already.
+  KeptWrites kept_;  // Writes of what is in memory already.
   rocksdb::ColumnFamilyHandle* const column_family_;
   const Options options_;
 
@@ -225,7 +225,7 @@ class SeriesIndex {
   uint64_t jobs_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t series_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t layouts_in_memory_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t text_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the catalogues in memory.
+  uint64_t text_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Text of the catalogues in memory.
 };
 
 }  // namespace tacho::storage

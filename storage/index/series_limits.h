@@ -58,9 +58,10 @@ enum class LimitAction : uint8_t {
 };
 absl::string_view ActionName(LimitAction action);  // "reject".
 
-// What holds for a series, by its job and metric.
+// The limits for a series, by its job and metric.
 struct SeriesLimits {
-  uint64_t series_per_job = 2'000'000;   // Of all the job has had since it began; as all below.
+  // This one and all below count everything that the job has had since it began.
+  uint64_t series_per_job = 2'000'000;
   uint64_t series_per_metric = 500'000;  // Overflow series left out.
   uint64_t values_per_label = 20'000;    // "overflow" left out.
   uint64_t overflow_series_per_job = 20'000;
@@ -72,14 +73,14 @@ struct SeriesLimits {
   LimitAction action = LimitAction::kReject;
 };
 
-// What holds for the index as a whole.
+// The limits for the index as a whole.
 struct TotalLimits {
-  uint64_t jobs = 100'000;               // That exist, until they expire.
+  uint64_t jobs = 100'000;               // Those that exist, until they expire.
   uint64_t series = 10'000'000;          // In memory: of jobs in use.
-  uint64_t stored_series = 100'000'000;  // That exist, until their job expires.
-  uint64_t text_bytes = 1 << 30;         // Of names and labels of jobs in memory.
-  // Of the layouts of one job in memory. Series that exist can be put together in any number of
-  // ways, and each is a layout: past this a new one is refused as a whole.
+  uint64_t stored_series = 100'000'000;  // Those that exist, until their job expires.
+  uint64_t text_bytes = 1 << 30;         // Names and labels of jobs in memory.
+  // Counts the columns of all layouts of one job in memory. Series that exist can be put together
+  // in any number of ways, and each is a layout: past this a new one is refused as a whole.
   uint64_t layout_columns_per_job = 100'000'000;
   // kFold folds into overflow series that exist: there is no room for others.
   LimitAction action = LimitAction::kReject;
@@ -136,7 +137,7 @@ class LimitPolicy {
   explicit LimitPolicy(Options options);
 
   Options options_;
-  std::vector<Patterns> patterns_;  // Of the rules.
+  std::vector<Patterns> patterns_;  // One a rule.
 };
 
 // Column `column` of a definition is a new series that broke a limit.

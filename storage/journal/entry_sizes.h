@@ -22,7 +22,6 @@ class EntrySizes {
   // Both need an entry.
   void PopFront();
   void PopBack();
-  void Clear() { *this = EntrySizes(); }
 
  private:
   // Makes single sizes of a block's sum.

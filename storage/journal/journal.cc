@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -147,16 +148,22 @@ absl::Status Journal::Recover(const Visit& visit) {
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(ScanOptions(), column_family_));
   TACHO_ASSIGN_OR_RETURN(const auto begin, ReadTrimMark(it.get()));
 
-  begin_ = end_ = begin;
-  sizes_.Clear();
-  return Scan(it.get(), begin_, [&](uint64_t position, const rocksdb::Slice& value) {
-    if (value.size() < kChecksumSize) {
-      return absl::DataLossError(absl::StrCat("journal: entry ", end_, " has no checksum"));
-    }
-    sizes_.PushBack(static_cast<uint32_t>(value.size() - kChecksumSize));
-    ++end_;
-    return visit == nullptr ? absl::OkStatus() : VisitChecked(position, value, visit);
-  });
+  uint64_t end = begin;
+  EntrySizes sizes;
+  absl::Status status =
+      Scan(it.get(), begin, [&](uint64_t position, const rocksdb::Slice& value) -> absl::Status {
+        if (value.size() < kChecksumSize) {
+          return absl::DataLossError(absl::StrCat("journal: entry ", position, " has no checksum"));
+        }
+        sizes.PushBack(static_cast<uint32_t>(value.size() - kChecksumSize));
+        ++end;
+        return visit == nullptr ? absl::OkStatus() : VisitChecked(position, value, visit);
+      });
+  if (!status.ok()) return status;
+  begin_ = begin;
+  end_ = end;
+  sizes_ = std::move(sizes);
+  return absl::OkStatus();
 }
 
 uint64_t Journal::Stage(absl::string_view entry, rocksdb::WriteBatch* write) {

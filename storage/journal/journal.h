@@ -41,7 +41,8 @@ class Journal {
 
   // Finds the oldest and the newest position, reading every entry once and, if `visit` is not null,
   // handing it on. Call once, first; or again after a write was refused: then what was staged for
-  // it is forgotten.
+  // it is forgotten. After an error the positions are those from before: with half of them, the
+  // next Stage() would replace an entry that was acknowledged.
   //   DATA_LOSS    the trim mark is damaged, or an entry is missing; with `visit`, one does not
   //                match its checksum.
   //   UNAVAILABLE  the disk refused to be read.
@@ -65,8 +66,8 @@ class Journal {
   // again: only for entries that were never acknowledged.
   void StageRollback(uint64_t position, rocksdb::WriteBatch* write);
 
-  // Removes files that hold nothing but entries before `position`, of which the trim mark says that
-  // they are gone; that mark must be durable.
+  // Removes files that hold only entries before `position`. The trim mark must say that these are
+  // gone, and must be durable.
   absl::Status DeleteTrimmedFiles(uint64_t position) const;
 
   // Calls `visit` for each entry from `position` (or the oldest kept, if that is later) on, oldest
@@ -80,7 +81,7 @@ class Journal {
   rocksdb::ColumnFamilyHandle* const column_family_;
   uint64_t begin_ = 1;
   uint64_t end_ = 1;
-  EntrySizes sizes_;  // Of the entries in [begin_, end_), as written.
+  EntrySizes sizes_;  // Sizes of the entries in [begin_, end_), as written.
 };
 
 }  // namespace tacho::storage

@@ -40,8 +40,8 @@ size_t CountValues(const char* values, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = 0;
     std::memcpy(&bits, values + i * sizeof(bits), sizeof(bits));
-    // The top bit of x | -x is set but for x = 0. Unlike a comparison of 64 bits, that is something
-    // of which every x86-64 does two at once.
+    // The top bit of x | -x is set but for x = 0. Every x86-64 does two of these at once, but
+    // not two comparisons of 64 bits.
     bits ^= kStaleMarkerBits;
     present += (bits | (0 - bits)) >> 63;
   }

@@ -53,7 +53,7 @@ constexpr size_t kBlockCacheBytes = 1u << 20;
 constexpr size_t kTableFileBytes = 8u << 20;
 constexpr size_t kManifestPreallocation = 64u << 10;
 constexpr int kMaxOpenFiles = 32;
-// Of the disk; of a small one no more than its 8th.
+// Left free on the disk, but no more than an eighth of a small one.
 constexpr uint64_t kSpareBytes = 16u << 20;
 
 rocksdb::Slice AsSlice(absl::string_view bytes) { return {bytes.data(), bytes.size()}; }
@@ -268,8 +268,8 @@ absl::Status SpoolJournal::Reopen() {
         absl::StrCat(options_.path, ": another spool has taken its place; restart the agent"));
   }
   if (journal.end() > end_) {
-    // The refused write has reached the log after all, but its caller was told otherwise and will
-    // make it again. (Its notes stay; the repeat replaces them.)
+    // The refused write has reached the log after all, but its caller got an error and will make
+    // it again. (Its notes stay; the repeat replaces them.)
     rocksdb::WriteBatch write;
     journal.StageRollback(end_, &write);
     rocksdb::WriteOptions synced;
@@ -350,7 +350,7 @@ absl::Status SpoolJournal::Sync() {
 
   // Unlike a synced write this lets others write meanwhile.
   rocksdb::Status status = (*database)->db->SyncWAL();
-  if (status.IsNotSupported()) {  // By some file systems.
+  if (status.IsNotSupported()) {  // Some file systems cannot.
     rocksdb::WriteOptions synced;
     synced.sync = true;
     rocksdb::WriteBatch nothing;
@@ -367,7 +367,7 @@ absl::Status SpoolJournal::Sync() {
 
 bool SpoolJournal::HasSpareRoom() const {
   struct statvfs disk = {};
-  // What cannot be told is not refused.
+  // If the room is not known, nothing is refused.
   if (options_.env != nullptr || ::statvfs(options_.path.c_str(), &disk) != 0) return true;
   const uint64_t spare = std::min(kSpareBytes, uint64_t{disk.f_blocks} * disk.f_frsize / 8);
   return uint64_t{disk.f_bavail} * disk.f_frsize >= spare;
@@ -375,7 +375,7 @@ bool SpoolJournal::HasSpareRoom() const {
 
 absl::Status SpoolJournal::ReleaseRoom() {
   const uint64_t end = begin();
-  // Without the mark of their trimming, entries whose file is gone would be missing.
+  // Without a durable trim mark, entries in files that are gone would count as missing.
   TACHO_RETURN_IF_ERROR(Sync());
   TACHO_ASSIGN_OR_RETURN(const auto database, Use());
   return database->journal->DeleteTrimmedFiles(end);

@@ -35,8 +35,8 @@ struct SpoolJournalOptions {
 };
 
 // Thread-safe. Positions count from 1 and are never reused within a generation, but for one case: a
-// crash of the machine that takes entries after the last Sync() takes their positions as well. Who
-// shows positions to others shows only those that were synced.
+// crash of the machine that takes entries after the last Sync() takes their positions as well. So
+// show others only positions that were synced.
 class SpoolJournal {
  public:
   //   DATA_LOSS            the database is damaged. The caller may move the directory away and open
@@ -50,7 +50,7 @@ class SpoolJournal {
   uint64_t generation() const { return generation_; }
   uint64_t begin() const ABSL_LOCKS_EXCLUDED(mutex_);  // Oldest position kept.
   uint64_t end() const ABSL_LOCKS_EXCLUDED(mutex_);    // Position of the next entry.
-  uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);  // Of the entries kept, as written.
+  uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);  // Size of the entries kept, as written.
 
   // A note that lives beside the entries, by key, until it is replaced: how far a source has read,
   // a layout that entries refer to. An empty value removes it.
@@ -103,8 +103,7 @@ class SpoolJournal {
   };
   // Entries from `position` on, at most `max_bytes` of them but at least one if there is one.
   //   DATA_LOSS  an entry does not match its checksum; the text names its position. Entries before
-  //   it
-  //              are returned first, by themselves.
+  //              it are returned first, by themselves.
   absl::StatusOr<std::vector<Entry>> Read(uint64_t position, uint64_t max_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -32,7 +32,7 @@ struct AttemptInfo {
 struct TaskInfo {
   std::optional<uint32_t> task;
   std::string host;
-  uint32_t attempt = 0;  // Of the newest row.
+  uint32_t attempt = 0;  // Attempt of the newest row.
   Extent extent;
   uint64_t series = 0;
 };
@@ -84,7 +84,7 @@ struct MetricUse {
 struct JobOutline {
   uint64_t metrics = 0;
   std::optional<uint32_t> attempt;                // The highest-numbered one.
-  std::map<std::string, std::string> attributes;  // Of it.
+  std::map<std::string, std::string> attributes;  // The attributes of that attempt.
   std::vector<std::string> hosts;                 // Ascending; only if they were asked for.
 };
 

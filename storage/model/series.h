@@ -123,7 +123,7 @@ using LayoutPtr = std::shared_ptr<const Layout>;  // Keeps the job's catalogue a
 // same.
 struct LatestRow {
   LayoutPtr layout;
-  // Of the newest row.
+  // Time and step of the newest row.
   int64_t time_ns = 0;
   int64_t step = kNoStep;
   absl::Time received;  // By StoreOptions::now, when the row was appended or recovered.

@@ -65,11 +65,12 @@ enum class StepOrder {
 
 // Samples of one series that are held elsewhere.
 struct SampleView {
-  uint32_t attempt = 0;                // Of all samples,
+  uint32_t attempt = 0;                // All samples have this one,
   std::span<const uint32_t> attempts;  // unless this has one a sample: it is empty or differs.
   SampleColumns columns;
   StepOrder step_order = StepOrder::kAny;
-  // Of kNeverFall: the newest sample of each step but that of the last sample, which is the last.
+  // Only for kNeverFall: the newest sample of each step, but for the step of the last sample, whose
+  // newest is the last.
   // `step_ends_from` is to be taken from each.
   std::span<const uint32_t> step_ends;
   uint32_t step_ends_from = 0;
@@ -84,12 +85,12 @@ struct SampleView {
 // them are finite and of one attempt.
 struct SampleSummary {
   uint32_t attempt = 0;
-  // Of the first and the last sample in time.
+  // Times and steps of the first and the last sample in time.
   int64_t first_time_ns = 0;
   int64_t last_time_ns = 0;
   int64_t first_step = kNoStep;
   int64_t last_step = kNoStep;
-  // Of all of them that have a step, only with Want::step_bounds; kNoStep: none has.
+  // Over all samples that have a step, only with Want::step_bounds; kNoStep: none has.
   int64_t lowest_step = kNoStep;
   int64_t highest_step = kNoStep;
   double first = 0;
@@ -108,10 +109,10 @@ struct Want {
   // Summaries must know their lowest and highest step; a frame's steps are decoded for that.
   bool step_bounds = false;
 };
-// Whatever summary there is.
+// Wants every summary that there is.
 Want AnySummary();
 
-// What comes next of a series: samples, at least one, or a summary that the caller can use. One
+// The next piece of a series: samples, at least one, or a summary that the caller can use. One
 // thread at a time. Use one for a whole scan: what it has allocated is used again.
 class Chunk {
  public:
@@ -122,7 +123,7 @@ class Chunk {
   bool is_summary() const { return is_summary_; }
   const SampleSummary& summary() const;  // Only if it is one.
   const SampleView& samples() const;     // Only if it is none.
-  // Of the first and the last sample.
+  // Times of the first and the last sample.
   int64_t first_time_ns() const;
   int64_t last_time_ns() const;
 

@@ -29,7 +29,7 @@ struct StoreStats {
   SeriesId next_series_id = 1;        // Every existing series has a lower id.
   uint64_t open_rows = 0;             // In the head.
   uint64_t open_bytes = 0;
-  uint64_t open_raw_bytes = 0;  // Of these, not compressed.
+  uint64_t open_raw_bytes = 0;  // Those of open_bytes that are not compressed.
   uint64_t journal_entries = 0;
   uint64_t journal_bytes = 0;
   uint64_t rows_sealed = 0;

@@ -64,8 +64,8 @@ struct Ending {
 struct Totals {
   uint64_t lives = 0;
   uint64_t kills_random = 0;
-  uint64_t kills_late = 0;     // Of those: a point was armed and not reached.
-  uint64_t kills_opening = 0;  // Of those: before the store was open.
+  uint64_t kills_late = 0;     // Random kills where a point was armed and not reached.
+  uint64_t kills_opening = 0;  // Random kills before the store was open.
   uint64_t closed = 0;
   uint64_t gave_up = 0;  // It was not, and the process ended.
   uint64_t resumed = 0;  // A full disk that was sat out.
@@ -354,7 +354,7 @@ class Campaign {
   bool retention_ = false;
   std::string dir_;
   std::unique_ptr<Model> model_;
-  std::string in_;  // Of the pipe, not yet taken.
+  std::string in_;  // Read from the pipe, not yet taken.
   bool ready_ = false;
   bool ending_ = false;
   bool closed_ = false;

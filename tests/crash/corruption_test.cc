@@ -249,7 +249,7 @@ TEST_F(CorruptionTest, EveryFileInEveryWay) {
         what.second, count(Outcome::kRefused), count(Outcome::kContained),
         count(Outcome::kHarmless), count(Outcome::kTailLost));
     for (const std::string& text : tally.texts) std::cout << "      " << text << "\n";
-    // Nothing that is left can tell that the newest log once held more.
+    // Nothing that is left shows that the newest log once held more.
     const bool may_lose = what.first == "log" && what.second != "a byte flipped";
     if (!may_lose) {
       EXPECT_EQ(count(Outcome::kTailLost), 0) << what.first << " " << what.second;

@@ -40,7 +40,8 @@ class DyingTrainer {
   // Returns its wait status.
   int WaitForDeath();
 
-  // Rows that it had committed, told through memory that survives it: one more may be in the ring.
+  // Rows that it had committed, reported through memory that survives it: one more may be in the
+  // ring.
   int64_t closed() const { return *closed_; }
 
  private:

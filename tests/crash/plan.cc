@@ -31,8 +31,8 @@ double DrawValue(std::mt19937_64* random) {
   }
 }
 
-// A layout is a set of metrics. Two that share one write at times of their own: which of two frames
-// is later is only told apart within a layout.
+// A layout is a set of metrics. Two layouts that share a metric write at times of their own,
+// because which of two frames is later is only known within a layout.
 struct Shape {
   std::vector<uint32_t> metrics;
   bool has_steps;

@@ -1,5 +1,5 @@
 // What the agents of the crash campaign send. Every message follows from (seed, agent, sequence),
-// so the process that sends it and the one that checks it need tell each other nothing but numbers.
+// so the process that sends it and the one that checks it need exchange nothing but numbers.
 #pragma once
 
 #include <cstdint>

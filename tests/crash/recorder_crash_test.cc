@@ -37,8 +37,8 @@ class RecorderCrashTest : public ::testing::Test {
     return std::uniform_int_distribution<int64_t>(0, below - 1)(random_);
   }
 
-  // That there are only whole rows in the ring, one behind the other; tells how many, and how many
-  // were overwritten before.
+  // Expects only whole rows in the ring, one behind the other. Returns how many there are, and how
+  // many were overwritten before.
   static void ExpectWholeRing(const std::string& ring, int64_t* rows, int64_t* lost) {
     auto reader = client::RingReader::Open(ring);
     ASSERT_TRUE(reader.ok()) << reader.status();
@@ -72,7 +72,7 @@ class RecorderCrashTest : public ::testing::Test {
     }
   }
 
-  // One row more than it told of may have been committed.
+  // One row more than it reported may have been committed.
   static void ExpectEverything(const DyingTrainer& trainer, int64_t closed) {
     int64_t rows = 0;
     int64_t lost = 0;

@@ -1,5 +1,5 @@
 // Sends what the plan says to a store, as several agents would: in order, now and then ahead of a
-// backlog, now and then again, and tells of every message when it is sent and how it ended.
+// backlog, now and then again, and reports when each message is sent and how it ended.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace tacho::crash {
 class Sender {
  public:
   struct Options {
-    uint64_t seed = 0;  // Of the plan: the same as long as a store lives.
+    uint64_t seed = 0;  // The plan's: the same as long as a store lives.
     uint64_t life = 0;  // Varies what is sent when.
     size_t window = 16;
     // Called for each message when it is sent and when that has ended; from two threads.

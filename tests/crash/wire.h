@@ -1,4 +1,4 @@
-// What the writer tells the campaign, through a pipe that outlives it. Each report is one write()
+// The writer's reports to the campaign, through a pipe that outlives it. Each report is one write()
 // of less than PIPE_BUF, so it arrives whole or not at all; only the contents of the store are
 // longer, and nothing else is sent meanwhile.
 #pragma once

@@ -1,5 +1,5 @@
-// The process that the crash campaign kills: opens a store, tells what it holds, then writes to it
-// until it is killed, kills itself at a named point, or has written enough and closes.
+// The process that the crash campaign kills: opens a store, reports what it holds, then writes to
+// it until it is killed, kills itself at a named point, or has written enough and closes.
 //
 //   writer KEY=VALUE...   dir, fd, seed, life, point (name), hit (n-th), retention, close_after
 #include <signal.h>

@@ -1,5 +1,5 @@
-// What a subscription tells and what the view shows that was opened with it: together everything,
-// nothing twice, whatever becomes of the rows meanwhile.
+// What a subscription delivers and what the view shows that was opened with it: together
+// everything, nothing twice, whatever becomes of the rows meanwhile.
 #include "storage/change_feed.h"
 
 #include <atomic>

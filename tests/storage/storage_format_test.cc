@@ -6,7 +6,6 @@
 //   [column family] key|value BYTES # what they mean        or, going on,        BYTES # ...
 //
 // with bytes as two hexadecimal digits, "00×8" for repeated ones, and ".." for any byte.
-#include <bit>
 #include <fstream>
 #include <map>
 #include <string>

@@ -26,7 +26,7 @@ class StoreBoundsTest : public StoreFixture {
     return layouts;
   }
 
-  // Message number `message` of a layout: 50 rows, of which all values are told apart.
+  // Appends message number `message` of a layout: 50 rows, all of whose values differ.
   absl::Status AppendMessage(const LayoutPtr& layout, int64_t message) {
     std::vector<int64_t> times;
     std::vector<double> values;
@@ -40,7 +40,7 @@ class StoreBoundsTest : public StoreFixture {
     return static_cast<double>(time) + static_cast<double>(column) / 16;
   }
 
-  // Appends as often as it takes, like an agent that is told to wait.
+  // Appends as often as it takes, like an agent that has to wait.
   void AppendPatiently(const LayoutPtr& layout, int64_t message) {
     absl::Status status = AppendMessage(layout, message);
     for (int i = 0; i < 1000 && absl::IsResourceExhausted(status); ++i) {

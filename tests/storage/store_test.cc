@@ -142,7 +142,7 @@ TEST_F(StoreTest, AGapCountsAsDurableAndIsRecorded) {
   EXPECT_EQ(events->front().fields.at("rows"), "90");
 }
 
-// As the Hello of an agent whose other collector has what is missing here.
+// The Hello of an agent does this if another collector has what is missing here.
 TEST_F(StoreTest, AGapWithoutASequenceClosesTheHoleForGood) {
   const LayoutPtr layout = Register(Definition("job", {"loss"}));
   ASSERT_TRUE(Append(layout, {1}, {1}, {1}, {"agent", 7, 10}).ok());

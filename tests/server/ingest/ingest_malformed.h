@@ -124,7 +124,7 @@ inline std::vector<Malformed> AllMalformed() {
 struct InvalidSeries {
   const char* name;
   v1::ClientMessage layout;  // Its second series is the one.
-  const char* text;          // Part of what the agent is told.
+  const char* text;          // Part of the status that the agent gets.
 };
 
 inline std::vector<InvalidSeries> AllInvalidSeries() {

@@ -144,7 +144,7 @@ TEST_F(StreamSessionTest, ALayoutOfNothingButInvalidSeriesStoresNothingAndGoesOn
 TEST_F(StreamSessionTest, ColumnsBehindAnInvalidSeriesKeepTheirPlace) {
   auto layout = LayoutMessage(4);
   layout.mutable_layout()->mutable_series(1)->mutable_metric()->clear_name();
-  // Of what is left the last is refused for the store's sake.
+  // The last of the series that are left is refused for the store's sake.
   store_.Limit([](storage::LimitPolicy::Options* limits) { limits->totals.series = 2; });
   StreamSession session = NewSession();
   ASSERT_TRUE(Send(&session, {HelloMessage(), layout, BatchMessage(1, {1, 2, 3, 4})}).ok());

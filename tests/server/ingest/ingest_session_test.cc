@@ -35,8 +35,10 @@ TEST_F(StreamSessionTest, EveryMalformedMessageIsRefusedWithItsFieldAndLeavesNot
     EXPECT_THAT(std::string(answer.status().message()), HasSubstr(malformed.text));
     agents_.Release(1);
   }
+  store_.AwaitSettled();
   EXPECT_THAT(store_.stored(), IsEmpty());
   EXPECT_THAT(store_.losses(), IsEmpty());
+  EXPECT_EQ(store_->DurableSequences("agent-1", 7), storage::SequenceSet());
   EXPECT_EQ(Counter("tacho_ingest_messages_refused_total", "no_hello"), 1);
   EXPECT_GT(Counter("tacho_ingest_messages_refused_total", "text"), 5);
 }

@@ -144,7 +144,7 @@ TEST(ValueCodecTest, DamagedBytesAreRefusedOrDecodeToTheRightCount) {
   }
 }
 
-// Kinds of columns, each of which is met in real data or wants to be found out.
+// Kinds of columns that real data has, or that try the codec hardest.
 std::vector<std::function<double(size_t)>> Kinds(std::mt19937_64* random) {
   const auto bits = [random] { return (*random)(); };
   const auto uniform = [random] { return static_cast<double>((*random)() >> 11) * 0x1p-53; };

@@ -301,7 +301,7 @@ TEST_F(ColumnCacheRoomTest, WhatIsReadOnceDrivesNothingOut) {
   std::vector<int64_t> times;
   std::vector<int64_t> steps;
   std::vector<double> rows;
-  std::vector<double> values;  // Of each series.
+  std::vector<double> values;  // The values of each series.
   for (int64_t row = 0; row < kRows; ++row) {
     times.push_back(row * kSecond);
     steps.push_back(row);

@@ -105,7 +105,7 @@ TEST_F(ReadViewTest, ReadersOfOneViewDoNotDisturbEachOther) {
   EXPECT_THAT(values_b, ElementsAre(0, -1, -2, -3, -4, -5));
 }
 
-// Of each step the last sample but for that of the last sample, as a view should tell.
+// The last sample of each step but for the step of the last sample, as a view should have them.
 std::vector<uint32_t> StepEnds(std::span<const int64_t> steps) {
   std::vector<uint32_t> ends;
   for (uint32_t i = 0; i + 1 < steps.size(); ++i) {

@@ -1,6 +1,5 @@
 #include "storage/columns/sample_run.h"
 
-#include <bit>
 #include <utility>
 #include <vector>
 

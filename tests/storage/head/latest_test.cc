@@ -1,5 +1,4 @@
 // The newest sample of a series, from whatever holds it: open rows, headers of columns, columns.
-#include <bit>
 #include <cstdint>
 #include <random>
 #include <string>

@@ -1,4 +1,4 @@
-// What the store tells of a job besides its samples: attempts, incarnations, chips, metrics,
+// What the store reports about a job besides its samples: attempts, incarnations, chips, metrics,
 // events.
 #include <algorithm>
 #include <string>

@@ -222,5 +222,16 @@ TEST_F(JournalTest, RecoverForgetsWhatWasStagedAndNotWritten) {
   EXPECT_EQ(journal_->bytes(), 3u);
 }
 
+TEST_F(JournalTest, RecoverThatFailsLeavesThePositionsAsTheyWere) {
+  Append("one");
+  Append("two");
+  Append("three");
+  ASSERT_TRUE(db_->Delete({}, families_.back(), Key(2)).ok());
+  EXPECT_EQ(journal_->Recover().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(journal_->begin(), 1u);
+  EXPECT_EQ(journal_->end(), 4u);
+  EXPECT_EQ(journal_->bytes(), 11u);
+}
+
 }  // namespace
 }  // namespace tacho::storage
