@@ -179,7 +179,7 @@ absl::Status Spool::LeaveOut(uint64_t sequence, uint64_t rows, absl::string_view
 absl::Status Spool::GiveUpDamaged(uint64_t sequence) {
   const absl::string_view reason = "the entry is damaged on the agent's disk";
   if (auto gap = StandIn(sequence, 0, SpoolLoss::kDamaged, reason); !gap.ok()) return gap.status();
-  // What is broken may be the block that the entry was in.
+  // The block that the entry was in may be broken: then a stand-in cannot be read either.
   if (!absl::IsDataLoss(journal_->Read(sequence, 1).status())) return absl::OkStatus();
   return LeaveOut(sequence, 0, reason);
 }

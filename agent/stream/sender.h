@@ -54,7 +54,7 @@ class Sender {
   void Dial(absl::Time now);
   void NoteWelcome(absl::Time now);
   const std::string& address() const { return options_.addresses[choice_.collector()]; }
-  // Of the collector that the stream is to.
+  // Memory of the collector that the stream is to.
   StreamMemory& memory() { return memories_[choice_.collector()]; }
   // Whether stopping is over.
   bool MayStop(absl::Time now);
@@ -86,13 +86,14 @@ class Sender {
   // MonotonicNow()'s; by then it must have stopped. Infinite while it runs.
   absl::Time stop_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 
-  // Of the thread.
+  // Only the sender's thread uses these.
   CollectorChoice choice_;
   std::vector<StreamMemory> memories_;  // One a collector.
   std::unique_ptr<StreamSession> session_;
   bool stop_at_once_ = false;  // The last attempt is made without waiting for its time.
   absl::Time welcome_by_ = absl::InfiniteFuture();
-  absl::Time farewell_by_ = absl::InfiniteFuture();  // Of a stream that is ended to return.
+  // For a stream that is ended in order to return to an earlier collector.
+  absl::Time farewell_by_ = absl::InfiniteFuture();
   absl::Time last_sync_ = absl::InfinitePast();
   absl::Duration sync_pause_;  // Until the next one; grows to the interval.
   bool stopping_ = false;

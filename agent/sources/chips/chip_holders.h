@@ -45,7 +45,7 @@ class HolderWatch {
 
   explicit HolderWatch(std::string proc);
 
-  // Who holds `devices` (paths) now.
+  // Finds the processes that hold `devices` (paths) now.
   const ChipHolders& Look(absl::Time now, const std::set<std::string>& devices);
 
  private:

@@ -77,7 +77,7 @@ void AddNumbered(const fs::path& directory, absl::string_view prefix,
   }
 }
 
-// Of TPUs, by either of their drivers, and of NVIDIA's GPUs.
+// Lists the device files of TPUs, under either of their drivers, and of NVIDIA's GPUs.
 std::set<std::string> ChipDevices(const fs::path& dev) {
   std::set<std::string> devices;
   AddNumbered(dev, "accel", &devices);

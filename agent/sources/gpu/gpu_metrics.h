@@ -47,7 +47,7 @@ Labels DcgmLabels(const GpuChip& chip, const GpuNames& names);
 // Metrics that are no reading.
 extern const Metric kChipState;      // Labels chip, state.
 extern const Metric kChipInfo;       // Labels chip, kind, uuid, pci, driver.
-extern const Metric kChipsExpected;  // Of the host.
+extern const Metric kChipsExpected;  // Counts the chips that the host should have.
 extern const Metric kChipsPresent;
 
 }  // namespace tacho::agent

@@ -86,7 +86,7 @@ void ProcessSource::FindTrainers() {
   }
 }
 
-// What is wrong with a ring the source of rings says.
+// Skips a broken ring silently: RingSource reports what is wrong with it.
 void ProcessSource::Open(const std::string& path) {
   const auto reader = client::RingReader::Open(path);
   if (!reader.ok()) return;

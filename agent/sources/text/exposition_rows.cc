@@ -58,7 +58,7 @@ void ExpositionRows::File(const Exposition& read) {
       continue;
     }
     ++filed_;
-    // A time before 1970 or at the end of what can be told is none.
+    // A time before 1970, or at the end of the representable range, counts as none.
     if (options_.timestamps && sample.time_ns && *sample.time_ns >= 0 &&
         *sample.time_ns < INT64_MAX) {
       FileAtItsTime(sample, std::move(filed));

@@ -36,7 +36,7 @@ class ExpositionScanner {
   absl::string_view rest() const { return rest_; }
   bool TakeByte(char byte);
   void SkipBlanks();             // Spaces and tabs, if lenient.
-  absl::string_view TakeName();  // Of a metric; empty if there is none.
+  absl::string_view TakeName();  // A metric's name; empty if there is none.
   absl::string_view TakeWord();  // Up to a blank or the end.
   // What stands between braces, with them. A quoted text alone, first, is the name of the metric
   // and put into *name, which is otherwise left.

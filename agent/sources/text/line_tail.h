@@ -45,8 +45,8 @@ class LineTail {
   const std::string path_;
   int fd_ = -1;
   uint64_t inode_ = 0;
-  uint64_t offset_ = 0;        // Of buffer_[at_] in the file.
-  uint64_t wanted_inode_ = 0;  // Of the place given; 0: none.
+  uint64_t offset_ = 0;        // Where buffer_[at_] is in the file.
+  uint64_t wanted_inode_ = 0;  // Inode of the place given; 0: none.
   uint64_t wanted_offset_ = 0;
   std::string buffer_;
   size_t at_ = 0;

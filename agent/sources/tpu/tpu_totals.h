@@ -29,7 +29,8 @@ class TpuTotals {
  public:
   // Beyond, new ones are left out and counted.
   static constexpr size_t kMaxTracked = 8192;
-  // Of one series; of finer buckets only each n-th bound is kept, whose counts are exact.
+  // One series keeps this many. If its buckets are finer, only each n-th bound is kept; the counts
+  // below those are exact.
   static constexpr size_t kMaxBounds = 32;
 
   struct Total {

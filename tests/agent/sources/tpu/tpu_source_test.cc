@@ -214,7 +214,7 @@ TEST_F(TpuSourceTest, DevicesOnSeveralPortsCountOnce) {
   for (int i = 0; i < 8; ++i) {
     FakeLibtpu& libtpu = *all.emplace_back(std::make_unique<FakeLibtpu>());
     absl::StrAppend(&ports, i == 0 ? "" : ",", libtpu.port());
-    // Each tells its own and its neighbour's.
+    // Each reports its own chip and its neighbour's.
     libtpu.Set(DeviceGauges(kTotal, {{i, 100.0 + i}, {(i + 1) % 8, 100.0 + (i + 1) % 8}}, true));
   }
   std::vector<std::string> files;
@@ -423,7 +423,8 @@ TEST_F(TpuSourceTest, ErrorOfTheSliceIsAnotherEventThanOneBetweenSlices) {
   EXPECT_THAT(Kinds(), Contains("tpu_slice_error_cleared"));
 }
 
-// Who holds it may be a process that the agent may not look at: then nothing says that it is idle.
+// The holder may be a process that the agent may not look at: then the chip is not known to be
+// idle.
 TEST_F(TpuSourceTest, ChipWithoutAHolderIsUnknownIfAProcessCannotBeLookedAt) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
   machine_.AddV5p("0000:00:05.0", 0);
