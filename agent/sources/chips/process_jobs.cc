@@ -56,8 +56,6 @@ ProcessJob JobOfEnvironment(const std::string& proc, int pid) {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return absl::ascii_isdigit(c); });

@@ -59,6 +59,10 @@ absl::Time ProcessSource::Poll(absl::Time now, RowSink* sink) {
     log_.Warn("does not watch some trainers yet: they come and go too often",
               {{"series", left_out}});
   }
+  if (sample.left_out() > 0) {
+    log_.Warn("leaves out series of trainers: they do not fit into a row",
+              {{"series", sample.left_out()}});
+  }
   return cadence_.due();
 }
 

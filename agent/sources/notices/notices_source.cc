@@ -137,7 +137,7 @@ void NoticesSource::LookAtPlans(absl::Time now) {
 
 void NoticesSource::Tell(absl::Time now, const std::string& kind, const std::string& message,
                          const std::map<std::string, std::string>& fields) {
-  log_.Warn(message, {{"event", kind}});
+  log_.Warn("the metadata server gives notice", {{"event", kind}, {"notice", message}});
   v1::Event event;
   event.mutable_source()->set_job(options_.job);
   event.mutable_source()->set_host(options_.host);
