@@ -29,9 +29,8 @@ std::map<std::string, std::string> ParsePodLabels(absl::string_view untrusted);
 // The metadata attribute kube-labels of GKE's nodes: "key=value,key=value".
 std::map<std::string, std::string> ParseNodeLabels(absl::string_view untrusted);
 
-// The metadata attribute tpu-env of a TPU VM: the settings that Google passes to libtpu.
-
-// A TPU VM's has some thirty; a list of a large slice's workers is its longest value.
+// The metadata attribute tpu-env of a TPU VM: the settings that Google passes to libtpu. It has
+// some thirty entries; the longest value is a list of a large slice's workers.
 inline constexpr size_t kMaxTpuEnvEntries = 256;
 inline constexpr size_t kMaxTpuEnvKey = 128;
 inline constexpr size_t kMaxTpuEnvValue = 64 << 10;

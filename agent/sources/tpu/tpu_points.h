@@ -9,11 +9,8 @@
 #include <vector>
 
 namespace tpu::monitoring::runtime {
-class TPUMetric;
-}  // namespace tpu::monitoring::runtime
-
-namespace tpu::monitoring::runtime {
 class GetTpuRuntimeStatusResponse;
+class TPUMetric;
 }  // namespace tpu::monitoring::runtime
 
 namespace tacho::agent {
