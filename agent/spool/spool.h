@@ -117,7 +117,7 @@ class Spool : public RowSink {
   // Synced entries from `sequence` on, at most `max_bytes` of them but at least one if there is
   // one. In the place of entries given up are their Gaps; one that is damaged on disk is given up
   // here.
-  //   DATA_LOSS    so many are damaged that the spool as a whole is; open it again.
+  //   DATA_LOSS    so many are damaged that the whole spool counts as damaged; open it again.
   //   UNAVAILABLE  the disk refused; try again.
   absl::StatusOr<std::vector<Entry>> Read(uint64_t sequence, uint64_t max_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);

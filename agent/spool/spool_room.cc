@@ -46,7 +46,7 @@ void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
   if (extend) losses.Continue(dropped_gap_);
   const uint64_t kept = AddUpOldest(end, bytes, &losses);
   if (kept == journal_->begin()) return;
-  // Gaps have no age. Of an outage that lasts, one would follow another for ever.
+  // Gaps have no age. In a long outage one Gap would replace another without end.
   if (losses.messages() == 0 && loss == SpoolLoss::kAge) {
     only_gaps_before_ = kept;
     return;

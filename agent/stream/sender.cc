@@ -298,7 +298,7 @@ void Sender::OnStreamEnd(absl::Time now) {
                       {{"left", ended}, {"trying", address()}});
     return;
   }
-  // An old copy stays one.
+  // Trying again soon would not help: an old copy stays one.
   choice_.Ended(now, copy ? options_.backoff_max : client::RetryDelay(status));
   if (!copy) return LogEnd(status, about_message, ended, choice_.begin_at() - now);
   options_.log.Limited(

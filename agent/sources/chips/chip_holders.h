@@ -1,4 +1,4 @@
-// Which processes hold chips: who has their device files open.
+// Finds the processes that hold chips: they have the chips' device files open.
 #pragma once
 
 #include <map>

@@ -2,7 +2,7 @@
 //
 // Facts: NVIDIA/go-nvml, pkg/nvml/nvml.h (API 13), on x86-64 and arm64: sizes and offsets are held
 // by static_assert. Every function returns an int, 0 is success. Names that end in a version are
-// other functions; the library keeps old ones for ever.
+// other functions; the library never drops old ones.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,7 @@
 
 namespace tacho::agent {
 
-// /proc/<pid>/stat, of which the name in parentheses may hold anything, spaces and parentheses
-// included.
+// /proc/<pid>/stat. The name in parentheses may hold anything, spaces and parentheses included.
 struct ProcessStat {
   char state = '?';  // 'R', 'S', 'D', …
   double user_ticks = 0;

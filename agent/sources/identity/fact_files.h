@@ -21,7 +21,7 @@ std::optional<std::string> ConsumeQuoted(absl::string_view* rest);
 
 inline constexpr size_t kMaxPodLabels = 256;  // A pod's are a dozen.
 
-// A file of a downward API volume: a line each, key="value" with the value quoted as Go does it.
+// A file of a downward API volume: key="value" on each line, with the value quoted as Go does it.
 // The escapes \\ \" \n \t are known; a label can have no others. Lines of another form are left
 // out, and those beyond kMaxPodLabels.
 std::map<std::string, std::string> ParsePodLabels(absl::string_view untrusted);

@@ -16,7 +16,7 @@ struct NoticesSource::Notice {
   const char* path;
   const char* begins;  // The kind of event when something is announced.
   const char* says;    // Its message, before the word.
-  const char* ends;    // The kind when it is no longer; null: that says nothing.
+  const char* ends;    // The kind of the event when it ends; null: no event.
   const char* over;    // Its message.
 };
 

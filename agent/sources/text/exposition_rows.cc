@@ -86,7 +86,7 @@ void ExpositionRows::FileAtItsTime(const ExpositionSample& sample, FiledSeries f
   const auto newest = newest_.find(name);
   if (newest != newest_.end() && newest->second >= *sample.time_ns) return;  // Seen before.
   if (newest == newest_.end() && newest_.size() >= 4 * size_t{options_.max_series}) {
-    newest_.clear();  // Series of long ago; what is sent again replaces itself.
+    newest_.clear();  // Forgets old series. A sample that is stored again replaces itself.
   }
   const std::pair<int64_t, SourceKey> at(*sample.time_ns, key);
   if (!timed_.contains(at) && timed_.size() >= kMaxTimes) {

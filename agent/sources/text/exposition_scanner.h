@@ -22,8 +22,8 @@ size_t CodePoints(absl::string_view utf8);
 // nor with underscores.
 std::optional<double> ParseExpositionNumber(absl::string_view word);
 
-// Seconds, with any number of decimals, as ns; what is finer is cut, what is too large is at the
-// end of int64. nullopt for what is no finite number.
+// Seconds, with any number of decimals, as ns. Finer digits are cut, and a value that is too large
+// becomes the end of int64. nullopt for anything but a finite number.
 std::optional<int64_t> ParseSecondsAsNs(absl::string_view word);
 
 // One line. It must outlive the scanner.

@@ -31,7 +31,7 @@ std::optional<FamilyType> TypeNamed(absl::string_view word) {
   return std::nullopt;
 }
 
-// Names and values of an exemplar's labels may have so many characters together.
+// All names and values of an exemplar's labels together may have this many characters.
 constexpr size_t kMaxExemplarCharacters = 128;
 
 class OpenMetricsReader {

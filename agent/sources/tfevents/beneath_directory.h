@@ -23,8 +23,8 @@ class BeneathDirectory {
   // The directory itself could not be opened when Open() last failed.
   bool is_missing() const { return is_missing_; }
 
-  // Closes what is held between calls of Open(), or the directory's file system could not be
-  // unmounted.
+  // Closes what is held between calls of Open(). Otherwise nobody could unmount the directory's
+  // file system.
   void Rest();
 
   const std::string& path() const { return path_; }

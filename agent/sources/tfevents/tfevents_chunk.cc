@@ -149,7 +149,7 @@ class ChunkReader {
           return Finish(whole ? Outcome::kMore : Outcome::kAtEnd);
         case client::RecordView::Kind::kTooLarge:
           if (!whole) return Finish(Outcome::kAtEnd);
-          // In a chunk of its own, so that a chunk is never much longer than what is read at once.
+          // It gets a chunk of its own, so that no chunk is much longer than what is read at once.
           return first ? Skip(record.bytes) : Finish(Outcome::kMore);
         case client::RecordView::Kind::kRecord:
           break;

@@ -39,10 +39,10 @@ std::vector<std::string> WantedTpuMetrics(bool distributions);
 extern const Metric kTpuState;       // Labels chip, state.
 extern const Metric kTpuInfo;        // Labels chip, kind, pci.
 extern const Metric kTpuDeviceInfo;  // Labels chip, core, device.
-extern const Metric kTpuPeakFlops;   // Label chip, as of the next two.
+extern const Metric kTpuPeakFlops;   // Label chip; so have the next two.
 extern const Metric kTpuHbmBytes;
 extern const Metric kTpuHbmBandwidth;
-extern const Metric kTpuExecutionP50;  // Labels chip, core_type, as of the next two.
+extern const Metric kTpuExecutionP50;  // Labels chip, core_type; so have the next two.
 extern const Metric kTpuExecutionP99;
 extern const Metric kTpuExecutionMean;
 extern const Metric kTpuPortUp;  // Label port.

@@ -32,8 +32,8 @@ struct TpuPoint {
 
 struct TpuPoints {
   std::vector<TpuPoint> points;
-  // Distributions whose buckets do not fit their options, values of no number, and what was too
-  // much.
+  // Distributions whose buckets do not fit their options, values that are no numbers, and points
+  // beyond the bound.
   size_t left_out = 0;
 };
 
