@@ -103,7 +103,7 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
                         {"version", welcome.version()},
                         {"waiting_messages", waiting},
                         {"backlog_messages", behind}},
-                       1);
+                       static_cast<int>(options_.addresses.size()));  // Once for each of them.
   const auto clock = memory_->clock.estimate();
   if (clock) {
     options_.log.Debug("the collector's clock",
