@@ -77,7 +77,6 @@ absl::Status LineTail::Read() {
   if (got == 0 && rotated) {
     // Nobody will complete the line behind the last line feed of the old file.
     Close();
-    ++rotations_;
     more_ = true;
   }
   return absl::OkStatus();

@@ -34,7 +34,6 @@ class LineTail {
   // Behind the last line that Next() returned: "inode offset".
   std::string place() const;
   uint64_t too_long() const { return too_long_; }  // Lines passed over.
-  uint64_t rotations() const { return rotations_; }
 
  private:
   absl::Status Open();
@@ -53,7 +52,6 @@ class LineTail {
   bool skipping_ = false;  // Within a line that is too long.
   bool more_ = false;
   uint64_t too_long_ = 0;
-  uint64_t rotations_ = 0;
 };
 
 }  // namespace tacho::agent
