@@ -23,13 +23,7 @@
 
 namespace tacho::agent {
 
-struct SenderStats {
-  bool connected = false;  // The collector has answered Hello.
-  uint64_t streams = 0;    // Attempts to connect.
-  uint64_t messages_sent = 0;
-};
-
-// Start(), Stop() and destruction are for one thread; Stats() is for any.
+// For one thread, which starts, stops and destroys it.
 class Sender {
  public:
   // The spool is not owned; it must outlive the sender, which is its listener meanwhile.
@@ -41,8 +35,6 @@ class Sender {
   // Syncs the spool, delivers what can be delivered within `flush`, ends the stream. An empty spool
   // or a collector out of reach makes it return sooner. What is left waits in the spool.
   void Stop(absl::Duration flush);
-
-  SenderStats Stats() const;
 
  private:
   // Sources give their first rows one after the other: after a start they are not to wait for a
@@ -99,12 +91,10 @@ class Sender {
   bool stopping_ = false;
   bool last_attempt_made_ = false;
   bool broken_ = false;
+  bool connected_ = false;  // The collector has answered Hello.
 
   // Whether the thread knows that something is to be synced: more of it need not wake it up.
   std::atomic<bool> sync_is_awaited_ = false;
-  std::atomic<bool> connected_ = false;
-  std::atomic<uint64_t> streams_ = 0;
-  std::atomic<uint64_t> messages_sent_ = 0;
 };
 
 }  // namespace tacho::agent

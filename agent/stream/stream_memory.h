@@ -182,7 +182,6 @@ struct StreamMemory {
   Suspicion suspicion;
   DeniedJobs denied;
   RefusalReport refusals;
-  uint64_t messages_sent = 0;
 };
 
 }  // namespace tacho::agent

@@ -231,7 +231,6 @@ absl::Status StreamSession::SendFront() {
   all_taken_ = false;
   const absl::Time now = MonotonicNow();
   memory_->rate.Sent(last_->rows, now);
-  ++memory_->messages_sent;
   SpooledMessage message = lanes_->Sent(last_->rows, now).message;
   if (message.is_batch()) {
     call_.WriteBatch(std::move(message), id);
