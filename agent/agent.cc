@@ -46,7 +46,7 @@ DeliveryFigures FiguresOf(const SpoolStats& spool) {
           .lost_rows = spool.dropped_rows()};
 }
 
-// The agent's own rows are filed with those of its host, as often.
+// The agent's own rows are filed with its host's, and at the same interval.
 std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identity& identity,
                                        std::shared_ptr<const SourceLedger> ledger,
                                        const Spool* spool) {

@@ -45,7 +45,6 @@ class Agent {
   void Stop();
 
   SpoolStats spool_stats() const { return spool_->Stats(); }
-  SenderStats sender_stats() const { return sender_->Stats(); }
 
  private:
   Agent() = default;

@@ -15,7 +15,7 @@ namespace tacho::agent {
 
 struct AgentClock {
   std::function<absl::Time()> now = absl::Now;           // The machine's: what rows carry.
-  std::function<absl::Time()> monotonic = MonotonicNow;  // What is waited in.
+  std::function<absl::Time()> monotonic = MonotonicNow;  // For waits and deadlines.
 };
 
 // One thread.

@@ -112,8 +112,8 @@ Finding CheckPresence(const std::string& sys, const std::vector<TpuChip>& tpus,
   return finding;
 }
 
-// Who has TPUs open: a trainer that is meant to, or a process that was left over and keeps the next
-// one from starting.
+// Lists the processes that have TPUs open: a trainer that is meant to, or a leftover process that
+// keeps the next trainer from starting.
 std::vector<Finding> CheckHolders(const std::vector<TpuChip>& tpus, const std::string& proc) {
   std::set<std::string> devices;
   for (const TpuChip& chip : tpus) devices.insert(chip.devices.begin(), chip.devices.end());

@@ -74,7 +74,7 @@ for name, run in (("jax", by_jax), ("torch", by_torch), ("tensorflow", by_tensor
     break
 )";
 
-// Of a trainer that is alive: its chips are taken, and should not be disturbed.
+// Finds a ring whose trainer is alive: its chips are taken and should not be disturbed.
 std::string LiveTrainer(const std::string& rings) {
   std::error_code error;
   fs::directory_iterator entry(rings, error);

@@ -1,4 +1,4 @@
-// Who this agent is, what it knows of its machine, and where each of that came from.
+// Shows the agent's identity, what it knows of its machine, and where each fact came from.
 #include <utility>
 
 #include "absl/strings/match.h"

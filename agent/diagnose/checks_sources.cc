@@ -156,7 +156,7 @@ std::vector<Finding> CheckPorts(const std::string& ports) {
 std::vector<Check> SourceChecks(const DiagnoseContext& context) {
   std::vector<Check> checks;
   const config::v1::Agent config = Harmless(context.config);
-  // What is wrong with it the check of that name says.
+  // If the identity is wrong, the identity check reports it.
   const auto identity = IdentityOf(context);
   const SourceIdentity named =
       identity.ok() ? SourceIdentity{.host = identity->host, .metadata = identity->metadata}

@@ -15,10 +15,10 @@ namespace tacho::agent {
 
 struct DiagnoseContext {
   config::v1::Agent config;                         // With all defaults.
-  std::string version;                              // Of the agent.
+  std::string version;                              // The agent's version.
   std::string dev = "/dev";                         // Where device files are.
   client::EnvironmentGetter environment = nullptr;  // Null: there is none.
-  // Of each check that waits for others: a collector, a source.
+  // Bounds each check that waits for somebody else: a collector, a source.
   absl::Duration timeout = absl::Seconds(10);
   enum class Compute { kAuto, kNever, kAlways };  // kAuto: not while a trainer runs here.
   Compute compute = Compute::kAuto;

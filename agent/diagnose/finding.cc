@@ -91,7 +91,7 @@ std::string FindingsAsJson(const std::vector<Finding>& findings) {
 
 namespace {
 
-// Of one check; its thread keeps it alive.
+// Holds the findings of one check. The check's thread keeps it alive.
 struct Slot {
   absl::Mutex mutex;
   bool done ABSL_GUARDED_BY(mutex) = false;

@@ -31,8 +31,8 @@ struct Finding {
 
 absl::string_view SeverityName(Severity severity);  // "ok", "info", "warning", "failed"
 
-// Of the worst finding: 0 for ok and info, 3 for a warning, 4 for a failure. 1 and 2 are the
-// agent's own: it could not start, wrong flags or configuration.
+// Returns the code of the worst finding: 0 for ok and info, 3 for a warning, 4 for a failure. 1 and
+// 2 are the agent's own: it could not start, wrong flags or configuration.
 int ExitCodeOf(const std::vector<Finding>& findings);
 
 // A table for people, with remedies and a last line that sums up; one JSON document for machines.

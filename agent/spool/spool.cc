@@ -118,7 +118,8 @@ absl::Status Spool::Load() {
       if (absl::SimpleAtoi(note.value, &seconds)) {
         ages_.Restore({*mark, absl::FromUnixSeconds(seconds)});
       }
-    } else if (const auto id = NumberOfKey<uint32_t>(key, kLayoutPrefix)) {
+    } else if (const auto id = NumberOfKey<uint32_t>(key, kLayoutPrefix); id && *id != 0) {
+      // Layouts count from 1, so nothing refers to another one.
       v1::Layout layout;
       if (!layout.ParseFromString(note.value)) {
         return absl::DataLossError(absl::StrCat("note ", note.key, " is no layout"));

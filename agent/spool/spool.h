@@ -62,7 +62,7 @@ struct BatchLimits {
 
 struct SpoolOptions {
   std::string path;              // Directory; created if missing.
-  uint64_t max_bytes = 1 << 30;  // Of entries. Past it the oldest are dropped and counted.
+  uint64_t max_bytes = 1 << 30;  // For entries; beyond it the oldest are dropped and counted.
   // What has waited for longer is dropped and counted, up to a 64th later. Zero: no such bound.
   absl::Duration max_age = absl::ZeroDuration();
   // Sources whose files keep what they read. While the spool is more than half full their rows are
@@ -117,7 +117,7 @@ class Spool : public RowSink {
   // Synced entries from `sequence` on, at most `max_bytes` of them but at least one if there is
   // one. In the place of entries given up are their Gaps; one that is damaged on disk is given up
   // here.
-  //   DATA_LOSS    so many are damaged that the spool as a whole is; open it again.
+  //   DATA_LOSS    so many are damaged that the whole spool counts as damaged; open it again.
   //   UNAVAILABLE  the disk refused; try again.
   absl::StatusOr<std::vector<Entry>> Read(uint64_t sequence, uint64_t max_bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -220,9 +220,10 @@ class Spool : public RowSink {
   std::set<uint64_t> left_out_ ABSL_GUARDED_BY(mutex_);
   LossReport losses_ ABSL_GUARDED_BY(mutex_);
   SpoolAges ages_ ABSL_GUARDED_BY(mutex_);
-  uint64_t unchecked_bytes_ ABSL_GUARDED_BY(mutex_) = 0;   // Appended since the disk was looked at.
-  uint64_t trimmed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;     // Since room was given back.
-  uint64_t only_gaps_before_ ABSL_GUARDED_BY(mutex_) = 1;  // Of what is too old.
+  uint64_t unchecked_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // Appended since the disk was looked at.
+  uint64_t trimmed_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // Since room was given back.
+  // Entries before it that are too old are only Gaps, which stay.
+  uint64_t only_gaps_before_ ABSL_GUARDED_BY(mutex_) = 1;
   // Entries before it may have been sent.
   uint64_t read_end_ ABSL_GUARDED_BY(mutex_) = 1;
   // The Gap that last reported dropped entries. While it has not been read, it grows instead of

@@ -34,7 +34,7 @@ class SpoolAges {
 
   // A mark that is kept with the entry `sequence`, which is spooled now; none if none is due.
   std::optional<Mark> Due(uint64_t sequence, absl::Time now) const;
-  // What is in [.., end) has been spooled now, with the mark if one was due.
+  // Everything before `end` has been spooled now, with the mark if one was due.
   void Spooled(const std::optional<Mark>& mark, uint64_t end, absl::Time now);
   // A mark of an earlier run, in ascending order; then call Opened() with the end of that run.
   void Restore(const Mark& mark) { marks_.push_back(mark); }

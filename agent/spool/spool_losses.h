@@ -62,8 +62,8 @@ class SpoolLosses {
   v1::SequenceRange lost_;
   uint64_t entries_ = 0;
   uint64_t messages_ = 0;
-  uint64_t rows_ = 0;        // Of the dropped entries.
-  uint64_t older_rows_ = 0;  // Of the Gaps taken in.
+  uint64_t rows_ = 0;        // In the dropped entries.
+  uint64_t older_rows_ = 0;  // Reported by the Gaps taken in.
   std::vector<v1::ClientMessage> apart_;
 };
 

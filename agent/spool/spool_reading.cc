@@ -1,5 +1,6 @@
 // The half of Spool that takes entries out: reading, syncing, trimming, giving up.
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -125,15 +126,17 @@ absl::Status Spool::AfterTrim() {
 // Entries of earlier runs are gone, so what they alone referred to may go.
 void Spool::ForgetOldLayouts(std::vector<Note>* obsolete) {
   for (auto it = layouts_.begin(); it != layouts_.end();) {
-    const LayoutState& state = it->second;
-    if (state.defined) {
+    if (it->second.defined) {
       ++it;
       continue;
     }
     obsolete->push_back({LayoutKey(it->first), ""});
-    TACHO_CHECK(state.content != nullptr);
-    layouts_by_content_.erase(layouts_by_content_.find(*state.content));
     it = layouts_.erase(it);
+  }
+  // Only now: a note that the disk would not remove can have the same content as a later one. The
+  // first of the two, which is the one that DefineLayout() finds, owns the text of both.
+  for (auto it = layouts_by_content_.begin(); it != layouts_by_content_.end();) {
+    it = layouts_.contains(it->second) ? std::next(it) : layouts_by_content_.erase(it);
   }
 }
 
@@ -179,7 +182,7 @@ absl::Status Spool::LeaveOut(uint64_t sequence, uint64_t rows, absl::string_view
 absl::Status Spool::GiveUpDamaged(uint64_t sequence) {
   const absl::string_view reason = "the entry is damaged on the agent's disk";
   if (auto gap = StandIn(sequence, 0, SpoolLoss::kDamaged, reason); !gap.ok()) return gap.status();
-  // What is broken may be the block that the entry was in.
+  // The block that the entry was in may be broken: then a stand-in cannot be read either.
   if (!absl::IsDataLoss(journal_->Read(sequence, 1).status())) return absl::OkStatus();
   return LeaveOut(sequence, 0, reason);
 }

@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t kRoomReadBytes = 1u << 20;
 // When room is made, so much more than needed is: one Gap then stands for many entries.
 constexpr uint64_t kSpareFraction = 16;
-// Of what is too old no more goes at once: it is read first, and the source that has just appended
-// waits meanwhile.
+// At most this much of what is too old is dropped at once: it is read first, and the source that
+// has just appended waits meanwhile.
 constexpr uint64_t kMostAgedBytes = 32u << 20;
 
 const char* ReasonOf(SpoolLoss loss) {
@@ -46,7 +46,7 @@ void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
   if (extend) losses.Continue(dropped_gap_);
   const uint64_t kept = AddUpOldest(end, bytes, &losses);
   if (kept == journal_->begin()) return;
-  // Gaps have no age. Of an outage that lasts, one would follow another for ever.
+  // Gaps have no age. In a long outage one Gap would replace another without end.
   if (losses.messages() == 0 && loss == SpoolLoss::kAge) {
     only_gaps_before_ = kept;
     return;

@@ -61,7 +61,7 @@ bool SpooledMessage::ScanBatch() {
 
   uint32_t last_tag = kLayoutTag;
   for (uint32_t tag = in.ReadTag(); tag != 0; tag = in.ReadTag()) {
-    if (tag > kValuesTag) {  // Of a later version.
+    if (tag > kValuesTag) {  // A later version's field.
       if (!WireFormatLite::SkipField(&in, tag)) return false;
       continue;
     }

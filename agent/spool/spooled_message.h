@@ -23,7 +23,7 @@ class SpooledMessage {
   const std::string& bytes() const { return bytes_; }
   v1::ClientMessage::MessageCase kind() const { return kind_; }
   bool is_batch() const { return kind_ == v1::ClientMessage::kBatch; }
-  // Of a Batch; otherwise 0. The spool numbers layouts from 1.
+  // The Batch's layout; 0 for other messages. The spool numbers layouts from 1.
   uint32_t layout() const { return layout_; }
   uint64_t rows() const { return rows_; }
 

@@ -1,4 +1,4 @@
-// What is on its way of one lane: sent on this stream and not known to be on the collector's disk.
+// A lane's messages on their way: sent on this stream, not known to be on the collector's disk.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ class SendWindow {
   uint64_t max_messages_ = kMaxMessages;
   std::deque<Message> sent_;
   uint64_t messages_ = 0;  // Not durable.
-  uint64_t bytes_ = 0;     // Of those.
+  uint64_t bytes_ = 0;     // Bytes of those messages.
 };
 
 // What a stream sends next: what is recorded now first, and behind it, slower, what an outage left
@@ -150,13 +150,13 @@ class Lanes {
 
   Spool* const spool_;
   BacklogPace* const pace_;
-  std::vector<v1::SequenceRange> durable_ahead_;  // Of Welcome: need not be sent.
+  std::vector<v1::SequenceRange> durable_ahead_;  // From Welcome; need not be sent.
   size_t max_deferred_ = kMaxDeferred;
   uint64_t split_ = 1;
   uint64_t highest_sent_ = 0;
   Track fresh_;
   Track backlog_;
-  std::deque<uint64_t> deferred_;  // Of the fresh lane, ascending.
+  std::deque<uint64_t> deferred_;  // The fresh lane's, ascending.
   bool fresh_waits_ = false;       // For the backlog: deferred_ is full.
   Track* chosen_ = nullptr;
   bool held_ = false;

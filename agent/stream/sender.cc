@@ -136,10 +136,6 @@ void Sender::Stop(absl::Duration flush) {
   spool_->SetListener(nullptr);
 }
 
-SenderStats Sender::Stats() const {
-  return {.connected = connected_, .streams = streams_, .messages_sent = messages_sent_};
-}
-
 void Sender::Run() {
   for (;;) {
     const absl::Time now = MonotonicNow();
@@ -166,8 +162,6 @@ void Sender::RunOnce(absl::Time now) {
     session_->Cancel();
     if (options_.broken) options_.broken(status);
   }
-  messages_sent_ = 0;
-  for (const StreamMemory& memory : memories_) messages_sent_ += memory.messages_sent;
 }
 
 void Sender::NoteWelcome(absl::Time now) {
@@ -178,7 +172,6 @@ void Sender::NoteWelcome(absl::Time now) {
 void Sender::Dial(absl::Time now) {
   last_attempt_made_ = stopping_;
   stop_at_once_ = false;
-  ++streams_;
   TACHO_CHECK(session_ == nullptr);
   const absl::Duration patience = choice_.hurried()
                                       ? std::min(options_.welcome_timeout, kHurriedWelcome)
@@ -298,7 +291,7 @@ void Sender::OnStreamEnd(absl::Time now) {
                       {{"left", ended}, {"trying", address()}});
     return;
   }
-  // An old copy stays one.
+  // Trying again soon would not help: an old copy stays one.
   choice_.Ended(now, copy ? options_.backoff_max : client::RetryDelay(status));
   if (!copy) return LogEnd(status, about_message, ended, choice_.begin_at() - now);
   options_.log.Limited(

@@ -23,13 +23,7 @@
 
 namespace tacho::agent {
 
-struct SenderStats {
-  bool connected = false;  // The collector has answered Hello.
-  uint64_t streams = 0;    // Attempts to connect.
-  uint64_t messages_sent = 0;
-};
-
-// Start(), Stop() and destruction are for one thread; Stats() is for any.
+// For one thread, which starts, stops and destroys it.
 class Sender {
  public:
   // The spool is not owned; it must outlive the sender, which is its listener meanwhile.
@@ -42,8 +36,6 @@ class Sender {
   // or a collector out of reach makes it return sooner. What is left waits in the spool.
   void Stop(absl::Duration flush);
 
-  SenderStats Stats() const;
-
  private:
   // Sources give their first rows one after the other: after a start they are not to wait for a
   // whole sync_interval each.
@@ -54,7 +46,7 @@ class Sender {
   void Dial(absl::Time now);
   void NoteWelcome(absl::Time now);
   const std::string& address() const { return options_.addresses[choice_.collector()]; }
-  // Of the collector that the stream is to.
+  // Memory of the collector that the stream is to.
   StreamMemory& memory() { return memories_[choice_.collector()]; }
   // Whether stopping is over.
   bool MayStop(absl::Time now);
@@ -86,24 +78,23 @@ class Sender {
   // MonotonicNow()'s; by then it must have stopped. Infinite while it runs.
   absl::Time stop_by_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
 
-  // Of the thread.
+  // Only the sender's thread uses these.
   CollectorChoice choice_;
   std::vector<StreamMemory> memories_;  // One a collector.
   std::unique_ptr<StreamSession> session_;
   bool stop_at_once_ = false;  // The last attempt is made without waiting for its time.
   absl::Time welcome_by_ = absl::InfiniteFuture();
-  absl::Time farewell_by_ = absl::InfiniteFuture();  // Of a stream that is ended to return.
+  // For a stream that is ended in order to return to an earlier collector.
+  absl::Time farewell_by_ = absl::InfiniteFuture();
   absl::Time last_sync_ = absl::InfinitePast();
   absl::Duration sync_pause_;  // Until the next one; grows to the interval.
   bool stopping_ = false;
   bool last_attempt_made_ = false;
   bool broken_ = false;
+  bool connected_ = false;  // The collector has answered Hello.
 
   // Whether the thread knows that something is to be synced: more of it need not wake it up.
   std::atomic<bool> sync_is_awaited_ = false;
-  std::atomic<bool> connected_ = false;
-  std::atomic<uint64_t> streams_ = 0;
-  std::atomic<uint64_t> messages_sent_ = 0;
 };
 
 }  // namespace tacho::agent

@@ -30,7 +30,7 @@ class StreamLayouts {
   };
 
   const uint32_t max_layouts_;
-  std::vector<uint32_t> free_ids_;  // Of forgotten layouts.
+  std::vector<uint32_t> free_ids_;  // Ids of forgotten layouts.
   uint32_t next_id_ = 0;
   std::list<Entry> by_use_;  // Longest unused first.
   std::unordered_map<uint32_t, std::list<Entry>::iterator> entries_;

@@ -55,8 +55,8 @@ class ClockOffset {
 // One thread; outlives streams. Times are MonotonicNow()'s.
 class DeniedJobs {
  public:
-  // Jobs are tried again after a stream has ended, at most so often: a network that cuts streams
-  // every second must not double what each cut costs.
+  // Jobs are tried again after a stream has ended, but no more often than this: a network that cuts
+  // streams every second must not double what each cut costs.
   static constexpr absl::Duration kAfterStream = absl::Seconds(15);
   static constexpr absl::Duration kAnyway = absl::Minutes(10);
   // Trainers name jobs. Past this many the memory is cleared.
@@ -123,7 +123,8 @@ class RefusalReport {
 // One thread; outlives streams.
 class Suspicion {
  public:
-  // After so many batches in a row it is the layout that is refused, and no batch of it is sent.
+  // After this many refused batches in a row the layout counts as refused: none of its batches is
+  // sent.
   static constexpr int kHopelessRefusals = 3;
 
   struct Message {
@@ -181,7 +182,6 @@ struct StreamMemory {
   Suspicion suspicion;
   DeniedJobs denied;
   RefusalReport refusals;
-  uint64_t messages_sent = 0;
 };
 
 }  // namespace tacho::agent

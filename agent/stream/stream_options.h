@@ -22,7 +22,7 @@ struct StreamOptions {
   // Facts for each Hello, as known by then: at most 32. Called on the sender's thread; may be
   // null.
   std::function<std::vector<std::pair<std::string, std::string>>()> labels;
-  std::string version;  // Of Hello.
+  std::string version;  // Sent in Hello.
   absl::Duration backoff_min = absl::Milliseconds(500);
   absl::Duration backoff_max = absl::Seconds(30);
   // An earlier collector of the list is tried again when a later one has worked for so long, or up

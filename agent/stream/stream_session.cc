@@ -103,7 +103,7 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
                         {"version", welcome.version()},
                         {"waiting_messages", waiting},
                         {"backlog_messages", behind}},
-                       1);
+                       static_cast<int>(options_.addresses.size()));  // Once for each of them.
   const auto clock = memory_->clock.estimate();
   if (clock) {
     options_.log.Debug("the collector's clock",
@@ -231,7 +231,6 @@ absl::Status StreamSession::SendFront() {
   all_taken_ = false;
   const absl::Time now = MonotonicNow();
   memory_->rate.Sent(last_->rows, now);
-  ++memory_->messages_sent;
   SpooledMessage message = lanes_->Sent(last_->rows, now).message;
   if (message.is_batch()) {
     call_.WriteBatch(std::move(message), id);

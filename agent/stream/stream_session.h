@@ -80,7 +80,7 @@ class StreamSession {
   StreamMemory* const memory_;
   IngestCall call_;
 
-  std::optional<v1::Limits> limits_;  // Of Welcome.
+  std::optional<v1::Limits> limits_;  // From Welcome.
   std::optional<StreamLayouts> layouts_;
   std::optional<Lanes> lanes_;
   std::optional<Suspicion::Message> last_;

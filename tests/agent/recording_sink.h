@@ -32,7 +32,7 @@ struct StoredSample {
   std::string label;  // "name=value", …
   int64_t time_ns = 0;
   int64_t step = INT64_MIN;  // INT64_MIN: none.
-  uint64_t bits = 0;         // Of the value.
+  uint64_t bits = 0;         // The value, bit by bit.
 
   double value() const;
   friend auto operator<=>(const StoredSample&, const StoredSample&) = default;

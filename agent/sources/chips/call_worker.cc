@@ -13,7 +13,7 @@ struct CallWorker::State {
   std::function<void()> call ABSL_GUARDED_BY(mutex);
   bool busy ABSL_GUARDED_BY(mutex) = false;
   bool stopping ABSL_GUARDED_BY(mutex) = false;
-  std::thread thread;  // Of the owner.
+  std::thread thread;  // Only the owner touches it.
 
   bool Idle() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return !busy; }
   bool HasWork() const ABSL_SHARED_LOCKS_REQUIRED(mutex) { return busy || stopping; }

@@ -1,4 +1,4 @@
-// Which processes hold chips: who has their device files open.
+// Finds the processes that hold chips: they have the chips' device files open.
 #pragma once
 
 #include <map>
@@ -45,7 +45,7 @@ class HolderWatch {
 
   explicit HolderWatch(std::string proc);
 
-  // Who holds `devices` (paths) now.
+  // Finds the processes that hold `devices` (paths) now.
   const ChipHolders& Look(absl::Time now, const std::set<std::string>& devices);
 
  private:

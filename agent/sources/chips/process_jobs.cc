@@ -56,8 +56,6 @@ ProcessJob JobOfEnvironment(const std::string& proc, int pid) {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(),
                                       [](unsigned char c) { return absl::ascii_isdigit(c); });
@@ -77,7 +75,7 @@ void AddNumbered(const fs::path& directory, absl::string_view prefix,
   }
 }
 
-// Of TPUs, by either of their drivers, and of NVIDIA's GPUs.
+// Lists the device files of TPUs, under either of their drivers, and of NVIDIA's GPUs.
 std::set<std::string> ChipDevices(const fs::path& dev) {
   std::set<std::string> devices;
   AddNumbered(dev, "accel", &devices);

@@ -21,7 +21,7 @@ struct ProcessJob {
 inline constexpr size_t kMaxRings = 1024;
 
 struct RingOwner {
-  int pid = 0;  // Of its own pid namespace: two rings may have one number.
+  int pid = 0;  // In its own pid namespace: two rings may share a number.
   ProcessJob job;
   bool alive = false;  // The process that writes it.
 };

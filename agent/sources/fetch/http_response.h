@@ -39,10 +39,10 @@ class HttpResponseReader {
   enum class State {
     kStatusLine,
     kHeader,
-    kBody,       // Of left_ bytes.
+    kBody,       // left_ bytes are missing.
     kBodyToEnd,  // Up to the end of the connection.
     kChunkSize,
-    kChunk,     // Of left_ bytes.
+    kChunk,     // left_ bytes are missing.
     kChunkEnd,  // The line feed behind a chunk.
     kTrailer,
     kDone,

@@ -44,10 +44,10 @@ void AddReading(const GpuChip& chip, const GpuReading& reading, const GpuNames& 
 // The labels that dcgm-exporter gives a GPU, and `chip`.
 Labels DcgmLabels(const GpuChip& chip, const GpuNames& names);
 
-// Metrics that are no reading.
+// Metrics that do not come from a reading.
 extern const Metric kChipState;      // Labels chip, state.
 extern const Metric kChipInfo;       // Labels chip, kind, uuid, pci, driver.
-extern const Metric kChipsExpected;  // Of the host.
+extern const Metric kChipsExpected;  // Counts the chips that the host should have.
 extern const Metric kChipsPresent;
 
 }  // namespace tacho::agent

@@ -13,7 +13,7 @@ namespace tacho::agent {
 
 struct GpuReaderOptions {
   bool gpm = true;               // Performance monitors, where the GPU has them.
-  bool pcie_throughput = false;  // By calls that block for 20 ms each, where those do not tell it.
+  bool pcie_throughput = false;  // If not: by calls that block for 20 ms each.
 };
 
 // Texts and numbers of a device. Calls into the driver.
@@ -23,7 +23,7 @@ GpuIdentity IdentifyGpu(const NvmlLibrary& library, nvml::Device device, uint32_
 // asks again. One thread at a time; any call may block for as long as the driver likes.
 class GpuReader {
  public:
-  // More processes than this on one GPU are not told apart.
+  // Only this many processes of one GPU are read.
   static constexpr size_t kMaxProcesses = 1024;
   // Between two looks at the performance monitors; NVML measures nothing in less.
   static constexpr absl::Duration kMinGpmSpan = absl::Milliseconds(100);

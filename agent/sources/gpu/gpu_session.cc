@@ -50,7 +50,7 @@ struct GpuWatch::State {
   State(std::shared_ptr<const NvmlLibrary> library, nvml::Device device, GpuReaderOptions options)
       : reader(std::move(library), device, options) {}
 
-  GpuReader reader;  // Of the worker.
+  GpuReader reader;  // Only the worker's thread uses it.
   absl::Mutex mutex;
   std::optional<GpuReading> reading ABSL_GUARDED_BY(mutex);
 };

@@ -1,4 +1,5 @@
-// NVML opened and its devices found: everything that is begun anew when the driver or a GPU was.
+// NVML, opened, with its devices: all that must be opened again after the driver or a GPU came
+// back.
 #pragma once
 
 #include <memory>
@@ -25,7 +26,7 @@ class GpuWatch {
 
   // Asks for a reading, unless one is still awaited. `now` is a steady clock's, as below.
   void Ask(absl::Time now);
-  // The reading that came since the last call, if one did; waits for it at most so long.
+  // The reading that came since the last call, if one did. Waits at most `wait` for it.
   std::optional<GpuReading> Take(absl::Duration wait);
   // For how long an answer has been awaited; zero if none is.
   absl::Duration Awaited(absl::Time now) const;
@@ -57,7 +58,7 @@ class GpuOpener {
 
   // Begins to open, unless that is under way.
   void Start(absl::Time now);
-  // A result that came since the last call; waits for it at most so long. Errors: of
+  // A result that came since the last call. Waits at most `wait` for it. Errors are those of
   // NvmlLibrary::Load(), or UNAVAILABLE if the devices cannot be counted.
   std::optional<absl::StatusOr<GpuSession>> Take(absl::Duration wait);
   absl::Duration Awaited(absl::Time now) const;

@@ -105,7 +105,7 @@ void GpuSource::Open(absl::Time now, RowSink* sink) {
                                               "; see what nvidia-smi says, or set "
                                               "sources.gpu.enabled to false"));
   }
-  if (!status_.ok()) log_.Warn(status_.message());
+  if (!status_.ok()) log_.Warn("cannot use the GPUs", {{"reason", status_.message()}});
   for (const ChipSlot& slot : inventory_->slots()) {
     Enter(slot.chip, hangs ? State::kHanging : State::kAbsent, now);
   }
@@ -211,7 +211,7 @@ void GpuSource::Enter(uint32_t chip, State state, absl::Time now) {
                            : state == State::kHanging ? "hangs: the driver does not answer for it"
                                                       : "must be reset before it works again";
   const std::string line = absl::StrCat("GPU ", number, " ", text);
-  if (state != State::kOk) log_.Warn(line);
+  if (state != State::kOk) log_.Warn("a GPU does not work", {{"gpu", number}, {"reason", text}});
   events_.Add(now, absl::StrCat("chip_", NameOf(state)), line, {{"chip", number}});
 }
 

@@ -99,13 +99,13 @@ class GpuSource : public Source {
   GpuOpener opener_;
   std::optional<ChipInventory> inventory_;  // After the first poll.
   std::optional<GpuSession> session_;
-  std::vector<uint32_t> chips_;             // Of the session's GPUs.
-  std::vector<uint64_t> told_xids_;         // The same, of the session's listener.
+  std::vector<uint32_t> chips_;             // Chip numbers of the session's GPUs, in its order.
+  std::vector<uint64_t> told_xids_;         // XIDs counted so far, by GPU of the session.
   std::map<uint32_t, ChipRecord> records_;  // By chip.
   std::map<std::string, Minute> minutes_;
   bool reopen_ = false;  // The session is of no use any more.
   absl::Status status_;
-  absl::Time retry_at_ = absl::InfinitePast();  // Of the steady clock, as the next.
+  absl::Time retry_at_ = absl::InfinitePast();  // Steady clock.
   absl::Duration retry_ = kRetryMin;
 };
 

@@ -40,7 +40,7 @@ enum class GpuValue : uint8_t {
   kPcieReplays,
   kPcieTransmit,  // By/s
   kPcieReceive,
-  kLinkErrors,  // The next three together, or, where they are not told, the four after them.
+  kLinkErrors,  // Sum of the next three, or of the four after them where those are missing.
   kLinkReplays,
   kLinkRecoveries,
   kLinkCrcErrors,
@@ -108,7 +108,7 @@ struct GpuReading {
   // What NVML answered if it was about the GPU as a whole: lost, to be reset, a driver that is
   // gone; else 0. Values that were read before are there.
   int trouble = 0;
-  std::vector<uint32_t> pids;  // Of compute processes.
+  std::vector<uint32_t> pids;  // The compute processes on it.
   // How many values this GPU does not report until it is found anew, by reason.
   uint32_t not_supported = 0;
   uint32_t no_permission = 0;

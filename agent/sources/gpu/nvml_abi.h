@@ -2,7 +2,7 @@
 //
 // Facts: NVIDIA/go-nvml, pkg/nvml/nvml.h (API 13), on x86-64 and arm64: sizes and offsets are held
 // by static_assert. Every function returns an int, 0 is success. Names that end in a version are
-// other functions; the library keeps old ones for ever.
+// other functions; the library never drops old ones.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ enum Result : int {
   kSuccess = 0,
   kUninitialized = 1,
   kInvalidArgument = 2,
-  kNotSupported = 3,  // Of this device, for ever.
+  kNotSupported = 3,  // Permanent for this device.
   kNoPermission = 4,  // Needs root, or NVreg_RestrictProfilingToAdminUsers=0.
   kInsufficientSize = 7,
   kDriverNotLoaded = 9,
@@ -24,7 +24,7 @@ enum Result : int {
   kGpuIsLost = 15,  // Fell off the bus.
   kResetRequired = 16,
   kLibraryMismatch = 18,  // The driver was upgraded: load the library again.
-  kVersionMismatch = 25,  // Of a struct.
+  kVersionMismatch = 25,  // A struct has another version.
   kGpuNotFound = 28,
   kUnknown = 999,
 };
@@ -100,7 +100,7 @@ struct FieldValue {
   int64_t timestamp_us;
   int64_t latency_us;
   uint32_t value_type;
-  int32_t result;  // Of this field alone.
+  int32_t result;  // For this field alone.
   union {
     double as_double;
     uint32_t as_uint32;

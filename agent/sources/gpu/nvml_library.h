@@ -13,7 +13,7 @@ namespace tacho::agent {
 
 // The loaded library, initialised. Its functions may be called by any thread; each of them may
 // block for as long as a broken driver likes. Shut down and unloaded when the last owner lets go of
-// it, so who makes a call that may hang must own it.
+// it, so a caller that may hang in it must own it.
 class NvmlLibrary {
  public:
   // `path` as dlopen() takes it.

@@ -22,8 +22,8 @@ struct GpuEvent {
 // One thread for all GPUs. Used from one other thread, but for the waiting.
 class XidListener {
  public:
-  // Of events that nobody has taken. A GPU in trouble reports thousands of the same; beyond, they
-  // are only counted.
+  // At most this many events wait to be taken. A GPU in trouble reports the same event thousands of
+  // times; those beyond the bound are only counted.
   static constexpr size_t kMaxWaiting = 256;
 
   XidListener(std::shared_ptr<const NvmlLibrary> library, std::vector<nvml::Device> devices);

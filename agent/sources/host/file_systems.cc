@@ -83,7 +83,7 @@ bool IsLabel(absl::string_view path) {
                       [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; });
 }
 
-// Places of containers and of the system, of which there may be hundreds.
+// Mounts of containers and of the system; there may be hundreds of them.
 bool IsSomebodyElses(absl::string_view path) {
   for (const char* prefix : {"/proc/", "/sys/", "/dev/", "/run/", "/var/lib/docker/",
                              "/var/lib/containerd/", "/var/lib/kubelet/pods/", "/snap/"}) {

@@ -19,8 +19,8 @@ struct CpuTicks {
 
 // /proc/stat. `ticks_per_second` is sysconf(_SC_CLK_TCK). *ticks is set if the result is true.
 bool ParseProcStat(absl::string_view text, double ticks_per_second, Sample* out, CpuTicks* ticks);
-// Share of CPU time from `before` to `after` that was busy, 0 to 1; the stale marker if that cannot
-// be told. Time waiting for the disk counts as idle.
+// Share of CPU time from `before` to `after` that was busy, 0 to 1; the stale marker if that is not
+// known. Time waiting for the disk counts as idle.
 void AddCpuUtilization(const CpuTicks& before, const CpuTicks& after, Sample* out);
 
 // The ticks of each CPU in /proc/stat, in the order of their numbers.

@@ -46,8 +46,8 @@ class HostSource : public Source {
   struct Input {
     std::string path;
     std::function<bool(absl::string_view text, Sample* out)> parse;
-    std::vector<Sample::Entry> known;  // Of the last time that it was read.
-    bool logged = false;               // That it cannot be read.
+    std::vector<Sample::Entry> known;  // The entries when it was last read.
+    bool logged = false;               // The log says that it cannot be read.
   };
 
   void AddInput(std::string path, bool (*parse)(absl::string_view, Sample*));

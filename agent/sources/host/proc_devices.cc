@@ -80,8 +80,8 @@ absl::string_view WithoutDigits(absl::string_view name) {
   return name;
 }
 
-// "sda1", "vdb2", "nvme0n1p3", "mmcblk0p1": of disks whose names end in a digit, partitions have a
-// 'p' and a number, of others a number.
+// "sda1", "vdb2", "nvme0n1p3", "mmcblk0p1": a partition adds a number to its disk's name, with a
+// 'p' before it if that name ends in a digit.
 bool IsPartition(absl::string_view name) {
   const absl::string_view stem = WithoutDigits(name);
   if (stem.size() == name.size() || stem.empty()) return false;

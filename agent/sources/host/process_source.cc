@@ -59,6 +59,10 @@ absl::Time ProcessSource::Poll(absl::Time now, RowSink* sink) {
     log_.Warn("does not watch some trainers yet: they come and go too often",
               {{"series", left_out}});
   }
+  if (sample.left_out() > 0) {
+    log_.Warn("leaves out series of trainers: they do not fit into a row",
+              {{"series", sample.left_out()}});
+  }
   return cadence_.due();
 }
 
@@ -86,7 +90,7 @@ void ProcessSource::FindTrainers() {
   }
 }
 
-// What is wrong with a ring the source of rings says.
+// Skips a broken ring silently: RingSource reports what is wrong with it.
 void ProcessSource::Open(const std::string& path) {
   const auto reader = client::RingReader::Open(path);
   if (!reader.ok()) return;

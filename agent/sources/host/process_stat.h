@@ -9,16 +9,15 @@
 
 namespace tacho::agent {
 
-// /proc/<pid>/stat, of which the name in parentheses may hold anything, spaces and parentheses
-// included.
+// /proc/<pid>/stat. The name in parentheses may hold anything, spaces and parentheses included.
 struct ProcessStat {
   char state = '?';  // 'R', 'S', 'D', …
   double user_ticks = 0;
   double system_ticks = 0;
   double major_faults = 0;
   double threads = 0;
-  uint64_t start_ticks =
-      0;  // Since boot: distinguishes a process from a later one with its number.
+  // Since boot: distinguishes a process from a later one with its number.
+  uint64_t start_ticks = 0;
   double resident_pages = 0;
 };
 std::optional<ProcessStat> ParseProcessStat(absl::string_view text);

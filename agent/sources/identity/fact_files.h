@@ -21,17 +21,16 @@ std::optional<std::string> ConsumeQuoted(absl::string_view* rest);
 
 inline constexpr size_t kMaxPodLabels = 256;  // A pod's are a dozen.
 
-// A file of a downward API volume: a line each, key="value" with the value quoted as Go does it.
-// Of escapes \\ \" \n \t are known, which is all that a label could have. Lines of another form are
-// left out, and what is too many.
+// A file of a downward API volume: key="value" on each line, with the value quoted as Go does it.
+// The escapes \\ \" \n \t are known; a label can have no others. Lines of another form are left
+// out, and those beyond kMaxPodLabels.
 std::map<std::string, std::string> ParsePodLabels(absl::string_view untrusted);
 
 // The metadata attribute kube-labels of GKE's nodes: "key=value,key=value".
 std::map<std::string, std::string> ParseNodeLabels(absl::string_view untrusted);
 
-// The metadata attribute tpu-env of a TPU VM: what its makers tell libtpu.
-
-// A TPU VM's has some thirty; a list of a large slice's workers is its longest value.
+// The metadata attribute tpu-env of a TPU VM: the settings that Google passes to libtpu. It has
+// some thirty entries; the longest value is a list of a large slice's workers.
 inline constexpr size_t kMaxTpuEnvEntries = 256;
 inline constexpr size_t kMaxTpuEnvKey = 128;
 inline constexpr size_t kMaxTpuEnvValue = 64 << 10;

@@ -41,7 +41,7 @@ constexpr const char* kOrder[] = {"zone",
                                   "project",
                                   "preemptible"};
 
-// Of equal labels the first that is set counts.
+// If several variables give one label, the first that is set counts.
 constexpr Place kVariables[] = {{"node", "NODE_NAME"},
                                 {"node", "SLURMD_NODENAME"},
                                 {"pod", "POD_NAME"},
@@ -151,7 +151,7 @@ void AddFact(absl::string_view label, absl::string_view untrusted, absl::string_
   // "projects/123/zones/europe-west4-b", "projects/123/machineTypes/ct5p-hightpu-4t"
   if (label == "zone" || label == "machine_type") text = text.substr(text.rfind('/') + 1);
   if (text.empty() || text.size() > kMaxFactBytes || !IsWords(text)) return;
-  // TRUE and 'true' of the two who tell it; what is not so has no label.
+  // One place says TRUE, another 'true'. A machine that is not preemptible has no label.
   const std::string value =
       label == "preemptible" ? absl::AsciiStrToLower(text) : std::string(text);
   if (label == "preemptible" && value != "true") return;

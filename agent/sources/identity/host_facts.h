@@ -27,8 +27,8 @@ using HostFacts = std::map<std::string, HostFact>;
 
 inline constexpr char kConfigured[] = "configuration";
 
-// Of a value that somebody else gives. Longer ones, and those with other bytes than printable
-// ASCII, are no names of a cloud or a cluster, and are left out.
+// Bounds a value that somebody else gives. Longer values, and those with bytes other than printable
+// ASCII, are not names of a cloud or a cluster and are left out.
 inline constexpr size_t kMaxFactBytes = 256;
 
 // Adds it unless that label is there, or the value is none.

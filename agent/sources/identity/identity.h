@@ -37,7 +37,7 @@ struct IdentityPlaces {
 //   host      identity.host, TACHO_HOST, NODE_NAME, SLURMD_NODENAME, the host name
 //
 // Neither comes from the network: a collector knows by the agent id what it has stored of a spool,
-// so that id must not depend on who answers at a start.
+// so that id must not depend on what answers when the agent starts.
 //   INVALID_ARGUMENT  a value is longer than the collector takes, or a label's name is none; the
 //                     text names the key or the variable.
 //   UNAVAILABLE       the host name is needed and unknown.

@@ -57,7 +57,7 @@ class IdentitySource : public Source {
   SourceLog log_;
   Cadence cadence_{kInterval};
   SeriesRows rows_;
-  absl::Time asked_ = absl::InfinitePast();  // Of the steady clock.
+  absl::Time asked_ = absl::InfinitePast();  // Steady clock.
   absl::Status status_;
 };
 

@@ -37,8 +37,8 @@ class MetadataServer {
 
   // What stands at /computeMetadata/v1/`path`, untrusted. Redirects are not followed.
   //   NOT_FOUND           there is nothing, or it is concealed from pods.
-  //   UNAVAILABLE         nobody answers, it is overloaded, or who answers is no metadata server:
-  //                       its answers say "Metadata-Flavor: Google".
+  //   UNAVAILABLE         nothing answers, it is overloaded, or it is no metadata server:
+  //                       the answers of one say "Metadata-Flavor: Google".
   //   DEADLINE_EXCEEDED   not in time.
   //   others              as HttpGet().
   absl::StatusOr<std::string> Get(absl::string_view path) const;

@@ -16,11 +16,11 @@ namespace tacho::agent {
 //   INVALID_ARGUMENT  no word of capitals, digits and underscores.
 absl::StatusOr<std::string> ParseNotice(absl::string_view untrusted);
 
-// Of an announced maintenance, by name: type, maintenance_status, can_reschedule,
+// The members of an announced maintenance, by name: type, maintenance_status, can_reschedule,
 // window_start_time, window_end_time, latest_window_start_time, maintenance_reasons (separated by
 // commas). A missing member has no entry; other members are left out.
 using PlannedMaintenance = std::map<std::string, std::string>;
-inline constexpr size_t kMaxPlannedText = 200;  // Of each; an event's message has some of them.
+inline constexpr size_t kMaxPlannedText = 200;  // Per member; an event's message quotes some.
 
 // The value of instance/upcoming-maintenance?alt=json: an object, whose members are named as above
 // or in camelCase. None is announced by NONE, an empty object, or one that has an "error", which is

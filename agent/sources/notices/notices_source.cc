@@ -16,7 +16,7 @@ struct NoticesSource::Notice {
   const char* path;
   const char* begins;  // The kind of event when something is announced.
   const char* says;    // Its message, before the word.
-  const char* ends;    // The kind when it is no longer; null: that says nothing.
+  const char* ends;    // The kind of the event when it ends; null: no event.
   const char* over;    // Its message.
 };
 
@@ -137,7 +137,7 @@ void NoticesSource::LookAtPlans(absl::Time now) {
 
 void NoticesSource::Tell(absl::Time now, const std::string& kind, const std::string& message,
                          const std::map<std::string, std::string>& fields) {
-  log_.Warn(message, {{"event", kind}});
+  log_.Warn("the metadata server gives notice", {{"event", kind}, {"notice", message}});
   v1::Event event;
   event.mutable_source()->set_job(options_.job);
   event.mutable_source()->set_host(options_.host);

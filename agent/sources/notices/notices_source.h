@@ -67,7 +67,7 @@ class NoticesSource : public Source {
   SeriesRows rows_;
   std::optional<NoticeBook> book_;                // From the first poll on.
   std::map<std::string, bool> told_of_;           // Paths the server knows: whether it announces.
-  std::optional<std::vector<ProcessJob>> tasks_;  // Of one poll.
+  std::optional<std::vector<ProcessJob>> tasks_;  // Looked up once a poll.
   bool changed_ = false;                          // In this poll.
   absl::Status status_;
 };

@@ -23,7 +23,7 @@ struct RingOptions {
   std::string host;  // Label of every row.
   log::Log log;
   std::function<absl::Time()> clock = absl::Now;  // To stop in time; any steady clock will do.
-  absl::Duration turn = absl::Milliseconds(50);   // Of work in one Poll().
+  absl::Duration turn = absl::Milliseconds(50);   // Longest work in one Poll().
 };
 
 // Every *.ring in a directory is read to its end, again and again, until its writer is dead and

@@ -34,9 +34,9 @@ class Sample {
     std::string key;  // Tells series apart: name and labels.
   };
 
-  // Sixteen chips with everything that libtpu reports have half as many. A machine with a device
-  // for each of its containers, or a runtime that makes up labels, must not make a layout that
-  // collectors refuse: beyond, series are left out and counted.
+  // Twice what sixteen chips need if libtpu reports everything. A machine with a device for each of
+  // its containers, or a runtime that makes up labels, must not make a layout that collectors
+  // refuse: series beyond the bound are left out and counted.
   static constexpr size_t kMaxSeries = 4096;
 
   // The first value of a series stays: a device that is listed twice is a mistake of the machine's.

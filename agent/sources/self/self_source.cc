@@ -49,7 +49,7 @@ void AddLosses(const SpoolStats& stats, Sample* sample) {
   }
 }
 
-// What is wrong with a source now, a poll that hangs included.
+// Returns what is wrong with a source now. A poll that hangs counts as an error.
 absl::Status StatusOf(const SourceHealth& health) {
   if (health.in_poll < SelfSource::kPollTakesTooLong) return health.status;
   return absl::DeadlineExceededError(

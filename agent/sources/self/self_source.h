@@ -26,7 +26,7 @@ struct DeliveryFigures {
   uint64_t waiting_messages = 0;  // In the spool, which the collector does not have on disk.
   uint64_t waiting_bytes = 0;
   uint64_t rows = 0;
-  uint64_t lost_rows = 0;  // Of these, and of those that waited before: given up.
+  uint64_t lost_rows = 0;  // Given up, of these and of those that waited before.
 };
 
 struct SelfOptions {

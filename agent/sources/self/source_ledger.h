@@ -18,7 +18,7 @@ namespace tacho::agent {
 struct SourceHealth {
   std::string name;
   uint64_t polls = 0;     // That have returned.
-  uint64_t failures = 0;  // Of these, after which status was not OK.
+  uint64_t failures = 0;  // Polls among them after which status was not OK.
   absl::Duration busy;    // Time in polls that have returned.
   absl::Status status;    // After the last poll.
   // When status was last OK and then was not, or the other way; the machine's time.

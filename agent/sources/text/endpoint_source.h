@@ -21,7 +21,7 @@ namespace tacho::agent {
 
 struct TextSourceOptions {
   std::string host = {};     // Label of every row.
-  std::string own_job = {};  // Of the agent's own series about the source.
+  std::string own_job = {};  // Job of the agent's own series about the source.
   log::Log log = {};
 };
 

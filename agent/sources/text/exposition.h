@@ -30,7 +30,7 @@ enum class FamilyType {
 struct ExpositionFamily {
   std::string name;
   FamilyType type = FamilyType::kUnknown;
-  std::string unit;  // Of OpenMetrics; "seconds".
+  std::string unit;  // As OpenMetrics names it: "seconds".
   std::string help;  // Without its escapes.
 };
 
@@ -51,7 +51,7 @@ struct Exposition {
 
 struct ExpositionLimits {
   size_t max_samples = 100'000;  // Memory: about 300 bytes each.
-  size_t max_labels = 64;        // Of one sample; a series may have 16 in the end.
+  size_t max_labels = 64;        // Per sample; a series may have 16 in the end.
 };
 
 // The text is valid UTF-8, lines end in LF, the last one too. Families may be interleaved, and TYPE

@@ -58,7 +58,7 @@ void ExpositionRows::File(const Exposition& read) {
       continue;
     }
     ++filed_;
-    // A time before 1970 or at the end of what can be told is none.
+    // A time before 1970, or at the end of the representable range, counts as none.
     if (options_.timestamps && sample.time_ns && *sample.time_ns >= 0 &&
         *sample.time_ns < INT64_MAX) {
       FileAtItsTime(sample, std::move(filed));
@@ -86,7 +86,7 @@ void ExpositionRows::FileAtItsTime(const ExpositionSample& sample, FiledSeries f
   const auto newest = newest_.find(name);
   if (newest != newest_.end() && newest->second >= *sample.time_ns) return;  // Seen before.
   if (newest == newest_.end() && newest_.size() >= 4 * size_t{options_.max_series}) {
-    newest_.clear();  // Series of long ago; what is sent again replaces itself.
+    newest_.clear();  // Forgets old series. A sample that is stored again replaces itself.
   }
   const std::pair<int64_t, SourceKey> at(*sample.time_ns, key);
   if (!timed_.contains(at) && timed_.size() >= kMaxTimes) {

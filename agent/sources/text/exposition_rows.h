@@ -43,7 +43,7 @@ class ExpositionRows {
   // More of the agent's own values about this reading, for the next Write().
   void SetOwn(const Metric& metric, double value);
 
-  uint64_t left_out() const;  // Of the last reading, without what was not wanted.
+  uint64_t left_out() const;  // In the last reading; does not count what was not wanted.
 
  private:
   using SourceKey = std::pair<std::string, int64_t>;  // Job; task, or -1.

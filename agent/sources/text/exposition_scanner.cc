@@ -81,7 +81,7 @@ std::optional<double> ParseExpositionNumber(absl::string_view word) {
     const auto parsed = std::from_chars(number.data(), number.data() + number.size(), value);
     if (parsed.ptr != number.data() + number.size()) return std::nullopt;
     if (parsed.ec == std::errc::result_out_of_range) {
-      // Too small is zero, too large infinite; only from_chars' exponent tells which.
+      // Too small is zero, too large infinite; only the exponent shows which of the two it is.
       const size_t e = number.find_first_of("eE");
       const bool small = e != absl::string_view::npos && number.substr(e + 1, 1) == "-";
       value = small ? 0 : std::numeric_limits<double>::infinity();

@@ -22,8 +22,8 @@ size_t CodePoints(absl::string_view utf8);
 // nor with underscores.
 std::optional<double> ParseExpositionNumber(absl::string_view word);
 
-// Seconds, with any number of decimals, as ns; what is finer is cut, what is too large is at the
-// end of int64. nullopt for what is no finite number.
+// Seconds, with any number of decimals, as ns. Finer digits are cut, and a value that is too large
+// becomes the end of int64. nullopt for anything but a finite number.
 std::optional<int64_t> ParseSecondsAsNs(absl::string_view word);
 
 // One line. It must outlive the scanner.
@@ -36,7 +36,7 @@ class ExpositionScanner {
   absl::string_view rest() const { return rest_; }
   bool TakeByte(char byte);
   void SkipBlanks();             // Spaces and tabs, if lenient.
-  absl::string_view TakeName();  // Of a metric; empty if there is none.
+  absl::string_view TakeName();  // A metric's name; empty if there is none.
   absl::string_view TakeWord();  // Up to a blank or the end.
   // What stands between braces, with them. A quoted text alone, first, is the name of the metric
   // and put into *name, which is otherwise left.

@@ -111,7 +111,7 @@ absl::StatusOr<bool> JsonLinesSource::ReadFile(absl::Time now, File* file, RowSi
   }
   if (status.ok()) status = Flush(now, file, &pending, sink);
   if (!status.ok()) {
-    file->tail = nullptr;  // Begin again behind what is stored.
+    file->tail = nullptr;  // Begins again behind what is stored.
     return status;
   }
   return tail.more();

@@ -26,7 +26,7 @@ namespace tacho::agent {
 // line that is no JSON object, or has no number, is passed over and counted. One thread.
 class JsonLinesSource : public Source {
  public:
-  // Of one line: a metric each.
+  // One line may have this many members; each is a metric.
   static constexpr size_t kMaxMembers = 1000;
   static constexpr size_t kRowsAtOnce = 512;
   // Read of one file before it is another's turn.

@@ -52,7 +52,8 @@ absl::Status LineTail::Open() {
 
 bool LineTail::IsRotated() const {
   struct stat now = {};
-  if (::stat(path_.c_str(), &now) != 0) return false;  // Away; what is open may still grow.
+  // If the name is gone, the open file may still grow.
+  if (::stat(path_.c_str(), &now) != 0) return false;
   return now.st_ino != inode_ ||
          static_cast<uint64_t>(now.st_size) < offset_ + (buffer_.size() - at_);
 }
@@ -74,9 +75,8 @@ absl::Status LineTail::Read() {
   if (got < 0) return errno == EINTR ? absl::OkStatus() : absl::ErrnoToStatus(errno, path_);
   more_ = got > 0;
   if (got == 0 && rotated) {
-    // What the old file has behind its last line feed nobody will end.
+    // Nobody will complete the line behind the last line feed of the old file.
     Close();
-    ++rotations_;
     more_ = true;
   }
   return absl::OkStatus();

@@ -34,7 +34,6 @@ class LineTail {
   // Behind the last line that Next() returned: "inode offset".
   std::string place() const;
   uint64_t too_long() const { return too_long_; }  // Lines passed over.
-  uint64_t rotations() const { return rotations_; }
 
  private:
   absl::Status Open();
@@ -45,15 +44,14 @@ class LineTail {
   const std::string path_;
   int fd_ = -1;
   uint64_t inode_ = 0;
-  uint64_t offset_ = 0;        // Of buffer_[at_] in the file.
-  uint64_t wanted_inode_ = 0;  // Of the place given; 0: none.
+  uint64_t offset_ = 0;        // Where buffer_[at_] is in the file.
+  uint64_t wanted_inode_ = 0;  // Inode of the place given; 0: none.
   uint64_t wanted_offset_ = 0;
   std::string buffer_;
   size_t at_ = 0;
   bool skipping_ = false;  // Within a line that is too long.
   bool more_ = false;
   uint64_t too_long_ = 0;
-  uint64_t rotations_ = 0;
 };
 
 }  // namespace tacho::agent

@@ -30,7 +30,7 @@ bool IsOneOf(absl::string_view word, std::initializer_list<absl::string_view> wo
 
 absl::Status Broken(absl::string_view rule) { return absl::InvalidArgumentError(rule); }
 
-// Of label le, which must be spelt "+Inf" if it is infinite.
+// Returns the value of label le, which must be spelt "+Inf" if it is infinite.
 std::optional<double> UpperBound(const ExpositionSample& sample) {
   const std::string* const le = FindLabel(sample, "le");
   if (le == nullptr) return std::nullopt;
@@ -80,9 +80,9 @@ absl::Status CheckValue(const ExpositionFamily& family, absl::string_view suffix
   return absl::OkStatus();
 }
 
-// What is known of one histogram at one time.
+// Collects what is known of one histogram at one time.
 struct Buckets {
-  std::optional<double> bound;  // Of the last bucket.
+  std::optional<double> bound;  // The last bucket's.
   double in_bucket = 0;         // Its value.
   std::optional<double> count;
   bool sum = false;
@@ -163,7 +163,7 @@ absl::Status CheckSample(const ExpositionFamily& family, absl::string_view suffi
 
 std::string GroupOf(const ExpositionFamily& family, absl::string_view suffix,
                     const ExpositionSample& sample) {
-  // Of infos nobody can tell which labels are the metric's.
+  // For an info nobody knows which labels belong to the metric.
   if (family.type == FamilyType::kInfo) return "";
   const bool bucket = suffix == "_bucket";
   const bool quantile = family.type == FamilyType::kSummary && suffix.empty();

@@ -31,7 +31,7 @@ std::optional<FamilyType> TypeNamed(absl::string_view word) {
   return std::nullopt;
 }
 
-// Names and values of an exemplar's labels may have so many characters together.
+// All names and values of an exemplar's labels together may have this many characters.
 constexpr size_t kMaxExemplarCharacters = 128;
 
 class OpenMetricsReader {
@@ -183,7 +183,7 @@ class OpenMetricsReader {
     group_time_ = sample.time_ns;
     groups_.insert(group);
     std::string point = sample.name;
-    // All labels: the group has not got those that tell its samples apart.
+    // Takes all labels: the group's name lacks those in which its samples differ.
     for (const auto& [name, value] : sample.labels) {
       absl::StrAppend(&point, "\n", name, "=", value.size(), ":", value);
     }
@@ -245,9 +245,9 @@ class OpenMetricsReader {
   const ExpositionLimits& limits_;
   Exposition result_;
   bool ended_ = false;
-  absl::flat_hash_set<std::string> names_;  // Of families and what their samples are called.
+  absl::flat_hash_set<std::string> names_;  // Names of families and of their samples.
 
-  // Of the last family.
+  // These describe the last family.
   size_t first_sample_ = 0;
   bool has_type_ = false;
   bool has_unit_ = false;
@@ -256,7 +256,7 @@ class OpenMetricsReader {
   std::optional<std::string> group_;
   std::optional<int64_t> group_time_;
   absl::flat_hash_set<std::string> groups_;
-  absl::flat_hash_set<std::string> points_;  // Of the group at its time.
+  absl::flat_hash_set<std::string> points_;  // Seen in group_ at group_time_.
 };
 
 }  // namespace

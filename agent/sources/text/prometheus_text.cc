@@ -112,7 +112,7 @@ class PrometheusReader {
     return absl::OkStatus();
   }
 
-  // That of its own name, or of a histogram or summary whose part it is.
+  // Finds the family of that name, or the histogram or summary that the sample is part of.
   Known& FamilyOf(const std::string& sample) {
     for (const char* suffix : {"_bucket", "_sum", "_count"}) {
       absl::string_view base = sample;

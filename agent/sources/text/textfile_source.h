@@ -27,8 +27,8 @@ namespace tacho::agent {
 // thread.
 class TextfileSource : public Source {
  public:
-  static constexpr size_t kMaxFiles =
-      1000;  // In name order; more than any machine's cron jobs write.
+  // Read in name order. More than any machine's cron jobs write.
+  static constexpr size_t kMaxFiles = 1000;
 
   //   INVALID_ARGUMENT  the text names the key.
   static absl::StatusOr<std::unique_ptr<TextfileSource>> Create(const config::v1::Textfiles& config,

@@ -53,8 +53,8 @@ int BeneathDirectory::OpenBeneath(const std::string& relative, int flags, bool n
     if (errno != EAGAIN && errno != EINTR) break;
   }
   if (errno != ENOSYS || !no_links) return -1;
-  // Before Linux 5.6, and in some sandboxes. `relative` was resolved just now; who swaps a
-  // directory for a link in this moment is not noticed.
+  // Before Linux 5.6, and in some sandboxes. `relative` was resolved just now; a directory that is
+  // swapped for a link in this moment goes unnoticed.
   return ::openat(descriptor_, relative.c_str(), flags | O_CLOEXEC | O_NOFOLLOW);  // NOLINT
 }
 

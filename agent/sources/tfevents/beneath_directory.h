@@ -1,8 +1,8 @@
 // Opens what lies below a directory, and nothing else.
 //
-// Who writes into a log directory may make links in it. The agent often may read more than they, so
-// what a link shows must not become somebody's metrics: links are followed as long as they end
-// below the directory, absolute ones too.
+// Anybody who writes into a log directory can make links in it. The agent can often read more than
+// they can, so a link must not turn other files into somebody's metrics: links are followed as long
+// as they end below the directory, absolute ones too.
 #pragma once
 
 #include <string>
@@ -23,8 +23,8 @@ class BeneathDirectory {
   // The directory itself could not be opened when Open() last failed.
   bool is_missing() const { return is_missing_; }
 
-  // Closes what is held between calls of Open(), or the directory's file system could not be
-  // unmounted.
+  // Closes what is held between calls of Open(). Otherwise nobody could unmount the directory's
+  // file system.
   void Rest();
 
   const std::string& path() const { return path_; }
@@ -32,7 +32,7 @@ class BeneathDirectory {
  private:
   // Below the directory by names; `no_links` takes no link at all.
   int OpenBeneath(const std::string& relative, int flags, bool no_links) const;
-  // Of what lies below once all links are resolved; empty if it does not.
+  // Returns the path below the directory once all links are resolved; empty if they lead out.
   std::string Resolve(const std::string& relative) const;
 
   const std::string path_;

@@ -49,7 +49,7 @@ class LogTree {
   struct File {
     std::string name;
     uint64_t size = 0;
-    int64_t changed = 0;  // Of the file server's clock, in ns.
+    int64_t changed = 0;  // By the file server's clock, in ns.
   };
 
   // `root` is not owned.
@@ -113,7 +113,7 @@ class LogTree {
   std::set<std::pair<absl::Time, Directory*>> due_;
   size_t files_ = 0;
   uint64_t left_out_ = 0;
-  std::vector<std::string> gone_;  // To be told.
+  std::vector<std::string> gone_;  // Not reported yet.
 
   // The listing that is going on.
   DIR* stream_ = nullptr;

@@ -100,7 +100,8 @@ Outcome CompareIdentity(File& file, const client::TfeventsPosition& position) {
     return FirstCrc(file) == position.first_crc ? Outcome::kDiffers : Outcome::kReplaced;
   }
   const std::optional<uint32_t> first = FirstCrc(file);
-  // Too short to tell, or the same beginning: whoever rewrites it may not have come further yet.
+  // Too short to know, or the same beginning: a writer may be writing it anew and be no further
+  // yet.
   return !first.has_value() || *first == position.first_crc ? Outcome::kShrunk : Outcome::kReplaced;
 }
 
@@ -148,7 +149,7 @@ class ChunkReader {
           return Finish(whole ? Outcome::kMore : Outcome::kAtEnd);
         case client::RecordView::Kind::kTooLarge:
           if (!whole) return Finish(Outcome::kAtEnd);
-          // In a chunk of its own, so that a chunk is never much longer than what is read at once.
+          // It gets a chunk of its own, so that no chunk is much longer than what is read at once.
           return first ? Skip(record.bytes) : Finish(Outcome::kMore);
         case client::RecordView::Kind::kRecord:
           break;

@@ -12,7 +12,8 @@
 namespace tacho::agent {
 
 struct TfeventsChunkLimits {
-  // Of the file, read at once. Enough to make a batch worth its overhead, and a few ms of work.
+  // Bytes of the file to read at once: enough to make a batch worth its overhead, and a few ms of
+  // work.
   uint64_t chunk_bytes = uint64_t{256} << 10;
   // A longer record is skipped unread. An event of scalars has a few hundred bytes; what is this
   // large is a graph or images, and reading it would only cost memory.

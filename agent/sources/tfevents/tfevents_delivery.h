@@ -40,7 +40,7 @@ class TfeventsDelivery {
     uint32_t attempt = 0;
     const std::string* tag = nullptr;
     const client::TfeventsRows* rows = nullptr;
-    bool last = false;  // Of the chunk.
+    bool last = false;  // The last group of the chunk.
   };
   // False: there are too many others.
   bool KnowSeries(const Group& group);

@@ -77,7 +77,7 @@ void TfeventsRun::SeeFile(const std::string& name, const TfeventsFileStamp& stam
   if (!is_new) return;
   const std::string checkpoint = sink.ReadCheckpoint(FileKey(name));
   if (checkpoint.empty()) return;
-  // What is unreadable is as good as none: values stored again count once.
+  // An unreadable checkpoint is as good as none: values stored again count once.
   file->second.position =
       client::TfeventsPosition::Decode(checkpoint).value_or(client::TfeventsPosition());
 }

@@ -67,7 +67,7 @@ class TfeventsRun {
     bool read_once = false;
     bool seen = true;
     bool waiting = false;  // Cannot be read on before it is seen again.
-    std::string said;      // The last trouble with it, so that it is told once.
+    std::string said;      // The last trouble with it, so that it is reported once.
     // Since when it looks damaged, or like another one, at this place.
     absl::Time doubted = absl::InfiniteFuture();
     uint64_t doubted_at = 0;
@@ -98,7 +98,7 @@ class TfeventsRun {
   const bool fixed_attempt_;
   TfeventsContext* const context_;
   Files files_;
-  // Of files that are gone.
+  // Remembered from files that are gone.
   uint32_t forgotten_attempt_ = 0;
   std::optional<int64_t> forgotten_highest_;
   client::TfeventsOtherTags other_tags_;

@@ -27,9 +27,9 @@ struct TfeventsOptions {
   std::string host;  // Label of every row.
   log::Log log;
   std::function<absl::Time()> clock = absl::Now;  // To stop in time; any steady clock will do.
-  absl::Duration turn = absl::Milliseconds(50);   // Of work in one Poll().
-  // After a turn that left something to read, so many turns long nothing is done: gigabytes of old
-  // files take a quarter of a core, which the trainers of the machine do not miss.
+  absl::Duration turn = absl::Milliseconds(50);   // Longest work in one Poll().
+  // How many turns to rest after a turn that left something to read. Gigabytes of old files then
+  // take a quarter of a core, which the trainers of the machine do not miss.
   int rest = 3;
   TfeventsChunkLimits limits;
   // Tags of all attempts of all runs. Each is a layout, which the spool and the collector keep as

@@ -14,7 +14,7 @@ namespace {
 
 namespace proto = ::tpu::monitoring::runtime;
 
-// A libtpu that starts is found within so long; gRPC's own bound is two minutes.
+// Within this time the agent finds a libtpu that has started; gRPC alone would take two minutes.
 constexpr int kReconnectMs = 2000;
 // Hundreds of metrics, each with a distribution of every kind, are less.
 constexpr int kMaxAnswerBytes = 4 * 1024 * 1024;
@@ -55,7 +55,7 @@ absl::Status TpuClient::List(const std::vector<std::string>& wanted) {
   const grpc::Status status = stub_->service->ListSupportedMetrics(&context, {}, &response);
   supported_.clear();
   if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) {
-    supported_ = wanted;  // Too old to list them: each is tried.
+    supported_ = wanted;  // It is too old to list them, so each is tried.
     return absl::OkStatus();
   }
   if (!status.ok()) return StatusOf(status, address_);

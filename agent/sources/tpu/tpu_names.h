@@ -28,21 +28,21 @@ struct TpuMetric {
   TpuMetricKind kind;
   Metric metric;
   double factor = 1;  // From libtpu's unit to ours.
-  Metric sum = {};    // Of distributions.
+  Metric sum = {};    // Set for distributions.
 };
 
 std::span<const TpuMetric> TpuMetrics();
 // Their libtpu names; without distributions where those are not wanted.
 std::vector<std::string> WantedTpuMetrics(bool distributions);
 
-// What is found out without libtpu, or from several of its metrics.
+// Metrics that are found out without libtpu, or from several of its metrics.
 extern const Metric kTpuState;       // Labels chip, state.
 extern const Metric kTpuInfo;        // Labels chip, kind, pci.
 extern const Metric kTpuDeviceInfo;  // Labels chip, core, device.
-extern const Metric kTpuPeakFlops;   // Label chip, as of the next two.
+extern const Metric kTpuPeakFlops;   // Label chip; so have the next two.
 extern const Metric kTpuHbmBytes;
 extern const Metric kTpuHbmBandwidth;
-extern const Metric kTpuExecutionP50;  // Labels chip, core_type, as of the next two.
+extern const Metric kTpuExecutionP50;  // Labels chip, core_type; so have the next two.
 extern const Metric kTpuExecutionP99;
 extern const Metric kTpuExecutionMean;
 extern const Metric kTpuPortUp;  // Label port.

@@ -49,7 +49,7 @@ class TpuDevices {
                                     int devices_per_chip);
 
  private:
-  std::map<int64_t, TpuPlace> known_;  // Of the last time that all were there.
+  std::map<int64_t, TpuPlace> known_;  // Places when all were last there.
   std::set<uint32_t> known_chips_;
 };
 

@@ -9,11 +9,8 @@
 #include <vector>
 
 namespace tpu::monitoring::runtime {
-class TPUMetric;
-}  // namespace tpu::monitoring::runtime
-
-namespace tpu::monitoring::runtime {
 class GetTpuRuntimeStatusResponse;
+class TPUMetric;
 }  // namespace tpu::monitoring::runtime
 
 namespace tacho::agent {
@@ -28,19 +25,19 @@ struct TpuDistribution {
 struct TpuPoint {
   // "device-id" is "device_id" here, numbers are text: releases of libtpu differ in both.
   std::map<std::string, std::string> labels;
-  double value = 0;  // Of gauges and counters.
+  double value = 0;  // Set for gauges and counters.
   std::optional<TpuDistribution> distribution;
   int64_t start_ns = 0;  // Since when it counts; 0: not said.
 };
 
 struct TpuPoints {
   std::vector<TpuPoint> points;
-  // Distributions whose buckets do not fit their options, values of no number, and what was too
-  // much.
+  // Distributions whose buckets do not fit their options, values that are no numbers, and points
+  // beyond the bound.
   size_t left_out = 0;
 };
 
-// More than sixteen chips have, for every metric there is.
+// Bounds the points of one metric. Sixteen chips have fewer, whatever the metric.
 inline constexpr size_t kMaxTpuPoints = 2048;
 inline constexpr size_t kMaxTpuBuckets = 200;
 

@@ -21,7 +21,7 @@ struct TpuLook {
   Sample* chips = nullptr;      // Where values go.
   TpuTotals* totals = nullptr;  // Where what is cumulative goes.
   TpuActivity activity;
-  std::set<std::string> told;  // Labels of the chips of which a device answered.
+  std::set<std::string> told;  // Labels of chips with a device that answered.
   std::map<std::string, std::vector<TpuPoint>> errors;  // Gauges of errors, by libtpu's names.
   size_t left_out = 0;
 };

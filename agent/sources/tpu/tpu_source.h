@@ -66,7 +66,7 @@ class TpuSource : public Source {
   struct Port {
     std::unique_ptr<TpuClient> client;
     absl::Duration pause = absl::ZeroDuration();
-    absl::Time ask_again = absl::InfinitePast();  // Of the steady clock.
+    absl::Time ask_again = absl::InfinitePast();  // Steady clock.
     bool up = false;
   };
 
@@ -108,7 +108,7 @@ class TpuSource : public Source {
   std::map<std::string, uint32_t> devices_;                   // Device files.
   std::map<std::string, Port> ports_;                         // By address.
   std::map<std::vector<std::string>, TpuDevices> places_of_;  // By a group's addresses.
-  absl::Time found_ = absl::InfinitePast();                   // Of the steady clock, as the next.
+  absl::Time found_ = absl::InfinitePast();                   // Steady clock.
   absl::Time snapshot_ = absl::InfinitePast();
 };
 

@@ -17,8 +17,8 @@
 
 namespace tacho::agent {
 
-// A process restarts and counts from 0; another one takes over its port; one answers for all. What
-// was counted is the growth of each, whose sum falls never:
+// A process restarts and counts from 0; another one takes over its port; one answers for all. So
+// the growth of each is added up, and the sum never falls:
 //   - a start time that changed, other buckets, or a count that fell are a restart: all is growth;
 //   - what is seen for the first time is no growth, unless it began after this object was made;
 //   - if two ports report one start time, it is one process, or the whole worker, and counts once
@@ -29,7 +29,8 @@ class TpuTotals {
  public:
   // Beyond, new ones are left out and counted.
   static constexpr size_t kMaxTracked = 8192;
-  // Of one series; of finer buckets only each n-th bound is kept, whose counts are exact.
+  // One series keeps this many. If its buckets are finer, only each n-th bound is kept; the counts
+  // below those are exact.
   static constexpr size_t kMaxBounds = 32;
 
   struct Total {

@@ -26,7 +26,7 @@ TEST_F(SpoolTest, FullSpoolDropsTheOldestAndSaysSoInAGap) {
     ASSERT_TRUE(spool_->AppendRows(layout, times, {}, values, {}).ok());
     ASSERT_LE(spool_->Stats().bytes, max_bytes_ + 1000);
   }
-  // What is kept and what the gaps name is everything, and nothing is both.
+  // Each row is either kept or named by a gap, never both.
   uint64_t rows_kept = 0;
   uint64_t rows_lost = 0;
   std::set<uint64_t> accounted;
@@ -92,7 +92,7 @@ TEST_F(SpoolTest, WhatIsTooOldIsDroppedAndToldOverARestartToo) {
                                                  HasSubstr("messages=13 rows=13"))));
 }
 
-// An outage that lasts must not make the spool tell of its own Gaps for ever.
+// A long outage must not make the spool report its own Gaps again and again.
 TEST_F(SpoolTest, GapsOfALongOutageBecomeOne) {
   max_age_ = absl::Hours(1);
   Reopen();
@@ -160,8 +160,8 @@ TEST_F(SpoolTest, RowsAreCountedToTheLastOverManyRestartsOfAnOutage) {
   }
 }
 
-// What was dropped and the Gap that tells of it are one write: whatever the disk refuses, a row is
-// kept or told as lost, never both.
+// One write drops the entries and adds the Gap that reports them: whatever the disk refuses, a row
+// is kept or reported as lost, never both.
 TEST_F(SpoolTest, NoRowIsBothKeptAndLostWhereverTheDiskRefuses) {
   max_bytes_ = 100'000;
   Reopen();

@@ -94,6 +94,19 @@ TEST_F(SpoolTest, LayoutsOfEarlierRunsGoWithTheirLastEntry) {
   EXPECT_TRUE(spool_->FindLayout(alive).ok());
 }
 
+TEST_F(SpoolTest, NotesOfLayoutsThatADiskWouldNotRemoveAreHarmless) {
+  ASSERT_TRUE(AppendRow(Define(MakeLayout("job")), 1).ok());
+  const std::string content = MakeLayout("job").SerializeAsString();
+  Put(0, "note/layout/00000000", content);
+  Put(0, "note/layout/00000007", content);
+  ASSERT_TRUE(spool_->Trim(2).ok());
+  EXPECT_FALSE(spool_->FindLayout(7).ok());
+  const uint32_t layout = Define(MakeLayout("job"));
+  EXPECT_EQ(layout, 8u);
+  EXPECT_TRUE(AppendRow(layout, 2).ok());
+  EXPECT_EQ(spool_->FindLayout(layout)->source().job(), "job");
+}
+
 TEST_F(SpoolTest, LargeRowsAreSplitAndRefusedIfTheyDoNotFit) {
   const uint32_t layout = Define(MakeLayout("job", 10, true));
   const std::vector<int64_t> times(5000, 1);

@@ -47,7 +47,10 @@ class SpoolTest : public ::testing::Test {
   }
 
   // As a flipped bit on the disk does.
-  void Damage(char position) {
+  void Damage(char position) { Put(1, std::string(7, '\0') + position, "damaged"); }
+
+  // Writes past the spool into the database: family 0 has the notes, 1 the journal.
+  void Put(size_t family, const std::string& key, const std::string& value) {
     spool_.reset();
     std::vector<rocksdb::ColumnFamilyDescriptor> families = {
         {rocksdb::kDefaultColumnFamilyName, {}}, {storage::kJournalFamily, {}}};
@@ -56,8 +59,7 @@ class SpoolTest : public ::testing::Test {
     std::vector<rocksdb::ColumnFamilyHandle*> handles;
     rocksdb::DB* db = nullptr;
     ASSERT_TRUE(rocksdb::DB::Open(options, "/spool", families, &handles, &db).ok());
-    const std::string key = std::string(7, '\0') + position;
-    EXPECT_TRUE(db->Put({}, handles[1], key, "damaged").ok());
+    EXPECT_TRUE(db->Put({}, handles[family], key, value).ok());
     for (rocksdb::ColumnFamilyHandle* handle : handles) {
       EXPECT_TRUE(db->DestroyColumnFamilyHandle(handle).ok());
     }

@@ -53,7 +53,7 @@ class FakeCollector : public v1::Ingest::Service {
 
   // Asked for each message with a sequence; a status that is not OK ends the stream there.
   std::function<grpc::Status(const v1::ClientMessage&)> judge;
-  // Acknowledge once in so many messages, or when told by flush.
+  // Acknowledge once in so many messages, or when flush asks for it.
   uint64_t ack_every = 1;
   v1::Welcome welcome;
   v1::Throttle throttle;  // Sent after Welcome if it says anything.

@@ -85,7 +85,7 @@ class SpoolOutageTest : public ::testing::Test {
   }
 
   // The collector is there again. What it got must be the newest rows without a hole; returns how
-  // many, after all else was told as lost.
+  // many, after all else was reported as lost.
   int ComeBack() {
     collector_.Start();
     const absl::Time end = absl::Now() + absl::Seconds(100);

@@ -22,7 +22,7 @@ GpuTestMachine::GpuTestMachine() {
 }
 
 GpuTestMachine::~GpuTestMachine() {
-  // Whoever hangs goes on and ends.
+  // Calls that hang go on and end.
   gpus_.clear();
   lines_.clear();
   Write();

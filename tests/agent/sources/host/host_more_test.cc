@@ -1,4 +1,4 @@
-// What a host tells beyond host_parsers_test.cc, over recorded and made files.
+// Tests what a host reports beyond host_parsers_test.cc, over recorded and made files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/timex.h>
@@ -203,7 +203,7 @@ TEST(MountsTest, NumberOfMountsIsBounded) {
   EXPECT_EQ(ParseMounts(text).size(), kMaxMounts);
 }
 
-// As a client of Linux 6.1 tells, shortened.
+// As an NFS client of Linux 6.1 shows it, shortened.
 TEST(MountsTest, MountstatsAddUpTheOperationsOfAMount) {
   Sample out;
   EXPECT_TRUE(

@@ -1,4 +1,4 @@
-// What is read of event files: names, times, attempts, steps.
+// Tests what is read from event files: names, times, attempts, steps.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

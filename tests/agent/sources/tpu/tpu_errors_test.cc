@@ -29,7 +29,7 @@ class TpuErrorsTest : public ::testing::Test {
     point.value = value;
     return point;
   }
-  // The kinds of the events that this look tells.
+  // The kinds of the events that this look reports.
   std::vector<std::string> Tell(const Gauges& gauges, bool nobody_up = false) {
     testing::RecordingSink sink;
     ChipEvents events("hosts", "host-a");

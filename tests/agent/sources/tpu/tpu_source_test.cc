@@ -11,11 +11,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tests/agent/recording_sink.h"
-#include "tests/agent/sources/chips/chip_source_fixture.h"
-#include "tests/agent/sources/tpu/tpu_test_machine.h"
+#include "tests/agent/sources/tpu/tpu_source_fixture.h"
 #include "tests/support/libtpu/fake_libtpu.h"
-#include "tests/support/tfevents_writer.h"
 
 namespace tacho::agent {
 namespace {
@@ -28,101 +25,15 @@ using ::tacho::testing::FakeLibtpu;
 using ::tacho::testing::SetDistribution;
 using ::testing::Contains;
 using ::testing::ElementsAre;
-using ::testing::Field;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Pair;
 using ::testing::SizeIs;
 
-constexpr char kTotal[] = "tpu.runtime.hbm.memory.total.bytes";
-constexpr char kUsed[] = "tpu.runtime.hbm.memory.usage.bytes";
 constexpr char kDuty[] = "tpu.runtime.tensorcore.dutycycle.percent";
 constexpr char kQueue[] = "hlo.queue.size.gauge";
-constexpr char kExecution[] = "hlo.execution.timing.distribution.microseconds";
-constexpr char kMegascale[] = "megascale.error.detected.gauge";
-constexpr char kSliceError[] = "slice.error.detected.gauge";
-constexpr char kLatency[] = "megascale.dcn_transfer_latencies.microsecond.cumulative.distribution";
 constexpr char kOurLatency[] = "host_megascale_dcn_transfer_latency_seconds";
-
-class TpuSourceTest : public testing::ChipSourceFixture {
- protected:
-  TpuSourceTest()
-      : ChipSourceFixture({"ok", "idle", "held_without_metrics", "absent", "unknown"}) {}
-
-  void SetUp() override {
-    config_.set_interval(absl::ToInt64Nanoseconds(absl::Seconds(10)));
-    config_.set_job("hosts");
-    config_.set_timeout(absl::ToInt64Nanoseconds(absl::Seconds(20)));
-    config_.set_distributions(true);
-    config_.set_hung_after(absl::ToInt64Nanoseconds(absl::Seconds(60)));
-    config_.set_snapshot_file(machine_.root() + "/snapshot");
-    config_.set_sys(machine_.sys());
-    config_.set_proc(machine_.proc());
-    config_.set_dev(machine_.dev());
-  }
-
-  // Two chips, held by a process whose libtpu is `libtpu`.
-  void HoldTwoChips(const FakeLibtpu& libtpu) {
-    machine_.AddV5p("0000:00:05.0", 0);
-    machine_.AddV5p("0000:00:06.0", 1);
-    machine_.AddProcess(41, {"vfio/0", "vfio/1"},
-                        {{"TPU_RUNTIME_METRICS_PORTS", absl::StrCat(libtpu.port())},
-                         {"TACHO_JOB", "bert"},
-                         {"TACHO_TASK", "3"}});
-  }
-  static void SetMemory(FakeLibtpu* libtpu, int64_t first = 8) {
-    libtpu->Set(DeviceGauges(kTotal, {{first, 100}, {first + 1, 100}}, true));
-    libtpu->Set(DeviceGauges(kUsed, {{first, 40}, {first + 1, 60}}, true));
-  }
-  static void SetError(FakeLibtpu* libtpu, int64_t value, const char* gauge = kMegascale) {
-    proto::TPUMetric metric;
-    metric.set_name(gauge);
-    AddWithPairs({{"error_type", "HANG_DETECTED"}}, &metric)->mutable_gauge()->set_as_int(value);
-    libtpu->Set(metric);
-  }
-  static void SetExecuted(FakeLibtpu* libtpu, const std::vector<int64_t>& counts) {
-    proto::TPUMetric metric;
-    metric.set_name(kExecution);
-    SetDistribution(1000, 2, counts, 1500, 0,
-                    AddWithPairs({{"device_ordinal", "0"}, {"core_type", "tensorcore"}}, &metric));
-    libtpu->Set(metric);
-  }
-  static void SetLatency(FakeLibtpu* libtpu, const std::vector<int64_t>& counts,
-                         int64_t start_seconds) {
-    proto::TPUMetric metric;
-    metric.set_name(kLatency);
-    SetDistribution(100, 2, counts, 150, start_seconds,
-                    AddWithPairs({{"buffer-size", "8MB"}}, &metric));
-    libtpu->Set(metric);
-  }
-
-  void Start() {
-    TpuOptions options;
-    options.host = "host-a";
-    options.log = testing::LogTo(&log_);
-    options.steady_now = [this] { return now_; };
-    source_ = std::make_unique<TpuSource>(config_, std::move(options));
-  }
-  void Poll() {
-    if (source_ == nullptr) Start();
-    now_ += absl::Seconds(10);
-    sink_.samples.clear();
-    next_ = source_->Poll(now_, &sink_);
-  }
-
-  std::vector<std::string> Kinds() const {
-    std::vector<std::string> kinds;
-    for (const v1::Event& event : sink_.events) kinds.push_back(event.kind());
-    return kinds;
-  }
-
-  testing::TpuTestMachine machine_;
-  config::v1::Tpu config_;
-  std::unique_ptr<TpuSource> source_;
-  absl::Time now_ = absl::FromUnixSeconds(100000);
-  absl::Time next_;
-};
 
 TEST_F(TpuSourceTest, MachineWithoutTpusCostsAndSaysNothing) {
   machine_.AddFunction("0000:00:04.0", "0x1ae0", "0x0042");
@@ -214,7 +125,7 @@ TEST_F(TpuSourceTest, DevicesOnSeveralPortsCountOnce) {
   for (int i = 0; i < 8; ++i) {
     FakeLibtpu& libtpu = *all.emplace_back(std::make_unique<FakeLibtpu>());
     absl::StrAppend(&ports, i == 0 ? "" : ",", libtpu.port());
-    // Each tells its own and its neighbour's.
+    // Each reports its own chip and its neighbour's.
     libtpu.Set(DeviceGauges(kTotal, {{i, 100.0 + i}, {(i + 1) % 8, 100.0 + (i + 1) % 8}}, true));
   }
   std::vector<std::string> files;
@@ -386,44 +297,8 @@ TEST_F(TpuSourceTest, LibtpuThatDoesNotAnswerIsLeftAloneForAWhile) {
   EXPECT_EQ(StateOf("0"), "ok");
 }
 
-TEST_F(TpuSourceTest, ErrorIsAnEventOnceWhenItRisesAndOnceWhenItFalls) {
-  FakeLibtpu libtpu;
-  HoldTwoChips(libtpu);
-  SetMemory(&libtpu);
-  SetError(&libtpu, 0);
-  Poll();
-  EXPECT_EQ(Value("host_megascale_errors"), 0);
-  SetError(&libtpu, 1);
-  Poll();
-  Poll();
-  EXPECT_EQ(Value("host_megascale_errors"), 1);
-  SetError(&libtpu, 0);
-  Poll();
-  Poll();
-  EXPECT_THAT(Kinds(),
-              ElementsAre("chips_held", "tpu_megascale_error", "tpu_megascale_error_cleared"));
-  EXPECT_EQ(sink_.events[1].fields().at("error_type"), "HANG_DETECTED");
-}
-
-TEST_F(TpuSourceTest, ErrorOfTheSliceIsAnotherEventThanOneBetweenSlices) {
-  FakeLibtpu libtpu;
-  HoldTwoChips(libtpu);
-  SetMemory(&libtpu);
-  SetError(&libtpu, 1, kSliceError);
-  SetError(&libtpu, 0);
-  Poll();
-  EXPECT_EQ(Value("host_slice_errors"), 1);
-  EXPECT_EQ(Value("host_megascale_errors"), 0);
-  EXPECT_THAT(Kinds(), ElementsAre("chips_held", "tpu_slice_error"));
-  EXPECT_THAT(sink_.events[1].message(), HasSubstr("of the slice: HANG_DETECTED"));
-  // The process ends with it: there is nobody left who would say that it is over.
-  libtpu.Stop();
-  machine_.RemoveProcess(41);
-  Poll();
-  EXPECT_THAT(Kinds(), Contains("tpu_slice_error_cleared"));
-}
-
-// Who holds it may be a process that the agent may not look at: then nothing says that it is idle.
+// The holder may be a process that the agent may not look at: then the chip is not known to be
+// idle.
 TEST_F(TpuSourceTest, ChipWithoutAHolderIsUnknownIfAProcessCannotBeLookedAt) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root, to become somebody else";
   machine_.AddV5p("0000:00:05.0", 0);
@@ -440,68 +315,6 @@ TEST_F(TpuSourceTest, ChipWithoutAHolderIsUnknownIfAProcessCannotBeLookedAt) {
   Poll();  // Looks through all processes again after 10 s.
   Poll();
   EXPECT_EQ(StateOf("0"), "idle");
-}
-
-proto::GetTpuRuntimeStatusResponse TwoCores() {
-  proto::GetTpuRuntimeStatusResponse states;
-  for (const int core : {17, 16}) {
-    auto& state = (*states.mutable_core_states())[core];
-    state.mutable_core_id()->set_chip_id(8);
-    state.mutable_core_id()->mutable_core_on_chip()->set_type(
-        tpu_telemetry::TPU_CORE_TYPE_TENSOR_CORE);
-    state.set_program_fingerprint(std::string("\x01\xab", 2));
-    auto* const sequencer = state.add_sequencer_info();
-    sequencer->set_sequencer_type(tpu_telemetry::TPU_SEQUENCER_TYPE_TENSOR_CORE_SEQUENCER);
-    sequencer->set_pc(core == 17 ? 0 : 4711);
-  }
-  return states;
-}
-
-TEST_F(TpuSourceTest, CoresAreToldWhenAFileAsks) {
-  FakeLibtpu libtpu;
-  HoldTwoChips(libtpu);
-  SetMemory(&libtpu);
-  libtpu.SetCoreStates(TwoCores());
-  Poll();
-  ::tacho::testing::WriteFile(config_.snapshot_file(), "");
-  Poll();
-  EXPECT_FALSE(std::filesystem::exists(config_.snapshot_file()));
-  EXPECT_THAT(Kinds(), ElementsAre("chips_held", "tpu_core_state", "tpu_core_state"));
-  const auto& fields = sink_.events[1].fields();
-  EXPECT_EQ(fields.at("core"), "16");
-  EXPECT_EQ(fields.at("chip"), "8");
-  EXPECT_EQ(fields.at("core_type"), "TENSOR_CORE");
-  EXPECT_EQ(fields.at("fingerprint"), "01ab");
-  EXPECT_EQ(fields.at("pc_0"), "4711");
-  EXPECT_EQ(fields.at("sequencer_0"), "TENSOR_CORE_SEQUENCER");
-  EXPECT_EQ(fields.at("reason"), "asked");
-  EXPECT_FALSE(fields.contains("launch")) << "not told is not 0";
-  EXPECT_EQ(sink_.events[2].fields().at("pc_0"), "0") << "told, and 0: it waits for input";
-}
-
-TEST_F(TpuSourceTest, CoresAreToldWhenAJobLooksHung) {
-  FakeLibtpu libtpu;
-  HoldTwoChips(libtpu);
-  SetMemory(&libtpu);
-  SetExecuted(&libtpu, {0, 10, 0});
-  libtpu.SetCoreStates(TwoCores());
-  for (int i = 0; i < 9; ++i) Poll();
-  EXPECT_THAT(Kinds(),
-              ElementsAre("chips_held", "tpu_looks_hung", "tpu_core_state", "tpu_core_state"));
-  EXPECT_EQ(sink_.events[2].fields().at("reason"), "hung");
-  SetExecuted(&libtpu, {0, 11, 0});
-  Poll();
-  EXPECT_THAT(sink_.events, SizeIs(4));
-}
-
-TEST_F(TpuSourceTest, LibtpuTooOldToTellItsCoresIsSaid) {
-  FakeLibtpu libtpu;
-  HoldTwoChips(libtpu);
-  SetMemory(&libtpu);
-  libtpu.SetOld(true);
-  ::tacho::testing::WriteFile(config_.snapshot_file(), "");
-  Poll();
-  EXPECT_THAT(Kinds(), ElementsAre("chips_held", "tpu_core_states_missing"));
 }
 
 TEST_F(TpuSourceTest, TwoJobsWithEqualDeviceNumbersStayApart) {
