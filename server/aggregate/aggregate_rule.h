@@ -22,16 +22,16 @@ enum class AggregateFunction {
   kMax,
   kCount,
   kNonFinite,
-  kStddev,  // Of the population.
+  kStddev,  // The population's, not the sample's.
   kQuantile,
-  kRate,  // Of counters only.
+  kRate,  // Only counters have one.
 };
 
 // A value of the label `stat`.
 struct AggregateStat {
   std::string name;  // "p90".
   AggregateFunction function = AggregateFunction::kSum;
-  double q = 0;  // Of kQuantile.
+  double q = 0;  // The quantile of kQuantile, 0 to 1.
 
   friend bool operator==(const AggregateStat&, const AggregateStat&) = default;
 };

@@ -211,7 +211,7 @@ void Aggregator::Scrape(const ScrapeOptions& options,
   LatestCopy copy(*store_, options.now - options.staleness);
   const Jobs jobs = GroupByJob(&copy.rows());
   ForgetOthers(jobs);
-  // What is of one job alone, several jobs at once.
+  // Work that concerns one job alone is done for several jobs at once.
   const size_t threads = ScrapeThreads();
   const absl::Time listed_from = options.now - std::max(options.staleness, kJobLinger);
   const storage::SeriesId known_series = known_series_;

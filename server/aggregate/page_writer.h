@@ -18,8 +18,8 @@
 
 namespace tacho::server::aggregate {
 
-// What each may have so that all together have no more than `total`: everybody as much as they
-// want, up to one share that is the same for all. In the order of `wanted`.
+// Shares out `total`, so that all together have no more than it: each gets as much as it
+// wants, up to one share that is the same for all. In the order of `wanted`.
 std::vector<size_t> FairShares(const std::vector<size_t>& wanted, size_t total);
 
 // Writes what is about jobs as a whole first, of jobs by name, until the bound; what is left of it
@@ -45,7 +45,7 @@ class PageWriter {
   struct Job {
     JobScrape* scrape = nullptr;
     bool visible = false;
-    bool listed = false;  // What is about it as a whole is written.
+    bool listed = false;  // The lines about it as a whole are written.
     std::string labels;   // job="x"
     size_t left = 0;      // Lines that it may still have.
     size_t left_out = 0;

@@ -40,7 +40,7 @@ GoodputBoard::~GoodputBoard() { Stop(); }
 void GoodputBoard::Stop() {
   stopping_ = true;
   {
-    // Whoever waits on the mutex looks at stopping_ again when it is released.
+    // A thread that waits on the mutex looks at stopping_ again when it is released.
     absl::MutexLock lock(&mutex_);
   }
   if (thread_.joinable()) thread_.join();

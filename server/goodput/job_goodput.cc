@@ -105,7 +105,7 @@ constexpr std::array<conditions::Signal, 5> kRowSignals = {
     conditions::Signal::kStepTime, conditions::Signal::kDataWait,
     conditions::Signal::kCheckpointTime, conditions::Signal::kEvalTime,
     conditions::Signal::kTokens};
-// Whose rows tell of steps: the best first, any other metric after them.
+// The metrics whose rows show the steps: the best first, any other metric after them.
 constexpr std::array<conditions::Signal, 7> kClocks = {
     conditions::Signal::kStepTime, conditions::Signal::kTokens,       conditions::Signal::kExamples,
     conditions::Signal::kLoss,     conditions::Signal::kLearningRate, conditions::Signal::kGradNorm,
@@ -197,7 +197,7 @@ class StepReader {
              const Channels& channels, const query::QueryControl& control)
       : view_(store.OpenView(series)), channels_(channels), control_(control) {}
 
-  // The channel by whose rows the span's steps are told, found by the first that has any; nullptr:
+  // Finds the channel whose rows show the span's steps: the first that has any; nullptr:
   // none. Calls `add` for the step of each row.
   absl::StatusOr<const Channel*> ReadClock(const AttemptSpan& span, uint32_t attempt,
                                            absl::FunctionRef<void(int64_t)> add) {

@@ -65,7 +65,7 @@ struct Run {
   std::string job;
   bool only_attempt = false;  // The job has no other.
   storage::AttemptInfo attempt;
-  std::vector<storage::Metric> metrics;  // Of the job, by name.
+  std::vector<storage::Metric> metrics;  // The job's, by name.
 
   int64_t first_time_ns() const;  // 0 if there is no row.
 };
@@ -74,7 +74,7 @@ struct Run {
 std::vector<Run> FindRuns(const storage::Store& store, const Experiment& experiment,
                           const NameFilter& filter);
 
-// What TensorBoard's environment page says of it.
+// Fills in what TensorBoard's environment page says of it.
 void Describe(const Experiment& experiment, absl::string_view experiment_id,
               ::tensorboard::data::GetExperimentResponse* response);
 

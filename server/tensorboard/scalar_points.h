@@ -19,7 +19,7 @@ namespace tacho::server::tb {
 // for all tags of the run, as a count of rows would not.
 int64_t StepOfTime(const Run& run, int64_t time_ns);
 
-// Of a mean without steps: what comes within so long meets, for hosts do not sample at one moment.
+// Samples within this time share a mean without steps, because hosts do not sample at one moment.
 inline constexpr int64_t kMeanWindowSeconds = 60;
 
 // At most max_points points, chosen as sampler.h says.

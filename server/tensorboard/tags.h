@@ -24,14 +24,15 @@ struct ScalarTag {
   std::string name;
   std::vector<storage::SeriesPtr> series;  // Those with a sample in the run; of one metric.
   bool by_step = false;  // Whether any row has a step; see StepOfTime() in scalar_points.h else.
-  // Of the newest sample. kNoStep if it has none.
+  // The newest sample's. kNoStep if it has none.
   int64_t last_step = storage::kNoStep;
   int64_t last_time_ns = 0;
 };
 
 struct TagsOfRun {
-  std::vector<ScalarTag> tags;                      // In the order of metric, labels, source.
-  std::vector<storage::SeriesPtr> distinct_series;  // Of all tags: what a view is opened for.
+  std::vector<ScalarTag> tags;  // In the order of metric, labels, source.
+  // The series of all tags, for which a view is opened.
+  std::vector<storage::SeriesPtr> distinct_series;
 };
 
 //   RESOURCE_EXHAUSTED  more than max_series series would have to be looked at.

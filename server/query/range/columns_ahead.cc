@@ -47,7 +47,7 @@ class ColumnsAhead::Work {
     size_t lead = kMaxLead;
     size_t touched = 0;
     for (size_t next = 0; Await(lead, &next); ++next) {
-      // What fails here fails for the query too, which says so.
+      // A failure here meets the query too, which reports it.
       if (!reader.Touch(items_[next].series, items_[next].attempt).ok()) return;
       const uint64_t columns = std::max<uint64_t>(1, reader.columns_decoded() / ++touched);
       lead = std::clamp<size_t>(kMaxColumns / columns, 1, kMaxLead);

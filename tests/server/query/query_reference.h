@@ -58,8 +58,8 @@ struct Output {
   std::vector<Bucket> buckets;
 };
 
-// Of a valid request on the job whose series, in the store's order, are these. Of the selector only
-// = and != on "attempt" are looked at.
+// Answers a valid request on the job whose series, in the store's order, are these. Only = and !=
+// on "attempt" count in the selector.
 std::vector<Output> Answer(const std::vector<Series>& job, const v1::RangeRequest& request);
 
 std::string NameOf(const v1::SeriesInfo& info);

@@ -104,7 +104,7 @@ class QueryStoreFixture : public testing::Test {
   struct Shape {
     uint32_t tasks = 3;
     uint32_t attempts = 3;
-    int rows = 200;  // Of a task and attempt.
+    int rows = 200;  // In each attempt of a task.
     int64_t step_stride = 1;
     int64_t begin_ns = kTestBase;
     int non_finite_one_in = 30;  // 0: none.
@@ -151,7 +151,7 @@ class QueryStoreFixture : public testing::Test {
   std::unique_ptr<rocksdb::Env> env_;
   std::unique_ptr<storage::Store> store_;
   std::map<std::string, TestJob> jobs_;  // What was appended.
-  // Of each job and attempt the lowest and the highest step.
+  // The lowest and the highest step of each job and attempt.
   std::map<std::string, std::map<uint32_t, std::pair<int64_t, int64_t>>> steps_;
 };
 
