@@ -4,7 +4,6 @@
 #include "server/aggregate/job_scrape.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <memory>
 #include <span>

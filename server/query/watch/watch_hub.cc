@@ -11,7 +11,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"

@@ -3,7 +3,6 @@
 #include "server/query/watch/watch_rows.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
