@@ -73,9 +73,8 @@ struct AggregateRules {
 };
 using AggregateRulesPtr = std::shared_ptr<const AggregateRules>;
 
-//   INVALID_ARGUMENT  the text names the key: an invalid expression or function, a name that
-//   /metrics
-//                     does not allow or that belongs to another family, two rules that make the
+//   INVALID_ARGUMENT  the text names the key: an invalid expression or function, a name that is not
+//                     allowed on the page or belongs to another family, two rules that make the
 //                     same lines.
 absl::StatusOr<AggregateRulesPtr> MakeAggregateRules(const config::v1::Collector::Metrics& config);
 
