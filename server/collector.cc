@@ -135,7 +135,7 @@ class Collector::Parts {
   Parts(const config::v1::Collector& config, CollectorWorld world);
   ~Parts();
 
-  // The rest as in the header.
+  // The others do what the header says.
   absl::Status Start();
   int grpc_port() const { return door_->port(); }
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
@@ -425,7 +425,7 @@ absl::Status Collector::Parts::StartAdmin() {
   options.actions.reload = [this] { return Reload("tachoctl"); };
   options.snapshots = {store_.get(), config_.admin().snapshot_directory(), world_.now};
   options.log = world_.log;
-  // A port of the loopback interface is for everybody on the machine.
+  // Everybody on the machine can reach a port of the loopback interface.
   if (address.socket.empty()) {
     options.authorize = [access = security_->access()](const grpc::CallbackServerContext& context) {
       return security::AdmitCall(access, context, security::Role::kAdmin).status();

@@ -50,7 +50,7 @@ void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_even
   if (!of_reference || event.kind == "preempted" || !phases::IsPhaseEvent(event.kind)) return;
   if (*phase_events >= kMaxPhaseEvents) return;
   ++*phase_events;
-  // Events of no task and of the reference task are of one kind here.
+  // Events of no task and events of the reference task pair with each other.
   attempt->pairs.Add(event.kind, event.time_ns, std::nullopt);
 }
 

@@ -115,7 +115,7 @@ void GoodputBoard::Make(const storage::JobSummary& job) {
   stats_.seconds += seconds;
   if (!goodput.ok()) {
     if (!stopping_) ++stats_.failed;
-    // The ledger before stays; it is tried again when it would be.
+    // The old ledger stays; the job is tried again when a new one would be due.
     Entry& entry = entries_[job.name];
     entry.made = now;
     entry.last_row_ns = job.extent.last_time_ns;

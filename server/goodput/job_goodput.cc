@@ -97,7 +97,7 @@ absl::Status SampleCursor::Next() {
 
 // Series of one task: a few hundred metrics on as many hosts as it moved over.
 constexpr size_t kMaxTaskSeries = 100'000;
-// Metrics that a span is tried with for rows that have a step.
+// The most metrics that a span is searched in for rows that have a step.
 constexpr size_t kMaxClocks = 16;
 
 // The signals that a step row is made of besides its clock.
@@ -143,7 +143,8 @@ absl::StatusOr<std::vector<storage::SeriesPtr>> SeriesOfTask(const storage::Stor
   return store.FindSeries(selector, kMaxTaskSeries);
 }
 
-// The best metric of each signal: of several, that of the lowest rank, with the fewest labels.
+// The best metric of each signal: if there are several, the one of the lowest rank, with the fewest
+// labels.
 Channels ChannelsOf(const std::vector<storage::SeriesPtr>& all,
                     const conditions::SignalNames& names) {
   struct Group {
@@ -262,7 +263,7 @@ class StepReader {
     return cursor->Next();
   }
 
-  // The sum of pauses that end by then; of others the newest value.
+  // Adds up pauses that end by then; other values are replaced by the newest.
   absl::Status TakeUpTo(int64_t time_ns, bool pause, SampleCursor* cursor, double* value) {
     while (!cursor->at_end() && cursor->sample().time_ns <= time_ns) {
       const double next = cursor->sample().value;

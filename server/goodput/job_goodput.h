@@ -20,7 +20,7 @@
 
 namespace tacho::server::goodput {
 
-// The most attempts, the newest ones, and the most events of them.
+// At most so many attempts count, the newest ones, and so many of their events.
 inline constexpr size_t kMaxGoodputAttempts = 10'000;
 inline constexpr size_t kMaxPhaseEvents = 200'000;
 

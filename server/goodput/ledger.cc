@@ -16,7 +16,7 @@ constexpr std::array<absl::string_view, kGoodputBuckets> kBucketNames = {
     "evaluation",      "wasted",       "stalled",   "down",      "other",
 };
 
-// The first that has a moment gets it.
+// A moment goes to the first phase that covers it.
 constexpr std::pair<phases::Phase, GoodputBucket> kPriority[] = {
     {phases::Phase::kRestore, GoodputBucket::kRestoring},
     {phases::Phase::kCompile, GoodputBucket::kCompiling},
@@ -24,7 +24,7 @@ constexpr std::pair<phases::Phase, GoodputBucket> kPriority[] = {
     {phases::Phase::kEval, GoodputBucket::kEvaluation},
     {phases::Phase::kInit, GoodputBucket::kInitializing}};
 
-// At most `most`.
+// Returns at most `most`.
 int64_t ToNs(double seconds, int64_t most) {
   if (!(seconds > 0)) return 0;
   const double ns = seconds * 1e9;

@@ -1,9 +1,10 @@
 // Which scalar tags a run has, and what series each stands for.
 //
-//   tag                          value at a step
-//   metric                       of the only series without labels; of several (tasks, hosts), the
-//   mean metric{chip=0,kind=x}        the same of the series with these labels …/task3, …/host-7 of
-//   one task, or of a host where there is no task; only beside a mean
+//   tag                     value at a step
+//   metric                  the only series without labels; the mean if there are several (tasks,
+//                           hosts)
+//   metric{chip=0,kind=x}   the same for the series with these labels
+//   …/task3, …/host-7       one task, or one host where there is no task; only beside a mean
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // TensorBoard's data provider over gRPC: admits a call as one of Query, finds it a worker there and
-// translates statuses. What is answered is decided in the files beside this one, without gRPC.
+// translates statuses. The other files of this folder decide the answers, without gRPC.
 #pragma once
 
 #include <grpcpp/grpcpp.h>

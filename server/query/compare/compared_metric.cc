@@ -38,7 +38,7 @@ double Mean(long double sum, uint64_t count) {
   return count == 0 ? kNan : static_cast<double>(sum / static_cast<long double>(count));
 }
 
-// Places of which each is one sample, at least one.
+// The cell of places that are one sample each; there is at least one.
 Cell CellOfSamples(std::span<const double> samples) {
   Cell cell;
   long double sum = 0;

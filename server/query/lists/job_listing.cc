@@ -105,7 +105,7 @@ class JobConditions {
     return made;
   }
 
-  // Fills *proto; false if a condition does not hold. A job that has expired meanwhile is none.
+  // Fills *proto; false if a condition does not hold. None holds for a job that has expired.
   absl::StatusOr<bool> Take(const storage::Store& store, const storage::JobSummary& job,
                             absl::Time now, v1::Job* proto) const {
     const auto outline = store.Outline(job.name, !hosts_.empty());
@@ -140,7 +140,7 @@ class JobConditions {
   std::vector<v1::JobState> states_;
 };
 
-// Orders jobs as the header says. Later activity than the position's is of no account.
+// Orders jobs as the header says. Activity later than the position's does not count.
 class ListingOrder {
  public:
   explicit ListingOrder(int64_t active_since_ns) : active_since_ns_(active_since_ns) {}

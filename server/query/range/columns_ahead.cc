@@ -17,7 +17,7 @@ namespace {
 
 // After so many the query has seen how many columns of each the store does not know.
 constexpr size_t kLookAt = 2;
-// A second thread is worth its beginning for so many columns.
+// A second thread is worth starting for so many columns.
 constexpr uint64_t kWorthIt = 1000;
 // How far ahead the thread begins, so that the query does not come to a series in its hands; and
 // how far it goes, in series and in columns, which the store would forget again.

@@ -50,7 +50,7 @@ struct FoldedPlace {
 // Not thread-safe.
 //
 //   SUM, AVG       as IEEE arithmetic has it: a NaN makes the result NaN
-//   STDDEV         of the population, the same way
+//   STDDEV         the population's, the same way
 //   MIN, MAX, P…, QUANTILE
 //                  NaN is skipped; NaN if nothing else was there
 //   COUNT          series that meet here, whatever their values

@@ -1,4 +1,4 @@
-// From what is committed to the messages of a watch.
+// The way from a commit to the messages of a watch.
 //
 //   storage::Change -> WantedColumns -> WatchedRows -> WatchBacklog -> v1::WatchResponse
 #pragma once
