@@ -47,7 +47,8 @@ class Families {
   MetricFamily* Find(metrics::Metric metric) {
     size_t index = 0;
     while (&metrics::kGoodputMetrics[index] != &metric.info()) {
-      TACHO_CHECK(++index < std::size(metrics::kGoodputMetrics));
+      ++index;
+      TACHO_CHECK(index < std::size(metrics::kGoodputMetrics));
     }
     return &families_[index];
   }
