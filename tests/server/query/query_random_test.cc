@@ -5,7 +5,6 @@
 #include <rocksdb/env.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
