@@ -36,7 +36,7 @@ struct AggregateStat {
   friend bool operator==(const AggregateStat&, const AggregateStat&) = default;
 };
 
-// "p99" is the 99 % quantile, "p999" the 99.9 %: digits after the second are behind the point.
+// "p99" is the 99 % quantile, "p999" the 99.9 %: digits after the second are decimals.
 //   INVALID_ARGUMENT  there is no such function.
 absl::StatusOr<AggregateStat> ParseAggregateStat(absl::string_view name);
 
@@ -69,7 +69,7 @@ std::string AggregateLabel(const storage::Series& series, absl::string_view name
 
 struct AggregateRules {
   std::vector<AggregateRule> rules;
-  size_t configured = 0;  // So many come first from the configuration; the others are built in.
+  size_t configured = 0;  // So many, from the front, are configured; the others are built in.
 };
 using AggregateRulesPtr = std::shared_ptr<const AggregateRules>;
 

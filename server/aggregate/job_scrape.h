@@ -44,7 +44,7 @@ struct JobScrape {
   std::optional<int64_t> last_step_min;
 };
 
-// Finds who reports, and fills in what follows `results` but for `series`.
+// Finds the tasks and hosts that report, and fills in the members after `results` except `series`.
 void LookAtRows(absl::Time listed_from, JobScrape* job);
 
 // Fills in `plans`, made if the layout is new.

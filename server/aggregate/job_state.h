@@ -134,7 +134,7 @@ struct ColumnTargets {
   std::vector<Bucket> buckets;
   uint32_t without_group = 0;  // Columns that max_groups has kept out.
   uint32_t conflicts = 0;      // Columns whose lines another rule makes already.
-  bool used = false;           // Any column goes anywhere.
+  bool used = false;           // Some column goes into some cell.
 };
 
 struct LayoutPlan {
@@ -163,7 +163,7 @@ struct LayoutPlan {
 
 // The tasks and hosts that report.
 struct Presence {
-  std::vector<storage::LayoutId> layouts;  // What the rest follows from.
+  std::vector<storage::LayoutId> layouts;  // The rest is derived from these.
   absl::flat_hash_set<uint32_t> tasks;
   absl::flat_hash_set<std::string> hosts;
   absl::flat_hash_set<std::string> task_hosts;  // Those with a task of the job.
@@ -192,7 +192,7 @@ struct JobState {
   storage::SeriesId highest_series = 0;
 
   size_t place = 0;  // Among the jobs of the scrape under way.
-  // What was there in the last scrape, and has left since.
+  // The tasks and hosts of the last scrape, and how many have left so far.
   Presence present;
   uint64_t tasks_left = 0;
   uint64_t series_left = 0;

@@ -82,7 +82,7 @@ class AggregateFixture : public testing::Test {
     }
     return lines;
   }
-  // NaN if it is not there, too.
+  // NaN also if it is not there.
   double Line(const std::string& line) {
     const auto lines = Lines();
     const auto found = lines.find(line);

@@ -1,4 +1,4 @@
-// What a second thread decodes ahead changes nothing of an answer.
+// A second thread that decodes ahead does not change an answer.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// What a Range request is to answer, worked out the plain way: all samples in lists, every
+// The right answer to a Range request, worked out the plain way: all samples in lists, every
 // definition of query.proto written down as it reads, nothing shared with the code under test.
 #pragma once
 
