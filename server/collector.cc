@@ -58,7 +58,7 @@ constexpr int kMinPingIntervalMs = 10'000;
 constexpr int kMaxStreamsPerConnection = 100;
 // Without a call; a client that comes back later connects again.
 constexpr int kMaxIdleMs = 300'000;
-// Of one call: a token of ours has some hundred bytes.
+// The headers of one call: a token of ours has some hundred bytes.
 constexpr int kMaxHeaderBytes = 8 << 10;
 // Ceiling for gRPC's buffers; past it flow control tightens instead of memory growing. Takes 20,000
 // connections at the 75 KiB that one was measured to cost.
@@ -135,7 +135,7 @@ class Collector::Parts {
   Parts(const config::v1::Collector& config, CollectorWorld world);
   ~Parts();
 
-  // The rest as in the header.
+  // The others do what the header says.
   absl::Status Start();
   int grpc_port() const { return door_->port(); }
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
@@ -166,7 +166,7 @@ class Collector::Parts {
   const std::shared_ptr<prometheus::Registry> registry_;
   http::Readiness readiness_;
   absl::Mutex health_mutex_;
-  // Of grpc_ while it serves.
+  // Belongs to grpc_; set while it serves.
   grpc::HealthCheckServiceInterface* health_ ABSL_GUARDED_BY(health_mutex_) = nullptr;
   bool drained_ = false;
   const absl::Time started_;
@@ -225,7 +225,7 @@ absl::Status Collector::Parts::Start() {
   TellHealth();
   security_->Watch([ingest = ingest_.get()] { ingest->RecheckCallers(); });
   conditions_->Start();
-  // Last: it may be told at once to drain.
+  // Last, because a request to drain may come at once.
   return StartAdmin();
 }
 
@@ -278,7 +278,7 @@ absl::Status Collector::Parts::OpenDoor() {
   options.config = config_;
   options.registry = registry_.get();
   options.memory_short = [this] { return quotas_->pressure() == edge::Pressure::kRefuse; };
-  // Whoever connects can cause these.
+  // Any client that connects can cause these lines, so their rate is limited.
   options.log = [log = world_.log](absl::string_view line) {
     log.Limited(log::Level::kInfo, "connections", {{"text", line}});
   };
@@ -425,7 +425,7 @@ absl::Status Collector::Parts::StartAdmin() {
   options.actions.reload = [this] { return Reload("tachoctl"); };
   options.snapshots = {store_.get(), config_.admin().snapshot_directory(), world_.now};
   options.log = world_.log;
-  // A port of the loopback interface is for everybody on the machine.
+  // Everybody on the machine can reach a port of the loopback interface.
   if (address.socket.empty()) {
     options.authorize = [access = security_->access()](const grpc::CallbackServerContext& context) {
       return security::AdmitCall(access, context, security::Role::kAdmin).status();

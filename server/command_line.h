@@ -16,7 +16,7 @@ struct CommandLine {
   std::string grpc;         // listen.grpc
   std::string http;         // listen.http
   std::string data;         // storage.path
-  std::string check_store;  // Of kCheckStore: the directory.
+  std::string check_store;  // The directory for kCheckStore.
   std::string port_file;    // Where the ports are written after the start; empty: nowhere.
 };
 

@@ -22,21 +22,21 @@ enum class AggregateFunction {
   kMax,
   kCount,
   kNonFinite,
-  kStddev,  // Of the population.
+  kStddev,  // The population's, not the sample's.
   kQuantile,
-  kRate,  // Of counters only.
+  kRate,  // Only counters have one.
 };
 
 // A value of the label `stat`.
 struct AggregateStat {
   std::string name;  // "p90".
   AggregateFunction function = AggregateFunction::kSum;
-  double q = 0;  // Of kQuantile.
+  double q = 0;  // The quantile of kQuantile, 0 to 1.
 
   friend bool operator==(const AggregateStat&, const AggregateStat&) = default;
 };
 
-// "p99" is the 99 % quantile, "p999" the 99.9 %: digits after the second are behind the point.
+// "p99" is the 99 % quantile, "p999" the 99.9 %: digits after the second are decimals.
 //   INVALID_ARGUMENT  there is no such function.
 absl::StatusOr<AggregateStat> ParseAggregateStat(absl::string_view name);
 
@@ -69,13 +69,12 @@ std::string AggregateLabel(const storage::Series& series, absl::string_view name
 
 struct AggregateRules {
   std::vector<AggregateRule> rules;
-  size_t configured = 0;  // So many come first from the configuration; the others are built in.
+  size_t configured = 0;  // So many, from the front, are configured; the others are built in.
 };
 using AggregateRulesPtr = std::shared_ptr<const AggregateRules>;
 
-//   INVALID_ARGUMENT  the text names the key: an invalid expression or function, a name that
-//   /metrics
-//                     does not allow or that belongs to another family, two rules that make the
+//   INVALID_ARGUMENT  the text names the key: an invalid expression or function, a name that is not
+//                     allowed on the page or belongs to another family, two rules that make the
 //                     same lines.
 absl::StatusOr<AggregateRulesPtr> MakeAggregateRules(const config::v1::Collector::Metrics& config);
 

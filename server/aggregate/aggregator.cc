@@ -111,12 +111,12 @@ void Aggregator::ForgetOthers(const Jobs& jobs) {
       ++state;
       continue;
     }
-    // Should it come back, what its counters show first is no growth.
+    // If it comes back, the first values of its counters are no growth.
     known_series_ = std::max(known_series_, state->second->highest_series + 1);
     order_is_old_ = true;
     states_.erase(state++);
   }
-  // Places in what was forgotten.
+  // These pointed into states that are gone.
   for (const auto& [id, state] : states_) {
     for (const auto& [layout, plan] : state->layouts) {
       plan->bound_jobs.clear();
@@ -170,8 +170,8 @@ void Aggregator::BindHosts(const Jobs& jobs) {
   }
 }
 
-// By family, job and labels. Families of one name become one object; of two types under one name
-// the first stays.
+// By family, job and labels. Families of one name become one object; if their types differ, the
+// first stays.
 void Aggregator::OrderCells() {
   for (const auto& [id, state] : states_) {
     order_is_old_ |= state->cells_changed;
@@ -211,7 +211,7 @@ void Aggregator::Scrape(const ScrapeOptions& options,
   LatestCopy copy(*store_, options.now - options.staleness);
   const Jobs jobs = GroupByJob(&copy.rows());
   ForgetOthers(jobs);
-  // What is of one job alone, several jobs at once.
+  // Work that concerns one job alone is done for several jobs at once.
   const size_t threads = ScrapeThreads();
   const absl::Time listed_from = options.now - std::max(options.staleness, kJobLinger);
   const storage::SeriesId known_series = known_series_;

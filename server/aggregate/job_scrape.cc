@@ -4,7 +4,6 @@
 #include "server/aggregate/job_scrape.h"
 
 #include <algorithm>
-#include <bit>
 #include <iterator>
 #include <memory>
 #include <span>
@@ -34,7 +33,7 @@ void ForEachSource(const JobScrape& job, const Group& group) {
   }
 }
 
-// The steps of one source: of its newest row that has one.
+// Takes the step of a source from its newest row that has one.
 void IncludeStep(std::span<const CopiedRow> rows, JobScrape* job) {
   const CopiedRow* newest = nullptr;
   for (const CopiedRow& row : rows) {
@@ -172,7 +171,7 @@ bool HasStats(const Cell& cell) {
   return cell.kind == Cell::Kind::kGauge || cell.kind == Cell::Kind::kCounter;
 }
 
-// The tasks whose rows have all been silent for too long, of the newest attempt.
+// Counts the tasks of the newest attempt whose rows have all been silent for too long.
 uint64_t CountSilentTasks(absl::Time listed_from, const JobScrape& job) {
   const absl::flat_hash_set<uint32_t>& reporting = job.state->present.tasks;
   absl::flat_hash_set<uint32_t> silent;

@@ -19,32 +19,32 @@ struct JobScrape {
     const CopiedRow* row = nullptr;
     const LayoutPlan* plan = nullptr;
     const ColumnTargets* targets = nullptr;
-    const double* growth = nullptr;  // Of the plan's counters.
+    const double* growth = nullptr;  // By index into the plan's counters.
   };
 
   JobState* state = nullptr;
   std::span<CopiedRow> rows;       // Those of a source together.
-  std::vector<LayoutPlan*> plans;  // Of the rows.
-  std::vector<double> growth;      // Of all rows' counters since the last scrape.
+  std::vector<LayoutPlan*> plans;  // By row.
+  std::vector<double> growth;      // Since the last scrape, of all rows' counters.
   std::vector<size_t> growth_of;   // Where that of each row begins.
   std::vector<Input> inputs;
   // By cell.
   std::vector<uint32_t> counts;        // Series that report; no line without one.
   std::vector<uint8_t> shown;          // It fits on the page: 1.
-  std::vector<uint32_t> first_result;  // Of those shown: where in `results`.
+  std::vector<uint32_t> first_result;  // Where the results of a shown cell begin in `results`.
   std::vector<double> results;
 
   bool listed = false;  // Something was received within the hour.
   uint32_t attempt = 0;
   int64_t last_time_ns = 0;
-  uint64_t silent_tasks = 0;  // Of the newest attempt; have reported within the hour.
-  uint64_t series = 0;        // That report now.
+  uint64_t silent_tasks = 0;  // Tasks of the newest attempt, silent for up to an hour.
+  uint64_t series = 0;        // Series that report now.
   // Highest and lowest of the newest steps of the tasks that report.
   std::optional<int64_t> last_step_max;
   std::optional<int64_t> last_step_min;
 };
 
-// Finds who reports, and fills in what follows `results` but for `series`.
+// Finds the tasks and hosts that report, and fills in the members after `results` except `series`.
 void LookAtRows(absl::Time listed_from, JobScrape* job);
 
 // Fills in `plans`, made if the layout is new.

@@ -50,7 +50,7 @@ Cell::Kind KindOf(MetricType type) {
   return type == MetricType::kHistogram ? Cell::Kind::kHistogram : Cell::Kind::kGauge;
 }
 
-// Of a cell that is shown.
+// Counts the lines of a cell that is shown.
 size_t LinesOf(const JobState& state, const Cell& cell) {
   if (cell.kind == Cell::Kind::kRate) return 1;
   if (cell.kind == Cell::Kind::kHistogram) return cell.buckets.size() + 2;
@@ -242,7 +242,7 @@ void JobState::FindRules(const storage::Series& series, std::vector<uint32_t>* f
     if (rule >= rules->configured && is_configured) return;
     const bool matches = rules->rules[rule].MatchesLabels(series);
     if (matches && !rules->rules[rule].keep) return;
-    // Of other labels, too: what is left of the metric would make the same lines.
+    // This holds for rules with other labels too: the rest of the metric would make the same lines.
     is_configured |= rule < rules->configured && rules->rules[rule].keep;
     if (matches) found->push_back(rule);
   }

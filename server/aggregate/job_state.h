@@ -1,4 +1,4 @@
-// What is remembered of a job from scrape to scrape: which column of which layout is in which
+// A JobState remembers a job from scrape to scrape: which column of which layout is in which
 // aggregate, and how far its counters were.
 //
 // A layout is looked at closely once, when it first shows a row; a scrape then only follows
@@ -62,7 +62,7 @@ class RateWindow {
 // scrape to scrape.
 struct Cell {
   enum class Kind { kGauge, kCounter, kRate, kHistogram };
-  // Of a histogram: growth of the observations up to `bound` and above the bound before it.
+  // A histogram's: growth of the observations up to `bound` and above the bound before it.
   struct Bucket {
     double bound = 0;
     double growth = 0;
@@ -70,23 +70,23 @@ struct Cell {
 
   Kind kind = Kind::kGauge;
   uint32_t rule = 0;
-  uint32_t counter = kNoCell;  // Of a rate: the cell with the total.
+  uint32_t counter = kNoCell;  // A rate's: the cell with the total.
   std::shared_ptr<const CellFamily> family;
   std::string metric;
   const std::string* labels = nullptr;  // job="x",host="h"; the job's cells of a group share it.
   std::string tail;                     // ,metric="a.b" or nothing.
   bool conflicts = false;  // With a family of the same name and another type: it is not shown.
 
-  double total = 0;             // Of a counter: what its series grew by.
-  RateWindow rate;              // Of a rate.
-  std::vector<Bucket> buckets;  // Of a histogram, in no order.
+  double total = 0;             // A counter's: what its series grew by.
+  RateWindow rate;              // A rate's.
+  std::vector<Bucket> buckets;  // A histogram's, in no order.
 };
 
 // What a scrape asks of every cell of a job, shown or not, close together.
 struct CellBrief {
   uint32_t lines = 0;  // If any of its series report; 0 if it conflicts.
   uint32_t rule = 0;
-  uint32_t counter = kNoCell;  // Of a rate.
+  uint32_t counter = kNoCell;  // A rate's.
   bool conflicts = false;
 };
 
@@ -111,7 +111,7 @@ struct ColumnCells {
     }
   };
   std::vector<Place> values;  // Ascending; not those of histograms.
-  // Of these the counters, by index into LayoutPlan::counters.
+  // The counters among them, by index into LayoutPlan::counters.
   std::vector<Place> counters;
 
   friend bool operator==(const ColumnCells&, const ColumnCells&) = default;
@@ -134,7 +134,7 @@ struct ColumnTargets {
   std::vector<Bucket> buckets;
   uint32_t without_group = 0;  // Columns that max_groups has kept out.
   uint32_t conflicts = 0;      // Columns whose lines another rule makes already.
-  bool used = false;           // Any column goes anywhere.
+  bool used = false;           // Some column goes into some cell.
 };
 
 struct LayoutPlan {
@@ -147,7 +147,7 @@ struct LayoutPlan {
 
   struct Counter {
     uint32_t column = 0;
-    uint32_t track = 0;  // Of JobState::tracks.
+    uint32_t track = 0;  // Index into JobState::tracks.
   };
   std::vector<Counter> counters;
   // Columns whose series other layouts of the source have too.
@@ -156,14 +156,14 @@ struct LayoutPlan {
     uint32_t slot = 0;  // The same for the same series.
   };
   std::vector<Shared> shared;
-  uint32_t shared_slots = 0;  // Of the source.
+  uint32_t shared_slots = 0;  // The source's number of slots.
   uint64_t planned_with = 0;  // The layouts of the source when these were found.
-  uint32_t fresh_series = 0;  // That it had in the last scrape.
+  uint32_t fresh_series = 0;  // Those that it had in the last scrape.
 };
 
-// Who reports.
+// The tasks and hosts that report.
 struct Presence {
-  std::vector<storage::LayoutId> layouts;  // What the rest follows from.
+  std::vector<storage::LayoutId> layouts;  // The rest is derived from these.
   absl::flat_hash_set<uint32_t> tasks;
   absl::flat_hash_set<std::string> hosts;
   absl::flat_hash_set<std::string> task_hosts;  // Those with a task of the job.
@@ -186,13 +186,13 @@ struct JobState {
 
   absl::flat_hash_map<storage::LayoutId, std::unique_ptr<LayoutPlan>> layouts;
   std::vector<Cell> cells;
-  std::vector<CellBrief> briefs;  // Of the cells.
+  std::vector<CellBrief> briefs;  // By cell.
   std::vector<CounterTrack> tracks;
   bool cells_changed = false;  // Since BriefCells.
   storage::SeriesId highest_series = 0;
 
   size_t place = 0;  // Among the jobs of the scrape under way.
-  // What was there in the last scrape, and has left since.
+  // The tasks and hosts of the last scrape, and how many have left so far.
   Presence present;
   uint64_t tasks_left = 0;
   uint64_t series_left = 0;
@@ -214,7 +214,7 @@ struct JobState {
   absl::flat_hash_map<storage::MetricId, std::vector<uint32_t>> rules_of_;
   // By rule, metric and group.
   absl::flat_hash_map<std::string, uint32_t> cell_of_;
-  // Of rules that group by nothing: of metrics of this job.
+  // For rules that group by nothing: by rule and metric of this job.
   absl::flat_hash_map<std::pair<uint32_t, storage::MetricId>, uint32_t> plain_cell_of_;
   absl::flat_hash_map<std::string, uint32_t> cell_of_line_;
   absl::flat_hash_map<std::pair<uint32_t, std::string>, uint32_t> groups_;

@@ -1,7 +1,6 @@
 #include "server/aggregate/latest_copy.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <utility>
 

@@ -46,7 +46,7 @@ class LatestCopy {
 
   std::vector<CopiedRow> rows_;
   std::vector<std::unique_ptr<double[]>> blocks_;
-  size_t left_ = 0;  // Of the last block.
+  size_t left_ = 0;  // Values that still fit into the last block.
   size_t used_ = 0;
 };
 

@@ -60,7 +60,7 @@ void AppendNumber(double value, std::string* page) {
     page->append(value > 0 ? "+Inf" : "-Inf");
     return;
   }
-  // Counts and times are read by people too: no exponent. Of other numbers the shortest text.
+  // Counts and times are read by people too: no exponent. Other numbers get their shortest text.
   constexpr double kExact = 1e15;  // Whole numbers below are exact, and so is their text.
   const bool is_whole = std::abs(value) < kExact && std::trunc(value) == value;
   const auto end =

@@ -23,7 +23,7 @@ void AppendHead(metrics::Metric metric, std::string* page);
 // NAME{LABELS} VALUE; without labels NAME VALUE.
 void AppendLine(absl::string_view name, absl::string_view labels, double value, std::string* page);
 
-// All lines of a cell: LinesOf() of them.
+// Appends all lines of a cell; LinesOf() counts them.
 void AppendCell(const JobScrape& job, absl::Time now, uint32_t cell, std::string* page);
 
 }  // namespace tacho::server::aggregate

@@ -18,13 +18,13 @@
 
 namespace tacho::server::aggregate {
 
-// What each may have so that all together have no more than `total`: everybody as much as they
-// want, up to one share that is the same for all. In the order of `wanted`.
+// Shares out `total`, so that all together have no more than it: each gets as much as it
+// wants, up to one share that is the same for all. In the order of `wanted`.
 std::vector<size_t> FairShares(const std::vector<size_t>& wanted, size_t total);
 
-// Writes what is about jobs as a whole first, of jobs by name, until the bound; what is left of it
-// is shared between the jobs, and of each job metrics are written by name until its share is used
-// up. What is left out of sight for want of rights counts all the same. One thread at a time.
+// First writes the lines about jobs as a whole, by job name, until the bound is reached. The jobs
+// share the rest of it, and each job's metrics are written by name until its share is used up.
+// Lines that the caller has no right to see count all the same. One thread at a time.
 class PageWriter {
  public:
   using Visible = absl::FunctionRef<bool(absl::string_view job)>;
@@ -45,7 +45,7 @@ class PageWriter {
   struct Job {
     JobScrape* scrape = nullptr;
     bool visible = false;
-    bool listed = false;  // What is about it as a whole is written.
+    bool listed = false;  // The lines about it as a whole are written.
     std::string labels;   // job="x"
     size_t left = 0;      // Lines that it may still have.
     size_t left_out = 0;

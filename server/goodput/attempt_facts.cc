@@ -30,10 +30,10 @@ struct Attempt {
 
   AttemptFacts facts;
   phases::PhasePairs pairs;
-  std::optional<std::pair<int64_t, bool>> end;  // Of the newest event "ended": time, whether well.
+  std::optional<std::pair<int64_t, bool>> end;  // The newest event "ended": its time, whether well.
 };
 
-// Events of other kinds tell of an attempt without being its own, as verdicts of the collector do.
+// Events of other kinds mention an attempt without being its own, as the collector's verdicts do.
 bool IsSignOfLife(absl::string_view kind) {
   return kind == query::kEndedKind || kind == "attempt_started" || phases::IsPhaseEvent(kind);
 }
@@ -50,7 +50,7 @@ void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_even
   if (!of_reference || event.kind == "preempted" || !phases::IsPhaseEvent(event.kind)) return;
   if (*phase_events >= kMaxPhaseEvents) return;
   ++*phase_events;
-  // Events of no task and of the reference task are of one kind here.
+  // Events of no task and events of the reference task pair with each other.
   attempt->pairs.Add(event.kind, event.time_ns, std::nullopt);
 }
 

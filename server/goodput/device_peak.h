@@ -16,7 +16,7 @@ struct DevicePeak {
   bool exact = false;  // A TPU's: the whole name. Else a part of it.
 };
 
-// The most particular of a family first.
+// The most specific of a family comes first.
 absl::Span<const DevicePeak> DevicePeaks();
 
 // By the attribute device_kind, in upper or lower case. nullptr: unknown; nothing is guessed.

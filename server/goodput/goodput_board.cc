@@ -40,7 +40,7 @@ GoodputBoard::~GoodputBoard() { Stop(); }
 void GoodputBoard::Stop() {
   stopping_ = true;
   {
-    // Whoever waits on the mutex looks at stopping_ again when it is released.
+    // A thread that waits on the mutex looks at stopping_ again when it is released.
     absl::MutexLock lock(&mutex_);
   }
   if (thread_.joinable()) thread_.join();
@@ -115,7 +115,7 @@ void GoodputBoard::Make(const storage::JobSummary& job) {
   stats_.seconds += seconds;
   if (!goodput.ok()) {
     if (!stopping_) ++stats_.failed;
-    // The ledger before stays; it is tried again when it would be.
+    // The old ledger stays; the job is tried again when a new one would be due.
     Entry& entry = entries_[job.name];
     entry.made = now;
     entry.last_row_ns = job.extent.last_time_ns;

@@ -36,7 +36,7 @@ struct GoodputBoardOptions {
   absl::Duration idle_interval = absl::Minutes(2);
   absl::Duration linger = absl::Hours(1);  // Jobs leave this long after their newest row.
   size_t max_jobs = 1000;                  // Those with the newest rows.
-  double share = 0.1;                      // Of the thread's time.
+  double share = 0.1;                      // The part of the thread's time that it may use.
   bool background = true;                  // Tests switch it off and call Refresh().
 };
 
@@ -82,7 +82,7 @@ class GoodputBoard final : public process::Reloadable {
     std::shared_ptr<const BoardGoodput> goodput;  // Null: not to be shown.
     absl::Time made;
     int64_t last_row_ns = 0;
-    uint64_t signals = 0;  // Of signals_changed_, when it was made.
+    uint64_t signals = 0;  // signals_changed_ when it was made.
   };
 
   void Run();

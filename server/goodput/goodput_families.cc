@@ -16,7 +16,7 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using Labels = std::vector<ClientMetric::Label>;
 
-// Of a label of tacho_job_info: what is longer is cut.
+// Longer values of the labels of tacho_job_info are cut.
 constexpr size_t kMaxLabelBytes = 200;
 
 class Families {
@@ -47,7 +47,8 @@ class Families {
   MetricFamily* Find(metrics::Metric metric) {
     size_t index = 0;
     while (&metrics::kGoodputMetrics[index] != &metric.info()) {
-      TACHO_CHECK(++index < std::size(metrics::kGoodputMetrics));
+      ++index;
+      TACHO_CHECK(index < std::size(metrics::kGoodputMetrics));
     }
     return &families_[index];
   }

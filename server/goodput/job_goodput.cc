@@ -97,7 +97,7 @@ absl::Status SampleCursor::Next() {
 
 // Series of one task: a few hundred metrics on as many hosts as it moved over.
 constexpr size_t kMaxTaskSeries = 100'000;
-// Metrics that a span is tried with for rows that have a step.
+// The most metrics that a span is searched in for rows that have a step.
 constexpr size_t kMaxClocks = 16;
 
 // The signals that a step row is made of besides its clock.
@@ -105,7 +105,7 @@ constexpr std::array<conditions::Signal, 5> kRowSignals = {
     conditions::Signal::kStepTime, conditions::Signal::kDataWait,
     conditions::Signal::kCheckpointTime, conditions::Signal::kEvalTime,
     conditions::Signal::kTokens};
-// Whose rows tell of steps: the best first, any other metric after them.
+// The metrics whose rows show the steps: the best first, any other metric after them.
 constexpr std::array<conditions::Signal, 7> kClocks = {
     conditions::Signal::kStepTime, conditions::Signal::kTokens,       conditions::Signal::kExamples,
     conditions::Signal::kLoss,     conditions::Signal::kLearningRate, conditions::Signal::kGradNorm,
@@ -143,7 +143,8 @@ absl::StatusOr<std::vector<storage::SeriesPtr>> SeriesOfTask(const storage::Stor
   return store.FindSeries(selector, kMaxTaskSeries);
 }
 
-// The best metric of each signal: of several, that of the lowest rank, with the fewest labels.
+// The best metric of each signal: if there are several, the one of the lowest rank, with the fewest
+// labels.
 Channels ChannelsOf(const std::vector<storage::SeriesPtr>& all,
                     const conditions::SignalNames& names) {
   struct Group {
@@ -197,7 +198,7 @@ class StepReader {
              const Channels& channels, const query::QueryControl& control)
       : view_(store.OpenView(series)), channels_(channels), control_(control) {}
 
-  // The channel by whose rows the span's steps are told, found by the first that has any; nullptr:
+  // Finds the channel whose rows show the span's steps: the first that has any; nullptr:
   // none. Calls `add` for the step of each row.
   absl::StatusOr<const Channel*> ReadClock(const AttemptSpan& span, uint32_t attempt,
                                            absl::FunctionRef<void(int64_t)> add) {
@@ -262,7 +263,7 @@ class StepReader {
     return cursor->Next();
   }
 
-  // The sum of pauses that end by then; of others the newest value.
+  // Adds up pauses that end by then; other values are replaced by the newest.
   absl::Status TakeUpTo(int64_t time_ns, bool pause, SampleCursor* cursor, double* value) {
     while (!cursor->at_end() && cursor->sample().time_ns <= time_ns) {
       const double next = cursor->sample().value;

@@ -20,7 +20,7 @@
 
 namespace tacho::server::goodput {
 
-// The most attempts, the newest ones, and the most events of them.
+// At most so many attempts count, the newest ones, and so many of their events.
 inline constexpr size_t kMaxGoodputAttempts = 10'000;
 inline constexpr size_t kMaxPhaseEvents = 200'000;
 
@@ -31,15 +31,15 @@ struct JobGoodput {
     uint32_t attempt = 0;
     Ledger ledger;
   };
-  std::vector<Attempt> attempts;  // Ascending.
-  StepFigures steps;              // Of the newest attempt with steps, that is `steps_attempt`.
-  std::optional<uint32_t> steps_attempt;
+  std::vector<Attempt> attempts;          // Ascending.
+  StepFigures steps;                      // They describe `steps_attempt`.
+  std::optional<uint32_t> steps_attempt;  // The newest attempt with steps.
   std::optional<uint32_t> reference_task;
   std::string step_metric;
-  // Of the job's newest attempt.
+  // Its newest attempt, whose attributes and hosts follow.
   uint32_t attempt = 0;
   AttemptAttributes attributes;
-  std::vector<std::string> hosts;  // That its tasks ran on last; ascending.
+  std::vector<std::string> hosts;  // The hosts that its tasks ran on last; ascending.
   bool has_steps = false;
   bool has_phases = false;  // Events of phases were recorded.
 };

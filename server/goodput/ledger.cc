@@ -16,7 +16,7 @@ constexpr std::array<absl::string_view, kGoodputBuckets> kBucketNames = {
     "evaluation",      "wasted",       "stalled",   "down",      "other",
 };
 
-// The first that has a moment gets it.
+// A moment goes to the first phase that covers it.
 constexpr std::pair<phases::Phase, GoodputBucket> kPriority[] = {
     {phases::Phase::kRestore, GoodputBucket::kRestoring},
     {phases::Phase::kCompile, GoodputBucket::kCompiling},
@@ -24,7 +24,7 @@ constexpr std::pair<phases::Phase, GoodputBucket> kPriority[] = {
     {phases::Phase::kEval, GoodputBucket::kEvaluation},
     {phases::Phase::kInit, GoodputBucket::kInitializing}};
 
-// At most `most`.
+// Returns at most `most`.
 int64_t ToNs(double seconds, int64_t most) {
   if (!(seconds > 0)) return 0;
   const double ns = seconds * 1e9;
@@ -42,7 +42,8 @@ struct Interval {
   int64_t end_ns = 0;
 };
 
-// What of `interval` is not in `taken`, which is ascending and disjoint; adds it there.
+// Returns how much of `interval` is not in `taken`, and adds it there. `taken` is ascending and
+// disjoint.
 int64_t Claim(const Interval& interval, std::vector<Interval>* taken) {
   int64_t claimed = 0;
   Interval joined = interval;
@@ -88,7 +89,7 @@ std::optional<double> GoodputRatio(const Ledger& ledger) {
 
 std::vector<AttemptSpan> SpansOf(const std::vector<AttemptFacts>& attempts, int64_t now_ns) {
   std::vector<AttemptSpan> spans;
-  int64_t next_begin = INT64_MAX;  // Of any higher-numbered attempt.
+  int64_t next_begin = INT64_MAX;  // The earliest begin of any higher-numbered attempt.
   for (size_t i = attempts.size(); i-- > 0;) {
     TACHO_CHECK(i == 0 || attempts[i - 1].attempt < attempts[i].attempt);
     const int64_t begin = std::min(attempts[i].first_ns, now_ns);
@@ -230,7 +231,7 @@ void LedgerMaker::AddStep(const StepRow& row) {
   } else {
     const auto take = [&](GoodputBucket bucket, double phase_seconds) {
       int64_t& amount = amounts[static_cast<size_t>(bucket)];
-      // An event may have told of the same pause.
+      // An event may have reported the same pause.
       const int64_t more =
           std::clamp<int64_t>(ToNs(phase_seconds, INT64_MAX / 4) - amount, 0, free);
       amount += more;
@@ -265,7 +266,7 @@ void LedgerMaker::EndRunning(const Amounts& covered, int64_t covered_until_ns, i
     AddInProgress(TakeStall(free_ns, 1, &ledger));
     return;
   }
-  // The step in progress may still turn out to be anything: it is told of when it is done. What
+  // The step in progress may still turn out to be anything: it is counted when it is done. What
   // came before the end of a checkpoint, say, is decided.
   ledger.end_ns = covered_until_ns;
   AddInProgress(covered_until_ns - at_ns_ - Sum(covered));

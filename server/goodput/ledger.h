@@ -59,10 +59,10 @@ inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 struct StepRow {
   int64_t time_ns = 0;
   int64_t step = 0;
-  // Of one step. A row that stands for several steps stands for that many times this.
+  // The time of one step. A row that stands for several steps stands for that many times this.
   double step_seconds = kAbsent;
   double data_wait_seconds = kAbsent;
-  // Of the pause since the row before.
+  // The next two are the pause since the row before.
   double checkpoint_seconds = kAbsent;
   double eval_seconds = kAbsent;
   double tokens = kAbsent;  // A counter.
@@ -75,12 +75,12 @@ struct AttemptFacts {
   int64_t last_ns = 0;
   bool ended = false;
   bool ended_well = false;
-  std::vector<phases::PhaseInterval> phases;  // Of the reference task; ascending by start.
+  std::vector<phases::PhaseInterval> phases;  // The reference task's; ascending by start.
 };
 
 // The time that is an attempt's own.
 struct AttemptSpan {
-  size_t index = 0;  // Of its facts.
+  size_t index = 0;  // Index of its facts.
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
 };
@@ -94,7 +94,7 @@ struct Ledger {
   uint64_t productive_steps = 0;
   uint64_t wasted_steps = 0;
   uint64_t rewinds = 0;
-  // Of productive_step and wasted: what went to steps that had been done before.
+  // The part of productive_step and wasted that went to steps that had been done before.
   int64_t repeated_ns = 0;
 
   int64_t wall_ns() const { return end_ns - begin_ns; }
@@ -130,7 +130,7 @@ class RewindFinder {
 struct StepSample {
   int64_t time_ns = 0;
   int64_t step = 0;
-  double seconds = kAbsent;  // Of a step.
+  double seconds = kAbsent;  // Seconds per step.
   double tokens = kAbsent;
 };
 inline constexpr size_t kMaxStepSamples = 1000;
@@ -160,7 +160,7 @@ class LedgerMaker {
   const Ledger& total() const { return total_; }
   const std::vector<Ledger>& of_spans() const { return of_spans_; }
   const std::vector<AttemptSpan>& spans() const { return spans_; }
-  // Of the newest span with steps; nullopt: no steps.
+  // The newest span with steps; nullopt: no steps.
   std::optional<size_t> stepping_span() const { return stepping_span_; }
   const std::deque<StepSample>& samples() const { return samples_; }
 
@@ -169,9 +169,10 @@ class LedgerMaker {
 
   void EndSpan();
   void EndRunning(const Amounts& covered, int64_t covered_until_ns, int64_t free_ns);
-  // Of the step after the last one, which is not done.
+  // Adds time of the step after the last one, which is not done.
   void AddInProgress(int64_t ns);
-  // What intervals that begin in [from, until) cover of it; until when the last of them lasts.
+  // Returns what the phases that begin in [from, until) cover of it, and sets *last_end_ns to the
+  // end of the last of them.
   Amounts TakePhases(int64_t from_ns, int64_t until_ns, bool until_is_step, int64_t* last_end_ns);
   // Puts what a step did not explain into stalled; returns the rest.
   int64_t TakeStall(int64_t free_ns, int64_t steps, Ledger* ledger) const;
@@ -190,7 +191,7 @@ class LedgerMaker {
   std::optional<size_t> stepping_span_;
   std::deque<StepSample> samples_;
 
-  // Of the span that is being filled.
+  // State of the span that is being filled.
   bool open_ = false;
   int64_t at_ns_ = 0;  // All before is in a bucket.
   size_t next_phase_ = 0;
@@ -199,7 +200,7 @@ class LedgerMaker {
   std::deque<int64_t> known_;  // ns of the newest steps.
 
   size_t segments_ = 0;              // Begun so far.
-  std::optional<int64_t> max_step_;  // Of all spans.
+  std::optional<int64_t> max_step_;  // The highest step of all spans.
 };
 
 }  // namespace tacho::server::goodput

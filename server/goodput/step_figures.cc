@@ -18,7 +18,7 @@ std::optional<double> Positive(const AttemptAttributes& attributes, const char* 
   return value;
 }
 
-// Of a sorted list that is not empty.
+// The list is sorted and not empty.
 double NearestRank(const std::vector<double>& sorted, double q) {
   const double rank = std::ceil(q * static_cast<double>(sorted.size()));
   return sorted[static_cast<size_t>(std::max(1.0, rank)) - 1];

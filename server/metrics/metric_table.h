@@ -17,7 +17,7 @@
 namespace tacho::server::metrics {
 
 struct MetricInfo {
-  absl::string_view name;    // Of the family, as after "# TYPE".
+  absl::string_view name;    // The family's name, as after "# TYPE".
   absl::string_view type;    // "gauge", "counter", "histogram", "summary".
   absl::string_view unit;    // Empty: as the help says.
   absl::string_view labels;  // By name, separated by ", "; also those that only some lines have.

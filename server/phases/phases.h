@@ -42,8 +42,8 @@ struct PhaseInterval {
 // Pairs the events of a job or of one attempt. Not thread-safe.
 class PhasePairs {
  public:
-  // Events come in ascending time; those of other kinds are ignored. Phases of different tasks are
-  // apart, and those of no task (nullopt) too.
+  // Events come in ascending time; those of other kinds are ignored. Each task has phases of its
+  // own, and so have events of no task (nullopt).
   void Add(absl::string_view kind, int64_t time_ns, std::optional<uint32_t> task);
   // Ascending by their beginning. The pairs are empty afterwards.
   std::vector<PhaseInterval> Take();

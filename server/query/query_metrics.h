@@ -17,7 +17,7 @@ namespace tacho::server::query {
 // Thread-safe.
 class QueryMetrics {
  public:
-  // A null registry is replaced by one that nobody sees.
+  // If `registry` is null, nobody sees the metrics.
   explicit QueryMetrics(std::shared_ptr<prometheus::Registry> registry);
 
   void Began() { active_.Increment(); }

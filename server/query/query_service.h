@@ -168,7 +168,7 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   conditions::ConditionBoard no_conditions_;  // Used if options_.conditions is null.
   ConditionWatches condition_watches_;
   WorkerPool workers_;
-  SpareThread spare_;  // Of workers_; empty on one core.
+  SpareThread spare_;  // A thread of workers_; empty on one core.
 };
 
 }  // namespace tacho::server::query

@@ -185,7 +185,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // The first is with gRPC.
   size_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ok_ ABSL_GUARDED_BY(mutex_) = true;
-  bool end_follows_ ABSL_GUARDED_BY(mutex_) = false;  // What is held back, after the queue.
+  bool end_follows_ ABSL_GUARDED_BY(mutex_) = false;  // The held message is sent after the queue.
   const std::function<void()>* before_end_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Not owned.
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;                                 // By OnWriteDone().
 };

@@ -86,7 +86,7 @@ void WorkerPool::Do(Work work) {
     ++leaving_;
   };
   work.run(leave);
-  work.run = nullptr;  // Frees what it holds before the place is given away.
+  work.run = nullptr;  // Frees what it holds before Close() can return.
   leave();
   absl::MutexLock lock(&mutex_);
   TACHO_CHECK(leaving_ > 0);

@@ -61,7 +61,7 @@ class WorkerPool {
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   uint32_t active_ ABSL_GUARDED_BY(mutex_) = 0;   // Work that has a place.
   uint32_t leaving_ ABSL_GUARDED_BY(mutex_) = 0;  // Work that has given it away and still runs.
-  uint32_t spare_ ABSL_GUARDED_BY(mutex_) = 0;    // Of active_, from RunSpare().
+  uint32_t spare_ ABSL_GUARDED_BY(mutex_) = 0;    // The part of active_ that came from RunSpare().
   std::vector<Work> waiting_ ABSL_GUARDED_BY(mutex_);  // Fewer than idle threads.
   std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
 };

@@ -22,7 +22,7 @@
 namespace tacho::server::tb {
 
 // TensorBoard asks for everything at once, and again at every reload: an experiment shows jobs only
-// until they have so many runs or series together. Others are reached by a narrower experiment.
+// until they have so many runs or series together. A narrower experiment shows the others.
 inline constexpr uint64_t kMaxRuns = 500;
 inline constexpr uint64_t kMaxSeries = 100'000;
 
@@ -53,9 +53,10 @@ struct Experiment {
 
 // The jobs of an experiment_id that `rights` include: all of them if it is empty, else the job of
 // that name, else those whose names it matches (RE2, anchored).
-//   PERMISSION_DENIED  nothing matches, and a job of this name would not be included.
-//   NOT_FOUND          nothing matches; the text names the nearest names to those who see every
-//   job. INVALID_ARGUMENT   neither the name of a job nor a regular expression.
+//   PERMISSION_DENIED  nothing matches, and `rights` would not include a job of this name.
+//   NOT_FOUND          nothing matches; for callers who see every job the text has the nearest
+//                      names.
+//   INVALID_ARGUMENT   it is neither the name of a job nor a regular expression.
 absl::StatusOr<Experiment> FindExperiment(const storage::Store& store,
                                           absl::string_view experiment_id,
                                           const security::Rights& rights, absl::Time now);
@@ -65,7 +66,7 @@ struct Run {
   std::string job;
   bool only_attempt = false;  // The job has no other.
   storage::AttemptInfo attempt;
-  std::vector<storage::Metric> metrics;  // Of the job, by name.
+  std::vector<storage::Metric> metrics;  // The job's, by name.
 
   int64_t first_time_ns() const;  // 0 if there is no row.
 };
@@ -74,11 +75,11 @@ struct Run {
 std::vector<Run> FindRuns(const storage::Store& store, const Experiment& experiment,
                           const NameFilter& filter);
 
-// What TensorBoard's environment page says of it.
+// Fills in what TensorBoard's environment page says of it.
 void Describe(const Experiment& experiment, absl::string_view experiment_id,
               ::tensorboard::data::GetExperimentResponse* response);
 
-// What a request is answered from. All outlive the call.
+// The sources of an answer. All outlive the call.
 struct World {
   const storage::Store& store;
   const security::Rights& rights;

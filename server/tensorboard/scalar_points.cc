@@ -68,7 +68,7 @@ absl::StatusOr<std::vector<query::Sample>> NewestAtSteps(query::SeriesScan* scan
 absl::StatusOr<std::vector<query::Sample>> MeansOfWindows(query::SeriesScan* scan,
                                                           Stepper stepper) {
   std::vector<query::Sample> means;
-  query::Bucket window;  // Of the last of them.
+  query::Bucket window;  // The samples of the last mean.
   absl::Status status = scan->ForEachSample([&](const query::Sample& sample) {
     const int64_t begin = FloorTo(stepper.StepOf(sample), kMeanWindowSeconds);
     if (means.empty() || means.back().step != begin) {

@@ -19,22 +19,21 @@ namespace tacho::server::tb {
 // for all tags of the run, as a count of rows would not.
 int64_t StepOfTime(const Run& run, int64_t time_ns);
 
-// Of a mean without steps: what comes within so long meets, for hosts do not sample at one moment.
+// Samples within this time share a mean without steps, because hosts do not sample at one moment.
 inline constexpr int64_t kMeanWindowSeconds = 60;
 
 // At most max_points points, chosen as sampler.h says.
 //
 //   one series      every sample. Where only some rows have a step, those without have that of the
 //                   row before them in time (0 before the first).
-//   several         at each step the mean of their values, each series with the newest sample that
-//   it
-//                   has there; without steps, of the means of each minute since the run began, at
-//                   its first second. NaN takes part as IEEE arithmetic has it.
+//   several         at each step the mean of their values; each series takes part with the newest
+//                   sample that it has there. Without steps: for each minute since the run began,
+//                   at its first second, the mean of the series' means. NaN takes part as IEEE
+//                   arithmetic has it.
 //
 // `view` sees the tag's series.
-//   RESOURCE_EXHAUSTED  a mean of more steps than across.h holds, of a series with more samples
-//   than
-//                       step_order.h sorts; the text names the tag.
+//   RESOURCE_EXHAUSTED  a mean has more steps than across.h holds, or one of its series has more
+//                       samples than step_order.h sorts; the text names the tag.
 //   others              as QueryControl::Check() and as storage has it.
 absl::StatusOr<std::vector<ScalarPoint>> ReadScalarPoints(storage::ReadView* view, const Run& run,
                                                           const ScalarTag& tag, size_t max_points,

@@ -97,9 +97,8 @@ absl::Status ListScalars(const World& world, const ::tensorboard::data::ListScal
 
 absl::Status ReadScalars(const World& world, const ::tensorboard::data::ReadScalarsRequest& request,
                          ::tensorboard::data::ReadScalarsResponse* response) {
-  TACHO_RETURN_IF_ERROR(CheckDownsample(
-      request.has_downsample(),
-      request.downsample()));  // One more than may be answered, so that what is too much is seen.
+  TACHO_RETURN_IF_ERROR(CheckDownsample(request.has_downsample(), request.downsample()));
+  // One more than an answer may have, so that too many are noticed.
   const int64_t max_points = std::min(request.downsample().num_points(), kMaxPointsOfAnswer + 1);
   int64_t points_of_answer = 0;
   return ForEachRun(world, request, [&](const Run& run, const TagsOfRun& found) -> absl::Status {

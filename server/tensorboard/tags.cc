@@ -59,7 +59,7 @@ absl::StatusOr<std::optional<Newest>> NewestSince(const storage::Store& store, c
   return newest;
 }
 
-// Of this run, where the series' newest sample is of another one.
+// Finds it in this run, where the series' newest sample is of another one.
 absl::StatusOr<std::optional<Newest>> NewestOfRun(const storage::Store& store, const Run& run,
                                                   const storage::SeriesPtr& series,
                                                   const query::QueryControl& control) {

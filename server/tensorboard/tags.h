@@ -1,9 +1,10 @@
 // Which scalar tags a run has, and what series each stands for.
 //
-//   tag                          value at a step
-//   metric                       of the only series without labels; of several (tasks, hosts), the
-//   mean metric{chip=0,kind=x}        the same of the series with these labels …/task3, …/host-7 of
-//   one task, or of a host where there is no task; only beside a mean
+//   tag                     value at a step
+//   metric                  the only series without labels; the mean if there are several (tasks,
+//                           hosts)
+//   metric{chip=0,kind=x}   the same for the series with these labels
+//   …/task3, …/host-7       one task, or one host where there is no task; only beside a mean
 #pragma once
 
 #include <cstdint>
@@ -24,14 +25,15 @@ struct ScalarTag {
   std::string name;
   std::vector<storage::SeriesPtr> series;  // Those with a sample in the run; of one metric.
   bool by_step = false;  // Whether any row has a step; see StepOfTime() in scalar_points.h else.
-  // Of the newest sample. kNoStep if it has none.
+  // The newest sample's. kNoStep if it has none.
   int64_t last_step = storage::kNoStep;
   int64_t last_time_ns = 0;
 };
 
 struct TagsOfRun {
-  std::vector<ScalarTag> tags;                      // In the order of metric, labels, source.
-  std::vector<storage::SeriesPtr> distinct_series;  // Of all tags: what a view is opened for.
+  std::vector<ScalarTag> tags;  // In the order of metric, labels, source.
+  // The series of all tags, for which a view is opened.
+  std::vector<storage::SeriesPtr> distinct_series;
 };
 
 //   RESOURCE_EXHAUSTED  more than max_series series would have to be looked at.

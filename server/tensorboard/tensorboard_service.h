@@ -1,5 +1,5 @@
 // TensorBoard's data provider over gRPC: admits a call as one of Query, finds it a worker there and
-// translates statuses. What is answered is decided in the files beside this one, without gRPC.
+// translates statuses. The other files of this folder decide the answers, without gRPC.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -11,9 +11,9 @@
 
 namespace tacho::server {
 
-// What TensorBoard is told: it shows a person the texts of INVALID_ARGUMENT, NOT_FOUND and
-// PERMISSION_DENIED alone, so a limit becomes the first of them and missing credentials the last;
-// every other status stays as it is.
+// Returns the status that TensorBoard gets. It shows a person the texts of INVALID_ARGUMENT,
+// NOT_FOUND and PERMISSION_DENIED alone, so a limit becomes the first of them and missing
+// credentials the last; every other status stays as it is.
 absl::Status ForTensorBoard(const absl::Status& status);
 
 // Thread-safe. A call is a query: it needs the role read, sees the jobs of its caller, takes one of

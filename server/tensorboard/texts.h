@@ -1,9 +1,9 @@
-// ListTensors and ReadTensors: what is stored of a run as text. Histograms are not stored as such.
+// ListTensors and ReadTensors: the texts of a run. Histograms are not stored as such.
 //
 //   tag             point
 //   attributes      one at step 0 and the run's first time: a table of the attempt's attributes
-//   events/KIND     one an event of the attempt: its message and a table of its fields; step 0
-//                   where the event has none
+//   events/KIND     one for each event of the attempt: its message and a table of its fields; at
+//                   step 0 if the event has no step
 #pragma once
 
 #include <cstdint>

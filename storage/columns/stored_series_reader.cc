@@ -345,6 +345,7 @@ absl::StatusOr<std::optional<SampleEnds>> StoredSeriesReader::FindEnds() {
     TACHO_ASSIGN_OR_RETURN(const bool found, FindFirst(partition, &ends));
     if (found) break;
   }
+  if (!ends) return ends;  // All columns have been looked at.
   for (size_t partition = end; partition-- > partition_;) {
     TACHO_ASSIGN_OR_RETURN(const bool found, FindLast(partition, &ends));
     if (found) break;

@@ -92,6 +92,7 @@ absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition
                                                                 const ReadOptions& options,
                                                                 MetBytes* met) {
   const std::string prefix = ValueColumnKey::SeriesPrefix(series);
+  const int64_t day = partitions_[partition]->day();
   rocksdb::Iterator* const it = IteratorOf(partition);
   std::vector<ColumnInfo> columns;
   size_t met_bytes = 0;
@@ -103,6 +104,11 @@ absl::StatusOr<std::vector<ColumnInfo>> StoredView::ListColumns(size_t partition
     if (header.last_time_ns < key->first_time_ns) {
       return absl::DataLossError(absl::StrCat("series ", series.id, ", frame at ",
                                               key->first_time_ns, " ns: it ends before it begins"));
+    }
+    // Readers go from day to day, and find the ends of a series by that.
+    if (DayOf(key->first_time_ns) != day || DayOf(header.last_time_ns) != day) {
+      return absl::DataLossError(absl::StrCat("series ", series.id, ", frame at ",
+                                              key->first_time_ns, " ns: it is not of its day"));
     }
     columns.push_back({key->first_time_ns, key->position, header.layout, header.last_time_ns,
                        header.rows, header.stats});

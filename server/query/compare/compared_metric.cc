@@ -17,13 +17,13 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // A row of one subject.
 struct Cell {
-  double avg = kNan;  // Of a single place its value.
+  double avg = kNan;  // The value itself if there is a single place.
   double lowest = kNan;
   double highest = kNan;
   uint64_t count = 0;
   uint64_t non_finite = 0;
 
-  // Of a single sample that is not finite, that sample.
+  // If the only sample is not finite, these return that sample.
   double min() const { return count == 1 && non_finite == 1 ? avg : lowest; }
   double max() const { return count == 1 && non_finite == 1 ? avg : highest; }
 };
@@ -38,7 +38,7 @@ double Mean(long double sum, uint64_t count) {
   return count == 0 ? kNan : static_cast<double>(sum / static_cast<long double>(count));
 }
 
-// Places of which each is one sample, at least one.
+// The cell of places that are one sample each; there is at least one.
 Cell CellOfSamples(std::span<const double> samples) {
   Cell cell;
   long double sum = 0;

@@ -34,7 +34,7 @@ class ComparedSubject {
   // By metric, ascending.
   const std::vector<std::pair<std::string, SeriesList>>& metrics() const { return metrics_; }
   size_t series() const { return series_; }
-  // Of a metric; null if the subject has none.
+  // The series of a metric; null if the subject has none.
   const SeriesList* Find(const std::string& metric) const;
 
   // Attributes of the latest of its attempts.

@@ -24,7 +24,7 @@ class ConditionFilter {
   static absl::StatusOr<ConditionFilter> Create(const Request& request);
 
   bool WantsJob(const std::string& job) const;
-  bool Wants(const conditions::JudgedCondition& condition) const;  // Of a job that is wanted.
+  bool Wants(const conditions::JudgedCondition& condition) const;  // The job is wanted.
 
  private:
   std::string job_;

@@ -16,10 +16,10 @@ namespace tacho::server::query {
 namespace {
 
 constexpr int kMaxKinds = 1000;
-// Events that are held to be turned round: at some hundred bytes each.
+// Events that are held to reverse their order, some hundred bytes each.
 constexpr uint32_t kMaxNewest = 100'000;
 
-// Which events a request asks for.
+// Chooses the events that a request asks for.
 struct EventFilter {
   storage::ReadOptions range;
   absl::flat_hash_set<std::string> kinds;  // Empty: every one.

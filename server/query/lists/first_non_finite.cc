@@ -85,7 +85,7 @@ class Examination {
   uint64_t samples_ = 0;
 };
 
-// The earliest of what is added, a bounded number.
+// Keeps the earliest of those that are added, a bounded number.
 class Spread {
  public:
   explicit Spread(size_t most) : most_(most) {}

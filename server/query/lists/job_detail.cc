@@ -20,7 +20,7 @@
 namespace tacho::server::query {
 namespace {
 
-// Of anything with these four fields.
+// Works for any message with these four fields.
 template <typename Proto>
 void SetSeen(const storage::Extent& extent, Proto* proto) {
   if (extent.first_time_ns > extent.last_time_ns) return;
@@ -37,7 +37,7 @@ void ToProto(const storage::TaskInfo& task, v1::Task* proto) {
   proto->set_series(task.series);
 }
 
-// Of an attempt or a task.
+// Works for an attempt and a task.
 template <typename Proto>
 void SetEnd(const storage::Event& event, Proto* proto) {
   proto->set_ended_unix_ns(event.time_ns);
@@ -45,7 +45,7 @@ void SetEnd(const storage::Event& event, Proto* proto) {
   proto->mutable_end_fields()->insert(event.fields.begin(), event.fields.end());
 }
 
-// What the answer is made of.
+// The sources of an answer.
 struct Parts {
   storage::JobDetail detail;
   storage::JobEntities entities;
@@ -97,13 +97,13 @@ void AddAttempts(const Parts& parts, absl::Time now, v1::GetJobResponse* respons
 using TaskByHost =
     std::map<std::pair<std::optional<uint32_t>, absl::string_view>, const storage::TaskInfo*>;
 
-// Chips, one entry a (host, chip): of the task there, if rows of it belong to one; of several, the
-// one that was seen last.
+// Chips, one entry for each (host, chip). It names the task there if rows of the chip belong to
+// one; if they belong to several, the task that was seen last.
 std::vector<v1::Chip> ChipsOf(const Parts& parts) {
   TaskByHost tasks;
   for (const auto& task : parts.detail.tasks) tasks[{task.task, task.host}] = &task;
   std::vector<v1::Chip> chips;
-  storage::Extent seen;  // Of the last of them.
+  storage::Extent seen;  // When chips.back() was seen.
   int64_t task_seen_ns = INT64_MIN;
   for (const auto& info : parts.entities.chips) {
     if (chips.empty() || chips.back().host() != info.host || chips.back().chip() != info.chip) {

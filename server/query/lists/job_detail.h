@@ -20,7 +20,7 @@ inline constexpr uint32_t kMaxEntities = 1'000'000;
 absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
                     const QueryControl& control, v1::GetJobResponse* response);
 
-// What lists of jobs show as well; without the state and the number of metrics.
+// Sets what lists of jobs show as well; leaves out the state and the number of metrics.
 void ToProto(const storage::JobSummary& job, v1::Job* proto);
 
 }  // namespace tacho::server::query

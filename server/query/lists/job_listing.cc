@@ -25,7 +25,7 @@ namespace {
 
 // Where a page ends. In the token: active_since,seen,name.
 struct Position {
-  int64_t active_since_ns = 0;  // Of the first page; all later activity counts as this.
+  int64_t active_since_ns = 0;  // Set by the first page; all later activity counts as this.
   int64_t seen_ns = INT64_MAX;
   std::string name;
 };
@@ -81,7 +81,7 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
   return jobs;
 }
 
-// The conditions that do, and what the answer tells besides the summary.
+// The conditions that do, and what the answer shows besides the summary.
 class JobConditions {
  public:
   static absl::StatusOr<JobConditions> Create(const v1::ListJobsRequest& request) {
@@ -105,7 +105,7 @@ class JobConditions {
     return made;
   }
 
-  // Fills *proto; false if a condition does not hold. A job that has expired meanwhile is none.
+  // Fills *proto; false if a condition does not hold. None holds for a job that has expired.
   absl::StatusOr<bool> Take(const storage::Store& store, const storage::JobSummary& job,
                             absl::Time now, v1::Job* proto) const {
     const auto outline = store.Outline(job.name, !hosts_.empty());
@@ -140,7 +140,7 @@ class JobConditions {
   std::vector<v1::JobState> states_;
 };
 
-// Orders jobs as the header says. Later activity than the position's is of no account.
+// Orders jobs as the header says. Activity later than the position's does not count.
 class ListingOrder {
  public:
   explicit ListingOrder(int64_t active_since_ns) : active_since_ns_(active_since_ns) {}
@@ -184,7 +184,7 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
             [](const auto& a, const auto& b) { return ListingOrder::Before(a.first, b.first); });
   const int page =
       static_cast<int>(request.page_size() == 0 ? kDefaultPageSize : request.page_size());
-  const Position* last = nullptr;  // Of the page.
+  const Position* last = nullptr;  // The page's last job.
   for (const auto& [position, job] : listing) {
     TACHO_RETURN_IF_ERROR(control.Check());
     v1::Job proto;

@@ -17,7 +17,7 @@ namespace {
 
 // After so many the query has seen how many columns of each the store does not know.
 constexpr size_t kLookAt = 2;
-// A second thread is worth its beginning for so many columns.
+// A second thread is worth starting for so many columns.
 constexpr uint64_t kWorthIt = 1000;
 // How far ahead the thread begins, so that the query does not come to a series in its hands; and
 // how far it goes, in series and in columns, which the store would forget again.
@@ -47,7 +47,7 @@ class ColumnsAhead::Work {
     size_t lead = kMaxLead;
     size_t touched = 0;
     for (size_t next = 0; Await(lead, &next); ++next) {
-      // What fails here fails for the query too, which says so.
+      // A failure here meets the query too, which reports it.
       if (!reader.Touch(items_[next].series, items_[next].attempt).ok()) return;
       const uint64_t columns = std::max<uint64_t>(1, reader.columns_decoded() / ++touched);
       lead = std::clamp<size_t>(kMaxColumns / columns, 1, kMaxLead);

@@ -1,7 +1,6 @@
 #include "server/query/range/pieces.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "proto/base/check.h"
 

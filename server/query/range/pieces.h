@@ -19,7 +19,7 @@ namespace tacho::server::query {
 inline constexpr size_t kSamplesPerPiece = 16'384;  // 28 bytes each: 448 KiB.
 inline constexpr size_t kBucketsPerPiece = 4'096;   // 96 bytes each: 384 KiB.
 
-// Which columns of values an answer has: an enumerator each, of fewer than 32.
+// Which columns of values an answer has: one enumerator each; there are fewer than 32.
 template <typename Enum>
 class ValueSet {
  public:

@@ -36,7 +36,7 @@ struct RangePlan {
   v1::Attempts attempts = v1::ATTEMPTS_ALL;
   v1::CounterFunction counter = v1::COUNTER_FUNCTION_UNSPECIFIED;
   v1::AggregateFunction function = v1::AGGREGATE_FUNCTION_UNSPECIFIED;
-  double quantile = 0;          // Of QUANTILE.
+  double quantile = 0;          // For QUANTILE.
   std::vector<std::string> by;  // Sorted, unique, without "attempt".
   bool by_attempt = false;
   BucketValues bucket_values;

@@ -70,21 +70,21 @@ class RangeQuery {
   absl::Status CountSamples(const v1::RangeResponse& piece);
 
   const RangePlan plan_;
-  RangeReader reader_;  // Of all series: every pass sees the same.
+  RangeReader reader_;  // Has a view of all series: every pass sees the same.
   std::vector<RangeOutput> outputs_;
   std::optional<ColumnsAhead> ahead_;       // Without an aggregation.
-  std::optional<AxisExtent> total_extent_;  // Of all series: the buckets in which they meet.
+  std::optional<AxisExtent> total_extent_;  // Covers all series: the buckets in which they meet.
 
   size_t next_output_ = 0;
   uint32_t series_index_ = 0;
   bool begun_ = false;    // An output is being returned ...
   bool started_ = false;  // ... and has had a piece.
   std::optional<SeriesScan> scan_;
-  storage::Chunk chunk_;     // Of scan_, ...
+  storage::Chunk chunk_;     // From scan_, ...
   size_t scanned_used_ = 0;  // ... returned up to here.
   std::vector<Sample> points_;
   std::vector<Bucket> buckets_;
-  size_t held_used_ = 0;  // Of points_ or buckets_.
+  size_t held_used_ = 0;  // How many of points_ or buckets_ are returned.
   uint64_t samples_ = 0;
 };
 

@@ -50,7 +50,7 @@ struct FoldedPlace {
 // Not thread-safe.
 //
 //   SUM, AVG       as IEEE arithmetic has it: a NaN makes the result NaN
-//   STDDEV         of the population, the same way
+//   STDDEV         the population's, the same way
 //   MIN, MAX, P…, QUANTILE
 //                  NaN is skipped; NaN if nothing else was there
 //   COUNT          series that meet here, whatever their values
@@ -103,7 +103,7 @@ class FoldByTime {
   // The fold is not owned.
   FoldByTime(const BucketGrid& grid, Fold* fold) : grid_(grid), fold_(fold) {}
 
-  // What comes next of a series, ascending in time. A summary lies in one bucket.
+  // Adds the series' next chunk, ascending in time. A summary lies in one bucket.
   void Add(const storage::Chunk& chunk) {
     if (chunk.is_summary()) return AddByTime(chunk.summary());
     Add(chunk.samples().columns);
@@ -121,7 +121,7 @@ class FoldByTime {
   const BucketGrid grid_;
   Fold* const fold_;
   Bucket bucket_;        // The current one; empty: none.
-  int64_t last_ns_ = 0;  // Of bucket_.
+  int64_t last_ns_ = 0;  // The newest time in bucket_.
   absl::Status status_;  // The first that is not OK.
 };
 

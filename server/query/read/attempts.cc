@@ -11,7 +11,7 @@
 namespace tacho::server::query {
 
 size_t LeadingRows(uint32_t attempt, std::span<const uint32_t> attempts) {
-  size_t others = 0;  // Counted without a branch, which is several rows an instruction.
+  size_t others = 0;  // Counted without a branch: several rows per instruction.
   for (const uint32_t one : attempts) others += one != attempt ? 1 : 0;
   if (others == 0) return attempts.size();
   const auto end = std::find_if(attempts.begin(), attempts.end(),

@@ -15,7 +15,7 @@ int64_t EarliestEnd(const storage::Extent& extent) {
   return extent.last_time_ns < INT64_MIN + slack ? INT64_MIN : extent.last_time_ns - slack;
 }
 
-// Is shown events from the newest on.
+// Takes events, the newest first.
 class EndFinder {
  public:
   explicit EndFinder(const storage::JobDetail& job) {

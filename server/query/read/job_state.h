@@ -38,7 +38,7 @@ struct Ends {
   using TaskId = std::pair<std::optional<uint32_t>, std::string>;  // Task and host.
 
   std::map<uint32_t, storage::Event> attempts;
-  std::map<TaskId, storage::Event> tasks;  // Of the attempt of their newest row.
+  std::map<TaskId, storage::Event> tasks;  // Ends of tasks in the attempt of their newest row.
 };
 
 // Reads the job's events, newest first, until every attempt has its end and no older event can be

@@ -62,7 +62,7 @@ class MessagePacking {
   const bool packed_;
   const Send<Message> send_;
   Message message_;
-  size_t bytes_ = 0;  // Of message_; 0: it holds nothing.
+  size_t bytes_ = 0;  // Size of message_; 0: it holds nothing.
 };
 
 }  // namespace tacho::server::query

@@ -57,7 +57,7 @@ class BucketGrid {
 
 struct Bucket {
   uint32_t index = 0;
-  // Of the first and the last sample along the axis.
+  // Places of the first and the last sample along the axis.
   int64_t first_time_ns = 0;
   int64_t last_time_ns = 0;
   int64_t first_step = storage::kNoStep;
@@ -95,7 +95,7 @@ class Reducer {
 
   // Makes room for this many buckets.
   void Reserve(size_t buckets) { buckets_.reserve(buckets); }
-  // What comes next of a series. A summary lies in one bucket of time.
+  // Adds the series' next chunk. A summary lies in one bucket of time.
   void Add(const storage::Chunk& chunk) {
     if (chunk.is_summary()) return AddByTime(chunk.summary());
     Add(chunk.samples().columns);

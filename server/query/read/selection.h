@@ -1,4 +1,4 @@
-// What a request selects, checked and in the store's words.
+// Checks what a request selects and puts it in the store's words.
 #pragma once
 
 #include <cstdint>

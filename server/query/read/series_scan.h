@@ -42,8 +42,8 @@ class CounterGrowth {
 };
 
 // Leaves out of a storage::SeriesReader what the condition on attempts does not allow. With a
-// counter function, samples are what that makes of them, and there are no summaries. One thread at
-// a time; `control`, and the view that the reader reads, must outlive it.
+// counter function it returns growths instead of samples, and no summaries. One thread at a time;
+// `control`, and the view that the reader reads, must outlive it.
 class SeriesScan {
  public:
   SeriesScan(std::unique_ptr<storage::SeriesReader> reader, const AttemptCondition& attempts,

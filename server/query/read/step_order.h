@@ -17,14 +17,14 @@ inline constexpr size_t kMaxSortedSamples = size_t{4} << 20;
 //   RESOURCE_EXHAUSTED  more than kMaxSortedSamples; the text says how to narrow.
 absl::StatusOr<std::vector<Sample>> SortedBySteps(SeriesScan* scan);
 
-// The rest of the scan with each step once, ascending: the sample of the newest attempt, and in
-// that of the newest time. Nothing is sorted where steps never fall with time, as within an
+// The rest of the scan with each step once, ascending: the sample of the newest attempt, and within
+// the attempt of the newest time. Nothing is sorted where steps never fall with time, as within an
 // attempt.
 //   RESOURCE_EXHAUSTED  as above.
 absl::StatusOr<storage::SampleBlock> NewestOfEachStep(SeriesScan* scan);
 
-// Keeps of each step the sample of the newest attempt, and in that of the newest time. `samples`
-// are in the order of SortedBySteps().
+// Keeps for each step the sample of the newest attempt, and within the attempt of the newest time.
+// `samples` are in the order of SortedBySteps().
 void KeepNewestOfEachStep(std::vector<Sample>* samples);
 
 }  // namespace tacho::server::query

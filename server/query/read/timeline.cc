@@ -9,11 +9,11 @@
 namespace tacho::server::query {
 namespace {
 
-// Steps as intervals of which none overlaps or adjoins another. Adding one that meets others joins
-// them into one, so that adding many costs no more than sorting them.
+// Steps as intervals that neither overlap nor adjoin. Adding one that meets others joins them into
+// one, so that adding many costs no more than sorting them.
 class StepSet {
  public:
-  // Adds `steps`. What of it was there already goes to *had, the rest to *added; both ascend.
+  // Adds `steps`. The part that was there already goes to *had, the rest to *added; both ascend.
   void Add(const StepInterval& steps, std::vector<StepInterval>* had,
            std::vector<StepInterval>* added) {
     StepInterval joined = steps;

@@ -11,7 +11,6 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
-#include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
@@ -26,7 +25,7 @@ namespace tacho::server::query {
 namespace {
 
 constexpr uint64_t kBacklogBytes = 4u << 20;
-// What is committed to one job at once under load must fit.
+// One commit to a job under load must fit.
 constexpr uint64_t kChangeBytes = 16u << 20;
 // How often the pump looks at clocks.
 constexpr absl::Duration kTick = absl::Milliseconds(500);

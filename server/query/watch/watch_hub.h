@@ -4,7 +4,7 @@
 //   worker  Begin(): subscription and view -> history -> "live" ─┐
 //   pump    subscription -> changes -> backlog: waits for history ┴-> stream
 //
-// What waits for a slow client is bounded; beyond that the watch ends. Each watch has a queue in
+// The queue for a slow client is bounded; beyond that the watch ends. Each watch has a queue in
 // its stream (256 KiB) and a backlog (4 MiB) of its own. It shares the changes and the
 // subscription's buffer (16 MiB each) with the other watches of its job.
 #pragma once

@@ -3,7 +3,6 @@
 #include "server/query/watch/watch_rows.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,8 +17,8 @@ namespace {
 // Layouts that are remembered: a job that restarts for ever makes ever more.
 constexpr size_t kMaxKnownLayouts = 100'000;
 
-// Answers of one matcher, a value each: values of labels are interned, so that equal ones of a job
-// lie at one address.
+// Remembers the answers of one matcher by value. Values of labels are interned, so that equal ones
+// of a job lie at one address.
 class MatcherMemory {
  public:
   explicit MatcherMemory(const storage::Matcher& matcher) : matcher_(matcher) {}
@@ -36,7 +35,7 @@ class MatcherMemory {
   absl::flat_hash_map<const char*, bool> known_;
 };
 
-// Samples of a column from row *row on, as many as fit a message. Moves *row behind them.
+// Samples of a column from row *row on, as many as fit a message. Moves *row past them.
 storage::SampleBlock SamplesOf(const WatchedRows& rows, size_t column, size_t* row) {
   const double* const values = rows.values.data() + column * rows.times.size();
   storage::SampleBlock block;

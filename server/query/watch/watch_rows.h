@@ -1,4 +1,4 @@
-// From what is committed to the messages of a watch.
+// The way from a commit to the messages of a watch.
 //
 //   storage::Change -> WantedColumns -> WatchedRows -> WatchBacklog -> v1::WatchResponse
 #pragma once
@@ -108,10 +108,10 @@ class WatchBacklog {
   std::deque<WatchedRows> rows_;
   uint64_t bytes_ = 0;
   uint64_t samples_ = 0;
-  // Of the first rows: what lies before has been sent.
+  // Where the first rows go on; all before has been sent.
   size_t column_ = 0;
   size_t row_ = 0;
-  bool event_sent_ = false;  // Of the first, if it is an event.
+  bool event_sent_ = false;  // The first is an event, and has been sent.
 };
 
 }  // namespace tacho::server::query

@@ -128,7 +128,7 @@ TEST_F(AggregateCountersTest, TheSumIsWhatAllTasksEverCounted) {
       EXPECT_GE(sum, shown);
       shown = sum;
     }
-    for (Task& task : tasks) {  // Whoever was silent is heard again.
+    for (Task& task : tasks) {  // A silent task reports again.
       Second();
       Row({task.series}, {task.counted}, time_ns_, absl::ZeroDuration(), task.attempt);
     }

@@ -70,7 +70,7 @@ class AggregateFixture : public testing::Test {
         [this](absl::string_view job) { return job != hidden_job_; }, &page);
     return page;
   }
-  // Of what has a value.
+  // Returns the lines that have a value.
   std::map<std::string, double> Lines() {
     std::map<std::string, double> lines;
     std::istringstream page(Page());
@@ -82,7 +82,7 @@ class AggregateFixture : public testing::Test {
     }
     return lines;
   }
-  // NaN if it is not there, too.
+  // NaN also if it is not there.
   double Line(const std::string& line) {
     const auto lines = Lines();
     const auto found = lines.find(line);

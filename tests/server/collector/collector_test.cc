@@ -49,7 +49,7 @@ class CollectorTest : public testing::Test {
                                grpc::InsecureChannelCredentials());
   }
 
-  // Sends the messages on one stream and half-closes it; what the last answer was.
+  // Sends the messages on one stream and half-closes it; returns the last answer.
   static v1::ServerMessage Deliver(const Collector& collector,
                                    const std::vector<v1::ClientMessage>& messages) {
     const auto stub = v1::Ingest::NewStub(Connect(collector));
@@ -82,7 +82,7 @@ class CollectorTest : public testing::Test {
     return bits;
   }
 
-  // One unary call with an empty request, to any method; the bytes of the answer.
+  // Calls any unary method with an empty request; returns the bytes of the answer.
   static std::pair<grpc::Status, std::string> Call(const Collector& collector,
                                                    const std::string& method) {
     grpc::GenericStub stub(Connect(collector));

@@ -44,7 +44,7 @@ class GoodputBoardTest : public query::QueryStoreFixture {
     return jobs;
   }
 
-  // Of the only job.
+  // Returns the counter of the only job.
   static double CounterOf(const GoodputBoard& board, const std::string& bucket) {
     for (const auto& family : GoodputFamilies(board.Newest(), board.Stats(), 100)) {
       if (family.name != "tacho_job_goodput_seconds_total") continue;
@@ -141,7 +141,7 @@ TEST_F(GoodputBoardTest, CountersDoNotFallWhenProgressTurnsOutToBeWasted) {
   SetNow(100);
   board.Refresh();
   EXPECT_EQ(CounterOf(board, "productive_step"), 99);
-  // Of the next attempt, from step 40 on: 59 seconds are lost.
+  // The next attempt begins again at step 40: 59 seconds are lost.
   const auto again = Register("a", 0, 1, {"step_time_seconds"});
   const auto repeat = [&](int64_t first_s, int64_t step, int64_t count) {
     std::vector<int64_t> times, steps;

@@ -80,7 +80,7 @@ class GoodputJobTest : public query::QueryStoreFixture {
     AppendEvent("attempt_started", 0, 0, std::nullopt);
     AppendEvent("compile_started", 5, 0);
     AppendEvent("compiled", 15, 0);
-    AppendEvent("compile_started", 5, 0, 1);  // Of a task that does not count.
+    AppendEvent("compile_started", 5, 0, 1);  // Comes from a task that does not count.
     AppendSteps(0, 20, 0, 99);
     AppendEvent("restore_started", 205, 1);
     AppendEvent("checkpoint_restored", 210, 1);

@@ -18,7 +18,7 @@ using Rows = std::vector<StepRow>;
 
 struct Job {
   std::vector<AttemptFacts> attempts;
-  std::vector<Rows> rows;  // Of each attempt.
+  std::vector<Rows> rows;  // By attempt.
   int64_t now_ns = 0;
 
   // What GoodputOf() does with a store.

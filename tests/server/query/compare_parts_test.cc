@@ -56,7 +56,7 @@ class ListReader final : public storage::SeriesReader {
     return block->size() > 0;
   }
 
-  // Of some, as if the view began within a column.
+  // Reports it for some views only, as if they began within a column.
   void TellOrder(storage::SampleView* view) {
     const std::span<const int64_t> steps = view->columns.steps;
     if (calls_ % 3 == 0 || !std::is_sorted(steps.begin(), steps.end())) return;
@@ -75,7 +75,7 @@ class ListReader final : public storage::SeriesReader {
   const bool shows_;
   size_t next_ = 0;
   size_t calls_ = 0;
-  std::deque<std::vector<uint32_t>> ends_;  // Of the views.
+  std::deque<std::vector<uint32_t>> ends_;  // Held for the views that were returned.
 };
 
 // Samples of one series in ascending time: steps stay for a while, some attempts go back, and in

@@ -97,8 +97,8 @@ class ConditionsWatchTest : public testing::Test {
     return std::make_unique<Watcher>(stubs_.back().get());
   }
 
-  // Changes until a client is cut off that does not read; `fast` reads, so that each change is
-  // served before the next one comes.
+  // Makes changes until a client that does not read is cut off; `fast` reads, so that each change
+  // is served before the next one comes.
   void ChangeUntilOneIsCutOff(Watcher* fast) {
     const conditions::JobConditions changes(1000, Long("slow"));
     for (int i = 0; prometheus::TextSerializer().Serialize(registry_->Collect()).find(kCutOff) ==

@@ -1,4 +1,4 @@
-// What a second thread decodes ahead changes nothing of an answer.
+// A second thread that decodes ahead does not change an answer.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -16,8 +16,8 @@ namespace tacho::server::query {
 namespace {
 
 constexpr uint32_t kTasks = 100;
-constexpr int kColumns = 20;  // Of each series.
-constexpr int kRows = 32;     // Of each column.
+constexpr int kColumns = 20;  // In each series.
+constexpr int kRows = 32;     // In each column.
 
 class QueryAheadTest : public QueryStoreFixture {
  protected:
@@ -73,7 +73,7 @@ class QueryAheadTest : public QueryStoreFixture {
   std::vector<std::thread> threads_;
 };
 
-// What is asked for, and how often a thread is wanted for it.
+// A request, and how often a thread is wanted for it.
 struct Kind {
   const char* name;
   uint32_t max_points;

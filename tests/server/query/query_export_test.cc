@@ -1,5 +1,7 @@
 #include <gmock/gmock.h>
 
+#include <bit>
+
 #include "server/query/lists/export_query.h"
 #include "tests/server/query/query_store_fixture.h"
 

@@ -99,7 +99,7 @@ class QueryJobsTest : public storage::StoreFixture {
   }
 
   QueryControl control_;
-  std::string token_;  // Of the newest page.
+  std::string token_;  // The newest page's.
 };
 
 TEST_F(QueryJobsTest, AJobRunsIsSilentOrHasEnded) {
@@ -143,7 +143,7 @@ TEST_F(QueryJobsTest, TasksEndOneByOne) {
   Row("j", 100, 1, 0);
   Row("j", 100, 1, 1);
   Row("j", 100, 1, 2);
-  Event("j", 399, "ended", 0, std::nullopt, 0);  // Of an attempt before.
+  Event("j", 399, "ended", 0, std::nullopt, 0);  // Ends an attempt before.
   Event("j", 161, "ended", 1, std::nullopt, 1);  // Rows came more than a minute later.
   Event("j", 160, "ended", 1, std::nullopt, 2);
   Event("j", 101, "ended", 1, std::nullopt, 2);

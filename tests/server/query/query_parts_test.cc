@@ -13,9 +13,7 @@
 namespace tacho::server::query {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 TEST(QueryControl, StopsAtItsDeadlineAndSaysWhich) {
   absl::Time now = absl::UnixEpoch();
@@ -87,6 +85,27 @@ TEST(WorkerPool, CloseFinishesWhatWasTakenAndRefusesMore) {
   EXPECT_EQ(ran, taken);
   EXPECT_EQ(pool.Run([] {}), WorkerPool::Admission::kClosed);
   pool.Close();
+}
+
+TEST(WorkerPool, WorkThatLeavesFreesItsPlaceAndIsStillAwaited) {
+  WorkerPool pool(1);
+  absl::Notification left, release;
+  std::atomic<bool> ended = false;
+  const auto answer = [&](const WorkerPool::Leave& leave) {
+    leave();
+    leave();
+    left.Notify();
+    release.WaitForNotification();
+    ended = true;
+  };
+  EXPECT_EQ(pool.RunAnswer(answer), WorkerPool::Admission::kAccepted);
+  left.WaitForNotification();
+  EXPECT_EQ(pool.active(), 0u);
+  EXPECT_EQ(pool.Run([] {}), WorkerPool::Admission::kAccepted);
+  release.Notify();
+  pool.Close();
+  EXPECT_TRUE(ended);
+  EXPECT_EQ(pool.active(), 0u);
 }
 
 TEST(WorkerPool, OfNoThreadsIsAlwaysFull) {

@@ -5,7 +5,6 @@
 #include <rocksdb/env.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -155,7 +154,7 @@ class QueryRandomTest : public testing::TestWithParam<uint32_t> {
     series_[key] = {of.metric, task, host, of.labels, {}};
     reference::Row row = {stored.time_ns, std::nullopt, stored.attempt, stored.value};
     if (stored.step != storage::kNoStep) row.step = stored.step;
-    // Of equal (time, attempt, step) the latest counts.
+    // Among rows of equal (time, attempt, step) the latest counts.
     rows_[key][{stored.time_ns, stored.attempt, stored.step}] = row;
   }
 

@@ -432,7 +432,7 @@ TEST_F(QueryRangeTest, CountersGrowAndBeginAgainFromZero) {
   Task(0, {{0, 1, 0, 5},
            {1 * kSecond, 2, 0, 8},
            {2 * kSecond, 3, 0, 7},
-           {2 * kSecond, 4, 0, 2},  // Of equal times the last, though a block ends between them.
+           {2 * kSecond, 4, 0, 2},  // The last of equal times, though a block ends between them.
            {4 * kSecond, 1, 1, 4}});
   request_.set_counter(v1::COUNTER_FUNCTION_INCREASE);
   const auto pieces = MustRun();

@@ -118,7 +118,7 @@ int64_t BucketOf(int64_t position, const Extent& extent, uint32_t max_points) {
   return (position - extent.first) / ((extent.last - extent.first) / max_points + 1);
 }
 
-// Of rows in the order of the axis, earlier ones first at equal places.
+// The rows are in the order of the axis, earlier ones first at equal places.
 Bucket Reduce(const std::vector<Row>& rows) {
   Bucket bucket;
   bucket.first_time_ns = rows.front().time_ns;
@@ -317,7 +317,7 @@ Output FoldTimes(const Job& job, const Group& group, const Extent& extent,
 Output FoldSteps(const Job& job, const Group& group, const v1::RangeRequest& request) {
   std::map<int64_t, std::vector<Entry>> places;
   for (const Series* series : group.members) {
-    std::map<int64_t, Row> newest;  // Of each step.
+    std::map<int64_t, Row> newest;  // By step.
     for (const Row& row : RowsOf(job, *series, request, group.attempt)) {
       Row& kept = newest.try_emplace(*row.step, row).first->second;
       if (std::tie(row.attempt, row.time_ns) >= std::tie(kept.attempt, kept.time_ns)) kept = row;
@@ -474,7 +474,7 @@ std::vector<Output> Answer(const std::vector<Series>& all, const v1::RangeReques
     return outputs;
   }
   const std::vector<Group> groups = GroupsOf(all, request);
-  Extent extent;  // Of all samples that the answer is made of.
+  Extent extent;  // Covers all samples that the answer is made of.
   for (const Group& group : groups) {
     for (const Series* series : group.members) {
       for (const Row& row : RowsOf(job, *series, request, group.attempt)) {

@@ -1,4 +1,4 @@
-// What a Range request is to answer, worked out the plain way: all samples in lists, every
+// The right answer to a Range request, worked out the plain way: all samples in lists, every
 // definition of query.proto written down as it reads, nothing shared with the code under test.
 #pragma once
 
@@ -58,8 +58,8 @@ struct Output {
   std::vector<Bucket> buckets;
 };
 
-// Of a valid request on the job whose series, in the store's order, are these. Of the selector only
-// = and != on "attempt" are looked at.
+// Answers a valid request on the job whose series, in the store's order, are these. Only = and !=
+// on "attempt" count in the selector.
 std::vector<Output> Answer(const std::vector<Series>& job, const v1::RangeRequest& request);
 
 std::string NameOf(const v1::SeriesInfo& info);

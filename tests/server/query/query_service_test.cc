@@ -294,7 +294,9 @@ TEST_F(QueryServiceTest, LimitsAreReloaded) {
 TEST_F(QueryServiceTest, DrainEndsWhatRunsAndRefusesMore) {
   AddSeries(1000);
   store_.Reopen();
-  store_.env.on_read = [] { absl::SleepFor(absl::Milliseconds(500)); };
+  store_.env.on_read = [this] {
+    while (!service_->draining()) absl::SleepFor(absl::Milliseconds(1));
+  };
   request_.set_max_points(10);
   Start();
   grpc::Status status;

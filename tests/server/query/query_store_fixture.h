@@ -5,7 +5,6 @@
 #include <rocksdb/env.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -138,7 +137,7 @@ class QueryStoreFixture : public testing::Test {
     }
   }
 
-  // As query.proto has it of ATTEMPTS_EFFECTIVE.
+  // As query.proto defines ATTEMPTS_EFFECTIVE.
   bool IsSuperseded(const std::string& job, uint32_t attempt, int64_t step) const {
     if (step == storage::kNoStep) return false;
     for (const auto& [later, range] : steps_.at(job)) {

@@ -58,7 +58,7 @@ TEST(Timeline, OfOneAttemptSupersedesNothing) {
   EXPECT_THAT(Timeline({AttemptSteps{5, {7, 7}}}).spans(), ElementsAre(AttemptSteps{5, {7, 7}}));
 }
 
-// Which attempt a step is of, by looking at all of them.
+// Finds the attempt of a step by looking at all of them.
 std::optional<uint32_t> OwnerOf(int64_t step, const std::vector<AttemptSteps>& attempts) {
   std::optional<uint32_t> owner;
   for (const AttemptSteps& attempt : attempts) {

@@ -301,7 +301,7 @@ TEST_F(QueryWatchTest, RefusesWhatIsTooMuchOrWrong) {
   EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_THAT(status.error_message(), HasSubstr("query.max_watches"));
   AppendRows("train", 0, 0, {"a", "b"}, 1);
-  // What waits to be sent when a watch ends is not sent any more.
+  // Messages that wait to be sent when a watch ends are not sent any more.
   while (watcher->series().size() < 2 && watcher->Read()) {
   }
   AppendRows("train", 0, 0, {"later"}, 1);

@@ -1,4 +1,4 @@
-// What TensorBoard is answered, from the real store.
+// The answers that TensorBoard gets from the real store.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rocksdb/env.h>
@@ -25,7 +25,6 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::IsEmpty;
 using testing::SizeIs;
 using testing::UnorderedElementsAre;
 

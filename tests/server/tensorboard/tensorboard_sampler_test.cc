@@ -45,7 +45,7 @@ int ShiftFor(int64_t first, int64_t last, int64_t max_buckets) {
   return shift;
 }
 
-// Of points in ascending (step, time).
+// The points are in ascending (step, time).
 std::vector<ScalarPoint> Reference(const std::vector<ScalarPoint>& points, size_t max_points) {
   if (points.size() <= max_points) return points;
   const int shift =
