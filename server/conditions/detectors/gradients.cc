@@ -42,7 +42,7 @@ namespace tacho::server::conditions {
 namespace {
 
 struct Reference {
-  double median = 0;     // Of the norms.
+  double median = 0;     // The median of the norms.
   double threshold = 0;  // The newest median must not exceed it.
 };
 
