@@ -167,7 +167,7 @@ TEST(StalledTest, SilentOnRunsThatEndAndOnEmptyOnes) {
   EXPECT_FALSE(Stalled(fleet.At(3000)));
   JobWindow window = fleet.At(3000);
   window.ended = false;
-  EXPECT_FALSE(Stalled(window)) << "each task has told that it ended";
+  EXPECT_FALSE(Stalled(window)) << "each task has reported its end";
   EXPECT_FALSE(DetectStalled(JobWindow{}, Defaults()).judged);
 }
 
