@@ -2,7 +2,6 @@
 // limits. The room of a series depends on how many there are, so that a large fleet gets short
 // windows of all tasks rather than long windows of some.
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
