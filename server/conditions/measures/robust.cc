@@ -1,5 +1,5 @@
 // The statistics of robust.h. Medians and ranks rather than means, because one step that takes an
-// hour, or one loss of 1e9, must not decide a verdict.
+// hour, or one loss of 1e9, must not decide whether a condition holds.
 #include "server/conditions/measures/robust.h"
 
 #include <algorithm>

@@ -26,7 +26,7 @@ absl::string_view SeverityName(Severity severity);  // "info", "warning", "criti
 // nullopt: no such name. In a condition's configuration an empty name keeps the finding's severity.
 std::optional<Severity> ParseSeverity(absl::string_view name);
 
-// One figure that a verdict rests on.
+// One figure that a finding is based on.
 struct Figure {
   std::string name;  // "step_time_median", "threshold", …
   double value = 0;
