@@ -116,7 +116,7 @@ class ConditionEngineFixture : public ::testing::Test {
       done.WaitForNotification();
     } while (!status.ok());
   }
-  // Returns when everything that was queued before is durable.
+  // Returns when everything that was queued before is durable or refused.
   void SyncEvents() { AppendEvent("", "nothing"); }
 
   // "raised Bad", "cleared Bad", … of a job, in ascending time.
