@@ -47,7 +47,7 @@ update_once() {
   fi
 }
 
-# Node has packages of others too, with which Debian's npm cannot be installed.
+# Node may come from another vendor's package, which conflicts with Debian's npm.
 is_installed() {
   case $1 in
     nodejs) if command -v node >/dev/null; then return; fi ;;

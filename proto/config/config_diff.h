@@ -1,4 +1,4 @@
-// What changed between two readings of a configuration.
+// Compares two readings of a configuration.
 #pragma once
 
 #include <string>

@@ -39,7 +39,7 @@ constexpr size_t kMaxFileBytes = 4 << 20;
 int LineOf(const YAML::Mark& mark) { return std::max(mark.line + 1, 1); }
 int LineOf(const YAML::Node& node) { return LineOf(node.Mark()); }
 
-// Where `map` names `name`; nullopt if it does not or is no mapping.
+// The line at which `map` has the key `name`; nullopt if it has none, or is no mapping.
 std::optional<int> LineOfKey(const YAML::Node& map, absl::string_view name) {
   if (!map.IsMap()) return std::nullopt;
   for (const auto& entry : map) {
@@ -133,7 +133,7 @@ class Reader {
   }
 
  private:
-  // A list whose elements begin as copies of what stands beside it, wherever that is in the file.
+  // A list whose elements begin as copies of the fields beside it, wherever those are in the file.
   struct InheritingList {
     YAML::Node node;
     int line = 0;
@@ -169,7 +169,7 @@ class Reader {
     }
   }
 
-  // Of the same type.
+  // `source` and `field` have the same type.
   static void CopyField(const Message& from, const FieldDescriptor& source,
                         const FieldDescriptor& field, Message* to) {
     const google::protobuf::Reflection& read = *from.GetReflection();
@@ -193,11 +193,11 @@ class Reader {
         return write.SetDouble(to, &field, read.GetDouble(from, &source));
       case FieldDescriptor::CPPTYPE_FLOAT:
       case FieldDescriptor::CPPTYPE_ENUM:
-        break;  // No key is of these.
+        break;  // No key has one of these types.
     }
   }
 
-  // Also of messages within.
+  // Also sets the defaults of the messages within.
   void ApplyAllDefaults(int line, const std::string& path, Message* message) {
     ApplyDefaults(line, path, message);
     const Descriptor& type = *message->GetDescriptor();
@@ -339,10 +339,11 @@ class Reader {
   }
 
   Mistakes& mistakes_;
-  bool inheriting_ = false;  // What is read has its values already, but for those the file names.
+  // The message being read has its values already, and the file replaces those that it names.
+  bool inheriting_ = false;
 };
 
-// Hears where documents start, and nothing else.
+// Notes where documents start, and nothing else.
 class DocumentStarts : public YAML::EventHandler {
  public:
   const YAML::Mark& last() const { return last_; }

@@ -19,8 +19,8 @@ using google::protobuf::Message;
 constexpr size_t kIndent = 2;
 constexpr size_t kCommentWidth = 98;  // Columns; longer help continues on the next line.
 
-// Whether YAML reads `text` back as the same text without quotes. Only what is surely so: quotes
-// never hurt.
+// Whether YAML surely reads `text` back as the same text without quotes. False in cases of doubt:
+// quotes never hurt.
 bool IsPlain(absl::string_view text) {
   const std::string lower = absl::AsciiStrToLower(text);
   if (text.empty() || lower == "null" || text.back() == ':') return false;
@@ -121,7 +121,7 @@ class Printer {
     }
   }
 
-  // What an element of an empty list may hold: there is no example to learn it from.
+  // Lists the keys that an element may have. An empty list has no example to learn them from.
   void CommentKeys(const Descriptor& type, size_t indent) {
     Comment("Each element has:", indent);
     for (int i = 0; i < type.field_count(); ++i) {

@@ -16,9 +16,9 @@ namespace tacho::server::conditions {
 // One thread at a time.
 class Baselines {
  public:
-  static constexpr size_t kMaxBaselines =
-      8;  // Of one job: its own attempts first, the newest first.
-  static constexpr size_t kMaxJobsLookedAt = 1'000;  // In search of jobs with its fingerprint.
+  // For one job: its own attempts come first, the newest first.
+  static constexpr size_t kMaxBaselines = 8;
+  static constexpr size_t kMaxJobsLookedAt = 1'000;  // More are not searched for its fingerprint.
   static constexpr size_t kMaxSteps = 5'000;         // The first steps of an attempt.
 
   // `store` is not owned and must outlive this.

@@ -62,7 +62,7 @@ Finding FindingOf(const storage::Event& event) {
   return finding;
 }
 
-// Of an event of the kind kConditionRaised.
+// `event` is of the kind kConditionRaised.
 OpenCondition OpenOf(const storage::Event& event) {
   OpenCondition condition;
   condition.finding = FindingOf(event);

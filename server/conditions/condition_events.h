@@ -25,7 +25,8 @@ struct OpenCondition {
   int64_t changed_ns = 0;
 };
 
-using OpenConditions = std::map<std::string, OpenCondition>;  // Of one job, by name.
+// The open conditions of one job, by name.
+using OpenConditions = std::map<std::string, OpenCondition>;
 
 // The conditions that were raised and not cleared. Reads the newest 10,000 events of the job.
 absl::StatusOr<OpenConditions> ReadOpenConditions(const storage::Store& store,

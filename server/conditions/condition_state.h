@@ -59,8 +59,8 @@ class ConditionState {
   Finding finding_;
   int64_t since_ns_ = 0;
   int64_t changed_ns_ = 0;
-  // Start of the current run of findings that would change the status. While not TRUE: of present
-  // ones. While TRUE: of absent or unjudged ones; while FALSE: of unjudged ones.
+  // When the current run of findings that would change the status began. Present ones would change
+  // it unless it is TRUE; absent ones if it is TRUE; unjudged ones if it is TRUE or FALSE.
   std::optional<int64_t> present_since_;
   std::optional<int64_t> absent_since_;
 };

@@ -1,6 +1,6 @@
-// Replays recorded curves through the detectors of curves, as they are and with planted faults, and
-// a synthetic fleet through all of them; prints what was found, when, and what was found where
-// nothing was planted.
+// Replays recorded curves, as they are and with planted faults, through the detectors of curves,
+// and a synthetic fleet through all detectors. Prints what was found and when, and what was found
+// where nothing was planted.
 //
 // Usage: evaluate_conditions DIRECTORY [--half tune|report|all] [--trials N] [--list]
 // [--scenarios-only]
@@ -34,7 +34,7 @@ constexpr size_t kMoments = 300;
 struct Flags {
   std::string directory;
   std::string half = "all";
-  size_t trials = 5;  // Of each fault in each curve.
+  size_t trials = 5;  // For each fault in each curve.
   bool list = false;
   bool scenarios_only = false;
 };
@@ -65,7 +65,7 @@ struct Episode {
   size_t moments = 0;
 };
 
-// What stands between two episodes at least, so that they are two.
+// Findings this many moments apart, or less, belong to one episode.
 constexpr size_t kGap = 3;
 
 std::vector<Episode> EpisodesOf(const RecordedJob& job, const std::vector<Detector>& detectors,
@@ -101,7 +101,7 @@ struct Score {
   size_t trials = 0;
   size_t before = 0;  // Left out: the condition was there already.
   size_t found = 0;
-  size_t clear_trials = 0;  // Of faults of at least kClear noises.
+  size_t clear_trials = 0;  // Those with faults of at least kClear noises.
   size_t clear_found = 0;
   std::vector<double> values;  // Delay.
   std::vector<double> steps;

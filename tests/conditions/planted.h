@@ -32,17 +32,17 @@ size_t LimitOf(Plant plant);
 
 struct PlantedJob {
   RecordedJob job;
-  int64_t at_ns = 0;  // Of the first value that is changed.
+  int64_t at_ns = 0;  // The time of the first changed value.
   int64_t at_step = 0;
-  // How far the fault lifts the curve, in standard deviations of the noise before it; 0 where that
-  // says nothing.
+  // How far the fault lifts the curve, in standard deviations of the noise before it; 0 for faults
+  // that this does not describe.
   double noises = 0;
-  std::vector<int64_t> times_ns;  // Of the changed curve from there on.
+  std::vector<int64_t> times_ns;  // The times of the changed curve from there on.
   std::vector<int64_t> steps;
 };
 
-// At a random place of the middle of the curve. nullopt if the job has no such curve, or too short
-// a one.
+// Plants the fault at a random place in the middle of the curve. nullopt if the job has no such
+// curve, or one that is too short.
 std::optional<PlantedJob> PlantInto(const RecordedJob& job, Plant plant, std::mt19937_64* random);
 
 }  // namespace tacho::conditions

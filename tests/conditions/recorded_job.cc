@@ -52,7 +52,7 @@ class SignalSink : public importer::RecordSink {
   void AddSkipped(importer::Skip, uint64_t, absl::string_view) override {}
   void Note(absl::string_view) override {}
 
-  // Those of the newest attempt, as windows have them.
+  // The tasks of the newest attempt, as windows have them.
   std::vector<TaskWindow> Tasks() {
     uint32_t newest = 0;
     for (const Series& series : series_) newest = std::max(newest, series.attempt);
@@ -120,7 +120,7 @@ std::vector<Point> Thinned(std::vector<Point> points, size_t most) {
   const size_t stretch = most / 8;
   size_t stride = 2;
   for (size_t at = most / 2; at < points.size(); stride *= 2) {
-    // What is left must fit into what is left.
+    // The remaining points must fit into the remaining room.
     const size_t room = most - kept.size();
     const size_t left = points.size() - at;
     if (room <= stretch) stride = std::max(stride, (left + room - 1) / room);

@@ -1,4 +1,5 @@
-// What one run of a file of real data recorded, as windows of the past at any moment.
+// One recorded run from a file of real data, and the window that a detector would have seen at any
+// moment of it.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +18,14 @@ struct RecordedJob {
 
   int64_t first_time_ns() const;
   int64_t last_time_ns() const;
-  // Values of the training metric that has the most.
+  // The number of values of the training metric that has the most.
   size_t recorded_steps() const;
   // The times at which something was recorded, ascending, each once.
   std::vector<int64_t> Times() const;
 };
 
-// As the collector would have seen it: of each track at most `max_points`, the newest half of them
-// all that there are, before that ever fewer.
+// The window as the collector would have had it: at most `max_points` of each track, the newest
+// half of them in full, older ones ever more sparsely.
 server::conditions::JobWindow WindowAt(const RecordedJob& job, int64_t now_ns,
                                        size_t max_points = 2048);
 

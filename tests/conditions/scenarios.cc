@@ -16,7 +16,8 @@ using testing::Scenario;
 constexpr double kEvery = 10;
 constexpr double kEveryElse = 60;
 constexpr double kClosely = 600;
-// A window of so many values of each track costs less to make, and shows all that these look at.
+// A window with only this many values of each track costs less to make, and is long enough for all
+// detectors of these scenarios.
 constexpr size_t kPoints = 700;
 
 bool MayFollow(const Scenario& scenario, const std::string& condition) {
@@ -27,7 +28,7 @@ bool MayFollow(const Scenario& scenario, const std::string& condition) {
 bool Names(const Scenario& scenario, const Finding& finding) {
   if (finding.culprits.empty()) return false;
   const server::conditions::Culprit& first = finding.culprits.front();
-  // A finding of a task need not know its host, nor one of a host a task.
+  // A finding about a task need not name its host, nor a finding about a host its task.
   if (scenario.host && !first.host.empty()) return first.host == *scenario.host;
   return scenario.task && first.task == scenario.task;
 }

@@ -21,8 +21,8 @@ struct ScenarioScore {
   std::vector<std::string> remarks;  // Each that was missed or false, by the name of the run.
 };
 
-// By condition. Each run is looked at every 10 seconds in the ten minutes
-// after its fault, else every minute. `hours`: of all runs.
+// The scores by condition. Each run is looked at every 10 seconds in the ten minutes after its
+// fault, otherwise every minute. Sets `*hours` to the length of all runs together.
 std::map<std::string, ScenarioScore> ScoreScenarios(
     const std::vector<server::conditions::Detector>& detectors,
     const std::vector<testing::Scenario>& scenarios, double* hours);

@@ -18,7 +18,7 @@ using testing::SyntheticFleet;
 
 constexpr double kUntil = 3600;
 constexpr double kEvery = 10;  // Seconds between two looks.
-// Of the faults whose target is one of the hosts or tasks.
+// The number of the host or task that a fault has as its target, if it has one.
 constexpr uint32_t kTarget = 3;
 
 struct Scenario {
@@ -88,7 +88,7 @@ void Try(const Scenario& scenario, const Detector& detector, uint64_t seed, uint
   fault.at_seconds = std::uniform_real_distribution<double>(900, 1200)(random);
   if (scenario.one_host) fault.host = kTarget;
   if (scenario.one_task) fault.task = kTarget;
-  // Spikes of the fleet last for five steps whatever is asked.
+  // The fleet's spikes always last for five steps.
   const SyntheticFleet fleet(OptionsOf(seed, tasks), {fault}, kUntil);
   ++score->trials;
   const bool target = scenario.one_host || scenario.one_task;

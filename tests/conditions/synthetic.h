@@ -1,5 +1,5 @@
-// Detectors against a synthetic fleet: how soon a planted fault is found, and what is found in a
-// healthy one.
+// Detectors against a synthetic fleet: how soon they find a planted fault, and what they find in a
+// healthy fleet.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ struct SyntheticScore {
   const char* fault = "";
   size_t trials = 0;
   size_t found = 0;
-  size_t right_culprit = 0;  // Of those found that have a target: it was the first named.
+  size_t right_culprit = 0;  // Those found whose target was the first culprit.
   size_t targeted = 0;
   std::vector<double> seconds;  // Delay.
   std::vector<double> steps;
@@ -24,7 +24,7 @@ struct SyntheticScore {
 struct HealthyScore {
   size_t moments = 0;
   double hours = 0;
-  // By detector: moments at which it found something, and how many times it began to.
+  // For each detector: at how many moments it found something, and how many times it began to.
   std::vector<size_t> present;
   std::vector<size_t> episodes;
 };
@@ -32,10 +32,10 @@ struct HealthyScore {
 struct SyntheticOptions {
   size_t trials = 5;
   uint32_t tasks = 16;
-  double healthy_seconds = 3600;  // Of each trial.
+  double healthy_seconds = 3600;  // The length of each healthy trial.
 };
 
-// One row for each fault of whose condition there is a detector. Fixed seeds.
+// One row for each fault whose condition has a detector among `detectors`. Seeds are fixed.
 std::vector<SyntheticScore> ScoreFaults(const std::vector<server::conditions::Detector>& detectors,
                                         const SyntheticOptions& options);
 HealthyScore ScoreHealthy(const std::vector<server::conditions::Detector>& detectors,

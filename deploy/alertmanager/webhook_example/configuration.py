@@ -1,4 +1,4 @@
-"""The file that early_stopping.py is started with, checked as a whole before anything is done."""
+"""Reads the configuration of early_stopping.py, and checks all of it before anything is done."""
 import dataclasses
 import ipaddress
 import os
@@ -10,14 +10,14 @@ IN_CLUSTER = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 
 class Mistake(Exception):
-    """What is wrong in the configuration."""
+    """A mistake in the configuration."""
 
 
 @dataclasses.dataclass(frozen=True)
 class JobRule:
-    """Jobs that may be ended, and which Job of Kubernetes they are."""
+    """Training jobs that may be suspended, and the Kubernetes Job of each."""
 
-    pattern: re.Pattern  # Of the training job's whole name.
+    pattern: re.Pattern  # Matches the training job's whole name.
     namespace: str
     name: str  # With \\1, \\g<name> for groups of the pattern.
 
@@ -33,8 +33,8 @@ class Kubernetes:
 @dataclasses.dataclass(frozen=True)
 class Settings:
     listen: tuple
-    token_file: str  # What callers must show.
-    enabled: bool  # False: say what would be done, and do nothing.
+    token_file: str  # Holds the token that callers must show.
+    enabled: bool  # False: only logs what it would do.
     jobs: tuple
     kubernetes: Kubernetes
 

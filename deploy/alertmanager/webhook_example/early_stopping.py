@@ -27,7 +27,7 @@ READ_TIMEOUT_S = 10
 
 
 class Refused(Exception):
-    """What the caller gets instead of results."""
+    """The answer to a caller whose request cannot be handled."""
 
     def __init__(self, status, text):
         super().__init__(text)
@@ -85,7 +85,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
-        # After a refusal the rest of the body may still come: it is no next request.
+        # After a refusal the rest of the body may still come. It must not be read as a request.
         self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(body)
@@ -103,7 +103,7 @@ class Stopper:
         self.cluster = cluster
 
     def handle(self, alerts):
-        """([what was done about each alert that is about a job], whether to send it again)."""
+        """Returns ([the result for each alert about a job], whether to send them again)."""
         results, again = [], False
         for alert in alerts:
             if not policy.is_about_divergence(alert):

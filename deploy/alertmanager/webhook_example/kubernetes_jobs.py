@@ -9,14 +9,14 @@ import configuration
 
 
 class Rejected(Exception):
-    """The API server says no: the same request will get the same answer."""
+    """The API server refuses: the same request would get the same answer."""
 
 
 class Unavailable(Exception):
     """No answer, or one that another try may change."""
 
 
-# A Job that changed in between (409), too many requests (429).
+# 409: the Job changed in between. 429: there were too many requests.
 TRY_AGAIN = {408, 409, 429}
 MAX_ANSWER_BYTES = 4 << 20
 

@@ -4,10 +4,10 @@ import datetime
 import re
 
 ALERT = "TachoJobDiverged"
-# The alert for which a Job was suspended. It makes a repeated alert harmless: who resumes the Job
-# afterwards is not overruled.
+# The alert for which a Job was suspended. It makes a repeated alert harmless: a Job that somebody has
+# resumed is not suspended again.
 ANNOTATION = "tachograph.dev/suspended-for"
-# RFC 1123, as Kubernetes wants names of namespaces and Jobs.
+# RFC 1123: Kubernetes requires it of the names of namespaces and Jobs.
 NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
@@ -18,7 +18,7 @@ class Alert:
     job: str
     host: str
     step: str
-    key: str  # Of this occurrence of the alert.
+    key: str  # Identifies this occurrence of the alert.
     started: datetime.datetime
 
 

@@ -1,4 +1,4 @@
-// What the collector says in labels, for colours, and texts that several dashboards use.
+// The colours for values of the collector's labels, and texts that several dashboards use.
 import type { ValueMappingResult } from '@grafana/grafana-foundation-sdk/dashboard';
 
 export const kBuckets: Record<string, string> = {

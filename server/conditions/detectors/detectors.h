@@ -11,6 +11,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/time.h"
@@ -41,7 +42,7 @@ Finding DetectTrainerSilent(const JobWindow& window, const Progress::TrainerSile
 Finding DetectClockSkewed(const JobWindow& window, const Progress::ClockSkewed& settings);
 Finding DetectDataLoss(const JobWindow& window, const Progress::DataLoss& settings);
 
-// What the curves of training show.
+// The curves of training.
 Finding DetectDiverged(const JobWindow& window, const Curves::Diverged& settings);
 Finding DetectLossSpike(const JobWindow& window, const Curves::LossSpike& settings);
 Finding DetectPlateau(const JobWindow& window, const Curves::Plateau& settings);
@@ -62,14 +63,14 @@ Finding DetectHardwareErrors(const JobWindow& window, const Hardware::HardwareEr
 // A detector with its settings. A disabled one is in the table too: its condition is not judged,
 // and the engine clears it if it is open.
 struct Detector {
-  std::string name;  // Of the condition: "Stalled".
+  std::string name;  // The name of the condition: "Stalled".
   bool enabled = true;
   std::function<Finding(const JobWindow&)> detect;  // Pure, and called from one thread.
   // A finding must be present this long before the condition is raised, and absent (or not judged)
   // this long before it is cleared.
   absl::Duration hold_for;
   absl::Duration clear_after;
-  std::optional<Severity> severity;  // Instead of the finding's.
+  std::optional<Severity> severity;  // Replaces the finding's; nullopt keeps that.
 };
 
 // `settings` is the message of one condition: all have `enabled`, `for`, `clear_after` and

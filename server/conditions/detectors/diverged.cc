@@ -1,8 +1,10 @@
 // Diverged: training has left the range of values that it can recover from.
 //
 // Definition. The condition is true if one of these signals, on any task, meets its rule:
-//   loss         the newest value is NaN or infinite, or `loss_values` of the newest `loss_window`
-//   are; param_norm   the newest value is: the weights themselves are lost; grad_norm, update_norm
+//   loss         the newest value is NaN or infinite, or `loss_values` of the newest
+//                `loss_window` are;
+//   param_norm   the newest value is: the weights themselves are lost;
+//   grad_norm, update_norm
 //                the newest `gradient_values` are, after a finite one, or the newest
 //                `gradient_start_values` if none was ever finite. With mixed precision a loss
 //                scaler skips single steps with infinite gradients, and many at the start while it
@@ -21,19 +23,18 @@
 // pipeline but the last), and is left out. No other metric counts.
 //
 // Source: ours. Users ask most for the order of first occurrences: which task and which metric were
-// first (pytorch #122694, jax #9767). While a task may still report rows of that step, nothing is
-// reported for up to 10 s: it may have been the first.
+// first (pytorch #122694, jax #9767). While a task may still send rows of that step, the detector
+// reports nothing for up to 10 s: that task may have been the first.
 //
-// Needs loss, or one of the other signals. Culprits by the step, then the time, of the first value
-// of the current stretch; score: how many tasks were hit before. Limits: if the window begins after
-// the first NaN, the first one in the window is named.
+// Needs loss, or one of the other signals. Culprits are ordered by the step, then the time, of the
+// first value of their current stretch; score: how many tasks were hit before. Limits: if the
+// window begins after the first NaN, the first one in the window is named.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -76,8 +77,8 @@ struct Hit {
   const TaskWindow* task = nullptr;
   const char* reason = nullptr;
   std::string metric;
-  Point first;          // Of the present stretch.
-  bool enough = false;  // By the signal's rule.
+  Point first;          // The first point of the current stretch.
+  bool enough = false;  // The signal's rule is met.
 };
 
 // The start of the stretch with the newest non-finite value. `window` finite values separate two

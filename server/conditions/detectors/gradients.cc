@@ -42,7 +42,7 @@ namespace tacho::server::conditions {
 namespace {
 
 struct Reference {
-  double median = 0;     // Of the norms.
+  double median = 0;     // The median of the norms.
   double threshold = 0;  // The newest median must not exceed it.
 };
 
@@ -61,7 +61,8 @@ std::optional<Reference> ReferenceOf(const Curve& curve,
   return Reference{std::exp(median), std::exp(median + above)};
 }
 
-// The first point of the newest run of points that `in_run` accepts; the newest point if none is.
+// The index where the newest run of points that `in_run` accepts begins; the number of points if it
+// does not accept the newest.
 template <typename InRun>
 size_t RunStart(const Curve& curve, const InRun& in_run) {
   size_t first = curve.points.size();

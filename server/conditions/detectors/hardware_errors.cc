@@ -103,7 +103,9 @@ std::optional<Errors> ErrorsOf(const ChipWindow& chip, const Kind& kind, int64_t
       if (errors.count == 0 || point.time_ns < errors.since_ns) errors.since_ns = point.time_ns;
       if (errors.metric.empty()) errors.metric = track.metric;
       errors.count += growth;
-      if (last_code && point.value < 1e6) NoteXid(static_cast<int>(point.value), &errors);
+      if (last_code && point.value > 0 && point.value < 1e6) {
+        NoteXid(static_cast<int>(point.value), &errors);
+      }
     });
   }
   if (errors.count < LimitOf(kind, settings) || errors.count <= 0) return std::nullopt;

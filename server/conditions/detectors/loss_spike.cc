@@ -49,7 +49,7 @@ constexpr size_t kCourse = 9;
 struct Threshold {
   double level = 0;
   double noise = 0;
-  double distance = 0;  // Of a high value from the level.
+  double distance = 0;  // A value this far above the level is high.
 };
 
 Threshold ThresholdOf(const std::deque<double>& reference, const Curves::LossSpike& settings) {
@@ -129,7 +129,7 @@ class Walk {
   const std::vector<CurvePoint>& points_;
   const Curves::LossSpike& settings_;
   std::deque<double> reference_;
-  std::deque<size_t> high_;  // Of the newest `of_values`.
+  std::deque<size_t> high_;  // Indices of the high ones among the newest `of_values` values.
   Threshold threshold_;
   size_t remembered_ = 0;  // Since threshold_ was found.
   std::optional<Spike> spike_;

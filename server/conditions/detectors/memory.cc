@@ -6,8 +6,7 @@
 // evaluations and caches that are emptied again, do not count. Memory leaks if in one of the spans
 //   - the floor rises steadily: Kendall's tau >= min_tau, and z >= 4 (Mann 1945, Kendall 1948);
 //   - it still rises: the slope of the newest third is at least half that of the span, so memory
-//   that
-//     fills up and then stays, as in warming up, does not count;
+//     that fills up and then stays, as in warming up, does not count;
 //   - it rose by at least min_growth of the total;
 //   - at that slope (Theil 1950, Sen 1968) the rest is used up within the horizon.
 // Time left = (total - floor now) / slope, with the 95 % interval of the slope as its uncertainty.

@@ -3,14 +3,12 @@
 // Definition. From each of the newest `points` losses the median of the quarter of them around it
 // is subtracted. The condition is true if
 //   - there is a lag k, at most a quarter of the points, at which the values correlate with
-//   themselves
-//     by more than `correlation`, after they anticorrelated by more than `anticorrelation` at a
-//     smaller lag;
+//     themselves by more than `correlation`, after they anticorrelated by more than
+//     `anticorrelation` at a smaller lag;
 //   - both halves of the points show the same correlation, at least half as strong;
 //   - the swing, half of the distance from the 10 % to the 90 % quantile, is more than
-//   `least_swing`
-//     of the absolute value of the median.
-// k is the period. A learning rate beyond the edge of stability makes a period of 2 (Cohen et al.,
+//     `least_swing` of the absolute value of the median.
+// The period is k. A learning rate beyond the edge of stability makes a period of 2 (Cohen et al.,
 // 2021).
 //
 // It is not true while the learning rate itself rises by more than half in these steps: the loss

@@ -3,9 +3,8 @@
 // Definition. For each metric of evaluation loss, smoothed by the median of 3:
 //   - the best value is at least `patience` evaluations old;
 //   - the median of the newest `patience` is above it by more than `least_rise` of it, and by more
-//   than
-//     `sigmas` standard deviations of the noise (1.4826 MAD of the differences of neighbours over
-//     √2);
+//     than `sigmas` standard deviations of the noise (1.4826 MAD of the differences of neighbours,
+//     over √2);
 //   - the training loss, as the median between two evaluations, is not above its value at the best
 //     evaluation.
 // Without an evaluation loss, evaluation accuracy is compared with training accuracy, with falls

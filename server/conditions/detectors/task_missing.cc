@@ -4,13 +4,11 @@
 //   never seen   the attempt's attribute `tasks` is n, fewer than n tasks were ever seen, and its
 //                number below n was not, `grace` after half of the present tasks were first seen
 //   gap          without that attribute: its number lies between the lowest and the highest seen,
-//   and
-//                such gaps are at most a tenth of the numbers (or one); more gaps are a way of
+//                and such gaps are at most a tenth of the numbers (or one); more gaps are a way of
 //                numbering
-//   gone         it sent rows before, none for gone_after and for 5 times the time between rows
-//   with a
-//                new step (step_times.h), it has not ended, and at least half of the tasks still
-//                send
+//   gone         it sent rows before, but none for gone_after and for 5 times the time between
+//                rows with a new step (step_times.h); it has not ended, and at least half of the
+//                tasks still send
 // A task with a silent agent is not gone: that is AgentSilent, and nobody knows about the task.
 //
 // Reasons: NeverSeen, Gap, Gone, of the first culprit. Score: 3, 2, 1 in this order. Not judged

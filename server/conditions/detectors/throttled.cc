@@ -4,9 +4,8 @@
 // (the recorded maximum; else the highest value in the window). It has a cause if one of these
 // explains it at that time:
 //   - throttle reasons (bits of NVML's clocksEventReasons): HW thermal 0x40, SW thermal 0x20, HW
-//   power
-//     brake 0x80, HW slowdown 0x8, SW power cap 0x4. Idle, application clocks, sync boost and
-//     display clocks are no causes;
+//     power brake 0x80, HW slowdown 0x8, SW power cap 0x4. Idle, application clocks, sync boost
+//     and display clocks are no causes;
 //   - libtpu's throttle score, 0..10, above 0;
 //   - a temperature of at least hot_celsius; power of at least `capped` of its limit.
 // Only values at which the chip works count: a duty cycle of at least min_busy, where it is known.
@@ -78,7 +77,7 @@ constexpr double kCriticalCost = 0.2;
 
 struct Reading {
   int64_t time_ns = 0;
-  std::optional<double> clock;  // As a share of the highest.
+  std::optional<double> clock;  // A share of the highest.
   Cause cause = Cause::kNone;
   bool certain = false;  // The cause alone is enough, without a clock.
   bool at_work = true;

@@ -20,8 +20,9 @@ struct Curve {
   std::string metric;
   std::vector<CurvePoint> points;
 
-  std::vector<double> Values(size_t first, size_t last) const;  // Of points [first, last).
-  // Of the points with steps in [first, last].
+  // The values of points [first, last).
+  std::vector<double> Values(size_t first, size_t last) const;
+  // The values of the points with steps in [first, last].
   std::vector<double> ValuesOfSteps(int64_t first, int64_t last) const;
 };
 

@@ -1,5 +1,5 @@
 // The statistics of robust.h. Medians and ranks rather than means, because one step that takes an
-// hour, or one loss of 1e9, must not decide a verdict.
+// hour, or one loss of 1e9, must not decide whether a condition holds.
 #include "server/conditions/measures/robust.h"
 
 #include <algorithm>
@@ -126,7 +126,8 @@ RobustTrend FitTrend(absl::Span<const double> x, absl::Span<const double> y) {
   std::sort(slopes.begin(), slopes.end());
   const double pairs = static_cast<double>(slopes.size());
   const double count = static_cast<double>(n);
-  const double deviation = std::sqrt(count * (count - 1) * (2 * count + 5) / 18);  // Of S.
+  // The standard deviation of Kendall's S.
+  const double deviation = std::sqrt(count * (count - 1) * (2 * count + 5) / 18);
   const auto at_rank = [&](double rank) {
     return slopes[static_cast<size_t>(std::clamp(std::floor(rank), 0.0, pairs - 1))];
   };

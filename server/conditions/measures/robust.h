@@ -58,7 +58,7 @@ struct RobustTrend {
 RobustTrend FitTrend(absl::Span<const double> x, absl::Span<const double> y);
 
 struct ChangePoint {
-  size_t index = 0;  // Of the first value after the change.
+  size_t index = 0;  // The index of the first value after the change.
   double p = 1;      // Probability of a rise this large by chance, for independent values.
 };
 // The split into two parts, each with at least `margin` values, that the Mann-Whitney test finds

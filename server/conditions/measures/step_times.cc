@@ -4,9 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "proto/base/quantile.h"

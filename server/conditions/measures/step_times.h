@@ -15,7 +15,7 @@ namespace tacho::server::conditions {
 
 struct StepTime {
   int64_t step = 0;
-  int64_t time_ns = 0;  // Of its row: when it ended.
+  int64_t time_ns = 0;  // The time of its row: when it ended.
   double seconds = 0;   // > 0
 };
 

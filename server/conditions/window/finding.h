@@ -1,11 +1,11 @@
-// What a detector reports about a job at one moment. Detectors are pure functions. ConditionState
-// (condition_state.h) decides later how long a finding must last before the condition is raised,
-// and how long it must be gone before the condition is cleared.
+// A finding is a detector's report about a job at one moment. Detectors are pure functions.
+// ConditionState (condition_state.h) decides later how long a finding must last before the
+// condition is raised, and how long it must be gone before the condition is cleared.
 //
 // A detector returns NotJudged() or NotPresent(), or it builds the finding in four steps:
 //
-//   Finding finding = Present(Severity::kWarning, "HostClock", "The clock of h1 is 3 s ahead of
-//   …"); finding.since_ns = …;                                        // and `step`, where known
+//   Finding finding = Present(Severity::kWarning, "HostClock", "The clock of h1 is 3 s ahead.");
+//   finding.since_ns = …;                                             // and `step`, where known
 //   finding.figures = {{"offset", 3.0, "s"}, {"threshold", 1.0, "s"}};
 //   for (const Offset& offset : offsets) finding.BlameHost(offset.host, offset.seconds);
 #pragma once
@@ -26,7 +26,7 @@ absl::string_view SeverityName(Severity severity);  // "info", "warning", "criti
 // nullopt: no such name. In a condition's configuration an empty name keeps the finding's severity.
 std::optional<Severity> ParseSeverity(absl::string_view name);
 
-// One figure that a verdict rests on.
+// One figure that a finding is based on.
 struct Figure {
   std::string name;  // "step_time_median", "threshold", …
   double value = 0;

@@ -1,4 +1,4 @@
-// What a detector reads: the meaning of a metric, independent of its name.
+// Signals are what detectors read: the meanings of metrics, independent of their names.
 //
 // The configuration maps names to meanings (`conditions.signals`), with defaults for the names of
 // this project, libtpu, DCGM, TensorBoard, Keras, Lightning, Hugging Face and Megatron;
@@ -11,15 +11,15 @@ namespace tacho::server::conditions {
 
 // In the order of the fields of config.v1.ConditionSignals: the number of a field is one more.
 enum class Signal : uint8_t {
-  // Of tasks, one value a step. Times in seconds.
+  // Signals of tasks have one value a step. Times are in seconds.
   kLoss,          // Training loss.
   kEvalLoss,      // Loss on held-out data.
   kAccuracy,      // 0..1
   kEvalAccuracy,  // 0..1
   kLearningRate,
   kGradNorm,        // Euclidean norm of the gradient, before clipping.
-  kParamNorm,       // Of the weights.
-  kUpdateNorm,      // Of what the optimizer adds to them in a step.
+  kParamNorm,       // Norm of the weights.
+  kUpdateNorm,      // Norm of what the optimizer adds to them in a step.
   kStepTime,        // start(k+1) - start(k)
   kDataWait,        // Waiting for input.
   kCompute,         // Own work before the barrier.
@@ -30,17 +30,17 @@ enum class Signal : uint8_t {
   kExamples,        // Trained on so far; a counter.
   kReplicaScalar,   // Must be the same on all tasks at a step, such as a checksum of the weights.
 
-  // Of chips, sampled by time. Labels host and chip.
+  // Signals of chips are sampled by time, with the labels host and chip.
   kChipBusy,         // Duty cycle, 0..1.
-  kChipTensorBusy,   // Of the matrix units, 0..1.
+  kChipTensorBusy,   // Duty cycle of the matrix units, 0..1.
   kChipIdleSeconds,  // Since the core last worked.
   kHbmUsed,          // Bytes.
   kHbmTotal,         // Bytes.
   kChipPower,        // Watts.
   kChipPowerLimit,   // Watts.
   kChipTemperature,  // Degrees Celsius.
-  kChipClock,        // Hertz, as is.
-  kChipClockMax,     // Hertz, as could be.
+  kChipClock,        // Hertz, now.
+  kChipClockMax,     // Hertz, at most.
   kThrottleReasons,  // Bits of NVML's clocksEventReasons; or libtpu's tpu_throttle_score, 0..10.
   kEccUncorrected,   // Counter.
   kEccCorrected,     // Counter.
@@ -48,7 +48,7 @@ enum class Signal : uint8_t {
   kLinkErrors,       // Counter of ICI or NVLink errors.
   kRemappedRows,     // Counter.
 
-  // Of hosts, sampled by time.
+  // Signals of hosts are sampled by time.
   kHostMemoryAvailable,  // Bytes.
   kHostMemoryTotal,      // Bytes.
   kHostCpuBusy,          // 0..1

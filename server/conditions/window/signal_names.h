@@ -56,7 +56,7 @@ class SignalNames {
 
  private:
   struct Pattern {
-    std::string before, after;  // Of the '*'.
+    std::string before, after;  // The text on both sides of the '*'.
     SignalMatch match;
   };
 

@@ -9,7 +9,7 @@
 namespace tacho::server::conditions {
 namespace {
 
-// With fewer, half of them would not be worth the name of a course.
+// Fewer points than this do not show the course of a series.
 constexpr size_t kLeastPoints = 8;
 
 bool IsBefore(const Point& a, const Point& b) {

@@ -43,12 +43,12 @@ struct TaskWindow {
   std::optional<uint32_t> task;  // nullopt: its rows name no task.
   std::string host;
   Tracks tracks;
-  // Of all its rows, whether they hold a signal or not.
+  // The following cover all its rows, whether they hold a signal or not.
   int64_t first_time_ns = 0;
   int64_t last_time_ns = 0;
   std::optional<int64_t> last_step;
   int64_t last_step_time_ns = 0;  // When a row first had last_step.
-  bool ended = false;             // By an event.
+  bool ended = false;             // An event said so.
 };
 
 struct ChipWindow {
@@ -91,11 +91,11 @@ struct JobWindow {
   int64_t now_ns = 0;
   bool ended = false;  // The attempt has ended, by an event.
   int64_t attempt_started_ns = 0;
-  std::map<std::string, std::string> attributes;  // Of the newest attempt; docs/notation.md.
-  std::vector<WindowEvent> events;                // Ascending by time, of this attempt.
-  std::vector<TaskWindow> tasks;                  // By task number.
-  std::vector<ChipWindow> chips;                  // Of the hosts of its tasks; by host and chip.
-  std::vector<HostWindow> hosts;                  // Of its tasks; by name.
+  std::map<std::string, std::string> attributes;  // Those of the attempt; docs/notation.md.
+  std::vector<WindowEvent> events;                // Those of the attempt, ascending by time.
+  std::vector<TaskWindow> tasks;                  // Ascending by task number.
+  std::vector<ChipWindow> chips;                  // Those of its hosts; by host and chip.
+  std::vector<HostWindow> hosts;                  // The hosts of its tasks, by name.
   std::vector<Baseline> baselines;
   // In how many other jobs each host straggled lately.
   std::map<std::string, uint32_t> straggles_elsewhere;

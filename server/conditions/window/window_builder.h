@@ -1,16 +1,14 @@
 // Makes the windows that detectors see: committed rows and events in, JobWindows out.
 //
-// What is kept, and how much:
+// Its contents and their limits:
 //   - For a task: its newest step, and the points of each series with a meaning (signal_names.h),
-//   of
-//     the newest attempt. For chips and hosts: the same, from whichever job recorded them, for
+//     of the newest attempt. For chips and hosts: the same, from whichever job recorded them, for
 //     `host_window`. For a job: the newest kMaxEvents events of its attempt.
 //   - A series has at most `points` points of 24 bytes (track_points.h selects them), and fewer
-//   where
-//     many series share `job_bytes` or `total_bytes`, but at least kMinPoints. If even that is too
-//     much, new series are left out and counted; their tasks keep their newest step and times. So a
-//     job of 10,000 tasks with 6 series each has 46 points of each in 64 MiB; beyond 87,000 series,
-//     further ones have none.
+//     where many series share `job_bytes` or `total_bytes`, but at least kMinPoints. If even that
+//     is too much, new series are left out and counted; their tasks keep their newest step and
+//     times. So a job of 10,000 tasks with 6 series each has 46 points of each in 64 MiB; beyond
+//     87,000 series, further ones have none.
 //   - The lowest task of a job keeps up to 8 times as many points as the others, because its curves
 //     stand for the whole job; but not where `total_bytes` leaves no series more than kMinPoints.
 //   - When `total_bytes` are used up, a series with more than kMinPoints thins out its own points;
@@ -52,12 +50,12 @@ class WindowBuilder {
  public:
   static constexpr size_t kMinPoints = 32;
   static constexpr size_t kMaxEvents = 1024;
-  static constexpr size_t kMaxTracksOfSignal = 16;  // Of one task, chip or host.
+  static constexpr size_t kMaxTracksOfSignal = 16;  // For one task, chip or host.
 
   struct Stats {
     size_t jobs = 0;
     uint64_t tracks = 0;
-    uint64_t bytes = 0;            // Of points, as allocated.
+    uint64_t bytes = 0;            // Allocated for points.
     uint64_t tracks_left_out = 0;  // Series without room.
     uint64_t jobs_left_out = 0;    // Batches and events of jobs without room.
   };

@@ -1,4 +1,5 @@
-// What a WindowBuilder keeps for each job, host and layout. Only window_builder*.cc include it.
+// The state that a WindowBuilder keeps for each job, host and layout. Only window_builder*.cc
+// include this file.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +39,9 @@ struct WindowBuilder::JobState {
   std::map<std::string, size_t, std::less<>> by_host;  // Tasks without a number.
   std::optional<uint32_t> lowest_task;
   absl::flat_hash_map<storage::LayoutId, LayoutTargets> layouts;
-  uint64_t tracks = 0;           // Of its tasks.
-  uint64_t balanced_tracks = 0;  // At the last Rebalance().
-  int64_t last_ns = 0;           // Of rows and events.
+  uint64_t tracks = 0;           // Counts those of its tasks.
+  uint64_t balanced_tracks = 0;  // The same at the last Rebalance().
+  int64_t last_ns = 0;           // The time of its newest row or event.
 };
 
 }  // namespace tacho::server::conditions

@@ -2,7 +2,6 @@
 // limits. The room of a series depends on how many there are, so that a large fleet gets short
 // windows of all tasks rather than long windows of some.
 #include <algorithm>
-#include <iterator>
 #include <set>
 #include <utility>
 
@@ -19,7 +18,7 @@ constexpr uint64_t kLeadersShare = 8;
 // Cached meanings. Beyond this number of names the cache is emptied.
 constexpr size_t kMaxMeanings = 4096;
 
-// "loss", or "loss{head=a}" where other labels than those of chips and hosts tell series apart.
+// "loss", or "loss{head=a}" where labels other than those of chips and hosts distinguish series.
 std::string NameOf(const storage::Series& series) {
   std::string labels;
   for (const auto& [name, value] : *series.labels) {

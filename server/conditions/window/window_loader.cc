@@ -49,7 +49,6 @@ std::optional<uint32_t> LowestTask(const std::vector<storage::SeriesPtr>& all) {
 
 LoadSpan SpanAfterStart(int64_t now_ns, uint32_t tasks) {
   LoadSpan span;
-  span.now_ns = now_ns;
   span.since_ns = now_ns - (tasks > kManyTasks ? 600 : 3600) * kSecondNs;
   span.leader_since_ns = now_ns - 86'400 * kSecondNs;
   return span;

@@ -11,7 +11,6 @@
 namespace tacho::server::conditions {
 
 struct LoadSpan {
-  int64_t now_ns = 0;
   // Rows of all tasks, chips and hosts since this time.
   int64_t since_ns = 0;
   // Rows of the lowest task since this time, because its curve is that of the job. Not after

@@ -43,7 +43,7 @@ class ConditionEngineFixture : public ::testing::Test {
     store_ = *std::move(store);
   }
 
-  // As after a start of the process: nothing is left but what is stored.
+  // As after a start of the process: only what is stored remains.
   void StartEngine(Detectors detectors) {
     engine_.reset();
     registry_ = std::make_unique<prometheus::Registry>();
@@ -54,7 +54,7 @@ class ConditionEngineFixture : public ::testing::Test {
     options.registry = registry_.get();
     options.buffer_bytes = buffer_bytes_;
     engine_ = std::make_unique<ConditionEngine>(std::move(options));
-    engine_->RunOnce();  // What is stored now was known before.
+    engine_->RunOnce();  // Takes what is stored as known before the start.
   }
   void RestartCollector(Detectors detectors) {
     engine_.reset();
@@ -116,7 +116,7 @@ class ConditionEngineFixture : public ::testing::Test {
       done.WaitForNotification();
     } while (!status.ok());
   }
-  // What was queued before is durable when this is.
+  // Returns when everything that was queued before is durable or refused.
   void SyncEvents() { AppendEvent("", "nothing"); }
 
   // "raised Bad", "cleared Bad", … of a job, in ascending time.

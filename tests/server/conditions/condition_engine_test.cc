@@ -19,7 +19,7 @@ using ::testing::Not;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// Some task's newest loss is no number.
+// Finds a task whose newest loss is not finite.
 Finding DetectBadLoss(const JobWindow& window) {
   Finding finding = NotPresent();
   for (const TaskWindow& task : window.tasks) {
@@ -177,7 +177,7 @@ TEST_F(ConditionEngineTest, AJobThatComesBackBeforeItsEndIsStoredEndsOnce) {
   now_ += absl::Hours(7);
   engine_->RunOnce();
   EXPECT_THAT(engine_->board().Of("a"), IsEmpty());
-  SyncEvents();  // That the condition was cleared has been refused by now.
+  SyncEvents();  // By now the event that cleared the condition has been refused.
   FreeDisk();
   EXPECT_THAT(EventsOf("a"), ElementsAre("raised Bad"));
   Append("a", 0, step_++, 1.0);

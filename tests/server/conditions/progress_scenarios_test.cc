@@ -1,5 +1,5 @@
-// Each detector of progress over every scenario, at three moments: what is there is told, with the
-// right host first, and nothing else is.
+// Runs each detector of progress over every scenario, at three moments: it reports what is there,
+// with the right host first, and nothing else.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -24,7 +24,7 @@ std::vector<Detector> DefaultDetectors() {
   return server::conditions::DetectorsOf(config.conditions().progress());
 }
 
-// The names of what is said that is neither the scenario's condition nor follows from it.
+// The names of conditions that are reported, but are neither the scenario's nor follow from it.
 std::vector<std::string> Wrong(const Scenario& scenario,
                                const server::conditions::JobWindow& window, bool during) {
   std::vector<std::string> wrong;

@@ -1,4 +1,4 @@
-// The made-up fleet keeps its own promises; detectors are judged by it.
+// Tests the synthetic fleet itself, because it is what detectors are judged by.
 #include "tests/support/synthetic_window.h"
 
 #include <algorithm>

@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <bit>
 #include <cmath>
 #include <deque>
 #include <limits>
@@ -99,7 +98,7 @@ TEST_F(WindowBuilderTest, TasksChipsAndHostsComeTogether) {
   ASSERT_EQ(window.hosts.size(), 2u);
   EXPECT_EQ(Newest(window.hosts[1].tracks, Signal::kHostMemoryAvailable), 1e9);
   EXPECT_THAT(builder_.Jobs(), ElementsAre("a")) << "hosts are no job";
-  // They were lent, not given.
+  // The window only borrowed the chips and hosts, so the next one has them too.
   EXPECT_EQ(Window("a", 21).chips.size(), 1u);
 }
 

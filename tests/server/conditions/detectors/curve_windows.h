@@ -66,7 +66,7 @@ class WindowOf {
     return *this;
   }
   // The newest row of a task, and the time.
-  WindowOf& Told(uint32_t task, int64_t step) {
+  WindowOf& Reported(uint32_t task, int64_t step) {
     window_.tasks[task].last_step = step;
     return *this;
   }

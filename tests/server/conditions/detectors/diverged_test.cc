@@ -70,13 +70,13 @@ TEST(DivergedTest, NamesTheFirstTaskMetricAndStepAndTheSpread) {
 TEST(DivergedTest, WaitsForRowsOfTasksThatMayHaveBeenFirst) {
   WindowOf window;
   std::vector<double> loss = LanguageLoss(60);
-  window.Add(1, Signal::kLoss, {loss.begin(), loss.begin() + 57}).Told(1, 56);
+  window.Add(1, Signal::kLoss, {loss.begin(), loss.begin() + 57}).Reported(1, 56);
   loss[58] = loss[59] = kNan;
-  window.Add(0, Signal::kLoss, loss).Told(0, 59).Now(60);
+  window.Add(0, Signal::kLoss, loss).Reported(0, 59).Now(60);
   EXPECT_TRUE(DetectDiverged(window, Defaults()).judged);
   EXPECT_FALSE(DetectDiverged(window, Defaults()).present) << "step 57 of task 1 is still to come";
   EXPECT_TRUE(DetectDiverged(window.Now(69), Defaults()).present) << "it is not awaited for ever";
-  EXPECT_TRUE(DetectDiverged(window.Now(60).Told(1, 58), Defaults()).present)
+  EXPECT_TRUE(DetectDiverged(window.Now(60).Reported(1, 58), Defaults()).present)
       << "it was not the first";
 }
 

@@ -82,7 +82,7 @@ TEST(HardwareErrorsTest, ADcgmGaugeTellsTheNumber) {
   EXPECT_EQ(finding.severity, Severity::kCritical);
   EXPECT_EQ(finding.figures[0].value, 2);
   EXPECT_THAT(finding.message, HasSubstr("number 79 (fell off the bus)"));
-  // What it showed before anybody looked may be of last week.
+  // The first value in the window may be an error of last week.
   EXPECT_FALSE(
       DetectHardwareErrors(OneChip(Signal::kXid, "DCGM_FI_DEV_XID_ERRORS", {79, 79}), Defaults())
           .present);

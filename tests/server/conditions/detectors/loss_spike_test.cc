@@ -11,7 +11,7 @@ Finding Detect(const std::vector<double>& loss) {
   return DetectLossSpike(WindowOf().Add(0, Signal::kLoss, loss), Defaults());
 }
 
-// Of a loss that is `height` higher from `at` on, for `count` values.
+// The loss, but `height` higher for `count` values from `at` on.
 std::vector<double> Raised(std::vector<double> loss, size_t at, size_t count, double height) {
   for (size_t i = at; i < at + count && i < loss.size(); ++i) loss[i] += height;
   return loss;

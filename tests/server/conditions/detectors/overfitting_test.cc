@@ -11,7 +11,7 @@ std::vector<double> Falling(size_t count) {
   return Noisy(Curved(count, [](double i) { return 4 * std::exp(-i / 500); }), 0.02);
 }
 
-// Best at evaluation 10 of those of every 100th step.
+// Evaluation losses, the best of them at evaluation 10.
 std::vector<double> ThenRising(size_t count) {
   return Noisy(Curved(count, [](double i) { return 1 + 0.05 * std::abs(i - 10); }), 0.01);
 }

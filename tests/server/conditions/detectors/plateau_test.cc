@@ -39,7 +39,7 @@ TEST(PlateauTest, ALossThatStillFallsIsNone) {
 }
 
 TEST(PlateauTest, ExtrapolatesAPowerLawToWithinItsInterval) {
-  // Slow enough for the verdict, with a known value at the horizon.
+  // Slow enough for the condition, with a known value at the horizon.
   const auto loss = [](double i) { return 3 - 0.004 * std::log(1 + i); };
   const double truth = loss(3999) - loss(8000);
   int covered = 0;

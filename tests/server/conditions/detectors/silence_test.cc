@@ -53,7 +53,7 @@ TEST(TaskMissingTest, AGapWithoutTheAttribute) {
   const Finding finding = DetectTaskMissing(window, Defaults());
   EXPECT_EQ(finding.reason, "Gap");
   EXPECT_EQ(finding.culprits.at(0).task, 3u);
-  // Every eighth number is a way of numbering.
+  // A job may number its tasks 0, 8, 16, …: nothing is missing between them.
   for (size_t i = 0; i < window.tasks.size(); ++i)
     window.tasks[i].task = static_cast<uint32_t>(8 * i);
   EXPECT_FALSE(DetectTaskMissing(window, Defaults()).present);
@@ -136,7 +136,7 @@ TEST(TrainerSilentTest, NotWhileItsAgentIsSilentOrAPhaseIsOpen) {
       DetectTrainerSilent(
           At(900, {{.kind = FaultKind::kSilentAgent, .host = 3, .at_seconds = 300}}), Defaults())
           .present);
-  // The first task evaluates by now, which does not excuse who was silent long before.
+  // The first task evaluates by now. That does not excuse a task that fell silent long before.
   EXPECT_TRUE(
       DetectTrainerSilent(
           At(550, {{.kind = FaultKind::kSilentTrainer, .host = 3, .at_seconds = 300}}), Defaults())
@@ -188,7 +188,7 @@ TEST(TrainerSilentTest, BeforeTheFirstStepEachPhaseCounts) {
 }
 
 TEST(TrainerSilentTest, StalledIsToldFirst) {
-  // However long steps take, and in whatever phase it hangs.
+  // This holds however long steps take, and in whatever phase the job hangs.
   for (const double compute : {1.0, 60.0}) {
     for (const char* kind : {"", "eval_started", "compile_started"}) {
       JobWindow window = At(1500, {{.kind = FaultKind::kHang, .host = 1, .at_seconds = 1400}},

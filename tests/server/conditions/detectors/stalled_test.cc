@@ -135,7 +135,7 @@ TEST(StalledTest, WhoIsNotHeardSaysNothing) {
   const SyntheticFleet fleet({.tasks = 4}, {{.kind = FaultKind::kSilentAgent, .at_seconds = 300}});
   EXPECT_FALSE(DetectStalled(fleet.At(900), Defaults()).judged)
       << "the agents are silent, not the job";
-  // One is silent, and the job hangs: the silent one is no suspect for its old rows.
+  // One agent is silent, and the job hangs: old rows do not make that task a suspect.
   const SyntheticFleet mixed(
       {.tasks = 8}, {kHang, {.kind = FaultKind::kSilentAgent, .host = 5, .at_seconds = 200}});
   const Finding finding = DetectStalled(mixed.At(600), Defaults());
@@ -167,7 +167,7 @@ TEST(StalledTest, SilentOnRunsThatEndAndOnEmptyOnes) {
   EXPECT_FALSE(Stalled(fleet.At(3000)));
   JobWindow window = fleet.At(3000);
   window.ended = false;
-  EXPECT_FALSE(Stalled(window)) << "each task has told that it ended";
+  EXPECT_FALSE(Stalled(window)) << "each task has reported its end";
   EXPECT_FALSE(DetectStalled(JobWindow{}, Defaults()).judged);
 }
 

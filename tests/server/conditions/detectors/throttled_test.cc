@@ -87,7 +87,7 @@ TEST(ThrottledTest, WhatIsNoThrottling) {
       {.reasons = 0x2 | 0x10 | 0x100},              // Asked for.
       {.clock = 1.9 * kGigahertz, .reasons = 0x4},  // Power is capped, at nearly full speed.
       {.reasons = 0x40, .busy = 0.05},              // Has nothing to do.
-      {.clock = std::nullopt, .reasons = 0x4},      // How far, nobody knows.
+      {.clock = std::nullopt, .reasons = 0x4},      // Nobody knows how far.
   };
   for (const Chip& chip : cases) {
     const Finding finding = DetectThrottled(chip.Window(), Defaults());
