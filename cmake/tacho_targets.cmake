@@ -48,11 +48,11 @@ function(tacho_library name)
   tacho_use_pch(tacho_${name} ${arg_PCH})
 endfunction()
 
-# tacho_test(<name> LABEL unit|integration|crash SOURCES ... DEPS ... [TIMEOUT seconds])
-# -> one binary for each room, and in CTest an entry for each test suite in it, or, of a crash test,
-# for each TEST: those take long, and run beside each other.
+# tacho_test(<name> LABEL unit|integration|crash SOURCES ... DEPS ... [TIMEOUT seconds] [SPLIT suites])
+# -> one binary for each room, and in CTest an entry for each test suite in it. Crash tests and the suites
+# of SPLIT take long: there each TEST has an entry, so that they run beside each other.
 function(tacho_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "LABEL;TIMEOUT" "SOURCES;DEPS;SPLIT")
   if(NOT arg_LABEL)
     message(FATAL_ERROR "tacho_test(${name}): LABEL unit, integration or crash is missing")
   endif()
@@ -73,9 +73,10 @@ function(tacho_test name)
     return()
   endif()
   set(suites ${CMAKE_CURRENT_BINARY_DIR}/${name}_suites.cmake)
+  string(REPLACE ";" "," split "${arg_SPLIT}")
   add_custom_command(TARGET ${name} POST_BUILD BYPRODUCTS ${suites}
     COMMAND ${CMAKE_COMMAND} -D BINARY=$<TARGET_FILE:${name}> -D LABEL=${arg_LABEL}
-      -D TIMEOUT=${arg_TIMEOUT} -D RESULTS=${PROJECT_BINARY_DIR}/gtest -D OUTPUT=${suites}
+      -D TIMEOUT=${arg_TIMEOUT} -D SPLIT=${split} -D RESULTS=${PROJECT_BINARY_DIR}/gtest -D OUTPUT=${suites}
       -P ${PROJECT_SOURCE_DIR}/cmake/tacho_list_suites.cmake
     VERBATIM)
   # A program that is not built has no entries: the clang slice builds some of them.
