@@ -9,8 +9,8 @@
 
 namespace tacho::config {
 
-// Who besides its owner may have what with a file. The group may always read: that is how a service
-// of its own user is given one.
+// What others than its owner may do with a file. The group may always read: that is how a service
+// that runs as a user of its own gets its files.
 enum class FileTrust {
   kPublic,   // Anybody may read it.
   kTrusted,  // Nobody but owner and group may write it: it decides who is let in.

@@ -97,7 +97,7 @@ class Log::Core {
     return true;
   }
 
-  // Of the kinds whose minute is over, or of all.
+  // Reports how many lines were left out, for the kinds whose minute is over or for all kinds.
   void TellLeftOut(bool all) ABSL_LOCKS_EXCLUDED(mutex_) {
     for (const LeftOut& untold : TakeLeftOut(all)) {
       const Field count("left_out", untold.lines);

@@ -85,8 +85,8 @@ MetricFamily SyncLatency(const Stats& stats) {
   return family;
 }
 
-// Of each job. A rule may give a smaller metric a lower limit, but hardly below so many larger
-// ones.
+// This many of each job are shown. A rule may give a smaller metric a lower limit, but hardly below
+// so many larger ones.
 constexpr size_t kLargest = 8;
 
 struct Use {

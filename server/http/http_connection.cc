@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kReadBytes = 4096;
 constexpr char kEndOfHead[] = "\r\n\r\n";
-// Of what a client sends beyond its head, so much is taken in before closing: bytes that nobody
-// has read make the kernel break the connection off, and the answer with it.
+// The front takes in so much of what a client sends beyond its head before it closes: bytes that
+// nobody has read make the kernel break the connection off, and the answer with it.
 constexpr int kReadsAtTheEnd = 16;
 
 }  // namespace

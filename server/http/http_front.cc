@@ -184,8 +184,8 @@ void HttpFront::Take(int fd, const edge::PeerAddress& peer, absl::Time now) {
   Connection connection{std::make_unique<HttpConnection>(fd, peer, options_.tls), network,
                         now + options_.limits.request};
   if (!room) {
-    // What is served now leaves no place to wait: said at once if the socket takes it, which
-    // without TLS it does.
+    // The requests at work leave no place to wait. The client learns so at once if the socket
+    // takes the answer, which without TLS it does.
     Count(Closed::kBusy);
     connection.http->Answer(options_.refuse(errors::ErrorOf(
         errors::Failure::kOverloaded, "too many requests of this port are running: try again")));
@@ -224,7 +224,7 @@ void HttpFront::TakeAnswers(absl::Time now) {
   }
   for (auto& [number, bytes] : answers) {
     const auto connection = connections_.find(number);
-    TACHO_CHECK(connection != connections_.end());  // What is served is not closed.
+    TACHO_CHECK(connection != connections_.end());  // Nobody closes a connection at work.
     Answer(&connection->second, std::move(bytes), now);
     Advance(number, now);
   }

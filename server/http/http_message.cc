@@ -36,7 +36,7 @@ bool IsDigits(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
-// Of a value: a lone CR or LF in it would be the end of a line to other readers.
+// A value must have none: a lone CR or LF in it would be the end of a line to other readers.
 bool HasControlCharacters(absl::string_view text) {
   return std::any_of(text.begin(), text.end(),
                      [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; });

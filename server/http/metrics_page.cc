@@ -41,7 +41,7 @@ void LeaveOutJobs(const security::Rights& rights, Families* all) {
 
 aggregate::AggregateRulesPtr RulesOf(const config::v1::Collector::Metrics& config) {
   auto rules = aggregate::MakeAggregateRules(config);
-  // Whoever starts the collector has checked them.
+  // The start of the collector has checked them.
   return rules.ok() ? *std::move(rules) : std::make_shared<const aggregate::AggregateRules>();
 }
 

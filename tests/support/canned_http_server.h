@@ -1,4 +1,4 @@
-// An HTTP server that says what it is told, as slowly as it is told.
+// An HTTP server that gives prepared answers, as slowly as the test wants.
 #pragma once
 
 #include <cstdint>

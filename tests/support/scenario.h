@@ -22,16 +22,17 @@ struct Scenario {
   double duration_seconds = 1800;
   double at_seconds = 0;
   double until_seconds = std::numeric_limits<double>::infinity();
-  // Of the first culprit; absent: not checked.
+  // The first culprit's; absent: not checked.
   std::optional<std::string> host;
   std::optional<uint32_t> task;
   // Conditions that may be true as well: consequences of the same fault.
   std::vector<std::string> may_follow;
 };
 
-// Of the conditions of a job's progress, and healthy runs. The same seed gives the same list.
+// Scenarios for the conditions of a job's progress, and healthy runs. The same seed gives the same
+// list.
 std::vector<Scenario> ProgressScenarios(uint64_t seed);
-// Of what chips and hosts suffer from, and healthy runs that look a little like it.
+// Scenarios of what chips and hosts suffer from, and healthy runs that look a little like it.
 std::vector<Scenario> HardwareScenarios(uint64_t seed);
 
 }  // namespace tacho::testing

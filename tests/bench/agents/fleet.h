@@ -64,8 +64,8 @@ class Fleet {
   void Stop();
   // Closes every connection; none comes back before Verify().
   void Disconnect();
-  // Closes every connection and asks on a new one what is durable; "verified" tells how many agents
-  // were answered rightly.
+  // Closes every connection and asks on a new one what is durable; "verified" reports how many
+  // agents were answered rightly.
   void Verify();
 
   // Connections of a share of the agents (0 to 1) break: with a FIN, or unnoticed by the peer.
@@ -88,7 +88,7 @@ class Fleet {
     int fd = -1;
     State state = State::kAway;
     Trouble trouble = Trouble::kNone;
-    bool watches_write = false;  // As epoll was told.
+    bool watches_write = false;  // As epoll knows it.
     bool watches_read = false;
     bool send_timer = false;
     bool trickle_timer = false;

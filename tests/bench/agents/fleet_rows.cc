@@ -185,7 +185,7 @@ void Fleet::TellSecond() {
   if (last_loop_ < started_at_ + static_cast<double>(seconds_told_ + 1)) return;
   emit_("second", ToJsonMembers(second_stats_, seconds_told_));
   second_stats_ = SecondStats();
-  // Of some that went by in one pause of this loop the first has everything.
+  // If several went by in one pause of this loop, the first has everything.
   seconds_told_ = static_cast<uint64_t>(last_loop_ - started_at_);
 }
 

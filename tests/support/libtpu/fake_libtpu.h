@@ -32,7 +32,7 @@ class FakeLibtpu {
   void List(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetCoreStates(const tpu::monitoring::runtime::GetTpuRuntimeStatusResponse& states)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // An old one: neither lists its metrics nor tells the state of its cores.
+  // An old one: neither lists its metrics nor reports the state of its cores.
   void SetOld(bool old) ABSL_LOCKS_EXCLUDED(mutex_);
   // Answers only after so long.
   void SetDelay(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);

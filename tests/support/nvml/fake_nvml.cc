@@ -325,7 +325,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, uint32_t* count, void*
 }
 
 int nvmlEventSetCreate(void** set) {
-  *set = new uint64_t(0);  // The last event that was told.
+  *set = new uint64_t(0);  // The last event that was reported.
   return kSuccess;
 }
 int nvmlEventSetFree(void* set) {
