@@ -54,6 +54,7 @@ absl::Status ReadTarget(absl::string_view target, HttpRequest* request) {
       !std::all_of(target.begin(), target.end(), is_visible)) {
     return Malformed("the request's target is no path");
   }
+  request->target_bytes = target.size();
   const size_t mark = std::min(target.find('?'), target.size());
   auto path = PercentDecode(target.substr(0, mark), /*in_query=*/false);
   if (!path.has_value()) return Malformed("a '%' in the path without two hexadecimal digits");
@@ -132,6 +133,8 @@ absl::string_view PhraseOf(int status) {
       return "Request Timeout";
     case 413:
       return "Payload Too Large";
+    case 414:
+      return "URI Too Long";
     case 416:
       return "Range Not Satisfiable";
     case 500:
