@@ -187,6 +187,7 @@ void HttpFront::Take(int fd, const edge::PeerAddress& peer, absl::Time now) {
     // The requests at work leave no place to wait. The client learns so at once if the socket
     // takes the answer, which without TLS it does.
     Count(Closed::kBusy);
+    if (connection.http->state() == HttpConnection::State::kDone) return;  // OpenSSL had no memory.
     connection.http->Answer(options_.refuse(errors::ErrorOf(
         errors::Failure::kOverloaded, "too many requests of this port are running: try again")));
     connection.http->Advance();
