@@ -26,7 +26,7 @@
 #include "server/collector.h"
 #include "server/command_line.h"
 #include "server/edge/listener.h"
-#include "server/process/grpc_log.h"
+#include "server/process/grpc_transport.h"
 #include "server/process/heap_trimmer.h"
 #include "server/security/listen_policy.h"
 #include "server/security/tokens.h"
