@@ -39,7 +39,7 @@ void WriteAll(int descriptor, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // Nowhere is left to say it.
+    if (written <= 0) return;  // There is nowhere left to report it.
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -74,7 +74,7 @@ class Log::Core {
         duration <= absl::ZeroDuration() ? absl::InfinitePast() : options_.now() + duration;
   }
 
-  // Whether a line with this message may be written; what was left out of its kind until now.
+  // Whether a line with this message may be written, and how many of its kind were left out before.
   bool Admit(Level level, absl::string_view message, int lines_per_minute, uint64_t* left_out)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);

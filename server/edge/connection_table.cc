@@ -19,8 +19,8 @@
 namespace tacho::server::edge {
 namespace {
 
-// These bytes received have an explanation: messages count twice, for frames and TLS; each message,
-// call and answer brings its frames and headers.
+// How many of the received bytes have an explanation: messages count twice, for frames and TLS;
+// each message, call and answer brings its frames and headers.
 constexpr double kMessageFactor = 2;
 constexpr double kPerMessage = 128;
 constexpr double kPerCall = 4096;
@@ -32,7 +32,7 @@ constexpr double kForgivenAtOnce = 1 << 20;
 // too many is answered by a GOAWAY that gRPC 1.51 keeps until it has closed: up to 3 KB for 17
 // bytes.
 constexpr double kForgivenWithoutCall = 128 << 10;
-// An unfinished message of less is not worth looking for.
+// A smaller unfinished message is not worth looking for.
 constexpr double kUnfinishedBytes = 64 << 10;
 // Nor is one that comes more slowly: an agent without rows pings every 10 s at most, which with TLS
 // is a tenth of this, for as long as it is idle.
@@ -45,7 +45,7 @@ constexpr uint64_t kFastGrowth = 8 << 20;
 constexpr absl::Duration kGrowthOver = absl::Milliseconds(50);
 // A connection is looked at closely while it is young, and while it owes more than this.
 constexpr absl::Duration kYoung = absl::Seconds(3);
-// After so many messages that explain what it sent it is no longer young.
+// After this many messages that explain what it sent, it is no longer young.
 constexpr uint64_t kKnownMessages = 16;
 constexpr double kSuspiciousDebt = 64 << 10;
 constexpr size_t kSuspectsAtOnce = 64;

@@ -92,7 +92,7 @@ constexpr size_t kLargest = 8;
 struct Use {
   double used = 0;
   double limit = 0;
-  // Below zero once a limit was lowered under what there is.
+  // Below zero if a limit was lowered below what is in use.
   double Headroom() const { return limit == 0 ? 0 : 1 - used / limit; }
 };
 

@@ -108,7 +108,7 @@ void HttpFront::Run() {
   for (;;) {
     const std::vector<uint64_t> ready = Poll();
     const absl::Time now = MonotonicNow();
-    const bool stopping = IsStopping();  // Then nobody new comes after this.
+    const bool stopping = IsStopping();  // If so, no connection comes after this.
     TakeNew(now);
     for (const uint64_t number : ready) Advance(number, now);
     TakeAnswers(now);
@@ -146,7 +146,7 @@ std::vector<uint64_t> HttpFront::Poll() {
     numbers.push_back(number);
   }
   polled.push_back({wake_fd_, POLLIN, 0});
-  // Looked at anew at least so often, for the grace after Stop().
+  // Returns at least this often, so that the grace after Stop() can end.
   const absl::Duration wait =
       std::clamp(NextDeadline() - MonotonicNow(), absl::ZeroDuration(), absl::Milliseconds(500));
   poll(polled.data(), polled.size(),
@@ -279,7 +279,7 @@ void HttpFront::ExpireSlow(absl::Time now) {
 void HttpFront::BoundUnsent() {
   size_t unsent = 0;
   for (const auto& [number, connection] : connections_) unsent += connection.http->unsent_bytes();
-  // The newest alone may be larger than all may be.
+  // The newest alone may exceed the limit of all.
   for (auto it = connections_.begin();
        unsent > options_.limits.unsent_bytes && it != connections_.end();) {
     const auto connection = it++;

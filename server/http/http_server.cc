@@ -168,7 +168,7 @@ HttpResponse HttpServer::Handle(const HttpRequest& request) const {
     if (!reads || route.path != request.path) continue;
     try {
       return route.handler(request);
-    } catch (...) {  // The text of what was thrown may hold what clients must not see.
+    } catch (...) {  // The exception's text may hold what clients must not see.
       return ErrorResponse(errors::ErrorOf(errors::Failure::kInternal, "the page failed"));
     }
   }

@@ -1,5 +1,5 @@
-// A run of a made-up fleet and what should be said of it: detectors are evaluated over lists of
-// these, for docs/conditions.md.
+// A run of a made-up fleet, and the findings that it should have: detectors are evaluated over
+// lists of these, for docs/conditions.md.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace tacho::testing {
 
 struct Scenario {
   std::string name;
-  // That must become true, between `at_seconds` and `until_seconds` (plus what it takes to clear).
-  // Empty: a healthy run, of which nothing must be said.
+  // Must become true between `at_seconds` and `until_seconds` (plus what it takes to clear).
+  // Empty: a healthy run, in which no condition may become true.
   std::string condition;
   FleetOptions fleet;
   std::vector<Fault> faults;
