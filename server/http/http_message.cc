@@ -211,7 +211,9 @@ std::string WriteResponse(const HttpResponse& response, bool with_body) {
   for (const auto& [name, value] : response.headers) {
     absl::StrAppend(&text, name, ": ", value, "\r\n");
   }
-  return absl::StrCat(text, "\r\n", with_body ? response.body : "");
+  text += "\r\n";
+  if (with_body) text += response.body;
+  return text;
 }
 
 }  // namespace tacho::server::http
