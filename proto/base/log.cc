@@ -29,7 +29,7 @@ bool IsJournal(int descriptor) {
          absl::StrCat(status.st_dev, ":", status.st_ino) == stream;
 }
 
-// As of syslog(3).
+// The priorities of syslog(3).
 absl::string_view JournalPriority(Level level) {
   constexpr absl::string_view kPriorities[] = {"<7>", "<6>", "<4>", "<3>"};
   return kPriorities[static_cast<int>(level)];

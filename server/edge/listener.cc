@@ -150,7 +150,7 @@ void Listener::Accept() {
     poll(polled.data(), polled.size(), -1);
     if (polled.back().revents != 0) return;
     for (size_t i = 0; i + 1 < polled.size(); ++i) {
-      // In turns, so that Stop() is not kept waiting.
+      // Takes turns, so that Stop() does not wait long.
       for (int n = 0; n < 64 && polled[i].revents != 0 && AcceptOne(polled[i].fd); ++n) {
       }
     }

@@ -142,7 +142,7 @@ absl::string_view PhraseOf(int status) {
     case 503:
       return "Service Unavailable";
     default:
-      return "";  // Which RFC 9112 allows.
+      return "";  // RFC 9112 allows an empty phrase.
   }
 }
 

@@ -73,7 +73,7 @@ class LoadAgent final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   size_t layouts_sent_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t allowed_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;  // On the newest stream, what it resumed after too.
+  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;  // On the newest stream, with what it resumed after.
   uint64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t acknowledged_at_end_ ABSL_GUARDED_BY(mutex_) = 0;  // The previous stream's.
   std::vector<double> sent_at_ ABSL_GUARDED_BY(mutex_);       // For the first time; 0 is not yet.

@@ -107,7 +107,7 @@ struct FleetOptions {
   size_t max_points = 1000;      // and how many points a track has at most: the newest.
   double tokens_per_step = 4096;
 
-  std::set<server::conditions::Signal> omit;      // That nobody records.
+  std::set<server::conditions::Signal> omit;      // Signals that nobody records.
   std::map<std::string, std::string> attributes;  // Besides `tasks` and `config_fingerprint`.
   std::vector<server::conditions::Baseline> baselines;
   std::map<std::string, uint32_t> straggles_elsewhere;

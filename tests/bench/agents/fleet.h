@@ -97,7 +97,7 @@ class Fleet {
     uint32_t connection = 0;  // Counts.
     float backoff_s = 0;
     uint64_t due = 0;        // Messages.
-    uint64_t sent = 0;       // On this connection, what it resumed after too.
+    uint64_t sent = 0;       // On this connection, with what it resumed after.
     uint64_t ever_sent = 0;  // Highest.
     uint64_t durable = 0;    // Every sequence up to it.
     double next_send = 0;    // While behind.

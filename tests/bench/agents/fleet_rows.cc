@@ -76,7 +76,7 @@ void Fleet::SendDue(Agent* agent) {
     }
     SendBatch(agent);
     if (behind) {
-      // On top of what goes on falling due.
+      // In addition to the rows that fall due meanwhile.
       const double fresh = options_.shape.rate * options_.shape.layouts;
       const double gap = options_.shape.rows / (fresh + options_.backlog_rate);
       agent->next_send = std::max(agent->next_send + gap, Now() - gap);

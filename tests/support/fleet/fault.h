@@ -51,7 +51,7 @@ struct Fault {
   std::optional<uint32_t> chip;  // The number at the host, from 0.
   std::optional<double> factor;
   double bytes_per_second = 6e9;
-  std::optional<int64_t> step;     // From which on; nullopt: now.
+  std::optional<int64_t> step;     // Begins at this step; nullopt: now.
   std::optional<int64_t> to_step;  // Where a restart continues; nullopt: the last checkpoint.
   double down_seconds = 3;
   std::string status = "succeeded";

@@ -22,8 +22,8 @@ struct Happening {
   std::string what;  // "started", "fault", "hung", "ended".
   std::string job;
   uint32_t attempt = 0;
-  int64_t step = 0;             // The first step that it is about.
-  std::vector<uint32_t> tasks;  // Whom it is about; empty: all.
+  int64_t step = 0;             // The first step concerned.
+  std::vector<uint32_t> tasks;  // The tasks concerned; empty: all.
   std::string fault;            // Its line.
 };
 

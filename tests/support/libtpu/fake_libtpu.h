@@ -23,7 +23,7 @@ class FakeLibtpu {
 
   int port() const { return port_; }
   std::string address() const;
-  // As when the process ends. Nothing listens any more.
+  // As when the process ends: nothing listens any more.
   void Stop();
 
   // What it supports and answers. Metrics that are listed and not set answer NOT_FOUND.

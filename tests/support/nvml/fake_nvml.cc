@@ -2,7 +2,7 @@
 // are declared here from NVIDIA's documentation and not from agent/sources/gpu/nvml_abi.h, so that
 // a mistake there is found: sizes and offsets are written out.
 //
-// With TACHO_FAKE_NVML_OLD only what a driver of 2018 had is there, under the names of then.
+// With TACHO_FAKE_NVML_OLD it has only what a driver of 2018 had, under the names of that time.
 #include <unistd.h>
 
 #include <atomic>
