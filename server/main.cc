@@ -1,5 +1,6 @@
 // tacho-collector: turns the command line into a configuration, runs the collector until a signal
-// ends it, and chooses the exit status. No other file reads flags, the environment or signals.
+// ends it, and chooses the exit status. No other file of server/ reads flags, the environment or
+// signals.
 #include <signal.h>
 #include <unistd.h>
 

@@ -54,7 +54,8 @@ class HttpFront : private edge::Gate {
     Serve serve;
     Refuse refuse;
   };
-  // `listener` is bound.  UNAVAILABLE  no descriptors are left.
+  // `listener` is bound. From now on the whole process ignores SIGPIPE.
+  //   UNAVAILABLE  no descriptors are left.
   static absl::StatusOr<std::unique_ptr<HttpFront>> Start(std::unique_ptr<edge::Listener> listener,
                                                           Options options);
   ~HttpFront() override;  // Stops.
