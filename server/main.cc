@@ -1,6 +1,6 @@
 // tacho-collector: turns the command line into a configuration, runs the collector until a signal
-// ends it, and chooses the exit status. No other file reads flags or the environment, or waits for
-// signals.
+// ends it, and chooses the exit status. No other file of server/ reads flags or the environment, or
+// waits for signals.
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,7 +27,7 @@
 #include "server/collector.h"
 #include "server/command_line.h"
 #include "server/edge/listener.h"
-#include "server/process/grpc_log.h"
+#include "server/process/grpc_transport.h"
 #include "server/process/heap_trimmer.h"
 #include "server/security/listen_policy.h"
 #include "server/security/tokens.h"

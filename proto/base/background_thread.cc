@@ -19,7 +19,7 @@ constexpr size_t kMaxNameBytes = 15;  // The kernel's limit; pthread_setname_np(
 void BecomeBackgroundThread(const char* name) {
   TACHO_CHECK(std::strlen(name) <= kMaxNameBytes);
   pthread_setname_np(pthread_self(), name);
-  // Of the thread alone: Linux keeps a nice value for each (setpriority(2), NOTES).
+  // This changes the thread alone: Linux keeps a nice value for each (setpriority(2), NOTES).
   setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), kBackgroundNice);
 }
 

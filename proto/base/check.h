@@ -18,12 +18,12 @@ namespace tacho::internal {
 
 }  // namespace tacho::internal
 
-// For what costs O(1) and nobody else has checked. Never for what comes from a disk, a network, a
-// clock or a user: that is an error with a status.
+// For conditions that cost O(1) and that nobody else has checked. Never for input from a disk, a
+// network, a clock or a user: that is an error with a status.
 #define TACHO_CHECK(condition) \
   ((condition) ? void() : ::tacho::internal::CheckFailed(__FILE__, __LINE__, #condition))
 
-// The same without NDEBUG: in the presets that test, and in no release.
+// The same, but only without NDEBUG: in the presets that test, and in no release.
 #ifdef NDEBUG
 #define TACHO_DCHECK(condition) static_cast<void>(sizeof((condition) ? 1 : 0))
 #else

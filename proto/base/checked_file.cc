@@ -15,7 +15,7 @@ namespace {
 
 class OpenFile {
  public:
-  // Without waiting, should it be a pipe that nobody writes to.
+  // Does not wait if it is a pipe that nobody writes to.
   explicit OpenFile(const std::string& path)
       : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {}  // NOLINT: variadic
   ~OpenFile() {

@@ -9,8 +9,8 @@
 
 namespace tacho::config {
 
-// Who besides its owner may have what with a file. The group may always read: that is how a service
-// of its own user is given one.
+// What others than its owner may do with a file. The group may always read: that is how a service
+// that runs as a user of its own gets its files.
 enum class FileTrust {
   kPublic,   // Anybody may read it.
   kTrusted,  // Nobody but owner and group may write it: it decides who is let in.
@@ -19,7 +19,7 @@ enum class FileTrust {
 
 // The bytes of `path`; links are followed.
 //   NOT_FOUND            there is no such file.
-//   PERMISSION_DENIED    it may not be read by us, or by others may be what `trust` forbids.
+//   PERMISSION_DENIED    we may not read it, or others may do what `trust` forbids.
 //   INVALID_ARGUMENT     no regular file, empty, or larger than `max_bytes`.
 // Each text names the path, and says what to do.
 absl::StatusOr<std::string> ReadCheckedFile(const std::string& path, FileTrust trust,

@@ -46,8 +46,8 @@ uint32_t Slice8(uint32_t crc, const unsigned char* bytes, size_t size) {
 }
 
 #if defined(__x86_64__)
-// The instruction takes three cycles, and a processor begins one in each: so three stripes are
-// worked on at a time. A row of a hundred values is as long as three of them.
+// The instruction takes three cycles, and a processor can begin one in each, so three stripes run
+// at a time. A row of a hundred values is as long as three of them.
 constexpr size_t kStripe = 224;
 static_assert(kStripe % sizeof(uint64_t) == 0);
 

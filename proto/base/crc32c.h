@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), by the processor's own instruction where it has one. By the C++ library
+// CRC-32C (Castagnoli), by the processor's own instruction where it has one. Needs the C++ library
 // alone, because trainers link it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Command line flags: what there is, and reading them.
+// Describes and reads the flags of a command line.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Text as JSON wants it.
+// Text in the form that JSON needs.
 #pragma once
 
 #include <string>

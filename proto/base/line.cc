@@ -13,7 +13,7 @@ namespace {
 
 constexpr absl::string_view kLevelNames[] = {"debug", "info", "warn", "error"};
 
-// Shown as what it is by every terminal, on its place in the line.
+// Whether every terminal shows the character as it is, at its place in the line.
 bool IsShown(uint32_t code) {
   struct Range {
     uint32_t first, last;

@@ -18,7 +18,7 @@ enum class Level { kDebug, kInfo, kWarn, kError };
 
 // "debug", "info", "warn", "error".
 absl::string_view NameOf(Level level);
-// Of such a name; nullopt: it is none.
+// The level of that name; nullopt if there is none.
 std::optional<Level> LevelNamed(absl::string_view name);
 // "json" or "logfmt"; anything else is kLogfmt.
 Format FormatNamed(absl::string_view name);
@@ -50,7 +50,7 @@ struct Field {
 };
 
 // Longer texts are cut, and end with how much is missing: "… (+1234 bytes)".
-inline constexpr size_t kMaxMessageBytes = 4096;  // Of our own texts: a file with many mistakes.
+inline constexpr size_t kMaxMessageBytes = 4096;  // A file with many mistakes makes a long text.
 inline constexpr size_t kMaxValueBytes = 512;
 
 // With a line feed at its end and none before it. Bytes that are no UTF-8, control characters and

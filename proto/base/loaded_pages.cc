@@ -33,7 +33,7 @@ int Release(dl_phdr_info* info, size_t /*size*/, void* page_size) {
     if (header.p_type != PT_LOAD || (header.p_flags & PF_W) != 0) continue;
     const uintptr_t begin = (info->dlpi_addr + header.p_vaddr) / page * page;
     const uintptr_t end = info->dlpi_addr + header.p_vaddr + header.p_memsz;
-    // What refuses, such as the kernel's own page of code, keeps what it has.
+    // A segment that refuses, such as the kernel's own page of code, keeps its pages.
     // NOLINTNEXTLINE(performance-no-int-to-ptr)
     ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
   }

@@ -29,7 +29,7 @@ bool IsJournal(int descriptor) {
          absl::StrCat(status.st_dev, ":", status.st_ino) == stream;
 }
 
-// As of syslog(3).
+// The priorities of syslog(3).
 absl::string_view JournalPriority(Level level) {
   constexpr absl::string_view kPriorities[] = {"<7>", "<6>", "<4>", "<3>"};
   return kPriorities[static_cast<int>(level)];
@@ -39,7 +39,7 @@ void WriteAll(int descriptor, absl::string_view text) {
   while (!text.empty()) {
     const ssize_t written = ::write(descriptor, text.data(), text.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;  // Nowhere is left to say it.
+    if (written <= 0) return;  // There is nowhere left to report it.
     text.remove_prefix(static_cast<size_t>(written));
   }
 }
@@ -74,7 +74,7 @@ class Log::Core {
         duration <= absl::ZeroDuration() ? absl::InfinitePast() : options_.now() + duration;
   }
 
-  // Whether a line with this message may be written; what was left out of its kind until now.
+  // Whether a line with this message may be written, and how many of its kind were left out before.
   bool Admit(Level level, absl::string_view message, int lines_per_minute, uint64_t* left_out)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -97,7 +97,7 @@ class Log::Core {
     return true;
   }
 
-  // Of the kinds whose minute is over, or of all.
+  // Reports how many lines were left out, for the kinds whose minute is over or for all kinds.
   void TellLeftOut(bool all) ABSL_LOCKS_EXCLUDED(mutex_) {
     for (const LeftOut& untold : TakeLeftOut(all)) {
       const Field count("left_out", untold.lines);

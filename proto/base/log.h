@@ -49,23 +49,23 @@ class Log {
   void Error(absl::string_view message, Fields fields = {}) const;
   void Write(Level level, absl::string_view message, Fields fields = {}) const;
 
-  // What others can cause as often as they like: of the lines with one `message` at most
-  // `lines_per_minute` are written in a minute. The next that is written has the number of those
-  // `left_out`; if none comes, a line of its own has it, at the next Limited() that writes or with
-  // the end of the log.
+  // For lines that others can cause as often as they like: at most `lines_per_minute` lines with
+  // one `message` are written in a minute. The next one has the number of lines `left_out`; if
+  // none comes, a line of its own has it, at the next Limited() that writes or at the end of the
+  // log.
   static constexpr int kLinesPerMinute = 10;
   void Limited(Level level, absl::string_view message, Fields fields = {},
                int lines_per_minute = kLinesPerMinute) const;
 
   // The level of the configuration. What Override() set stays.
   void SetLevel(Level level) const;
-  // Goes before it for so long; zero ends that at once.
+  // Takes its place for so long; zero ends that at once.
   void Override(Level level, absl::Duration duration) const;
 
   struct Levels {
     Level in_force = Level::kInfo;
     Level configured = Level::kInfo;
-    absl::Time override_until = absl::InfinitePast();  // The past: there is none.
+    absl::Time override_until = absl::InfinitePast();  // In the past: there is none.
   };
   Levels levels() const;
 
@@ -77,11 +77,11 @@ class Log {
   std::shared_ptr<Core> core_;
 };
 
-// To standard error, one write(2) a line. Where that is systemd's journal, which $JOURNAL_STREAM
-// tells, each line begins with its priority ("<6>"), which the journal takes off.
+// Writes to standard error, one write(2) a line. If that is systemd's journal, as $JOURNAL_STREAM
+// shows, each line begins with its priority ("<6>"), which the journal takes off.
 std::function<void(Level, absl::string_view)> StandardError();
 
-// There, as the keys log.format and log.level of a configuration say.
+// Writes there, as the keys log.format and log.level of a configuration say.
 Log StandardLog(absl::string_view format, absl::string_view level);
 
 }  // namespace tacho::log

@@ -1,5 +1,5 @@
-// Certificates and keys in PEM, checked so that whoever mixed them up is told which and why. Texts
-// name the path, not the key of the configuration.
+// Certificates and keys in PEM, with checks whose errors say which of them somebody mixed up, and
+// why. Texts name the path, not the key of the configuration.
 #pragma once
 
 #include <openssl/ossl_typ.h>

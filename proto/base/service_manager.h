@@ -1,4 +1,4 @@
-// Tells systemd how the process gets on, as sd_notify(3) does, without its library.
+// Reports the state of the process to systemd, as sd_notify(3) does, without its library.
 #pragma once
 
 #include <string>

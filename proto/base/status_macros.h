@@ -1,4 +1,4 @@
-// Errors that are handed on.
+// Macros that hand errors on to the caller.
 #pragma once
 
 #include <utility>
@@ -14,7 +14,8 @@
     if (::absl::Status tacho_status = (__VA_ARGS__); !tacho_status.ok()) return tacho_status; \
   } while (false)
 
-// The value of an expression of type StatusOr, or its status returned from the enclosing function.
+// Assigns the value of an expression of type StatusOr, or returns its status from the enclosing
+// function.
 //
 //   TACHO_ASSIGN_OR_RETURN(const LayoutPtr layout, store->FindLayout(job, id));
 #define TACHO_ASSIGN_OR_RETURN(target, ...) \

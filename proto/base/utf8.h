@@ -1,4 +1,4 @@
-// UTF-8. By the C++ library alone, because trainers link it.
+// Reads UTF-8. Needs the C++ library alone, because trainers link it.
 #pragma once
 
 #include <cstddef>

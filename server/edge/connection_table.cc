@@ -19,41 +19,41 @@
 namespace tacho::server::edge {
 namespace {
 
-// What is explained of the bytes received: messages twice, for frames and TLS; each message, call
-// and answer with its frames and headers.
+// How many of the received bytes have an explanation: messages count twice, for frames and TLS;
+// each message, call and answer brings its frames and headers.
 constexpr double kMessageFactor = 2;
 constexpr double kPerMessage = 128;
 constexpr double kPerCall = 4096;
 constexpr double kPerSentByte = 1.0 / 64;
-// What is forgiven: pings, settings, window updates.
+// This much is forgiven: pings, settings, window updates.
 constexpr double kForgivenPerSecond = 64 << 10;
 constexpr double kForgivenAtOnce = 1 << 20;
 // Without a call no message can be on its way beyond the flow control window of 64 KiB. Each ping
 // too many is answered by a GOAWAY that gRPC 1.51 keeps until it has closed: up to 3 KB for 17
 // bytes.
 constexpr double kForgivenWithoutCall = 128 << 10;
-// An unfinished message of less is not worth looking for.
+// A smaller unfinished message is not worth looking for.
 constexpr double kUnfinishedBytes = 64 << 10;
 // Nor is one that comes more slowly: an agent without rows pings every 10 s at most, which with TLS
 // is a tenth of this, for as long as it is idle.
 constexpr double kIdleBytesPerSecond = 64;
 constexpr int64_t kStartsBurstNs = 1'000'000'000;
 constexpr absl::Duration kSweepAllEvery = absl::Seconds(2);
-// Of the process over so long: a header block that never ends comes as fast as the network
-// is, and gRPC 1.51 keeps all of it.
+// The process's memory may grow so much in so long: a header block that never ends comes as fast as
+// the network is, and gRPC 1.51 keeps all of it.
 constexpr uint64_t kFastGrowth = 8 << 20;
 constexpr absl::Duration kGrowthOver = absl::Milliseconds(50);
 // A connection is looked at closely while it is young, and while it owes more than this.
 constexpr absl::Duration kYoung = absl::Seconds(3);
-// After so many messages that explain what it sent it is no longer young.
+// After this many messages that explain what it sent, it is no longer young.
 constexpr uint64_t kKnownMessages = 16;
 constexpr double kSuspiciousDebt = 64 << 10;
 constexpr size_t kSuspectsAtOnce = 64;
 // Enough for the agents behind one address to come back in turn, too little for a flood.
 constexpr absl::Duration kPenalty = absl::Seconds(10);
 constexpr Rate kPenaltyRate = {.per_second = 5, .burst_ns = 1'000'000'000};
-// Of connections from one address that end without a call, as those do that gRPC itself closes for
-// their frames, or that fail at TLS. Load balancers look whether a port is open less often.
+// So many connections from one address may end without a call, as those do that gRPC itself closes
+// for their frames, or that fail at TLS. Load balancers look less often whether a port is open.
 constexpr Rate kVainRate = {.per_second = 5, .burst_ns = 2'000'000'000};
 // At its limit the table looks for connections that have closed, no more often than this.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
@@ -83,8 +83,8 @@ Traffic TrafficOf(int fd) {
           static_cast<double>(info.tcpi_bytes_acked)};
 }
 
-// Of a socket that was shut down: gRPC would still read and keep what is queued there, megabytes of
-// a flood.
+// Drops what is queued at a socket that was shut down: gRPC would still read and keep it, megabytes
+// of a flood.
 void DropReceived(int fd) {
   while (recv(fd, nullptr, INT_MAX, MSG_TRUNC | MSG_DONTWAIT) > 0) {
   }
@@ -256,7 +256,7 @@ const char* ConnectionTable::Judge(int fd, Connection* connection, absl::Time no
   if (messages + calls != connection->messages) {
     connection->messages = messages + calls;
     connection->quiet_since = now;
-    // Of what came since the last look some may belong to the next message already.
+    // Some of what came since the last look may belong to the next message already.
     connection->quiet_waste = std::min(waste, last_waste);
   }
   const absl::Duration quiet = now - connection->quiet_since;

@@ -145,8 +145,7 @@ class ConnectionTable final : public Gate {
   absl::node_hash_map<PeerAddress, Network> by_network_ ABSL_GUARDED_BY(mutex_);
   // Shut down since the last sweep, for the log and the counters.
   std::vector<std::pair<PeerAddress, const char*>> shut_down_ ABSL_GUARDED_BY(mutex_);
-  std::deque<int> suspects_
-      ABSL_GUARDED_BY(mutex_);  // To be looked at before the next sweep of all.
+  std::deque<int> suspects_ ABSL_GUARDED_BY(mutex_);  // Checked before the next sweep of all.
   absl::Time looked_for_closed_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Time swept_all_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   uint64_t resident_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -85,7 +85,7 @@ absl::Status Listener::BindOne(const addrinfo& address) {
   SetFlag(fd, SOL_SOCKET, SO_REUSEADDR, 1);
   // "[::]" is for IPv4 too.
   if (address.ai_family == AF_INET6) SetFlag(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0);
-  // All are inherited by what is accepted.
+  // Accepted sockets inherit all of these.
   SetFlag(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   SetFlag(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
   SetFlag(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
@@ -150,7 +150,7 @@ void Listener::Accept() {
     poll(polled.data(), polled.size(), -1);
     if (polled.back().revents != 0) return;
     for (size_t i = 0; i + 1 < polled.size(); ++i) {
-      // In turns, so that Stop() is not kept waiting.
+      // Takes turns, so that Stop() does not wait long.
       for (int n = 0; n < 64 && polled[i].revents != 0 && AcceptOne(polled[i].fd); ++n) {
       }
     }
@@ -167,7 +167,7 @@ void Listener::Sweep() {
       absl::MutexLock lock(&mutex_);
       const absl::Time soon = absl::Now() + std::min(pause, kSweepSoon);
       mutex_.AwaitWithTimeout(absl::Condition(&wanted), pause);
-      // Not once for each of many.
+      // Many connections that come together need one sweep.
       mutex_.AwaitWithDeadline(absl::Condition(&stopping_), soon);
       if (stopping_) return;
       accepted_ = false;

@@ -49,7 +49,7 @@ Pressure PressureOf(uint64_t used, uint64_t budget) {
 }  // namespace
 
 uint64_t ResidentBytes() {
-  // Without a stream: this is asked for hundreds of times a second while connections are young.
+  // Reads without a stream, because it runs hundreds of times a second while connections are young.
   const int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return 0;
   std::array<char, 256> text = {};

@@ -38,7 +38,7 @@ class MemoryBudget {
   };
   explicit MemoryBudget(Options options);
 
-  void Start();  // The rounds. Once.
+  void Start();  // Starts the rounds. Once.
 
   void SetBudget(uint64_t bytes);  // As Options::budget_bytes.
 

@@ -113,7 +113,7 @@ void Quotas::OnLook() {
   const absl::Time now = MonotonicNow();
   if (pressure() == Pressure::kNone || now - trimmed_ < kTrimEvery) return;
   trimmed_ = now;
-  malloc_trim(0);  // What is free already must not count.
+  malloc_trim(0);  // Memory that is free already must not count.
 }
 
 }  // namespace tacho::server::edge

@@ -85,14 +85,14 @@ MetricFamily SyncLatency(const Stats& stats) {
   return family;
 }
 
-// Of each job. A rule may give a smaller metric a lower limit, but hardly below so many larger
-// ones.
+// This many of each job are shown. A rule may give a smaller metric a lower limit, but hardly below
+// so many larger ones.
 constexpr size_t kLargest = 8;
 
 struct Use {
   double used = 0;
   double limit = 0;
-  // Below zero once a limit was lowered under what there is.
+  // Below zero if a limit was lowered below what is in use.
   double Headroom() const { return limit == 0 ? 0 : 1 - used / limit; }
 };
 

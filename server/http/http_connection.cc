@@ -17,8 +17,8 @@ namespace {
 
 constexpr size_t kReadBytes = 4096;
 constexpr char kEndOfHead[] = "\r\n\r\n";
-// Of what a client sends beyond its head, so much is taken in before closing: bytes that nobody
-// has read make the kernel break the connection off, and the answer with it.
+// The front takes in so much of what a client sends beyond its head before it closes: bytes that
+// nobody has read make the kernel break the connection off, and the answer with it.
 constexpr int kReadsAtTheEnd = 16;
 
 }  // namespace
@@ -93,7 +93,7 @@ HttpConnection::Io HttpConnection::Read() {
       if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Io::kWaits;
       if (got <= 0) return Io::kBroken;
     }
-    // The end may begin in what was here before.
+    // The end may begin in bytes that came earlier.
     const size_t from = head_.size() < 3 ? 0 : head_.size() - 3;
     head_.append(bytes, static_cast<size_t>(got));
     if (head_.find(kEndOfHead, from) != std::string::npos || IsTooLarge()) return Io::kDone;
@@ -109,7 +109,7 @@ void HttpConnection::Answer(std::string bytes) {
 }
 
 HttpConnection::Io HttpConnection::Write() {
-  if (!greeted_) return Io::kBroken;  // There is no way to say anything.
+  if (!greeted_) return Io::kBroken;  // Nothing can be sent before the handshake is over.
   while (sent_ < answer_.size()) {
     const char* const next = answer_.data() + sent_;
     const size_t left = answer_.size() - sent_;

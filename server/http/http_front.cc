@@ -108,7 +108,7 @@ void HttpFront::Run() {
   for (;;) {
     const std::vector<uint64_t> ready = Poll();
     const absl::Time now = MonotonicNow();
-    const bool stopping = IsStopping();  // Then nobody new comes after this.
+    const bool stopping = IsStopping();  // If so, no connection comes after this.
     TakeNew(now);
     for (const uint64_t number : ready) Advance(number, now);
     TakeAnswers(now);
@@ -146,7 +146,7 @@ std::vector<uint64_t> HttpFront::Poll() {
     numbers.push_back(number);
   }
   polled.push_back({wake_fd_, POLLIN, 0});
-  // Looked at anew at least so often, for the grace after Stop().
+  // Returns at least this often, so that the grace after Stop() can end.
   const absl::Duration wait =
       std::clamp(NextDeadline() - MonotonicNow(), absl::ZeroDuration(), absl::Milliseconds(500));
   poll(polled.data(), polled.size(),
@@ -184,9 +184,10 @@ void HttpFront::Take(int fd, const edge::PeerAddress& peer, absl::Time now) {
   Connection connection{std::make_unique<HttpConnection>(fd, peer, options_.tls), network,
                         now + options_.limits.request};
   if (!room) {
-    // What is served now leaves no place to wait: said at once if the socket takes it, which
-    // without TLS it does.
+    // The requests at work leave no place to wait. The client learns so at once if the socket
+    // takes the answer, which without TLS it does.
     Count(Closed::kBusy);
+    if (connection.http->state() == HttpConnection::State::kDone) return;  // OpenSSL had no memory.
     connection.http->Answer(options_.refuse(errors::ErrorOf(
         errors::Failure::kOverloaded, "too many requests of this port are running: try again")));
     connection.http->Advance();
@@ -224,7 +225,7 @@ void HttpFront::TakeAnswers(absl::Time now) {
   }
   for (auto& [number, bytes] : answers) {
     const auto connection = connections_.find(number);
-    TACHO_CHECK(connection != connections_.end());  // What is served is not closed.
+    TACHO_CHECK(connection != connections_.end());  // Nobody closes a connection at work.
     Answer(&connection->second, std::move(bytes), now);
     Advance(number, now);
   }
@@ -278,7 +279,7 @@ void HttpFront::ExpireSlow(absl::Time now) {
 void HttpFront::BoundUnsent() {
   size_t unsent = 0;
   for (const auto& [number, connection] : connections_) unsent += connection.http->unsent_bytes();
-  // The newest alone may be larger than all may be.
+  // The newest alone may exceed the limit of all.
   for (auto it = connections_.begin();
        unsent > options_.limits.unsent_bytes && it != connections_.end();) {
     const auto connection = it++;

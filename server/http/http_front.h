@@ -30,8 +30,8 @@ namespace tacho::server::http {
 // client makes room; where none waits, the new one is answered with 503.
 struct HttpLimits {
   size_t connections = 512;
-  size_t per_address = 128;                    // As NetworkOf() tells them apart.
-  size_t unsent_bytes = size_t{64} << 20;      // Of all answers that clients have not taken yet.
+  size_t per_address = 128;                    // Addresses are equal by NetworkOf().
+  size_t unsent_bytes = size_t{64} << 20;      // All answers that clients have not taken yet.
   absl::Duration request = absl::Seconds(10);  // From the connection to the end of the head.
   absl::Duration answer = absl::Seconds(60);   // Until the client has taken all of it.
   size_t threads = 4;                          // Requests at work at once.
@@ -54,7 +54,8 @@ class HttpFront : private edge::Gate {
     Serve serve;
     Refuse refuse;
   };
-  // `listener` is bound.  UNAVAILABLE  no descriptors are left.
+  // `listener` is bound. From now on the whole process ignores SIGPIPE.
+  //   UNAVAILABLE  no descriptors are left.
   static absl::StatusOr<std::unique_ptr<HttpFront>> Start(std::unique_ptr<edge::Listener> listener,
                                                           Options options);
   ~HttpFront() override;  // Stops.

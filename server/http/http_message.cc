@@ -36,7 +36,7 @@ bool IsDigits(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), absl::ascii_isdigit);
 }
 
-// Of a value: a lone CR or LF in it would be the end of a line to other readers.
+// A value must have none: a lone CR or LF in it would be the end of a line to other readers.
 bool HasControlCharacters(absl::string_view text) {
   return std::any_of(text.begin(), text.end(),
                      [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; });
@@ -54,6 +54,7 @@ absl::Status ReadTarget(absl::string_view target, HttpRequest* request) {
       !std::all_of(target.begin(), target.end(), is_visible)) {
     return Malformed("the request's target is no path");
   }
+  request->target_bytes = target.size();
   const size_t mark = std::min(target.find('?'), target.size());
   auto path = PercentDecode(target.substr(0, mark), /*in_query=*/false);
   if (!path.has_value()) return Malformed("a '%' in the path without two hexadecimal digits");
@@ -132,6 +133,8 @@ absl::string_view PhraseOf(int status) {
       return "Request Timeout";
     case 413:
       return "Payload Too Large";
+    case 414:
+      return "URI Too Long";
     case 416:
       return "Range Not Satisfiable";
     case 500:
@@ -139,7 +142,7 @@ absl::string_view PhraseOf(int status) {
     case 503:
       return "Service Unavailable";
     default:
-      return "";  // Which RFC 9112 allows.
+      return "";  // RFC 9112 allows an empty phrase.
   }
 }
 
@@ -208,7 +211,9 @@ std::string WriteResponse(const HttpResponse& response, bool with_body) {
   for (const auto& [name, value] : response.headers) {
     absl::StrAppend(&text, name, ": ", value, "\r\n");
   }
-  return absl::StrCat(text, "\r\n", with_body ? response.body : "");
+  text += "\r\n";
+  if (with_body) text += response.body;
+  return text;
 }
 
 }  // namespace tacho::server::http

@@ -1,6 +1,7 @@
 // One request and its answer, as HTTP/1.1 writes them (RFC 9112). No sockets.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -20,7 +21,8 @@ struct HttpRequest {
   std::string method;  // "GET".
   std::string path;    // Without the query, percent-decoded: "/metrics".
   Pairs query;         // Decoded, in the order sent; '+' is a space. Without '=': an empty value.
-  Pairs headers;       // Names in lower case, values without the blanks around them.
+  size_t target_bytes = 0;  // The path and the query, as sent.
+  Pairs headers;            // Names in lower case, values without the blanks around them.
   uint64_t content_length = 0;
   bool has_body = false;  // A length above zero, or a transfer encoding.
 

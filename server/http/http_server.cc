@@ -21,6 +21,8 @@
 namespace tacho::server::http {
 namespace {
 
+// RFC 9112, 3, asks for 8000 bytes at least.
+constexpr size_t kMaxTargetBytes = 8 << 10;
 // Bodies smaller than this are not worth packing.
 constexpr size_t kMinGzipBytes = 1024;
 
@@ -150,9 +152,15 @@ std::string HttpServer::Serve(const HttpConnection& connection) const {
 
 HttpResponse HttpServer::Handle(const HttpRequest& request) const {
   const bool reads = request.method == "GET" || request.method == "HEAD";
-  // The body of a GET means nothing, and is not looked at.
+  // The body of a GET means nothing, and is not looked at. Nobody waits for "100 Continue": the
+  // answer itself comes before any body (RFC 9110, 10.1.1).
   if (!reads && request.has_body) {
     return ErrorResponse(errors::ErrorOf(errors::Failure::kTooLarge, "requests here have no body"));
+  }
+  if (request.target_bytes > kMaxTargetBytes) {
+    return {
+        .status = 414,
+        .body = absl::StrCat("the request's target has more than ", kMaxTargetBytes, " bytes\n")};
   }
   // One header could ask for thousands of overlapping copies of a page.
   if (request.CountOf("range") > 0) return {.status = 416};
@@ -160,7 +168,7 @@ HttpResponse HttpServer::Handle(const HttpRequest& request) const {
     if (!reads || route.path != request.path) continue;
     try {
       return route.handler(request);
-    } catch (...) {  // The text of what was thrown may hold what clients must not see.
+    } catch (...) {  // The exception's text may hold what clients must not see.
       return ErrorResponse(errors::ErrorOf(errors::Failure::kInternal, "the page failed"));
     }
   }

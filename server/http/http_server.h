@@ -60,7 +60,7 @@ class HttpServer {
   const HttpServerOptions options_;
   std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_;  // Null: no TLS.
   std::atomic<uint64_t> refusals_ = 0;  // Spreads the delays of those turned away together.
-  absl::Mutex mutex_;                   // Of Stop().
+  absl::Mutex mutex_;                   // Orders Stop().
   std::unique_ptr<HttpFront> front_;    // Last: its threads use the others.
 };
 

@@ -41,7 +41,7 @@ void LeaveOutJobs(const security::Rights& rights, Families* all) {
 
 aggregate::AggregateRulesPtr RulesOf(const config::v1::Collector::Metrics& config) {
   auto rules = aggregate::MakeAggregateRules(config);
-  // Whoever starts the collector has checked them.
+  // The start of the collector has checked them.
   return rules.ok() ? *std::move(rules) : std::make_shared<const aggregate::AggregateRules>();
 }
 
@@ -90,7 +90,7 @@ absl::StatusOr<std::function<void()>> MetricsPage::Prepare(const config::v1::Col
   if (!rules.ok()) return rules.status();
   return [this, limits = config.metrics(), rules = *std::move(rules)] {
     absl::MutexLock lock(&mutex_);
-    // Counters begin anew with new rules: not for nothing.
+    // New rules restart the counters, so equal ones are not set again.
     if (!HaveSameRules(limits, limits_)) aggregator_.SetRules(rules);
     limits_ = limits;
   };

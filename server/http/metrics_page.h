@@ -29,9 +29,9 @@ struct MetricsPageOptions {
   std::shared_ptr<prometheus::Registry> registry;  // Metrics of the collector's other parts.
   config::v1::Collector::Metrics options;          // Durations in ns. Its rules are valid.
   std::function<absl::Time()> now = absl::Now;     // The clock of StoreOptions::now.
-  log::Log log;                                    // Whose lines are counted.
+  log::Log log;                                    // Its lines are counted.
   const Readiness* readiness = nullptr;            // Not owned; shown if it is given.
-  std::string storage_path;                        // Whose free room is shown, unless empty.
+  std::string storage_path;  // The free room there is shown. Empty: it is not.
   // Families of other parts, asked at each scrape; each may return so many lines.
   std::vector<std::function<std::vector<prometheus::MetricFamily>(size_t max_lines)>> others;
 };

@@ -25,7 +25,7 @@ class HeapTrimmer {
   void Look();
 
   const Options options_;
-  // What a trim cannot free, such as code and stacks: only what comes on top is worth another.
+  // A trim cannot free this much, such as code and stacks. Only growth beyond it is worth another.
   size_t unavoidable_ = 0;
   RepeatingThread thread_;  // Last: it uses the others.
 };

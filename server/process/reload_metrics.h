@@ -17,7 +17,7 @@ class ReloadMetrics {
   void Started(absl::Time now);
   void Reloaded(bool success, absl::Time now);
 
-  // All but why the last one was refused.
+  // Fills in everything but the reason of the last refusal.
   void Fill(v1::GetStatsResponse::ReloadStats* stats) const;
 
  private:

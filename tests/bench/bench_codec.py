@@ -41,7 +41,7 @@ def import_columns(peer, columns):
     begin_ms = int(time.time() * 1000) - 90 * 86_400_000
     lines = []
     for index, column in enumerate(columns):
-        # NaN cannot be told to the peer in this form: such values are missing there.
+        # The peer cannot take NaN in this form: such values are missing there.
         rows = [(begin_ms + i * INTERVAL_MS, v) for i, v in enumerate(column) if math.isfinite(v)]
         if rows:
             lines.append(json.dumps({"metric": {"__name__": "m", "column": str(index)},

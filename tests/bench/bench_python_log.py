@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """What recording costs a trainer in Python, beside prometheus_client and, if it is there, TensorBoard.
 
-Each case records ten values a step. Cases take turns, and of each the median of its turns is told;
+Each case records ten values a step. Cases take turns, and the report has the median of the turns of each;
 time goes by the process' CPU. prometheus_client keeps its values in memory; ours are in a file that
 survives the process; TensorBoard's SummaryWriter hands them to a thread that writes files.
 """

@@ -32,7 +32,7 @@ class CollectorAsker final : public QueryAsker {
     grpc::ByteBuffer request;
     // Parses a message of the answer and counts what is in it.
     std::function<bool(grpc::ByteBuffer*, Answer*)> decode;
-    std::vector<grpc::ByteBuffer> messages;  // Of the answer.
+    std::vector<grpc::ByteBuffer> messages;  // The answer's.
   };
 
   absl::Status Ask(Call* call);

@@ -21,7 +21,7 @@ struct ReplayOptions {
   std::string job;
   int64_t start_unix_ns = 0;
   int64_t interval_ns = 15'000'000'000;
-  uint32_t rows = 60;  // Of a table, a message.
+  uint32_t rows = 60;  // Rows in a table, which is a message.
 };
 
 }  // namespace tacho::bench

@@ -176,8 +176,8 @@ void Run(size_t hosts, size_t rows, size_t raw_rows, bool trim) {
 int main(int argc, char** argv) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);  // As the collector does.
   std::map<std::string, std::string> flags = {
-      {"hosts", "11364"},  // Of 88 series each.
-      {"rows", "12"},      // Of each host.
+      {"hosts", "11364"},  // Each has 88 series.
+      {"rows", "12"},      // For each host.
       {"raw-rows", "4"},   // Compress when so many rows have come; 0: never.
       {"trim", "0"},       // 1: give free memory back to the system before measuring.
   };

@@ -23,7 +23,7 @@ namespace {
 using storage::Matcher;
 using storage::SeriesIndex;
 
-constexpr uint32_t kMetrics = 40;  // Of the host; and six of each of its eight chips: 88 in all.
+constexpr uint32_t kMetrics = 40;  // The host's; each of its eight chips has six: 88 in all.
 constexpr uint32_t kChips = 8;
 constexpr uint32_t kChipMetrics = 6;
 

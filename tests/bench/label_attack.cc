@@ -1,7 +1,7 @@
 // A flood of labels: one agent defines series with ever new label sets, each in a layout with a row
 // of values behind it, while another sends a row at a time and notes when it is acknowledged.
 //
-// Reports on one line of JSON what the attacker sent, what it was told about it, and the
+// Reports on one line of JSON what the attacker sent, what the collector answered, and the
 // neighbour's acknowledgements without and during the attack.
 #include <algorithm>
 #include <atomic>

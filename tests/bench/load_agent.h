@@ -58,7 +58,7 @@ class LoadAgent final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
   const std::function<void()> on_ready_;
   const std::function<void(LoadAgent*)> on_retry_;
   const std::function<void(const std::string&)> on_done_;
-  std::unique_ptr<grpc::ClientContext> context_;  // Of the newest stream.
+  std::unique_ptr<grpc::ClientContext> context_;  // The newest stream's.
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<grpc::TemplatedGenericStub<grpc::ByteBuffer, grpc::ByteBuffer>> stub_;
   grpc::ByteBuffer read_buffer_;
@@ -73,9 +73,9 @@ class LoadAgent final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::B
   bool broken_ ABSL_GUARDED_BY(mutex_) = false;
   size_t layouts_sent_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t allowed_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;  // On the newest stream, what it resumed after too.
+  uint64_t sent_ ABSL_GUARDED_BY(mutex_) = 0;  // On the newest stream, with what it resumed after.
   uint64_t acknowledged_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t acknowledged_at_end_ ABSL_GUARDED_BY(mutex_) = 0;  // Of the stream before.
+  uint64_t acknowledged_at_end_ ABSL_GUARDED_BY(mutex_) = 0;  // The previous stream's.
   std::vector<double> sent_at_ ABSL_GUARDED_BY(mutex_);       // For the first time; 0 is not yet.
 };
 

@@ -13,7 +13,7 @@ struct LoadReport {
   uint64_t retries = 0;  // Streams that an overloaded server ended.
   double seconds = 0;    // From the first message to the last acknowledgement.
   double client_cpu_seconds = 0;
-  std::vector<float> latencies_ms;  // Of messages, from sent to acknowledged. Any order.
+  std::vector<float> latencies_ms;  // A message's, from sent to acknowledged. Any order.
 };
 
 // Sorts the latencies.

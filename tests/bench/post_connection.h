@@ -41,7 +41,7 @@ class PostConnection {
   uint64_t answered_ = 0;
   uint64_t answered_samples_ = 0;
   bool awaiting_ = false;  // posts_[answered_] is on its way.
-  size_t sent_bytes_ = 0;  // Of it.
+  size_t sent_bytes_ = 0;  // Bytes of it.
   double sent_at_ = 0;
   std::string answer_;
   std::vector<float> latencies_ms_;

@@ -13,7 +13,7 @@ namespace tacho::bench {
 struct Answer {
   uint64_t series = 0;
   uint64_t samples = 0;  // Or buckets, where the samples were reduced.
-  uint64_t bytes = 0;    // Of messages or bodies, not of what carries them.
+  uint64_t bytes = 0;    // Messages or bodies, without what carries them.
 };
 
 // A server and the requests that are one query, asked one after the other over one connection. One

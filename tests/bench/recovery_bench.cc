@@ -36,7 +36,7 @@ StoreOptions Options(const std::string& path) {
   return options;
 }
 
-// Of /proc/self/status, in MiB.
+// A field of /proc/self/status, in MiB.
 uint64_t Memory(const std::string& field) {
   std::ifstream status("/proc/self/status");
   std::string word;

@@ -20,7 +20,7 @@
 namespace tacho::bench {
 namespace {
 
-using Posts = std::vector<Post>;  // Of one connection.
+using Posts = std::vector<Post>;  // The posts of one connection.
 
 // The requests of the agent's hosts in turns.
 Posts MakeAgentPosts(const LoadShape& shape, uint32_t agent) {

@@ -170,7 +170,7 @@ Contents ReadContents(const std::string& path) {
   return contents;
 }
 
-// Of commits: the bound below which this share of them took, in milliseconds.
+// Returns the bound, in milliseconds, below which this share of commits took.
 double CommitMs(const StoreStats& stats, double share) {
   uint64_t seen = 0;
   for (size_t i = 0; i < std::size(stats.commit_latency_us_buckets); ++i) {

@@ -287,7 +287,7 @@ def make_all(root, build, peers):
 
 def take_turns(makers, measurement, on_failure=None):
     """Calls measurement(server) for each server, not yet started, in a directory of its own.
-    A peer that fails is told to on_failure(text), if that is given, and the others go on."""
+    A peer that fails is reported to on_failure(text), if given, and the others go on."""
     # Servers inherit it: they need a descriptor for each agent.
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))

@@ -267,7 +267,7 @@ void Episode::Settle() {
   if (failure_.empty()) StopAll();
   if (!failure_.empty()) return;
 
-  // What is on disk is what was told.
+  // The disk holds what the collectors reported.
   for (CollectorRun& run : collectors_) run.process->Start();
   while (!ReadAll(&found) && absl::Now() < end + kPatience) {
     absl::SleepFor(absl::Milliseconds(20));

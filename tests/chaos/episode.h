@@ -27,9 +27,9 @@ struct Totals {
   uint64_t samples = 0;
   uint64_t events = 0;
   uint64_t attributes = 0;
-  uint64_t failover_samples = 0;  // Of episodes with two collectors.
-  uint64_t shared_samples = 0;    // Of those: at both.
-  uint64_t backlogs = 0;          // Streams that began with one, as far as the log tells.
+  uint64_t failover_samples = 0;  // In episodes with two collectors.
+  uint64_t shared_samples = 0;    // Those at both.
+  uint64_t backlogs = 0;          // Streams that began with one, as far as the log shows.
   FaultyProxy::Stats network;
 };
 
@@ -46,7 +46,7 @@ class Episode {
  public:
   Episode(EpisodeOptions options, Totals* totals);
 
-  // What is wrong; empty if nothing.
+  // Returns what is wrong; empty if nothing.
   std::string Run();
 
  private:
@@ -75,7 +75,7 @@ class Episode {
   Fault AnyFault();
   // Nobody ends by himself.
   void CheckAlive();
-  // What is stored at this moment was recorded, once.
+  // Checks that whatever is stored at this moment was recorded, once.
   void Look();
   // Waits until everything has arrived, and compares.
   void Settle();

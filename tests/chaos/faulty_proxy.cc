@@ -23,7 +23,7 @@ constexpr size_t kReadBytes = 64u << 10;
 constexpr size_t kMaxHeld = 256u << 10;  // Past it the sender feels that nobody reads.
 constexpr int kTick = 1;                 // ms; pieces of a trickle are as far apart.
 constexpr uint64_t kLingerBytes = 8;     // A tick, while the client comes back.
-constexpr absl::Duration kLingerRest = absl::Milliseconds(20);  // In which all else goes.
+constexpr absl::Duration kLingerRest = absl::Milliseconds(20);  // The rest goes within this time.
 
 sockaddr_in Loopback(int port) {
   sockaddr_in address{};

@@ -1,4 +1,4 @@
-// A TCP proxy that treats its connections badly when it is told to.
+// A TCP proxy that treats its connections badly on request.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace tacho::chaos {
 
-// Who sent the bytes.
+// The sender of the bytes.
 enum class Side { kClient = 0, kServer = 1 };
 
 struct Fault {

@@ -31,7 +31,7 @@ struct Happening {
   uint32_t task = 0;
   uint32_t attempt = 0;
   int64_t time_ns = 0;
-  int64_t step = -1;  // Of the last row; none before the first of a ring.
+  int64_t step = -1;  // The last row's; -1 before the first of a ring.
 
   auto operator<=>(const Happening&) const = default;
 };
@@ -44,9 +44,9 @@ struct Record {
   uint64_t sample_count() const;
 };
 
-// What is in `found` and not in `recorded`, or there more often. Empty if nothing.
+// Lists what is in `found` and not in `recorded`, or there more often. Empty if nothing.
 std::string Aliens(const Record& recorded, const Record& found);
-// What is in `recorded` and in none of `found`. Empty if nothing.
+// Lists what is in `recorded` and in none of `found`. Empty if nothing.
 std::string Missing(const Record& recorded, const std::vector<Record>& found);
 // Attributes that differ from what was recorded last.
 std::string AttributeDifferences(const Record& recorded, const Record& found);

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kMaxMetrics = 6;
 constexpr uint64_t kStaleMarker = 0x7ff0000000000002;  // "No value".
 
-// A recorder's clock is a plain function, so what it tells lies outside of the trainer.
+// A recorder's clock is a plain function, so its time lies outside of the trainer.
 thread_local int64_t recorder_now_ns = 0;
 int64_t RecorderNow() { return recorder_now_ns; }
 

@@ -38,7 +38,7 @@ class Trainer {
   uint32_t metrics_ = 1;
   int64_t time_ns_;
   int64_t step_ = 0;
-  int64_t step_of_ring_ = -1;  // Of its last row.
+  int64_t step_of_ring_ = -1;  // Its last row's.
   uint64_t events_ = 0;
   uint64_t attributes_ = 0;
 };

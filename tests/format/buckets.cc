@@ -1,4 +1,4 @@
-// The form "buckets" of integer columns: tokens told by state machines, then their offsets.
+// The form "buckets" of integer columns: state machines give tokens, then come their offsets.
 #include <array>
 #include <bit>
 
@@ -16,7 +16,7 @@ struct State {
   uint64_t base = 0;
 };
 
-// Of the table of counts, of which the logarithm of the sum has been read.
+// Reads the table of counts; the caller has read the logarithm of their sum.
 Counts ReadCounts(Bytes* bytes, Bits* bits, unsigned log) {
   Counts counts{};
   const uint64_t first = bits->Take(7);

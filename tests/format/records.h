@@ -52,7 +52,7 @@ struct Attempt {
 
 struct Task {
   Extent extent;
-  uint32_t attempt = 0;  // Of the newest row.
+  uint32_t attempt = 0;  // The newest row's.
 };
 
 struct Event {

@@ -30,8 +30,8 @@ struct Sample {
 using Samples = std::map<SampleKey, Sample>;
 using SamplesOfSeries = std::map<uint64_t, Samples>;  // By series id.
 
-// Of two samples of the same key the one with the higher position stays, of two of the same
-// position the later one. A stale marker is no sample.
+// If two samples have the same key, the one with the higher position stays; at the same position,
+// the later one. A stale marker is no sample.
 void AddSample(const SampleKey& key, const Sample& sample, Samples* samples);
 
 // The rows of the journal that are not sealed.

@@ -27,7 +27,7 @@ void Check(const absl::StatusOr<Exposition>& read) {
   }
 }
 
-// In pieces of the length, and at once, the same comes out.
+// The same comes out whether the text comes in pieces of the length or at once.
 void CheckResponse(absl::string_view bytes, size_t piece) {
   constexpr uint64_t kMaxBody = 1000;
   tacho::agent::HttpResponseReader at_once(kMaxBody);

@@ -86,7 +86,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     definition.series.push_back({{"m", tacho::storage::MetricType::kGauge, "1", ""}, {{"a", "b"}}});
     if (!index.Register(definition).ok()) std::abort();
   }
-  constexpr char kKinds[] = "JLMNSABJKOP";  // Of the index, then of "state".
+  constexpr char kKinds[] = "JLMNSABJKOP";  // Kinds of the index, then of "state".
   while (size >= 3) {
     const size_t family = data[0] % 3;
     const char kind = kKinds[data[0] / 3 % (sizeof(kKinds) - 1)];

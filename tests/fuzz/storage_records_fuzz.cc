@@ -59,7 +59,7 @@ void FuzzStats(const ValueColumnHeader& header) {
          SameBits(stats.last, header.stats.last));
 }
 
-// What is encoded comes back, whatever it is.
+// Decoding gives back whatever was encoded.
 void FuzzEncoding(absl::string_view bytes) {
   const size_t count = bytes.size() / sizeof(double);
   std::vector<double> values(count);

@@ -25,7 +25,7 @@ class Feeder:
         self.generation = random.randrange(1, 1 << 64)
         self.begin_ns = time.time_ns() - 3600 * 10**9
         self.resent = 0
-        self.error = None  # That ended the last session, if one did.
+        self.error = None  # The one that ended the last session; None if none did.
 
     def make(self, count):
         for _ in range(count):

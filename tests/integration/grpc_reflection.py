@@ -75,7 +75,7 @@ class ReflectedClient:
         return answer
 
     def services(self):
-        # Which field is set chooses the question; its text is of no account.
+        # The field that is set chooses the question; its text does not matter.
         return [service.name for service in self._ask(list_services="*").services.service]
 
     def _learn(self, symbol):

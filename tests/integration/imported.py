@@ -50,7 +50,7 @@ def sample(metric, time_ns, step, value, host="imported", labels=(), attempt=0):
 
 
 def event_file_samples(root):
-    """What all runs below root hold, with the label that tells them apart; and what is skipped."""
+    """What all runs below root hold, with the label that distinguishes them; and what is skipped."""
     runs = collections.defaultdict(list)
     for directory, _, names in os.walk(root):
         for name in names:

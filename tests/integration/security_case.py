@@ -43,7 +43,7 @@ class SecurityCase(harness.TestCase):
         return path
 
     def token(self, name, roles, jobs=".*", **more):
-        """A file that holds a new token, of which the next write_tokens() tells the collector."""
+        """A file that holds a new token, which the next write_tokens() gives to the collector."""
         secret, digest = make_token()
         entry = f"  - {{name: {name}, sha256: {digest}, roles: [{roles}], jobs: '{jobs}'"
         entry += "".join(f", {key}: '{value}'" for key, value in more.items()) + "}\n"

@@ -62,7 +62,7 @@ class AgentsTest(harness.TestCase):
         return told
 
     def agents(self, *arguments):
-        """{host: what is told of its agent}; none if there is no agent yet."""
+        """{host: the report on its agent}; empty if there is no agent yet."""
         told = harness.tachoctl(self.collector.address, "agents", "-o", "json", *arguments)
         if told.returncode != 0:
             return {}

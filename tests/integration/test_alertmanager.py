@@ -1,4 +1,4 @@
-"""deploy/alertmanager: what amtool says of it, and whom a real Alertmanager tells what."""
+"""deploy/alertmanager: what amtool says of it, and to whom a real Alertmanager sends what."""
 import glob
 import json
 import os

@@ -262,7 +262,7 @@ class FleetConditionsTest(harness.TestCase):
             self.assertIn(name, FOLLOWS[alert["job"]] | {about}, alert)
 
     def expect_the_hang_to_be_told_once(self):
-        """Its trainers are silent as well, of which nobody is told."""
+        """Its trainers are silent as well, but nobody gets an alert for that."""
         fired = 'max_over_time(ALERTS{alertname="TachoJobTrainerSilent",job="hung"}[10m])'
         harness.wait_until(lambda: self.prometheus.ask(fired), "TrainerSilent fires, too", 60)
         told = {(who, name) for who, name, job in self.receiver.received() if job == "hung"}

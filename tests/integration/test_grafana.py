@@ -25,7 +25,7 @@ RANGE_S = 300
 WAIT_S = 180
 # Grafana's own, as it would compute them for scrapes every second.
 BUILT_IN = {"__rate_interval": "15s", "__range": f"{RANGE_S}s", "__interval": "5s"}
-# What Linux tells, for a machine with everything a dashboard of a host shows.
+# What Linux reports on a machine with everything that a host's dashboard shows.
 PROC = {
     "stat": "cpu  1000 0 500 20000 10 0 5 0 0 0\ncpu0 1000 0 500 20000 10 0 5 0 0 0\n",
     "loadavg": "1.50 1.20 0.90 2/300 4711\n",

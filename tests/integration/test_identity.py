@@ -70,7 +70,7 @@ class IdentityTest(harness.TestCase):
         self.metadata.set("instance/maintenance-event", "MIGRATE_ON_HOST_MAINTENANCE")
         started = [("maintenance_started", 2, 1, "host-1")]
         harness.wait_until(lambda: self.told("spirals") == started, "maintenance at the job")
-        agent.kill()  # What was told stays told.
+        agent.kill()  # What it reported stays.
         agent = self.start_agent()
         self.metadata.set("instance/preempted", "TRUE")
         both = started + [("preempted", 2, 1, "host-1")]

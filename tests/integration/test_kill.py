@@ -98,7 +98,7 @@ class AgentKillTest(harness.TestCase):
         return kills
 
     def stored(self, metric):
-        """{task: [(time, step, bits)]} as tachoctl tells it."""
+        """{task: [(time, step, bits)]} as tachoctl prints it."""
         told = harness.tachoctl(self.collector.address, "query", self.JOB, metric, "-o", "json")
         if told.returncode != 0:
             return {}

@@ -104,7 +104,7 @@ class ManifestTest(harness.TestCase):
             service = workload.object["spec"].get("serviceName")
             if service is not None:
                 self.assertIn("Service/" + service, workload.objects)
-        # What agents are told to send to is a Service of the collector.
+        # The address that agents send to is a Service of the collector.
         agent, collector = Workload(*AGENT), Workload(*COLLECTOR)
         (address,) = yaml.safe_load(agent.config()[1])["collector"]["addresses"]
         name, _, port = address.partition(":")

@@ -1,4 +1,4 @@
-"""Rates past which agents are told to slow down: nothing is lost, others do not notice."""
+"""Rates past which agents must slow down: nothing is lost, others do not notice."""
 import signal
 import time
 
@@ -12,7 +12,7 @@ ROWS = 50
 
 
 class Greedy(client.Stream):
-    """An agent that sends as fast as it can, whatever it is told."""
+    """An agent that sends as fast as it can, whatever the collector asks."""
 
     def __init__(self, address, agent_id="greedy"):
         self.throttles = []

@@ -16,7 +16,7 @@ class RecorderTestCase(harness.TestCase):
         self.collector = self.started(harness.Collector(self.directory, config))
 
     def samples(self, job, metric):
-        """{labels as text: [(step, value)]} as tachoctl tells it."""
+        """{labels as text: [(step, value)]} as tachoctl prints it."""
         told = harness.tachoctl(self.collector.address, "query", job, metric, "-o", "json")
         if told.returncode != 0:
             return {}

@@ -144,7 +144,7 @@ class ProgramsTest(TlsCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("without TLS", done.stderr)
         self.assertIn("--allow-plaintext-token", done.stderr)
-        # To this machine it is, TLS or not.
+        # Within this machine it sends the token, TLS or not.
         done = self.ctl("jobs", "--token-file", reader, address=self.collector.address)
         self.assertIn("no jobs yet", done.stderr)
         self.address = elsewhere

@@ -121,8 +121,8 @@ class TlsTest(TlsCase):
                         session = secured.session
 
     def test_a_write_to_a_client_that_hung_up_does_not_end_the_process(self):
-        # OpenSSL's writes raise SIGPIPE. Which of them meets a closed connection is chance, so that the
-        # signal is ignored is looked up.
+        # OpenSSL's writes raise SIGPIPE. Only chance makes one of them meet a closed connection, so the
+        # test asks the kernel whether the process ignores the signal.
         self.start_tls()
         with open(f"/proc/{self.collector.program.process.pid}/status") as file:
             ignored = [line.split()[1] for line in file if line.startswith("SigIgn:")]

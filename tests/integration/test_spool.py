@@ -45,7 +45,7 @@ class SpoolTestCase(harness.TestCase):
         return int(float(re.search(rf"^{counter} (\S+)$", page.decode(), re.M)[1]))
 
     def lost(self):
-        """Rows that agents told as lost."""
+        """Rows that agents reported as lost."""
         return self.counted("tacho_ingest_lost_rows_total")
 
     def steps(self):

@@ -67,7 +67,7 @@ TEST(CompatibilityTest, NothingInTheCommittedSetIsBroken) {
   EXPECT_THAT(FindBreaks(Committed(), Compiled()), IsEmpty());
 }
 
-// What is not in the committed set is not protected by it.
+// The committed set protects only what is in it.
 TEST(CompatibilityTest, CommittedSetIsThatOfTheProtos) {
   EXPECT_EQ(TextsOf(Committed()), TextsOf(Compiled())) << kHowToRenew;
 }

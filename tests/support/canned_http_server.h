@@ -1,4 +1,4 @@
-// An HTTP server that says what it is told, as slowly as it is told.
+// An HTTP server that gives prepared answers, as slowly as the test wants.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class CannedHttpServer {
   void Answer(const std::string& body, const std::string& content_type = "text/plain");
   // Connections are accepted and never answered.
   void AnswerNothing() { AnswerBytes(""); }
-  // To each request what `answer` makes of it, head and body, instead of the bytes. Called on the
-  // server's thread.
+  // Answers each request with what `answer` makes of it, head and body, instead of the bytes.
+  // Called on the server's thread.
   void AnswerEach(std::function<std::string(const std::string& request)> answer)
       ABSL_LOCKS_EXCLUDED(mutex_);
   std::string last_request() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -33,7 +33,7 @@ class FakeMetadataServer {
   // A v4-256's worker 3 in europe-west4-b.
   void SetTpuVm();
 
-  // Of all requests so far, or since the last call.
+  // Returns the paths of all requests so far, or since the last call.
   std::vector<std::string> TakePaths() ABSL_LOCKS_EXCLUDED(mutex_);
   std::string last_request() { return server_.last_request(); }
   std::string authority() const { return server_.authority(); }

@@ -73,7 +73,7 @@ class PowerCutEnv::Writer : public rocksdb::WritableFile {
   using rocksdb::WritableFile::Append;
   Status Append(const rocksdb::Slice& data) override {
     absl::MutexLock lock(&env_->mutex_);
-    // What is being written when the power goes may be there in part.
+    // A write during which the power goes may be there in part.
     if (!env_->dead_) inode_->data.append(data.data(), data.size());
     return env_->Live() ? Status::OK() : Dead();
   }

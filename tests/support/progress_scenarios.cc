@@ -68,7 +68,7 @@ void AddSlowHosts(List* list) {
               {.kind = FaultKind::kSlowHost, .host = 11, .amount = amount}, {.tasks = 32})
         .may_follow = {"ThroughputDropped"};
   }
-  // Which of its tasks is the slowest is chance.
+  // Chance decides which of its tasks is the slowest.
   Scenario& wide = list->Add("Straggling", "slow host of 8 tasks a host",
                              {.kind = FaultKind::kSlowHost, .host = 3, .amount = 0.3},
                              {.tasks = 64, .tasks_per_host = 8});

@@ -107,7 +107,7 @@ void SyntheticFleet::FillChips(uint32_t host, double now,
       const auto add = [&](Signal signal, double value) {
         Add(signal, {.time_ns = Time(t), .value = value}, &out.tracks);
       };
-      // Since the fault began, of one that grows with time, on the first chip.
+      // How much a fault that grows with time has added on the first chip since it began.
       const auto grown = [&](FaultKind kind) {
         double sum = 0;
         for (const Fault& fault : faults_) {

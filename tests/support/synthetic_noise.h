@@ -23,7 +23,7 @@ enum class NoiseStream : uint64_t {
 
 // In (0, 1).
 double SyntheticUniform(uint64_t seed, NoiseStream stream, uint64_t subject, uint64_t index);
-// Of mean 0 and standard deviation 1.
+// Gaussian noise with mean 0 and standard deviation 1.
 double SyntheticGauss(uint64_t seed, NoiseStream stream, uint64_t subject, uint64_t index);
 
 // The standard name: "step_time_seconds", "chip_duty_cycle_ratio", ….

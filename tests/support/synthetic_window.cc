@@ -185,7 +185,7 @@ void SyntheticFleet::FillTask(uint32_t task, double now, JobWindow* window) cons
   TaskWindow out;
   out.task = task;
   out.host = SyntheticHost(HostOf(task));
-  std::vector<std::pair<size_t, double>> rows;  // Of step and time.
+  std::vector<std::pair<size_t, double>> rows;  // Pairs of step and time.
   for (size_t i = steps.size(); i-- > 0 && rows.size() < options_.max_points;) {
     if (!steps[i].done || steps[i].start > now) continue;
     if ((options_.first_step + i) % options_.log_every != 0) continue;

@@ -41,7 +41,7 @@ enum class FaultKind : uint8_t {
   kSilentTrainer,  // Stops sending rows, nothing else.
   kSilentAgent,    // Nothing comes from the host, and it is disconnected.
   kClockSkew,      // The host's clock is `amount` seconds ahead.
-  kDataLoss,       // The agent tells of `amount` rows lost, once, at `at_seconds`.
+  kDataLoss,       // The agent reports `amount` rows lost, once, at `at_seconds`.
   // Hardware. The target is a host, and its first chip.
   kHbmLeak,       // `amount` bytes a second.
   kHostLeak,      // `amount` bytes a second of the host's memory.
@@ -86,9 +86,9 @@ struct FleetOptions {
   // Seconds.
   double compute = 0.8;
   double data_wait = 0.02;
-  double comm = 0.1;           // Of the collective itself, once all are there.
+  double comm = 0.1;           // The collective itself, once all are there.
   double noise = 0.01;         // Standard deviation of a task's step, relative.
-  double host_spread = 0.005;  // Of hosts among each other, lasting, relative.
+  double host_spread = 0.005;  // Lasting differences between hosts, relative.
   double row_delay = 0.02;     // A row comes up to this long after its step.
 
   double init_seconds = 20;
@@ -100,14 +100,14 @@ struct FleetOptions {
   double eval_seconds = 15;
   uint32_t log_every = 1;
   std::optional<uint32_t> steps;  // Ends well after so many.
-  bool events = true;             // Of initialising, compiling, checkpoints and evaluations.
+  bool events = true;             // Events of initialising, compiling, checkpoints and evaluations.
 
-  double sample_seconds = 10;    // Of chips and hosts.
+  double sample_seconds = 10;    // Between samples of chips and hosts.
   double window_seconds = 1800;  // How far back a window reaches,
   size_t max_points = 1000;      // and how many points a track has at most: the newest.
   double tokens_per_step = 4096;
 
-  std::set<server::conditions::Signal> omit;      // That nobody records.
+  std::set<server::conditions::Signal> omit;      // Signals that nobody records.
   std::map<std::string, std::string> attributes;  // Besides `tasks` and `config_fingerprint`.
   std::vector<server::conditions::Baseline> baselines;
   std::map<std::string, uint32_t> straggles_elsewhere;
@@ -135,7 +135,7 @@ class SyntheticFleet {
   const FleetOptions& options() const { return options_; }
 
  private:
-  // Of one step of all tasks, or of one task's if they are not synchronous. Seconds since the
+  // Times of one step of all tasks, or of one task's if they are not synchronous. Seconds since the
   // start.
   struct Step {
     double start = 0;
@@ -143,7 +143,7 @@ class SyntheticFleet {
     double end = 0;
     double checkpoint = 0;
     double eval = 0;
-    double stall = 0;  // Of a hang that has passed.
+    double stall = 0;  // Time lost by a hang that has passed.
     bool done = true;  // If not, it hangs since `start` and never ends.
   };
   using Steps = std::vector<Step>;
@@ -168,7 +168,7 @@ class SyntheticFleet {
   void FillHost(uint32_t host, double now, server::conditions::JobWindow* window) const;
   void FillChips(uint32_t host, double now, server::conditions::JobWindow* window) const;
   void FillEvents(double now, server::conditions::JobWindow* window) const;
-  // Of the chips of a task's host, at a time: 0..1.
+  // How busy the chips of a task's host are at a time: 0..1.
   double BusyAt(uint32_t task, double seconds) const;
   void Add(server::conditions::Signal signal, server::conditions::Point point,
            server::conditions::Tracks* tracks) const;

@@ -64,8 +64,8 @@ class Fleet {
   void Stop();
   // Closes every connection; none comes back before Verify().
   void Disconnect();
-  // Closes every connection and asks on a new one what is durable; "verified" tells how many agents
-  // were answered rightly.
+  // Closes every connection and asks on a new one what is durable; "verified" reports how many
+  // agents were answered rightly.
   void Verify();
 
   // Connections of a share of the agents (0 to 1) break: with a FIN, or unnoticed by the peer.
@@ -88,7 +88,7 @@ class Fleet {
     int fd = -1;
     State state = State::kAway;
     Trouble trouble = Trouble::kNone;
-    bool watches_write = false;  // As epoll was told.
+    bool watches_write = false;  // As epoll knows it.
     bool watches_read = false;
     bool send_timer = false;
     bool trickle_timer = false;
@@ -97,7 +97,7 @@ class Fleet {
     uint32_t connection = 0;  // Counts.
     float backoff_s = 0;
     uint64_t due = 0;        // Messages.
-    uint64_t sent = 0;       // On this connection, what it resumed after too.
+    uint64_t sent = 0;       // On this connection, with what it resumed after.
     uint64_t ever_sent = 0;  // Highest.
     uint64_t durable = 0;    // Every sequence up to it.
     double next_send = 0;    // While behind.

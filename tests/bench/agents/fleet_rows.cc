@@ -76,7 +76,7 @@ void Fleet::SendDue(Agent* agent) {
     }
     SendBatch(agent);
     if (behind) {
-      // On top of what goes on falling due.
+      // In addition to the rows that fall due meanwhile.
       const double fresh = options_.shape.rate * options_.shape.layouts;
       const double gap = options_.shape.rows / (fresh + options_.backlog_rate);
       agent->next_send = std::max(agent->next_send + gap, Now() - gap);
@@ -185,7 +185,7 @@ void Fleet::TellSecond() {
   if (last_loop_ < started_at_ + static_cast<double>(seconds_told_ + 1)) return;
   emit_("second", ToJsonMembers(second_stats_, seconds_told_));
   second_stats_ = SecondStats();
-  // Of some that went by in one pause of this loop the first has everything.
+  // If several went by in one pause of this loop, the first has everything.
   seconds_told_ = static_cast<uint64_t>(last_loop_ - started_at_);
 }
 

@@ -1,4 +1,4 @@
-// What a fleet counts, and tells as lines of JSON.
+// What a fleet counts, and reports as lines of JSON.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace tacho::bench {
 
-// Since the last time that they were told.
+// Counts since the last report.
 struct FleetStats {
   uint64_t rows_sent = 0;
   uint64_t rows_acknowledged = 0;
@@ -26,7 +26,7 @@ struct FleetStats {
 
 // What a second was like: which ones have the slow acknowledgements.
 struct SecondStats {
-  Latencies acknowledged_after;  // Of what was acknowledged in it.
+  Latencies acknowledged_after;  // Rows acknowledged in it.
   double lateness_s = 0;         // As above: slowness up to this is this program's own.
 };
 

@@ -15,7 +15,7 @@ namespace {
 
 constexpr uint32_t kStream = 1;
 constexpr size_t kFrameHead = 9;
-constexpr size_t kMaxFrame = 16384;  // Of either side, unless told otherwise, which we do not.
+constexpr size_t kMaxFrame = 16384;  // The default of both sides, which we keep.
 constexpr size_t kMessageHead = 5;   // gRPC's: a flag for compression, and the length.
 constexpr uint32_t kUpdateAfter = 16384;
 

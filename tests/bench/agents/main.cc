@@ -1,5 +1,5 @@
-// tacho-bench-agents: a fleet of agents that is told by its standard input what to do, a command a
-// line, and tells what happens on its standard output, an object of JSON a line. tests/bench/fleet
+// tacho-bench-agents: a fleet of agents that takes commands from its standard input, one a line,
+// and reports what happens on its standard output, an object of JSON a line. tests/bench/fleet
 // drives it; see there for what the commands mean.
 //
 //   connect | start | stop | disconnect | verify | quit
@@ -66,7 +66,7 @@ FleetOptionsOfRun ReadOptions(const std::map<std::string, std::string>& flags) {
   shape.start_unix_ns = absl::ToUnixNanos(absl::Now());
   if (flags.at("rate") == "max") {
     options.as_fast_as_acknowledged = true;
-    shape.rate = 1000;  // Of their times, which begin in the past so as not to reach the future.
+    shape.rate = 1000;  // Their times begin in the past so as not to reach the future.
     shape.start_unix_ns -= int64_t{3600} * 1'000'000'000;
   } else {
     shape.rate = DoubleFlag(flags, "rate");

@@ -21,7 +21,7 @@ struct RowShape {
   double rate = 1;            // Rows a second of each layout; sets how far apart their times are.
   uint32_t hosts_per_job = 50;
   int64_t start_unix_ns = 0;  // Time of the first rows.
-  uint64_t generation = 1;    // Of every spool.
+  uint64_t generation = 1;    // The same for every spool.
 };
 
 // Sequences count from 1 and go round the layouts. One thread at a time: views hold until the next
@@ -41,7 +41,7 @@ class RowSource {
 
   const RowShape shape_;
   std::string series_;                       // The columns of every layout, serialized.
-  std::vector<std::vector<double>> values_;  // Of a row, by host and row.
+  std::vector<std::vector<double>> values_;  // The values of a row, by host and row.
   std::vector<int64_t> steps_;
   v1::ClientMessage message_;
   std::string bytes_;

@@ -1,4 +1,4 @@
-// What is to be done later, in order of time.
+// A queue of things to do later, in order of time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class TimerKind : uint8_t { kConnect, kWelcomeTimeout, kSend, kTrickle, kCa
 struct Timer {
   double at = 0;
   uint32_t agent = 0;
-  uint32_t connection = 0;  // Of the agent, when it was set; a timer of an older one means nothing.
+  uint32_t connection = 0;  // The agent's when it was set; a timer of an older one means nothing.
   TimerKind kind = TimerKind::kConnect;
 };
 

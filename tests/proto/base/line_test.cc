@@ -107,7 +107,7 @@ TEST(LineTest, WhateverTheBytesThereIsOneLineOfShownCharacters) {
 }
 
 TEST(LineTest, NoValueLooksLikeAnotherField) {
-  // Of a line in logfmt, quoted parts taken out, only our own fields are left.
+  // Without its quoted parts, a line in logfmt has only our own fields.
   for (const std::string& value : kHostile) {
     const std::string line = Line(Format::kLogfmt, value, {{"key", value}});
     std::string outside;

@@ -1,4 +1,4 @@
-// What is written is what prometheus-cpp's own serializer writes.
+// The text equals what prometheus-cpp's own serializer writes.
 #include "server/http/family_text.h"
 
 #include <gtest/gtest.h>

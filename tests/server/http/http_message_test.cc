@@ -11,6 +11,7 @@
 namespace tacho::server::http {
 namespace {
 
+using testing::ContainsRegex;
 using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
@@ -82,6 +83,7 @@ TEST(ParseRequest, SplitsTheQueryBeforeItDecodes) {
       WithTarget("/a?job=a%26b&stat=p50+p99&&flag&x=1=2").query,
       ElementsAre(Pair("job", "a&b"), Pair("stat", "p50 p99"), Pair("flag", ""), Pair("x", "1=2")));
   EXPECT_THAT(WithTarget("/a?").query, ElementsAre());
+  EXPECT_EQ(WithTarget("/a?x=%41").target_bytes, 8u) << "as sent";
   EXPECT_EQ(WithTarget("/a?b?c=%3f").path, "/a");
 }
 
@@ -149,9 +151,13 @@ TEST(WriteResponse, SaysHowLongItsBodyIs) {
 
 TEST(WriteResponse, HasAPhraseForEachErrorThatIsAnswered) {
   for (const errors::ErrorRow& row : errors::ErrorTable()) {
-    const HttpResponse response = ErrorResponse(absl::Status(row.code, "why"));
+    const HttpResponse response = ErrorResponse(errors::ErrorOf(row.failure, "why"));
+    EXPECT_EQ(response.status, row.http_status) << row.name;
     EXPECT_THAT(WriteResponse(response), EndsWith("\r\n\r\nwhy\n")) << row.name;
+    if (row.http_status == 409 || row.http_status == 415 || row.http_status == 499) continue;
+    EXPECT_THAT(WriteResponse(response), ContainsRegex("^HTTP/1.1 [0-9]+ [A-Z][a-z]+")) << row.name;
   }
+  EXPECT_THAT(WriteResponse({.status = 416}), StartsWith("HTTP/1.1 416 Range Not Satisfiable\r\n"));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
 constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
 
-// Of an H100 SXM5 (data sheet), and how one looks in a training.
+// An H100 SXM5 by its data sheet, and how one looks in a training.
 constexpr double kPowerLimit = 700;
 constexpr double kTrainingPower = 560;
 constexpr double kWaitingPower = 270;

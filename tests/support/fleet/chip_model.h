@@ -18,8 +18,8 @@ enum class Activity : uint8_t {
 // Lasting state; the counters only grow.
 struct ChipState {
   Activity activity = Activity::kIdle;
-  int64_t idle_since_ns = 0;  // Of kIdle.
-  double tensor_share = 1;    // Of its usual arithmetic a second: how much longer steps take.
+  int64_t idle_since_ns = 0;  // The start of kIdle.
+  double tensor_share = 1;    // Share of its usual arithmetic a second: how much longer steps take.
   double clock_factor = 1;    // Below 1: throttled.
   bool hot = false;           // For heat.
   bool allocated = false;     // The trainer holds memory.

@@ -1,4 +1,4 @@
-// What is done to the fleet, as one line of words:
+// A fault of the fleet, as one line of words:
 //
 //   slow     job=J host=H|task=N [factor=1.5]   own compute takes so much longer
 //   input    job=J [host=H|task=N] [factor=20]  so much longer waits for data
@@ -48,11 +48,11 @@ struct Fault {
   std::string job;
   std::string host;  // Empty: not given.
   std::optional<uint32_t> task;
-  std::optional<uint32_t> chip;  // Of the host, from 0.
+  std::optional<uint32_t> chip;  // The number at the host, from 0.
   std::optional<double> factor;
   double bytes_per_second = 6e9;
-  std::optional<int64_t> step;     // From which on; nullopt: now.
-  std::optional<int64_t> to_step;  // Of a restart; nullopt: the last checkpoint.
+  std::optional<int64_t> step;     // Begins at this step; nullopt: now.
+  std::optional<int64_t> to_step;  // Where a restart continues; nullopt: the last checkpoint.
   double down_seconds = 3;
   std::string status = "succeeded";
 };

@@ -16,7 +16,7 @@ namespace tacho::fleet {
 
 struct FleetOptions {
   std::string directory;  // rings/<host>/ and proc/<host>/ are made below it.
-  std::string collector;  // Of the chips; empty: none are sent.
+  std::string collector;  // Gets the chips' metrics; empty: none are sent.
   uint64_t ring_bytes = uint64_t{1} << 20;
   uint64_t seed = 1;
   uint64_t generation = 1;  // ChipFeed's.
@@ -45,7 +45,7 @@ class FleetPlayer {
   const FleetOptions options_;
   std::vector<std::unique_ptr<JobPlayer>> jobs_;
   std::unique_ptr<ChipFeed> feed_;
-  std::vector<double> busy_seconds_;  // Of processors, by host.
+  std::vector<double> busy_seconds_;  // Processors' time, by host.
   int64_t sampled_ns_;
   bool said_trouble_ = false;
 };

@@ -15,7 +15,7 @@ struct JobSpec {
   uint32_t tasks = 8;           // One chip each.
   uint32_t tasks_per_host = 4;  // The last host may have fewer.
   uint32_t first_host = 0;      // Hosts are "host-<number>", numbered through the fleet.
-  double step_seconds = 0.1;    // Of a step without checkpoint, evaluation and faults.
+  double step_seconds = 0.1;    // A step without checkpoint, evaluation and faults.
   int64_t steps = 1'000'000;    // Planned: after them the job ends well.
   int64_t eval_every = 100;     // Steps; 0: never.
   int64_t checkpoint_every = 200;

@@ -14,7 +14,7 @@ namespace {
 constexpr double kComputeShare = 0.74;
 constexpr double kDataShare = 0.04;
 constexpr double kCommShare = 0.17;
-constexpr double kSpread = 0.015;       // Of compute times, as a share of them.
+constexpr double kSpread = 0.015;       // How compute times spread, as a share of them.
 constexpr double kCheckpointSteps = 3;  // How long it blocks, in steps.
 constexpr double kEvalSteps = 4;
 constexpr double kPeakLearningRate = 3e-4;
@@ -82,7 +82,7 @@ JobStep JobModel::Step(int64_t step, const std::vector<TaskTrouble>& trouble, do
   const double weights = 110 + 4 * std::sqrt(static_cast<double>(step) + 1);
   for (uint32_t task = 0; task < trouble.size(); ++task) {
     TaskStep& of = out.tasks[task];
-    // Who comes last to the barrier waits least.
+    // The last to come to the barrier waits least.
     of.comm_wait = comm + slowest - of.compute - of.data_wait;
     const bool nan = poisoned || trouble[task].nan;
     of.loss = nan ? kNan : mean_loss * (1 + 0.01 * Noise(kLoss, task, step));

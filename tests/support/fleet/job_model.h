@@ -23,13 +23,13 @@ struct TaskStep {
   double compute = 0;
   double comm_wait = 0;
   double loss = 0;
-  double grad_norm = 0;  // Of its own gradient, before those of all are added up.
+  double grad_norm = 0;  // Its own gradient's, before those of all are added up.
   double param_norm = 0;
 };
 
 struct JobStep {
   double seconds = 0;             // From this step's start to the next one's; of all tasks alike.
-  double checkpoint_seconds = 0;  // Of these.
+  double checkpoint_seconds = 0;  // The part for these.
   double eval_seconds = 0;
   double learning_rate = 0;
   double update_norm = 0;
@@ -52,8 +52,8 @@ class JobModel {
 
   static constexpr int64_t kTokensPerTask = 8192;  // A step.
   static constexpr double kParameters = 7e9;
-  static constexpr double kPeakFlops = 9.89e14;  // Of a chip: H100 SXM, bf16, dense (data sheet).
-  static constexpr double kUtilization = 0.42;   // Of it, by a step without trouble.
+  static constexpr double kPeakFlops = 9.89e14;  // One chip: H100 SXM, bf16, dense (data sheet).
+  static constexpr double kUtilization = 0.42;   // Share of it in a step without trouble.
 
  private:
   double Noise(uint64_t what, uint64_t who, int64_t step) const;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInitSteps = 5;  // How long things take, in steps.
 constexpr double kCompileSteps = 20;
-constexpr double kSpikeSteps = 15;  // In which a spike falls to 1/e.
+constexpr double kSpikeSteps = 15;  // Until a spike has fallen to 1/e.
 constexpr double kDefaultSlow = 1.5, kDefaultInput = 20, kDefaultSpike = 4, kDefaultThrottle = 0.6;
 
 int64_t Nanoseconds(double seconds) { return static_cast<int64_t>(std::llround(seconds * 1e9)); }

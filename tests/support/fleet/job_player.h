@@ -22,8 +22,8 @@ struct Happening {
   std::string what;  // "started", "fault", "hung", "ended".
   std::string job;
   uint32_t attempt = 0;
-  int64_t step = 0;             // The first step that it is about.
-  std::vector<uint32_t> tasks;  // Whom it is about; empty: all.
+  int64_t step = 0;             // The first step concerned.
+  std::vector<uint32_t> tasks;  // The tasks concerned; empty: all.
   std::string fault;            // Its line.
 };
 
@@ -35,7 +35,7 @@ struct PlayerOptions {
   std::function<void(const Happening&)> tell;  // May be null.
 };
 
-// One thread. Its time is what it is told: nothing here looks at a clock.
+// One thread. Its time is what the caller passes: nothing here looks at a clock.
 class JobPlayer {
  public:
   JobPlayer(const JobSpec& spec, PlayerOptions options);
@@ -54,7 +54,7 @@ class JobPlayer {
   uint32_t attempt() const { return attempt_; }
   int64_t step() const { return step_; }
   const char* phase() const;
-  // Of the task's chip.
+  // The state of the task's chip.
   ChipState ChipAt(uint32_t task, int64_t now_ns) const;
 
  private:

@@ -23,7 +23,7 @@ class FakeLibtpu {
 
   int port() const { return port_; }
   std::string address() const;
-  // As when the process ends. Nothing listens any more.
+  // As when the process ends: nothing listens any more.
   void Stop();
 
   // What it supports and answers. Metrics that are listed and not set answer NOT_FOUND.
@@ -32,7 +32,7 @@ class FakeLibtpu {
   void List(const std::string& name) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetCoreStates(const tpu::monitoring::runtime::GetTpuRuntimeStatusResponse& states)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // An old one: neither lists its metrics nor tells the state of its cores.
+  // An old one: neither lists its metrics nor reports the state of its cores.
   void SetOld(bool old) ABSL_LOCKS_EXCLUDED(mutex_);
   // Answers only after so long.
   void SetDelay(absl::Duration delay) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -2,7 +2,7 @@
 // are declared here from NVIDIA's documentation and not from agent/sources/gpu/nvml_abi.h, so that
 // a mistake there is found: sizes and offsets are written out.
 //
-// With TACHO_FAKE_NVML_OLD only what a driver of 2018 had is there, under the names of then.
+// With TACHO_FAKE_NVML_OLD it has only what a driver of 2018 had, under the names of that time.
 #include <unistd.h>
 
 #include <atomic>
@@ -325,7 +325,7 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, uint32_t* count, void*
 }
 
 int nvmlEventSetCreate(void** set) {
-  *set = new uint64_t(0);  // The last event that was told.
+  *set = new uint64_t(0);  // The last event that was reported.
   return kSuccess;
 }
 int nvmlEventSetFree(void* set) {

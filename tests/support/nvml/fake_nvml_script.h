@@ -14,8 +14,8 @@
 //     function of the GPU hang                      every function of the GPU waits until the line
 //     is gone
 //   count N                     of nvmlDeviceGetCount, if it is not the number of GPUs
-//   event SEQUENCE GPU TYPE DATA   nvmlEventSetWait_v2 tells it once; sequences from 1
-// What is not in the file is answered with NVML_ERROR_NOT_SUPPORTED.
+//   event SEQUENCE GPU TYPE DATA   nvmlEventSetWait_v2 gives it once; sequences from 1
+// Questions that the file does not answer get NVML_ERROR_NOT_SUPPORTED.
 #pragma once
 
 #include <cstdint>
