@@ -80,11 +80,12 @@ constexpr ValueFlag kValues[] = {{"config", "FILE", &CommandLine::config},
                                  {"check-store", "DIRECTORY", &CommandLine::check_store},
                                  {"port-file", "FILE", &CommandLine::port_file}};
 
-// The last value of a flag counts, so that a wrapper can append its own.
+// The last value of a setting counts, so that a wrapper can append its own.
 std::vector<FlagSpec> Flags() {
   std::vector<FlagSpec> flags;
   for (const ValueFlag& flag : kValues) {
-    flags.push_back({.name = flag.name, .placeholder = flag.placeholder, .repeated = true});
+    const bool setting = flag.value != &CommandLine::check_store;
+    flags.push_back({.name = flag.name, .placeholder = flag.placeholder, .repeated = setting});
   }
   for (const ModeFlag& flag : kModes) {
     if (flag.mode != Mode::kCheckStore) flags.push_back({.name = flag.name});

@@ -140,7 +140,7 @@ void HttpServer::Stop() {
   if (front_ != nullptr) front_->Stop();
 }
 
-std::string HttpServer::Serve(const HttpConnection& connection) const {
+std::string HttpServer::Serve(const HttpConnection& connection) const try {
   auto request = ParseRequest(connection.head());
   if (!request.ok()) return WriteResponse(ErrorResponse(request.status()));
   request->credentials = CredentialsOf(*request, connection);
@@ -148,6 +148,9 @@ std::string HttpServer::Serve(const HttpConnection& connection) const {
   response.headers.emplace_back("Vary", "Accept, Accept-Encoding");
   Pack(*request, &response);
   return WriteResponse(response, /*with_body=*/request->method != "HEAD");
+} catch (...) {  // Memory ran out; an exception that left the thread would end the process.
+  return WriteResponse(
+      ErrorResponse(errors::ErrorOf(errors::Failure::kInternal, "the request failed")));
 }
 
 HttpResponse HttpServer::Handle(const HttpRequest& request) const {

@@ -25,6 +25,7 @@ TEST(CommandLineTest, CheckStoreIsAModeWithItsDirectory) {
   EXPECT_EQ(line->mode, Mode::kCheckStore);
   EXPECT_EQ(line->check_store, "/backup/x");
   EXPECT_FALSE(Parse({"--check-store"}).ok());
+  EXPECT_FALSE(Parse({"--check-store", "x", "--check-store", "y"}).ok());
   EXPECT_FALSE(Parse({"--check-store", "x", "--check-config"}).ok());
   EXPECT_FALSE(Parse({"--version", "--check-store=x"}).ok());
 }

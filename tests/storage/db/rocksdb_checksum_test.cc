@@ -1,4 +1,4 @@
-// RocksDB checksums its log by our function; see the end of storage/db/database.cc.
+// RocksDB checksums its log by our function; see the end of storage/db/directory_check.cc.
 #include <dlfcn.h>
 
 #include <cstdint>
