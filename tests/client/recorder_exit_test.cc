@@ -1,4 +1,4 @@
-// What is recorded of a process that ends without destroying its recorder.
+// A process may end without destroying its recorder: what it recorded remains.
 #include <sys/wait.h>
 
 #include <cstdio>

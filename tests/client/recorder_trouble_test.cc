@@ -1,4 +1,5 @@
-// What others can do to a recorder: fill its disk, delete its directory, cut its file short.
+// A recorder survives what others do to it: fill its disk, delete its directory, cut its file
+// short.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -34,7 +35,7 @@ TEST(RecorderTroubleTest, ADeletedDirectoryChangesNothingForTheTrainerNorForAnAg
   EXPECT_EQ(recorder.refused(), 0u);
 }
 
-// Of no use to the training, but none of its business either: it must go on.
+// The training must go on without its record.
 TEST(RecorderTroubleTest, ADirectoryWithoutRoomIsSaidAndLeavesNothingBehind) {
   TestDirectory directory;
   constexpr int kNotPermitted = 77;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kDefaultJob[] = "hosts";  // sources.host.job of the agents' configuration.
 
-// 1,000 hosts with 16 sources tell 120,000 series.
+// 1,000 hosts with 16 sources have 120,000 series.
 constexpr uint64_t kMostSeries = 1'000'000;
 // Each is asked for its tasks: a call of its own.
 constexpr size_t kMostJobs = 1000;
@@ -81,7 +81,7 @@ void ReadReasons(QueryClient& client, const AgentsOptions& options,
   request.set_job(options.job);
   request.set_kind("source_failed");
   request.set_newest(kMostEvents);
-  // An agent tells the event and the first row of a failure at the same time.
+  // An agent gives the event and the first row of a failure the same time.
   request.mutable_time()->set_begin_unix_ns(std::max<int64_t>(*first - 1'000'000'000, 0));
   std::vector<v1::RecordedEvent> failures;
   const absl::Status status = client.ListEvents(request, [&](const auto& response) {

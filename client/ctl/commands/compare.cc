@@ -117,7 +117,7 @@ Table MetricTable(const Comparison& comparison, int least_worth) {
   return table;
 }
 
-// What the table takes when its names are as short as they may become.
+// The width of the table when its names are as short as they may become.
 size_t NarrowestWidth(const Comparison& comparison, const Table& table) {
   size_t metric = 6;
   size_t name = 3;

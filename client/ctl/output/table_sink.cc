@@ -72,7 +72,7 @@ auto Collect(const std::vector<Row>& rows, const Get& get) {
   return values;
 }
 
-// What a joined line shows of one series.
+// The part of a joined line that belongs to one series.
 struct LineCell {
   int64_t time_unix_ns = 0;
   std::string steps;

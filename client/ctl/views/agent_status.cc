@@ -59,7 +59,7 @@ void TakeAgentSample(const v1::LatestSample& sample, AgentStatus* agent) {
 }
 
 AgentStatus Assess(Samples samples) {
-  // What is newer counts, where a reason or a version has changed.
+  // Where a reason or a version has changed, the newer one counts.
   std::stable_sort(samples.begin(), samples.end(), [](const auto* a, const auto* b) {
     return a->time_unix_ns() < b->time_unix_ns();
   });

@@ -262,7 +262,7 @@ Unknown values are null.)";
 
 void WriteStatusJson(std::ostream& out, const JobStatus& status) {
   const v1::Job& job = status.job.job();
-  const bool seen = job.last_seen_unix_ns() != 0;  // Else none of its rows was stored.
+  const bool seen = job.last_seen_unix_ns() != 0;  // If not, none of its rows was stored.
   JsonWriter json(out);
   json.Object([&] {
     json.Field("job", job.name());

@@ -15,9 +15,9 @@ class _Plan(NamedTuple):
     """How a dictionary with certain keys is recorded."""
 
     pack: Callable[..., bytes]
-    address: int  # Of a C array of metrics,
-    count: int  # of which there are so many,
-    handles: Any  # which lives as long as this.
+    address: int  # The address of the C array of metrics.
+    count: int  # The length of the array.
+    handles: Any  # Keeps the array alive.
 
 
 # A trainer that makes up new sets of keys all the time must not fill the memory.

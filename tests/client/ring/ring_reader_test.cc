@@ -1,4 +1,4 @@
-// What the reader makes of rings that overflow, end, die or are none.
+// The reader meets rings that overflow or end, whose writer died, and files that are no rings.
 #include "client/ring/ring_reader.h"
 
 #include <signal.h>
