@@ -19,7 +19,7 @@
 namespace tacho::client {
 namespace {
 
-const double kNoValue = StaleMarker();
+constexpr double kNoValue = StaleMarker();  // A recorder may be opened before main().
 constexpr std::string_view kSumSuffix = "_sum";
 constexpr char kWrongText[] =
     "a metric's name must be 1 to 256 bytes of UTF-8 without control characters";
