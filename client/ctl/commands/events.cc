@@ -222,7 +222,7 @@ Examples:
 
 JSON: {"spread": [{"time", "time_unix_ns", "step" or null, "metric", "task" or null, "host",
   "labels": {}, "attempt", "value", "last_finite" or null, "last_finite_step" or null,
-  "last_finite_time", "last_finite_time_unix_ns" (or "last_finite_time": null), "non_finite",
+  "last_finite_time" or null, "last_finite_time_unix_ns" or null, "non_finite",
   "finite_after"}]}; values are "NaN", "Infinity" and "-Infinity".)",
       .flags = std::move(flags),
       .min_operands = 1,
