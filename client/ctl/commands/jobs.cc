@@ -128,7 +128,7 @@ std::vector<FlagSpec> JobsFlags() {
       {.name = "state",
        .placeholder = "STATE",
        .help = "Only jobs that are running (rows came within five minutes), silent (none did, and "
-               "no end was told) or ended. Repeat for more.",
+               "no end was reported) or ended. Repeat for more.",
        .choices = {"running", "silent", "ended"},
        .repeated = true},
       {.name = "label",
