@@ -1,7 +1,6 @@
 // Reads the event files of one run with the same rules as the agent, so that an import and a
 // recording of the same run agree.
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/import/input_file.h"
 #include "client/import/readers.h"
-#include "client/import/values.h"
 #include "client/tfevents/record.h"
 #include "client/tfevents/rows.h"
 #include "proto/base/stale_marker.h"

@@ -1,8 +1,6 @@
 // Shared by the text formats: rows from names and numbers, and times where a file has none.
 #include "client/import/row_maker.h"
 
-#include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "absl/strings/match.h"

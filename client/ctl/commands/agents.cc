@@ -1,7 +1,6 @@
 // 'agents': the newest samples of agents' own metrics, then why sources fail and which tasks
 // run, if the collector can say.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,4 @@
 // 'compare': tables of figures for people; JSON and CSV with every place for programs.
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -1,5 +1,4 @@
 // Commands about moments of a job: what happened to it, and where its values stopped being finite.
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"

@@ -1,9 +1,7 @@
 // 'goodput': where the wall time of a job went, in the three formats.
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"

@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/export/export_writer.h"
-#include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/samples.h"
 #include "client/ctl/text/text.h"
 #include "client/import/values.h"
+#include "proto/base/json_text.h"
 
 namespace tacho::ctl {
 namespace {

@@ -1,7 +1,6 @@
 // The report of an import, as text and as JSON.
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"

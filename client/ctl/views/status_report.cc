@@ -12,7 +12,6 @@
 #include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/samples.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/views/condition_report.h"
