@@ -1,7 +1,7 @@
 // Which job, task and attempt this process is, from what launchers leave in its environment.
 //
-// Each of the three is decided by itself; the first line that is there counts. A variable that is
-// empty counts as absent.
+// Each of the three is decided separately: the first line that exists counts. An empty variable
+// counts as absent.
 //
 //   job      TACHO_JOB
 //            JOBSET_NAME                           Kubernetes JobSet

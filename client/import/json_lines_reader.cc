@@ -27,7 +27,7 @@ std::string TextOf(const FlatObject& object, absl::string_view name) {
   return member == nullptr ? "" : member->text;
 }
 
-// Members below `prefix`, with their names behind it.
+// The members whose names begin with `prefix`, under the rest of their names.
 std::vector<std::pair<std::string, std::string>> MembersBelow(const FlatObject& object,
                                                               absl::string_view prefix) {
   std::vector<std::pair<std::string, std::string>> found;

@@ -87,7 +87,7 @@ class MlperfLines {
     const bool measured = !rows_.empty();
     if (status.ok()) status = rows_.Finish(time_, step_, where);
     if (status.ok() && !measured && !setting_) status = AddEvent(key->text, value, where);
-    // An interval that ends with measurements ends all the same.
+    // An interval that ends with measurements is an event too.
     if (status.ok() && measured && is_interval_) status = AddEvent(key->text, value, where);
     return status;
   }

@@ -17,7 +17,7 @@ constexpr char kDefaultJob[] = "hosts";  // sources.host.job of the agents' conf
 
 // 1,000 hosts with 16 sources have 120,000 series.
 constexpr uint64_t kMostSeries = 1'000'000;
-// Each is asked for its tasks: a call of its own.
+// Each job costs a call, for its tasks.
 constexpr size_t kMostJobs = 1000;
 constexpr uint32_t kMostEvents = 100'000;  // The most that a collector gives.
 

@@ -162,7 +162,7 @@ class ConditionsWatcher {
     return !interrupts_.came() && absl::Now() < end_ && invocation_.env.out->good();
   }
 
-  // From the beginning only what is wrong with the question is final.
+  // Errors that a new call may cure, once a call has worked. An error of the first call is final.
   bool IsPassing(const absl::Status& status) const {
     switch (status.code()) {
       case absl::StatusCode::kUnavailable:

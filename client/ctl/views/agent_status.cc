@@ -8,8 +8,8 @@
 namespace tacho::ctl {
 namespace {
 
-// Samples of one row that are asked for in one call may be of two rows, if one comes meanwhile;
-// what is older than that belongs to a source that is no more, or to a reason that was.
+// One call may return samples of two rows, if a row arrives meanwhile. Samples that are older
+// belong to a source that no longer exists, or to an earlier reason.
 constexpr int64_t kOneMomentNs = 60'000'000'000;
 
 std::string LabelOf(const v1::SeriesInfo& series, absl::string_view name) {
