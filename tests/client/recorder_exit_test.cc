@@ -89,7 +89,7 @@ TEST(RecorderExitTest, ManyRecordersAreAllClosed) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    // Never destroyed, and held, so that they count as no leak.
+    // Never destroyed. A static holds them, so that they are no leak.
     static auto& recorders = *new std::vector<Recorder>();
     for (uint32_t task = 0; task < 70; ++task) {
       RecorderOptions options = SmallRing(directory);

@@ -61,8 +61,8 @@ TEST(RecorderTroubleTest, ADirectoryWithoutRoomIsSaidAndLeavesNothingBehind) {
   EXPECT_EQ(status, 0);
 }
 
-// The one thing that nothing in the process can stand. Only the ring's own user and root may do it,
-// and tacho-agent never does; this holds the documentation to what happens.
+// No process survives this. Only the ring's own user and root may do it, and tacho-agent never
+// does; the test keeps the documentation true.
 TEST(RecorderTroubleTest, AFileThatIsCutShortEndsTheTrainerAtItsNextRow) {
   TestDirectory directory;
   std::fflush(nullptr);
