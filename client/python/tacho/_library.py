@@ -103,8 +103,8 @@ def load() -> Tuple[Optional[Any], str]:
     troubles = []
     for path in _candidates():
         try:
-            # PyDLL keeps the interpreter's lock: a call takes less time than releasing it would, and
-            # the library requires that calls of several threads exclude each other.
+            # PyDLL keeps the interpreter's lock: a call takes less time than releasing it, and the
+            # library requires that calls of several threads exclude each other.
             library = ctypes.PyDLL(path)
             _declare(library)
             return library, ""

@@ -38,8 +38,8 @@ class Run:
     def __init__(self, library: Any, handle: Optional[int], error: str):
         import ctypes
 
-        # A mutable cell instead of a number: finish() empties it. So a call that another thread or a
-        # signal handler interrupted never uses a library object that no longer exists.
+        # A mutable cell instead of a number: finish() empties it. So a call that another thread or
+        # a signal handler interrupted never uses a library object that no longer exists.
         self._handle = ctypes.c_void_p(handle)
         self._open = [] if handle is None else [handle]
         self._library = library
