@@ -24,7 +24,7 @@ class Finder {
   }
   bool Has(const char* name) const { return !Text(name).empty(); }
 
-  // Nothing if it is absent; trouble if it is no number.
+  // nullopt if it is absent; sets `trouble` if it is no number.
   std::optional<uint32_t> Number(const char* name) {
     const std::string text = Text(name);
     if (text.empty()) return std::nullopt;

@@ -1,7 +1,7 @@
 // Which job, task and attempt this process is, from what launchers leave in its environment.
 //
-// Each of the three is decided by itself; the first line that is there counts. A variable that is
-// empty counts as absent.
+// Each of the three is decided separately: the first line that exists counts. An empty variable
+// counts as absent.
 //
 //   job      TACHO_JOB
 //            JOBSET_NAME                           Kubernetes JobSet
@@ -46,15 +46,15 @@ namespace tacho::client {
 using EnvironmentGetter = std::function<const char*(const char* name)>;
 
 struct AttemptIdentity {
-  std::string job;  // Empty: nobody has named it.
+  std::string job;  // Empty: no name was found.
   uint32_t task = 0;
   uint32_t attempt = 0;
-  // What is wrong, with the variable's name; empty if nothing is. A wrong task would mix its rows
-  // with another's, so nothing must be recorded then.
+  // An error, with the variable's name; empty if there is none. With an error nothing must be
+  // recorded: a wrong task would mix its rows with another's.
   std::string trouble;
 };
 
-// What is given wins over the environment, and the environment is not looked at for it.
+// An argument that is given wins, and the environment is not read for it.
 AttemptIdentity FindIdentity(const std::string& job, std::optional<uint32_t> task,
                              std::optional<uint32_t> attempt, const EnvironmentGetter& environment);
 

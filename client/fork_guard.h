@@ -3,7 +3,7 @@
 
 namespace tacho::client {
 
-// A trainer's data loaders are forked from it and so have its recorder, which they must not use.
+// A trainer forks its data loaders. They have a copy of its recorder, which they must not use.
 class ForkGuard {
  public:
   ForkGuard();

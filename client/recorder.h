@@ -152,7 +152,7 @@ class Recorder {
   void RefuseValue() noexcept;
 
   std::unique_ptr<RecorderState> state_;  // Null if nothing is recorded.
-  const OpenRow* row_;                    // That of state_, or an empty one; never null.
+  const OpenRow* row_;                    // The row of state_, or an empty one; never null.
   std::string error_;
 };
 

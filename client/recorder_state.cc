@@ -1,5 +1,5 @@
-// What stands behind a recorder: it checks whatever the trainer passes, refuses and counts what a
-// ring cannot hold, and hands the rest to the backend. Nothing here throws or ends the process,
+// The implementation of a recorder: it checks whatever the trainer passes, refuses and counts what
+// a ring cannot hold, and hands the rest to the backend. Nothing here throws or ends the process,
 // because the training matters more than its record.
 #include "client/recorder_state.h"
 
@@ -19,7 +19,7 @@
 namespace tacho::client {
 namespace {
 
-const double kNoValue = StaleMarker();
+constexpr double kNoValue = StaleMarker();  // A recorder may be opened before main().
 constexpr std::string_view kSumSuffix = "_sum";
 constexpr char kWrongText[] =
     "a metric's name must be 1 to 256 bytes of UTF-8 without control characters";
@@ -258,7 +258,7 @@ void RecorderState::SetAttribute(std::string_view key, std::string_view value) n
   try {
     std::string clean = CleanText(value, kMaxAttributeValueBytes);
     std::string& last = attributes_[std::string(key)];
-    if (clean == last) return;  // Of a new key: empty, which removes what is not there.
+    if (clean == last) return;  // An empty value of a new key removes nothing.
     if (!backend_->AddAttribute(key, clean)) return Refuse("no room for another attribute");
     last = std::move(clean);
   } catch (...) {

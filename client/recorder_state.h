@@ -1,4 +1,4 @@
-// What a recorder has declared and is about to write. Internal to the recorder.
+// The metrics of a recorder and the row that it is about to write. Internal to the recorder.
 #pragma once
 
 #include <cstdint>

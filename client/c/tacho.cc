@@ -23,11 +23,11 @@ using tacho::client::Recorder;
 using tacho::client::RecorderOptions;
 using tacho::client::StepScope;
 
-// What C calls a recorder.
+// The recorder behind a C handle.
 struct tacho_recorder {
   Recorder recorder;
   std::string path;
-  pid_t pid = 0;             // Of the process that opened it.
+  pid_t pid = 0;             // The process that opened it.
   int32_t metric_count = 0;  // Handles below it are metrics.
   int32_t histogram_count = 0;
   std::optional<StepScope> step;
@@ -56,7 +56,7 @@ RecorderOptions Translate(const tacho_options& given) {
   RecorderOptions options;
   options.directory = Text(given.directory);
   options.job = Text(given.job);
-  // What is too large for a task is as wrong as what is no number; the nearest that is refused.
+  // A number too large for the option's type becomes the nearest one, which the recorder refuses.
   if (given.task >= 0)
     options.task = static_cast<uint32_t>(std::min<int64_t>(given.task, UINT32_MAX));
   if (given.attempt >= 0) {
@@ -88,7 +88,7 @@ tacho_metric Declared(tacho_recorder* recorder, Metric metric, const char* name)
     recorder->metric_count = std::max(recorder->metric_count, handle + 1);
     return handle;
   }
-  // In a child of fork() nothing is declared, and nothing refused.
+  // In a child of fork() nothing is declared, and nothing is counted as refused.
   if (recorder->pid == getpid()) {
     Refused(recorder, "the metric", name,
             "a name has 1 to 256 bytes of UTF-8 without control characters and one type, and there "
@@ -97,7 +97,7 @@ tacho_metric Declared(tacho_recorder* recorder, Metric metric, const char* name)
   return TACHO_NO_METRIC;
 }
 
-// Of a recorder that records.
+// Requires a recorder that records.
 int SetValue(tacho_recorder* recorder, tacho_metric metric, double value) {
   if (metric >= 0 && metric < recorder->metric_count) {
     recorder->recorder.Set(FromHandle(metric), value);
@@ -115,7 +115,7 @@ int SetValues(tacho_recorder* recorder, const tacho_metric* metrics, const doubl
   return result;
 }
 
-// Calls, and says whether that was refused.
+// Makes the call, and returns whether it was refused.
 template <typename Call>
 int Counted(tacho_recorder* recorder, const char* what, const char* name, const char* rule,
             Call call) {
@@ -124,7 +124,7 @@ int Counted(tacho_recorder* recorder, const char* what, const char* name, const 
   return recorder->recorder.refused() == before ? TACHO_OK : Refused(recorder, what, name, rule);
 }
 
-// Does something with the step that has begun, for the last time or not.
+// Applies a call to the open step; some calls end it.
 template <typename Call>
 int InStep(tacho_recorder* recorder, bool last, Call call) {
   if (const int trouble = Check(recorder); trouble != TACHO_OK) return trouble;

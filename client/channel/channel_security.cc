@@ -52,7 +52,7 @@ absl::StatusOr<std::string> ReadCertificates(const std::string& path, bool own) 
   auto pem = config::ReadCheckedFile(path, FileTrust::kTrusted);
   if (!pem.ok()) return pem.status();
   TACHO_ASSIGN_OR_RETURN(const auto parsed, config::ParseCertificates(path, *pem));
-  // Of authorities some may have expired: those that sign decide.
+  // Some of the authorities may have expired: only those that sign matter.
   if (!own) return pem;
   TACHO_RETURN_IF_ERROR(config::CheckTimes(path, *parsed.front(), absl::Now()));
   return pem;

@@ -18,15 +18,15 @@ namespace tacho::client {
 // Paths of files; empty: none.
 struct ChannelSecurity {
   bool tls = false;
-  std::string ca;           // Who may have signed the server's certificate; empty: the system's.
+  std::string ca;           // Authorities for the server's certificate; empty: the system's.
   std::string certificate;  // The client's own, and its key: both or neither.
   std::string key;
-  std::string server_name;  // What the server's certificate must be for; empty: the address' host.
+  std::string server_name;  // The server's certificate must have it; empty: the address' host.
   std::string token_file;
   bool allow_plaintext_token = false;
 };
 
-// What each setting is called by who reads an error.
+// The names of the settings in the texts of errors: flags, or keys of a configuration.
 struct ChannelSecurityNames {
   absl::string_view tls;
   absl::string_view ca;
@@ -37,14 +37,14 @@ struct ChannelSecurityNames {
   absl::string_view allow_plaintext_token;
 };
 
-// What one connection is made with.
+// The credentials and the token of one connection.
 struct SecuredChannel {
   std::shared_ptr<grpc::ChannelCredentials> credentials;
   // Value of each call's metadata "authorization"; empty: none. Never for a log.
   std::string authorization;
 };
 
-// What can be said without the files.
+// Checks what can be checked without reading the files.
 //   INVALID_ARGUMENT     settings that need or exclude each other.
 //   FAILED_PRECONDITION  a token would go without TLS to `address`, which is another machine, and
 //                        that is not allowed explicitly.

@@ -5,7 +5,7 @@
 namespace tacho::client {
 namespace {
 
-// What an item takes beyond its texts and values, about.
+// The approximate size of an item without its texts and values.
 constexpr uint64_t kItemBytes = 128;
 
 uint64_t BytesOf(const DirectEvent& event) {

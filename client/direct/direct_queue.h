@@ -59,7 +59,7 @@ struct DirectEvent {
 
 using DirectItem = std::variant<DirectRows, DirectHistogramState, DirectEvent>;
 
-// What the sender takes at a time.
+// One portion of work for the sender.
 struct DirectWork {
   std::vector<DirectMetric> metrics;        // New ones, to append to those it has.
   std::vector<DirectHistogram> histograms;  // The same.

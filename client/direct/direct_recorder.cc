@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <utility>
 
@@ -31,7 +30,7 @@ class DirectBackend final : public RecorderBackend {
   DirectBackend& operator=(const DirectBackend&) = delete;
   ~DirectBackend() override {
     if (guard_.InOwner()) return;
-    // In a child of fork() there is no thread to join, and locks may be held for ever.
+    // In a child of fork() there is no thread to join, and locks may be held forever.
     static_cast<void>(sender_.release());
     static_cast<void>(queue_.release());
   }

@@ -9,8 +9,7 @@
 //     long. Without a collector the queue fills and drops the oldest rows and events; an event
 //     rows_lost has their number once a collector is reachable again;
 //   - what was not acknowledged is lost when the process dies. A normal exit waits for the
-//   collector, at
-//     most flush_timeout.
+//     collector, at most flush_timeout.
 //
 // While this process lives, each row is stored exactly once, however often the connection breaks or
 // the collector restarts. Retries have growing pauses with jitter.

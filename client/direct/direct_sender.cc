@@ -14,9 +14,9 @@
 namespace tacho::client {
 namespace {
 
-// Rows of so long share a message: the collector is not asked to sync for each.
+// Rows that come within this time share a message, so that the collector need not sync for each.
 constexpr absl::Duration kLinger = absl::Milliseconds(200);
-// Of the pauses in which a collector that is not there, or refuses, is asked again.
+// Bounds of the pause before a collector that is absent or refuses is tried again.
 constexpr absl::Duration kMinPause = absl::Milliseconds(500);
 constexpr absl::Duration kMaxPause = absl::Minutes(1);
 

@@ -29,7 +29,7 @@ struct DirectSenderOptions {
   std::string agent_id;
   uint64_t generation = 1;
   std::function<int64_t()> now_unix_ns;             // For the event rows_lost.
-  std::function<void(absl::string_view text)> say;  // Of trouble with the collector.
+  std::function<void(absl::string_view text)> say;  // Prints trouble with the collector.
 };
 
 // Runs a thread from construction to destruction.

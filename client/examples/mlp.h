@@ -39,7 +39,7 @@ class Mlp {
   static constexpr int kInputs = 2;
   static constexpr int kHidden = 32;
 
-  // What the layers put out for one point.
+  // The outputs of the layers for one point.
   struct Activations {
     std::array<float, kInputs> input;
     std::array<float, kHidden> hidden1;

@@ -19,7 +19,7 @@ struct TrainFlags {
   bool help = false;
 };
 
-// What --help prints.
+// The text of --help.
 extern const char kTrainHelp[];
 
 // Returns an empty string, or what is wrong with the arguments.

@@ -9,20 +9,21 @@
 
 namespace tacho::importer {
 
-// One thread. Fields are separated by commas, semicolons or tabs: what the first line has most of.
+// Used from one thread. The separator is the comma, semicolon or tab that the first line has most
+// of.
 class CsvRecords {
  public:
   explicit CsvRecords(ByteSource* source) : lines_(source) {}
 
-  // False at the end and after an error, which status() tells.
+  // False at the end, and after an error, which status() returns.
   bool Next(std::vector<std::string>* fields);
-  // On which the record that was returned last begins.
+  // The line on which the last record begins.
   uint64_t line() const { return line_; }
   //   INVALID_ARGUMENT  a quote without an end, a line that is too long, bytes that are no text.
   absl::Status status() const;
 
  private:
-  // False if the record goes on on the next line.
+  // False if the record continues on the next line.
   bool Split(absl::string_view record, std::vector<std::string>* fields) const;
 
   LineReader lines_;

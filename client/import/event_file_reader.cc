@@ -1,7 +1,6 @@
 // Reads the event files of one run with the same rules as the agent, so that an import and a
 // recording of the same run agree.
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -9,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/import/input_file.h"
 #include "client/import/readers.h"
-#include "client/import/values.h"
 #include "client/tfevents/record.h"
 #include "client/tfevents/rows.h"
 #include "proto/base/stale_marker.h"
@@ -18,7 +16,7 @@
 namespace tacho::importer {
 namespace {
 
-// As the agent reads them: what is longer is a graph or images.
+// The agent's limit: a longer record holds a graph or images.
 constexpr uint64_t kMaxPayloadBytes = uint64_t{4} << 20;
 constexpr size_t kBlockBytes = size_t{256} << 10;
 
@@ -189,12 +187,12 @@ class EventFiles {
   const absl::FunctionRef<void(uint64_t)> progress_;
   RecordSink* const sink_;
 
-  // Of the run.
+  // State of the run.
   std::optional<uint32_t> newest_;
   std::optional<int64_t> highest_;
   client::TfeventsOtherTags other_tags_;
 
-  // Of the file at hand.
+  // State of the current file.
   InputFile* file_ = nullptr;
   std::string buffer_;
   size_t begin_ = 0;

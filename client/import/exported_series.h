@@ -11,13 +11,13 @@
 
 namespace tacho::importer {
 
-// As text; empty: absent.
+// The columns that identify a series, as text; an empty one is absent.
 struct ExportedSeries {
   std::string metric, type, unit, help, task, host, attempt;
   std::string labels;  // {"chip":"0"}, or chip=0,device=sda.
 };
 
-// One thread.
+// Used from one thread.
 class ExportedSeriesReader {
  public:
   explicit ExportedSeriesReader(const ReadOptions& options) : options_(options) {}

@@ -1,7 +1,6 @@
 #include "client/import/formats.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -34,7 +33,7 @@ constexpr Named kFormats[] = {
     {FileFormat::kStepLog, "nanogpt", "a log of steps"},
 };
 
-// A JSON document that is longer than its first line, by its first few members.
+// Recognises a JSON document of several lines by its first few members.
 FileFormat DetectDocument(absl::string_view head) {
   StringSource source(head);
   JsonReader json(&source);

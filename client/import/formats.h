@@ -1,4 +1,4 @@
-// Which formats there are, and how one is known by its bytes.
+// The formats that can be imported, and how to recognise one by its bytes.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,14 @@ enum class FileFormat {
   kStepLog,
 };
 
-// As the command line has them: "tfevents", "csv", "jsonl", "mlperf", "hf", "megatron", "nanogpt".
+// Names on the command line: "tfevents", "csv", "jsonl", "mlperf", "hf", "megatron", "nanogpt".
 const std::vector<std::string>& FormatNames();
 std::optional<FileFormat> FormatOfName(absl::string_view name);
 // "event files", "CSV", …
 const char* FormatTitle(FileFormat format);
 
-// By the first MiB of the file's bytes.
-//   INVALID_ARGUMENT  it is empty, or none of them; the text says what to do.
+// Recognises a file by its first MiB.
+//   INVALID_ARGUMENT  the file is empty, or has none of the formats; the text says what to do.
 absl::StatusOr<FileFormat> DetectFormat(const std::string& path);
 std::optional<FileFormat> DetectFormatOfBytes(absl::string_view head);
 

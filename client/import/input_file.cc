@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -30,7 +29,7 @@ size_t StringSource::Read(char* buffer, size_t size) {
 }
 
 absl::StatusOr<std::unique_ptr<InputFile>> InputFile::Open(const std::string& path) {
-  // Not to wait for a writer should it be a pipe.
+  // O_NONBLOCK: opening a pipe would wait for its writer.
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) return FromErrno(errno, path);
   struct stat info = {};

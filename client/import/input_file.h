@@ -1,4 +1,4 @@
-// A file that is imported: read once from its beginning, with bounded memory.
+// Reads a file once from its beginning, with bounded memory.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace tacho::importer {
 class ByteSource {
  public:
   virtual ~ByteSource() = default;
-  // Up to `size` bytes; 0 at the end, or after an error, which status() tells.
+  // Reads up to `size` bytes; returns 0 at the end, and after an error, which status() returns.
   virtual size_t Read(char* buffer, size_t size) = 0;
   virtual absl::Status status() const { return absl::OkStatus(); }
 };
@@ -31,11 +31,11 @@ class StringSource : public ByteSource {
   absl::string_view rest_;
 };
 
-// One thread.
+// Used from one thread.
 class InputFile : public ByteSource {
  public:
   //   NOT_FOUND, PERMISSION_DENIED, …  as the system says; the text names the file.
-  //   INVALID_ARGUMENT                 it is no regular file.
+  //   INVALID_ARGUMENT                 it is not a regular file.
   static absl::StatusOr<std::unique_ptr<InputFile>> Open(const std::string& path);
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -45,7 +45,7 @@ class InputFile : public ByteSource {
   absl::Status status() const override { return status_; }
 
   const std::string& path() const { return path_; }
-  uint64_t size() const { return size_; }  // When it was opened. No more than that is read.
+  uint64_t size() const { return size_; }  // At the opening. No more than that is read.
   uint64_t position() const { return position_; }
   absl::Time changed() const { return changed_; }
 
@@ -61,29 +61,29 @@ class InputFile : public ByteSource {
   absl::Status status_;
 };
 
-// Lines of a source. One thread.
+// Splits a source into lines. Used from one thread.
 class LineReader {
  public:
-  // No log has a longer line; what has is no text.
+  // No log has a longer line; a file that has one is not text.
   static constexpr size_t kMaxLineBytes = size_t{4} << 20;
 
   explicit LineReader(ByteSource* source) : source_(source) {}
 
-  // The next line without its end (LF or CRLF); it stays until the next call. False at the end, and
-  // after an error, which status() tells.
+  // The next line without its end (LF or CRLF); it stays valid until the next call. False at the
+  // end, and after an error, which status() returns.
   bool Next(absl::string_view* line);
-  // Of the line that was returned last, from 1.
+  // The number of the last line, from 1.
   uint64_t number() const { return number_; }
-  // Whether that line had an end.
+  // Whether the last line had an end.
   bool ended() const { return ended_; }
   //   INVALID_ARGUMENT  a line is too long.
-  //   others            as the source.
+  //   others            as the source's status().
   absl::Status status() const;
 
  private:
   ByteSource* const source_;
   std::string buffer_;
-  size_t begin_ = 0;  // Of what has not been returned.
+  size_t begin_ = 0;  // Where the bytes begin that were not returned yet.
   uint64_t number_ = 0;
   bool at_end_ = false;
   bool ended_ = false;

@@ -27,7 +27,7 @@ std::string TextOf(const FlatObject& object, absl::string_view name) {
   return member == nullptr ? "" : member->text;
 }
 
-// Members below `prefix`, with their names behind it.
+// The members whose names begin with `prefix`, under the rest of their names.
 std::vector<std::pair<std::string, std::string>> MembersBelow(const FlatObject& object,
                                                               absl::string_view prefix) {
   std::vector<std::pair<std::string, std::string>> found;
@@ -38,7 +38,7 @@ std::vector<std::pair<std::string, std::string>> MembersBelow(const FlatObject& 
   return found;
 }
 
-// What 'tachoctl export --format jsonl' writes.
+// Reads the output of 'tachoctl export --format jsonl'.
 class ExportedLines {
  public:
   static bool Fits(const FlatObject& first) { return first.Find("tachograph_export") != nullptr; }
@@ -156,7 +156,7 @@ class ExportedLines {
   bool ended_ = false;
 };
 
-// Of whoever wrote them: a member a metric.
+// Reads lines of any other program: each member is a metric.
 class PlainLines {
  public:
   PlainLines(const ReadOptions& options, RecordSink* sink)
@@ -224,7 +224,7 @@ absl::Status ReadJsonLines(OpenSource open, const ReadOptions& options, RecordSi
     const std::string where = LineText(lines.number());
     absl::Status status = object.Parse(line);
     if (!status.ok()) {
-      // The line says it itself, as its first.
+      // The line itself says it, as its first.
       status =
           absl::InvalidArgumentError(absl::StripPrefix(std::string(status.message()), "line 1: "));
     } else if (first && ExportedLines::Fits(object)) {

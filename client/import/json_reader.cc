@@ -211,7 +211,7 @@ absl::Status JsonReader::ReadCodeUnit(uint32_t* unit) {
   return absl::OkStatus();
 }
 
-// What the digits mean is for who uses them; here only what may stand in a number counts.
+// Checks only which characters may stand in a number; the caller converts it.
 absl::Status JsonReader::ReadNumber() {
   text_.clear();
   bool digits = false;

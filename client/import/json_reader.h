@@ -23,22 +23,22 @@ enum class JsonToken {
   kTrue,
   kFalse,
   kNull,
-  kEnd,  // After the one value, and nothing but white space behind it.
+  kEnd,  // After the one value; only white space follows it.
 };
 
-// One thread.
+// Used from one thread.
 class JsonReader {
  public:
   static constexpr size_t kMaxDepth = 64;
-  static constexpr size_t kMaxTextBytes = size_t{1} << 20;  // Of one key, string or number.
+  static constexpr size_t kMaxTextBytes = size_t{1} << 20;  // One key, string or number.
 
   // The source must outlive the reader.
   explicit JsonReader(ByteSource* source) : source_(source) {}
 
-  //   INVALID_ARGUMENT  no JSON, too deep, or a text too long; the text names the line.
+  //   INVALID_ARGUMENT  not JSON, too deep, or a text too long; the message names the line.
   //   others            as the source.
   absl::Status Next(JsonToken* token);
-  // Of a key or string, without its escapes; of a number, as it is written.
+  // The text of a key or string, unescaped; that of a number, as it is written.
   const std::string& text() const { return text_; }
   // Reads to the end of the value that began with `token`.
   absl::Status SkipValue(JsonToken token);
@@ -84,7 +84,7 @@ class FlatObject {
   static constexpr size_t kMaxMembers = 20'000;
   static constexpr size_t kMaxBytes = size_t{8} << 20;
 
-  // Reads on behind the object's kBeginObject.
+  // Reads the object whose kBeginObject was the last token.
   //   INVALID_ARGUMENT  as JsonReader, or too many members.
   absl::Status Read(JsonReader* reader);
   // Reads all of `text`, which must be one object.

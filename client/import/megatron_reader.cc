@@ -124,7 +124,7 @@ absl::Status VisitFile(OpenSource open, Visit visit) {
   return GoldenValues(&json, visit).Read();
 }
 
-// The average of what the file says, if it says it.
+// The average of the step times in the file; nullopt if it has none.
 absl::Status StepTimeHint(OpenSource open, std::optional<absl::Duration>* hint) {
   double sum = 0;
   int64_t count = 0;

@@ -17,7 +17,7 @@
 namespace tacho::importer {
 namespace {
 
-// What tacho.v1 allows (types.proto, ingest.proto).
+// Limits of tacho.v1 (types.proto, ingest.proto).
 constexpr size_t kMaxNameBytes = 256;
 constexpr size_t kMaxUnitBytes = 63;
 constexpr size_t kMaxHelpBytes = 1024;
@@ -63,7 +63,7 @@ bool IsAllowed(const SeriesKey& key) {
   return true;
 }
 
-// Tells series apart. Names have no control characters, so that these can stand between them.
+// Identifies a series. Control characters separate its parts, because names have none.
 std::string Encoded(const SeriesKey& key) {
   std::string text = absl::StrCat(key.attempt, "\n", key.task ? absl::StrCat(*key.task) : "", "\n",
                                   key.host, "\n", key.metric);

@@ -1,5 +1,5 @@
-// Turns what a reader finds into the messages of one Ingest stream: always the same for the same
-// records, so that one that is sent again is known by its sequence.
+// Turns what a reader finds into the messages of one Ingest stream. The same records always give
+// the same messages, so that the collector recognises a repeated one by its sequence.
 #pragma once
 
 #include <cstdint>
@@ -15,22 +15,22 @@
 
 namespace tacho::importer {
 
-// One thread.
+// Used from one thread.
 class MessageBuilder : public RecordSink {
  public:
-  // Bounds of what hostile files can make us hold.
+  // These bound the memory that a hostile file can make us use.
   static constexpr size_t kMaxSeries = 1'000'000;
   static constexpr size_t kMaxBufferedBytes = size_t{16} << 20;
   static constexpr size_t kMaxBatchBytes = size_t{48} << 10;  // Below every collector's limit.
   static constexpr size_t kMaxColumns = 1024;
   static constexpr size_t kMaxShapes = 10'000;  // Sets of series that stand together in rows.
 
-  // Gets each message, complete but for the layout's number on the stream. `layout` is null unless
-  // it is a Batch; it stays good for the life of the builder.
+  // Receives each message, complete except for the layout's number on the stream. `layout` is null
+  // unless the message is a Batch; it is valid for the life of the builder.
   using Emit = std::function<absl::Status(uint64_t sequence, const v1::Layout* layout,
                                           v1::ClientMessage* message)>;
 
-  // `repeats` may be null: then they are not counted.
+  // With a null `repeats`, repeated samples are not counted.
   MessageBuilder(std::string job, Emit emit, RepeatCounter* repeats);
 
   absl::Status FindSeries(const SeriesKey& key, std::optional<uint32_t>* series) override;
@@ -41,7 +41,7 @@ class MessageBuilder : public RecordSink {
   void AddSkipped(Skip reason, uint64_t samples, absl::string_view where) override;
   void Note(absl::string_view text) override;
 
-  // Emits what is still held. Once, at the end.
+  // Emits what is still held. Call it once, at the end.
   absl::Status Finish();
 
   const Summary& summary() const { return summary_; }

@@ -87,7 +87,7 @@ class MlperfLines {
     const bool measured = !rows_.empty();
     if (status.ok()) status = rows_.Finish(time_, step_, where);
     if (status.ok() && !measured && !setting_) status = AddEvent(key->text, value, where);
-    // An interval that ends with measurements ends all the same.
+    // An interval that ends with measurements is an event too.
     if (status.ok() && measured && is_interval_) status = AddEvent(key->text, value, where);
     return status;
   }
@@ -138,7 +138,7 @@ class MlperfLines {
     return rows_.Add(KeyOf(key), *number, where);
   }
 
-  // "metric" and other words of the metadata tell series of one key apart: FID and CLIP.
+  // "metric" and other words of the metadata distinguish series of one key: FID and CLIP.
   SeriesKey KeyOf(const std::string& key) const {
     SeriesKey series = options_.Key(key);
     for (const JsonMember& member : metadata_) {
@@ -174,7 +174,7 @@ class MlperfLines {
   const ReadOptions& options_;
   RowMaker rows_;
   RecordSink* const sink_;
-  // Of the line at hand.
+  // State of the current line.
   std::vector<JsonMember> metadata_;
   std::optional<int64_t> time_;
   std::optional<int64_t> step_;

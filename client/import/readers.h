@@ -24,7 +24,7 @@ using OpenSource = absl::FunctionRef<absl::StatusOr<std::unique_ptr<ByteSource>>
 //   INVALID_ARGUMENT  the file breaks its format, or a flag is missing; the text names the line or
 //                     record and what to do, but not the file.
 //   others            from the file or the sink.
-// Lines are at most LineReader::kMaxLineBytes long, JSON is as JsonReader bounds it.
+// Lines are at most LineReader::kMaxLineBytes long; JsonReader bounds JSON.
 
 // CSV whose first line names the columns: one for each metric, one of steps and one of times; or
 // the output of 'tachoctl export --format csv' and 'tachoctl query -o csv', with a line for each

@@ -1,4 +1,5 @@
-// What a reader of a foreign file finds, where it puts it, and the options of reading.
+// The records that a reader finds in a foreign file, the sink that takes them, and the options of
+// reading.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,6 @@
-// What the text formats share: rows from names and numbers, and times where a file has none.
+// Shared by the text formats: rows from names and numbers, and times where a file has none.
 #include "client/import/row_maker.h"
 
-#include <cmath>
-#include <iterator>
 #include <limits>
 
 #include "absl/strings/match.h"
@@ -15,7 +13,7 @@ namespace tacho::importer {
 namespace {
 
 constexpr absl::Duration kDefaultStepTime = absl::Seconds(1);
-// No clock of today says less; what does counts from the beginning of a run.
+// No clock shows an earlier time today; a smaller number counts from the beginning of a run.
 constexpr int64_t kEarliestClockNs = int64_t{100'000'000} * 1'000'000'000;
 
 constexpr absl::string_view kStepNames[] = {"step",       "global_step", "iteration", "iter",
@@ -77,7 +75,7 @@ absl::Status RowMaker::Add(const JsonMember& member, absl::string_view where) {
       value = ParseNumber(member.text);
       break;
     case JsonToken::kString:
-      // A number in quotes is text; what JSON has no number for stands in quotes.
+      // A number in quotes is text; but NaN and infinity, which JSON lacks, stand in quotes.
       value = ParseNumber(member.text);
       if (value && value == value && value < HUGE_VAL && value > -HUGE_VAL) value.reset();
       break;

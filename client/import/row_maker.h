@@ -1,4 +1,4 @@
-// What the readers of text formats share: rows from names and numbers, and times where there are
+// Shared by the readers of text formats: rows from names and numbers, and times where a file has
 // none.
 #pragma once
 
@@ -14,16 +14,16 @@
 
 namespace tacho::importer {
 
-// One row after the other: values, then Finish(). One thread.
+// Makes one row after the other: values, then Finish(). Used from one thread.
 class RowMaker {
  public:
   RowMaker(const ReadOptions& options, RecordSink* sink) : options_(options), sink_(sink) {}
 
-  // A value of the metric, or of another series of the same task, attempt and host. `where` tells a
-  // person what is skipped.
+  // Adds a value of the metric, or of another series of the same task, attempt and host. If the
+  // value is skipped, `where` shows a person its place.
   absl::Status Add(const std::string& metric, double value, absl::string_view where);
   absl::Status Add(const SeriesKey& key, double value, absl::string_view where);
-  // A number, or text that says NaN or infinity; what is neither is skipped. null is no value.
+  // Adds a number, or text that says NaN or infinity; skips anything else. null is no value.
   absl::Status Add(const JsonMember& member, absl::string_view where);
   // Without a time the row is skipped.
   absl::Status Finish(std::optional<int64_t> time_unix_ns, std::optional<int64_t> step,
@@ -40,10 +40,10 @@ class RowMaker {
   Row row_;
 };
 
-// Times of a file that has none, or only times since its beginning.
+// Makes times for a file that has none, or only times since its beginning.
 class StepClock {
  public:
-  // `hint` is the file's own idea of a step's length.
+  // `hint` is the length of a step according to the file.
   StepClock(const ReadOptions& options, RecordSink* sink,
             std::optional<absl::Duration> hint = std::nullopt);
 
@@ -62,7 +62,7 @@ class StepClock {
   bool noted_ = false;
 };
 
-// A field that holds times, as text. Numbers below 10⁸ seconds are times since the beginning.
+// Reads a field that holds times as text. Numbers below 10⁸ seconds are times since the beginning.
 class TimeField {
  public:
   TimeField(absl::string_view name, const ReadOptions& options, StepClock* clock);
@@ -75,8 +75,8 @@ class TimeField {
   StepClock* const clock_;
 };
 
-// Which of the names is usually that of a step, or a time; the first of the usual ones that is
-// there.
+// Whether this is one of the usual names of a step, or of a time. `rank` is its place among them:
+// if a file has several such names, the one of the lowest rank counts.
 bool IsStepName(absl::string_view name, size_t* rank);
 bool IsTimeName(absl::string_view name, size_t* rank);
 

@@ -27,7 +27,7 @@ void StreamDigest::Add(const v1::Layout* layout, const v1::ClientMessage& messag
   if (layout != nullptr) {
     const auto [found, added] = layouts_.emplace(layout, layouts_.size());
     if (added) AddBytes(*layout);
-    // A batch does not tell of which layout it is.
+    // A batch does not name its layout.
     EVP_DigestUpdate(context_, &found->second, sizeof(found->second));
   }
   AddBytes(message);

@@ -1,4 +1,4 @@
-// A digest of everything that one import sends, by which the same import is recognised later.
+// A digest of everything that one import sends, which identifies a repetition of it.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,14 @@ class StreamDigest {
   // `layout` may be null.
   void Add(const v1::Layout* layout, const v1::ClientMessage& message);
 
-  // After the last Add().
+  // Call it after the last Add().
   std::string Finish();  // 32 bytes.
 
  private:
   void AddBytes(const google::protobuf::MessageLite& message);
 
   evp_md_ctx_st* const context_;
-  absl::flat_hash_map<const v1::Layout*, uint64_t> layouts_;  // To their number.
+  absl::flat_hash_map<const v1::Layout*, uint64_t> layouts_;  // To their numbers.
   std::string bytes_;
 };
 

@@ -16,7 +16,7 @@ namespace tacho::importer {
 struct Summary {
   uint64_t series = 0;
   uint64_t rows = 0;
-  uint64_t samples = 0;  // In rows; these are written.
+  uint64_t samples = 0;  // Samples in rows, which are sent.
   uint64_t events = 0;
   uint64_t attributes = 0;
   uint64_t messages = 0;

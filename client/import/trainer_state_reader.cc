@@ -35,7 +35,7 @@ class TrainerState {
         "there is no list \"log_history\": this is no trainer_state.json");
   }
 
-  // Not by reference: the reader's text is that of the next token soon.
+  // A copy: the reader's text changes with its next token.
   absl::Status ReadMember(std::string name) {
     JsonToken token;
     TACHO_RETURN_IF_ERROR(json_->Next(&token));
@@ -47,7 +47,7 @@ class TrainerState {
                               : token == JsonToken::kFalse ? "false"
                                                            : json_->text();
     absl::Status status = sink_->AddAttributes(options_.attempt, name, value);
-    // Where tachoctl looks for how far the job has to go.
+    // tachoctl takes the planned steps from this attribute.
     if (status.ok() && name == "max_steps" && value[0] != '-') {
       status = sink_->AddAttributes(options_.attempt, "planned_steps", value);
     }

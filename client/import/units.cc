@@ -54,7 +54,7 @@ absl::Status WalkRuns(const std::string& directory,
       "/*.json"));
 }
 
-// Names for the units: what is different in their paths, without what a file's name ends with.
+// Names the units by the parts in which their paths differ, without the ends of file names.
 void NameUnits(std::vector<Unit>* units) {
   std::vector<fs::path> paths;
   for (const Unit& unit : *units) {
@@ -82,7 +82,8 @@ void NameUnits(std::vector<Unit>* units) {
   }
 }
 
-// Sets what the groups of the pattern say about the unit's name. False if it does not match.
+// Sets the options that the groups of the pattern find in the unit's name. False if it does not
+// match.
 absl::StatusOr<bool> ApplyPattern(const RE2& pattern, Unit* unit) {
   const auto& groups = pattern.NamedCapturingGroups();
   std::vector<re2::StringPiece> found(static_cast<size_t>(pattern.NumberOfCapturingGroups()) + 1);
@@ -210,7 +211,7 @@ absl::StatusOr<std::vector<Unit>> FindUnits(const std::vector<std::string>& path
       continue;
     }
     absl::StatusOr<FileFormat> format = DetectFormat(path);
-    // What a person says counts; but not of what cannot be read, or is empty.
+    // A given format counts, but not for a file that is empty or cannot be read.
     const bool only_unknown =
         !format.ok() && absl::StrContains(format.status().message(), "in place of auto");
     if (!format.ok() && !(options.format && only_unknown)) return format.status();

@@ -1,4 +1,4 @@
-// What an import consists of: files, each with what it stands for.
+// The units of an import: files, each with the run, task, attempt or host it stands for.
 #pragma once
 
 #include <cstdint>
@@ -26,17 +26,17 @@ struct Unit {
 struct UnitOptions {
   std::optional<FileFormat> format;  // nullopt: by each file's bytes.
   ReadOptions read;
-  // What tells several files (or runs) of one job apart.
+  // How several files (or runs) of one job are distinguished.
   enum class Each {
-    kRun,      // A label "run" with the file's name, or directory's.
-    kTask,     // Tasks 0, 1, … in the order of the files.
-    kAttempt,  // Attempts, likewise.
-    kHost,     // Hosts of the files' names.
+    kRun,      // By a label "run" with the name of the file or directory.
+    kTask,     // As tasks 0, 1, … in the order of the files.
+    kAttempt,  // As attempts, likewise.
+    kHost,     // As hosts with the files' names.
   };
   Each each = Each::kRun;
   // RE2 for names of runs, with the groups attempt, task or host; empty: none.
   std::string run_pattern;
-  bool attempt_given = false;  // By the person: event files do not count their own.
+  bool attempt_given = false;  // By the user: event files then do not count attempts of their own.
 };
 
 // `paths` are files, and directories in which event files lie at any depth.
@@ -46,8 +46,8 @@ struct UnitOptions {
 absl::StatusOr<std::vector<Unit>> FindUnits(const std::vector<std::string>& paths,
                                             const UnitOptions& options);
 
-// Reads the unit from its beginning. `progress` gets the bytes read since its last call. Statuses
-// as readers.h has them; the text names the file.
+// Reads the unit from its beginning. `progress` receives the bytes read since its last call. The
+// statuses are those of readers.h; the text names the file.
 absl::Status ReadUnit(const Unit& unit, absl::FunctionRef<void(uint64_t bytes)> progress,
                       RecordSink* sink);
 

@@ -19,7 +19,7 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(10);
 constexpr absl::Duration kWelcomeTimeout = absl::Seconds(20);
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
 constexpr int kConnectTimeoutMs = 5000;
-// A path that is dead without a word is noticed after 40 s, not when TCP gives up.
+// A connection that dies silently is noticed after 40 s, not when TCP gives up.
 constexpr int kKeepaliveMs = 30'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 
@@ -40,7 +40,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
 }
 
-// Whether another stream may do better.
+// Whether another stream may succeed.
 bool MayPass(const grpc::Status& status) {
   switch (status.error_code()) {
     case grpc::StatusCode::OK:
@@ -119,14 +119,14 @@ absl::Status Upload::Connect() {
   auto secured = client::SecureChannel(options_.security, options_.address, options_.security_names,
                                        &arguments);
   if (!secured.ok()) {
-    reached_ = true;  // It is for the person here to mend.
+    reached_ = true;  // The error is on this side: another try cannot help.
     return secured.status();
   }
   authorization_ = secured->authorization;
   channel_ = grpc::CreateCustomChannel(options_.address, secured->credentials, arguments);
   stub_ = v1::Ingest::NewStub(channel_);
   absl::Status status = Dial();
-  // Whoever is there and busy may be waited for; nobody may not.
+  // A collector that answers but is busy is worth waiting for; silence is not.
   if (!status.ok() && reached_ && absl::IsUnavailable(status)) {
     status = Reconnect(status);
   } else if (status.ok() && !Resend()) {
@@ -313,7 +313,7 @@ absl::Status Upload::WaitFor(const std::function<bool()>& enough) {
       const auto news = [this, seen]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return ended_ || cancelled_ || changes_ != seen;
       };
-      // What has come between DropDurable() and here is in durable_ already.
+      // An acknowledgement between DropDurable() and here is in durable_ already.
       changed = !pending_.empty() && IsDurable(pending_.front().sequence);
       if (!changed) {
         changed = mutex_.AwaitWithDeadline(absl::Condition(&news), progress_ + options_.patience);
@@ -399,7 +399,7 @@ absl::Status Upload::Finish() {
   absl::Status status = WaitFor([this] { return pending_.empty(); });
   if (!status.ok() || stream_ == nullptr) return status;
   stream_->WritesDone();
-  Hangup();  // Everything is durable: how it ends changes nothing.
+  Hangup();  // Everything is durable, so its status does not matter.
   return absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// Delivers numbered messages to a collector, each exactly once: one Ingest stream after the other,
-// until everything is durable.
+// Delivers numbered messages to a collector, each exactly once, over one Ingest stream after the
+// other until everything is durable.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +30,15 @@ struct UploadOptions {
   std::string address;
   client::ChannelSecurity security;
   client::ChannelSecurityNames security_names;
-  std::string agent_id;     // Who sends; see ingest.proto.
-  uint64_t generation = 1;  // Of the sequences.
+  std::string agent_id;     // The sender; see ingest.proto.
+  uint64_t generation = 1;  // The generation of the sequences.
   std::string version;
-  // Given up when nothing has become durable for so long, however often the collector is tried.
+  // The upload gives up when nothing has become durable for this long, however often it tries.
   absl::Duration patience = absl::Minutes(5);
-  std::function<void(absl::string_view)> say;  // Of waits and lost connections, for a person.
+  std::function<void(absl::string_view)> say;  // Prints waits and lost connections.
 };
 
-// What the collector said of samples that it took, added up.
+// Sums of the collector's reports on samples that it received.
 struct Refusals {
   struct Sum {
     uint64_t samples = 0;
@@ -53,7 +53,7 @@ struct Refusals {
   void Add(const Refusals& other);
 };
 
-// One thread; it has another one for what the collector says.
+// Used from one thread; another one, of its own, reads the collector's messages.
 class Upload {
  public:
   explicit Upload(UploadOptions options);
@@ -61,29 +61,29 @@ class Upload {
   Upload& operator=(const Upload&) = delete;
   ~Upload();
 
-  // Waits for the collector's Welcome. Again, after a Send() that has failed, it reads the files of
-  // the security anew and sends once more what is not durable.
+  // Waits for the collector's Welcome. After a failed Send(), another Connect() reads the files of
+  // the security again and resends what is not durable.
   //   UNAVAILABLE  with reached() false: nobody answers at the address.
   //   others       as ingest.proto has them; and as client::SecureChannel().
   absl::Status Connect();
-  // Whether the message was durable when this upload began: an earlier one brought it.
+  // Whether the message was durable when this upload began, because an earlier one sent it.
   bool WasDurable(uint64_t sequence) const;
 
-  // Takes the message, whose sequence is above all that came before, and sends it when there is
-  // room: at most kWindowBytes are on their way. `layout` is that of a Batch, null else; it must
-  // outlive the upload. Lost connections are made again.
+  // Takes the message, whose sequence is above all before it, and sends it when there is room: at
+  // most kWindowBytes are in flight. `layout` is that of a Batch, otherwise null; it must outlive
+  // the upload. Lost connections are made again.
   //   UNAVAILABLE, …  as Connect(), after `patience`.
   absl::Status Send(uint64_t sequence, const v1::Layout* layout, v1::ClientMessage message);
   // Waits until all is durable, and ends the stream.
   absl::Status Finish();
 
-  // Ends what another thread waits for here, now and from now on, with CANCELLED.
+  // Ends every wait of another thread here, now and later, with CANCELLED.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // After Finish(). Exact if there was one connection; else a lower bound.
   Refusals refusals() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t connections() const { return connections_; }
-  // Messages that are durable, and known to be.
+  // Messages that are known to be durable.
   uint64_t delivered() const { return delivered_; }
   bool reached() const { return reached_; }
 
@@ -102,7 +102,7 @@ class Upload {
 
   absl::Status Dial();
   absl::Status Reconnect(const absl::Status& why);
-  // Sends once more, in order, what may not have arrived. False if the stream has broken.
+  // Resends in order what may not have arrived. False if the stream has broken.
   bool Resend();
   // False if cancelled meanwhile.
   bool Sleep(absl::Duration duration) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -129,19 +129,19 @@ class Upload {
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Ingest::Stub> stub_;
   client::Backoff backoff_;
-  std::optional<absl::Duration> retry_after_;  // What the collector asked for when it hung up.
+  std::optional<absl::Duration> retry_after_;  // Asked for by the collector when it hung up.
   uint64_t connections_ = 0;
   uint64_t delivered_ = 0;
   bool reached_ = false;
   absl::Time progress_;  // When something became durable, or a Welcome came.
 
-  // Of the stream at hand.
+  // The current stream.
   std::unique_ptr<grpc::ClientContext> context_;
   std::unique_ptr<Stream> stream_;
   std::thread reader_;
   uint32_t max_layouts_ = 1;
   uint32_t next_layout_ = 0;
-  std::vector<const v1::Layout*> layouts_;                       // By their number.
+  std::vector<const v1::Layout*> layouts_;                       // By their numbers.
   absl::flat_hash_map<const v1::Layout*, uint32_t> layout_ids_;  // The other way round.
 
   std::deque<Pending> pending_;  // Sent, or to be sent, and not known to be durable.

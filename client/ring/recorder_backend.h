@@ -1,4 +1,4 @@
-// Where a Recorder puts what it takes: into a ring, or to a collector. Internal to the recorder.
+// The destination of a Recorder: a ring, or a collector. Internal to the recorder.
 #pragma once
 
 #include <cstdint>

@@ -50,7 +50,7 @@ bool RingBatchBuilder::Add(const RingRecord& record, size_t known_metrics) {
 
 void RingBatchBuilder::AddHistogramState(const RingRecord& record) {
   TACHO_CHECK(record.IsHistogramState());
-  // It has no number of its own. One that was delivered before may come again, which does no harm.
+  // A state has no number of its own. One that was delivered may come again, which is harmless.
   if (record.header.number < batch_.end.record || !Advance(record.header)) return;
   batch_.pieces.push_back({batch_.end, ParseHistogramState(record)});
   ++taken_;

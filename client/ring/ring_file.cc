@@ -92,7 +92,7 @@ RingFile::~RingFile() {
 std::string RingFile::Create(const RingFileOptions& options) {
   TACHO_DCHECK(base_ == nullptr && fd_ < 0);
   TACHO_DCHECK(std::has_single_bit(options.record_bytes));
-  mkdir(options.directory.c_str(), kDirectoryMode);  // What is wrong with it shows below.
+  mkdir(options.directory.c_str(), kDirectoryMode);  // Without a directory, open() says why.
   const auto pid = static_cast<uint32_t>(getpid());
   const std::string prefix = options.directory + "/";
   // The file gets its name when it is complete. A name that begins with a dot is no ring's.

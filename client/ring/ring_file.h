@@ -44,7 +44,7 @@ class RingFile {
   std::string Fill(int fd, const RingFileOptions& options);
 
   std::string path_;
-  int fd_ = -1;  // Kept open: its lock tells the agent that this process lives.
+  int fd_ = -1;  // Kept open: its lock shows the agent that this process lives.
   char* base_ = nullptr;
   size_t size_ = 0;
   uint64_t record_bytes_ = 0;

@@ -105,13 +105,13 @@ static_assert(sizeof(RingCursors) == 40);
 // one's.
 struct DefinitionHeader {
   uint32_t crc;
-  uint32_t size;  // Of the whole definition, padding included.
+  uint32_t size;  // The whole definition, padding included.
   uint32_t kind;  // DefinitionKind
   uint32_t type;  // MetricType of a metric, else 0.
   uint32_t name_bytes;
-  uint32_t unit_bytes;  // 0 of an attribute.
+  uint32_t unit_bytes;  // 0 for an attribute.
   uint32_t text_bytes;  // Help of a metric or histogram, value of an attribute.
-  uint32_t bounds;      // Of a histogram, else 0.
+  uint32_t bounds;      // Number of a histogram's bounds, else 0.
   // Then name, unit and text without terminators, zeros up to a multiple of 8, and the bounds of a
   // histogram: finite doubles, ascending.
 };
@@ -123,8 +123,8 @@ enum class DefinitionKind : uint32_t { kMetric = 1, kAttribute = 2, kHistogram =
 enum class MetricType : uint32_t { kGauge = 1, kCounter = 2 };
 
 struct RecordHeader {
-  uint32_t crc;   // Of padding: over the header alone.
-  uint32_t size;  // Of the whole record, padding included.
+  uint32_t crc;   // Padding: over the header alone.
+  uint32_t size;  // The whole record, padding included.
   uint16_t kind;  // RecordKind
   uint16_t flags;
   // Values of a row: those of the first `count` metrics. Fields of an event. Buckets of a
@@ -134,17 +134,19 @@ struct RecordHeader {
   uint64_t row;     // Rows written before this one.
   int64_t time_unix_ns;
   int64_t step;  // 0 without kFlagStep.
-  // Then the payload. Of a row: `count` doubles. Of an event: 2 + 2 * count lengths (u32) of kind,
-  // message and each field's name and value, then those texts, then zeros up to a multiple of 8.
-  // Of a state of a histogram: HistogramStateHeader and `count` numbers (u64) of observations, of
-  // each of its buckets and of the one above its last bound, since it was declared.
+  // Then the payload.
+  //   row              `count` doubles
+  //   event            2 + 2 * count lengths (u32), of kind, message and each field's name and
+  //                    value; then those texts, then zeros up to a multiple of 8
+  //   histogram state  HistogramStateHeader, then `count` numbers of observations (u64) since the
+  //                    declaration: one for each bucket and one for what is above the last bound
 };
 static_assert(sizeof(RecordHeader) == 48);
 
 struct HistogramStateHeader {
   uint32_t histogram;  // Numbered from 0 in the order of their definitions.
   uint32_t zero;
-  double sum;  // Of the observations that are finite.
+  double sum;  // The sum of the finite observations.
 };
 static_assert(sizeof(HistogramStateHeader) == 16);
 

@@ -53,7 +53,7 @@ uint32_t CrcAt(uint64_t position, absl::string_view bytes) {
   return ExtendCrc32c(crc, bytes.data() + sizeof(crc), bytes.size() - sizeof(crc));
 }
 
-// Nothing if they are not those of a histogram. `bytes` are a whole number of doubles.
+// nullopt if they are not the bounds of a histogram. `bytes` are a whole number of doubles.
 std::optional<std::vector<double>> ParseBounds(absl::string_view bytes) {
   TACHO_CHECK(bytes.size() % sizeof(double) == 0);
   std::vector<double> bounds(bytes.size() / sizeof(double));

@@ -1,4 +1,4 @@
-// What a reader gets from a ring.
+// The types in which a reader of a ring returns what it found.
 #pragma once
 
 #include <cstdint>
@@ -89,8 +89,9 @@ struct RingPiece {
 struct RingBatch {
   std::vector<RingPiece> pieces;  // In the order in which they were recorded.
   RingCursor end;                 // Where to continue; after the last piece.
-  // What lay between the cursor and `end` and is in no piece, because it was overwritten before the
-  // reader came or is damaged. Exact. Damage at the very end counts once something follows it.
+  // Rows and events between the cursor and `end` that are in no piece, because they were
+  // overwritten before the reader came or are damaged. Exact. Damage at the very end counts once
+  // something follows it.
   uint64_t lost_rows = 0;
   uint64_t lost_events = 0;
   bool at_end = false;  // There is nothing more at the moment.

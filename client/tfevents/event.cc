@@ -1,7 +1,6 @@
 #include "client/tfevents/event.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "client/tfevents/proto_wire.h"
 #include "client/tfevents/tensor.h"

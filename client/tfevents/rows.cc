@@ -76,8 +76,8 @@ bool TfeventsRowBuilder::IsScalar(const TfValue& value) {
     case TfValue::Kind::kSimple:
       return true;
     case TfValue::Kind::kTensor:
-      // What is called a scalar may be written as [x] or [[x]]; one number that nobody calls
-      // anything is a scalar if it has no dimensions.
+      // A tensor that is called a scalar may be written as [x] or [[x]]; a single number that
+      // nobody calls anything is a scalar if it has no dimensions.
       if (says_scalar) return true;
       return !says_other && value.rank_zero && !other_tags_->contains(value.tag);
     case TfValue::Kind::kOther:

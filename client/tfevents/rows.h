@@ -19,7 +19,7 @@ namespace tacho::client {
 // first value of a tag only, so later values without metadata are judged by this set.
 using TfeventsOtherTags = absl::flat_hash_set<std::string>;
 
-// What decides the attempt of a file: the state of its run when the chunk begins.
+// The state of a run when a chunk begins, which decides the attempt of the file.
 //
 // A restarted trainer adds a file to its run directory and repeats the steps since its last
 // checkpoint. So a file whose first scalar (or SessionLog START) has a step that the run has
@@ -77,10 +77,10 @@ class TfeventsRowBuilder {
   TfeventsOtherTags* const other_tags_;
   bool placed_;
   uint32_t attempt_;
-  std::optional<int64_t> highest_;  // Of this file.
+  std::optional<int64_t> highest_;  // Highest step of this file.
   std::map<uint32_t, ByTag> rows_;
   TfeventsSkipped skipped_;
-  std::vector<TfValue> values_;  // Of the current record.
+  std::vector<TfValue> values_;  // The current record's.
 };
 
 }  // namespace tacho::client

@@ -26,9 +26,9 @@ constexpr uint32_t kDimSize = 1;
 // How the numbers of one DataType lie in a TensorProto.
 struct Encoding {
   uint64_t dtype;
-  size_t content_bytes;  // Of one number in tensor_content.
+  size_t content_bytes;  // Bytes of a number in tensor_content.
   uint32_t list_field;   // The repeated field.
-  Type list_type;        // Of its elements.
+  Type list_type;        // The type of its elements.
   double (*widen)(uint64_t bits);
 };
 

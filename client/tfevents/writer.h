@@ -12,7 +12,7 @@ struct ScalarEvent {
   double wall_time = 0;  // Seconds since the Unix epoch.
   int64_t step = 0;
   absl::string_view tag;
-  uint32_t value_bits = 0;  // Of a float32.
+  uint32_t value_bits = 0;  // A float32's bits.
 };
 
 // The first record of a file: its version.

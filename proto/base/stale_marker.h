@@ -9,7 +9,7 @@ namespace tacho {
 
 inline constexpr uint64_t kStaleMarkerBits = 0x7ff0000000000002;
 
-inline double StaleMarker() { return std::bit_cast<double>(kStaleMarkerBits); }
+constexpr double StaleMarker() { return std::bit_cast<double>(kStaleMarkerBits); }
 inline bool IsStaleMarker(double value) {
   return std::bit_cast<uint64_t>(value) == kStaleMarkerBits;
 }

@@ -1,4 +1,4 @@
-// Who a process is, by what launchers leave in its environment.
+// Job, task and attempt come from the variables that launchers set.
 #include "client/environment_identity.h"
 
 #include <gmock/gmock.h>

@@ -29,7 +29,7 @@ std::vector<double> GradientNorms() { return {0.01, 2}; }
 
 constexpr int64_t steps = 3;
 
-// Its place is that of all who set no other.
+// Rings go into a directory of the test, by the variable that trainers use.
 class ReadmeTest : public ::testing::Test {
  protected:
   ReadmeTest() {

@@ -1,4 +1,4 @@
-// What is recorded of a process that ends without destroying its recorder.
+// A process may end without destroying its recorder: what it recorded remains.
 #include <sys/wait.h>
 
 #include <cstdio>
@@ -89,7 +89,7 @@ TEST(RecorderExitTest, ManyRecordersAreAllClosed) {
   std::fflush(nullptr);
   const pid_t child = fork();
   if (child == 0) {
-    // Never destroyed, and held, so that they count as no leak.
+    // Never destroyed. A static holds them, so that they are no leak.
     static auto& recorders = *new std::vector<Recorder>();
     for (uint32_t task = 0; task < 70; ++task) {
       RecorderOptions options = SmallRing(directory);

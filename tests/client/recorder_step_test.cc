@@ -159,7 +159,7 @@ TEST_F(RecorderStepTest, AStepThatAnExceptionLeavesWritesNoRowAndItsTimeGoesToTh
   EXPECT_DOUBLE_EQ(Value(read.rows[1], "step_duration_seconds"), 0.009);
 }
 
-// A destructor that records while an exception is on its way has done nothing wrong.
+// A destructor may record a whole step while an exception is on its way.
 TEST_F(RecorderStepTest, AStepThatIsWholeWithinUnwindingIsRecorded) {
   struct AtExit {
     Recorder* recorder;

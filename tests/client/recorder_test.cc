@@ -1,4 +1,4 @@
-// What a trainer can do to a recorder, and what a reader finds afterwards.
+// A trainer uses a recorder, also wrongly, and a reader checks the ring afterwards.
 #include "client/recorder.h"
 
 #include <sys/wait.h>

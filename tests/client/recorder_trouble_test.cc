@@ -1,4 +1,5 @@
-// What others can do to a recorder: fill its disk, delete its directory, cut its file short.
+// A recorder survives what others do to it: fill its disk, delete its directory, cut its file
+// short.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -34,7 +35,7 @@ TEST(RecorderTroubleTest, ADeletedDirectoryChangesNothingForTheTrainerNorForAnAg
   EXPECT_EQ(recorder.refused(), 0u);
 }
 
-// Of no use to the training, but none of its business either: it must go on.
+// The training must go on without its record.
 TEST(RecorderTroubleTest, ADirectoryWithoutRoomIsSaidAndLeavesNothingBehind) {
   TestDirectory directory;
   constexpr int kNotPermitted = 77;
@@ -60,8 +61,8 @@ TEST(RecorderTroubleTest, ADirectoryWithoutRoomIsSaidAndLeavesNothingBehind) {
   EXPECT_EQ(status, 0);
 }
 
-// The one thing that nothing in the process can stand. Only the ring's own user and root may do it,
-// and tacho-agent never does; this holds the documentation to what happens.
+// No process survives this. Only the ring's own user and root may do it, and tacho-agent never
+// does; the test keeps the documentation true.
 TEST(RecorderTroubleTest, AFileThatIsCutShortEndsTheTrainerAtItsNextRow) {
   TestDirectory directory;
   std::fflush(nullptr);

@@ -38,7 +38,7 @@ std::string Remedy(const QueryClient& client, const absl::Status& status) {
   }
 }
 
-// What gRPC's texts usually mean.
+// Advice for the common texts of gRPC.
 const char* WhatToDo(const absl::Status& status) {
   const std::string text(status.message());
   if (absl::StrContains(text, "CERTIFICATE_VERIFY_FAILED") ||

@@ -1,4 +1,4 @@
-// How a command reaches the collector, and what it prints when a call fails.
+// Connects a command to the collector, and prints errors of its calls.
 #pragma once
 
 #include <string>

@@ -77,7 +77,7 @@ std::vector<CurvePoint> CurveFolder::Fold(std::vector<Piece> pieces) const {
   const double begin = pieces.empty() ? 0 : pieces.front().x;
   const double width =
       pieces.empty() ? 1 : (pieces.back().x - begin) / static_cast<double>(points_);
-  // Of a place: the pieces that lie in it.
+  // The place of a piece on the axis; pieces of one place are folded together.
   const auto place = [&](const Piece& piece) {
     if (exact) return piece.x;
     return std::min(std::floor((piece.x - begin) / width), static_cast<double>(points_ - 1));

@@ -34,12 +34,12 @@ class CurveFolder {
   std::vector<MetricCurve> Finish() &&;
 
  private:
-  // What one bucket adds to the place where it lies.
+  // The contribution of one bucket to its place.
   struct Piece {
     double x = 0;
     double low = 0;
     double high = 0;
-    double sum = 0;  // Of `count - non_finite` values.
+    double sum = 0;  // The sum of `count - non_finite` values.
     uint64_t count = 0;
     uint64_t non_finite = 0;
   };

@@ -103,7 +103,7 @@ absl::Status QueryClient::Calls::ReadStream(const Start& start, const Handler<Re
         grpc::CompletionQueue::TIMEOUT) {
       timed_out = true;
       context.TryCancel();
-      queue.Next(&tag, &ok);  // What was cancelled still has to come back.
+      queue.Next(&tag, &ok);  // A cancelled call still has to come back.
       return false;
     }
     return ok;

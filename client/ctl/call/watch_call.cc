@@ -13,7 +13,7 @@ StreamCall<Response>::~StreamCall() {
   if (state_ != State::kEnded) {
     context_->TryCancel();
     bool ok = false;
-    // What was begun has to come back before the queue may go.
+    // A pending operation has to come back before the queue is destroyed.
     if (state_ != State::kIdle) Wait(absl::InfiniteFuture(), &ok);
     End();
   }

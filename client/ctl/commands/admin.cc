@@ -9,7 +9,6 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/parse.h"
 #include "client/ctl/output/record_writer.h"
-#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
 #include "proto/base/nearest.h"
 

@@ -1,7 +1,6 @@
 // 'agents': the newest samples of agents' own metrics, then why sources fail and which tasks
 // run, if the collector can say.
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -16,9 +15,9 @@ namespace {
 
 constexpr char kDefaultJob[] = "hosts";  // sources.host.job of the agents' configuration.
 
-// 1,000 hosts with 16 sources tell 120,000 series.
+// 1,000 hosts with 16 sources have 120,000 series.
 constexpr uint64_t kMostSeries = 1'000'000;
-// Each is asked for its tasks: a call of its own.
+// Each job costs a call, for its tasks.
 constexpr size_t kMostJobs = 1000;
 constexpr uint32_t kMostEvents = 100'000;  // The most that a collector gives.
 
@@ -81,7 +80,7 @@ void ReadReasons(QueryClient& client, const AgentsOptions& options,
   request.set_job(options.job);
   request.set_kind("source_failed");
   request.set_newest(kMostEvents);
-  // An agent tells the event and the first row of a failure at the same time.
+  // An agent gives the event and the first row of a failure the same time.
   request.mutable_time()->set_begin_unix_ns(std::max<int64_t>(*first - 1'000'000'000, 0));
   std::vector<v1::RecordedEvent> failures;
   const absl::Status status = client.ListEvents(request, [&](const auto& response) {

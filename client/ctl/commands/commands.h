@@ -31,7 +31,8 @@ Command HelpCommand();
 Command ImportCommand();
 Command VersionCommand();
 
-// What 'tachoctl' alone prints: what it is, its commands, a first look, common flags, exit codes.
+// Prints what 'tachoctl' without a command shows: its purpose, its commands, a first look, common
+// flags, exit codes.
 void PrintOverview(const Environment& env, std::ostream& out);
 void PrintCommandHelp(const Environment& env, const Command& command, std::ostream& out);
 

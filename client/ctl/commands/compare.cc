@@ -1,5 +1,4 @@
 // 'compare': tables of figures for people; JSON and CSV with every place for programs.
-#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -117,7 +116,7 @@ Table MetricTable(const Comparison& comparison, int least_worth) {
   return table;
 }
 
-// What the table takes when its names are as short as they may become.
+// The width of the table when its names are as short as they may become.
 size_t NarrowestWidth(const Comparison& comparison, const Table& table) {
   size_t metric = 6;
   size_t name = 3;

@@ -68,7 +68,7 @@ bool IsShown(const ConditionsOptions& options, const v1::Condition& condition) {
   return condition.severity() >= options.least;
 }
 
-// What there is to say where no condition holds.
+// Prints a sentence in place of a table if no condition holds.
 void PrintNone(const Invocation& invocation, const ConditionsOptions& options,
                const v1::ConditionsResponse& answer) {
   std::set<std::string> jobs;
@@ -162,7 +162,7 @@ class ConditionsWatcher {
     return !interrupts_.came() && absl::Now() < end_ && invocation_.env.out->good();
   }
 
-  // From the beginning only what is wrong with the question is final.
+  // Errors that a new call may cure, once a call has worked. An error of the first call is final.
   bool IsPassing(const absl::Status& status) const {
     switch (status.code()) {
       case absl::StatusCode::kUnavailable:
@@ -208,8 +208,8 @@ class ConditionsWatcher {
     return absl::OkStatus();
   }
 
-  // What was told before, as after a reconnect, is not told again; nor is what never held, unless
-  // all is asked for.
+  // Reports a change once, even if a new call repeats it. A condition that never held is reported
+  // only if all conditions are asked for.
   void Take(const v1::Condition& condition) {
     v1::Condition compared = condition;
     compared.clear_judged_unix_ns();
@@ -241,7 +241,7 @@ class ConditionsWatcher {
   bool lived_ = false;
   bool lost_ = false;
   std::map<std::pair<std::string, std::string>, std::string> known_;  // By job and condition.
-  std::map<std::pair<std::string, std::string>, bool> held_;          // And was told.
+  std::map<std::pair<std::string, std::string>, bool> held_;          // And was reported.
 };
 
 int Run(const Invocation& invocation) {

@@ -1,5 +1,4 @@
 // Commands about moments of a job: what happened to it, and where its values stopped being finite.
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
@@ -222,7 +221,7 @@ Examples:
 
 JSON: {"spread": [{"time", "time_unix_ns", "step" or null, "metric", "task" or null, "host",
   "labels": {}, "attempt", "value", "last_finite" or null, "last_finite_step" or null,
-  "last_finite_time", "last_finite_time_unix_ns" (or "last_finite_time": null), "non_finite",
+  "last_finite_time" or null, "last_finite_time_unix_ns" or null, "non_finite",
   "finite_after"}]}; values are "NaN", "Infinity" and "-Infinity".)",
       .flags = std::move(flags),
       .min_operands = 1,

@@ -96,7 +96,7 @@ absl::Status Hand(const v1::ExportResponse& response, ExportWriter* writer) {
   return absl::OkStatus();
 }
 
-// On err, as the answer itself may be on out.
+// Prints on err, because out may have the export itself.
 void Report(const Invocation& invocation, const v1::ExportEnd& end, const ExportWriter& writer) {
   std::ostream& err = *invocation.env.err;
   const std::string path = invocation.args.Get("file").value_or("-");
@@ -113,7 +113,7 @@ int Run(const Invocation& invocation) {
   const auto request = ParseRequest(invocation);
   if (!request.ok()) return UsageError(env, "export", std::string(request.status().message()));
   const bool to_file = invocation.args.Get("file").value_or("-") != "-";
-  // Before any other thread is. A half answer on standard output is for its reader to notice.
+  // Created before any thread starts. Without a file, the reader of standard output notices a cut.
   std::optional<Interrupts> interrupts;
   if (to_file) interrupts.emplace();
   auto target = OpenTarget(invocation);

@@ -1,9 +1,7 @@
 // 'goodput': where the wall time of a job went, in the three formats.
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <string>
-#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -23,7 +21,7 @@ using Kind = RecordColumn::Kind;
 
 constexpr size_t kBarWidth = 32;
 
-// "productive_step"; of a newer collector's bucket its number.
+// "productive_step"; the number of a bucket that only a newer collector knows.
 std::string NameOf(v1::GoodputBucket bucket) {
   constexpr absl::string_view kPrefix = "GOODPUT_BUCKET_";
   const std::string& name = v1::GoodputBucket_Name(bucket);
@@ -111,7 +109,7 @@ void PrintSteps(const Invocation& invocation, const v1::StepFigures& steps) {
   add("time left", steps.has_remaining_seconds(),
       absl::StrCat("about ",
                    ReadableDuration(absl::Seconds(std::floor(steps.remaining_seconds())))));
-  // Its empty headings are the empty line before it.
+  // The empty headings print an empty line before the table.
   table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
 }
 

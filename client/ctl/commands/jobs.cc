@@ -24,7 +24,7 @@ using Kind = RecordColumn::Kind;
 // By job, those that hold, with their severity.
 using ConditionsByJob = std::map<std::string, StringMap>;
 
-// A list of jobs is worth showing without: then there are none.
+// A list of jobs is worth showing without conditions: if they cannot be read, nullopt.
 std::optional<ConditionsByJob> ReadConditions(QueryClient& client) {
   v1::ConditionsRequest request;
   request.add_statuses(v1::CONDITION_STATUS_TRUE);
@@ -45,7 +45,7 @@ Cell ConditionsCell(const std::optional<ConditionsByJob>& conditions, const std:
   return found == conditions->end() ? StringMap() : found->second;
 }
 
-// Of a job none of whose rows was stored there is no time.
+// A job without a stored row has no time.
 Cell SeenCell(int64_t unix_ns) { return unix_ns == 0 ? Cell() : UnixNs{unix_ns}; }
 
 std::vector<Cell> Row(const v1::Job& job, const std::optional<ConditionsByJob>& conditions) {
@@ -128,7 +128,7 @@ std::vector<FlagSpec> JobsFlags() {
       {.name = "state",
        .placeholder = "STATE",
        .help = "Only jobs that are running (rows came within five minutes), silent (none did, and "
-               "no end was told) or ended. Repeat for more.",
+               "no end was reported) or ended. Repeat for more.",
        .choices = {"running", "silent", "ended"},
        .repeated = true},
       {.name = "label",

@@ -28,7 +28,7 @@ struct PlotRequest {
   std::vector<SubjectName> subjects;
   std::vector<std::string> metrics;
   std::vector<std::string> group_by;
-  v1::RangeRequest range;  // Of each subject, but for its selector's job and attempt.
+  v1::RangeRequest range;  // The same for each subject, except for the selector's job and attempt.
   bool log_scale = false;
   size_t height = 0;
 };
@@ -85,7 +85,7 @@ absl::StatusOr<PlotRequest> ParseRequest(const Invocation& invocation) {
   return plot;
 }
 
-// What tells one curve from the others: job, metric and group, as far as they differ.
+// Names each curve by job, metric and group, as far as they differ.
 std::vector<Curve> NameCurves(const PlotRequest& plot, std::vector<NamedCurve> named) {
   std::vector<Curve> curves;
   for (NamedCurve& one : named) {

@@ -52,7 +52,7 @@ absl::StatusOr<ReportRequest> ParseRequest(const Invocation& invocation) {
   auto compare = ParseCompareRequest(args, report.subjects);
   if (!compare.ok()) return compare.status();
   report.compare = *std::move(compare);
-  // A metric with a threshold must be there, whatever else is asked for.
+  // With --metric, the metrics of thresholds are asked for too.
   if (!report.compare.metrics().empty()) {
     for (const Threshold& threshold : report.thresholds) {
       const auto& metrics = report.compare.metrics();

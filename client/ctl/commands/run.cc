@@ -10,7 +10,6 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/command.h"
 #include "client/ctl/line/parse.h"
-#include "client/ctl/text/text.h"
 #include "proto/base/nearest.h"
 
 namespace tacho::ctl {

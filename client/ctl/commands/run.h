@@ -11,7 +11,7 @@ namespace tacho::ctl {
 // `args` does not have the program's name. Returns the exit status.
 int Run(const std::vector<std::string>& args, const Environment& env);
 
-// Prints that there is no such command, and the nearest one; returns kUsage.
+// Prints that the command does not exist, and the nearest one; returns kUsage.
 int UnknownCommand(const Environment& env, const std::string& name);
 
 }  // namespace tacho::ctl

@@ -3,7 +3,6 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/parse.h"
-#include "client/ctl/text/text.h"
 #include "client/ctl/views/job_status.h"
 #include "client/ctl/views/status_report.h"
 

@@ -61,8 +61,8 @@ absl::StatusOr<WatchOptions> ParseOptions(const ParsedArgs& args) {
   return options;
 }
 
-// Trying again helps: the collector was ended, is starting, or found this client too slow, which
-// after `live` is what exhausted means.
+// Whether trying again helps: the collector was ended, is starting, or found this client too slow,
+// which is the meaning of RESOURCE_EXHAUSTED after `live`.
 bool IsPassing(const absl::Status& status, bool was_live) {
   switch (status.code()) {
     case absl::StatusCode::kResourceExhausted:
@@ -79,7 +79,7 @@ bool IsPassing(const absl::Status& status, bool was_live) {
   }
 }
 
-// What the collector says may be meant; "" if nothing is near.
+// The names that the collector suggests instead; "" if it suggests none.
 std::string Nearest(const absl::Status& not_found) {
   const std::string text(not_found.message());
   const size_t at = text.find("did you mean");
@@ -100,7 +100,7 @@ class Watcher {
         }) {}
 
   int Run() {
-    // What is wrong from the beginning is said at once, and no screen is put up for it.
+    // An error from the beginning is printed at once, without a screen.
     absl::Status status = Refresh();
     if (!status.ok() && status.code() != absl::StatusCode::kNotFound) {
       return CallError(invocation_, client_, status);
@@ -196,7 +196,7 @@ class Watcher {
   void Tick() {
     const absl::Time now = absl::Now();
     if (now - refreshed_ >= kRefresh) {
-      // What is shown of tasks gets old while the collector cannot say; the call says why.
+      // If this fails, the tasks on the screen get old; the watch call reports the cause.
       const absl::Status refreshed = Refresh();
       if (!refreshed.ok()) refreshed_ = now;
     }
@@ -288,7 +288,7 @@ class Watcher {
   std::optional<absl::Time> lost_;
   std::string note_;
   bool alarm_ = false;
-  bool live_ = false;  // The present call has told its history.
+  bool live_ = false;  // The current call has sent its history.
 };
 
 int Run(const Invocation& invocation) {

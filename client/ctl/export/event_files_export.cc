@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = size_t{64} << 10;
-constexpr size_t kMaxBuffered = size_t{32} << 20;  // Of all files together.
+constexpr size_t kMaxBuffered = size_t{32} << 20;  // In all files together.
 
 // A name that is one component of a path and no surprise in a shell.
 std::string SafeComponent(const std::string& name) {
@@ -177,7 +177,7 @@ class EventFilesExport : public ExportWriter {
   std::map<std::string, std::string> buffers_;  // By run, below the directory.
   std::map<std::string, std::string> files_;    // Those that were begun.
   size_t buffered_ = 0;
-  // Of the series at hand.
+  // The current series.
   std::string tag_, place_;
   std::map<uint32_t, int64_t> unstepped_;  // By attempt.
   uint64_t rounded_values_ = 0;

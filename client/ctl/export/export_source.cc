@@ -8,7 +8,7 @@
 namespace tacho::ctl {
 namespace {
 
-// As many as a collector may allow; it says what its own limit is.
+// The most that a collector may allow. Its own limit may be lower, and its error names it.
 constexpr uint64_t kMaxSeries = 1'000'000;
 constexpr uint64_t kMaxSamples = 100'000'000;
 
@@ -27,19 +27,19 @@ class Reader {
           return status_.ok() && Hand(response);
         });
     if (!status_.ok()) return status_;
-    // A collector that is older than the call.
+    // An older collector does not have this call.
     return absl::IsUnimplemented(status) && !any ? ReadByPieces() : status;
   }
 
  private:
   static absl::Status CheckSamples(const v1::Points& points) {
     v1::RangeResponse response;
-    // Columns are only looked at; copying them costs little beside writing them as text.
+    // A copy for the check alone: it costs little beside writing the columns as text.
     *response.mutable_points() = points;
     return CheckColumns(response);
   }
 
-  // By what collectors have always answered; not of one moment.
+  // Uses the calls that every collector has. The result is not of one moment.
   absl::Status ReadByPieces() {
     TACHO_ASSIGN_OR_RETURN(auto job, client_.GetJob(request_.selector().job()));
     v1::ExportResponse response;

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "client/ctl/text/json_writer.h"
+#include "proto/base/json_text.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {

@@ -14,8 +14,8 @@
 
 namespace tacho::ctl {
 
-// A file that is there as a whole, or not at all. Written under a name of its own,
-// ".NAME.PID.partial" beside the target, and moved to its place by Commit(). One thread.
+// A file that exists as a whole or not at all: it is written beside the target under a name of its
+// own, ".NAME.PID.partial", and moved to its place by Commit(). Used from one thread.
 class OutputFile {
  public:
   //   NOT_FOUND, PERMISSION_DENIED, …  as the system says; the text names the path.
@@ -57,7 +57,7 @@ class ExportWriter {
   virtual absl::Status Samples(const v1::Points& points) = 0;
   virtual absl::Status Finish(const v1::ExportEnd& end) = 0;
 
-  // What the format could not hold, in words; after Finish().
+  // Sentences about what the format could not hold; valid after Finish().
   virtual std::vector<std::string> Losses() const { return {}; }
 };
 

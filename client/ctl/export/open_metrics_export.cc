@@ -141,7 +141,7 @@ class OpenMetricsExport : public ExportWriter {
 
   OutputFile* const file_;
   std::set<std::string> declared_;
-  std::string name_, labels_;                                           // Of the series at hand.
+  std::string name_, labels_;                                           // The current series.
   std::map<uint32_t, std::optional<std::pair<int64_t, double>>> held_;  // By attempt.
   uint64_t events_ = 0;
   uint64_t rounded_times_ = 0;

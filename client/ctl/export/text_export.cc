@@ -6,10 +6,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/export/export_writer.h"
-#include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/samples.h"
 #include "client/ctl/text/text.h"
 #include "client/import/values.h"
+#include "proto/base/json_text.h"
 
 namespace tacho::ctl {
 namespace {
@@ -57,7 +57,7 @@ class CsvExport : public ExportWriter {
 
  private:
   OutputFile* const file_;
-  std::string series_;  // What all samples of it begin with.
+  std::string series_;  // The beginning of every line of the current series.
   uint64_t events_ = 0;
 };
 
@@ -74,8 +74,8 @@ std::string NumberAsJson(double value) {
   return std::isfinite(value) ? text : JsonString(text);
 }
 
-// Everything of a job, one object a line. The last line says how much it was, so that a file that
-// was cut is noticed.
+// Everything about a job, one object a line. The last line has the counts, so that a file that was
+// cut short is noticed.
 class JsonLinesExport : public ExportWriter {
  public:
   explicit JsonLinesExport(OutputFile* file) : file_(file) {}
@@ -133,7 +133,7 @@ class JsonLinesExport : public ExportWriter {
 
  private:
   OutputFile* const file_;
-  std::string series_;  // What all lines of it begin with.
+  std::string series_;  // The beginning of every line of the current series.
 };
 
 }  // namespace

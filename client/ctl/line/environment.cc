@@ -45,7 +45,7 @@ bool LocaleHasUnicode() {
   return true;
 }
 
-// Of the two places that need not be told, the one that there is.
+// The local socket if it is the only one of the two defaults that exists, else the packaged one.
 std::string AdminSocketHere() {
   const std::string local(kLocalAdminAddress);
   const std::string path = local.substr(local.find(':') + 1);
@@ -55,7 +55,7 @@ std::string AdminSocketHere() {
   return only_local ? local : packaged;
 }
 
-// Off only if that is said: who sets it wants TLS.
+// Off only for a word that says so: someone who sets the variable wants TLS.
 bool IsOn(const std::string& value) {
   const std::string lower = absl::AsciiStrToLower(value);
   return !lower.empty() && lower != "0" && lower != "false" && lower != "no" && lower != "off";

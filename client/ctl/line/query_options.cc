@@ -15,7 +15,7 @@
 namespace tacho::ctl {
 namespace {
 
-// What --across by time is reduced to unless --points says otherwise.
+// The number of points for --across by time, unless --points is given.
 constexpr uint32_t kPointsAcross = 60;
 constexpr uint32_t kMaxPoints = 100'000;  // The collector's limit, checked before the call.
 

@@ -32,7 +32,7 @@ std::string MapText(const StringMap& map) {
 
 enum class Style { kReadable, kExact };
 
-// A time is in the writer's own hands where its zone or age is wanted.
+// Times are exact in both styles; callers that show a zone or an age write times themselves.
 std::string Text(const Cell& cell, Style style) {
   const bool exact = style == Style::kExact;
   return std::visit(

@@ -3,7 +3,6 @@
 #include "client/ctl/output/sample_sink.h"
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/text/format.h"

@@ -40,7 +40,7 @@ class TableOfColumns {
 
   Table Build(size_t rows, size_t limit) && {
     Table table(std::move(columns_));
-    // With a limit of 1 the newest row is what is wanted.
+    // A limit of 1 shows the newest row.
     const size_t head = rows <= limit ? rows : limit / 2;
     const size_t tail = rows <= limit ? 0 : limit - head;
     AddRows(table, 0, head);
@@ -72,7 +72,7 @@ auto Collect(const std::vector<Row>& rows, const Get& get) {
   return values;
 }
 
-// What a joined line shows of one series.
+// The part of a joined line that belongs to one series.
 struct LineCell {
   int64_t time_unix_ns = 0;
   std::string steps;
@@ -90,7 +90,7 @@ LineCell CellOf(const SampleSeries& series, size_t index, bool reduced) {
 
 // In all tables at most `limit` rows are shown, the first and the last, with a remark between.
 
-// TIME STEP VALUE ATTEMPT, as far as there are any.
+// TIME STEP VALUE ATTEMPT, without columns that would be empty.
 Table PointTable(const Environment& env, const SampleSeries& series, size_t limit) {
   const std::vector<Point>& points = series.points;
   TableOfColumns table;
@@ -107,7 +107,7 @@ Table PointTable(const Environment& env, const SampleSeries& series, size_t limi
   return std::move(table).Build(points.size(), limit);
 }
 
-// TIME STEPS MIN AVG MAX LAST SAMPLES NON-FINITE, as far as there are any.
+// TIME STEPS MIN AVG MAX LAST SAMPLES NON-FINITE, without columns that would be empty.
 Table BucketTable(const Environment& env, const SampleSeries& series, size_t limit) {
   const std::vector<Bucket>& buckets = series.buckets;
   TableOfColumns table;
@@ -247,7 +247,7 @@ class TableSink : public SampleSink {
     return limit == 0 ? std::numeric_limits<size_t>::max() : limit;
   }
 
-  // One line a series: what it looks like and where it goes.
+  // Prints the shape of each series in one line.
   void PrintShapes() {
     std::vector<const v1::SeriesInfo*> infos;
     for (const SampleSeries& series : series_) infos.push_back(&series.info);

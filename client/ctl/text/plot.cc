@@ -79,7 +79,7 @@ class Plotter {
   }
   size_t Column(double x, size_t columns) const { return Place(Share(x, x_, false), columns); }
   size_t Row(double y, size_t rows) const {
-    // What a logarithm cannot show lies below everything.
+    // A value that has no logarithm is drawn at the bottom.
     const double shown = options_.log_scale ? std::max(y, y_.low) : y;
     return rows - 1 - Place(Share(shown, y_, options_.log_scale), rows);
   }

@@ -28,7 +28,7 @@ DurationUnit UnitFor(double span_ns) {
   return {"d", 86400 * kSecond};
 }
 
-// The smallest 1, 2 or 5 times a power of ten of which at most `at_most` multiples are in the span.
+// The smallest spacing of 1, 2 or 5 times a power of ten that gives at most `at_most` ticks.
 double NiceSpacing(double span, size_t at_most) {
   const double least = span / static_cast<double>(std::max<size_t>(at_most, 2) - 1);
   const double power = std::pow(10, std::floor(std::log10(least)));
@@ -111,7 +111,7 @@ std::string TimeLabel(absl::Time time, int64_t spacing_ns, absl::TimeZone zone) 
 // Room around a value that stands alone.
 Extent Widened(double low, double high) {
   if (low > high) return {};
-  // Halves, as Share() takes them: of the smallest numbers there are they may be equal.
+  // Compares halves, as Share() does: halves of the smallest doubles may be equal.
   if (low / 2 < high / 2) return {low, high};
   const double room = low == 0 ? 1 : std::fabs(low) / 2;
   return {low - room, high + room};
@@ -132,7 +132,7 @@ AxisLabels LabelAxis(PlotAxis axis, Extent extent, size_t at_most, absl::TimeZon
     for (Tick& tick : labels.ticks) tick.value *= unit.ns;
     return labels;
   }
-  // Between whole steps there is none.
+  // There are no places between whole steps.
   AxisLabels labels{"step", {}};
   for (Tick& tick : LinearTicks(extent.low, extent.high, at_most)) {
     if (tick.value == std::round(tick.value)) labels.ticks.push_back(std::move(tick));
@@ -226,7 +226,7 @@ Extent ExtentOfY(const std::vector<Curve>& curves, bool positive_only) {
     for (const CurvePoint& point : curve.points) {
       if (!point.drawn() || (positive_only && point.high <= 0)) continue;
       high = std::max(high, point.high);
-      // Where a band reaches below zero, its middle is the lowest that is sure to be above.
+      // If a band reaches below zero, its middle is its lowest value that may be above.
       const double bottom = positive_only && point.low <= 0 ? point.middle : point.low;
       if (!positive_only || bottom > 0) low = std::min(low, bottom);
     }

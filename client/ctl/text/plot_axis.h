@@ -78,8 +78,8 @@ struct AxisLabels {
 AxisLabels LabelAxis(PlotAxis axis, Extent extent, size_t at_most, absl::TimeZone zone,
                      const std::string& zone_name);
 
-// Where `value` lies within the extent, 0 to 1 (outside of it, if it does). For a logarithm both
-// must be above 0.
+// Where `value` lies within the extent: 0 to 1, or beyond for a value outside. With `log_scale`,
+// value and extent must be above 0.
 double Share(double value, Extent extent, bool log_scale);
 
 }  // namespace tacho::ctl

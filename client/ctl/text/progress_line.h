@@ -18,7 +18,7 @@ class ProgressLine {
   struct Options {
     std::ostream* out = nullptr;  // Not owned.
     bool is_terminal = false;
-    size_t width = 0;  // Of the terminal; 0: 80.
+    size_t width = 0;  // The terminal's; 0: 80.
     std::function<absl::Time()> now = absl::Now;
   };
   explicit ProgressLine(Options options) : options_(std::move(options)) {}

@@ -143,7 +143,7 @@ std::vector<std::string> ShortNames(const std::vector<const v1::SeriesInfo*>& se
     }
     names.push_back(short_name.empty() ? info->metric().name() : short_name);
   }
-  // Hosts left out above may have been what told two series apart.
+  // Perhaps only the hosts left out above distinguished two series.
   if (std::set<std::string>(names.begin(), names.end()).size() != names.size()) {
     for (size_t i = 0; i < series.size(); ++i) names[i] = FullName(*series[i]);
   }

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/text.h"
+#include "proto/base/json_text.h"
 
 namespace tacho::ctl {
 namespace {

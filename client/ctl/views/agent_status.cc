@@ -8,8 +8,8 @@
 namespace tacho::ctl {
 namespace {
 
-// Samples of one row that are asked for in one call may be of two rows, if one comes meanwhile;
-// what is older than that belongs to a source that is no more, or to a reason that was.
+// One call may return samples of two rows, if a row arrives meanwhile. Samples that are older
+// belong to a source that no longer exists, or to an earlier reason.
 constexpr int64_t kOneMomentNs = 60'000'000'000;
 
 std::string LabelOf(const v1::SeriesInfo& series, absl::string_view name) {
@@ -59,7 +59,7 @@ void TakeAgentSample(const v1::LatestSample& sample, AgentStatus* agent) {
 }
 
 AgentStatus Assess(Samples samples) {
-  // What is newer counts, where a reason or a version has changed.
+  // Where a reason or a version has changed, the newer one counts.
   std::stable_sort(samples.begin(), samples.end(), [](const auto* a, const auto* b) {
     return a->time_unix_ns() < b->time_unix_ns();
   });

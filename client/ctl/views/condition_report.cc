@@ -25,7 +25,7 @@ std::string StepText(const v1::Condition& condition) {
   return condition.has_step() ? absl::StrCat(condition.step()) : "";
 }
 
-// What stands in the line below: in a narrow table also what has no column there.
+// The text below a row. In a narrow table it also has what lost its column.
 std::string Sentence(const v1::Condition& condition, bool narrow) {
   std::string text;
   if (narrow) {

@@ -1,7 +1,6 @@
 // The report of an import, as text and as JSON.
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -28,7 +27,7 @@ std::string ReasonName(v1::Reject::Reason reason) {
   return absl::AsciiStrToLower(absl::StripPrefix(name, "REASON_"));
 }
 
-// What a person can do about it, where the collector's own text does not say it for an import.
+// Advice for a refusal, where the collector's own text has none that fits an import.
 std::string Remedy(v1::Reject::Reason reason) {
   switch (reason) {
     case v1::Reject::REASON_TOO_OLD:

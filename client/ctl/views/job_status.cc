@@ -74,13 +74,13 @@ void AssessTask(const JobStatus& status, int64_t furthest_step, absl::Time now, 
   if (task.task.has_last_step()) task.behind_steps = furthest_step - task.task.last_step();
 }
 
-// Of several series of a metric (one a chip), the one with the fewest labels speaks for the task.
+// If a metric has several series (one a chip), the one with the fewest labels stands for the task.
 bool IsBetter(const v1::LatestSample& sample, const v1::LatestSample& known) {
   return std::make_tuple(-sample.series().labels_size(), sample.time_unix_ns()) >
          std::make_tuple(-known.series().labels_size(), known.time_unix_ns());
 }
 
-// Task number (-1 for none) and host: what tells the tasks of a job apart.
+// Task number (-1 for none) and host, which together identify a task of a job.
 using TaskKey = std::pair<int64_t, std::string>;
 
 template <typename TaskOrSeries>

@@ -28,11 +28,11 @@ struct JobStatus {
   State state = State::kReporting;
   absl::Duration age;                       // Since the job's last sample.
   absl::Duration silent_after;              // The limit for silence.
-  std::optional<v1::RecordedEvent> ended;   // Of the newest attempt.
+  std::optional<v1::RecordedEvent> ended;   // The newest attempt's.
   std::optional<int64_t> planned_steps;     // The attribute of that name.
   bool from_zero = false;                   // Steps are counted from 0.
   std::optional<double> progress;           // 0 to 1 (more if it ran beyond the plan).
-  std::optional<double> steps_per_second;   // Of the newest attempt, over all of its time.
+  std::optional<double> steps_per_second;   // The newest attempt's, over all of its time.
   std::optional<absl::Duration> remaining;  // While it is reporting.
   std::vector<std::string> key_metrics;     // Those shown for each task.
   std::vector<TaskStatus> tasks;

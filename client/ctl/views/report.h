@@ -13,7 +13,7 @@
 namespace tacho::ctl {
 
 struct Report {
-  Comparison comparison;  // Of two subjects: the baseline, then the run that is judged.
+  Comparison comparison;  // Has two subjects: the baseline, then the run that is judged.
   std::vector<Verdict> verdicts;
   absl::Time now;
   absl::TimeZone zone;

@@ -12,7 +12,6 @@
 #include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
-#include "client/ctl/text/samples.h"
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/views/condition_report.h"
@@ -262,7 +261,7 @@ Unknown values are null.)";
 
 void WriteStatusJson(std::ostream& out, const JobStatus& status) {
   const v1::Job& job = status.job.job();
-  const bool seen = job.last_seen_unix_ns() != 0;  // Else none of its rows was stored.
+  const bool seen = job.last_seen_unix_ns() != 0;  // If not, none of its rows was stored.
   JsonWriter json(out);
   json.Object([&] {
     json.Field("job", job.name());

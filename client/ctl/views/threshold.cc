@@ -33,7 +33,7 @@ double ValueOf(const v1::ComparedSummary& summary, Statistic statistic) {
   return summary.avg();
 }
 
-// NaN if it cannot be told.
+// NaN if it is not known.
 double ChangeOf(const Threshold& threshold, const v1::ComparedSummary& first,
                 const v1::ComparedSummary& second) {
   if (threshold.statistic == Statistic::kMean) {

@@ -47,7 +47,7 @@ class ScreenDisplay : public WatchDisplay {
 
  private:
   const Environment& env_;
-  std::string last_;  // What stays on the terminal at the end.
+  std::string last_;  // Stays on the terminal at the end.
 };
 
 class LineDisplay : public WatchDisplay {

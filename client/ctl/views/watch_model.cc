@@ -91,7 +91,7 @@ void WatchModel::AddPoint(Series& series, const Point& point) {
 }
 
 void WatchModel::AddEvent(const v1::RecordedEvent& event) {
-  // A repeated call tells the newest ones again.
+  // A repeated call sends the newest events again.
   if (!live_ && std::any_of(events_.begin(), events_.end(),
                             [&](const auto& known) { return SameEvent(known, event); })) {
     return;
@@ -101,7 +101,7 @@ void WatchModel::AddEvent(const v1::RecordedEvent& event) {
   if (events_.size() > kKeptEvents) events_.pop_front();
 }
 
-// What is older than the window is of no use to anybody.
+// Nobody needs values that are older than the window.
 void WatchModel::Forget() {
   if (!newest_unix_ns_) return;
   const int64_t oldest = (*newest_unix_ns_ - absl::ToInt64Nanoseconds(window_)) / kSecondNs;

@@ -18,10 +18,10 @@ import importlib
 import pkgutil
 from typing import TYPE_CHECKING, Any, List
 
-# Modules that others generate from our protos, as tacho/v1/query_pb2.py, stay importable beside us.
+# Modules that others generate from our protos, such as tacho/v1/query_pb2.py, stay importable.
 __path__ = pkgutil.extend_path(__path__, __name__)
 
-# Where the names of the package are; none of these modules is imported before it is needed.
+# The module of each name of the package. No module is imported before it is needed.
 _HOMES = {
     "tacho.errors": (
         "TachoError", "ConfigurationError", "MissingDependency", "CallError", "InvalidArgument",

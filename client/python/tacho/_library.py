@@ -103,8 +103,8 @@ def load() -> Tuple[Optional[Any], str]:
     troubles = []
     for path in _candidates():
         try:
-            # PyDLL keeps the interpreter's lock: a call takes less time than letting go of it, and
-            # so calls of several threads exclude each other, which the library asks for.
+            # PyDLL keeps the interpreter's lock: a call takes less time than releasing it, and the
+            # library requires that calls of several threads exclude each other.
             library = ctypes.PyDLL(path)
             _declare(library)
             return library, ""
@@ -117,7 +117,7 @@ def load() -> Tuple[Optional[Any], str]:
 
 
 _said = set()
-# Beyond it something says a different thing each time.
+# A caller that gets here reports something different each time.
 _MAX_SAID = 256
 
 

@@ -15,9 +15,9 @@ class _Plan(NamedTuple):
     """How a dictionary with certain keys is recorded."""
 
     pack: Callable[..., bytes]
-    address: int  # Of a C array of metrics,
-    count: int  # of which there are so many,
-    handles: Any  # which lives as long as this.
+    address: int  # The address of the C array of metrics.
+    count: int  # The length of the array.
+    handles: Any  # Keeps the array alive.
 
 
 # A trainer that makes up new sets of keys all the time must not fill the memory.
@@ -38,8 +38,8 @@ class Run:
     def __init__(self, library: Any, handle: Optional[int], error: str):
         import ctypes
 
-        # A mutable cell rather than a number: finish() empties it, so that a call which another
-        # thread, or a signal handler, has interrupted meets no library object that is gone.
+        # A mutable cell instead of a number: finish() empties it. So a call that another thread or
+        # a signal handler interrupted never uses a library object that no longer exists.
         self._handle = ctypes.c_void_p(handle)
         self._open = [] if handle is None else [handle]
         self._library = library

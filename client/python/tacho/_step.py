@@ -105,5 +105,5 @@ class Step:
         run._next_step = next_step
 
 
-# What step() returns when even that goes wrong.
+# step() returns it when even that goes wrong.
 NO_STEP_SCOPE = Step(None, 0)

@@ -39,7 +39,7 @@ def _torch(value: Any, fetch: bool) -> float:
 
 
 def _jax(value: Any, fetch: bool) -> float:
-    # On the CPU too computations run behind: only a look can tell, and a look waits.
+    # JAX is asynchronous on the CPU too: to read the value is to wait for it.
     if not fetch:
         raise NotFetched("a JAX array")
     _one(value.size, value)

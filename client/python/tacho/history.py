@@ -331,7 +331,7 @@ def _compared(message: Any) -> records.ComparedMetric:
     )  # fmt: skip
 
 
-# The same, each with a connection of its own.
+# The same calls as functions, each with a connection of its own.
 
 _CLIENT_ARGUMENTS = (
     "timeout", "tls", "tls_ca", "tls_cert", "tls_key", "tls_server_name", "token_file", "token",

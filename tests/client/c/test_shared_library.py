@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 LIBRARY = pathlib.Path(os.environ["TACHO_LIBRARY"])
 HEADER = ROOT / "client/c/tacho.h"
 EXAMPLE = ROOT / "client/examples/train_in_c.c"
-# What a process that loads it has to find: the C and C++ runtimes.
+# A process that loads it needs only the C and C++ runtimes.
 RUNTIMES = {"libstdc++.so.6", "libm.so.6", "libgcc_s.so.1", "libc.so.6"}
 MAX_STRIPPED_BYTES = 200_000  # A wheel carries it, and every trainer's process.
 WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror"]

@@ -1,4 +1,4 @@
-// What a client refuses before it connects.
+// A client refuses bad settings before it connects.
 #include "client/channel/channel_security.h"
 
 #include <string>

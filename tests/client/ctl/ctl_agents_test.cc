@@ -1,4 +1,4 @@
-// What tachoctl says of agents, from what they tell of themselves.
+// tachoctl shows agents from their own metrics.
 #include "tests/client/ctl/ctl_reading_fixture.h"
 
 namespace tacho::ctl {

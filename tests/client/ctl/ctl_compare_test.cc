@@ -1,4 +1,4 @@
-// What 'tachoctl compare' asks and shows.
+// The requests of 'tachoctl compare', and its output.
 #include <limits>
 
 #include "client/ctl/line/parse.h"

@@ -36,8 +36,8 @@ class CtlComparisonTest : public CtlReadingTest {
     summary.set_shared(2);
   }
 
-  // Of "bert@0" and "bert@1": loss is 10 % worse with one value that is not finite, accuracy the
-  // same.
+  // Compares "bert@0" and "bert@1": loss is 10 % worse with one value that is not finite, accuracy
+  // is the same.
   void MakeComparison() {
     fake_.comparison.clear();
     v1::CompareSubjects& subjects = *fake_.comparison.emplace_back().mutable_subjects();

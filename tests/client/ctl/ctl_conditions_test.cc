@@ -1,4 +1,4 @@
-// What tachoctl says of conditions: in a command of their own, and beside jobs.
+// tachoctl shows conditions in a command of their own, and beside jobs.
 #include <limits>
 
 #include "tests/client/ctl/ctl_reading_fixture.h"
@@ -171,7 +171,7 @@ v1::WatchConditionsResponse Told(const std::vector<v1::Condition>& conditions, b
   return message;
 }
 
-// After the connection is lost everything is told again: only what changed is printed.
+// A new connection sends everything again: only what changed is printed.
 TEST_F(CtlConditionsTest, WatchPrintsEachChangeOnce) {
   v1::Condition over = Stalled();
   over.set_status(v1::CONDITION_STATUS_FALSE);

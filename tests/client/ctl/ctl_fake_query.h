@@ -46,14 +46,14 @@ class FakeQuery : public v1::Query::Service {
   v1::FirstNonFiniteResponse non_finite;
   v1::ConditionsResponse conditions;
   grpc::Status conditions_status;
-  // Of each call of WatchConditions in turn, as `watches`.
+  // The messages of each WatchConditions call in turn, like `watches`.
   std::vector<std::vector<v1::WatchConditionsResponse>> condition_watches;
   std::vector<v1::CompareResponse> comparison;
-  // Of each call of Watch in turn; all but the last end with UNAVAILABLE, the last one waits.
+  // The messages of each Watch call in turn. All but the last end with UNAVAILABLE; the last waits.
   std::vector<std::vector<v1::WatchResponse>> watches;
 
-  // What was asked, read after the command has returned.
-  std::vector<std::string> shown;  // Of each call's metadata "authorization"; empty if none.
+  // The requests; read them after the command has returned.
+  std::vector<std::string> shown;  // Each call's metadata "authorization"; empty if none.
   v1::RangeRequest range_request;
   v1::LatestRequest latest_request;
   v1::ListJobsRequest jobs_request;

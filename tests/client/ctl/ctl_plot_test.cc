@@ -1,4 +1,4 @@
-// What 'tachoctl plot' draws, and what it refuses.
+// 'tachoctl plot' draws curves, and refuses what it cannot draw.
 #include <cmath>
 #include <limits>
 

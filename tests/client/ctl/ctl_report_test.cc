@@ -1,4 +1,4 @@
-// What 'tachoctl report' writes, and what it exits with.
+// The documents that 'tachoctl report' writes, and its exit status.
 #include <filesystem>
 #include <fstream>
 #include <limits>

@@ -1,4 +1,4 @@
-// What 'tachoctl watch' shows, and that it goes on where it was.
+// 'tachoctl watch' shows a job, and continues where it was after a lost connection.
 #include <cmath>
 #include <limits>
 

@@ -1,4 +1,4 @@
-// What waits for the collector: bounded, oldest dropped and counted.
+// Rows and events wait for the collector within bounds; the oldest are dropped and counted.
 #include "client/direct/direct_queue.h"
 
 #include <gmock/gmock.h>

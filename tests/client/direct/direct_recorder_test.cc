@@ -134,7 +134,7 @@ TEST_F(DirectRecorderTest, ABrokenConnectionNeitherLosesNorRepeats) {
   }
 }
 
-// A token that is not there yet: the collector refuses for good, and is asked again all the same.
+// The token does not exist yet: the collector refuses permanently, and the recorder tries again.
 TEST_F(DirectRecorderTest, ARefusalIsSaidOnceAndTriedAgain) {
   int refusals = 2;
   {

@@ -1,4 +1,4 @@
-// How an import speaks Ingest, with a collector that does what a test says.
+// An import sends over Ingest to a collector that each test scripts.
 #include <atomic>
 #include <string>
 

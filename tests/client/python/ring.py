@@ -14,7 +14,7 @@ STALE_BITS = 0x7FF0000000000002
 class Row:
     step: Optional[int]
     time_ns: int
-    values: Dict[str, float]  # Of those metrics that have one.
+    values: Dict[str, float]  # Only metrics that have one.
 
 
 @dataclasses.dataclass

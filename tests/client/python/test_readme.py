@@ -9,7 +9,7 @@ import case
 
 PAGES = ("client/c/README.md", "client/python/README.md", "client/README.md")
 
-# What the examples take for given, by a word of theirs.
+# The code that an example assumes, by a word that occurs in it.
 CONTEXTS = {
     "keras": """
 class Model:

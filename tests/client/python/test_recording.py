@@ -13,7 +13,7 @@ import case
 import ring
 import tacho
 
-# Those that every step has.
+# The metrics that every step has.
 TIMES = {"step_time_seconds", "step_duration_seconds"}
 
 

@@ -82,7 +82,7 @@ TEST(RingConcurrencyTest, AReaderThatKeepsUpLosesNothing) {
   EXPECT_EQ(tally.lost, 0u);
 }
 
-// Through two mappings of two processes, as in life.
+// Writer and reader are in two processes, as a trainer and an agent are.
 TEST(RingConcurrencyTest, AWriterInAnotherProcessTearsNoRow) {
   constexpr int64_t kRows = 300'000;
   TestDirectory directory;

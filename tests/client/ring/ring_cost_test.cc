@@ -1,4 +1,4 @@
-// What recording must never do: allocate, or enter the kernel.
+// Recording must never allocate or enter the kernel.
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>

@@ -10,7 +10,7 @@
 namespace tacho::client {
 namespace {
 
-// What a writer of version 1 wrote, without the histogram.
+// The bytes of a version 1 writer, which has no histogram.
 constexpr char kDefinitions1[] =
     "434c543c380000000100000001000000040000000100000"
     "00e000000000000006c6f737331547261696e696e67206c6f73732e0000000000"

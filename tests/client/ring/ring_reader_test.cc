@@ -1,4 +1,4 @@
-// What the reader makes of rings that overflow, end, die or are none.
+// The reader meets rings that overflow or end, whose writer died, and files that are no rings.
 #include "client/ring/ring_reader.h"
 
 #include <signal.h>
@@ -238,7 +238,7 @@ TEST_F(RingReaderTest, AFileThatShrinksWhileItIsReadIsAnError) {
   EXPECT_EQ(reader->Read({}).status().code(), absl::StatusCode::kDataLoss);
   ASSERT_EQ(truncate(recorder_.path().c_str(), 100), 0);
   EXPECT_EQ(reader->Read({}).status().code(), absl::StatusCode::kDataLoss);
-  // The recorder closes its ring when it goes, for which the page must be there again.
+  // The recorder's destructor closes the ring, and needs the page again for that.
   ASSERT_EQ(truncate(recorder_.path().c_str(), 1 << 20), 0);
 }
 

@@ -1,4 +1,4 @@
-// What the tests of the ring share.
+// Helpers of the ring's tests.
 #pragma once
 
 #include <fcntl.h>

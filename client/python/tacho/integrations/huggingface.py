@@ -19,7 +19,7 @@ _Base: Any = base_class(
     ("transformers.trainer_callback", "transformers"), "TrainerCallback", _Callback
 )
 
-# Of TrainingArguments: attributes of the attempt, under the names that docs/notation.md has.
+# TrainingArguments that become attributes of the attempt, under the names in docs/notation.md.
 _FACTS = {
     "learning_rate": "learning_rate", "per_device_train_batch_size": "per_device_train_batch_size",
     "gradient_accumulation_steps": "gradient_accumulation_steps", "weight_decay": "weight_decay",

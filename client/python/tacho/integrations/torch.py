@@ -49,7 +49,7 @@ class SummaryWriter:
         self.log_dir = log_dir or ""
         self.run = run_of(run, options)
         self._fetch = fetch
-        self._step: Any = None  # Of the scalars that are not written yet.
+        self._step: Any = None  # The step of the scalars that are not written yet.
         self._time_ns: Optional[int] = None
         self._tags: Set[str] = set()
         self._tags_before: Set[str] = set()
