@@ -5,34 +5,25 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "google/protobuf/descriptor.h"
+#include "tacho/config/v1/conditions_curves.pb.h"
+#include "tacho/config/v1/conditions_hardware.pb.h"
+#include "tacho/config/v1/conditions_progress.pb.h"
 
 namespace tacho::ctl {
 
 const std::vector<std::string>& ConditionNames() {
-  static const auto* const names = new std::vector<std::string>{"Stalled",
-                                                                "Straggling",
-                                                                "Diverged",
-                                                                "LossSpike",
-                                                                "Plateau",
-                                                                "Oscillating",
-                                                                "GradientExploding",
-                                                                "GradientVanished",
-                                                                "WeightsFrozen",
-                                                                "Overfitting",
-                                                                "InputBound",
-                                                                "LowUtilization",
-                                                                "SlowerThanBaseline",
-                                                                "ThroughputDropped",
-                                                                "MemoryLeak",
-                                                                "MemoryPressure",
-                                                                "Throttled",
-                                                                "HardwareErrors",
-                                                                "ReplicaDisagreement",
-                                                                "TaskMissing",
-                                                                "AgentSilent",
-                                                                "TrainerSilent",
-                                                                "ClockSkewed",
-                                                                "DataLoss"};
+  static const auto* const names = [] {
+    auto* const all = new std::vector<std::string>;
+    for (const google::protobuf::Descriptor* group :
+         {config::v1::ConditionsProgress::descriptor(), config::v1::ConditionsCurves::descriptor(),
+          config::v1::ConditionsHardware::descriptor()}) {
+      for (int i = 0; i < group->nested_type_count(); ++i) {
+        all->push_back(group->nested_type(i)->name());
+      }
+    }
+    return all;
+  }();
   return *names;
 }
 

@@ -9,7 +9,8 @@
 
 namespace tacho::ctl {
 
-// All conditions, in the order of docs/conditions.md.
+// All conditions that this tachoctl knows, in the order of the messages that configure them
+// (tacho/config/v1/conditions_*.proto).
 const std::vector<std::string>& ConditionNames();
 
 // "true", "false", "unknown".
