@@ -57,6 +57,8 @@ std::span<const ErrorRow> ErrorTable();
 
 // A status with the row's code, which carries its failure as payload.
 absl::Status ErrorOf(Failure failure, absl::string_view text);
+// kDraining, for whatever comes or still runs while the collector shuts down.
+absl::Status Draining();
 
 // The row of the failure that the status carries; else the first row with its code; kInternal's for
 // codes that are in no row. `status` must not be OK.

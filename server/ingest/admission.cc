@@ -90,8 +90,7 @@ absl::Status Admission::RefuseParts() const {
 
 absl::Status Admission::CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const {
   if (draining_.load(std::memory_order_relaxed)) {
-    return Refuse(Refusal::kDraining,
-                  errors::ErrorOf(errors::Failure::kDraining, "the collector is shutting down"));
+    return Refuse(Refusal::kDraining, errors::Draining());
   }
   const auto kind = untrusted.message_case();
   if (kind == v1::ClientMessage::MESSAGE_NOT_SET) {

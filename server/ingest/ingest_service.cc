@@ -8,14 +8,6 @@
 #include "server/security/grpc_caller.h"
 
 namespace tacho::server::ingest {
-namespace {
-
-absl::Status Draining() {
-  return errors::ErrorOf(errors::Failure::kDraining, "the collector is shutting down");
-}
-
-}  // namespace
-
 IngestService::IngestService(IngestServiceOptions options)
     : access_(options.access),
       metrics_(options.registry),
@@ -70,7 +62,7 @@ void IngestService::LogTurnedAway(absl::string_view peer, const absl::Status& wh
 }
 
 absl::Status IngestService::CheckNewStream() const {
-  if (draining_) return Draining();
+  if (draining_) return errors::Draining();
   const uint32_t max_streams = limits_.max_streams();
   if (streams_.size() >= max_streams) {
     return errors::ErrorOf(errors::Failure::kOverloaded,
@@ -118,7 +110,7 @@ bool IngestService::Drain(absl::Time deadline) {
     draining_ = true;
     live = LiveStreams();
   }
-  for (const auto& reactor : live) reactor->End(Draining());
+  for (const auto& reactor : live) reactor->End(errors::Draining());
   live.clear();
   absl::MutexLock lock(&mutex_);
   const auto gone = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return streams_.empty(); };

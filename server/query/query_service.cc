@@ -36,7 +36,7 @@ absl::Status Refusal(WorkerPool::Admission admission) {
     return errors::ErrorOf(errors::Failure::kOverloaded,
                            "as many queries are at work as query.max_concurrent allows: try again");
   }
-  return errors::ErrorOf(errors::Failure::kDraining, "the collector is draining");
+  return errors::Draining();
 }
 
 // The names of other jobs that a text suggests are not for those who may not read these jobs.

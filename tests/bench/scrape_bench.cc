@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
+#include "proto/base/quantile.h"
 #include "server/aggregate/aggregator.h"
 #include "server/http/content.h"
 #include "storage/store.h"
@@ -39,12 +40,6 @@ struct Plan {
   int64_t jobs = 0, tasks = 0, metrics = 0, chips = 0, max_series = 0;
   absl::Duration period, duration;
 };
-
-double Quantile(std::vector<double> values, double q) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  return values[static_cast<size_t>(q * static_cast<double>(values.size() - 1))];
-}
 
 std::vector<storage::LayoutPtr> Register(const Plan& plan, storage::Store* store) {
   std::vector<storage::LayoutPtr> layouts;

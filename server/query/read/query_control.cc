@@ -13,8 +13,7 @@ QueryControl::QueryControl(absl::Duration timeout, std::function<absl::Time()> n
 
 absl::Status QueryControl::Check() const {
   if (cancelled_) return absl::CancelledError("the client has gone");
-  if (draining_ != nullptr && *draining_)
-    return errors::ErrorOf(errors::Failure::kDraining, "the collector is draining");
+  if (draining_ != nullptr && *draining_) return errors::Draining();
   if (deadline_ != absl::InfiniteFuture() && now_() >= deadline_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the query ran longer than query.timeout, ", absl::FormatDuration(timeout_),

@@ -20,10 +20,6 @@ constexpr int kConditionsOfMessage = 256;
 // Changes that wait for a client, besides its stream's queue and what there was when it began.
 constexpr size_t kMaxWaiting = 65'536;
 
-absl::Status Draining() {
-  return errors::ErrorOf(errors::Failure::kDraining, "the collector is draining");
-}
-
 absl::Status TooSlow() {
   return absl::ResourceExhaustedError(
       "the client reads more slowly than conditions change: watch fewer, or watch again");
@@ -78,7 +74,7 @@ void ConditionWatches::Begin(ConditionFilter filter, security::RightsPtr rights,
       if (!pump_.joinable()) pump_ = std::thread([this] { Run(); });
     }
   }
-  if (watch != nullptr) return stream->End(Draining());
+  if (watch != nullptr) return stream->End(errors::Draining());
   bell_->Ring();
 }
 
@@ -105,7 +101,7 @@ void ConditionWatches::Run() {
       begun_.clear();
     }
     for (const auto& watch : watches) {
-      if (closing) watch->stream->End(Draining());
+      if (closing) watch->stream->End(errors::Draining());
       if (watch->stream->ended()) continue;
       const absl::Status status = Serve(watch.get());
       if (!status.ok()) watch->stream->End(status);

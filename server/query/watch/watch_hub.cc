@@ -33,10 +33,6 @@ constexpr absl::Duration kRecheckEvery = absl::Seconds(5);
 // How long a client that reads slowly may take for its last message before it is cut off.
 constexpr absl::Duration kGrace = absl::Seconds(30);
 
-absl::Status Draining() {
-  return errors::ErrorOf(errors::Failure::kDraining, "the collector is draining");
-}
-
 uint64_t BytesOf(const storage::Change& change) {
   return change.bytes == nullptr ? change.event->message.size() : change.bytes->size();
 }
@@ -150,7 +146,7 @@ absl::Status WatchHub::SendHistoryOf(const WatchPlan& plan, const WatchPtr& watc
                                                   plan.begin_ns.has_value() ? &view : nullptr);
   // From here on the pump empties the subscription's buffer, so that what is not wanted of the job
   // does not fill it.
-  if (!Follow(watch)) return Draining();
+  if (!Follow(watch)) return errors::Draining();
   GoneLive gone_live = {watch, SeriesNumbers()};
   const auto send = [&](const v1::WatchResponse& message) { return watch->stream->Write(message); };
   absl::Status status = SendHistory(*options_.store, plan, view.get(), watch->stream->control(),
@@ -161,7 +157,7 @@ absl::Status WatchHub::SendHistoryOf(const WatchPlan& plan, const WatchPtr& watc
   if (status = send(mark); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
-    if (closed_) return Draining();
+    if (closed_) return errors::Draining();
     gone_live_.push_back(std::move(gone_live));
   }
   bell_->Ring();
@@ -192,7 +188,7 @@ void WatchHub::Run() {
   for (;;) {
     const bool closing = TakeIn();
     for (const WatchPtr& watch : watches_) {
-      if (closing) watch->stream->End(Draining());
+      if (closing) watch->stream->End(errors::Draining());
       Serve(watch.get());
     }
     Clear();
