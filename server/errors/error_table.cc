@@ -102,9 +102,7 @@ absl::Status ErrorOf(Failure failure, absl::string_view text) {
   return status;
 }
 
-absl::Status Draining() {
-  return ErrorOf(Failure::kDraining, "the collector is shutting down");
-}
+absl::Status Draining() { return ErrorOf(Failure::kDraining, "the collector is shutting down"); }
 
 const ErrorRow& RowOf(const absl::Status& status) {
   TACHO_CHECK(!status.ok());
