@@ -9,7 +9,8 @@ complete.
 Usage: tidy.py [--slice] BUILD_DIRECTORY    a build by clang, so that clang-tidy knows every flag
 
   --slice   only what commits of the last hours before HEAD have touched (a header through one
-            source that includes it), and an eighth of the rest, another one with every commit
+            source that includes it), and an eighth of the rest, another one each day; at most
+            60 sources, because a change of everything must not take hours
 """
 
 import concurrent.futures
@@ -27,6 +28,7 @@ CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / "
                      "tachograph/tidy-clean")
 RECENT_S = 3 * 3600
 SHARES = 8
+MOST_OF_SLICE = 60
 # Its counts of warnings in system headers say nothing.
 NOISE = re.compile(r"^\d+ warnings?( and \d+ errors?)? (generated|treated)|^Suppressed|^Use -header")
 
@@ -72,17 +74,22 @@ def git(*arguments):
 
 def sliced(sources, includes):
     """Of the sources those that --slice looks at."""
-    head, committed = git("log", "-1", "--format=%H %ct")
+    committed, day = git("log", "-1", "--format=%ct %cs")
     touched = {ROOT / name for name in
                git("log", f"--since=@{int(committed) - RECENT_S}", "--name-only", "--format=")}
     touched |= {ROOT / name for name in git("diff", "--name-only", "HEAD")}
+
+    def draw(source):
+        return hashlib.sha256(f"{day} {source.relative_to(ROOT)}".encode()).digest()
+
     seen = set()
+    chosen = []
     for source in sources:
         wanted = touched.intersection(includes.get(source, [source])) - seen
-        share = hashlib.sha256(f"{head} {source.relative_to(ROOT)}".encode()).digest()[0] % SHARES
-        if source in touched or wanted or share == 0:
+        if source in touched or wanted or draw(source)[0] % SHARES == 0:
             seen |= wanted
-            yield source
+            chosen.append(source)
+    return sorted(chosen, key=draw)[:MOST_OF_SLICE]
 
 
 def check(source, build):
