@@ -44,7 +44,7 @@ const ErrorRow kTable[] = {
     Row(kOverloaded, "OVERLOADED", Code::kUnavailable, 503, kSoon,
         "the collector receives more than its disk, memory, connections or workers can take",
         "the sender waits; the operator compares tacho_quota_used with tacho_quota_limit"),
-    Row(kDraining, "DRAINING", Code::kUnavailable, 503, kRestart, "the collector is shutting down",
+    Row(kDraining, "DRAINING", Code::kUnavailable, 503, kRestart, "the collector is draining",
         "the sender waits, or goes to the next collector"),
     Row(kDiskRefuses, "DISK_REFUSES", Code::kUnavailable, 503, kLater,
         "the disk is full or has failed",
@@ -102,7 +102,7 @@ absl::Status ErrorOf(Failure failure, absl::string_view text) {
   return status;
 }
 
-absl::Status Draining() { return ErrorOf(Failure::kDraining, "the collector is shutting down"); }
+absl::Status Draining() { return ErrorOf(Failure::kDraining, "the collector is draining"); }
 
 const ErrorRow& RowOf(const absl::Status& status) {
   TACHO_CHECK(!status.ok());
