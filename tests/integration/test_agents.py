@@ -128,10 +128,10 @@ class AgentsTest(harness.TestCase):
             lambda: (a := self.agents()) and any(one["jobs"] for one in a.values()) and a,
             "the task on a host",
         )
-        # Their first rows tell of none that was stored.
+        # Their first rows say that no row was stored yet.
         told = harness.wait_until(
             lambda: len(a := self.agents()) == 2 and all(one["rows"] for one in a.values()) and a,
-            "both agents told, also of rows",
+            "both agents report, with rows",
         )
         self.assertEqual(told["host-1"]["jobs"], [{"job": "spirals", "tasks": [3]}])
         self.assertEqual(told["host-2"]["jobs"], [])

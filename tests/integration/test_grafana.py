@@ -183,7 +183,7 @@ class GrafanaTest(harness.TestCase):
         return panel["title"] in ("Load", "Pressure", "Network", "Disks")
 
     def keep_asking(self):
-        """So that the collector has queries to tell of."""
+        """Asks once, so that the collector has queries to count."""
         query = client.Query(self.collector.address)
         try:
             query.latest(JOB, "loss")

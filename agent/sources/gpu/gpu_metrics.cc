@@ -21,9 +21,10 @@ constexpr Metric kThrottledSeconds = {
     "chip_throttled_seconds_total", kCounter, "s",
     "Time for which the clock was held below what was asked for, by why."};
 constexpr Metric kXidErrors = {"chip_xid_errors_total", kCounter, "1",
-                               "XID errors that the driver told since the agent started."};
-constexpr Metric kNotTold = {"chip_values_not_told", kGauge, "1",
-                             "How many values the driver does not tell of this chip, by why."};
+                               "XID errors that the driver has reported since the agent started."};
+constexpr Metric kNotTold = {
+    "chip_values_not_told", kGauge, "1",
+    "Number of values that the driver does not report for this chip, by reason."};
 constexpr Metric kDcgmXid = {"DCGM_FI_DEV_XID_ERRORS", kGauge, "1",
                              "Number of the last XID error; 0: none."};
 

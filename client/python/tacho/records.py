@@ -123,7 +123,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Live:
-    """watch() has told all that was stored before; what follows is new."""
+    """watch() has delivered all that was stored before; what follows is new."""
 
     clock_ns: int  # The collector's.
 
