@@ -3,7 +3,6 @@
 
 #include <bit>
 #include <cmath>
-#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -11,8 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "proto/base/stale_marker.h"
-#include "rocksdb/db.h"
-#include "storage/db/database.h"
 #include "tests/storage/store_fixture.h"
 
 namespace tacho::storage {
@@ -196,39 +193,6 @@ TEST_F(FrameMergerTest, NoMergeChangesWhatIsRead) {
     }
   }
   EXPECT_GT(merges, 30u) << "else this has tested nothing";
-}
-
-// The bytes are whole, but those of another frame: merged, they would make frames of two days.
-TEST_F(FrameMergerTest, TimesOfAnotherDayAreReportedAndNotMerged) {
-  const LayoutPtr layout = Register(Definition("job", {"loss"}));
-  for (int i = 0; i < 4; ++i) Frame(layout, i, {i * 1.0}, i);
-  Frame(layout, kDayNs, {5}, 5);
-  ASSERT_TRUE(store_->Close().ok());
-  store_.reset();
-  {
-    const auto database = Database::Open({.path = options_.path, .env = options_.env});
-    ASSERT_TRUE(database.ok()) << database.status();
-    rocksdb::DB* const db = (*database)->db.get();
-    const auto days = (*database)->partitions->Between(INT64_MIN, INT64_MAX);
-    ASSERT_EQ(days.size(), 2u);
-    const auto first_times = [&](const PartitionPtr& day) {
-      const std::unique_ptr<rocksdb::Iterator> it(
-          db->NewIterator(rocksdb::ReadOptions(), day->handle()));
-      it->Seek("T");
-      EXPECT_TRUE(it->Valid() && it->key().starts_with("T"));
-      return std::make_pair(it->key().ToString(), it->value().ToString());
-    };
-    const std::string key = first_times(days[0]).first;
-    const std::string others = first_times(days[1]).second;
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), days[0]->handle(), key, others).ok());
-  }
-  Reopen();
-  // So that the journal's positions are known to be past the frames.
-  Frame(Register(Definition("job", {"loss"})), kDayNs, {6}, 6);
-  MergeAll();  // Frames that are found count as new.
-  now_ += absl::Hours(48);
-  EXPECT_EQ(store_->MergeFrames().code(), absl::StatusCode::kDataLoss);
-  EXPECT_TRUE(store_->MergeFrames().ok()) << "they are left alone";
 }
 
 }  // namespace

@@ -12,9 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/stale_marker.h"
-#include "rocksdb/db.h"
 #include "storage/codec/keys.h"
-#include "storage/db/database.h"
 #include "tests/storage/store_fixture.h"
 
 namespace tacho::storage {
@@ -466,36 +464,6 @@ TEST_F(ReadViewTest, AnEmptyRangeHasNothing) {
   EXPECT_THAT(ReadAll(Find("job", "loss"), options).values, IsEmpty());
   options.end_ns = options.begin_ns;
   EXPECT_THAT(ReadAll(Find("job", "loss"), options).values, IsEmpty());
-}
-
-// Its checksum is right, but it stands in another day's partition: readers go from day to day.
-TEST_F(ReadViewTest, AColumnThatIsNotOfItsDayIsReportedAsDamage) {
-  constexpr int64_t kDay = 86'400;
-  const LayoutPtr layout = Register(Definition("job", {"loss"}));
-  for (const int64_t second : {int64_t{0}, kDay}) {
-    AppendSeconds(layout, {second}, {1});
-    ASSERT_TRUE(store_->Seal().ok());
-  }
-  ASSERT_TRUE(store_->Close().ok());
-  store_.reset();
-  {
-    const auto database = Database::Open({.path = options_.path, .env = options_.env});
-    ASSERT_TRUE(database.ok()) << database.status();
-    rocksdb::DB* const db = (*database)->db.get();
-    const auto days = (*database)->partitions->Between(INT64_MIN, INT64_MAX);
-    ASSERT_EQ(days.size(), 2u);
-    const std::unique_ptr<rocksdb::Iterator> it(
-        db->NewIterator(rocksdb::ReadOptions(), days[1]->handle()));
-    it->Seek("V");
-    ASSERT_TRUE(it->Valid() && it->key().starts_with("V"));
-    ASSERT_TRUE(db->Put(rocksdb::WriteOptions(), days[0]->handle(), it->key(), it->value()).ok());
-  }
-  Reopen();
-  const SeriesPtr loss = Find("job", "loss");
-  EXPECT_EQ(store_->Read(loss, {})->FindEnds().status().code(), absl::StatusCode::kDataLoss);
-  SampleBlock block;
-  EXPECT_EQ(NextBlock(store_->Read(loss, {}).get(), &block).status().code(),
-            absl::StatusCode::kDataLoss);
 }
 
 }  // namespace
