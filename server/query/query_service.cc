@@ -101,9 +101,9 @@ absl::Status QueryService::RunOnWorker(const char* method,
                                        std::function<absl::Status(const WorkerPool::Leave&)> work,
                                        std::function<void(const absl::Status&)> finish) {
   const absl::Time began = options_.now();
-  metrics_.Began();
   const auto run = [this, method, began, work = std::move(work),
                     finish = std::move(finish)](const WorkerPool::Leave& leave) {
+    metrics_.Began();
     const absl::Status status = work(leave);
     metrics_.Record(method, status, options_.now() - began);
     metrics_.Ended();
@@ -113,7 +113,6 @@ absl::Status QueryService::RunOnWorker(const char* method,
   const WorkerPool::Admission admission = workers_.RunAnswer(run);
   if (admission == WorkerPool::Admission::kAccepted) return absl::OkStatus();
   absl::Status refusal = Refusal(admission);
-  metrics_.Ended();
   metrics_.Record(method, refusal, options_.now() - began);
   return refusal;
 }

@@ -55,7 +55,7 @@ class MemoryStore {
   }
   ~MemoryStore() {
     const bool damaged = env.DamageReads(false);
-    env.on_read = nullptr;
+    env.OnRead(nullptr);
     // RocksDB may have read the damage as well, and then refuses to write any more.
     const absl::Status closed = store_->Close();
     EXPECT_TRUE(closed.ok() || damaged) << closed;

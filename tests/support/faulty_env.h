@@ -45,8 +45,13 @@ class FaultyEnv : public rocksdb::EnvWrapper {
   void RefuseSyncs(bool refuse) {
     Set({.sync = refuse ? rocksdb::Status::IOError("injected") : rocksdb::Status()});
   }
-  // Called before each read from a table, on the reader's thread; set while nobody reads.
-  std::function<void()> on_read;
+  // Calls `hook` before each read from a table from now on, on the reader's thread; null calls
+  // nothing. RocksDB reads in the background as well, so this returns only when no call of the hook
+  // before it is under way: what that one refers to may go then.
+  void OnRead(std::function<void()> hook) ABSL_LOCKS_EXCLUDED(hook_mutex_) {
+    absl::WriterMutexLock lock(&hook_mutex_);
+    on_read_ = std::move(hook);
+  }
   // From now on every read from a table brings wrong bytes, or the right ones again.
   // Returns whether it damaged reads so far.
   bool DamageReads(bool damage) { return damage_reads_.exchange(damage); }
@@ -81,7 +86,7 @@ class FaultyEnv : public rocksdb::EnvWrapper {
         : real_(std::move(real)), env_(env) {}
     rocksdb::Status Read(uint64_t offset, size_t size, rocksdb::Slice* result,
                          char* scratch) const override {
-      if (env_->on_read != nullptr) env_->on_read();
+      env_->CallOnRead();
       rocksdb::Status status = real_->Read(offset, size, result, scratch);
       if (!status.ok() || result->empty() || !env_->damage_reads_) return status;
       std::string damaged = result->ToString();
@@ -128,8 +133,15 @@ class FaultyEnv : public rocksdb::EnvWrapper {
     return fault_;
   }
 
+  void CallOnRead() const ABSL_LOCKS_EXCLUDED(hook_mutex_) {
+    absl::ReaderMutexLock lock(&hook_mutex_);
+    if (on_read_ != nullptr) on_read_();
+  }
+
   const std::unique_ptr<rocksdb::Env> memory_;
   std::atomic<bool> damage_reads_ = false;
+  mutable absl::Mutex hook_mutex_;
+  std::function<void()> on_read_ ABSL_GUARDED_BY(hook_mutex_);
   mutable absl::Mutex mutex_;
   Fault fault_ ABSL_GUARDED_BY(mutex_);
   int failures_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,4 +1,5 @@
 // The ingest service as a plain client sees it: what is acknowledged, and how streams end.
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,13 +22,19 @@ TEST_F(IngestStreamTest, NothingIsAcknowledgedBeforeItIsDurable) {
   client.Greet();
   client.Send({LayoutMessage(), BatchMessage(1), BatchMessage(2)});
   ASSERT_TRUE(store_.AwaitQueued(2));
-  std::thread disk([this] {
+  std::atomic<bool> committing{false};
+  std::thread disk([this, &committing] {
     absl::SleepFor(absl::Milliseconds(50));
+    committing = true;
     store_.Commit();
   });
-  // The first Ack that comes at all comes after the commit, so it has both.
-  const auto answer = client.Read();
+  // The first Ack that comes at all comes after the commit. It has both messages unless the store
+  // had begun a commit of the first alone.
+  auto answer = client.Read();
+  EXPECT_TRUE(committing);
   disk.join();
+  ASSERT_TRUE(answer.has_value());
+  if (answer->ack().durable_sequence() == 1) answer = client.Read();
   ASSERT_TRUE(answer.has_value());
   EXPECT_EQ(answer->ack().durable_sequence(), 2u);
   EXPECT_EQ(answer->ack().accepted_sequence(), 2u);

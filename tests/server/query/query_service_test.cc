@@ -198,10 +198,10 @@ TEST_F(QueryServiceTest, RefusesMoreThanItMayRunAndSaysWhenToRetry) {
   absl::Notification release;
   AddSeries(3);
   store_.Reopen();
-  store_.env.on_read = [&] { release.WaitForNotification(); };
+  store_.env.OnRead([&] { release.WaitForNotification(); });
   Start();
   std::vector<std::thread> running;
-  for (int i = 0; i < 2; ++i) running.emplace_back([&] { EXPECT_TRUE(Range().ok()); });
+  for (int i = 0; i < 2; ++i) running.emplace_back([&] { EXPECT_EQ(Range().error_message(), ""); });
   while (Page().find("tacho_query_active 2\n") == std::string::npos) {
     absl::SleepFor(absl::Milliseconds(1));
   }
@@ -211,6 +211,7 @@ TEST_F(QueryServiceTest, RefusesMoreThanItMayRunAndSaysWhenToRetry) {
   EXPECT_THAT(refused.error_details(), HasSubstr("google.rpc.RetryInfo"));
   release.Notify();
   for (std::thread& thread : running) thread.join();
+  store_.env.OnRead(nullptr);
   EXPECT_TRUE(Range().ok());
 }
 
@@ -264,7 +265,7 @@ TEST_F(QueryServiceTest, AClientThatDoesNotReadIsCutOffAtTheDeadline) {
 TEST_F(QueryServiceTest, StopsAQueryThatRunsTooLong) {
   AddSeries(1000);
   store_.Reopen();
-  store_.env.on_read = [] { absl::SleepFor(absl::Milliseconds(300)); };
+  store_.env.OnRead([] { absl::SleepFor(absl::Milliseconds(300)); });
   options_.limits.set_timeout(absl::ToInt64Nanoseconds(absl::Milliseconds(200)));
   request_.set_max_points(10);
   Start();
@@ -294,9 +295,9 @@ TEST_F(QueryServiceTest, LimitsAreReloaded) {
 TEST_F(QueryServiceTest, DrainEndsWhatRunsAndRefusesMore) {
   AddSeries(1000);
   store_.Reopen();
-  store_.env.on_read = [this] {
+  store_.env.OnRead([this] {
     while (!service_->draining()) absl::SleepFor(absl::Milliseconds(1));
-  };
+  });
   request_.set_max_points(10);
   Start();
   grpc::Status status;
@@ -310,6 +311,7 @@ TEST_F(QueryServiceTest, DrainEndsWhatRunsAndRefusesMore) {
   EXPECT_THAT(status.error_details(), HasSubstr("google.rpc.RetryInfo"));
   EXPECT_THAT(Range().error_message(), HasSubstr("draining"));
   service_->Drain();
+  store_.env.OnRead(nullptr);
 }
 
 }  // namespace
