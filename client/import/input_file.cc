@@ -13,7 +13,7 @@
 namespace tacho::importer {
 namespace {
 
-constexpr size_t kBlockBytes = size_t{64} << 10;
+constexpr size_t kSearchBytes = size_t{64} << 10;
 
 absl::Status FromErrno(int error, const std::string& path) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot read ", path));
@@ -85,8 +85,8 @@ bool LineReader::Next(absl::string_view* line) {
     buffer_.erase(0, begin_);
     begin_ = 0;
     searched = buffer_.size();
-    buffer_.resize(searched + kBlockBytes);
-    const size_t got = source_->Read(buffer_.data() + searched, kBlockBytes);
+    buffer_.resize(searched + kSearchBytes);
+    const size_t got = source_->Read(buffer_.data() + searched, kSearchBytes);
     buffer_.resize(searched + got);
     at_end_ = got == 0;
   }

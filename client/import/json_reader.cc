@@ -9,7 +9,7 @@
 namespace tacho::importer {
 namespace {
 
-constexpr size_t kBlockBytes = size_t{64} << 10;
+constexpr size_t kReadBytes = size_t{64} << 10;
 
 void AppendUtf8(uint32_t code, std::string* text) {
   const auto byte = [text](uint32_t value) { text->push_back(static_cast<char>(value)); };
@@ -39,7 +39,7 @@ bool IsNumberByte(int c) {
 
 int JsonReader::Peek() {
   if (at_ == buffer_.size() && !at_end_) {
-    buffer_.resize(kBlockBytes);
+    buffer_.resize(kReadBytes);
     buffer_.resize(source_->Read(buffer_.data(), buffer_.size()));
     at_ = 0;
     at_end_ = buffer_.empty();

@@ -163,9 +163,9 @@ class MlperfLines {
     if (step_) event.set_step(*step_);
     event.set_kind(key);
     if (value != nullptr) event.set_message(value->text);
-    constexpr size_t kMaxFields = 32;  // tacho.v1.Event
+    constexpr size_t kMaxEventFields = 32;  // tacho.v1.Event
     for (const JsonMember& member : metadata_) {
-      if (static_cast<size_t>(event.fields_size()) == kMaxFields) break;
+      if (static_cast<size_t>(event.fields_size()) == kMaxEventFields) break;
       (*event.mutable_fields())[member.name] = member.text;
     }
     return sink_->AddEvent(std::move(event));

@@ -16,7 +16,7 @@ enum Key : unsigned char {
   kStep = 2 << 3 | 0,
   kFileVersion = 3 << 3 | 2,
   kSummary = 5 << 3 | 2,
-  kSummaryValue = 1 << 3 | 2,
+  kSummaryValueKey = 1 << 3 | 2,
   kTag = 1 << 3 | 2,
   kSimpleValue = 2 << 3 | 5,
 };
@@ -70,7 +70,7 @@ void AppendScalar(const ScalarEvent& event, std::string* file) {
   value.push_back(static_cast<char>(kSimpleValue));
   AppendFixed(event.value_bits, &value);
   std::string summary;
-  AppendBytes(kSummaryValue, value, &summary);
+  AppendBytes(kSummaryValueKey, value, &summary);
   std::string payload;
   AppendWallTime(event.wall_time, &payload);
   payload.push_back(static_cast<char>(kStep));

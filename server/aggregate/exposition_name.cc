@@ -10,7 +10,7 @@ namespace tacho::server::aggregate {
 namespace {
 
 constexpr absl::string_view kReservedEndings[] = {"_total", "_count", "_sum", "_bucket", "_info"};
-constexpr char kMetric[] = "{metric}";
+constexpr char kPlaceholder[] = "{metric}";
 constexpr char kTotal[] = "_total";
 
 std::string SnakeCase(absl::string_view name) {
@@ -44,9 +44,11 @@ bool HasReservedEnding(absl::string_view name) {
 ExpositionName ExpositionNameOf(absl::string_view rename, absl::string_view metric_name,
                                 storage::MetricType type) {
   const bool counter = type == storage::MetricType::kCounter;
-  const bool whole = !absl::StrContains(rename, kMetric);
+  const bool whole = !absl::StrContains(rename, kPlaceholder);
   std::string name = whole ? std::string(rename) : SnakeCase(metric_name);
-  const auto family = [&] { return whole ? name : absl::StrReplaceAll(rename, {{kMetric, name}}); };
+  const auto family = [&] {
+    return whole ? name : absl::StrReplaceAll(rename, {{kPlaceholder, name}});
+  };
   if (counter) {
     if (absl::EndsWith(name, kTotal)) name.resize(name.size() - (sizeof(kTotal) - 1));
     if (IsCollectorFamily(family() + kTotal)) absl::StrAppend(&name, "_value");

@@ -10,7 +10,7 @@ namespace tacho::server::conditions {
 namespace {
 
 constexpr char kFingerprint[] = "config_fingerprint";
-constexpr size_t kMaxSeries = 1'000'000;
+constexpr size_t kMaxBaselineSeries = 1'000'000;
 constexpr size_t kMaxRemembered = 10'000;
 
 bool ComesFirst(const storage::SeriesPtr& a, const storage::SeriesPtr& b) {
@@ -71,7 +71,7 @@ Baseline Baselines::Measure(const std::string& job, uint32_t attempt, const Sign
   baseline.attempt = attempt;
   storage::Selector selector;
   selector.job = job;
-  auto series = store_->FindSeries(selector, kMaxSeries);
+  auto series = store_->FindSeries(selector, kMaxBaselineSeries);
   if (!series.ok()) return baseline;
   std::erase_if(*series, [&](const auto& one) {
     const auto match = names.Find(one->metric->name);

@@ -16,7 +16,7 @@
 namespace tacho::server::security {
 namespace {
 
-absl::Status Wrong(const std::string& key, absl::string_view problem) {
+absl::Status WrongKey(const std::string& key, absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(key, " ", problem));
 }
 
@@ -32,7 +32,7 @@ class RulePatterns {
       options.set_log_errors(false);
       pattern = std::make_shared<const RE2>(text, options);
     }
-    if (!pattern->ok()) return Wrong(key, absl::StrCat("is no RE2: ", pattern->error()));
+    if (!pattern->ok()) return WrongKey(key, absl::StrCat("is no RE2: ", pattern->error()));
     return pattern;
   }
 
@@ -53,20 +53,20 @@ absl::StatusOr<absl::Time> ParseExpiry(const std::string& key, const std::string
       absl::ParseTime(absl::RFC3339_full, text, &time, &error)) {
     return time;
   }
-  return Wrong(key, absl::StrCat("'", text,
-                                 "' is not a time; expected e.g. 2027-01-31 or "
-                                 "2027-01-31T12:00:00Z"));
+  return WrongKey(key, absl::StrCat("'", text,
+                                    "' is not a time; expected e.g. 2027-01-31 or "
+                                    "2027-01-31T12:00:00Z"));
 }
 
 absl::StatusOr<std::string> ParseSha256(const std::string& key, const std::string& text) {
   for (const char c : text) {
     if (!absl::ascii_isxdigit(static_cast<unsigned char>(c))) {
-      return Wrong(key,
-                   "is not hexadecimal; is it the token itself? Only its SHA-256 belongs here");
+      return WrongKey(key,
+                      "is not hexadecimal; is it the token itself? Only its SHA-256 belongs here");
     }
   }
   if (text.size() != kSha256HexDigits) {
-    return Wrong(key, absl::StrCat("has ", text.size(), " digits; expected ", kSha256HexDigits));
+    return WrongKey(key, absl::StrCat("has ", text.size(), " digits; expected ", kSha256HexDigits));
   }
   return absl::HexStringToBytes(text);
 }
@@ -83,7 +83,7 @@ absl::StatusOr<Rights::Options> MakeRights(const std::string& key, const Entry& 
     rights.admin |= role == RoleName(Role::kAdmin);
   }
   if (entry.roles().empty())
-    return Wrong(key + ".roles", "is empty; expected write, read or admin");
+    return WrongKey(key + ".roles", "is empty; expected write, read or admin");
   // Any pattern that is written otherwise is looked at for each job, which says the same.
   if (entry.jobs() != ".*") {
     auto jobs = patterns->Get(key + ".jobs", entry.jobs());
@@ -97,7 +97,7 @@ absl::StatusOr<Rights::Options> MakeRights(const std::string& key, const Entry& 
 absl::Status CheckNameIsNew(const std::string& key, const std::string& name,
                             std::set<std::string>* names) {
   if (names->insert(name).second) return absl::OkStatus();
-  return Wrong(key + ".name", absl::StrCat("'", name, "' is given twice in this file"));
+  return WrongKey(key + ".name", absl::StrCat("'", name, "' is given twice in this file"));
 }
 
 }  // namespace
@@ -137,7 +137,7 @@ absl::StatusOr<AccessRules::CertificateRule> AccessRules::MakeCertificateRule(
   if (!names.ok()) return names.status();
   const bool names_agent = (*names)->NamedCapturingGroups().count(kAgentGroup) > 0;
   if (names_agent && !certificate.agent_id().empty()) {
-    return Wrong(key + ".agent_id", "is given twice: here and as a group of names");
+    return WrongKey(key + ".agent_id", "is given twice: here and as a group of names");
   }
   return CertificateRule{*std::move(names), std::move(rights), names_agent};
 }
@@ -155,7 +155,7 @@ absl::StatusOr<AccessRules> AccessRules::Make(const config::v1::Access& access,
     if (!sha256.ok()) return sha256.status();
     TACHO_ASSIGN_OR_RETURN(auto rule, MakeTokenRule(key, token, &patterns));
     if (!rules.tokens_.emplace(index->KeyOf(*sha256), std::move(rule)).second) {
-      return Wrong(key + ".sha256", "belongs to another token in this file as well");
+      return WrongKey(key + ".sha256", "belongs to another token in this file as well");
     }
   }
   for (int i = 0; i < access.certificates_size(); ++i) {

@@ -18,7 +18,7 @@ constexpr char kCertificateKey[] = "listen.tls.certificate";
 constexpr char kKeyKey[] = "listen.tls.key";
 constexpr char kClientCaKey[] = "listen.tls.client_ca";
 
-absl::Status Wrong(absl::string_view key, absl::string_view problem) {
+absl::Status WrongTls(absl::string_view key, absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(key, ": ", problem));
 }
 
@@ -66,17 +66,17 @@ absl::Status LoadKey(const Tls& tls, TlsMaterial* material) {
 
 absl::Status CheckKeys(const Tls& tls) {
   if (tls.certificate().empty())
-    return Wrong(kCertificateKey, "is missing, but listen.tls.key is set");
-  if (tls.key().empty()) return Wrong(kKeyKey, "is missing, but listen.tls.certificate is set");
+    return WrongTls(kCertificateKey, "is missing, but listen.tls.key is set");
+  if (tls.key().empty()) return WrongTls(kKeyKey, "is missing, but listen.tls.certificate is set");
   const bool asks = ClientCertificatesOf(tls) != ClientCertificates::kNone;
   if (asks && tls.client_ca().empty()) {
-    return Wrong(kClientCaKey, absl::StrCat("is missing: listen.tls.client_certificates is ",
-                                            tls.client_certificates(),
-                                            ", which needs the authorities that sign them"));
+    return WrongTls(kClientCaKey, absl::StrCat("is missing: listen.tls.client_certificates is ",
+                                               tls.client_certificates(),
+                                               ", which needs the authorities that sign them"));
   }
   if (!asks && !tls.client_ca().empty()) {
-    return Wrong("listen.tls.client_certificates",
-                 "is none, but listen.tls.client_ca is set; expected request or require");
+    return WrongTls("listen.tls.client_certificates",
+                    "is none, but listen.tls.client_ca is set; expected request or require");
   }
   return absl::OkStatus();
 }

@@ -27,7 +27,7 @@ constexpr size_t kValuesPerMerge = 1 << 20;
 // Rests this many times as long as it has worked: at most a fifth of a core.
 constexpr int kRest = 4;
 // How often it looks for work.
-constexpr absl::Duration kRound = absl::Seconds(10);
+constexpr absl::Duration kMergeRound = absl::Seconds(10);
 // Time columns looked at in one piece of work.
 constexpr size_t kKeysPerScan = 4096;
 
@@ -203,7 +203,7 @@ void FrameMerger::Run() {
       if (disk_refuses || (worked.ok() && !*worked)) break;
       if (!Rest(kRest * (MonotonicNow() - begin))) return;
     }
-  } while (Rest(kRound));
+  } while (Rest(kMergeRound));
 }
 
 absl::Status FrameMerger::MergeDue() {

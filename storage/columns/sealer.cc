@@ -24,7 +24,7 @@ namespace {
 // Values encoded into one write: 8 MB of doubles.
 constexpr size_t kValuesPerWrite = 1 << 20;
 // How often ages are looked at.
-constexpr absl::Duration kRound = absl::Seconds(1);
+constexpr absl::Duration kSealRound = absl::Seconds(1);
 
 }  // namespace
 
@@ -62,7 +62,7 @@ void Sealer::Run() {
       const auto due = [this, failed]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return (woken_ && !failed) || stopping_;
       };
-      mutex_.AwaitWithTimeout(absl::Condition(&due), kRound);
+      mutex_.AwaitWithTimeout(absl::Condition(&due), kSealRound);
       if (stopping_) return;
       woken_ = false;
     }

@@ -37,7 +37,7 @@ std::optional<std::vector<LabelSet::Label>> ReadLabels(ByteReader* in) {
   return labels;
 }
 
-absl::Status Damaged(absl::string_view key) {
+absl::Status DamagedRecord(absl::string_view key) {
   return absl::DataLossError(absl::StrCat("the record of the series index under ",
                                           absl::BytesToHexString(key), " is damaged"));
 }
@@ -259,7 +259,7 @@ absl::Status LoadCatalog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* index, Jo
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
       const absl::string_view key = View(it->key());
       if (!load(ByteReader(key.substr(prefix.size())), View(it->value()), catalog)) {
-        return Damaged(key);
+        return DamagedRecord(key);
       }
     }
     TACHO_RETURN_IF_ERROR(FromRocksDb(it->status(), "read the series index"));
@@ -275,7 +275,7 @@ absl::StatusOr<uint64_t> CountColumns(rocksdb::DB* db, rocksdb::ColumnFamilyHand
   if (status.IsNotFound()) return absl::NotFoundError("no such layout");
   if (!status.ok()) return FromRocksDb(status, "read the series index");
   const auto record = DecodeLayoutRecord(bytes);
-  if (!record) return Damaged(key);
+  if (!record) return DamagedRecord(key);
   return record->columns();
 }
 
@@ -303,7 +303,7 @@ absl::StatusOr<uint64_t> CountSeries(rocksdb::DB* db, rocksdb::ColumnFamilyHandl
   }
   if (!it->key().starts_with(prefix)) return 0;
   const auto record = DecodeSeriesRecord(View(it->value()));
-  if (!record) return Damaged(View(it->key()));
+  if (!record) return DamagedRecord(View(it->key()));
   return record->series_before + record->series.size();
 }
 

@@ -63,7 +63,7 @@ Extent ReadExtent(ByteReader* in) {
   return extent;
 }
 
-absl::Status Damaged(absl::string_view key) {
+absl::Status DamagedJob(absl::string_view key) {
   return absl::DataLossError(
       absl::StrCat("the job record under ", absl::BytesToHexString(key), " is damaged"));
 }
@@ -114,7 +114,7 @@ absl::Status JobTable::Load() {
     job.attempts = static_cast<uint32_t>(value.Varint());
     job.tasks = static_cast<uint32_t>(value.Varint());
     job.hosts = static_cast<uint32_t>(value.Varint());
-    if (!key.AtEnd() || !value.AtEnd()) return Damaged(View(it->key()));
+    if (!key.AtEnd() || !value.AtEnd()) return DamagedJob(View(it->key()));
   }
   return FromRocksDb(it->status(), "read the jobs");
 }
@@ -126,7 +126,7 @@ absl::Status JobTable::LoadDetail(absl::string_view key, absl::string_view value
   k.Be32();
   if (kind == 'A') {
     job->detail->attempts[k.Be32()].extent = ReadExtent(&v);
-    return k.AtEnd() && v.AtEnd() ? absl::OkStatus() : Damaged(key);
+    return k.AtEnd() && v.AtEnd() ? absl::OkStatus() : DamagedJob(key);
   }
   if (kind == 'B') {
     Attempt& attempt = job->detail->attempts[k.Be32()];
@@ -135,7 +135,7 @@ absl::Status JobTable::LoadDetail(absl::string_view key, absl::string_view value
       const absl::string_view name = v.String();
       attempt.attributes[std::string(name)] = std::string(v.String());
     }
-    return k.AtEnd() && v.AtEnd() ? absl::OkStatus() : Damaged(key);
+    return k.AtEnd() && v.AtEnd() ? absl::OkStatus() : DamagedJob(key);
   }
   TaskId id;
   if (k.Byte() == 1) id.first = k.Be32();
@@ -143,7 +143,7 @@ absl::Status JobTable::LoadDetail(absl::string_view key, absl::string_view value
   Task task;
   task.extent = ReadExtent(&v);
   task.attempt = static_cast<uint32_t>(v.Varint());
-  if (!k.ok() || !v.AtEnd()) return Damaged(key);
+  if (!k.ok() || !v.AtEnd()) return DamagedJob(key);
   job->detail->tasks[std::move(id)] = task;
   return absl::OkStatus();
 }

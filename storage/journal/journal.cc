@@ -87,7 +87,7 @@ void PutChecked(rocksdb::ColumnFamilyHandle* column_family, uint64_t position,
              rocksdb::SliceParts(value_parts.data(), value_parts.size()));
 }
 
-absl::Status FromRocksDb(const rocksdb::Status& status) {
+absl::Status JournalStatus(const rocksdb::Status& status) {
   if (status.ok()) return absl::OkStatus();
   const std::string message = absl::StrCat("journal: ", status.ToString());
   if (status.IsCorruption()) return absl::DataLossError(message);
@@ -99,7 +99,7 @@ absl::StatusOr<uint64_t> ReadTrimMark(rocksdb::Iterator* it) {
   const Key key = EncodeKey(kTrimMark);
   it->Seek(AsSlice(key));
   if (!it->Valid()) {
-    if (!it->status().ok()) return FromRocksDb(it->status());
+    if (!it->status().ok()) return JournalStatus(it->status());
     return 1;
   }
   if (it->key() != AsSlice(key)) return 1;
@@ -126,7 +126,7 @@ absl::Status Scan(rocksdb::Iterator* it, uint64_t position, const VisitValue& vi
     }
     if (absl::Status status = visit(position, it->value()); !status.ok()) return status;
   }
-  return FromRocksDb(it->status());
+  return JournalStatus(it->status());
 }
 
 absl::Status VisitChecked(uint64_t position, const rocksdb::Slice& value,
@@ -209,7 +209,7 @@ absl::Status Journal::DeleteTrimmedFiles(uint64_t position) const {
   const Key last = EncodeKey(position);
   const rocksdb::Slice begin = AsSlice(first);
   const rocksdb::Slice end = AsSlice(last);
-  return FromRocksDb(
+  return JournalStatus(
       rocksdb::DeleteFilesInRange(db_, column_family_, &begin, &end, /*include_end=*/false));
 }
 

@@ -58,7 +58,7 @@ constexpr uint64_t kSpareBytes = 16u << 20;
 
 rocksdb::Slice AsSlice(absl::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
-absl::Status FromRocksDb(const rocksdb::Status& status, absl::string_view doing) {
+absl::Status SpoolStatus(const rocksdb::Status& status, absl::string_view doing) {
   if (status.ok()) return absl::OkStatus();
   const std::string message = absl::StrCat(doing, ": ", status.ToString());
   // A file that another file names is gone, or a column family is: nothing that waiting heals.
@@ -108,7 +108,7 @@ absl::StatusOr<std::optional<std::string>> Get(rocksdb::DB* db, absl::string_vie
   std::string value;
   const rocksdb::Status status = db->Get(rocksdb::ReadOptions(), AsSlice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
-  if (!status.ok()) return FromRocksDb(status, absl::StrCat("read ", key));
+  if (!status.ok()) return SpoolStatus(status, absl::StrCat("read ", key));
   return std::optional<std::string>(std::move(value));
 }
 
@@ -130,7 +130,7 @@ absl::StatusOr<uint64_t> CreateGeneration(rocksdb::DB* db) {
   write.Put(kGenerationKey, absl::StrCat(absl::Hex(generation, absl::kZeroPad16)));
   rocksdb::WriteOptions synced;
   synced.sync = true;
-  TACHO_RETURN_IF_ERROR(FromRocksDb(db->Write(synced, &write), "create"));
+  TACHO_RETURN_IF_ERROR(SpoolStatus(db->Write(synced, &write), "create"));
   return generation;
 }
 
@@ -198,7 +198,7 @@ absl::StatusOr<std::shared_ptr<SpoolJournal::Database>> SpoolJournal::OpenDataba
   rocksdb::DB* db = nullptr;
   const rocksdb::Status opened =
       rocksdb::DB::Open(DbOptions(options), options.path, families, &database->families, &db);
-  if (!opened.ok()) return FromRocksDb(opened, opening);
+  if (!opened.ok()) return SpoolStatus(opened, opening);
 
   database->db.reset(db);
   database->journal = std::make_unique<Journal>(db, database->families.back());
@@ -392,7 +392,7 @@ absl::StatusOr<std::vector<SpoolJournal::Note>> SpoolJournal::ReadNotes(absl::st
     key.remove_prefix(sizeof(kNotePrefix) - 1);
     notes.push_back({key.ToString(), it->value().ToString()});
   }
-  if (!it->status().ok()) return FromRocksDb(it->status(), "read notes");
+  if (!it->status().ok()) return SpoolStatus(it->status(), "read notes");
   return notes;
 }
 

@@ -9,7 +9,7 @@ import re
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-METRIC = re.compile(r'= \{\s*"(tacho_agent_\w+)",\s*k(Gauge|Counter),\s*"([^"]+)"')
+METRIC = re.compile(r'= \{\s*"(tacho_agent_\w+)",\s*k(Gauge|Counter)Type,\s*"([^"]+)"')
 UNITS = {"s", "By"}
 
 

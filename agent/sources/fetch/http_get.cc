@@ -43,7 +43,7 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
   absl::string_view authority = rest.substr(0, slash);
   HttpUrl result;
   if (slash < rest.size()) result.path = std::string(rest.substr(slash));
-  if (absl::StartsWith(result.path, "?")) result.path.insert(0, "/");
+  if (absl::StartsWith(result.path, "?")) result.path.insert(0, 1, '/');
   if (absl::ConsumePrefix(&authority, "[")) {
     const size_t end = authority.find(']');
     if (end == absl::string_view::npos) return refuse();

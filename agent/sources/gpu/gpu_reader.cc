@@ -16,7 +16,7 @@ namespace tacho::agent {
 namespace {
 
 constexpr double kKilo = 1000;
-constexpr double kMebi = 1024.0 * 1024.0;
+constexpr double kMebibyte = 1024.0 * 1024.0;
 
 struct Field {
   uint32_t id;
@@ -65,12 +65,12 @@ struct Monitor {
 };
 // Numbers: NVML_GPM_METRIC_….
 constexpr Monitor kMonitors[] = {
-    {1, GpuValue::kGraphicsActive, 1},    {2, GpuValue::kSmActive, 1},
-    {3, GpuValue::kSmOccupancy, 1},       {5, GpuValue::kTensorActive, 1},
-    {10, GpuValue::kDramActive, 1},       {11, GpuValue::kFp64Active, 1},
-    {12, GpuValue::kFp32Active, 1},       {13, GpuValue::kFp16Active, 1},
-    {20, GpuValue::kPcieTransmit, kMebi}, {21, GpuValue::kPcieReceive, kMebi},
-    {60, GpuValue::kLinkReceiveRate, 1},  {61, GpuValue::kLinkTransmitRate, 1},
+    {1, GpuValue::kGraphicsActive, 1},        {2, GpuValue::kSmActive, 1},
+    {3, GpuValue::kSmOccupancy, 1},           {5, GpuValue::kTensorActive, 1},
+    {10, GpuValue::kDramActive, 1},           {11, GpuValue::kFp64Active, 1},
+    {12, GpuValue::kFp32Active, 1},           {13, GpuValue::kFp16Active, 1},
+    {20, GpuValue::kPcieTransmit, kMebibyte}, {21, GpuValue::kPcieReceive, kMebibyte},
+    {60, GpuValue::kLinkReceiveRate, 1},      {61, GpuValue::kLinkTransmitRate, 1},
 };
 
 // Answers about the GPU or the driver as a whole.

@@ -17,38 +17,34 @@
 namespace tacho::agent {
 namespace {
 
-constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
-constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
-constexpr double kMillisecond = 1e-3;
-
-constexpr Metric kSize = {"host_filesystem_size_bytes", kGauge, "By", "Size.", "mount"};
-constexpr Metric kAvailable = {"host_filesystem_available_bytes", kGauge, "By",
+constexpr Metric kSize = {"host_filesystem_size_bytes", kGaugeType, "By", "Size.", "mount"};
+constexpr Metric kAvailable = {"host_filesystem_available_bytes", kGaugeType, "By",
                                "Room for programs without privileges.", "mount"};
-constexpr Metric kFiles = {"host_filesystem_files", kGauge, "1", "Files it can hold.", "mount"};
-constexpr Metric kFilesFree = {"host_filesystem_files_free", kGauge, "1",
+constexpr Metric kFiles = {"host_filesystem_files", kGaugeType, "1", "Files it can hold.", "mount"};
+constexpr Metric kFilesFree = {"host_filesystem_files_free", kGaugeType, "1",
                                "Files it can hold besides those it has.", "mount"};
-constexpr Metric kReadOnly = {"host_filesystem_readonly", kGauge, "1",
+constexpr Metric kReadOnly = {"host_filesystem_readonly", kGaugeType, "1",
                               "1: it may only be read, also after an error.", "mount"};
 
-constexpr Metric kNfsRead = {"host_nfs_read_bytes_total", kCounter, "By", "Read from the server.",
-                             "mount"};
-constexpr Metric kNfsWritten = {"host_nfs_write_bytes_total", kCounter, "By",
+constexpr Metric kNfsRead = {"host_nfs_read_bytes_total", kCounterType, "By",
+                             "Read from the server.", "mount"};
+constexpr Metric kNfsWritten = {"host_nfs_write_bytes_total", kCounterType, "By",
                                 "Written to the server.", "mount"};
-constexpr Metric kNfsCalls = {"host_nfs_operations_total", kCounter, "1",
+constexpr Metric kNfsCalls = {"host_nfs_operations_total", kCounterType, "1",
                               "Operations that the server was asked for.", "mount"};
-constexpr Metric kNfsAgain = {"host_nfs_retransmissions_total", kCounter, "1",
+constexpr Metric kNfsAgain = {"host_nfs_retransmissions_total", kCounterType, "1",
                               "Requests sent again.", "mount"};
-constexpr Metric kNfsTimeouts = {"host_nfs_major_timeouts_total", kCounter, "1",
+constexpr Metric kNfsTimeouts = {"host_nfs_major_timeouts_total", kCounterType, "1",
                                  "Operations that waited beyond the major timeout.", "mount"};
-constexpr Metric kNfsSeconds = {"host_nfs_operation_seconds_total", kCounter, "s",
+constexpr Metric kNfsSeconds = {"host_nfs_operation_seconds_total", kCounterType, "s",
                                 "Sum of the times of all operations.", "mount"};
 
 constexpr std::array<absl::string_view, 13> kLocal = {{"ext2", "ext3", "ext4", "xfs", "btrfs",
                                                        "zfs", "f2fs", "tmpfs", "vfat", "exfat",
                                                        "jfs", "reiserfs", "bcachefs"}};
-constexpr std::array<absl::string_view, 12> kNetwork = {{"nfs", "nfs4", "cifs", "smb3", "ceph",
-                                                         "glusterfs", "lustre", "beegfs",
-                                                         "fuse.gcsfuse", "gpfs", "9p", "wekafs"}};
+constexpr std::array<absl::string_view, 12> kNetworkTypes = {
+    {"nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "lustre", "beegfs", "fuse.gcsfuse", "gpfs",
+     "9p", "wekafs"}};
 
 template <size_t N>
 bool IsIn(absl::string_view type, const std::array<absl::string_view, N>& types) {
@@ -76,7 +72,7 @@ std::string WithoutEscapes(absl::string_view path) {
 }
 
 // A label cannot have control characters.
-bool IsLabel(absl::string_view path) {
+bool IsPathLabel(absl::string_view path) {
   constexpr size_t kMaxBytes = 1024;
   return !path.empty() && path.size() <= kMaxBytes &&
          std::none_of(path.begin(), path.end(),
@@ -103,7 +99,7 @@ void AddNfs(const std::string& mount, const NfsSums& sums, Sample* out) {
   out->Add(kNfsCalls, mount, sums.calls);
   out->Add(kNfsAgain, mount, sums.again);
   out->Add(kNfsTimeouts, mount, sums.timeouts);
-  out->Add(kNfsSeconds, mount, sums.milliseconds * kMillisecond);
+  out->Add(kNfsSeconds, mount, sums.milliseconds * 1e-3);
 }
 
 // "READ: operations transmissions timeouts sent received queue rtt execute …"
@@ -131,7 +127,7 @@ absl::StatusOr<std::vector<Mount>> ReadMounts(const std::string& proc) {
 
 }  // namespace
 
-bool IsNetworkFileSystem(absl::string_view type) { return IsIn(type, kNetwork); }
+bool IsNetworkFileSystem(absl::string_view type) { return IsIn(type, kNetworkTypes); }
 
 std::vector<Mount> ParseMounts(absl::string_view text) {
   std::vector<Mount> mounts;
@@ -141,9 +137,9 @@ std::vector<Mount> ParseMounts(absl::string_view text) {
     const std::vector<absl::string_view> words = Words(line);
     if (words.size() < kWords || mounts.size() == kMaxMounts) continue;
     const absl::string_view type = words[2];
-    if (!IsIn(type, kLocal) && !IsIn(type, kNetwork)) continue;
+    if (!IsIn(type, kLocal) && !IsIn(type, kNetworkTypes)) continue;
     std::string path = WithoutEscapes(words[1]);
-    if (!IsLabel(path) || IsSomebodyElses(path)) continue;
+    if (!IsPathLabel(path) || IsSomebodyElses(path)) continue;
     // A tmpfs has no device; others show the same room wherever they are mounted.
     if (type != "tmpfs" && !devices.emplace(words[0]).second) continue;
     mounts.push_back({.path = std::move(path), .type = std::string(type)});
@@ -186,7 +182,7 @@ bool ParseMountstats(absl::string_view text, Sample* out) {
       if (words.size() > kTypeAt && absl::StartsWith(words[kTypeAt], "nfs") &&
           mounts < kMaxMounts) {
         mount = WithoutEscapes(words[kMountAt]);
-        if (!IsLabel(mount)) mount.clear();
+        if (!IsPathLabel(mount)) mount.clear();
         ++mounts;
       }
     } else if (mount.empty()) {

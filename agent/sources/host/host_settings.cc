@@ -20,45 +20,48 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
-constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
-constexpr double kKiB = 1024;
+constexpr double kKibibyte = 1024;
 // More nodes or packages no machine has.
 constexpr int kMaxNodes = 64;
 constexpr int kMaxCpus = 4096;
 
-constexpr Metric kHugePages = {"host_transparent_huge_pages", kGauge, "1",
+constexpr Metric kHugePages = {"host_transparent_huge_pages", kGaugeType, "1",
                                "1 for the setting that is in force, 0 for the others.", "setting"};
 constexpr Metric kSynchronized = {
-    "host_clock_synchronized", kGauge, "1",
+    "host_clock_synchronized", kGaugeType, "1",
     "Whether the kernel knows of a time service that keeps its clock: 1 or 0."};
-constexpr Metric kOffset = {"host_clock_offset_seconds", kGauge, "s",
+constexpr Metric kOffset = {"host_clock_offset_seconds", kGaugeType, "s",
                             "By how much the time service is correcting the clock."};
-constexpr Metric kMaxError = {"host_clock_max_error_seconds", kGauge, "s",
+constexpr Metric kMaxError = {"host_clock_max_error_seconds", kGaugeType, "s",
                               "By how much the clock may be wrong at most."};
-constexpr Metric kEstimatedError = {"host_clock_estimated_error_seconds", kGauge, "s",
+constexpr Metric kEstimatedError = {"host_clock_estimated_error_seconds", kGaugeType, "s",
                                     "By how much the time service thinks it is wrong."};
-constexpr Metric kFrequency = {"host_clock_frequency_ratio", kGauge, "1",
+constexpr Metric kFrequency = {"host_clock_frequency_ratio", kGaugeType, "1",
                                "Correction of the clock's speed."};
 constexpr std::array<KeyedMetric, 4> kNodeMemory = {{
-    {"MemTotal:", {"host_numa_memory_total_bytes", kGauge, "By", "Memory of the node.", "node"}},
-    {"MemFree:", {"host_numa_memory_free_bytes", kGauge, "By", "Memory unused.", "node"}},
-    {"FilePages:", {"host_numa_memory_file_bytes", kGauge, "By", "Memory caching files.", "node"}},
-    {"AnonPages:", {"host_numa_memory_anonymous_bytes", kGauge, "By", "Of programs.", "node"}},
+    {"MemTotal:",
+     {"host_numa_memory_total_bytes", kGaugeType, "By", "Memory of the node.", "node"}},
+    {"MemFree:", {"host_numa_memory_free_bytes", kGaugeType, "By", "Memory unused.", "node"}},
+    {"FilePages:",
+     {"host_numa_memory_file_bytes", kGaugeType, "By", "Memory caching files.", "node"}},
+    {"AnonPages:", {"host_numa_memory_anonymous_bytes", kGaugeType, "By", "Of programs.", "node"}},
 }};
 constexpr std::array<KeyedMetric, 4> kNumastat = {{
-    {"numa_hit", {"host_numa_hit_bytes_total", kCounter, "By", "Allocated where wanted.", "node"}},
+    {"numa_hit",
+     {"host_numa_hit_bytes_total", kCounterType, "By", "Allocated where wanted.", "node"}},
     {"numa_miss",
-     {"host_numa_miss_bytes_total", kCounter, "By", "Allocated here, wanted elsewhere.", "node"}},
+     {"host_numa_miss_bytes_total", kCounterType, "By", "Allocated here, wanted elsewhere.",
+      "node"}},
     {"numa_foreign",
-     {"host_numa_foreign_bytes_total", kCounter, "By", "Wanted here, allocated elsewhere.",
+     {"host_numa_foreign_bytes_total", kCounterType, "By", "Wanted here, allocated elsewhere.",
       "node"}},
     {"other_node",
-     {"host_numa_other_node_bytes_total", kCounter, "By", "For programs on other nodes.", "node"}},
+     {"host_numa_other_node_bytes_total", kCounterType, "By", "For programs on other nodes.",
+      "node"}},
 }};
-constexpr Metric kCoreThrottles = {"host_cpu_core_throttles_total", kCounter, "1",
+constexpr Metric kCoreThrottles = {"host_cpu_core_throttles_total", kCounterType, "1",
                                    "Times that a core was slowed down for its heat."};
-constexpr Metric kPackageThrottles = {"host_cpu_package_throttles_total", kCounter, "1",
+constexpr Metric kPackageThrottles = {"host_cpu_package_throttles_total", kCounterType, "1",
                                       "Times that a processor was slowed down for its heat."};
 
 std::optional<double> NumberIn(const std::string& path) {
@@ -144,7 +147,7 @@ bool ParseNodeMeminfo(absl::string_view text, absl::string_view node, Sample* ou
     for (const KeyedMetric& keyed : kNodeMemory) {
       const std::optional<double> value = Number(words[kKeyAt + 1]);
       if (keyed.key != words[kKeyAt] || !value) continue;
-      out->Add(keyed.metric, node, *value * kKiB);
+      out->Add(keyed.metric, node, *value * kKibibyte);
       understood = true;
     }
   }

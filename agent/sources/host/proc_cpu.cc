@@ -14,66 +14,66 @@
 namespace tacho::agent {
 namespace {
 
-constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
-constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
-
 // In the order of the words in the line "cpu". Guest time follows there and is part of user and
 // nice.
 constexpr std::array<Metric, 8> kCpuTimes = {{
-    {"host_cpu_user_seconds_total", kCounter, "s", "CPU time in user mode, guests included."},
-    {"host_cpu_nice_seconds_total", kCounter, "s", "CPU time in user mode at low priority."},
-    {"host_cpu_system_seconds_total", kCounter, "s", "CPU time in the kernel."},
-    {"host_cpu_idle_seconds_total", kCounter, "s", "CPU time with nothing to do."},
-    {"host_cpu_iowait_seconds_total", kCounter, "s", "CPU time idle while waiting for a disk."},
-    {"host_cpu_irq_seconds_total", kCounter, "s", "CPU time in interrupts."},
-    {"host_cpu_softirq_seconds_total", kCounter, "s", "CPU time in soft interrupts."},
-    {"host_cpu_steal_seconds_total", kCounter, "s", "CPU time that the hypervisor gave to others."},
+    {"host_cpu_user_seconds_total", kCounterType, "s", "CPU time in user mode, guests included."},
+    {"host_cpu_nice_seconds_total", kCounterType, "s", "CPU time in user mode at low priority."},
+    {"host_cpu_system_seconds_total", kCounterType, "s", "CPU time in the kernel."},
+    {"host_cpu_idle_seconds_total", kCounterType, "s", "CPU time with nothing to do."},
+    {"host_cpu_iowait_seconds_total", kCounterType, "s", "CPU time idle while waiting for a disk."},
+    {"host_cpu_irq_seconds_total", kCounterType, "s", "CPU time in interrupts."},
+    {"host_cpu_softirq_seconds_total", kCounterType, "s", "CPU time in soft interrupts."},
+    {"host_cpu_steal_seconds_total", kCounterType, "s",
+     "CPU time that the hypervisor gave to others."},
 }};
 constexpr size_t kIdleWord = 3;
 constexpr size_t kIowaitWord = 4;
 
-constexpr Metric kCpus = {"host_cpus", kGauge, "1", "CPUs that are online."};
+constexpr Metric kCpus = {"host_cpus", kGaugeType, "1", "CPUs that are online."};
 constexpr Metric kUtilization = {
-    "host_cpu_utilization_ratio", kGauge, "1",
+    "host_cpu_utilization_ratio", kGaugeType, "1",
     "Share of all CPU time since the previous sample that was not idle."};
 
-constexpr Metric kLeastBusyCore = {"host_cpu_core_utilization_min_ratio", kGauge, "1",
+constexpr Metric kLeastBusyCore = {"host_cpu_core_utilization_min_ratio", kGaugeType, "1",
                                    "Of the CPU that was least busy since the last sample."};
-constexpr Metric kMostBusyCore = {"host_cpu_core_utilization_max_ratio", kGauge, "1",
+constexpr Metric kMostBusyCore = {"host_cpu_core_utilization_max_ratio", kGaugeType, "1",
                                   "Of the CPU that was most busy since the last sample."};
-constexpr Metric kBusyCores = {"host_cpu_cores_busy", kGauge, "1",
+constexpr Metric kBusyCores = {"host_cpu_cores_busy", kGaugeType, "1",
                                "CPUs that were busy for more than 90 % of the time."};
-constexpr Metric kIdleCores = {"host_cpu_cores_idle", kGauge, "1",
+constexpr Metric kIdleCores = {"host_cpu_cores_idle", kGaugeType, "1",
                                "CPUs that were busy for less than 10 % of the time."};
 constexpr double kBusy = 0.9;
 constexpr double kIdle = 0.1;
 
 constexpr std::array<KeyedMetric, 6> kStatCounts = {{
-    {"ctxt", {"host_context_switches_total", kCounter, "1", "Context switches."}},
-    {"intr", {"host_interrupts_total", kCounter, "1", "Interrupts served."}},
-    {"processes", {"host_forks_total", kCounter, "1", "Processes and threads started."}},
-    {"procs_running", {"host_processes_running", kGauge, "1", "Threads running or ready to run."}},
-    {"procs_blocked", {"host_processes_blocked", kGauge, "1", "Threads waiting for a disk."}},
-    {"btime", {"host_boot_time_seconds", kGauge, "s", "When the machine started, Unix time."}},
+    {"ctxt", {"host_context_switches_total", kCounterType, "1", "Context switches."}},
+    {"intr", {"host_interrupts_total", kCounterType, "1", "Interrupts served."}},
+    {"processes", {"host_forks_total", kCounterType, "1", "Processes and threads started."}},
+    {"procs_running",
+     {"host_processes_running", kGaugeType, "1", "Threads running or ready to run."}},
+    {"procs_blocked", {"host_processes_blocked", kGaugeType, "1", "Threads waiting for a disk."}},
+    {"btime", {"host_boot_time_seconds", kGaugeType, "s", "When the machine started, Unix time."}},
 }};
 
 constexpr std::array<Metric, 3> kLoads = {{
-    {"host_load1", kGauge, "1", "Load average over one minute."},
-    {"host_load5", kGauge, "1", "Load average over five minutes."},
-    {"host_load15", kGauge, "1", "Load average over fifteen minutes."},
+    {"host_load1", kGaugeType, "1", "Load average over one minute."},
+    {"host_load5", kGaugeType, "1", "Load average over five minutes."},
+    {"host_load15", kGaugeType, "1", "Load average over fifteen minutes."},
 }};
-constexpr Metric kThreads = {"host_threads", kGauge, "1", "Threads that exist."};
-constexpr Metric kUptime = {"host_uptime_seconds", kGauge, "s", "Time since the machine started."};
+constexpr Metric kThreads = {"host_threads", kGaugeType, "1", "Threads that exist."};
+constexpr Metric kUptime = {"host_uptime_seconds", kGaugeType, "s",
+                            "Time since the machine started."};
 
-constexpr Metric kCpuWaiting = {"host_pressure_cpu_waiting_seconds_total", kCounter, "s",
+constexpr Metric kCpuWaiting = {"host_pressure_cpu_waiting_seconds_total", kCounterType, "s",
                                 "Time during which some task waited for a CPU."};
-constexpr Metric kMemoryWaiting = {"host_pressure_memory_waiting_seconds_total", kCounter, "s",
+constexpr Metric kMemoryWaiting = {"host_pressure_memory_waiting_seconds_total", kCounterType, "s",
                                    "Time during which some task waited for memory."};
-constexpr Metric kMemoryStalled = {"host_pressure_memory_stalled_seconds_total", kCounter, "s",
+constexpr Metric kMemoryStalled = {"host_pressure_memory_stalled_seconds_total", kCounterType, "s",
                                    "Time during which all tasks waited for memory."};
-constexpr Metric kIoWaiting = {"host_pressure_io_waiting_seconds_total", kCounter, "s",
+constexpr Metric kIoWaiting = {"host_pressure_io_waiting_seconds_total", kCounterType, "s",
                                "Time during which some task waited for a disk."};
-constexpr Metric kIoStalled = {"host_pressure_io_stalled_seconds_total", kCounter, "s",
+constexpr Metric kIoStalled = {"host_pressure_io_stalled_seconds_total", kCounterType, "s",
                                "Time during which all tasks waited for a disk."};
 
 // The line "cpu": all CPUs together. False if it has not even the four words of the oldest kernels.

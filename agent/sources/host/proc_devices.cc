@@ -15,9 +15,6 @@
 namespace tacho::agent {
 namespace {
 
-constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
-constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
-
 // One word of a device's line.
 struct DeviceWord {
   size_t word;  // Behind the device's name, from 0.
@@ -26,33 +23,39 @@ struct DeviceWord {
 };
 
 constexpr std::array<DeviceWord, 8> kNetwork = {{
-    {0, {"host_network_receive_bytes_total", kCounter, "By", "Received.", "device"}},
-    {1, {"host_network_receive_packets_total", kCounter, "1", "Packets received.", "device"}},
-    {2, {"host_network_receive_errors_total", kCounter, "1", "Bad packets received.", "device"}},
-    {3, {"host_network_receive_drops_total", kCounter, "1", "Good packets dropped.", "device"}},
-    {8, {"host_network_transmit_bytes_total", kCounter, "By", "Sent.", "device"}},
-    {9, {"host_network_transmit_packets_total", kCounter, "1", "Packets sent.", "device"}},
-    {10, {"host_network_transmit_errors_total", kCounter, "1", "Packets not sent.", "device"}},
-    {11, {"host_network_transmit_drops_total", kCounter, "1", "Packets dropped unsent.", "device"}},
+    {0, {"host_network_receive_bytes_total", kCounterType, "By", "Received.", "device"}},
+    {1, {"host_network_receive_packets_total", kCounterType, "1", "Packets received.", "device"}},
+    {2,
+     {"host_network_receive_errors_total", kCounterType, "1", "Bad packets received.", "device"}},
+    {3, {"host_network_receive_drops_total", kCounterType, "1", "Good packets dropped.", "device"}},
+    {8, {"host_network_transmit_bytes_total", kCounterType, "By", "Sent.", "device"}},
+    {9, {"host_network_transmit_packets_total", kCounterType, "1", "Packets sent.", "device"}},
+    {10, {"host_network_transmit_errors_total", kCounterType, "1", "Packets not sent.", "device"}},
+    {11,
+     {"host_network_transmit_drops_total", kCounterType, "1", "Packets dropped unsent.", "device"}},
 }};
 constexpr size_t kNetworkWords = 16;
 
 constexpr double kSectorBytes = 512;  // In this file, whatever the disk's own sectors are.
 constexpr double kMillisecond = 1e-3;
 constexpr std::array<DeviceWord, 8> kDisk = {{
-    {0, {"host_disk_reads_total", kCounter, "1", "Reads completed.", "device"}},
-    {2, {"host_disk_read_bytes_total", kCounter, "By", "Read.", "device"}, kSectorBytes},
+    {0, {"host_disk_reads_total", kCounterType, "1", "Reads completed.", "device"}},
+    {2, {"host_disk_read_bytes_total", kCounterType, "By", "Read.", "device"}, kSectorBytes},
     {3,
-     {"host_disk_read_seconds_total", kCounter, "s", "Sum of the times of all reads.", "device"},
+     {"host_disk_read_seconds_total", kCounterType, "s", "Sum of the times of all reads.",
+      "device"},
      kMillisecond},
-    {4, {"host_disk_writes_total", kCounter, "1", "Writes completed.", "device"}},
-    {6, {"host_disk_write_bytes_total", kCounter, "By", "Written.", "device"}, kSectorBytes},
+    {4, {"host_disk_writes_total", kCounterType, "1", "Writes completed.", "device"}},
+    {6, {"host_disk_write_bytes_total", kCounterType, "By", "Written.", "device"}, kSectorBytes},
     {7,
-     {"host_disk_write_seconds_total", kCounter, "s", "Sum of the times of all writes.", "device"},
+     {"host_disk_write_seconds_total", kCounterType, "s", "Sum of the times of all writes.",
+      "device"},
      kMillisecond},
-    {8, {"host_disk_requests_in_progress", kGauge, "1", "Requests not completed yet.", "device"}},
+    {8,
+     {"host_disk_requests_in_progress", kGaugeType, "1", "Requests not completed yet.", "device"}},
     {9,
-     {"host_disk_busy_seconds_total", kCounter, "s", "Time with a request in progress.", "device"},
+     {"host_disk_busy_seconds_total", kCounterType, "s", "Time with a request in progress.",
+      "device"},
      kMillisecond},
 }};
 constexpr size_t kDiskWords = 11;  // Kernels before 4.18.

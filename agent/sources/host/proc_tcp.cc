@@ -10,26 +10,27 @@
 namespace tacho::agent {
 namespace {
 
-constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
-constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
-
 constexpr std::array<KeyedMetric, 6> kTcp = {{
     {"RetransSegs",
-     {"host_tcp_retransmitted_segments_total", kCounter, "1", "Segments sent again."}},
-    {"OutSegs", {"host_tcp_sent_segments_total", kCounter, "1", "Segments sent, but for those."}},
-    {"InErrs", {"host_tcp_receive_errors_total", kCounter, "1", "Bad segments received."}},
-    {"OutRsts", {"host_tcp_resets_sent_total", kCounter, "1", "Segments sent with RST."}},
-    {"AttemptFails", {"host_tcp_failed_connects_total", kCounter, "1", "Connections not made."}},
-    {"CurrEstab", {"host_tcp_connections", kGauge, "1", "Connections that are open."}},
+     {"host_tcp_retransmitted_segments_total", kCounterType, "1", "Segments sent again."}},
+    {"OutSegs",
+     {"host_tcp_sent_segments_total", kCounterType, "1", "Segments sent, but for those."}},
+    {"InErrs", {"host_tcp_receive_errors_total", kCounterType, "1", "Bad segments received."}},
+    {"OutRsts", {"host_tcp_resets_sent_total", kCounterType, "1", "Segments sent with RST."}},
+    {"AttemptFails",
+     {"host_tcp_failed_connects_total", kCounterType, "1", "Connections not made."}},
+    {"CurrEstab", {"host_tcp_connections", kGaugeType, "1", "Connections that are open."}},
 }};
 constexpr std::array<KeyedMetric, 4> kTcpExt = {{
-    {"TCPTimeouts", {"host_tcp_timeouts_total", kCounter, "1", "Timeouts of retransmission."}},
+    {"TCPTimeouts", {"host_tcp_timeouts_total", kCounterType, "1", "Timeouts of retransmission."}},
     {"TCPLostRetransmit",
-     {"host_tcp_lost_retransmissions_total", kCounter, "1", "Segments sent again that got lost."}},
+     {"host_tcp_lost_retransmissions_total", kCounterType, "1",
+      "Segments sent again that got lost."}},
     {"ListenDrops",
-     {"host_tcp_listen_drops_total", kCounter, "1", "Connections refused for full queues."}},
+     {"host_tcp_listen_drops_total", kCounterType, "1", "Connections refused for full queues."}},
     {"TCPRcvQDrop",
-     {"host_tcp_receive_queue_drops_total", kCounter, "1", "Segments dropped for want of room."}},
+     {"host_tcp_receive_queue_drops_total", kCounterType, "1",
+      "Segments dropped for want of room."}},
 }};
 
 // "Tcp: A B C" followed by "Tcp: 1 2 3".

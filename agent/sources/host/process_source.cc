@@ -17,27 +17,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr v1::MetricType kGauge = v1::METRIC_TYPE_GAUGE;
-constexpr v1::MetricType kCounter = v1::METRIC_TYPE_COUNTER;
-
-constexpr Metric kUser = {"host_process_cpu_user_seconds_total", kCounter, "s",
+constexpr Metric kUser = {"host_process_cpu_user_seconds_total", kCounterType, "s",
                           "CPU time of the trainer's process in user mode."};
-constexpr Metric kSystem = {"host_process_cpu_system_seconds_total", kCounter, "s",
+constexpr Metric kSystem = {"host_process_cpu_system_seconds_total", kCounterType, "s",
                             "CPU time of the trainer's process in the kernel."};
-constexpr Metric kResident = {"host_process_resident_memory_bytes", kGauge, "By",
+constexpr Metric kResident = {"host_process_resident_memory_bytes", kGaugeType, "By",
                               "Memory of the trainer's process that is in RAM."};
-constexpr Metric kThreads = {"host_process_threads", kGauge, "1",
+constexpr Metric kThreads = {"host_process_threads", kGaugeType, "1",
                              "Threads of the trainer's process."};
-constexpr Metric kOpenFiles = {"host_process_open_files", kGauge, "1",
+constexpr Metric kOpenFiles = {"host_process_open_files", kGaugeType, "1",
                                "Files and sockets that the trainer's process has open."};
-constexpr Metric kFaults = {"host_process_major_page_faults_total", kCounter, "1",
+constexpr Metric kFaults = {"host_process_major_page_faults_total", kCounterType, "1",
                             "Page faults of the trainer's process that read from a disk."};
 constexpr Metric kBlocked = {
-    "host_process_state_blocked", kGauge, "1",
+    "host_process_state_blocked", kGaugeType, "1",
     "1 while the main thread waits for a device or a mount and cannot be interrupted (state D)."};
-constexpr Metric kRead = {"host_process_disk_read_bytes_total", kCounter, "By",
+constexpr Metric kRead = {"host_process_disk_read_bytes_total", kCounterType, "By",
                           "Read from disks for the trainer's process."};
-constexpr Metric kWritten = {"host_process_disk_write_bytes_total", kCounter, "By",
+constexpr Metric kWritten = {"host_process_disk_write_bytes_total", kCounterType, "By",
                              "Written to disks for the trainer's process."};
 
 }  // namespace

@@ -34,17 +34,17 @@ std::optional<std::string> ConsumeQuoted(absl::string_view* rest) {
 
 namespace {
 
-using Labels = std::map<std::string, std::string>;
+using ObjectLabels = std::map<std::string, std::string>;
 
-void Add(absl::string_view key, std::string value, Labels* labels) {
+void Add(absl::string_view key, std::string value, ObjectLabels* labels) {
   if (key.empty() || labels->size() >= kMaxPodLabels) return;
   labels->try_emplace(std::string(key), std::move(value));
 }
 
 }  // namespace
 
-Labels ParsePodLabels(absl::string_view untrusted) {
-  Labels labels;
+ObjectLabels ParsePodLabels(absl::string_view untrusted) {
+  ObjectLabels labels;
   for (const absl::string_view line : absl::StrSplit(untrusted, '\n')) {
     const size_t equals = line.find('=');
     if (equals == absl::string_view::npos) continue;
@@ -56,8 +56,8 @@ Labels ParsePodLabels(absl::string_view untrusted) {
   return labels;
 }
 
-Labels ParseNodeLabels(absl::string_view untrusted) {
-  Labels labels;
+ObjectLabels ParseNodeLabels(absl::string_view untrusted) {
+  ObjectLabels labels;
   for (const absl::string_view entry : absl::StrSplit(untrusted, ',')) {
     const size_t equals = entry.find('=');
     if (equals == absl::string_view::npos) continue;

@@ -12,6 +12,10 @@
 
 namespace tacho::agent {
 
+// Short names for the tables of metrics.
+inline constexpr v1::MetricType kGaugeType = v1::METRIC_TYPE_GAUGE;
+inline constexpr v1::MetricType kCounterType = v1::METRIC_TYPE_COUNTER;
+
 // A metric's definition. All of them are constants in a table beside the code that fills them.
 // Units as docs/notation.md has them.
 struct Metric {

@@ -28,7 +28,7 @@ bool IsOneOf(absl::string_view word, std::initializer_list<absl::string_view> wo
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-absl::Status Broken(absl::string_view rule) { return absl::InvalidArgumentError(rule); }
+absl::Status BrokenRule(absl::string_view rule) { return absl::InvalidArgumentError(rule); }
 
 // Returns the value of label le, which must be spelt "+Inf" if it is infinite.
 std::optional<double> UpperBound(const ExpositionSample& sample) {
@@ -43,16 +43,16 @@ std::optional<double> UpperBound(const ExpositionSample& sample) {
 absl::Status CheckLabels(const ExpositionFamily& family, absl::string_view suffix,
                          const ExpositionSample& sample) {
   if (family.type == FamilyType::kStateSet && FindLabel(sample, family.name) == nullptr) {
-    return Broken("a state without the label that is named like its family");
+    return BrokenRule("a state without the label that is named like its family");
   }
   if (suffix == "_bucket" && !UpperBound(sample)) {
-    return Broken("a bucket without a label le that is a number or +Inf");
+    return BrokenRule("a bucket without a label le that is a number or +Inf");
   }
   if (family.type == FamilyType::kSummary && suffix.empty()) {
     const std::string* const text = FindLabel(sample, "quantile");
     const auto quantile = text == nullptr ? std::nullopt : ParseExpositionNumber(*text);
     if (!quantile || !(*quantile >= 0 && *quantile <= 1)) {
-      return Broken("a quantile without a label quantile from 0 to 1");
+      return BrokenRule("a quantile without a label quantile from 0 to 1");
     }
   }
   return absl::OkStatus();
@@ -61,21 +61,21 @@ absl::Status CheckLabels(const ExpositionFamily& family, absl::string_view suffi
 absl::Status CheckValue(const ExpositionFamily& family, absl::string_view suffix, double value) {
   if (IsOneOf(suffix, {"_bucket", "_count", "_gcount"}) &&
       (!std::isfinite(value) || value != std::floor(value))) {
-    return Broken("a count that is no whole number");
+    return BrokenRule("a count that is no whole number");
   }
   if (family.type == FamilyType::kStateSet && value != 0 && value != 1) {
-    return Broken("a state that is neither 0 nor 1");
+    return BrokenRule("a state that is neither 0 nor 1");
   }
-  if (family.type == FamilyType::kInfo && value != 1) return Broken("an info that is not 1");
+  if (family.type == FamilyType::kInfo && value != 1) return BrokenRule("an info that is not 1");
   if (family.type == FamilyType::kSummary && suffix.empty() && value < 0) {
-    return Broken("a quantile below 0");
+    return BrokenRule("a quantile below 0");
   }
   if (IsOneOf(suffix, {"_total", "_sum", "_count", "_bucket", "_gcount", "_gsum"}) &&
       std::isnan(value)) {
-    return Broken("a counter, count or sum that is NaN");
+    return BrokenRule("a counter, count or sum that is NaN");
   }
   if (IsOneOf(suffix, {"_total", "_sum", "_count", "_bucket", "_gcount"}) && value < 0) {
-    return Broken("a counter, count or sum below 0");
+    return BrokenRule("a counter, count or sum below 0");
   }
   return absl::OkStatus();
 }
@@ -94,8 +94,8 @@ struct Buckets {
     if (suffix == "_bucket") {
       const double next = *UpperBound(sample);
       if (next < 0) negative_bounds = true;
-      if (bound && next <= *bound) return Broken("buckets out of order");
-      if (sample.value < in_bucket) return Broken("a bucket with less than the one below it");
+      if (bound && next <= *bound) return BrokenRule("buckets out of order");
+      if (sample.value < in_bucket) return BrokenRule("a bucket with less than the one below it");
       bound = next;
       in_bucket = sample.value;
     } else if (suffix == "_count" || suffix == "_gcount") {
@@ -110,13 +110,13 @@ struct Buckets {
   }
 
   absl::Status Check() const {
-    if (!bound || !std::isinf(*bound)) return Broken("a histogram without the bucket +Inf");
-    if (count && in_bucket != *count) return Broken("a count that is not that of bucket +Inf");
-    if ((sum || gauge_sum) && !count) return Broken("a sum without a count");
-    if (!sum && !gauge_sum && count) return Broken("a count without a sum");
-    if (negative_bounds && sum) return Broken("a sum with bounds below 0");
+    if (!bound || !std::isinf(*bound)) return BrokenRule("a histogram without the bucket +Inf");
+    if (count && in_bucket != *count) return BrokenRule("a count that is not that of bucket +Inf");
+    if ((sum || gauge_sum) && !count) return BrokenRule("a sum without a count");
+    if (!sum && !gauge_sum && count) return BrokenRule("a count without a sum");
+    if (negative_bounds && sum) return BrokenRule("a sum with bounds below 0");
     if (!negative_bounds && negative_gauge_sum) {
-      return Broken("a sum below 0 without bounds below 0");
+      return BrokenRule("a sum below 0 without bounds below 0");
     }
     return absl::OkStatus();
   }
@@ -158,7 +158,7 @@ absl::Status CheckSample(const ExpositionFamily& family, absl::string_view suffi
       (family.type == FamilyType::kCounter && suffix == "_total")) {
     return absl::OkStatus();
   }
-  return Broken("an exemplar on what is neither a bucket nor a counter");
+  return BrokenRule("an exemplar on what is neither a bucket nor a counter");
 }
 
 std::string GroupOf(const ExpositionFamily& family, absl::string_view suffix,

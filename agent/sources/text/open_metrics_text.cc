@@ -17,9 +17,9 @@
 namespace tacho::agent {
 namespace {
 
-absl::Status Broken(absl::string_view rule) { return absl::InvalidArgumentError(rule); }
+absl::Status BrokenText(absl::string_view rule) { return absl::InvalidArgumentError(rule); }
 
-std::optional<FamilyType> TypeNamed(absl::string_view word) {
+std::optional<FamilyType> OpenMetricsType(absl::string_view word) {
   if (word == "counter") return FamilyType::kCounter;
   if (word == "gauge") return FamilyType::kGauge;
   if (word == "histogram") return FamilyType::kHistogram;
@@ -39,8 +39,8 @@ class OpenMetricsReader {
   explicit OpenMetricsReader(const ExpositionLimits& limits) : limits_(limits) {}
 
   absl::Status ReadLine(absl::string_view line) {
-    if (ended_) return Broken("something follows # EOF");
-    if (line.empty()) return Broken("an empty line");
+    if (ended_) return BrokenText("something follows # EOF");
+    if (line.empty()) return BrokenText("an empty line");
     if (line == "# EOF") {
       ended_ = true;
       return EndFamily();
@@ -49,7 +49,7 @@ class OpenMetricsReader {
   }
 
   absl::Status End() const {
-    return ended_ ? absl::OkStatus() : Broken("# EOF is missing: the text is cut off");
+    return ended_ ? absl::OkStatus() : BrokenText("# EOF is missing: the text is cut off");
   }
   Exposition Take() { return std::move(result_); }
 
@@ -70,19 +70,20 @@ class OpenMetricsReader {
   absl::Status EndFamily() {
     if (result_.families.empty()) return absl::OkStatus();
     const ExpositionFamily& ended = family();
-    if (!names_.insert(ended.name).second) return Broken(absl::StrCat(ended.name, " comes twice"));
+    if (!names_.insert(ended.name).second)
+      return BrokenText(absl::StrCat(ended.name, " comes twice"));
     for (const absl::string_view suffix : SuffixesOf(ended.type)) {
       if (suffix.empty()) continue;
       if (!names_.insert(absl::StrCat(ended.name, suffix)).second) {
-        return Broken(absl::StrCat("samples of ", ended.name, " clash with another family"));
+        return BrokenText(absl::StrCat("samples of ", ended.name, " clash with another family"));
       }
     }
     if (!ended.unit.empty()) {
       if (!absl::EndsWith(ended.name, absl::StrCat("_", ended.unit))) {
-        return Broken(absl::StrCat("the name ", ended.name, " does not end with its unit"));
+        return BrokenText(absl::StrCat("the name ", ended.name, " does not end with its unit"));
       }
       if (ended.type == FamilyType::kInfo || ended.type == FamilyType::kStateSet) {
-        return Broken("infos and statesets have no unit");
+        return BrokenText("infos and statesets have no unit");
       }
     }
     if (ended.type == FamilyType::kHistogram || ended.type == FamilyType::kGaugeHistogram) {
@@ -93,39 +94,39 @@ class OpenMetricsReader {
 
   absl::Status ReadMetadata(absl::string_view line) {
     constexpr absl::string_view kForm = "'# HELP|TYPE|UNIT name text' expected";
-    if (!absl::ConsumePrefix(&line, "# ")) return Broken(kForm);
+    if (!absl::ConsumePrefix(&line, "# ")) return BrokenText(kForm);
     const size_t first = line.find(' ');
-    if (first == absl::string_view::npos) return Broken(kForm);
+    if (first == absl::string_view::npos) return BrokenText(kForm);
     const size_t second = line.find(' ', first + 1);
-    if (second == absl::string_view::npos) return Broken(kForm);
+    if (second == absl::string_view::npos) return BrokenText(kForm);
     const absl::string_view keyword = line.substr(0, first);
     const absl::string_view name = line.substr(first + 1, second - first - 1);
     const absl::string_view text = line.substr(second + 1);
-    if (keyword != "HELP" && keyword != "TYPE" && keyword != "UNIT") return Broken(kForm);
-    if (!IsMetricName(name)) return Broken("a name that is not of [a-zA-Z_:][a-zA-Z0-9_:]*");
+    if (keyword != "HELP" && keyword != "TYPE" && keyword != "UNIT") return BrokenText(kForm);
+    if (!IsMetricName(name)) return BrokenText("a name that is not of [a-zA-Z_:][a-zA-Z0-9_:]*");
     if (result_.families.empty() || family().name != name) {
       if (absl::Status status = BeginFamily(name); !status.ok()) return status;
     } else if (has_samples_) {
-      return Broken("HELP, TYPE or UNIT after samples of its family");
+      return BrokenText("HELP, TYPE or UNIT after samples of its family");
     }
     if (keyword == "HELP") return SetHelp(text);
     return keyword == "TYPE" ? SetType(text) : SetUnit(text);
   }
 
   absl::Status SetHelp(absl::string_view text) {
-    if (std::exchange(has_help_, true)) return Broken("a second HELP");
+    if (std::exchange(has_help_, true)) return BrokenText("a second HELP");
     family().help = UnescapeHelp(text, true);
     return absl::OkStatus();
   }
   absl::Status SetType(absl::string_view text) {
-    if (std::exchange(has_type_, true)) return Broken("a second TYPE");
-    const std::optional<FamilyType> type = TypeNamed(text);
-    if (!type) return Broken("no type of OpenMetrics");
+    if (std::exchange(has_type_, true)) return BrokenText("a second TYPE");
+    const std::optional<FamilyType> type = OpenMetricsType(text);
+    if (!type) return BrokenText("no type of OpenMetrics");
     family().type = *type;
     return absl::OkStatus();
   }
   absl::Status SetUnit(absl::string_view text) {
-    if (std::exchange(has_unit_, true)) return Broken("a second UNIT");
+    if (std::exchange(has_unit_, true)) return BrokenText("a second UNIT");
     family().unit = std::string(text);
     return absl::OkStatus();
   }
@@ -168,14 +169,14 @@ class OpenMetricsReader {
     const std::string group = GroupOf(family(), suffix, sample);
     const bool same = group_ && *group_ == group;
     if (group_ && !same && groups_.contains(group)) {
-      return Broken("samples of one metric do not stand together");
+      return BrokenText("samples of one metric do not stand together");
     }
     if (same) {
       if (sample.time_ns.has_value() != group_time_.has_value()) {
-        return Broken("some samples of a metric have a time, others none");
+        return BrokenText("some samples of a metric have a time, others none");
       }
       if (sample.time_ns && *group_time_ > *sample.time_ns && family().type != FamilyType::kInfo) {
-        return Broken("times of a metric go backwards");
+        return BrokenText("times of a metric go backwards");
       }
     }
     if (!same || sample.time_ns != group_time_) points_.clear();
@@ -194,7 +195,7 @@ class OpenMetricsReader {
   absl::Status ParseSample(absl::string_view line, ExpositionSample* sample, bool* has_exemplar) {
     ExpositionScanner scanner(line, false, limits_);
     sample->name = std::string(scanner.TakeName());
-    if (sample->name.empty()) return Broken("no name of a metric");
+    if (sample->name.empty()) return BrokenText("no name of a metric");
     if (absl::StartsWith(scanner.rest(), "{")) {
       absl::Status status = scanner.TakeLabels(&sample->labels, &sample->name);
       if (!status.ok()) return status;
@@ -202,7 +203,7 @@ class OpenMetricsReader {
     TACHO_RETURN_IF_ERROR(ParsePoint(&scanner, &sample->value, &sample->time_ns));
     if (scanner.rest().empty()) return absl::OkStatus();
     if (!scanner.TakeByte('#') || !scanner.TakeByte(' ')) {
-      return Broken("something follows the value and its time");
+      return BrokenText("something follows the value and its time");
     }
     *has_exemplar = true;
     return CheckExemplar(&scanner);
@@ -211,18 +212,18 @@ class OpenMetricsReader {
   // " value", " value time", either with the blank before an exemplar's '#' taken.
   static absl::Status ParsePoint(ExpositionScanner* scanner, double* value,
                                  std::optional<int64_t>* time_ns) {
-    if (!scanner->TakeByte(' ')) return Broken("one space expected before the value");
+    if (!scanner->TakeByte(' ')) return BrokenText("one space expected before the value");
     const std::optional<double> number = ParseExpositionNumber(scanner->TakeWord());
-    if (!number) return Broken("the value is no number");
+    if (!number) return BrokenText("the value is no number");
     *value = *number;
     if (scanner->rest().empty()) return absl::OkStatus();
-    if (!scanner->TakeByte(' ')) return Broken("one space expected after the value");
+    if (!scanner->TakeByte(' ')) return BrokenText("one space expected after the value");
     if (absl::StartsWith(scanner->rest(), "#")) return absl::OkStatus();
     *time_ns = ParseSecondsAsNs(scanner->TakeWord());
-    if (!*time_ns) return Broken("the time is no number of seconds");
+    if (!*time_ns) return BrokenText("the time is no number of seconds");
     if (scanner->rest().empty()) return absl::OkStatus();
     if (!scanner->TakeByte(' ') || scanner->rest().empty()) {
-      return Broken("a blank at the end of the line");
+      return BrokenText("a blank at the end of the line");
     }
     return absl::OkStatus();
   }
@@ -234,12 +235,13 @@ class OpenMetricsReader {
     size_t characters = 0;
     for (const auto& [key, value] : labels) characters += CodePoints(key) + CodePoints(value);
     if (characters > kMaxExemplarCharacters) {
-      return Broken("an exemplar's labels have more than 128 characters");
+      return BrokenText("an exemplar's labels have more than 128 characters");
     }
     double value = 0;
     std::optional<int64_t> time;
     TACHO_RETURN_IF_ERROR(ParsePoint(scanner, &value, &time));
-    return scanner->rest().empty() ? absl::OkStatus() : Broken("something follows the exemplar");
+    return scanner->rest().empty() ? absl::OkStatus()
+                                   : BrokenText("something follows the exemplar");
   }
 
   const ExpositionLimits& limits_;
@@ -268,9 +270,9 @@ absl::StatusOr<Exposition> ReadOpenMetricsText(absl::string_view text,
   for (; !text.empty(); ++number) {
     const size_t end = text.find('\n');
     const absl::string_view line = text.substr(0, end);
-    absl::Status status = IsUtf8(line) ? reader.ReadLine(line) : Broken("not UTF-8");
+    absl::Status status = IsUtf8(line) ? reader.ReadLine(line) : BrokenText("not UTF-8");
     if (status.ok() && end == absl::string_view::npos && line != "# EOF") {
-      status = Broken("the last line has no end: the text is cut off");
+      status = BrokenText("the last line has no end: the text is cut off");
     }
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("line ", number, ": ", status.message()));

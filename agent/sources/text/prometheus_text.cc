@@ -20,7 +20,7 @@
 namespace tacho::agent {
 namespace {
 
-std::optional<FamilyType> TypeNamed(absl::string_view word) {
+std::optional<FamilyType> PrometheusType(absl::string_view word) {
   if (word == "counter") return FamilyType::kCounter;
   if (word == "gauge") return FamilyType::kGauge;
   if (word == "histogram") return FamilyType::kHistogram;
@@ -86,7 +86,7 @@ class PrometheusReader {
   }
 
   absl::Status SetType(const std::string& name, absl::string_view word) {
-    const std::optional<FamilyType> type = TypeNamed(absl::StripTrailingAsciiWhitespace(word));
+    const std::optional<FamilyType> type = PrometheusType(absl::StripTrailingAsciiWhitespace(word));
     if (!type) return absl::InvalidArgumentError("no type of metric");
     Known& known = FamilyNamed(name);
     if (std::exchange(known.has_type, true)) {

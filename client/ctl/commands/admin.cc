@@ -189,7 +189,7 @@ constexpr Action kActions[] = {{"drain", 1, Drain},
 // A copy of a large store to another disk takes its time.
 constexpr absl::Duration kSnapshotTimeout = absl::Minutes(30);
 
-int Run(const Invocation& invocation) {
+int RunAdmin(const Invocation& invocation) {
   const std::vector<std::string>& operands = invocation.args.positionals();
   std::vector<std::string> known;
   for (const Action& action : kActions) {
@@ -259,7 +259,7 @@ JSON, stats: {"version", "pid", "started", "clock", "state": "ready", "draining"
                      .help = "log-level: how long it lasts. Default: until it is set again."}},
           .min_operands = 1,
           .max_operands = 2,
-          .run = Run};
+          .run = RunAdmin};
 }
 
 }  // namespace tacho::ctl

@@ -130,7 +130,7 @@ int SayNone(const Invocation& invocation, const QueryClient& client, const Agent
   return kNothing;
 }
 
-int Run(const Invocation& invocation) {
+int RunAgents(const Invocation& invocation) {
   const absl::StatusOr<AgentsOptions> options = ParseOptions(invocation.args);
   if (!options.ok()) {
     return UsageError(invocation.env, "agents", std::string(options.status().message()));
@@ -196,7 +196,7 @@ JSON: {"agents": [{"agent", "host", "version", "state": "ok"|"failing"|"silent",
                          "their configuration). Default: hosts."}},
       .min_operands = 0,
       .max_operands = 1,
-      .run = Run};
+      .run = RunAgents};
 }
 
 }  // namespace tacho::ctl

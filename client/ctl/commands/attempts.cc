@@ -124,7 +124,7 @@ void PrintJson(std::ostream& out, const v1::GetJobResponse& job) {
   });
 }
 
-int Run(const Invocation& invocation) {
+int RunAttempts(const Invocation& invocation) {
   const std::string& job = invocation.Positional(0);
   QueryClient client = Connect(invocation);
   const auto answer = client.GetJob(job);
@@ -167,7 +167,7 @@ JSON: {"job", "attempts": [{"attempt", "state": "running"|"silent"|"ended"|"repl
       .flags = {},
       .min_operands = 1,
       .max_operands = 1,
-      .run = Run};
+      .run = RunAttempts};
 }
 
 }  // namespace tacho::ctl

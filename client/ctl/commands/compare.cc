@@ -207,7 +207,7 @@ void Show(const Invocation& invocation, const Comparison& comparison) {
   if (!comparison.metrics.empty()) PrintMetrics(invocation.env, comparison);
 }
 
-int Run(const Invocation& invocation) {
+int RunCompare(const Invocation& invocation) {
   std::vector<SubjectName> subjects;
   for (const std::string& operand : invocation.args.positionals()) {
     subjects.push_back(ParseSubject(operand));
@@ -263,7 +263,7 @@ JSON: {)",
       .flags = std::move(flags),
       .min_operands = 2,
       .max_operands = kAnyNumber,
-      .run = Run};
+      .run = RunCompare};
 }
 
 }  // namespace tacho::ctl

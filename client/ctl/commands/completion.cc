@@ -184,7 +184,7 @@ int PrintMetricNames(const Invocation& invocation, const std::string& job) {
   return kOk;
 }
 
-int Run(const Invocation& invocation) {
+int RunCompletion(const Invocation& invocation) {
   const std::vector<std::string>& operands = invocation.args.positionals();
   if (operands[0] == "bash") {
     *invocation.env.out << Script();
@@ -213,7 +213,7 @@ print one name a line.)",
           .flags = {},
           .min_operands = 1,
           .max_operands = 2,
-          .run = Run};
+          .run = RunCompletion};
 }
 
 }  // namespace tacho::ctl

@@ -244,7 +244,7 @@ class ConditionsWatcher {
   std::map<std::pair<std::string, std::string>, bool> held_;          // And was reported.
 };
 
-int Run(const Invocation& invocation) {
+int RunConditions(const Invocation& invocation) {
   const absl::StatusOr<ConditionsOptions> options = ParseOptions(invocation.args);
   if (!options.ok()) {
     return UsageError(invocation.env, "conditions", std::string(options.status().message()));
@@ -304,7 +304,7 @@ CSV has the first culprit and the number of culprits. Unknown values are null.)"
                  .help = "With --watch: end after this time."}},
       .min_operands = 0,
       .max_operands = 1,
-      .run = Run};
+      .run = RunConditions};
 }
 
 }  // namespace tacho::ctl

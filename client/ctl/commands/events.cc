@@ -74,7 +74,7 @@ int RunEvents(const Invocation& invocation) {
 
 constexpr uint64_t kMostSeries = 10'000;  // The collector's limit.
 
-absl::StatusOr<v1::FirstNonFiniteRequest> ParseRequest(const Invocation& invocation) {
+absl::StatusOr<v1::FirstNonFiniteRequest> ParseNonFiniteRequest(const Invocation& invocation) {
   const ParsedArgs& args = invocation.args;
   const std::vector<std::string>& operands = args.positionals();
   v1::FirstNonFiniteRequest request;
@@ -133,7 +133,7 @@ void PrintSummary(const Invocation& invocation, const v1::FirstNonFiniteResponse
 }
 
 int RunNonFinite(const Invocation& invocation) {
-  const absl::StatusOr<v1::FirstNonFiniteRequest> request = ParseRequest(invocation);
+  const absl::StatusOr<v1::FirstNonFiniteRequest> request = ParseNonFiniteRequest(invocation);
   if (!request.ok()) {
     return UsageError(invocation.env, "nonfinite", std::string(request.status().message()));
   }

@@ -21,7 +21,7 @@
 namespace tacho::ctl {
 namespace {
 
-absl::StatusOr<v1::ExportRequest> ParseRequest(const Invocation& invocation) {
+absl::StatusOr<v1::ExportRequest> ParseExportRequest(const Invocation& invocation) {
   const ParsedArgs& args = invocation.args;
   v1::ExportRequest request;
   v1::Selector& selector = *request.mutable_selector();
@@ -108,9 +108,9 @@ void Report(const Invocation& invocation, const v1::ExportEnd& end, const Export
   for (const std::string& loss : writer.Losses()) err << "tachoctl: " << Printable(loss) << "\n";
 }
 
-int Run(const Invocation& invocation) {
+int RunExport(const Invocation& invocation) {
   const Environment& env = invocation.env;
-  const auto request = ParseRequest(invocation);
+  const auto request = ParseExportRequest(invocation);
   if (!request.ok()) return UsageError(env, "export", std::string(request.status().message()));
   const bool to_file = invocation.args.Get("file").value_or("-") != "-";
   // Created before any thread starts. Without a file, the reader of standard output notices a cut.
@@ -194,7 +194,7 @@ JSON lines read back bit for bit. A file appears complete or not at all; until t
           .flags = std::move(flags),
           .min_operands = 1,
           .max_operands = kAnyNumber,
-          .run = Run};
+          .run = RunExport};
 }
 
 }  // namespace tacho::ctl

@@ -207,7 +207,7 @@ void PrintCsv(const Invocation& invocation, const v1::GoodputResponse& answer) {
   writer.Finish();
 }
 
-int Run(const Invocation& invocation) {
+int RunGoodput(const Invocation& invocation) {
   v1::GoodputRequest request;
   request.set_job(invocation.Positional(0));
   QueryClient client = Connect(invocation);
@@ -255,7 +255,7 @@ JSON: {"job", "total": {"begin", "begin_unix_ns", "end", "end_unix_ns", "wall_se
 CSV: attempt (empty: the job), bucket, seconds, percent.)",
       .min_operands = 1,
       .max_operands = 1,
-      .run = Run};
+      .run = RunGoodput};
 }
 
 }  // namespace tacho::ctl

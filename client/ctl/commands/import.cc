@@ -23,8 +23,8 @@ absl::Status Prefixed(absl::string_view flag, const absl::Status& status) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag, " ", status.message()));
 }
 
-absl::Status ParseNumber(const ParsedArgs& args, absl::string_view flag,
-                         std::optional<uint32_t>* number) {
+absl::Status ParseIdentity(const ParsedArgs& args, absl::string_view flag,
+                           std::optional<uint32_t>* number) {
   const std::optional<std::string> text = args.Get(flag);
   if (!text) return absl::OkStatus();
   if (absl::SimpleAtoi(*text, &number->emplace())) return absl::OkStatus();
@@ -51,8 +51,8 @@ absl::Status ParseTimes(const Invocation& invocation, importer::ReadOptions* rea
 absl::Status ParseUnits(const ParsedArgs& args, UnitOptions* units) {
   std::optional<uint32_t> task;
   std::optional<uint32_t> attempt;
-  TACHO_RETURN_IF_ERROR(ParseNumber(args, "task", &task));
-  TACHO_RETURN_IF_ERROR(ParseNumber(args, "attempt", &attempt));
+  TACHO_RETURN_IF_ERROR(ParseIdentity(args, "task", &task));
+  TACHO_RETURN_IF_ERROR(ParseIdentity(args, "attempt", &attempt));
   units->read.task = task.value_or(0);
   units->read.attempt = attempt.value_or(0);
   units->attempt_given = attempt.has_value();
@@ -129,7 +129,7 @@ int Fail(const Invocation& invocation, const Import& import, const absl::Status&
   return kNothing;
 }
 
-int Run(const Invocation& invocation) {
+int RunImport(const Invocation& invocation) {
   const Environment& env = invocation.env;
   const auto options = ParseOptions(invocation);
   if (!options.ok()) return UsageError(env, "import", std::string(options.status().message()));
@@ -224,7 +224,7 @@ or there is nothing to import; 2 if a file or flag is wrong; 3 if no collector a
           .flags = Flags(),
           .min_operands = 2,
           .max_operands = kAnyNumber,
-          .run = Run};
+          .run = RunImport};
 }
 
 }  // namespace tacho::ctl

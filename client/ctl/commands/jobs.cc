@@ -61,7 +61,7 @@ std::vector<Cell> Row(const v1::Job& job, const std::optional<ConditionsByJob>& 
           ConditionsCell(conditions, job.name())};
 }
 
-absl::StatusOr<v1::ListJobsRequest> ParseRequest(const Invocation& invocation) {
+absl::StatusOr<v1::ListJobsRequest> ParseJobsRequest(const Invocation& invocation) {
   const ParsedArgs& args = invocation.args;
   v1::ListJobsRequest request;
   if (!args.positionals().empty()) request.set_name_pattern(invocation.Positional(0));
@@ -91,8 +91,8 @@ bool IsConditional(const v1::ListJobsRequest& request) {
          !request.states().empty() || !request.matchers().empty();
 }
 
-int Run(const Invocation& invocation) {
-  const absl::StatusOr<v1::ListJobsRequest> request = ParseRequest(invocation);
+int RunJobs(const Invocation& invocation) {
+  const absl::StatusOr<v1::ListJobsRequest> request = ParseJobsRequest(invocation);
   const auto limit = ParseNumber(invocation.args, "limit", 0, std::numeric_limits<uint64_t>::max());
   for (const absl::Status& parsed : {request.status(), limit.status()}) {
     if (!parsed.ok()) return UsageError(invocation.env, "jobs", std::string(parsed.message()));
@@ -167,7 +167,7 @@ JSON: {"jobs": [{"job", "tasks", "hosts", "attempts", "series", "last_step" or n
           .flags = JobsFlags(),
           .min_operands = 0,
           .max_operands = 1,
-          .run = Run};
+          .run = RunJobs};
 }
 
 }  // namespace tacho::ctl

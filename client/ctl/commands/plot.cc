@@ -63,7 +63,7 @@ absl::Status ParseAxisFlags(const Invocation& invocation, PlotRequest& plot) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<PlotRequest> ParseRequest(const Invocation& invocation) {
+absl::StatusOr<PlotRequest> ParsePlotRequest(const Invocation& invocation) {
   PlotRequest plot;
   const std::vector<std::string>& operands = invocation.args.positionals();
   for (size_t i = 0; i + 1 < operands.size(); ++i)
@@ -190,8 +190,8 @@ int Draw(const Invocation& invocation, const PlotRequest& plot, std::vector<Name
   return kOk;
 }
 
-int Run(const Invocation& invocation) {
-  const absl::StatusOr<PlotRequest> plot = ParseRequest(invocation);
+int RunPlot(const Invocation& invocation) {
+  const absl::StatusOr<PlotRequest> plot = ParsePlotRequest(invocation);
   if (!plot.ok()) {
     return UsageError(invocation.env, "plot", std::string(plot.status().message()));
   }
@@ -295,7 +295,7 @@ NaN is written as in 'query'. CSV: the same fields, one line for each point.)",
       .flags = PlotFlags(),
       .min_operands = 2,
       .max_operands = kAnyNumber,
-      .run = Run};
+      .run = RunPlot};
 }
 
 }  // namespace tacho::ctl

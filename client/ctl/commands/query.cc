@@ -81,7 +81,7 @@ std::vector<std::string> Missing(const v1::Selector& selector, const std::set<st
   return missing;
 }
 
-int Run(const Invocation& invocation) {
+int RunQuery(const Invocation& invocation) {
   const Environment& env = invocation.env;
   const auto options = ParseQueryOptions(invocation.args, env.now, env.zone);
   if (!options.ok()) {
@@ -142,7 +142,7 @@ Values in JSON and CSV read back bit for bit; NaN and infinities are written as 
           .flags = QueryFlags(),
           .min_operands = 2,
           .max_operands = kAnyNumber,
-          .run = Run};
+          .run = RunQuery};
 }
 
 }  // namespace tacho::ctl

@@ -28,7 +28,7 @@ struct ReportRequest {
   uint64_t curves = kDefaultCurves;
 };
 
-absl::StatusOr<ReportRequest> ParseRequest(const Invocation& invocation) {
+absl::StatusOr<ReportRequest> ParseReportRequest(const Invocation& invocation) {
   const ParsedArgs& args = invocation.args;
   ReportRequest report;
   for (const std::string& operand : args.positionals()) {
@@ -110,9 +110,9 @@ void PrintVerdicts(const Environment& env, const Report& report) {
   }
 }
 
-int Run(const Invocation& invocation) {
+int RunReport(const Invocation& invocation) {
   const Environment& env = invocation.env;
-  const absl::StatusOr<ReportRequest> request = ParseRequest(invocation);
+  const absl::StatusOr<ReportRequest> request = ParseReportRequest(invocation);
   if (!request.ok()) return UsageError(env, "report", std::string(request.status().message()));
   QueryClient client = Connect(invocation);
   absl::StatusOr<Comparison> comparison =
@@ -192,7 +192,7 @@ JSON: {"verdict": "passed"|"failed"|"none", "thresholds": [{"metric", "statistic
       .flags = ReportFlags(),
       .min_operands = 2,
       .max_operands = 2,
-      .run = Run};
+      .run = RunReport};
 }
 
 }  // namespace tacho::ctl

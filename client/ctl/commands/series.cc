@@ -80,7 +80,7 @@ int RunMetrics(const Invocation& invocation) {
   return answer->metrics().empty() ? kNothing : kOk;
 }
 
-absl::StatusOr<v1::LabelValuesRequest> ParseRequest(const Invocation& invocation) {
+absl::StatusOr<v1::LabelValuesRequest> ParseLabelsRequest(const Invocation& invocation) {
   const std::vector<std::string>& operands = invocation.args.positionals();
   v1::LabelValuesRequest request;
   v1::Selector& selector = *request.mutable_selector();
@@ -105,7 +105,7 @@ std::string WhyNone(const std::string& job, const std::string& label) {
 }
 
 int RunLabels(const Invocation& invocation) {
-  const absl::StatusOr<v1::LabelValuesRequest> request = ParseRequest(invocation);
+  const absl::StatusOr<v1::LabelValuesRequest> request = ParseLabelsRequest(invocation);
   if (!request.ok()) {
     return UsageError(invocation.env, "labels", std::string(request.status().message()));
   }

@@ -76,7 +76,7 @@ void Show(const Invocation& invocation, const JobStatus& status, size_t limit) {
   }
 }
 
-int Run(const Invocation& invocation) {
+int RunStatus(const Invocation& invocation) {
   const absl::StatusOr<StatusOptions> options = ParseOptions(invocation);
   if (!options.ok()) return UsageError(invocation.env, "status", options.status().message());
   const std::string& job = invocation.Positional(0);
@@ -137,7 +137,7 @@ Examples:
                          "Default: 40 on a terminal, else all."}},
       .min_operands = 1,
       .max_operands = 1,
-      .run = Run};
+      .run = RunStatus};
 }
 
 }  // namespace tacho::ctl

@@ -291,7 +291,7 @@ class Watcher {
   bool live_ = false;  // The current call has sent its history.
 };
 
-int Run(const Invocation& invocation) {
+int RunWatch(const Invocation& invocation) {
   const absl::StatusOr<WatchOptions> options = ParseOptions(invocation.args);
   if (!options.ok()) {
     return UsageError(invocation.env, "watch", std::string(options.status().message()));
@@ -334,7 +334,7 @@ JSON: a document a line, for each sample {"metric", "task" or null, "host", "lab
                 {.name = "for", .placeholder = "AGE", .help = "End after this time."}},
       .min_operands = 1,
       .max_operands = kAnyNumber,
-      .run = Run};
+      .run = RunWatch};
 }
 
 }  // namespace tacho::ctl

@@ -15,7 +15,7 @@
 namespace tacho::ctl {
 namespace {
 
-constexpr size_t kBufferBytes = size_t{256} << 10;
+constexpr size_t kFlushBytes = size_t{256} << 10;
 
 absl::Status FromErrno(absl::string_view what, const std::string& path) {
   return absl::ErrnoToStatus(errno, absl::StrCat(what, " ", path));
@@ -79,7 +79,7 @@ absl::Status OutputFile::Write(absl::string_view bytes) {
     return out_->good() ? absl::OkStatus() : absl::CancelledError("nobody reads the output");
   }
   absl::StrAppend(&buffer_, bytes);
-  return buffer_.size() < kBufferBytes ? absl::OkStatus() : Flush();
+  return buffer_.size() < kFlushBytes ? absl::OkStatus() : Flush();
 }
 
 absl::Status OutputFile::Flush() {

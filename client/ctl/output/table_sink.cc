@@ -19,11 +19,11 @@
 namespace tacho::ctl {
 namespace {
 
-std::string StepText(const std::optional<int64_t>& step) { return step ? absl::StrCat(*step) : ""; }
+std::string StepCell(const std::optional<int64_t>& step) { return step ? absl::StrCat(*step) : ""; }
 
 std::string StepsText(const std::optional<int64_t>& first, const std::optional<int64_t>& last) {
-  if (!first || first == last) return StepText(first);
-  return absl::StrCat(*first, "..", StepText(last));
+  if (!first || first == last) return StepCell(first);
+  return absl::StrCat(*first, "..", StepCell(last));
 }
 
 std::string TimeHeading(const Environment& env) {
@@ -82,7 +82,7 @@ struct LineCell {
 LineCell CellOf(const SampleSeries& series, size_t index, bool reduced) {
   if (!reduced) {
     const Point& point = series.points[index];
-    return {point.time_unix_ns, StepText(point.step), point.value};
+    return {point.time_unix_ns, StepCell(point.step), point.value};
   }
   const Bucket& bucket = series.buckets[index];
   return {bucket.first_time_unix_ns, StepsText(bucket.first_step, bucket.last_step), bucket.avg};
@@ -98,7 +98,7 @@ Table PointTable(const Environment& env, const SampleSeries& series, size_t limi
       TimeHeading(env),
       ReadableTimes(Collect(points, [](const Point& p) { return p.time_unix_ns; }), env.zone));
   if (std::any_of(points.begin(), points.end(), [](const Point& p) { return p.step; })) {
-    table.Add("STEP", Collect(points, [](const Point& p) { return StepText(p.step); }));
+    table.Add("STEP", Collect(points, [](const Point& p) { return StepCell(p.step); }));
   }
   table.Add("VALUE", ReadableColumn(Collect(points, [](const Point& p) { return p.value; })));
   if (std::any_of(points.begin(), points.end(), [](const Point& p) { return p.attempt > 0; })) {

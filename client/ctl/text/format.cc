@@ -78,7 +78,7 @@ std::vector<std::string> ReadableColumn(const std::vector<double>& values) {
 
 std::string Thousands(uint64_t value) {
   std::string text = absl::StrCat(value);
-  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, ",");
+  for (int at = static_cast<int>(text.size()) - 3; at > 0; at -= 3) text.insert(at, 1, ',');
   return text;
 }
 

@@ -58,7 +58,7 @@ namespace tacho::server::conditions {
 namespace {
 
 // The median over the baselines of this job (`own`), or of others; 0 if there are none.
-double Reference(const JobWindow& window, bool own, uint64_t min_steps) {
+double MedianOfBaselines(const JobWindow& window, bool own, uint64_t min_steps) {
   std::vector<double> medians;
   for (const Baseline& baseline : window.baselines) {
     if ((baseline.job == window.job) != own || baseline.steps < min_steps) continue;
@@ -115,8 +115,8 @@ std::string DropMessage(bool by_tokens, int64_t step, double before, double afte
 Finding DetectSlowerThanBaseline(const JobWindow& window,
                                  const Progress::SlowerThanBaseline& settings) {
   if (window.ended) return NotPresent();
-  const double earlier = Reference(window, true, settings.min_baseline_steps());
-  const double others = Reference(window, false, settings.min_baseline_steps());
+  const double earlier = MedianOfBaselines(window, true, settings.min_baseline_steps());
+  const double others = MedianOfBaselines(window, false, settings.min_baseline_steps());
   if (earlier <= 0 && others <= 0) return NotJudged();
   std::vector<StepTime> steps = NetStepTimes(window);
   if (steps.size() * 2 < settings.steps() || steps.empty()) return NotJudged();

@@ -73,7 +73,7 @@ std::string AgentMessage(const SilentAgent& first, size_t silent, size_t known, 
   return text;
 }
 
-constexpr double kRowsFactor = 5;
+constexpr double kSilentIntervals = 5;
 constexpr int64_t kAtOnceNs = 1'000'000'000;
 
 struct SilentTrainer {
@@ -163,7 +163,7 @@ Finding DetectTrainerSilent(const JobWindow& window, const Progress::TrainerSile
   if (window.ended) return NotPresent();
   const Hosts hosts(window);
   const double interval = ProgressInterval(window);
-  const double limit = std::max(Seconds(settings.silent_after()), kRowsFactor * interval);
+  const double limit = std::max(Seconds(settings.silent_after()), kSilentIntervals * interval);
   const double phase_limit = std::max(limit, Seconds(settings.phase_limit()));
   const std::vector<PhaseInterval> phases = FindPhases(window);
   const auto limit_ns = static_cast<int64_t>(limit * 1e9);

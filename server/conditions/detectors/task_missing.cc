@@ -39,7 +39,7 @@ namespace tacho::server::conditions {
 namespace {
 
 constexpr uint32_t kMaxTasks = 1'000'000;  // A larger attribute is a mistake.
-constexpr double kRowsFactor = 5;
+constexpr double kGoneIntervals = 5;
 
 enum class Kind : uint8_t { kGone = 1, kGap = 2, kNeverSeen = 3 };
 
@@ -147,7 +147,7 @@ Finding DetectTaskMissing(const JobWindow& window, const Progress::TaskMissing& 
   }
   const size_t never = missing.size();
   const double gone_after =
-      std::max(Seconds(settings.gone_after()), kRowsFactor * ProgressInterval(window));
+      std::max(Seconds(settings.gone_after()), kGoneIntervals * ProgressInterval(window));
   AddGone(window, hosts, gone_after, &missing);
   if (missing.empty()) return NotPresent();
 

@@ -17,7 +17,7 @@ namespace {
 constexpr double kChipsDiffer = 0.4;
 constexpr double kCpuDiffers = 0.1;
 
-struct Mean {
+struct TrackMean {
   double sum = 0;
   size_t count = 0;
 
@@ -37,7 +37,7 @@ struct Mean {
 };
 
 std::map<std::string, double> ChipsBusy(const JobWindow& window, int64_t since_ns) {
-  std::map<std::string, Mean> means;
+  std::map<std::string, TrackMean> means;
   for (const ChipWindow& chip : window.chips) {
     means[chip.host].Add(FindTrack(chip.tracks, Signal::kChipBusy), since_ns);
   }
@@ -92,7 +92,7 @@ std::vector<Suspect> FindSuspects(const JobWindow& window,
     const auto busy = chips.find(tasks[i]->host);
     suspect.chips_busy =
         busy == chips.end() ? std::numeric_limits<double>::quiet_NaN() : busy->second;
-    Mean cpu;
+    TrackMean cpu;
     if (const HostWindow* host = hosts.Find(tasks[i]->host)) {
       cpu.Add(FindTrack(host->tracks, Signal::kHostCpuBusy), settled_ns);
     }

@@ -72,7 +72,7 @@ void SignalNames::Add(absl::string_view name, const SignalMatch& match) {
   std::string after = NormalisedName(name.substr(star + 1));
   if (star > 0 && !absl::ascii_isalnum(static_cast<unsigned char>(name[star - 1]))) before += '_';
   if (star + 1 < name.size() && !absl::ascii_isalnum(static_cast<unsigned char>(name[star + 1]))) {
-    after.insert(0, "_");
+    after.insert(0, 1, '_');
   }
   patterns_.push_back({std::move(before), std::move(after), match});
 }

@@ -18,8 +18,6 @@
 namespace tacho::server::query {
 namespace {
 
-using Send = absl::FunctionRef<absl::Status(v1::CompareResponse)>;
-
 // The names of other jobs that a text suggests are not for those who may not read these jobs.
 absl::Status WithoutOtherNames(const absl::Status& status, const security::Rights& rights,
                                const std::string& job) {
@@ -29,7 +27,8 @@ absl::Status WithoutOtherNames(const absl::Status& status, const security::Right
 
 class Comparison {
  public:
-  Comparison(ComparePlan plan, const RangeLimits& limits, const QueryControl& control, Send send)
+  Comparison(ComparePlan plan, const RangeLimits& limits, const QueryControl& control,
+             Send<v1::CompareResponse> send)
       : plan_(std::move(plan)), limits_(limits), control_(control), send_(send) {}
 
   absl::Status FindSubjects(const storage::Store& store, const security::Rights& rights) {
@@ -179,7 +178,7 @@ class Comparison {
   const ComparePlan plan_;
   const RangeLimits limits_;
   const QueryControl& control_;
-  const Send send_;
+  const Send<v1::CompareResponse> send_;
   std::vector<ComparedSubject> subjects_;
   std::vector<std::string> metrics_;  // Those that are compared, ascending.
   uint64_t samples_ = 0;              // Sent.
@@ -189,7 +188,7 @@ class Comparison {
 
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
                      const RangeLimits& limits, const security::Rights& rights,
-                     const QueryControl& control, Send send) {
+                     const QueryControl& control, Send<v1::CompareResponse> send) {
   TACHO_ASSIGN_OR_RETURN(auto plan, MakeComparePlan(request));
   for (const v1::Subject& subject : request.subjects()) {
     TACHO_RETURN_IF_ERROR(rights.CheckJob(subject.job(), "subjects.job"));

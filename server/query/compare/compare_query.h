@@ -3,9 +3,9 @@
 
 #include <cstddef>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/query/range/range_plan.h"
+#include "server/query/read/message_packing.h"
 #include "server/query/read/query_control.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
@@ -27,7 +27,6 @@ inline constexpr size_t kHeldComparisonBytes = size_t{16} << 20;
 //   others             the statuses of query.proto, control.Check() and `send`.
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,
                      const RangeLimits& limits, const security::Rights& rights,
-                     const QueryControl& control,
-                     absl::FunctionRef<absl::Status(v1::CompareResponse)> send);
+                     const QueryControl& control, Send<v1::CompareResponse> send);
 
 }  // namespace tacho::server::query

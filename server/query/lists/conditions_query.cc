@@ -10,7 +10,7 @@
 namespace tacho::server::query {
 namespace {
 
-v1::ConditionStatus ToProto(conditions::ConditionStatus status) {
+v1::ConditionStatus StatusToProto(conditions::ConditionStatus status) {
   switch (status) {
     case conditions::ConditionStatus::kTrue:
       return v1::CONDITION_STATUS_TRUE;
@@ -22,7 +22,7 @@ v1::ConditionStatus ToProto(conditions::ConditionStatus status) {
   return v1::CONDITION_STATUS_UNKNOWN;
 }
 
-v1::ConditionSeverity ToProto(conditions::Severity severity) {
+v1::ConditionSeverity SeverityToProto(conditions::Severity severity) {
   switch (severity) {
     case conditions::Severity::kInfo:
       return v1::CONDITION_SEVERITY_INFO;
@@ -81,14 +81,14 @@ bool ConditionFilter::WantsJob(const std::string& job) const {
 
 bool ConditionFilter::Wants(const conditions::JudgedCondition& condition) const {
   if (!conditions_.empty() && !conditions_.contains(condition.name)) return false;
-  return statuses_.empty() || statuses_.contains(ToProto(condition.status));
+  return statuses_.empty() || statuses_.contains(StatusToProto(condition.status));
 }
 
 void FillCondition(const conditions::JudgedCondition& from, v1::Condition* to) {
   to->set_job(from.job);
   to->set_attempt(from.attempt);
   to->set_condition(from.name);
-  to->set_status(ToProto(from.status));
+  to->set_status(StatusToProto(from.status));
   const conditions::Finding& finding = from.finding;
   to->set_reason(finding.reason);
   to->set_message(finding.message);
@@ -96,7 +96,7 @@ void FillCondition(const conditions::JudgedCondition& from, v1::Condition* to) {
   to->set_changed_unix_ns(from.changed_ns);
   to->set_judged_unix_ns(from.judged_ns);
   if (from.status != conditions::ConditionStatus::kTrue) return;
-  to->set_severity(ToProto(finding.severity));
+  to->set_severity(SeverityToProto(finding.severity));
   if (finding.step) to->set_step(*finding.step);
   for (const conditions::Figure& figure : finding.figures) {
     v1::ConditionFigure* const added = to->add_figures();

@@ -15,10 +15,8 @@ namespace {
 
 class Exporter {
  public:
-  using Send = absl::FunctionRef<absl::Status(const v1::ExportResponse&)>;
-
   Exporter(storage::JobView* view, Selection selection, const storage::ReadOptions& read,
-           uint64_t max_samples, const QueryControl& control, Send send)
+           uint64_t max_samples, const QueryControl& control, Send<const v1::ExportResponse&> send)
       : view_(view),
         selection_(std::move(selection)),
         read_(read),
@@ -95,7 +93,7 @@ class Exporter {
   const storage::ReadOptions read_;
   const uint64_t max_samples_;
   const QueryControl& control_;
-  const Send send_;
+  const Send<const v1::ExportResponse&> send_;
   v1::ExportEnd end_;  // What has been sent.
 };
 

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/query/range/range_plan.h"
+#include "server/query/read/message_packing.h"
 #include "server/query/read/query_control.h"
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
@@ -18,6 +18,6 @@ namespace tacho::server::query {
 //   The statuses are those of query.proto, control.Check() and `send`.
 absl::Status Export(const storage::Store& store, const v1::ExportRequest& request,
                     const RangeLimits& limits, absl::Time now, const QueryControl& control,
-                    absl::FunctionRef<absl::Status(const v1::ExportResponse&)> send);
+                    Send<const v1::ExportResponse&> send);
 
 }  // namespace tacho::server::query

@@ -11,7 +11,7 @@ namespace {
 // The enum begins with UNSPECIFIED.
 static_assert(v1::GoodputBucket_MAX == static_cast<int>(goodput::kGoodputBuckets));
 
-void ToProto(const goodput::Ledger& ledger, v1::Goodput* proto) {
+void LedgerToProto(const goodput::Ledger& ledger, v1::Goodput* proto) {
   proto->set_begin_unix_ns(ledger.begin_ns);
   proto->set_end_unix_ns(ledger.end_ns);
   proto->set_wall_ns(ledger.wall_ns());
@@ -28,7 +28,7 @@ void ToProto(const goodput::Ledger& ledger, v1::Goodput* proto) {
   proto->set_rewinds(ledger.rewinds);
 }
 
-void ToProto(const goodput::StepFigures& figures, v1::StepFigures* proto) {
+void FiguresToProto(const goodput::StepFigures& figures, v1::StepFigures* proto) {
   proto->set_sampled(figures.sampled);
   if (figures.median) proto->set_step_time_median_seconds(*figures.median);
   if (figures.p90) proto->set_step_time_p90_seconds(*figures.p90);
@@ -50,15 +50,15 @@ void ToProto(const goodput::StepFigures& figures, v1::StepFigures* proto) {
 
 void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response) {
   response->set_job(goodput.job);
-  ToProto(goodput.total, response->mutable_total());
+  LedgerToProto(goodput.total, response->mutable_total());
   for (const auto& attempt : goodput.attempts) {
     if (totals_only) break;
     v1::AttemptGoodput* proto = response->add_attempts();
     proto->set_attempt(attempt.attempt);
-    ToProto(attempt.ledger, proto->mutable_goodput());
+    LedgerToProto(attempt.ledger, proto->mutable_goodput());
   }
   if (goodput.steps_attempt.has_value()) {
-    ToProto(goodput.steps, response->mutable_steps());
+    FiguresToProto(goodput.steps, response->mutable_steps());
     response->set_attempt(*goodput.steps_attempt);
   }
   if (goodput.reference_task.has_value()) response->set_reference_task(*goodput.reference_task);

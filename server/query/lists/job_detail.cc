@@ -28,7 +28,7 @@ void SetSeen(const storage::Extent& extent, Proto* proto) {
   proto->set_last_seen_unix_ns(extent.last_time_ns);
 }
 
-void ToProto(const storage::TaskInfo& task, v1::Task* proto) {
+void TaskToProto(const storage::TaskInfo& task, v1::Task* proto) {
   if (task.task.has_value()) proto->set_task(*task.task);
   proto->set_host(task.host);
   proto->set_attempt(task.attempt);
@@ -160,7 +160,7 @@ void AddTasks(const Parts& parts, absl::Time now, v1::GetJobResponse* response) 
   for (const storage::TaskInfo& task : parts.detail.tasks) {
     if (static_cast<size_t>(response->tasks_size()) == parts.most) break;
     v1::Task* proto = response->add_tasks();
-    ToProto(task, proto);
+    TaskToProto(task, proto);
     const auto end = parts.ends.tasks.find({task.task, task.host});
     if (end != parts.ends.tasks.end()) SetEnd(end->second, proto);
     proto->set_state(end != parts.ends.tasks.end() ? v1::JOB_STATE_ENDED

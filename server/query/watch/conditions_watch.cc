@@ -13,9 +13,6 @@
 namespace tacho::server::query {
 namespace {
 
-constexpr absl::Duration kTick = absl::Milliseconds(500);
-constexpr absl::Duration kRecheckEvery = absl::Seconds(5);
-constexpr absl::Duration kGrace = absl::Seconds(30);
 constexpr int kConditionsOfMessage = 256;
 // Changes that wait for a client, besides its stream's queue and what there was when it began.
 constexpr size_t kMaxWaiting = 65'536;
@@ -108,14 +105,14 @@ void ConditionWatches::Run() {
     }
     if (closing) return;
     Clear(&watches);
-    bell_->Wait(watches.empty() ? absl::InfiniteDuration() : kTick);
+    bell_->Wait(watches.empty() ? absl::InfiniteDuration() : kWatchTick);
   }
 }
 
 absl::Status ConditionWatches::Serve(Watch* watch) const {
   const absl::Time real = absl::Now();
   if (watch->recheck != nullptr && real >= watch->next_recheck) {
-    watch->next_recheck = real + kRecheckEvery;
+    watch->next_recheck = real + kWatchRecheck;
     TACHO_RETURN_IF_ERROR(watch->recheck());
   }
   TACHO_RETURN_IF_ERROR(TakeNews(watch));
@@ -167,7 +164,7 @@ void ConditionWatches::Clear(std::vector<std::unique_ptr<Watch>>* watches) const
     if (!watch->stream->ended()) return false;
     if (watch->ended == absl::Time()) watch->ended = now;
     if (watch->stream->finished()) return true;
-    if (now - watch->ended < kGrace) return false;
+    if (now - watch->ended < kWatchGrace) return false;
     watch->stream->CutOff();
     return true;
   });

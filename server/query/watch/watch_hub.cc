@@ -27,11 +27,6 @@ namespace {
 constexpr uint64_t kBacklogBytes = 4u << 20;
 // One commit to a job under load must fit.
 constexpr uint64_t kChangeBytes = 16u << 20;
-// How often the pump looks at clocks.
-constexpr absl::Duration kTick = absl::Milliseconds(500);
-constexpr absl::Duration kRecheckEvery = absl::Seconds(5);
-// How long a client that reads slowly may take for its last message before it is cut off.
-constexpr absl::Duration kGrace = absl::Seconds(30);
 
 uint64_t BytesOf(const storage::Change& change) {
   return change.bytes == nullptr ? change.event->message.size() : change.bytes->size();
@@ -193,7 +188,7 @@ void WatchHub::Run() {
     }
     Clear();
     if (closing) return;
-    bell_->Wait(watches_.empty() && ending_.empty() ? absl::InfiniteDuration() : kTick);
+    bell_->Wait(watches_.empty() && ending_.empty() ? absl::InfiniteDuration() : kWatchTick);
   }
 }
 
@@ -269,7 +264,7 @@ void WatchHub::Serve(Watch* watch) {
 absl::Status WatchHub::Recheck(Watch* watch) const {
   const absl::Time now = absl::Now();
   if (watch->recheck == nullptr || now < watch->next_recheck) return absl::OkStatus();
-  watch->next_recheck = now + kRecheckEvery;
+  watch->next_recheck = now + kWatchRecheck;
   return watch->recheck();
 }
 
@@ -286,7 +281,7 @@ void WatchHub::Clear() {
   const absl::Time now = absl::Now();
   std::erase_if(watches_, [&](const WatchPtr& watch) {
     if (!watch->stream->ended()) return false;
-    if (!watch->stream->finished()) ending_.push_back({watch->stream, now + kGrace});
+    if (!watch->stream->finished()) ending_.push_back({watch->stream, now + kWatchGrace});
     return true;
   });
   std::erase_if(ending_, [&](const Ending& ending) {

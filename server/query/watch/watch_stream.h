@@ -12,10 +12,17 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "server/query/read/query_control.h"
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::server::query {
+
+// How often a thread that serves watches looks at clocks, and at the rights of callers.
+inline constexpr absl::Duration kWatchTick = absl::Milliseconds(500);
+inline constexpr absl::Duration kWatchRecheck = absl::Seconds(5);
+// How long a client that reads slowly may take for its last message before it is cut off.
+inline constexpr absl::Duration kWatchGrace = absl::Seconds(30);
 
 // Thread-safe. Lives until gRPC is done with it and nobody else holds it.
 template <typename Response>
