@@ -9,6 +9,8 @@ target_compile_options(tacho_build_flags INTERFACE
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
   # GCC 12 reports these in inlined library code where nothing is wrong.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict>
+  # A batch includes its sources, where an anonymous namespace is as private as elsewhere.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${TACHO_UNITY}>>:-Wno-subobject-linkage>
   # Collecting garbage below half a gigabyte costs GCC a tenth of its time. With ccache, a source that
   # is preprocessed has to name its precompiled header.
   $<$<CXX_COMPILER_ID:GNU>:--param=ggc-min-heapsize=524288 -fpch-preprocess>
@@ -28,6 +30,14 @@ if(TACHO_FUZZ)
   target_compile_options(tacho_build_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# tacho_unity(<target>): compiles its sources in batches if TACHO_UNITY is on. Most of a source's time
+# goes into templates of headers, which a batch instantiates once. The sources of a target share one
+# scope then, so names in their anonymous namespaces must differ.
+function(tacho_unity target)
+  set_target_properties(${target} PROPERTIES
+    UNITY_BUILD ${TACHO_UNITY} UNITY_BUILD_BATCH_SIZE 10)
+endfunction()
+
 # tacho_library(<name> [PCH base|proto|none] SOURCES ... PUBLIC ... PRIVATE ...) -> target tacho::<name>
 #
 # PCH: which precompiled header of tacho_pch.cmake; base if nothing is said.
@@ -46,6 +56,7 @@ function(tacho_library name)
     set(arg_PCH base)
   endif()
   tacho_use_pch(tacho_${name} ${arg_PCH})
+  tacho_unity(tacho_${name})
 endfunction()
 
 # tacho_test(<name> LABEL unit|integration|crash SOURCES ... DEPS ... [TIMEOUT seconds] [SPLIT suites])
