@@ -63,7 +63,8 @@ Engine::Engine(StoreOptions store_options, std::unique_ptr<Database> opened)
               .log = options.log,
               .after_round = [this] { AfterSealing(); },
               .on_sealed = [this](const std::vector<FrameRef>& frames) { merger.Add(frames); },
-              .at_point = options.at_point}) {}
+              .at_point = options.at_point}),
+      pace(options.retention_days_per_hour, options.monotonic()) {}
 
 void Engine::NoteAppended() {
   journal_begin = journal.begin();

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -31,6 +32,7 @@
 #include "storage/index/series_index.h"
 #include "storage/journal/journal.h"
 #include "storage/options.h"
+#include "storage/retention_pace.h"
 
 namespace rocksdb {
 class WriteBatch;
@@ -62,10 +64,11 @@ struct Engine {
   // Runs `work` on the committer's thread, between commits, and waits for it.
   absl::Status OnCommitter(std::function<absl::Status(rocksdb::WriteBatch*)> work);
 
-  // --- Upkeep, engine_upkeep.cc; the first three as Store's ----------------------------------
+  // --- Upkeep, engine_upkeep.cc; the first four as Store's -----------------------------------
 
   absl::Status Seal();
   absl::Status EnforceRetention();
+  absl::Status RetentionRound();
   absl::Status UnloadIdleJobs();
   // What the sealer's thread does after each round.
   void AfterSealing();
@@ -74,11 +77,20 @@ struct Engine {
   // Notes that the head may lack rows that were stored of the job so far.
   void HeadForgets(JobId job);
   void RemoveJob(JobId job, rocksdb::WriteBatch* write);
-  // The oldest day that retention_bytes keeps; INT64_MIN if it keeps all.
-  int64_t FirstDayWithinBytes();
+  // The time of the newest stored row, but not later than the clock's.
+  absl::Time NewestOrNow() const;
+  // The oldest day that each bound keeps, the clock being right; INT64_MIN if it keeps all. Bytes
+  // never take the day of `now` or a later one.
+  int64_t FirstDayWithinAge(absl::Time now) const;
+  int64_t FirstDayWithinBytes(absl::Time now);
+  // Ascending, the days before `day` that are stored, and those on which jobs ended.
+  std::vector<int64_t> DaysBefore(int64_t day) const;
+  // Drops the days before `first_kept`, and forgets agents that are too old at `now`, which may be
+  // nullopt; INT64_MIN drops nothing.
+  absl::Status DropBefore(int64_t first_kept, std::optional<absl::Time> now);
   absl::StatusOr<std::vector<JobId>> JobsWithEventsBefore(int64_t time_ns) const;
-  // Forgets the events before a time, and jobs that have only older rows.
-  absl::Status ForgetBefore(int64_t time_ns);
+  // Forgets the events before a time, and jobs that have only older rows; agents as DropBefore().
+  absl::Status ForgetBefore(int64_t time_ns, std::optional<absl::Time> now);
 
   // --- Recovery, engine_recover.cc -----------------------------------------------------------
 
@@ -112,8 +124,10 @@ struct Engine {
   std::atomic<uint64_t> journal_begin = 0;
   std::atomic<uint64_t> journal_end = 0;
   std::atomic<uint64_t> journal_bytes = 0;
-  absl::Time next_retention;   // Sealer's thread only.
-  absl::Time next_idle_round;  // Sealer's thread only.
+  // Sealer's thread only; monotonic.
+  RetentionPace pace;
+  absl::Time next_retention;
+  absl::Time next_idle_round;
   bool running = false;
 };
 

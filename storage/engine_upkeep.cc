@@ -2,6 +2,7 @@
 // read runs on the committer's thread, between two of them, so that no row comes meanwhile.
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
@@ -48,14 +49,21 @@ absl::Status Engine::Seal() {
 
 void Engine::AfterSealing() {
   TrimJournal();
-  if (options.now() >= next_idle_round) {
-    next_idle_round = options.now() + kIdleRound;
+  const absl::Time now = options.monotonic();
+  if (now >= next_idle_round) {
+    next_idle_round = now + kIdleRound;
     const absl::Status status = UnloadIdleJobs();
     if (!status.ok()) Log(absl::StrCat("unloading idle jobs failed: ", status.ToString()));
   }
-  if (options.now() < next_retention && FirstDayWithinBytes() == INT64_MIN) return;
-  next_retention = options.now() + kRetentionRound;
-  const absl::Status status = EnforceRetention();
+  const bool too_many_bytes =
+      options.retention_bytes != 0 && database->TableBytes() > options.retention_bytes;
+  if (!too_many_bytes) over_retention_bytes = 0;
+  if (now < next_retention &&
+      (!too_many_bytes || FirstDayWithinBytes(NewestOrNow()) == INT64_MIN)) {
+    return;
+  }
+  next_retention = now + kRetentionRound;
+  const absl::Status status = RetentionRound();
   if (!status.ok()) Log(absl::StrCat("retention failed: ", status.ToString()));
 }
 
@@ -68,11 +76,23 @@ void Engine::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
   write->DeleteRange(database->events, prefix, PrefixEnd(prefix));
 }
 
-int64_t Engine::FirstDayWithinBytes() {
+absl::Time Engine::NewestOrNow() const {
+  const absl::Time now = options.now();
+  const std::vector<int64_t> times = jobs.LastTimes();
+  const auto newest = std::max_element(times.begin(), times.end());
+  return newest == times.end() ? now : std::min(now, absl::FromUnixNanos(*newest));
+}
+
+int64_t Engine::FirstDayWithinAge(absl::Time now) const {
+  if (options.retention <= absl::ZeroDuration()) return INT64_MIN;
+  return DayOf(absl::ToUnixNanos(now - options.retention));
+}
+
+int64_t Engine::FirstDayWithinBytes(absl::Time now) {
   if (options.retention_bytes == 0) return INT64_MIN;
   uint64_t bytes = database->TableBytes();
   int64_t first_kept = INT64_MIN;
-  const int64_t today = DayOf(absl::ToUnixNanos(options.now()));
+  const int64_t today = DayOf(absl::ToUnixNanos(now));
   for (const PartitionPtr& day : database->partitions->Between(INT64_MIN, today - 1)) {
     if (bytes <= options.retention_bytes) break;
     bytes -= std::min(bytes, day->TableBytes());
@@ -87,11 +107,45 @@ int64_t Engine::FirstDayWithinBytes() {
   return first_kept;
 }
 
-absl::Status Engine::EnforceRetention() {
-  int64_t first_kept = FirstDayWithinBytes();
-  if (options.retention > absl::ZeroDuration()) {
-    first_kept = std::max(first_kept, DayOf(absl::ToUnixNanos(options.now() - options.retention)));
+std::vector<int64_t> Engine::DaysBefore(int64_t day) const {
+  std::set<int64_t> days;
+  for (const PartitionPtr& partition : database->partitions->Between(INT64_MIN, day - 1)) {
+    days.insert(partition->day());
   }
+  for (const int64_t time_ns : jobs.LastTimes()) {
+    if (DayOf(time_ns) < day) days.insert(DayOf(time_ns));
+  }
+  return {days.begin(), days.end()};
+}
+
+absl::Status Engine::EnforceRetention() {
+  const absl::Time now = options.now();
+  return DropBefore(std::max(FirstDayWithinAge(now), FirstDayWithinBytes(now)), now);
+}
+
+absl::Status Engine::RetentionRound() {
+  // A clock that is ahead must not make everything old, nor the day being written an earlier one:
+  // rows are as new as their agents' clocks say. One that is behind drops too little for a while.
+  const absl::Time now = NewestOrNow();
+  const int64_t within_bytes = FirstDayWithinBytes(now);
+  const int64_t wanted = FirstDayWithinAge(now);
+  const bool trusted = options.clock_trusted == nullptr || options.clock_trusted();
+  if (wanted == INT64_MIN || !trusted) return DropBefore(within_bytes, std::nullopt);
+  const absl::Time uptime = options.monotonic();
+  const std::vector<int64_t> days = DaysBefore(wanted);
+  const int64_t within_age = pace.FirstKept(days, wanted, uptime);
+  const auto due =
+      static_cast<size_t>(std::lower_bound(days.begin(), days.end(), within_age) - days.begin());
+  TACHO_RETURN_IF_ERROR(DropBefore(std::max(within_age, within_bytes), now));
+  pace.Dropped(due, uptime);
+  if (due > 0 && due < days.size()) {
+    Log(absl::StrCat("retention: ", days.size() - due,
+                     " more days are too old; they go later (storage.retention_days_per_hour)"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::DropBefore(int64_t first_kept, std::optional<absl::Time> now) {
   if (first_kept == INT64_MIN) return absl::OkStatus();
   absl::StatusOr<size_t> dropped = size_t{0};
   if (!database->partitions->Between(INT64_MIN, first_kept - 1).empty()) {
@@ -103,7 +157,7 @@ absl::Status Engine::EnforceRetention() {
   if (!dropped.ok()) return dropped.status();
   partitions_dropped += *dropped;
   if (*dropped > 0) Log(absl::StrCat("retention: dropped ", *dropped, " days"));
-  return ForgetBefore(first_kept * kDayNs);
+  return ForgetBefore(first_kept * kDayNs, now);
 }
 
 absl::StatusOr<std::vector<JobId>> Engine::JobsWithEventsBefore(int64_t time_ns) const {
@@ -121,8 +175,8 @@ absl::StatusOr<std::vector<JobId>> Engine::JobsWithEventsBefore(int64_t time_ns)
   return found;
 }
 
-absl::Status Engine::ForgetBefore(int64_t time_ns) {
-  return OnCommitter([this, time_ns](rocksdb::WriteBatch*) -> absl::Status {
+absl::Status Engine::ForgetBefore(int64_t time_ns, std::optional<absl::Time> now) {
+  return OnCommitter([this, time_ns, now](rocksdb::WriteBatch*) -> absl::Status {
     rocksdb::WriteBatch removals;
     // Removing a range of every job would be simpler, but a reader of events has to pass all such
     // ranges.
@@ -136,9 +190,8 @@ absl::Status Engine::ForgetBefore(int64_t time_ns) {
       if (extent.first_time_ns > extent.last_time_ns) continue;
       if (extent.last_time_ns < time_ns) RemoveJob(id, &removals);
     }
-    if (options.retention > absl::ZeroDuration()) {
-      const absl::Time forget =
-          options.now() - std::max<absl::Duration>(options.retention, kRememberAgents);
+    if (now.has_value() && options.retention > absl::ZeroDuration()) {
+      const absl::Time forget = *now - std::max<absl::Duration>(options.retention, kRememberAgents);
       const int64_t before_day = DayOf(absl::ToUnixNanos(forget));
       if (before_day > 0) committer.ForgetAgents(static_cast<uint32_t>(before_day), &removals);
     }

@@ -10,6 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/base/clock.h"
 #include "storage/db/crash_point.h"
 #include "storage/db/disk_watch.h"
 #include "storage/index/series_limits.h"
@@ -26,6 +27,10 @@ struct StoreOptions {
   // Whole days are dropped, the oldest first, while the tables hold more than this; never the day
   // that is being written now. RocksDB's log, at most 256 MiB, comes on top. Zero: no bound.
   uint64_t retention_bytes = 0;
+  // Days that the background drops by age in an hour of uptime. It also waits with that while
+  // `clock_trusted` says no, and takes days as old as the newest stored row says, if that makes
+  // them younger than `now` does. Store::EnforceRetention() does none of this. Zero: no limit.
+  uint32_t retention_days_per_hour = 1;
   absl::Duration seal_age = absl::Minutes(10);  // Rows wait at most this long in the journal.
   uint32_t seal_rows = 1024;                    // Rows of a layout that are sealed together.
   // A commit begins no sooner than this after the one before, so that under load many messages
@@ -50,8 +55,10 @@ struct StoreOptions {
   // same ids, when it is needed. Zero: jobs stay until they expire.
   absl::Duration job_idle = absl::Hours(1);
   std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
-  rocksdb::Env* env = nullptr;                  // Not owned. nullptr is the real file system.
-  std::function<void(absl::string_view)> log;   // One line of progress or trouble; may be null.
+  std::function<absl::Time()> monotonic = MonotonicNow;
+  std::function<bool()> clock_trusted;         // Whether `now` may be right. Null: always.
+  rocksdb::Env* env = nullptr;                 // Not owned. nullptr is the real file system.
+  std::function<void(absl::string_view)> log;  // One line of progress or trouble; may be null.
   // Called on the committer's thread when this changes; see DiskState. May be null.
   std::function<void(DiskState, const absl::Status& why)> on_disk;
   AtPoint at_point;  // Tests end the process there; see crash_point.h.

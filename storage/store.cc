@@ -154,6 +154,7 @@ absl::Status Store::Seal() { return engine_->Seal(); }
 absl::Status Store::MergeFrames() { return engine_->merger.MergeDue(); }
 
 absl::Status Store::EnforceRetention() { return engine_->EnforceRetention(); }
+absl::Status Store::RetentionRound() { return engine_->RetentionRound(); }
 
 absl::Status Store::UnloadIdleJobs() { return engine_->UnloadIdleJobs(); }
 

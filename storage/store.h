@@ -172,8 +172,12 @@ class Store {
   // Merges the small frames that are due, without waiting for the background to do it; only with
   // StoreOptions::background off.
   absl::Status MergeFrames();
-  // Drops what is older than the retention, and what exceeds its bytes.
+  // Drops what is older than the retention, and what exceeds its bytes: all at once, and by
+  // StoreOptions::now alone.
   absl::Status EnforceRetention();
+  // The same as the background does it, with the limits of StoreOptions::retention_days_per_hour;
+  // only with StoreOptions::background off.
+  absl::Status RetentionRound();
   // Takes idle jobs out of memory: see StoreOptions::job_idle.
   absl::Status UnloadIdleJobs();
 

@@ -288,6 +288,18 @@ void JobTable::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
   }
 }
 
+std::vector<int64_t> JobTable::LastTimes() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<int64_t> times;
+  times.reserve(jobs_.size());
+  for (const auto& [id, job] : jobs_) {
+    if (job.extent.first_time_ns <= job.extent.last_time_ns) {
+      times.push_back(job.extent.last_time_ns);
+    }
+  }
+  return times;
+}
+
 JobSummary JobTable::Summarise(JobId id) const {
   JobSummary summary;
   absl::MutexLock lock(&mutex_);

@@ -70,6 +70,8 @@ class JobTable {
   // See Store::Outline; without the metrics, which the index knows.
   absl::StatusOr<JobOutline> Outline(JobId job, bool hosts) const ABSL_LOCKS_EXCLUDED(mutex_);
   JobSummary Summarise(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The time of the newest row of each job that has rows, in no order.
+  std::vector<int64_t> LastTimes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Newest row of one task; nullopt if it has none.
   absl::StatusOr<std::optional<int64_t>> LastTime(const Series& series) ABSL_LOCKS_EXCLUDED(mutex_);
 

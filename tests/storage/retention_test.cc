@@ -1,4 +1,4 @@
-// Dropping days for the sake of bytes, besides by age.
+// Dropping days by age and for the sake of bytes.
 #include <random>
 
 #include "absl/strings/match.h"
@@ -94,6 +94,87 @@ TEST_F(RetentionTest, OldEventsOfEveryJobGoAndYoungOnesStay) {
   EXPECT_THAT(kinds("old"), IsEmpty());
   ASSERT_TRUE(store_->EnforceRetention().ok());
   EXPECT_THAT(kinds("both"), ElementsAre("5"));
+}
+
+// What the background does, which nobody asked for.
+class RetentionRoundTest : public RetentionTest {
+ protected:
+  RetentionRoundTest() {
+    options_.retention = absl::Hours(24 * 10);
+    options_.monotonic = [this] { return uptime_; };
+    options_.clock_trusted = [this] { return trusted_; };
+    Reopen();
+  }
+
+  void RowAt(absl::Time time, const std::string& job = "job") {
+    const LayoutPtr layout = Register(Definition(job, {"loss"}));
+    ASSERT_TRUE(
+        Append(layout, {absl::ToUnixNanos(time)}, {1}, {1}, {"agent", 1, ++sequence_}).ok());
+    ASSERT_TRUE(store_->Seal().ok());
+  }
+  size_t DaysAfterRound() {
+    EXPECT_TRUE(store_->RetentionRound().ok());
+    return store_->Stats().partitions;
+  }
+
+  absl::Time uptime_ = absl::UnixEpoch();
+  bool trusted_ = true;
+  uint64_t sequence_ = 0;
+};
+
+TEST_F(RetentionRoundTest, AClockFarAheadOfEveryRowDropsNothing) {
+  RowAt(now_ - absl::Hours(24 * 5), "ended");
+  RowAt(now_);
+  uptime_ += absl::Hours(100);
+  now_ += absl::Hours(24 * 100);
+  EXPECT_EQ(DaysAfterRound(), 2u);
+  EXPECT_THAT(JobNames(), ElementsAre("ended", "job"));
+  EXPECT_EQ(store_->DurableSequences("agent", 1).watermark(), 2u);
+}
+
+TEST_F(RetentionRoundTest, WithRowsThatAreAheadTooOneDayGoesInAnHour) {
+  for (int age = 0; age < 4; ++age) RowAt(now_ - absl::Hours(24 * age), std::to_string(age));
+  now_ += absl::Hours(24 * 100);
+  RowAt(now_, "ahead");
+  EXPECT_EQ(DaysAfterRound(), 5u) << "not in the first hour";
+  uptime_ += absl::Hours(1);
+  EXPECT_EQ(DaysAfterRound(), 4u);
+  EXPECT_THAT(JobNames(), ElementsAre("0", "1", "2", "ahead"));
+  EXPECT_THAT(log_, Contains(HasSubstr("3 more days are too old")));
+  EXPECT_EQ(DaysAfterRound(), 4u);
+  uptime_ += absl::Minutes(59);
+  EXPECT_EQ(DaysAfterRound(), 4u);
+  uptime_ += absl::Minutes(1);
+  EXPECT_EQ(DaysAfterRound(), 3u);
+  uptime_ += absl::Hours(24);
+  EXPECT_EQ(DaysAfterRound(), 2u) << "what was not used is not saved up";
+}
+
+TEST_F(RetentionRoundTest, ThePaceIsASetting) {
+  options_.retention_days_per_hour = 0;
+  Reopen();
+  for (int age = 20; age < 24; ++age) RowAt(now_ - absl::Hours(24 * age));
+  RowAt(now_);
+  EXPECT_EQ(DaysAfterRound(), 1u);
+}
+
+TEST_F(RetentionRoundTest, NothingGoesByAgeWhileTheClockIsNotTrusted) {
+  RowAt(now_ - absl::Hours(24 * 20));
+  RowAt(now_);
+  uptime_ += absl::Hours(1);
+  trusted_ = false;
+  EXPECT_EQ(DaysAfterRound(), 2u);
+  trusted_ = true;
+  EXPECT_EQ(DaysAfterRound(), 1u);
+}
+
+TEST_F(RetentionRoundTest, BytesNeverTakeTheDayThatIsWrittenThoughTheClockIsAhead) {
+  for (const int64_t age : {1, 0}) FillDay(Today() - age, "job-" + std::to_string(age));
+  options_.retention_bytes = 1000;
+  Reopen();
+  now_ += absl::Hours(24 * 100);
+  EXPECT_EQ(DaysAfterRound(), 1u) << "bytes are not a matter of clocks: no hour passes";
+  EXPECT_THAT(JobNames(), ElementsAre("job-0"));
 }
 
 TEST_F(RetentionTest, AgentsThatWereNotHeardOfForLongAreForgotten) {
