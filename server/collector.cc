@@ -34,9 +34,11 @@
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
 #include "server/http/routes.h"
+#include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/ingest_service.h"
 #include "server/limits/series_limiting.h"
+#include "server/process/clock_watch.h"
 #include "server/process/grpc_transport.h"
 #include "server/process/reload_metrics.h"
 #include "server/process/reloadable.h"
@@ -108,6 +110,7 @@ class Collector::Parts {
   absl::Status MakeConditions();
   void MakeServices();
   void OnDisk(storage::DiskState state, const absl::Status& why);
+  process::ClockWatch::Options ClockWatchOptions();
   void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
   absl::Status StartGrpc();
   absl::Status StartHttp();
@@ -123,6 +126,8 @@ class Collector::Parts {
   bool drained_ = false;
   const absl::Time started_;
   std::atomic<bool> draining_ = false;
+  ingest::AgentClocks agent_clocks_;
+  process::ClockWatch clock_watch_;
   // In the order in which they are built.
   std::unique_ptr<security::Security> security_;
   std::unique_ptr<storage::Store> store_;
@@ -154,9 +159,25 @@ Collector::Parts::Parts(const config::v1::Collector& config, CollectorWorld worl
       world_(std::move(world)),
       registry_(std::make_shared<prometheus::Registry>()),
       started_(world_.now()),
+      agent_clocks_(world_.now, world_.monotonic),
+      clock_watch_(ClockWatchOptions()),
       log_level_(world_.log),
       reloadables_{&log_level_},
       reload_metrics_(registry_.get()) {}
+
+process::ClockWatch::Options Collector::Parts::ClockWatchOptions() {
+  process::ClockWatch::Options options;
+  options.now = world_.now;
+  options.monotonic = world_.monotonic;
+  options.votes = [this] { return agent_clocks_.Votes(); };
+  options.registry = registry_.get();
+  options.log = world_.log;
+  options.on_doubt = [this](const std::string& doubt) {
+    readiness_.SetClockDoubt(doubt);
+    TellHealth();
+  };
+  return options;
+}
 
 Collector::Parts::~Parts() { Drain().IgnoreError(); }
 
@@ -175,6 +196,7 @@ absl::Status Collector::Parts::Start() {
     health_ = grpc_->GetHealthCheckService();
   }
   TellHealth();
+  clock_watch_.Start(world_.clock_round);
   security_->Watch([ingest = ingest_.get()] { ingest->RecheckCallers(); });
   conditions_->Start();
   // Last, because a request to drain may come at once.
@@ -199,6 +221,7 @@ absl::Status Collector::Parts::OpenStore() {
   options.path = storage.path();
   options.retention = absl::Nanoseconds(storage.retention());
   options.retention_bytes = storage.retention_bytes();
+  options.retention_days_per_hour = storage.retention_days_per_hour();
   options.seal_age = absl::Nanoseconds(storage.seal_age());
   options.seal_rows = storage.seal_rows();
   options.queue_bytes = storage.journal_queue_bytes();
@@ -208,6 +231,8 @@ absl::Status Collector::Parts::OpenStore() {
   if (!limits.ok()) return limits.status();
   options.limits = *std::move(limits);
   options.now = world_.now;
+  options.monotonic = world_.monotonic;
+  options.clock_trusted = [this] { return clock_watch_.IsTrusted(); };
   options.env = world_.env;
   options.log = [log = world_.log](absl::string_view line) { log.Info(line, {{"part", "store"}}); };
   options.on_disk = [this](storage::DiskState state, const absl::Status& why) {
@@ -285,6 +310,7 @@ void Collector::Parts::MakeServices() {
   ingest.connections = door_->connections();
   ingest.limiting = limiting_.get();
   ingest.ledger = &agents_;
+  ingest.clocks = &agent_clocks_;
   ingest.store = store_.get();
   ingest.registry = registry_.get();
   ingest.limits = config_.ingest();
@@ -452,6 +478,7 @@ absl::Status Collector::Parts::Drain() {
   if (std::exchange(drained_, true)) return absl::OkStatus();
   readiness_.SetNotReady("draining");
   draining_ = true;
+  clock_watch_.Stop();
   if (security_ != nullptr) security_->StopWatching();
   if (grpc_ != nullptr) StopGrpc();
   if (admin_listener_ != nullptr) admin_listener_->Stop(kShutdownGrace);

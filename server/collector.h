@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "proto/base/clock.h"
 #include "proto/base/log.h"
 #include "tacho/config/v1/collector.pb.h"
 
@@ -23,6 +24,8 @@ namespace tacho::server {
 // What the collector takes from the world around it.
 struct CollectorWorld {
   std::function<absl::Time()> now = absl::Now;
+  std::function<absl::Time()> monotonic = MonotonicNow;
+  absl::Duration clock_round = absl::Seconds(1);  // How often the two are compared.
   log::Log log;
   // Reads the configuration again, for Reload(). Called from any thread, once at a time.
   std::function<absl::StatusOr<config::v1::Collector>()> read_config;

@@ -17,10 +17,11 @@ namespace tacho::server::errors {
 
 enum class Failure {
   // Time heals these. The first row of a code stands for statuses that name no failure.
-  kOverloaded,   // More comes in than the disk, the memory or the workers take.
-  kDraining,     // The collector is shutting down.
-  kDiskRefuses,  // The disk is full or has failed.
-  kSuperseded,   // A newer stream of the same agent took over.
+  kOverloaded,    // More comes in than the disk, the memory or the workers take.
+  kDraining,      // The collector is shutting down.
+  kDiskRefuses,   // The disk is full or has failed.
+  kClockDoubted,  // The collector's clock may be wrong.
+  kSuperseded,    // A newer stream of the same agent took over.
   // The sender has to change something first.
   kMalformed,
   kTooLarge,

@@ -22,13 +22,21 @@ void Readiness::SetHeldBy(absl::string_view reason) {
   held_by_ = std::string(reason);
 }
 
+void Readiness::SetClockDoubt(absl::string_view reason) {
+  absl::MutexLock lock(&mutex_);
+  clock_doubt_ = std::string(reason);
+}
+
 absl::Status Readiness::Check() const {
   absl::MutexLock lock(&mutex_);
   if (!why_not_.empty()) {
     return errors::ErrorOf(errors::Failure::kDraining, absl::StrCat("not ready: ", why_not_));
   }
-  if (held_by_.empty()) return absl::OkStatus();
-  return errors::ErrorOf(errors::Failure::kDiskRefuses, absl::StrCat("not ready: ", held_by_));
+  if (!held_by_.empty()) {
+    return errors::ErrorOf(errors::Failure::kDiskRefuses, absl::StrCat("not ready: ", held_by_));
+  }
+  if (clock_doubt_.empty()) return absl::OkStatus();
+  return errors::ErrorOf(errors::Failure::kClockDoubted, absl::StrCat("not ready: ", clock_doubt_));
 }
 
 bool Readiness::IsHeld() const {
@@ -38,7 +46,8 @@ bool Readiness::IsHeld() const {
 
 std::string Readiness::WhyNotReady() const {
   absl::MutexLock lock(&mutex_);
-  return why_not_.empty() ? held_by_ : why_not_;
+  if (!why_not_.empty()) return why_not_;
+  return held_by_.empty() ? clock_doubt_ : held_by_;
 }
 
 }  // namespace tacho::server::http

@@ -20,7 +20,10 @@ class Readiness {
   // Not ready while `reason` is not empty, whatever was set above: for the disk.
   void SetHeldBy(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // OK if ready; else DRAINING or DISK_REFUSES of server/errors/error_table.h.
+  // The same for the clock.
+  void SetClockDoubt(absl::string_view reason) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // OK if ready; else DRAINING, DISK_REFUSES or CLOCK_DOUBTED of server/errors/error_table.h.
   absl::Status Check() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether SetHeldBy() holds it.
   bool IsHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -31,6 +34,7 @@ class Readiness {
   mutable absl::Mutex mutex_;
   std::string why_not_ ABSL_GUARDED_BY(mutex_) = "starting";
   std::string held_by_ ABSL_GUARDED_BY(mutex_);
+  std::string clock_doubt_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::server::http

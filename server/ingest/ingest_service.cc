@@ -24,6 +24,7 @@ IngestService::IngestService(IngestServiceOptions options)
                       options.quotas,
                       options.limiting,
                       options.ledger,
+                      options.clocks,
                       std::move(options.log)};
   context_.pacer = &pacer_;
   context_.timer = &timer_;

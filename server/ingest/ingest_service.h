@@ -15,6 +15,7 @@
 #include "proto/base/log.h"
 #include "server/ingest/acks.h"
 #include "server/ingest/admission.h"
+#include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/agent_stream.h"
 #include "server/ingest/ingest_limits.h"
@@ -41,6 +42,7 @@ struct IngestServiceOptions {
   std::function<absl::Time()> now = absl::Now;
   std::string version;
   AgentLedger* ledger = nullptr;  // Not owned; may be null.
+  AgentClocks* clocks = nullptr;  // Not owned; may be null.
   log::Log log;
   // Not owned. Null lets everybody write everything.
   const security::AccessControl* access = nullptr;

@@ -93,6 +93,7 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
   StreamLayout* const layout = known == layouts_.end() ? nullptr : &known->second;
   TACHO_ASSIGN_OR_RETURN(const auto sent, context_.admission->AdmitBatch(batch, layout));
 
+  if (clock_ != nullptr) clock_->SawRow(sent.times.back());
   rows_ += sent.times.size();
   samples_ += sent.values.size();
   Charge(sent.values.size(), layout->job_bucket.get());
@@ -160,6 +161,9 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
     const absl::Duration offset = absl::FromUnixNanos(untrusted.clock_unix_ns()) - now;
     context_.metrics->ClockOffsetSeen(offset);
     offset_seconds = absl::ToDoubleSeconds(offset);
+    if (context_.clocks != nullptr) {
+      clock_ = context_.clocks->Join(absl::FromUnixNanos(untrusted.clock_unix_ns()));
+    }
   }
   if (context_.ledger != nullptr) {
     heard_ = context_.ledger->Open(origin_.agent_id, absl::ToUnixNanos(now), offset_seconds);

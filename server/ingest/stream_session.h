@@ -17,6 +17,7 @@
 #include "server/edge/quotas.h"
 #include "server/ingest/acks.h"
 #include "server/ingest/admission.h"
+#include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/layouts.h"
@@ -38,6 +39,7 @@ struct SessionContext {
   edge::Quotas* quotas = nullptr;
   limits::SeriesLimiting* limiting = nullptr;
   AgentLedger* ledger = nullptr;  // May be null.
+  AgentClocks* clocks = nullptr;  // May be null.
   log::Log log;
 };
 
@@ -98,7 +100,8 @@ class StreamSession {
 
   bool hello_seen_ = false;
   AgentLedger::Stream heard_;
-  storage::Origin origin_;  // Its sequence is that of the message at hand.
+  std::unique_ptr<AgentClocks::Clock> clock_;  // Null: the agent has not said its time.
+  storage::Origin origin_;                     // Its sequence is that of the message at hand.
   absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.
   uint64_t columns_ = 0;                                 // Columns of all layouts.
   RowSelection selection_;

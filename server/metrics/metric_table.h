@@ -325,6 +325,12 @@ inline constexpr MetricInfo kLogMetrics[] = {
 
 inline constexpr MetricInfo kProcessMetrics[] = {
     {"tacho_ready", "gauge", "1", "", "1 while `/readyz` answers 200, else 0"},
+    {"tacho_clock_jumps_total", "counter", "jumps", "direction",
+     "Times that the wall clock moved by more than a minute against the monotonic clock: `ahead` "
+     "or "
+     "`back`"},
+    {"tacho_clock_doubted", "gauge", "1", "",
+     "1 while the collector does not trust its own clock, as `/readyz` says, else 0"},
     {"tacho_build_info", "gauge", "1", "version", "Always 1; the label `version` has the version"},
     {"tacho_scrape_collect_seconds", "gauge", "s", "", "Time to compute this page"},
     {"process_cpu_seconds_total", "counter", "s", "", "User and system CPU time"},

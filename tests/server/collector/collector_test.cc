@@ -1,6 +1,7 @@
 // The whole collector in one process, on a file system in memory, seen by plain clients.
 #include "server/collector.h"
 
+#include <atomic>
 #include <bit>
 #include <memory>
 #include <string>
@@ -208,6 +209,30 @@ TEST_F(CollectorTest, HealthServesAndReflectionIsOn) {
   const auto [reflection, none] =
       Call(*collector, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo");
   EXPECT_NE(reflection.error_code(), grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST_F(CollectorTest, AClockThatJumpsMakesItNotReadyUntilTheClockIsBack) {
+  std::atomic<int> days_ahead = 0;
+  CollectorWorld world;
+  world.env = env_.get();
+  world.now = [&] { return absl::Now() + absl::Hours(24) * days_ahead; };
+  world.clock_round = absl::Milliseconds(1);
+  auto collector = Collector::Start(config_, std::move(world));
+  ASSERT_TRUE(collector.ok()) << collector.status();
+  const auto await_health = [&](const std::string& expected) {
+    std::string answer;
+    for (int i = 0; i < 5000 && answer != expected; ++i) {
+      answer = Call(**collector, "/grpc.health.v1.Health/Check").second;
+    }
+    return answer == expected;
+  };
+  const std::string serving("\x08\x01");
+  const std::string not_serving("\x08\x02");
+  EXPECT_TRUE(await_health(serving));
+  days_ahead = 100;
+  EXPECT_TRUE(await_health(not_serving));
+  days_ahead = 0;
+  EXPECT_TRUE(await_health(serving));
 }
 
 TEST_F(CollectorTest, TakenPortIsNamed) {

@@ -74,6 +74,11 @@ TEST_F(MetricsPageTest, TellsWhetherItIsReadyAndWhetherTheDiskRefuses) {
   readiness.SetHeldBy("no space left");
   EXPECT_THAT(page.Render(), HasSubstr("\ntacho_ready 0\n"));
   EXPECT_THAT(page.Render(), HasSubstr("\ntacho_storage_refusing 1\n"));
+  readiness.SetHeldBy("");
+  readiness.SetClockDoubt("the clock jumped");
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_ready 0\n"));
+  EXPECT_THAT(page.Render(), HasSubstr("\ntacho_storage_refusing 0\n"));
+  EXPECT_EQ(readiness.WhyNotReady(), "the clock jumped");
 }
 
 TEST_F(MetricsPageTest, ShowsWhatTheRegistryAndTheStoreHold) {
