@@ -311,6 +311,7 @@ void Collector::Parts::MakeServices() {
   ingest.limiting = limiting_.get();
   ingest.ledger = &agents_;
   ingest.clocks = &agent_clocks_;
+  ingest.clock_watch = &clock_watch_;
   ingest.store = store_.get();
   ingest.registry = registry_.get();
   ingest.limits = config_.ingest();

@@ -50,7 +50,7 @@ const ErrorRow kTable[] = {
         "the disk is full or has failed",
         "the sender waits; the operator frees space, see operations.md"),
     Row(kClockDoubted, "CLOCK_DOUBTED", Code::kUnavailable, 503, kLater,
-        "the collector's clock has jumped, or most agents disagree with it",
+        "the collector's clock has jumped, or at least half of the agents disagree with it",
         "the sender waits; the operator sets the clock, see operations.md"),
     Row(kSuperseded, "SUPERSEDED", Code::kUnavailable, 503, kSoon,
         "a newer stream of the same agent took over",

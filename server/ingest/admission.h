@@ -18,7 +18,8 @@
 //
 //   9 names      columns of series whose names, labels or texts break a rule are dropped
 //  10 limits     columns of series that the store refused are dropped, or folded into others
-//  11 window     rows ahead of our clock or older than the retention are dropped
+//  11 window     rows ahead of our clock or older than the retention are dropped; but while that
+//                clock is in doubt, the first of them ends the stream  UNAVAILABLE
 //
 // Bytes of a message are bounded before all this: by gRPC, and by RefuseSize() where a reload has
 // lowered the limit since.

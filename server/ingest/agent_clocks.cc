@@ -5,55 +5,80 @@
 #include <vector>
 
 namespace tacho::server::ingest {
+namespace {
+
+// How long rows may be those that waited.
+constexpr absl::Duration kTrustRowsAfter = absl::Minutes(5);
+constexpr absl::Duration kCountAgainAfter = absl::Seconds(1);
+// With fewer agents each counts at once.
+constexpr size_t kManyAgents = 100;
+
+}  // namespace
 
 AgentClocks::AgentClocks(std::function<absl::Time()> now, std::function<absl::Time()> monotonic)
     : now_(std::move(now)), monotonic_(std::move(monotonic)) {}
 
-AgentClocks::Clock::Clock(AgentClocks* clocks, absl::Time said)
-    : clocks_(clocks), joined_(clocks->monotonic_()) {
-  offset_ns_ = absl::ToInt64Nanoseconds(said - joined_);
-  absl::MutexLock lock(&clocks_->mutex_);
-  clocks_->clocks_.insert(this);
-  clocks_->counted_ = absl::InfinitePast();
-}
+AgentClocks::Clock::Clock(AgentClocks* clocks, std::string agent_id, std::shared_ptr<Entry> entry,
+                          absl::Time joined)
+    : clocks_(clocks), agent_id_(std::move(agent_id)), entry_(std::move(entry)), joined_(joined) {}
 
-AgentClocks::Clock::~Clock() {
-  absl::MutexLock lock(&clocks_->mutex_);
-  clocks_->clocks_.erase(this);
-  clocks_->counted_ = absl::InfinitePast();
-}
+AgentClocks::Clock::~Clock() { clocks_->Leave(agent_id_, entry_.get()); }
 
 void AgentClocks::Clock::SawRow(int64_t time_ns) {
   const absl::Time time = absl::FromUnixNanos(time_ns);
   if (absl::AbsDuration(time - clocks_->now_()) > process::ClockWatch::kTolerance) return;
   const absl::Time uptime = clocks_->monotonic_();
   if (uptime - joined_ < kTrustRowsAfter) return;
-  offset_ns_.store(absl::ToInt64Nanoseconds(time - uptime), std::memory_order_relaxed);
+  entry_->offset_ns.store(absl::ToInt64Nanoseconds(time - uptime), std::memory_order_relaxed);
 }
 
-std::unique_ptr<AgentClocks::Clock> AgentClocks::Join(absl::Time said) {
-  return std::unique_ptr<Clock>(new Clock(this, said));
+std::unique_ptr<AgentClocks::Clock> AgentClocks::Join(absl::string_view agent_id, absl::Time said) {
+  const absl::Time uptime = monotonic_();
+  absl::MutexLock lock(&mutex_);
+  std::shared_ptr<Entry>& entry = agents_[std::string(agent_id)];
+  if (entry == nullptr) entry = std::make_shared<Entry>();
+  entry->offset_ns = absl::ToInt64Nanoseconds(said - uptime);
+  ++entry->streams;
+  ForgetCount();
+  return std::unique_ptr<Clock>(new Clock(this, std::string(agent_id), entry, uptime));
 }
 
-process::ClockVotes AgentClocks::Votes() const {
+void AgentClocks::Leave(const std::string& agent_id, Entry* entry) {
+  const absl::Time uptime = monotonic_();
+  absl::MutexLock lock(&mutex_);
+  --entry->streams;
+  entry->left = uptime;
+  if (entry->streams > 0 || agents_.size() <= kMaxRemembered) return;
+  agents_.erase(agent_id);
+  ForgetCount();
+}
+
+void AgentClocks::ForgetCount() {
+  if (votes_.all() < kManyAgents) counted_ = absl::InfinitePast();
+}
+
+process::ClockVotes AgentClocks::Votes() {
   const absl::Time uptime = monotonic_();
   const absl::Duration ours = now_() - uptime;
   absl::MutexLock lock(&mutex_);
   if (uptime - counted_ >= kCountAgainAfter ||
       absl::AbsDuration(ours - counted_ours_) >= kCountAgainAfter) {
-    votes_ = Count(ours);
+    votes_ = Count(ours, uptime);
     counted_ = uptime;
     counted_ours_ = ours;
   }
   return votes_;
 }
 
-process::ClockVotes AgentClocks::Count(absl::Duration ours) const {
+process::ClockVotes AgentClocks::Count(absl::Duration ours, absl::Time uptime) {
+  absl::erase_if(agents_, [&](const auto& agent) {
+    return agent.second->streams == 0 && uptime - agent.second->left >= kRememberFor;
+  });
   process::ClockVotes votes;
   std::vector<absl::Duration> off;
-  for (const Clock* clock : clocks_) {
+  for (const auto& [id, entry] : agents_) {
     const absl::Duration ahead =
-        absl::Nanoseconds(clock->offset_ns_.load(std::memory_order_relaxed)) - ours;
+        absl::Nanoseconds(entry->offset_ns.load(std::memory_order_relaxed)) - ours;
     if (absl::AbsDuration(ahead) <= process::ClockWatch::kTolerance) {
       ++votes.agree;
     } else {

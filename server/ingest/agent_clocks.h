@@ -1,14 +1,17 @@
-// What the clocks of the connected agents say about the collector's. Each is remembered against the
-// monotonic clock: so a jump of the collector's wall clock shows in all offsets at once.
+// What the clocks of agents say about the collector's. Each is remembered against the monotonic
+// clock: so a jump of the collector's wall clock shows in all offsets at once.
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -20,10 +23,24 @@ namespace tacho::server::ingest {
 // Thread-safe.
 class AgentClocks {
  public:
+  // Agents that have gone still count for this long. One whose rows are held back leaves, to come
+  // again or to go to another collector: without this the few that stay would decide.
+  static constexpr absl::Duration kRememberFor = absl::Hours(1);
+  static constexpr size_t kMaxRemembered = 100'000;
+
   explicit AgentClocks(std::function<absl::Time()> now = absl::Now,
                        std::function<absl::Time()> monotonic = MonotonicNow);
 
-  // The clock of one stream's agent, until it is destroyed. Must not outlive the AgentClocks.
+ private:
+  struct Entry {
+    std::atomic<int64_t> offset_ns = 0;  // How far the agent's clock is ahead of the monotonic one.
+    // Guarded by the mutex of the AgentClocks.
+    int streams = 0;
+    absl::Time left;  // Monotonic.
+  };
+
+ public:
+  // The clock of a connected agent, for one of its streams. Must not outlive the AgentClocks.
   class Clock {
    public:
     ~Clock();
@@ -34,32 +51,36 @@ class AgentClocks {
 
    private:
     friend class AgentClocks;
-    Clock(AgentClocks* clocks, absl::Time said);
+    Clock(AgentClocks* clocks, std::string agent_id, std::shared_ptr<Entry> entry,
+          absl::Time joined);
     AgentClocks* const clocks_;
-    const absl::Time joined_;             // Monotonic.
-    std::atomic<int64_t> offset_ns_ = 0;  // How far it is ahead of the monotonic clock.
+    const std::string agent_id_;
+    const std::shared_ptr<Entry> entry_;
+    const absl::Time joined_;  // Monotonic.
   };
-  // `said` is what the agent's clock shows now.
-  std::unique_ptr<Clock> Join(absl::Time said) ABSL_LOCKS_EXCLUDED(mutex_);
+  // `said` is what the agent's clock shows now; it replaces what was known.
+  std::unique_ptr<Clock> Join(absl::string_view agent_id, absl::Time said)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
-  process::ClockVotes Votes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  process::ClockVotes Votes() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  static constexpr absl::Duration kTrustRowsAfter = absl::Minutes(5);
-  static constexpr absl::Duration kCountAgainAfter = absl::Seconds(1);
-
   // `ours` is how far the collector's clock is ahead of the monotonic one.
-  process::ClockVotes Count(absl::Duration ours) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  process::ClockVotes Count(absl::Duration ours, absl::Time uptime)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave(const std::string& agent_id, Entry* entry) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has the next call count again, unless one agent more or less makes no difference.
+  void ForgetCount() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::function<absl::Time()> now_;
   const std::function<absl::Time()> monotonic_;
-  mutable absl::Mutex mutex_;
-  absl::flat_hash_set<const Clock*> clocks_ ABSL_GUARDED_BY(mutex_);
-  // The last count, at which time and offset: there may be many clocks, and senders of wrong times
-  // make each of their messages ask. Forgotten when a clock comes or goes.
-  mutable absl::Time counted_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  mutable absl::Duration counted_ours_ ABSL_GUARDED_BY(mutex_);
-  mutable process::ClockVotes votes_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex mutex_;
+  absl::flat_hash_map<std::string, std::shared_ptr<Entry>> agents_ ABSL_GUARDED_BY(mutex_);
+  // The last count, at which time and offset. Senders of wrong times make each of their messages
+  // ask, and there may be many agents.
+  absl::Time counted_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Duration counted_ours_ ABSL_GUARDED_BY(mutex_);
+  process::ClockVotes votes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::server::ingest

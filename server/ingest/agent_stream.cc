@@ -117,10 +117,21 @@ void AgentStream::OnReadDone(bool ok) {
     const auto untrusted = Parse(&arena);
     if (!untrusted.ok()) return End(untrusted.status());
     auto welcome = session_->Handle(**untrusted);
-    if (!welcome.ok()) return End(welcome.status());
+    if (!welcome.ok()) return EndAfterMessage(welcome.status());
     if (welcome->has_value()) Greet(**std::move(welcome));
   }
   ReadOn();
+}
+
+void AgentStream::EndAfterMessage(absl::Status status) {
+  if (errors::RowOf(status).failure == errors::Failure::kClockDoubted) {
+    absl::MutexLock lock(&mutex_);
+    throttle_.emplace();
+    throttle_->set_pause_ms(
+        static_cast<uint32_t>(absl::ToInt64Milliseconds(*errors::RetryAfter(status, stream_))));
+    throttle_->set_reason(std::string(status.message()));
+  }
+  End(std::move(status));
 }
 
 bool AgentStream::IsEnding() {
@@ -280,8 +291,9 @@ void AgentStream::Advance() {
 }
 
 AgentStream::Step AgentStream::NextStep(const AckCoalescer::State& acks, absl::Time now) {
-  if (end_.has_value() &&
-      (broken_ || (acks.pending_messages == 0 && !acks.ack_due && !welcome_.has_value()))) {
+  // A Throttle that waits goes out first: it may give the reason of the end.
+  if (end_.has_value() && (broken_ || (acks.pending_messages == 0 && !acks.ack_due &&
+                                       !welcome_.has_value() && !throttle_.has_value()))) {
     finished_ = true;
     return Step::kFinish;
   }

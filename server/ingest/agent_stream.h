@@ -112,6 +112,9 @@ class AgentStream final : public ByteStreamReactor,
   absl::StatusOr<v1::ClientMessage*> Parse(google::protobuf::Arena* arena);
   void Greet(v1::Welcome welcome) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsEnding() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the stream for what its last message has led to. If the clock is in doubt the agent also
+  // gets a Throttle, which makes it wait whatever stream or lane it would go on with.
+  void EndAfterMessage(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts the next read, or notes what it waits for.
   void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
   void HoldBack(const edge::Quotas::Wait& wait) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -25,6 +25,7 @@ IngestService::IngestService(IngestServiceOptions options)
                       options.limiting,
                       options.ledger,
                       options.clocks,
+                      options.clock_watch,
                       std::move(options.log)};
   context_.pacer = &pacer_;
   context_.timer = &timer_;

@@ -20,6 +20,7 @@
 #include "server/ingest/agent_stream.h"
 #include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
+#include "server/process/clock_watch.h"
 #include "server/process/reloadable.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
@@ -41,8 +42,9 @@ struct IngestServiceOptions {
   absl::Duration ack_tick = absl::Milliseconds(50);
   std::function<absl::Time()> now = absl::Now;
   std::string version;
-  AgentLedger* ledger = nullptr;  // Not owned; may be null.
-  AgentClocks* clocks = nullptr;  // Not owned; may be null.
+  AgentLedger* ledger = nullptr;                     // Not owned; may be null.
+  AgentClocks* clocks = nullptr;                     // Not owned; may be null.
+  const process::ClockWatch* clock_watch = nullptr;  // Not owned. Null: the clock is right.
   log::Log log;
   // Not owned. Null lets everybody write everything.
   const security::AccessControl* access = nullptr;

@@ -94,10 +94,11 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
   TACHO_ASSIGN_OR_RETURN(const auto sent, context_.admission->AdmitBatch(batch, layout));
 
   if (clock_ != nullptr) clock_->SawRow(sent.times.back());
+  selection_.Select(sent, *layout, context_.admission->Window());
+  if (selection_.future_rows() + selection_.old_rows() > 0) TACHO_RETURN_IF_ERROR(CheckClock());
   rows_ += sent.times.size();
   samples_ += sent.values.size();
   Charge(sent.values.size(), layout->job_bucket.get());
-  selection_.Select(sent, *layout, context_.admission->Window());
   const storage::RowsView& rows = selection_.rows();
   Reject(*layout, sent.times.size());
   origin_.sequence = batch.sequence();
@@ -162,7 +163,8 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
     context_.metrics->ClockOffsetSeen(offset);
     offset_seconds = absl::ToDoubleSeconds(offset);
     if (context_.clocks != nullptr) {
-      clock_ = context_.clocks->Join(absl::FromUnixNanos(untrusted.clock_unix_ns()));
+      clock_ =
+          context_.clocks->Join(origin_.agent_id, absl::FromUnixNanos(untrusted.clock_unix_ns()));
     }
   }
   if (context_.ledger != nullptr) {
@@ -202,6 +204,13 @@ void StreamSession::CloseHoles(const storage::SequenceSet& durable, const v1::He
     next = ahead.last + 1;
   }
   if (next < first_sequence) close({next, first_sequence - 1});
+}
+
+absl::Status StreamSession::CheckClock() const {
+  if (context_.clock_watch == nullptr) return absl::OkStatus();
+  const std::string doubt = context_.clock_watch->DoubtNow();
+  if (doubt.empty()) return absl::OkStatus();
+  return errors::ErrorOf(errors::Failure::kClockDoubted, doubt);
 }
 
 absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view field) const {
@@ -346,10 +355,12 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
   const auto event = context_.admission->AdmitEvent(untrusted);
   if (!event.ok()) return event.status();
   TACHO_RETURN_IF_ERROR(CheckJob(untrusted.source().job(), "event.source.job"));
+  const TimeWindow window = context_.admission->Window();
+  const bool outside = event->time_ns > window.newest_ns || event->time_ns < window.oldest_ns;
+  if (outside) TACHO_RETURN_IF_ERROR(CheckClock());
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
-  const TimeWindow window = context_.admission->Window();
-  if (event->time_ns > window.newest_ns || event->time_ns < window.oldest_ns) {
+  if (outside) {
     const bool future = event->time_ns > window.newest_ns;
     CountRejected(future ? v1::Reject::REASON_FUTURE : v1::Reject::REASON_TOO_OLD, 1, event->kind,
                   [&] { return future ? FutureDetail() : TooOldDetail(); });

@@ -22,6 +22,7 @@
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/layouts.h"
 #include "server/limits/series_limiting.h"
+#include "server/process/clock_watch.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
 #include "tacho/v1/ingest.pb.h"
@@ -38,8 +39,9 @@ struct SessionContext {
   std::string version;  // For Welcome.
   edge::Quotas* quotas = nullptr;
   limits::SeriesLimiting* limiting = nullptr;
-  AgentLedger* ledger = nullptr;  // May be null.
-  AgentClocks* clocks = nullptr;  // May be null.
+  AgentLedger* ledger = nullptr;                     // May be null.
+  AgentClocks* clocks = nullptr;                     // May be null.
+  const process::ClockWatch* clock_watch = nullptr;  // Null: the clock is right.
   log::Log log;
 };
 
@@ -70,6 +72,10 @@ class StreamSession {
   absl::Status HandleAttributes(const v1::Attributes& untrusted);
   absl::Status HandleGap(const v1::Gap& untrusted);
 
+  // Before something is refused for its time.
+  //   UNAVAILABLE  (CLOCK_DOUBTED) it may be the collector's clock that is wrong: nothing is to be
+  //                settled, so that the agent keeps it.
+  absl::Status CheckClock() const;
   absl::Status CheckJob(const std::string& job, absl::string_view field) const;
   // Closes the holes below what the agent's spool still holds: what the store never got is lost or,
   // if the agent has other collectors too, will not come.

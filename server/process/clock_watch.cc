@@ -16,7 +16,7 @@ std::string Amount(absl::Duration offset) {
 }
 
 std::string DescribeDispute(const ClockVotes& votes) {
-  if (votes.disagree * 2 <= votes.all()) return "";
+  if (votes.disagree == 0 || votes.disagree < votes.agree) return "";
   return absl::StrCat("the clocks of ", votes.disagree, " of ", votes.all(), " agents are ",
                       Amount(votes.ahead),
                       votes.ahead > absl::ZeroDuration() ? " ahead of" : " behind",
@@ -128,6 +128,11 @@ std::string ClockWatch::Doubt() const {
 
 std::string ClockWatch::Dispute() const {
   return options_.votes == nullptr ? "" : DescribeDispute(options_.votes());
+}
+
+std::string ClockWatch::DoubtNow() const {
+  std::string dispute = Dispute();
+  return dispute.empty() ? Doubt() : dispute;
 }
 
 }  // namespace tacho::server::process

@@ -4,8 +4,9 @@
 //   jump      The wall clock moved by more than a minute against the monotonic clock. That doubt
 //             ends when the clock is back where it was, when most agents have agreed with the new
 //             time for a minute, or with a restart.
-//   dispute   Most connected agents have clocks that are more than a minute off. That doubt ends
-//             when most agree.
+//   dispute   At least half of the agents have clocks that are more than a minute off. That doubt
+//             ends when most agree. Half are enough, because an agent on the collector's host
+//             always agrees with it.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,8 @@ namespace tacho::server::process {
 struct ClockVotes {
   size_t agree = 0;
   size_t disagree = 0;
-  absl::Duration ahead;  // How far those that disagree are ahead of ours: their median.
+  absl::Duration ahead =
+      absl::ZeroDuration();  // How far those that disagree are ahead of ours: their median.
 
   size_t all() const { return agree + disagree; }
 };
@@ -47,11 +49,11 @@ class ClockWatch {
   struct Options {
     std::function<absl::Time()> now = absl::Now;
     std::function<absl::Time()> monotonic = MonotonicNow;
-    std::function<ClockVotes()> votes;         // Null: there are none.
-    prometheus::Registry* registry = nullptr;  // Not owned.
-    log::Log log;
+    std::function<ClockVotes()> votes = nullptr;  // Null: there are none.
+    prometheus::Registry* registry = nullptr;     // Not owned.
+    log::Log log = {};
     // Called with what Doubt() returns now, whenever that changes. May be null.
-    std::function<void(const std::string& doubt)> on_doubt;
+    std::function<void(const std::string& doubt)> on_doubt = nullptr;
   };
   explicit ClockWatch(Options options);
 
@@ -67,6 +69,8 @@ class ClockWatch {
   bool IsTrusted() const { return trusted_.load(std::memory_order_relaxed); }
   // The sentence about a dispute, by the votes of this moment; empty if there is none.
   std::string Dispute() const;
+  // Either of the two: to be asked before something is given up because of a time.
+  std::string DoubtNow() const;
 
  private:
   // What a look has found.

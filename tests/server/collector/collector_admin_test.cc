@@ -56,6 +56,7 @@ class CollectorAdminTest : public testing::Test {
   absl::Status Start() {
     CollectorWorld world;
     world.now = [this] { return now_; };
+    world.monotonic = world.now;
     world.read_config = [this] { return next_; };
     log::LogOptions options;
     options.now = world.now;

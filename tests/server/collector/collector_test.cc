@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -136,8 +138,9 @@ TEST_F(CollectorTest, WhatIsAcknowledgedIsThereAfterARestartBitForBit) {
 TEST_F(CollectorTest, BatchWithNothingLeftToStoreDoesNotComeBack) {
   config_.mutable_storage()->set_retention(absl::ToInt64Nanoseconds(absl::Hours(1)));
   const auto collector = StartOrDie();
-  const auto last = Deliver(
-      *collector, {ingest::HelloMessage(), ingest::LayoutMessage(), ingest::BatchMessage(1)});
+  auto hello = ingest::HelloMessage();  // Of an agent that agrees with the collector's clock.
+  hello.mutable_hello()->set_clock_unix_ns(absl::ToUnixNanos(absl::Now()));
+  const auto last = Deliver(*collector, {hello, ingest::LayoutMessage(), ingest::BatchMessage(1)});
   EXPECT_EQ(last.ack().durable_sequence(), 1u);
   ASSERT_EQ(last.ack().rejects_size(), 1);
   EXPECT_EQ(last.ack().rejects(0).reason(), v1::Reject::REASON_TOO_OLD);
@@ -215,7 +218,7 @@ TEST_F(CollectorTest, AClockThatJumpsMakesItNotReadyUntilTheClockIsBack) {
   std::atomic<int> days_ahead = 0;
   CollectorWorld world;
   world.env = env_.get();
-  world.now = [&] { return absl::Now() + absl::Hours(24) * days_ahead; };
+  world.now = [&] { return absl::Now() + absl::Hours(24) * days_ahead.load(); };
   world.clock_round = absl::Milliseconds(1);
   auto collector = Collector::Start(config_, std::move(world));
   ASSERT_TRUE(collector.ok()) << collector.status();

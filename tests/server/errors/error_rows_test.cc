@@ -9,6 +9,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/generic/generic_stub.h"
@@ -220,6 +222,23 @@ TEST_F(ErrorRowsTest, DiskRefuses) {
   const grpc::Status status = EndOf(stream);
   EXPECT_EQ(status.error_code(), StatusCode::UNAVAILABLE) << status.error_message();
   EXPECT_TRUE(DetailsOf(status).retry.has_value());
+}
+
+TEST_F(ErrorRowsTest, ClockDoubtedAndAThrottleGivesTheReason) {
+  Start();
+  const int64_t tomorrow = absl::ToUnixNanos(absl::Now() + absl::Hours(24));
+  auto hello = ingest::HelloMessage();
+  hello.mutable_hello()->set_clock_unix_ns(tomorrow);
+  Stream* stream = Open(hello);
+  auto batch = ingest::BatchMessage(1);
+  for (int64_t& time : *batch.mutable_batch()->mutable_times_unix_ns()) time = tomorrow;
+  stream->call->Write(ingest::LayoutMessage());
+  stream->call->Write(batch);
+  v1::ServerMessage answer;
+  ASSERT_TRUE(stream->call->Read(&answer));
+  EXPECT_GE(answer.throttle().pause_ms(), 5000u);
+  EXPECT_THAT(answer.throttle().reason(), testing::HasSubstr("ahead of the collector's"));
+  Expect(Failure::kClockDoubted, EndOf(stream));
 }
 
 TEST_F(ErrorRowsTest, Superseded) {
