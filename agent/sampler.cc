@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_join.h"
 #include "proto/base/check.h"
+#include "proto/base/timed_wait.h"
 
 namespace tacho::agent {
 namespace {
@@ -112,7 +113,7 @@ void Sampler::Run(const std::shared_ptr<Shared>& shared, Worker* worker) {
   for (;;) {
     const absl::Time due = worker->turn.Poll();
     absl::MutexLock lock(&shared->mutex);
-    if (shared->mutex.AwaitWithTimeout(absl::Condition(&shared->stopping), due - monotonic())) {
+    if (AwaitFor(&shared->mutex, absl::Condition(&shared->stopping), due - monotonic())) {
       break;
     }
   }
@@ -130,8 +131,8 @@ std::vector<std::string> Sampler::Stop() {
     absl::MutexLock lock(&shared_->mutex);
     shared_->stopping = true;
     const auto all_ended = [](size_t* running) { return *running == 0; };
-    shared_->mutex.AwaitWithTimeout(absl::Condition(+all_ended, &shared_->running),
-                                    shared_->options.stop_bound);
+    AwaitFor(&shared_->mutex, absl::Condition(+all_ended, &shared_->running),
+             shared_->options.stop_bound);
     for (const auto& worker : shared_->workers) {
       if (worker->ended) continue;
       left.emplace_back(worker->turn.name());

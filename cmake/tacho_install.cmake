@@ -6,7 +6,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tacho)
 install(TARGETS tacho_client tacho_crc32c tacho_shared EXPORT tachoClientTargets)
 install(TARGETS tacho_proto tacho_admin_proto EXPORT tachoProtoTargets)
 install(TARGETS tacho_client_direct tacho_channel tacho_config_files tacho_histogram_layout
-  tacho_interop_proto tacho_upload EXPORT tachoDirectTargets)
+  tacho_interop_proto tacho_timed_wait tacho_upload EXPORT tachoDirectTargets)
 install(TARGETS tacho-example-train)
 install(EXPORT tachoClientTargets NAMESPACE tacho:: DESTINATION ${package_dir})
 install(EXPORT tachoProtoTargets NAMESPACE tacho:: DESTINATION ${package_dir})

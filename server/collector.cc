@@ -19,6 +19,7 @@
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
 #include "prometheus/registry.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "proto/config/config_diff.h"
 #include "server/admin/admin_listener.h"
@@ -422,7 +423,7 @@ v1::DrainResponse Collector::Parts::DrainIngest(absl::Duration timeout) {
   draining_ = true;
   readiness_.SetNotReady("draining");
   TellHealth();
-  ingest_->Drain(absl::Now() + timeout);
+  ingest_->Drain(MonotonicNow() + timeout);
   response.set_streams_left(ingest_->open_streams());
   return response;
 }
@@ -495,7 +496,7 @@ void Collector::Parts::StopGrpc() {
     health_ = nullptr;
   }
   grpc_->GetHealthCheckService()->SetServingStatus(false);
-  const absl::Time deadline = absl::Now() + world_.drain_timeout;
+  const absl::Time deadline = MonotonicNow() + world_.drain_timeout;
   if (!ingest_->Drain(deadline)) {
     // Nothing is lost: what was not acknowledged stays in the agents' spools.
     world_.log.Warn("some agents did not take their last acknowledgement in time: cut off",

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
+#include "proto/base/timed_wait.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/keys.h"
@@ -115,8 +116,8 @@ bool Committer::Take(absl::Duration pause, std::vector<Request>* group) {
   const auto due = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !queue_.empty() || stopping_;
   };
-  mutex_.AwaitWithTimeout(absl::Condition(&pressing), pause);
-  mutex_.AwaitWithTimeout(absl::Condition(&due), kLook);
+  AwaitFor(&mutex_, absl::Condition(&pressing), pause);
+  AwaitFor(&mutex_, absl::Condition(&due), kLook);
   group->swap(queue_);
   return !group->empty() || !stopping_;
 }
@@ -372,7 +373,7 @@ void Committer::SitOutTrouble() {
     for (const Request& request : refused) request.done(why);
     if (TryResume()) break;
     absl::MutexLock lock(&mutex_);
-    if (failed_ || mutex_.AwaitWithTimeout(absl::Condition(&stopping_), pause)) break;
+    if (failed_ || AwaitFor(&mutex_, absl::Condition(&stopping_), pause)) break;
   }
   if (failed_) {
     Refuse(absl::UnavailableError(absl::StrCat(

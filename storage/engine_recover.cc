@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "storage/codec/bytes.h"
@@ -45,13 +46,13 @@ absl::Status Engine::ReplayJournal() {
   uint64_t total = 0;
   database->db->GetIntProperty(database->journal, rocksdb::DB::Properties::kEstimateNumKeys,
                                &total);
-  absl::Time reported = absl::Now();
+  absl::Time reported = MonotonicNow();
   uint64_t replayed = 0;
   return journal.Recover([&](uint64_t position, absl::string_view bytes) {
     const auto entry = DecodeRowsEntry(bytes);
     if (!entry) return absl::DataLossError(absl::StrCat("journal entry ", position, " is damaged"));
-    if (++replayed % 1024 == 0 && absl::Now() - reported >= kRecoveryReport) {
-      reported = absl::Now();
+    if (++replayed % 1024 == 0 && MonotonicNow() - reported >= kRecoveryReport) {
+      reported = MonotonicNow();
       Log(absl::StrCat("recovering: ", replayed, " of about ", total, " journal entries"));
     }
     Reach(options.at_point, crash_point::kOpenReplay);
@@ -100,7 +101,7 @@ absl::Status Engine::LoadBusyJobs() {
 
 absl::Status Engine::Recover() {
   TACHO_CHECK(!running);
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = MonotonicNow();
   Reach(options.at_point, crash_point::kOpenDatabase);
   TACHO_RETURN_IF_ERROR(index.Load());
   TACHO_RETURN_IF_ERROR(jobs.Load());
@@ -110,10 +111,10 @@ absl::Status Engine::Recover() {
   TACHO_RETURN_IF_ERROR(committer.Recover());
   Reach(options.at_point, crash_point::kOpenSequences);
   TACHO_RETURN_IF_ERROR(ReplayJournal());
-  Log(absl::StrCat("recovered ", index.counts().series, " series and ",
-                   journal.end() - journal.begin(), " journal entries (", journal.bytes() >> 20,
-                   " MiB) in ",
-                   absl::FormatDuration(absl::Trunc(absl::Now() - begun, absl::Milliseconds(1)))));
+  Log(absl::StrCat(
+      "recovered ", index.counts().series, " series and ", journal.end() - journal.begin(),
+      " journal entries (", journal.bytes() >> 20, " MiB) in ",
+      absl::FormatDuration(absl::Trunc(MonotonicNow() - begun, absl::Milliseconds(1)))));
   // Numbers only keep events of one time apart; nanoseconds since 1970 never meet an earlier one.
   Reach(options.at_point, crash_point::kOpenReady);
   next_event = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));

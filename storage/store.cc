@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -28,16 +28,16 @@ void PutEvent(rocksdb::ColumnFamilyHandle* events, JobId job, const Event& event
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
-  const absl::Time begun = absl::Now();
+  const absl::Time begun = MonotonicNow();
   TACHO_ASSIGN_OR_RETURN(auto database,
                          Database::Open({.path = options.path,
                                          .block_cache_bytes = options.block_cache_bytes,
                                          .env = options.env,
                                          .at_point = options.at_point}));
   auto engine = std::make_unique<Engine>(std::move(options), std::move(database));
-  engine->Log(
-      absl::StrCat("the database is open, its log read, in ",
-                   absl::FormatDuration(absl::Trunc(absl::Now() - begun, absl::Milliseconds(1)))));
+  engine->Log(absl::StrCat(
+      "the database is open, its log read, in ",
+      absl::FormatDuration(absl::Trunc(MonotonicNow() - begun, absl::Milliseconds(1)))));
   TACHO_RETURN_IF_ERROR(engine->Recover());
   return std::unique_ptr<Store>(new Store(std::move(engine)));
 }

@@ -5,6 +5,7 @@
 - A folder includes only what tests/rooms.txt allows it; storage knows neither gRPC nor protobuf, and
   what a trainer links includes nothing but the C++ library.
 - A folder has at most 25 units (a header and its source are one), a file 600 lines, a function 70.
+- Nothing waits for a time of day: timed waits are those of proto/base/timed_wait.h.
 - No type is defined in two files under one name: linked into one program, they would be taken for each
   other, and neither compiler nor linker says so.
 
@@ -32,6 +33,15 @@ FORBIDDEN = (
 )
 # Parts of client/ and client/ring/ that agents and tachoctl link, not trainers.
 NOT_IN_TRAINERS = re.compile(r"client/(histogram_layout|ring/(ring_batch_builder|ring_reader|ring_records))\.")
+
+
+# Waits that end after a time, and the only unit that may make them: in Abseil they go by the wall clock, and
+# a clock that is set back holds them up.
+TIMED_WAIT = re.compile(
+    r"\b(\w+With(?:Timeout|Deadline)|wait_for|wait_until|try_lock_until|try_acquire_until|sleep_until"
+    r"|pthread_\w+_timed\w+|sem_timedwait|gpr_cv_wait)\s*\("
+)
+WAITING_UNIT = "proto/base/timed_wait"
 
 
 def read(file):
@@ -141,6 +151,19 @@ def crowded_rooms(root):
             yield f"{room}: {len(names)} units; a room has at most {MAX_UNITS}"
 
 
+# --- Waiting -------------------------------------------------------------------------------------------
+
+
+def waits_elsewhere(root):
+    for file in cpp_files(root, *PARTS):
+        name = file.relative_to(root)
+        if str(name.with_suffix("")) == WAITING_UNIT:
+            continue
+        for number, line in enumerate(read(file).splitlines(), 1):
+            for wait in TIMED_WAIT.findall(line.partition("//")[0]):
+                yield f"{name}:{number}: {wait}() may wait for the wall clock; use {WAITING_UNIT}.h"
+
+
 # --- Sizes and names ----------------------------------------------------------------------------------
 
 
@@ -173,7 +196,7 @@ def main():
     root = pathlib.Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else here
     rooms = rooms_of(root)
     found = [*unlisted_tests(root), *circles(rooms), *wrong_includes(root, rooms),
-             *crowded_rooms(root), *long_ones(root), *types_defined_twice(root)]
+             *crowded_rooms(root), *waits_elsewhere(root), *long_ones(root), *types_defined_twice(root)]
     print("\n".join(found) if found else f"{len(rooms)} rooms in order")
     return 1 if found else 0
 

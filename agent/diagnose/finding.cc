@@ -14,6 +14,7 @@
 #include "absl/time/clock.h"
 #include "proto/base/clock.h"
 #include "proto/base/json_text.h"
+#include "proto/base/timed_wait.h"
 
 namespace tacho::agent {
 namespace {
@@ -120,7 +121,7 @@ CheckResults RunChecks(const std::vector<Check>& checks) {
   for (size_t i = 0; i < checks.size(); ++i) {
     const absl::Duration left = began + checks[i].deadline - MonotonicNow();
     absl::MutexLock lock(&slots[i]->mutex);
-    if (!slots[i]->mutex.AwaitWithTimeout(absl::Condition(&slots[i]->done), left)) {
+    if (!AwaitFor(&slots[i]->mutex, absl::Condition(&slots[i]->done), left)) {
       results.left_behind = true;
       results.findings.push_back(
           {.check = checks[i].name,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/base/timed_wait.h"
+
 namespace tacho::client {
 namespace {
 
@@ -109,7 +111,7 @@ DirectWork DirectQueue::Take(absl::Duration linger) {
   DirectWork work;
   absl::MutexLock lock(&mutex_);
   mutex_.Await(absl::Condition(this, &DirectQueue::SomethingToDo));
-  mutex_.AwaitWithTimeout(absl::Condition(this, &DirectQueue::EnoughToDo), linger);
+  AwaitFor(&mutex_, absl::Condition(this, &DirectQueue::EnoughToDo), linger);
   work.metrics = std::exchange(new_metrics_, {});
   work.histograms = std::exchange(new_histograms_, {});
   work.attributes = std::exchange(new_attributes_, {});

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/histogram_layout.h"
 #include "proto/base/check.h"
+#include "proto/base/timed_wait.h"
 
 namespace tacho::client {
 namespace {
@@ -67,7 +68,7 @@ DirectSender::~DirectSender() {
 }
 
 bool DirectSender::WaitForAll(absl::Duration timeout) {
-  done_.WaitForNotificationWithTimeout(timeout);
+  WaitFor(done_, timeout);
   return all_durable_.HasBeenNotified();
 }
 
@@ -105,7 +106,7 @@ bool DirectSender::Connect(absl::Status why) {
   while (!connected_) {
     if (!why.ok()) {
       Say(why);
-      if (stop_.WaitForNotificationWithTimeout(backoff_.Next())) return false;
+      if (WaitFor(stop_, backoff_.Next())) return false;
     }
     if (stop_.HasBeenNotified()) return false;
     why = upload_.Connect();

@@ -10,6 +10,8 @@
 #include "client/channel/backoff.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
+#include "proto/base/clock.h"
+#include "proto/base/timed_wait.h"
 
 namespace tacho::importer {
 namespace {
@@ -106,7 +108,7 @@ Upload::Upload(UploadOptions options)
                  absl::BitGen random;
                  return absl::Uniform(random, 0.0, 1.0);
                }),
-      progress_(absl::Now()) {}
+      progress_(MonotonicNow()) {}
 
 Upload::~Upload() {
   if (stream_ == nullptr) return;
@@ -166,13 +168,13 @@ absl::Status Upload::Dial() {
     absl::MutexLock lock(&mutex_);
     const auto answered = [this]()
                               ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return welcomed_ || ended_; };
-    mutex_.AwaitWithTimeout(absl::Condition(&answered), kWelcomeTimeout);
+    AwaitFor(&mutex_, absl::Condition(&answered), kWelcomeTimeout);
     welcomed = welcomed_;
   }
   if (welcomed) {
     ++connections_;
     reached_ = true;
-    progress_ = absl::Now();
+    progress_ = MonotonicNow();
     backoff_.Reset();
     absl::MutexLock lock(&mutex_);
     max_layouts_ = std::max<uint32_t>(welcome_.limits().max_layouts(), 1);
@@ -195,7 +197,7 @@ grpc::Status Upload::Hangup() {
   bool ended = false;
   {
     absl::MutexLock lock(&mutex_);
-    ended = mutex_.AwaitWithTimeout(absl::Condition(&ended_), kGoodbyeTimeout);
+    ended = AwaitFor(&mutex_, absl::Condition(&ended_), kGoodbyeTimeout);
   }
   if (!ended) context_->TryCancel();
   reader_.join();
@@ -210,7 +212,7 @@ absl::Status Upload::Reconnect(const absl::Status& why) {
   while (true) {
     if (!Sleep(absl::ZeroDuration())) return absl::CancelledError("given up");
     const absl::Duration pause = backoff_.Next(retry_after_);
-    if (absl::Now() + pause - progress_ > options_.patience) {
+    if (MonotonicNow() + pause - progress_ > options_.patience) {
       return absl::UnavailableError(
           absl::StrCat("given up after ", absl::FormatDuration(options_.patience),
                        " without progress: ", last.message(),
@@ -249,7 +251,7 @@ void Upload::Cancel() {
 
 bool Upload::Sleep(absl::Duration duration) const {
   absl::MutexLock lock(&mutex_);
-  return !mutex_.AwaitWithTimeout(absl::Condition(&cancelled_), duration);
+  return !AwaitFor(&mutex_, absl::Condition(&cancelled_), duration);
 }
 
 void Upload::Read(Stream* stream) {
@@ -271,7 +273,7 @@ void Upload::Take(const v1::ServerMessage& message) {
     AddRejects(message.ack().folded(), &refusals_.folded);
   } else if (message.has_throttle()) {
     rows_per_second_ = message.throttle().max_rows_per_second();
-    not_before_ = absl::Now() + absl::Milliseconds(message.throttle().pause_ms());
+    not_before_ = MonotonicNow() + absl::Milliseconds(message.throttle().pause_ms());
   }
 }
 
@@ -293,7 +295,7 @@ void Upload::DropDurable() {
     pending_.pop_front();
     ++delivered_;
   }
-  if (pending_.size() < before) progress_ = absl::Now();
+  if (pending_.size() < before) progress_ = MonotonicNow();
 }
 
 bool Upload::HasRoom() const {
@@ -316,7 +318,7 @@ absl::Status Upload::WaitFor(const std::function<bool()>& enough) {
       // An acknowledgement between DropDurable() and here is in durable_ already.
       changed = !pending_.empty() && IsDurable(pending_.front().sequence);
       if (!changed) {
-        changed = mutex_.AwaitWithDeadline(absl::Condition(&news), progress_ + options_.patience);
+        changed = AwaitUntil(&mutex_, absl::Condition(&news), progress_ + options_.patience);
       }
       ended = ended_;
       cancelled = cancelled_;
@@ -341,11 +343,11 @@ void Upload::ObeyThrottle(uint64_t rows) {
     absl::MutexLock lock(&mutex_);
     not_before = not_before_;
     if (rows_per_second_ > 0) {
-      not_before_ = std::max(absl::Now(), not_before_) +
+      not_before_ = std::max(MonotonicNow(), not_before_) +
                     absl::Seconds(1) * static_cast<int64_t>(rows) / rows_per_second_;
     }
   }
-  const absl::Duration wait = not_before - absl::Now();
+  const absl::Duration wait = not_before - MonotonicNow();
   if (wait <= absl::ZeroDuration()) return;
   if (wait > absl::Seconds(2)) {
     Say(absl::StrCat("the collector asks to slow down; going on in ",

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "proto/base/check.h"
+#include "proto/base/timed_wait.h"
 
 namespace tacho {
 namespace {
@@ -43,7 +44,7 @@ void RepeatingThread::Stop() {
 
 bool RepeatingThread::IsStoppedWithin(absl::Duration pause) {
   absl::MutexLock lock(&mutex_);
-  return mutex_.AwaitWithTimeout(absl::Condition(&stopping_), pause);
+  return AwaitFor(&mutex_, absl::Condition(&stopping_), pause);
 }
 
 }  // namespace tacho

@@ -6,9 +6,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/time/clock.h"
 #include "proto/base/background_thread.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
+#include "proto/base/timed_wait.h"
 #include "server/conditions/condition_events.h"
 #include "server/conditions/window/window_loader.h"
 
@@ -64,7 +65,7 @@ void ConditionEngine::Run() {
   for (;;) {
     RunOnce();
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(absl::Condition(&stopping_), kTick)) return;
+    if (AwaitFor(&mutex_, absl::Condition(&stopping_), kTick)) return;
   }
 }
 
@@ -77,7 +78,7 @@ void ConditionEngine::RunOnce() {
     TakeChanges();
     for (const std::string& name : windows_->Jobs()) {
       JudgedJob* const job = FindOrAddJob(name, now);
-      if (now < job->due) continue;
+      if (!HasCome(job->due, now, settings_->interval())) continue;
       // One judgement covers everything that happened before the job was due.
       job->due = now + settings_->interval();
       if (windows_->LastSeenNs(name) < absl::ToUnixNanos(gone)) {
@@ -94,10 +95,11 @@ void ConditionEngine::RunOnce() {
 
 // This looks at every track of every host, so it runs only when some may have become too old.
 void ConditionEngine::ForgetHosts(absl::Time now) {
-  if (now < forget_due_) return;
   const absl::Duration after = settings_->forget_after();
+  const absl::Duration pause = std::min(after / 64, absl::Minutes(1));
+  if (!HasCome(forget_due_, now, pause)) return;
   windows_->ForgetHostsBefore(absl::ToUnixNanos(now - after));
-  forget_due_ = now + std::min(after / 64, absl::Minutes(1));
+  forget_due_ = now + pause;
 }
 
 void ConditionEngine::TakeSettings() {
@@ -231,7 +233,7 @@ void ConditionEngine::Restore(const std::string& name, JudgedJob* job) {
 void ConditionEngine::RefreshFacts(const std::string& name, JudgedJob* job, absl::Time now) {
   const uint32_t attempt = windows_->AttemptOf(name);
   const bool is_new = !job->facts_known || job->attempt != attempt;
-  if (!is_new && now < job->facts_due) return;
+  if (!is_new && !HasCome(job->facts_due, now, kRefreshFactsEvery)) return;
   job->facts_due = now + kRefreshFactsEvery;
   job->facts_known = true;
   job->attempt = attempt;
@@ -289,7 +291,7 @@ Finding ConditionEngine::RunDetector(const Detector& detector, const JudgedJob& 
 }
 
 void ConditionEngine::Judge(const std::string& name, JudgedJob* job, absl::Time now) {
-  const absl::Time began = absl::Now();
+  const absl::Time began = MonotonicNow();
   RefreshFacts(name, job, now);
   const int64_t now_ns = absl::ToUnixNanos(now);
   const bool frozen = now < job->frozen_until;
@@ -310,7 +312,7 @@ void ConditionEngine::Judge(const std::string& name, JudgedJob* job, absl::Time 
     job->ended = window.ended;
   });
   Publish(name, *job, job->attempt, now_ns, changed);
-  metrics_.Judged(absl::Now() - began);
+  metrics_.Judged(MonotonicNow() - began);
 }
 
 void ConditionEngine::Publish(const std::string& name, const JudgedJob& job, uint32_t attempt,

@@ -21,6 +21,7 @@
 #include "absl/time/clock.h"
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
+#include "proto/base/timed_wait.h"
 
 namespace tacho::server::edge {
 namespace {
@@ -165,10 +166,10 @@ void Listener::Sweep() {
         return stopping_ || accepted_;
       };
       absl::MutexLock lock(&mutex_);
-      const absl::Time soon = absl::Now() + std::min(pause, kSweepSoon);
-      mutex_.AwaitWithTimeout(absl::Condition(&wanted), pause);
+      const absl::Time soon = MonotonicNow() + std::min(pause, kSweepSoon);
+      AwaitFor(&mutex_, absl::Condition(&wanted), pause);
       // Many connections that come together need one sweep.
-      mutex_.AwaitWithDeadline(absl::Condition(&stopping_), soon);
+      AwaitUntil(&mutex_, absl::Condition(&stopping_), soon);
       if (stopping_) return;
       accepted_ = false;
     }

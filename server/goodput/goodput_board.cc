@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "proto/base/background_thread.h"
+#include "proto/base/clock.h"
+#include "proto/base/timed_wait.h"
 #include "server/conditions/window/signal_names.h"
 #include "server/query/read/query_control.h"
 
@@ -95,13 +97,14 @@ bool GoodputBoard::IsDue(const storage::JobSummary& job, absl::Time now) const {
   const auto found = entries_.find(job.name);
   if (found == entries_.end() || found->second.signals != signals_changed_) return true;
   const bool newer = job.extent.last_time_ns != found->second.last_row_ns;
-  return now - found->second.made >= (newer ? options_.interval : options_.idle_interval);
+  const absl::Duration interval = newer ? options_.interval : options_.idle_interval;
+  return HasCome(found->second.made + interval, now, interval);
 }
 
 void GoodputBoard::Make(const storage::JobSummary& job) {
-  const query::QueryControl control(absl::InfiniteDuration(), options_.now, &stopping_);
+  const query::QueryControl control(absl::InfiniteDuration(), MonotonicNow, &stopping_);
   const absl::Time now = options_.now();
-  const absl::Time began = absl::Now();
+  const absl::Time began = MonotonicNow();
   std::shared_ptr<const conditions::SignalNames> signals;
   uint64_t signals_changed = 0;
   {
@@ -110,7 +113,7 @@ void GoodputBoard::Make(const storage::JobSummary& job) {
     signals_changed = signals_changed_;
   }
   auto goodput = GoodputOf(*options_.store, job.name, *signals, now, control);
-  const double seconds = absl::ToDoubleSeconds(absl::Now() - began);
+  const double seconds = absl::ToDoubleSeconds(MonotonicNow() - began);
   absl::MutexLock lock(&mutex_);
   stats_.seconds += seconds;
   if (!goodput.ok()) {
@@ -134,7 +137,7 @@ void GoodputBoard::Make(const storage::JobSummary& job) {
 bool GoodputBoard::Rest(absl::Duration duration) {
   absl::MutexLock lock(&mutex_);
   const auto stopped = [this] { return stopping_.load(); };
-  return !mutex_.AwaitWithTimeout(absl::Condition(&stopped), duration);
+  return !AwaitFor(&mutex_, absl::Condition(&stopped), duration);
 }
 
 void GoodputBoard::Refresh() {
@@ -151,9 +154,9 @@ void GoodputBoard::Refresh() {
   for (const storage::JobSummary& job : live) {
     if (stopping_) return;
     if (!IsDue(job, options_.now())) continue;
-    const absl::Time began = absl::Now();
+    const absl::Time began = MonotonicNow();
     Make(job);
-    const absl::Duration took = absl::Now() - began;
+    const absl::Duration took = MonotonicNow() - began;
     if (options_.background && !Rest(took * (1 / options_.share - 1))) return;
   }
 }

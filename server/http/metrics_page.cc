@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/time/clock.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
 #include "server/aggregate/parallel.h"
 #include "server/http/families.h"
 #include "server/http/family_text.h"
@@ -113,7 +113,7 @@ std::string MetricsPage::RenderOthers(const security::Rights& rights, size_t max
 }
 
 std::string MetricsPage::Render(const security::Rights& rights) const {
-  const absl::Time began = absl::Now();
+  const absl::Time began = MonotonicNow();
   const config::v1::Collector::Metrics limits = this->limits();
   std::string page, others;
   const auto part = [&](size_t number) {
@@ -127,8 +127,8 @@ std::string MetricsPage::Render(const security::Rights& rights) const {
   };
   aggregate::ParallelFor(2, aggregate::ScrapeThreads(), part);
   page += others;
-  const Families took = {
-      metrics::OneLine("tacho_scrape_collect_seconds", absl::ToDoubleSeconds(absl::Now() - began))};
+  const Families took = {metrics::OneLine("tacho_scrape_collect_seconds",
+                                          absl::ToDoubleSeconds(MonotonicNow() - began))};
   AppendFamilies(took, &page);
   return page;
 }

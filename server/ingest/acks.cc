@@ -9,6 +9,7 @@
 
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
+#include "proto/base/timed_wait.h"
 
 namespace tacho::server::ingest {
 namespace {
@@ -49,7 +50,7 @@ void AckPacer::Run() {
     if (streams.empty()) return;
     for (const auto& stream : streams) stream->OnTick();
     absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(&stopping_), tick_);
+    AwaitFor(&mutex_, absl::Condition(&stopping_), tick_);
   }
 }
 
@@ -82,7 +83,7 @@ std::vector<std::weak_ptr<Paced>> WakeTimer::TakeDue() {
   const auto sooner = [this, planned]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || entries_.top().when + kGrain < planned;
   };
-  mutex_.AwaitWithTimeout(absl::Condition(&sooner), wait);
+  AwaitFor(&mutex_, absl::Condition(&sooner), wait);
   const absl::Time now = MonotonicNow();
   while (!stopping_ && !entries_.empty() && entries_.top().when <= now) {
     due.push_back(entries_.top().stream);

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/timed_wait.h"
 #include "server/errors/error_table.h"
 #include "server/security/grpc_caller.h"
 
@@ -116,7 +117,7 @@ bool IngestService::Drain(absl::Time deadline) {
   live.clear();
   absl::MutexLock lock(&mutex_);
   const auto gone = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return streams_.empty(); };
-  return mutex_.AwaitWithDeadline(absl::Condition(&gone), deadline);
+  return AwaitUntil(&mutex_, absl::Condition(&gone), deadline);
 }
 
 }  // namespace tacho::server::ingest

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "server/conditions/window/signal_names.h"
 #include "server/errors/error_table.h"
@@ -100,12 +101,12 @@ void QueryService::Drain() {
 absl::Status QueryService::RunOnWorker(const char* method,
                                        std::function<absl::Status(const WorkerPool::Leave&)> work,
                                        std::function<void(const absl::Status&)> finish) {
-  const absl::Time began = options_.now();
+  const absl::Time began = MonotonicNow();
   const auto run = [this, method, began, work = std::move(work),
                     finish = std::move(finish)](const WorkerPool::Leave& leave) {
     metrics_.Began();
     const absl::Status status = work(leave);
-    metrics_.Record(method, status, options_.now() - began);
+    metrics_.Record(method, status, MonotonicNow() - began);
     metrics_.Ended();
     leave();
     finish(status);
@@ -113,7 +114,7 @@ absl::Status QueryService::RunOnWorker(const char* method,
   const WorkerPool::Admission admission = workers_.RunAnswer(run);
   if (admission == WorkerPool::Admission::kAccepted) return absl::OkStatus();
   absl::Status refusal = Refusal(admission);
-  metrics_.Record(method, refusal, options_.now() - began);
+  metrics_.Record(method, refusal, MonotonicNow() - began);
   return refusal;
 }
 
@@ -134,7 +135,7 @@ template <typename Work>
 grpc::ServerUnaryReactor* QueryService::Answer(const char* method,
                                                grpc::CallbackServerContext* context, Scope scope,
                                                Work work) {
-  auto* reactor = new UnaryReactor(absl::Nanoseconds(limits().timeout()), options_.now, &draining_);
+  auto* reactor = new UnaryReactor(absl::Nanoseconds(limits().timeout()), &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
     reactor->Finish(errors::ToGrpcStatus(status, ++answers_));
   };
@@ -164,8 +165,8 @@ template <typename Response, typename Work>
 grpc::ServerWriteReactor<Response>* QueryService::Stream(const char* method,
                                                          grpc::CallbackServerContext* context,
                                                          Scope scope, Work work) {
-  auto* reactor = new StreamReactor<Response>(context, absl::Nanoseconds(limits().timeout()),
-                                              options_.now, &draining_);
+  auto* reactor =
+      new StreamReactor<Response>(context, absl::Nanoseconds(limits().timeout()), &draining_);
   const auto finish = [this, reactor](const absl::Status& status) {
     reactor->End(errors::ToGrpcStatus(status, ++answers_));
   };
@@ -367,7 +368,6 @@ grpc::ServerWriteReactor<Response>* QueryService::StartWatch(const char* method,
   const auto stream = BasicWatchStream<Response>::Create(
       {.context = context,
        .timeout = absl::Nanoseconds(limits().timeout()),
-       .now = options_.now,
        .draining = &draining_,
        .on_event = [bell = std::move(bell)] { bell->Ring(); },
        .on_end = [this,

@@ -14,6 +14,8 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
+#include "proto/base/timed_wait.h"
 #include "server/query/read/query_control.h"
 
 namespace tacho::server::query {
@@ -22,9 +24,8 @@ namespace tacho::server::query {
 // neither it nor its control afterwards.
 class UnaryReactor final : public grpc::ServerUnaryReactor {
  public:
-  UnaryReactor(absl::Duration timeout, std::function<absl::Time()> now,
-               const std::atomic<bool>* draining)
-      : control_(timeout, std::move(now), draining) {}
+  UnaryReactor(absl::Duration timeout, const std::atomic<bool>* draining)
+      : control_(timeout, MonotonicNow, draining) {}
 
   const QueryControl& control() const { return control_; }
 
@@ -42,8 +43,8 @@ template <typename Response>
 class StreamReactor final : public grpc::ServerWriteReactor<Response> {
  public:
   StreamReactor(grpc::CallbackServerContext* context, absl::Duration timeout,
-                std::function<absl::Time()> now, const std::atomic<bool>* draining)
-      : context_(context), control_(timeout, std::move(now), draining) {}
+                const std::atomic<bool>* draining)
+      : context_(context), control_(timeout, MonotonicNow, draining) {}
 
   QueryControl& control() { return control_; }
 
@@ -91,7 +92,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     if (!status.ok() && !queue_.empty()) {
       queue_.erase(queue_.begin() + 1, queue_.end());  // The first is with gRPC.
       // Most clients take the piece in hand and then read why it was the last.
-      written_.WaitWithTimeout(&mutex_, kGrace);
+      WaitFor(&written_, &mutex_, kGrace);
       if (!queue_.empty()) context_->TryCancel();
     }
     while (!queue_.empty()) written_.Wait(&mutex_);
@@ -170,7 +171,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     for (;;) {
       absl::Status status = control_.Check();
       if (!status.ok() || queued_bytes_ <= bytes) return status;
-      written_.WaitWithTimeout(&mutex_, kLookAgain);
+      WaitFor(&written_, &mutex_, kLookAgain);
     }
   }
 

@@ -86,7 +86,7 @@ grpc::ServerUnaryReactor* TensorBoardService::Answer(const char* method,
                                                      grpc::CallbackServerContext* context,
                                                      Work work) {
   const query::QueryServiceOptions& options = queries_->options();
-  auto* call = new query::UnaryReactor(absl::Nanoseconds(queries_->limits().timeout()), options.now,
+  auto* call = new query::UnaryReactor(absl::Nanoseconds(queries_->limits().timeout()),
                                        &queries_->draining());
   const auto finish = [this, call](const absl::Status& status) {
     call->Finish(errors::ToGrpcStatus(ForTensorBoard(status), queries_->NextSpread()));

@@ -13,6 +13,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/timed_wait.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
@@ -185,7 +186,7 @@ void FrameMerger::Add(const std::vector<FrameRef>& frames) {
 
 bool FrameMerger::Rest(absl::Duration time) {
   absl::MutexLock lock(&mutex_);
-  return !mutex_.AwaitWithTimeout(absl::Condition(&stopping_), time);
+  return !AwaitFor(&mutex_, absl::Condition(&stopping_), time);
 }
 
 void FrameMerger::Run() {

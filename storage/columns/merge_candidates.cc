@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "proto/base/clock.h"
+
 namespace tacho::storage {
 namespace {
 
@@ -58,7 +60,7 @@ MergeCandidates::Set MergeCandidates::TakeDue(FramePosition sealed_up_to, absl::
                                               absl::Time now) {
   Set set;
   for (const auto& [key, group] : groups_) {
-    const bool is_quiet = now - group.last_added >= quiet;
+    const bool is_quiet = HasCome(group.last_added + quiet, now, quiet);
     const auto [begin, end] =
         FindDue(group, is_quiet, DayIsOver(key.first, quiet, now), sealed_up_to);
     for (size_t i = begin; i < end; ++i) {
@@ -110,7 +112,8 @@ std::set<int64_t> MergeCandidates::ForgetDoneDays(absl::Duration quiet, absl::Ti
   std::set<int64_t> done;
   std::set<int64_t> busy;
   for (const auto& [key, group] : groups_) {
-    const bool is_done = DayIsOver(key.first, quiet, now) && now - group.last_added >= quiet;
+    const bool is_done =
+        DayIsOver(key.first, quiet, now) && HasCome(group.last_added + quiet, now, quiet);
     (is_done ? done : busy).insert(key.first);
   }
   for (const int64_t day : busy) done.erase(day);

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/timed_wait.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
@@ -62,7 +63,7 @@ void Sealer::Run() {
       const auto due = [this, failed]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return (woken_ && !failed) || stopping_;
       };
-      mutex_.AwaitWithTimeout(absl::Condition(&due), kSealRound);
+      AwaitFor(&mutex_, absl::Condition(&due), kSealRound);
       if (stopping_) return;
       woken_ = false;
     }
@@ -83,8 +84,10 @@ absl::Status Sealer::SealAll() {
 absl::Status Sealer::SealDue() {
   absl::MutexLock lock(&sealing_);
   TACHO_RETURN_IF_ERROR(Relieve());
+  const absl::Time now = options_.now();
   return Seal({.min_rows = options_.seal_rows,
-               .opened_before = options_.now() - options_.seal_age,
+               .opened_before = now - options_.seal_age,
+               .opened_after = now + options_.seal_age,
                .positions_before = options_.positions_before(),
                .spread = options_.seal_age / 2});
 }

@@ -24,7 +24,7 @@ bool IsDue(const OpenFrame& frame, const Head::SealingNeed& need) {
   if (frame.rows() >= need.min_rows || frame.oldest_position() < need.positions_before) return true;
   absl::Time opened_before = need.opened_before;
   if (!frame.was_sealed()) opened_before += need.spread * ShareOf(frame.layout()->id);
-  return frame.opened() < opened_before;
+  return frame.opened() < opened_before || frame.opened() > need.opened_after;
 }
 
 // Frames change while they are being sorted: by what they said first.

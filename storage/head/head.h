@@ -40,9 +40,10 @@ class Head {
   };
   // Which layouts are to be sealed: all for which one of these holds.
   struct SealingNeed {
-    size_t min_rows = SIZE_MAX;                       // So many open rows,
-    absl::Time opened_before = absl::InfinitePast();  // or the oldest came before this,
-    uint64_t positions_before = 0;                    // or it has one of these positions.
+    size_t min_rows = SIZE_MAX;                        // So many open rows,
+    absl::Time opened_before = absl::InfinitePast();   // or the oldest came before this,
+    absl::Time opened_after = absl::InfiniteFuture();  // or the clock was set back since,
+    uint64_t positions_before = 0;                     // or it has one of these positions.
     // A layout that was never sealed counts as older by up to this: layouts that all began in one
     // moment, as a fleet does, are not due in one moment.
     absl::Duration spread;

@@ -13,7 +13,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/cache.h"
 #include "rocksdb/db.h"
@@ -253,8 +253,8 @@ absl::StatusOr<std::shared_ptr<SpoolJournal::Database>> SpoolJournal::UseLocked(
 }
 
 absl::Status SpoolJournal::Reopen() {
-  const absl::Time now = absl::Now();
-  if (now >= last_reopen_ && now < last_reopen_ + options_.reopen_interval) {
+  const absl::Time now = MonotonicNow();
+  if (now < last_reopen_ + options_.reopen_interval) {
     return absl::UnavailableError(
         absl::StrCat(options_.path, ": closed after the disk refused; opened again soon"));
   }

@@ -115,8 +115,9 @@ class Program:
 class Collector:
     """tacho-collector on loopback. Ports stay the same over restarts."""
 
-    def __init__(self, directory, config="", path=None):
+    def __init__(self, directory, config="", path=None, env=None):
         self.directory = directory
+        self.env = env
         self.path = path or os.path.join(directory, "data")
         self.log = os.path.join(directory, "collector.log")
         self.config = os.path.join(directory, "collector.yaml")
@@ -136,7 +137,7 @@ class Collector:
         port_file = os.path.join(self.directory, "ports.json")
         if os.path.exists(port_file):
             os.remove(port_file)
-        self.program = Program(self.arguments(port_file), self.log)
+        self.program = Program(self.arguments(port_file), self.log, self.env)
         wait_until(lambda: os.path.exists(port_file) or not self.program.alive(), "ports known")
         if not self.program.alive():
             raise AssertionError("the collector did not start:\n" + self.program.tail())
@@ -164,7 +165,7 @@ class Agent:
 
     def __init__(
         self, directory, collector, sources, agent_id="agent-1", host="host-1", spool=None,
-        more="", hasty=False,
+        more="", hasty=False, env=None,
     ):  # fmt: skip
         """`spool` is another place of it, `more` further keys of it; a hasty one catches up as fast
         as it can."""
@@ -173,6 +174,7 @@ class Agent:
         self.log = os.path.join(directory, agent_id + ".log")
         self.config = os.path.join(directory, agent_id + ".yaml")
         self.program = None
+        self.env = env
         with open(self.config, "w") as file:
             file.write(
                 f"collector: {{address: '{collector.address}', backoff_min: 50ms,"
@@ -183,7 +185,8 @@ class Agent:
             )
 
     def start(self):
-        self.program = Program([os.environ["TACHO_AGENT"], "--config", self.config], self.log)
+        arguments = [os.environ["TACHO_AGENT"], "--config", self.config]
+        self.program = Program(arguments, self.log, self.env)
         return self
 
     def kill(self):

@@ -5,6 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/base/timed_wait.h"
 
 namespace tacho::agent {
 
@@ -70,7 +71,7 @@ bool CallWorker::idle() const {
 
 bool CallWorker::WaitIdle(absl::Duration most) const {
   const absl::MutexLock lock(&state_->mutex);
-  return state_->mutex.AwaitWithTimeout(absl::Condition(state_.get(), &State::Idle), most);
+  return AwaitFor(&state_->mutex, absl::Condition(state_.get(), &State::Idle), most);
 }
 
 }  // namespace tacho::agent

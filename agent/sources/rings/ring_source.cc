@@ -129,11 +129,11 @@ bool RingSource::ReadOne(absl::Time now, RowSink* sink) {
     return true;
   }
   if (more) to_read_.push_back(path);
-  if (drained) Remove(path, sink);
+  if (drained) Remove(path, now, sink);
   return true;
 }
 
-void RingSource::Remove(const std::string& path, RowSink* sink) {
+void RingSource::Remove(const std::string& path, absl::Time now, RowSink* sink) {
   const auto ring = rings_.find(path);
   const absl::StatusOr<std::unique_ptr<client::RingReader>> again = client::RingReader::Open(path);
   // Not a younger ring that has taken the name meanwhile.
@@ -144,7 +144,7 @@ void RingSource::Remove(const std::string& path, RowSink* sink) {
       // It would be read once more at every look, so it must be said and not only counted.
       Reject(path,
              absl::PermissionDeniedError(absl::StrCat("cannot be removed: ", error.message())),
-             options_.clock());
+             now);
       rings_.erase(ring);
       return;
     }

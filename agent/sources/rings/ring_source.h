@@ -10,11 +10,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/sources/rings/ring_tail.h"
 #include "agent/sources/rows/source.h"
 #include "agent/sources/rows/source_log.h"
+#include "proto/base/clock.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
@@ -22,8 +22,8 @@ namespace tacho::agent {
 struct RingOptions {
   std::string host;  // Label of every row.
   log::Log log;
-  std::function<absl::Time()> clock = absl::Now;  // To stop in time; any steady clock will do.
-  absl::Duration turn = absl::Milliseconds(50);   // Longest work in one Poll().
+  std::function<absl::Time()> clock = MonotonicNow;  // To stop in time.
+  absl::Duration turn = absl::Milliseconds(50);      // Longest work in one Poll().
 };
 
 // Every *.ring in a directory is read to its end, again and again, until its writer is dead and
@@ -61,7 +61,7 @@ class RingSource : public Source {
   void Reject(const std::string& path, const absl::Status& status, absl::Time now);
   // Reads one batch of the first ring in to_read_. False if the sink has no room.
   bool ReadOne(absl::Time now, RowSink* sink);
-  void Remove(const std::string& path, RowSink* sink);
+  void Remove(const std::string& path, absl::Time now, RowSink* sink);
 
   const std::string directory_;
   const absl::Duration poll_interval_;

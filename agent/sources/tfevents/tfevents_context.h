@@ -6,11 +6,11 @@
 #include <functional>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/sources/rows/source_log.h"
 #include "agent/sources/tfevents/tfevents_chunk.h"
 #include "client/tfevents/rows.h"
+#include "proto/base/clock.h"
 
 namespace tacho::agent {
 
@@ -27,8 +27,8 @@ struct TfeventsStats {
 };
 
 struct TfeventsContext {
-  std::function<absl::Time()> clock =
-      absl::Now;  // Measures work; stored times come from the files.
+  // Measures work; stored times come from the files.
+  std::function<absl::Time()> clock = MonotonicNow;
   TfeventsChunkLimits limits;
   TfeventsStats stats;
   absl::flat_hash_set<uint64_t> series;  // Hashes of those known.

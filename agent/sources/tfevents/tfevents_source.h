@@ -19,6 +19,7 @@
 #include "agent/sources/tfevents/tfevents_context.h"
 #include "agent/sources/tfevents/tfevents_run.h"
 #include "agent/sources/tfevents/tfevents_run_name.h"
+#include "proto/base/clock.h"
 #include "tacho/config/v1/agent.pb.h"
 
 namespace tacho::agent {
@@ -26,8 +27,8 @@ namespace tacho::agent {
 struct TfeventsOptions {
   std::string host;  // Label of every row.
   log::Log log;
-  std::function<absl::Time()> clock = absl::Now;  // To stop in time; any steady clock will do.
-  absl::Duration turn = absl::Milliseconds(50);   // Longest work in one Poll().
+  std::function<absl::Time()> clock = MonotonicNow;  // To stop in time.
+  absl::Duration turn = absl::Milliseconds(50);      // Longest work in one Poll().
   // How many turns to rest after a turn that left something to read. Gigabytes of old files then
   // take a quarter of a core, which the trainers of the machine do not miss.
   int rest = 3;

@@ -14,7 +14,7 @@ StreamCall<Response>::~StreamCall() {
     context_->TryCancel();
     bool ok = false;
     // A pending operation has to come back before the queue is destroyed.
-    if (state_ != State::kIdle) Wait(absl::InfiniteFuture(), &ok);
+    if (state_ != State::kIdle) Wait(absl::InfiniteDuration(), &ok);
     End();
   }
   queue_.Shutdown();
@@ -25,10 +25,11 @@ StreamCall<Response>::~StreamCall() {
 }
 
 template <typename Response>
-bool StreamCall<Response>::Wait(absl::Time until, bool* ok) {
+bool StreamCall<Response>::Wait(absl::Duration most, bool* ok) {
   void* tag = nullptr;
-  if (until == absl::InfiniteFuture()) return queue_.Next(&tag, ok);
-  return queue_.AsyncNext(&tag, ok, absl::ToChronoTime(until)) != grpc::CompletionQueue::TIMEOUT;
+  if (most == absl::InfiniteDuration()) return queue_.Next(&tag, ok);
+  return queue_.AsyncNext(&tag, ok, absl::ToChronoTime(absl::Now() + most)) !=
+         grpc::CompletionQueue::TIMEOUT;
 }
 
 template <typename Response>
@@ -36,20 +37,20 @@ typename StreamCall<Response>::Result StreamCall<Response>::End() {
   state_ = State::kEnded;
   reader_->Finish(&status_, nullptr);
   bool ok = false;
-  Wait(absl::InfiniteFuture(), &ok);
+  Wait(absl::InfiniteDuration(), &ok);
   return Result::kEnded;
 }
 
 template <typename Response>
 typename StreamCall<Response>::Result StreamCall<Response>::Next(Response* response,
-                                                                 absl::Time until) {
+                                                                 absl::Duration most) {
   while (state_ != State::kEnded) {
     if (state_ == State::kIdle) {
       reader_->Read(&response_, nullptr);
       state_ = State::kReading;
     }
     bool ok = false;
-    if (!Wait(until, &ok)) return Result::kTimeout;
+    if (!Wait(most, &ok)) return Result::kTimeout;
     if (!ok) return End();
     const bool started = state_ == State::kStarting;
     state_ = State::kIdle;

@@ -28,16 +28,16 @@ class StreamCall {
   StreamCall(const StreamCall&) = delete;
   StreamCall& operator=(const StreamCall&) = delete;
 
-  // Waits until `until` for the next message. After kTimeout, a later call may still return it;
+  // Waits at most this long for the next message. After kTimeout, a later call may still return it;
   // after kEnded, none comes.
-  Result Next(Response* response, absl::Time until);
+  Result Next(Response* response, absl::Duration most);
 
   // How the call ended; set once Next() returns kEnded.
   const grpc::Status& status() const { return status_; }
 
  private:
   // False if nothing came back in time.
-  bool Wait(absl::Time until, bool* ok);
+  bool Wait(absl::Duration most, bool* ok);
   Result End();
 
   enum class State { kStarting, kIdle, kReading, kEnded };

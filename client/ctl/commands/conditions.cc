@@ -18,6 +18,7 @@
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/views/condition_report.h"
+#include "proto/base/clock.h"
 
 namespace tacho::ctl {
 namespace {
@@ -136,7 +137,7 @@ class ConditionsWatcher {
       : invocation_(invocation),
         options_(options),
         client_(Connect(invocation)),
-        end_(absl::Now() + options.length) {}
+        end_(MonotonicNow() + options.length) {}
 
   int Run() {
     // With -o csv the headings come once, also if nothing ever holds.
@@ -151,15 +152,15 @@ class ConditionsWatcher {
         *invocation_.env.err << "tachoctl: lost the collector: " << Printable(status.message())
                              << "; trying again\n";
       }
-      const absl::Time again = absl::Now() + kPause;
-      while (Continues() && absl::Now() < again) absl::SleepFor(kGlance);
+      const absl::Time again = MonotonicNow() + kPause;
+      while (Continues() && MonotonicNow() < again) absl::SleepFor(kGlance);
     }
     return kOk;
   }
 
  private:
   bool Continues() const {
-    return !interrupts_.came() && absl::Now() < end_ && invocation_.env.out->good();
+    return !interrupts_.came() && MonotonicNow() < end_ && invocation_.env.out->good();
   }
 
   // Errors that a new call may cure, once a call has worked. An error of the first call is final.
@@ -182,22 +183,22 @@ class ConditionsWatcher {
     request.mutable_conditions()->Assign(options_.conditions.begin(), options_.conditions.end());
     if (!client_.setup().ok()) return client_.setup();
     const auto call = client_.WatchConditions(request);
-    absl::Time heard = absl::Now();
+    absl::Time heard = MonotonicNow();
     const absl::Duration patience = lived_ ? kSilence : invocation_.common.timeout;
     v1::WatchConditionsResponse message;
     while (Continues()) {
-      switch (call->Next(&message, absl::Now() + kGlance)) {
+      switch (call->Next(&message, kGlance)) {
         case WatchConditionsCall::Result::kEnded: {
           absl::Status status = client_.EndOf(*call);
           return status.ok() ? absl::UnavailableError("it ended the call") : status;
         }
         case WatchConditionsCall::Result::kTimeout:
-          if (absl::Now() - heard > patience) {
+          if (MonotonicNow() - heard > patience) {
             return absl::UnavailableError("no sign of life from it");
           }
           break;
         case WatchConditionsCall::Result::kMessage:
-          heard = absl::Now();
+          heard = MonotonicNow();
           lived_ = true;
           lost_ = false;
           for (const v1::Condition& condition : message.conditions()) Take(condition);

@@ -15,6 +15,7 @@
 #include "client/ctl/text/format.h"
 #include "client/ctl/views/job_status.h"
 #include "client/ctl/views/watch_display.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
@@ -94,7 +95,7 @@ class Watcher {
         interrupts_(interrupts),
         client_({invocation.common.address, std::min(invocation.common.timeout, kPatience),
                  invocation.common.security}),
-        end_(absl::Now() + options_.length),
+        end_(MonotonicNow() + options_.length),
         model_(options_.window, [this](const v1::SeriesInfo& series, const Point& point) {
           display_->Sample(series, point);
         }) {}
@@ -126,12 +127,12 @@ class Watcher {
 
  private:
   bool Continues() const {
-    return !interrupts_.came() && absl::Now() < end_ && invocation_.env.out->good();
+    return !interrupts_.came() && MonotonicNow() < end_ && invocation_.env.out->good();
   }
 
   absl::Status Refresh() {
     auto answer = client_.GetJob(options_.job);
-    refreshed_ = absl::Now();
+    refreshed_ = MonotonicNow();
     if (!answer.ok()) return answer.status();
     job_ = *std::move(answer);
     conditions_ = client_.ConditionsOf(options_.job);
@@ -157,21 +158,21 @@ class Watcher {
     model_.BeginCall();
     live_ = false;
     const std::unique_ptr<WatchCall> call = client_.Watch(request);
-    absl::Time heard = absl::Now();
+    absl::Time heard = MonotonicNow();
     v1::WatchResponse message;
     absl::Status status;
     while (Continues()) {
-      switch (call->Next(&message, std::min(absl::Now() + kGlance, next_show_))) {
+      switch (call->Next(&message, std::min(kGlance, next_show_ - MonotonicNow()))) {
         case WatchCall::Result::kEnded:
           status = client_.EndOf(*call);
           return status.ok() ? absl::UnavailableError("it ended the call") : status;
         case WatchCall::Result::kTimeout:
-          if (absl::Now() - heard > kSilence) {
+          if (MonotonicNow() - heard > kSilence) {
             return absl::UnavailableError("no sign of life from it");
           }
           break;
         case WatchCall::Result::kMessage:
-          heard = absl::Now();
+          heard = MonotonicNow();
           TACHO_RETURN_IF_ERROR(Take(message));
           break;
       }
@@ -194,7 +195,7 @@ class Watcher {
   }
 
   void Tick() {
-    const absl::Time now = absl::Now();
+    const absl::Time now = MonotonicNow();
     if (now - refreshed_ >= kRefresh) {
       // If this fails, the tasks on the screen get old; the watch call reports the cause.
       const absl::Status refreshed = Refresh();
@@ -205,7 +206,7 @@ class Watcher {
 
   void Show() {
     const absl::Time now = absl::Now();
-    next_show_ = now + options_.interval;
+    next_show_ = MonotonicNow() + options_.interval;
     std::optional<JobStatus> status;
     if (job_) {
       status = AssessJob(*job_, Wanted(), model_.Latest(), Ended(), now, absl::ZeroDuration());
@@ -245,7 +246,7 @@ class Watcher {
   void Lost(const absl::Status& status) {
     pause_ = std::min(2 * pause_, kLongestPause);
     if (lost_) return;
-    lost_ = absl::Now();
+    lost_ = MonotonicNow();
     Note(absl::StrCat("lost the collector at ", client_.address(), ": ",
                       std::string(status.message()), "; trying again"),
          true);
@@ -257,16 +258,16 @@ class Watcher {
     if (!lost_) return;
     Note(absl::StrCat("connected again at ",
                       absl::FormatTime("%H:%M:%S", absl::Now(), invocation_.env.zone), ", after ",
-                      ReadableDuration(absl::Now() - *lost_)),
+                      ReadableDuration(MonotonicNow() - *lost_)),
          false);
     lost_.reset();
   }
 
   void Pause(absl::Duration length) {
-    const absl::Time until = absl::Now() + length;
-    while (Continues() && absl::Now() < until) {
-      if (absl::Now() >= next_show_) Show();
-      absl::SleepFor(std::min(kGlance, until - absl::Now()));
+    const absl::Time until = MonotonicNow() + length;
+    while (Continues() && MonotonicNow() < until) {
+      if (MonotonicNow() >= next_show_) Show();
+      absl::SleepFor(std::min(kGlance, until - MonotonicNow()));
     }
   }
 

@@ -7,8 +7,8 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "absl/time/clock.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
 #include "server/query/range/range_reader.h"
 #include "server/query/read/query_control.h"
 
@@ -42,7 +42,7 @@ class ColumnsAhead::Work {
     std::vector<storage::SeriesPtr> series;
     for (const Item& item : items_) series.push_back(item.series);
     series.erase(std::unique(series.begin(), series.end()), series.end());
-    const QueryControl control(absl::InfiniteDuration(), absl::Now, &stopped_);
+    const QueryControl control(absl::InfiniteDuration(), MonotonicNow, &stopped_);
     RangeReader reader(plan_, control, store_.OpenView(std::move(series)));
     size_t lead = kMaxLead;
     size_t touched = 0;

@@ -7,14 +7,17 @@
 
 namespace tacho::server::query {
 
-QueryControl::QueryControl(absl::Duration timeout, std::function<absl::Time()> now,
+QueryControl::QueryControl(absl::Duration timeout, std::function<absl::Time()> monotonic,
                            const std::atomic<bool>* draining)
-    : timeout_(timeout), now_(std::move(now)), deadline_(now_() + timeout_), draining_(draining) {}
+    : timeout_(timeout),
+      monotonic_(std::move(monotonic)),
+      deadline_(monotonic_() + timeout_),
+      draining_(draining) {}
 
 absl::Status QueryControl::Check() const {
   if (cancelled_) return absl::CancelledError("the client has gone");
   if (draining_ != nullptr && *draining_) return errors::Draining();
-  if (deadline_ != absl::InfiniteFuture() && now_() >= deadline_) {
+  if (deadline_ != absl::InfiniteFuture() && monotonic_() >= deadline_) {
     return absl::ResourceExhaustedError(
         absl::StrCat("the query ran longer than query.timeout, ", absl::FormatDuration(timeout_),
                      ": select fewer series, a shorter time or step range, or set max_points"));

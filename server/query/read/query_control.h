@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "proto/base/clock.h"
 
 namespace tacho::server::query {
 
@@ -14,8 +15,8 @@ class QueryControl {
  public:
   // No deadline, never stopped.
   QueryControl() = default;
-  // `draining` is not owned and may be null.
-  QueryControl(absl::Duration timeout, std::function<absl::Time()> now,
+  // The clock is MonotonicNow(), except in tests. `draining` is not owned and may be null.
+  QueryControl(absl::Duration timeout, std::function<absl::Time()> monotonic,
                const std::atomic<bool>* draining);
 
   void Cancel() { cancelled_ = true; }
@@ -29,7 +30,7 @@ class QueryControl {
 
  private:
   absl::Duration timeout_ = absl::InfiniteDuration();
-  std::function<absl::Time()> now_ = absl::Now;
+  std::function<absl::Time()> monotonic_ = MonotonicNow;
   absl::Time deadline_ = absl::InfiniteFuture();
   const std::atomic<bool>* draining_ = nullptr;
   std::atomic<bool> cancelled_ = false;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <utility>
 
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 
@@ -110,7 +111,7 @@ void ConditionWatches::Run() {
 }
 
 absl::Status ConditionWatches::Serve(Watch* watch) const {
-  const absl::Time real = absl::Now();
+  const absl::Time real = MonotonicNow();
   if (watch->recheck != nullptr && real >= watch->next_recheck) {
     watch->next_recheck = real + kWatchRecheck;
     TACHO_RETURN_IF_ERROR(watch->recheck());
@@ -138,7 +139,7 @@ absl::Status ConditionWatches::TakeNews(Watch* watch) const {
 }
 
 void ConditionWatches::Send(Watch* watch) const {
-  const absl::Time now = options_.now();
+  const absl::Time now = MonotonicNow();
   const bool alive = now - watch->last_sent >= options_.alive_after;
   bool owes = !watch->told_live || alive;
   while ((owes || !watch->waiting.empty()) && watch->stream->HasRoom()) {
@@ -151,7 +152,7 @@ void ConditionWatches::Send(Watch* watch) const {
       message.set_live(true);
       watch->told_live = true;
     }
-    message.set_clock_unix_ns(absl::ToUnixNanos(now));
+    message.set_clock_unix_ns(absl::ToUnixNanos(options_.now()));
     watch->last_sent = now;
     owes = !watch->told_live;
     watch->stream->Post(std::move(message));
@@ -159,7 +160,7 @@ void ConditionWatches::Send(Watch* watch) const {
 }
 
 void ConditionWatches::Clear(std::vector<std::unique_ptr<Watch>>* watches) const {
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   std::erase_if(*watches, [&](const std::unique_ptr<Watch>& watch) {
     if (!watch->stream->ended()) return false;
     if (watch->ended == absl::Time()) watch->ended = now;

@@ -12,6 +12,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "proto/base/check.h"
+#include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/query/range/pieces.h"
@@ -205,7 +206,7 @@ bool WatchHub::TakeIn() {
   for (GoneLive& one : gone_live) {
     one.watch->backlog.SetNumbers(std::move(one.numbers));
     one.watch->live = true;
-    one.watch->last_sent = options_.now();
+    one.watch->last_sent = MonotonicNow();
   }
   return closing;
 }
@@ -238,7 +239,7 @@ absl::StatusOr<bool> WatchHub::Send(Watch* watch) {
     if (absl::IsResourceExhausted(more.status())) return TooManyWatched(watch->plan);
     if (!more.ok() || !*more) return true;
     watch->stream->Post(std::move(message));
-    watch->last_sent = options_.now();
+    watch->last_sent = MonotonicNow();
   }
   return false;
 }
@@ -262,23 +263,23 @@ void WatchHub::Serve(Watch* watch) {
 }
 
 absl::Status WatchHub::Recheck(Watch* watch) const {
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   if (watch->recheck == nullptr || now < watch->next_recheck) return absl::OkStatus();
   watch->next_recheck = now + kWatchRecheck;
   return watch->recheck();
 }
 
 void WatchHub::SayAlive(Watch* watch) const {
-  const absl::Time now = options_.now();
+  const absl::Time now = MonotonicNow();
   if (!watch->live || now - watch->last_sent < options_.alive_after) return;
   v1::WatchResponse mark;
-  mark.mutable_alive()->set_clock_unix_ns(absl::ToUnixNanos(now));
+  mark.mutable_alive()->set_clock_unix_ns(absl::ToUnixNanos(options_.now()));
   watch->last_sent = now;
   if (watch->stream->HasRoom()) watch->stream->Post(std::move(mark));
 }
 
 void WatchHub::Clear() {
-  const absl::Time now = absl::Now();
+  const absl::Time now = MonotonicNow();
   std::erase_if(watches_, [&](const WatchPtr& watch) {
     if (!watch->stream->ended()) return false;
     if (!watch->stream->finished()) ending_.push_back({watch->stream, now + kWatchGrace});

@@ -20,6 +20,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "proto/base/timed_wait.h"
 #include "server/query/watch/watch_rows.h"
 #include "server/query/watch/watch_stream.h"
 #include "storage/store.h"
@@ -36,7 +37,7 @@ class WatchBell {
   // Waits until it has rung since the last Wait(), at most this long.
   void Wait(absl::Duration most) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
-    mutex_.AwaitWithTimeout(absl::Condition(&rung_), most);
+    AwaitFor(&mutex_, absl::Condition(&rung_), most);
     rung_ = false;
   }
 

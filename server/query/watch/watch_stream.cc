@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "proto/base/clock.h"
+#include "proto/base/timed_wait.h"
 #include "server/errors/grpc_status.h"
 
 namespace tacho::server::query {
@@ -23,7 +25,7 @@ std::shared_ptr<BasicWatchStream<Response>> BasicWatchStream<Response>::Create(O
 
 template <typename Response>
 BasicWatchStream<Response>::BasicWatchStream(Options options)
-    : options_(std::move(options)), control_(options_.timeout, options_.now, options_.draining) {}
+    : options_(std::move(options)), control_(options_.timeout, MonotonicNow, options_.draining) {}
 
 template <typename Response>
 bool BasicWatchStream<Response>::Queue(Response response) {
@@ -58,7 +60,7 @@ absl::Status BasicWatchStream<Response>::Write(Response response) {
     if (end_.has_value()) return *end_;
     absl::Status status = control_.Check();
     if (!status.ok() || queued_bytes_ <= kQueueBytes) return status;
-    written_.WaitWithTimeout(&mutex_, kLookAgain);
+    WaitFor(&written_, &mutex_, kLookAgain);
   }
 }
 

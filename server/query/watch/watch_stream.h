@@ -31,7 +31,6 @@ class BasicWatchStream final : public grpc::ServerWriteReactor<Response> {
   struct Options {
     grpc::CallbackServerContext* context = nullptr;
     absl::Duration timeout;  // How long the worker that writes may wait.
-    std::function<absl::Time()> now;
     const std::atomic<bool>* draining = nullptr;
     // Called when there is room again after HasRoom() said no, and when the stream has ended.
     std::function<void()> on_event;

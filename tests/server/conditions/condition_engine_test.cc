@@ -86,6 +86,14 @@ TEST_F(ConditionEngineTest, RaisesOnceAndClearsOnce) {
   EXPECT_THAT(Metrics(), Not(HasSubstr("tacho_job_condition_info")));
 }
 
+TEST_F(ConditionEngineTest, GoesOnJudgingWhenTheClockIsSetBack) {
+  StartEngine(BadLoss());
+  Train("a", 20, 1.0);
+  now_ -= absl::Hours(1);
+  Train("a", 20, 1.0);
+  EXPECT_LE(Condition("a", "Bad")->judged_ns, absl::ToUnixNanos(now_));
+}
+
 TEST_F(ConditionEngineTest, ARestartNeitherRepeatsNorForgets) {
   StartEngine(BadLoss());
   Train("a", 20, kNaN);

@@ -88,6 +88,17 @@ TEST_F(GoodputBoardTest, ShowsLiveJobsAndForgetsSilentOnes) {
   EXPECT_THAT(Jobs(board), ElementsAre("b"));
 }
 
+TEST_F(GoodputBoardTest, AClockThatWasSetBackPutsNoLedgerOff) {
+  AppendSteps("a", 0, 100);
+  GoodputBoard board(Options());
+  SetNow(100);
+  board.Refresh();
+  EXPECT_EQ(board.Stats().made, 1u);
+  SetNow(100 - 1000);
+  board.Refresh();
+  EXPECT_EQ(board.Stats().made, 2u);
+}
+
 TEST_F(GoodputBoardTest, RenewsWhatHasNewRowsAndInTimeWhatCameLate) {
   AppendSteps("a", 0, 100);
   GoodputBoard board(Options());

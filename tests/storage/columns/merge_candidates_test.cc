@@ -56,6 +56,14 @@ TEST_F(MergeCandidatesTest, WhatIsLeftOverWaitsUntilItIsQuietAndWorthIt) {
   EXPECT_THAT(Due(), ElementsAre(1, 2, 3));
 }
 
+TEST_F(MergeCandidatesTest, AClockThatWasSetBackPutsNothingOff) {
+  Add(1, 30);
+  Add(2, 30);
+  EXPECT_THAT(Due(), IsEmpty());
+  now_ -= absl::Hours(24 * 100);
+  EXPECT_THAT(Due(), ElementsAre(1, 2)) << "as if it had been quiet";
+}
+
 TEST_F(MergeCandidatesTest, WhenTheDayIsOverEverythingIsWorthIt) {
   Add(1, 40);
   Add(2, 1);

@@ -229,6 +229,18 @@ TEST_F(HeadTest, RowsBeingSealedStayReadableAndAreForgottenOrPutBack) {
   EXPECT_THAT(All(head, *layout->series[0]).times, ElementsAre(6000));
 }
 
+TEST_F(HeadTest, RowsThatCameBeforeTheClockWasSetBackAreDue) {
+  Head head;
+  AppendNumbered(&head, MakeLayout(1, 1, 1), 0);
+  const absl::Duration age = absl::Minutes(10);
+  const auto due = [&](absl::Time now) {
+    return head.TakeForSealing({.opened_before = now - age, .opened_after = now + age}, SIZE_MAX);
+  };
+  EXPECT_THAT(due(now_), IsEmpty());
+  EXPECT_THAT(due(now_ - age), IsEmpty()) << "a small step does no harm";
+  EXPECT_THAT(due(now_ - absl::Hours(1)), SizeIs(1)) << "nobody waits for the clock";
+}
+
 TEST_F(HeadTest, CompressionStopsAtEitherBudgetAndTakesTheLongestFirst) {
   Head head;
   std::vector<LayoutPtr> layouts;
