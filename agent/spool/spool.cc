@@ -1,5 +1,5 @@
-// The half of Spool that puts entries in: opening, layouts, rows, events, checkpoints. Everything
-// that belongs together goes into one write of the journal, so a crash leaves all of it or nothing.
+// The part of Spool that puts entries in: opening, rows, events, checkpoints. Everything that
+// belongs together goes into one write of the journal, so a crash leaves all of it or nothing.
 #include "agent/spool/spool.h"
 
 #include <algorithm>
@@ -17,8 +17,6 @@ namespace {
 
 using Note = storage::SpoolJournal::Note;
 
-// Bytes of a Batch beyond its columns: tags, lengths, sequence, layout.
-constexpr uint64_t kBatchOverhead = 64;
 // Spooled without a look at how full the disk is.
 constexpr uint64_t kUncheckedBytes = 64u << 10;
 
@@ -142,96 +140,27 @@ absl::Status Spool::Load() {
   return absl::OkStatus();
 }
 
-void Spool::AddLayout(uint32_t id, std::string content, const v1::Layout& layout) {
-  TACHO_CHECK(id != 0);
-  const auto added = layouts_by_content_.emplace(std::move(content), id).first;
-  layouts_[id] = {.content = &added->first,
-                  .job = layout.source().job(),
-                  .width = static_cast<uint64_t>(layout.series_size()),
-                  .has_steps = layout.has_steps()};
-  next_layout_ = std::max(next_layout_, id + 1);
-}
-
-absl::StatusOr<uint32_t> Spool::DefineLayout(const v1::Layout& layout) {
-  if (layout.series().empty()) return absl::InvalidArgumentError("layout without series");
-  v1::Layout content = layout;
-  content.clear_id();
-  std::string bytes = content.SerializeAsString();
-
-  absl::MutexLock lock(&mutex_);
-  const auto known = layouts_by_content_.find(bytes);
-  const uint32_t id = known != layouts_by_content_.end() ? known->second : next_layout_;
-  if (known == layouts_by_content_.end()) AddLayout(id, std::move(bytes), content);
-  layouts_[id].defined = true;
-  return id;
-}
-
-absl::StatusOr<v1::Layout> Spool::FindLayout(uint32_t layout) const {
-  absl::MutexLock lock(&mutex_);
-  const auto found = layouts_.find(layout);
-  v1::Layout result;
-  if (found == layouts_.end() || !result.ParseFromString(*found->second.content)) {
-    return absl::NotFoundError(absl::StrCat("no layout ", layout, " in the spool"));
-  }
-  return result;
-}
-
-std::vector<v1::ClientMessage> Spool::Split(uint32_t layout, const LayoutState& state,
-                                            std::span<const int64_t> times,
-                                            std::span<const int64_t> steps,
-                                            std::span<const double> values) {
-  TACHO_CHECK(values.size() == times.size() * state.width);
-  TACHO_CHECK(steps.size() == (state.has_steps ? times.size() : 0));
-  const uint64_t row_bytes = 8 * (1 + (state.has_steps ? 1 : 0) + state.width);
-  const uint64_t room = limits_.max_bytes - std::min(limits_.max_bytes, kBatchOverhead);
-  const uint64_t rows =
-      std::max<uint64_t>(1, std::min<uint64_t>(limits_.max_rows, room / row_bytes));
-
-  std::vector<v1::ClientMessage> messages;
-  for (uint64_t first = 0; first < times.size(); first += rows) {
-    const uint64_t count = std::min<uint64_t>(rows, times.size() - first);
-    v1::Batch* batch = messages.emplace_back().mutable_batch();
-    batch->set_layout(layout);
-    const auto batch_times = times.subspan(first, count);
-    batch->mutable_times_unix_ns()->Add(batch_times.begin(), batch_times.end());
-    if (state.has_steps) {
-      const auto batch_steps = steps.subspan(first, count);
-      batch->mutable_steps()->Add(batch_steps.begin(), batch_steps.end());
-    }
-    const auto batch_values = values.subspan(first * state.width, count * state.width);
-    batch->mutable_values()->Add(batch_values.begin(), batch_values.end());
-  }
-  return messages;
-}
-
 absl::Status Spool::AppendRows(uint32_t layout, std::span<const int64_t> times_unix_ns,
                                std::span<const int64_t> steps, std::span<const double> values,
                                const Checkpoint& checkpoint) {
   {
     absl::MutexLock lock(&mutex_);
-    const auto found = layouts_.find(layout);
-    if (found == layouts_.end() || !found->second.defined) {
-      return absl::InvalidArgumentError(absl::StrCat("layout ", layout, " was never defined"));
-    }
-    LayoutState& state = found->second;
-    if (values.size() != times_unix_ns.size() * state.width ||
-        steps.size() != (state.has_steps ? times_unix_ns.size() : 0)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("rows do not fit layout ", layout, ": ", times_unix_ns.size(), " times, ",
-                       steps.size(), " steps, ", values.size(), " values of ", state.width));
-    }
-    absl::Status status = CheckRoomFor(checkpoint);
-    if (!status.ok()) return status;
+    const Rows rows = {times_unix_ns, steps, values};
+    TACHO_RETURN_IF_ERROR(CheckRows(layout, rows));
+    TACHO_RETURN_IF_ERROR(CheckRoomFor(checkpoint));
+    const std::vector<uint32_t> parts = PartsOf(layout);
     std::vector<Note> notes;
-    if (!state.noted) notes.push_back({LayoutKey(layout), *state.content});
-    std::vector<v1::ClientMessage> messages = Split(layout, state, times_unix_ns, steps, values);
-    status = Append(messages, checkpoint, std::move(notes));
-    if (absl::IsUnavailable(status) && checkpoint.key.empty()) {
-      CountRefusedRows(times_unix_ns.size());
+    for (const uint32_t part : parts) {
+      const LayoutState& state = layouts_[part];
+      if (!state.noted) notes.push_back({LayoutKey(part), *state.content});
     }
+    std::vector<v1::ClientMessage> messages = Split(parts, rows);
+    const absl::Status status = Append(messages, checkpoint, std::move(notes));
+    const uint64_t count = times_unix_ns.size() * parts.size();
+    if (absl::IsUnavailable(status) && checkpoint.key.empty()) CountRefusedRows(count);
     if (!status.ok()) return status;
-    state.noted = true;
-    stats_.appended_rows += times_unix_ns.size();
+    for (const uint32_t part : parts) layouts_[part].noted = true;
+    stats_.appended_rows += count;
   }
   TellListener();
   return absl::OkStatus();
@@ -369,13 +298,6 @@ std::string Spool::JobOf(const SpooledMessage& message) const {
   absl::MutexLock lock(&mutex_);
   const auto found = layouts_.find(message.layout());
   return found == layouts_.end() ? std::string() : found->second.job;
-}
-
-void Spool::LimitBatches(const BatchLimits& limits) {
-  const BatchLimits ours;
-  absl::MutexLock lock(&mutex_);
-  limits_.max_bytes = std::min(ours.max_bytes, limits.max_bytes);
-  limits_.max_rows = std::min(ours.max_rows, limits.max_rows);
 }
 
 SpoolStats Spool::Stats() const {

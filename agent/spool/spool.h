@@ -53,11 +53,14 @@
 
 namespace tacho::agent {
 
-// How large a spooled Batch may become; one row is spooled whatever its size.
+// How large a spooled Batch may become, and the message that defines its layout; one value is
+// spooled whatever the limits. A layout past them is cut into several (layout_parts.h).
 struct BatchLimits {
-  // Below the smallest max_message_bytes that a collector can be configured with, 64 KiB.
+  // Below the smallest max_message_bytes that a collector can be configured with, 64 KiB. So what
+  // is spooled before a collector has said its limits fits every collector.
   uint64_t max_bytes = 56u << 10;
   uint64_t max_rows = 4096;
+  uint64_t max_series = 65'536;  // Of a layout.
 };
 
 struct SpoolOptions {
@@ -83,7 +86,8 @@ class Spool : public RowSink {
   //   UNAVAILABLE          the disk refused, or another process has the directory open.
   static absl::StatusOr<std::unique_ptr<Spool>> Open(SpoolOptions options);
 
-  // RowSink. Every Append may also fail with
+  // RowSink. A layout that is too wide for a message, and its rows, are spooled in parts: each has
+  // some of the columns and all of the times. Every Append may also fail with
   //   INVALID_ARGUMENT  the arguments do not fit the layout, or there is no such layout.
   absl::StatusOr<uint32_t> DefineLayout(const v1::Layout& layout) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -135,14 +139,17 @@ class Spool : public RowSink {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The job that an entry is of; empty if it is of none.
   std::string JobOf(const SpooledMessage& message) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the collector takes; only lowers what later batches may be.
+  // What the collector takes; only lowers what later batches and their layouts may be.
   void LimitBatches(const BatchLimits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 
   SpoolStats Stats() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct LayoutState {
-    const std::string* content = nullptr;  // The key in layouts_by_content_.
+    // The key in layouts_by_content_; null if only parts of it were ever spooled.
+    const std::string* content = nullptr;
+    // The layouts under which its rows are spooled, in the order of its columns. Empty: its own.
+    std::vector<uint32_t> parts;
     std::string job;
     uint64_t width = 0;
     bool has_steps = false;
@@ -150,11 +157,25 @@ class Spool : public RowSink {
     bool defined = false;  // A source has asked for it since Open().
   };
 
+  // Row by row, as AppendRows() has them.
+  struct Rows {
+    std::span<const int64_t> times;
+    std::span<const int64_t> steps;
+    std::span<const double> values;
+  };
+
   Spool(SpoolOptions options, std::unique_ptr<storage::SpoolJournal> journal);
 
   absl::Status Load() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AddLayout(uint32_t id, std::string content, const v1::Layout& layout)
+  // Returns `id`.
+  uint32_t AddLayout(uint32_t id, std::string content, const v1::Layout& layout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The layout must have no id.
+  uint32_t DefineOne(const v1::Layout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<uint32_t> DefineParts(const v1::Layout& layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The layouts under which rows of `layout` are spooled: all fit the limits that hold now.
+  std::vector<uint32_t> PartsOf(uint32_t layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CutIfTooWide(uint32_t layout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Appends the messages with the checkpoint and `notes`, then makes room if they went past the
   // bound.
   absl::Status Append(std::span<v1::ClientMessage> messages, const Checkpoint& checkpoint,
@@ -174,10 +195,10 @@ class Spool : public RowSink {
   void TellRefusedRows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status AppendOne(v1::ClientMessage message, const Checkpoint& checkpoint)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<v1::ClientMessage> Split(uint32_t layout, const LayoutState& state,
-                                       std::span<const int64_t> times,
-                                       std::span<const int64_t> steps,
-                                       std::span<const double> values)
+  // INVALID_ARGUMENT as AppendRows().
+  absl::Status CheckRows(uint32_t layout, const Rows& rows) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<v1::ClientMessage> Split(std::span<const uint32_t> parts, const Rows& rows)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Drops what is past the bounds. Should the disk refuse, the next append tries again.
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -212,6 +233,7 @@ class Spool : public RowSink {
   BatchLimits limits_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, uint32_t> layouts_by_content_ ABSL_GUARDED_BY(mutex_);
   std::map<uint32_t, LayoutState> layouts_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::vector<uint32_t>, uint32_t> wide_by_parts_ ABSL_GUARDED_BY(mutex_);
   uint32_t next_layout_ ABSL_GUARDED_BY(mutex_) = 1;
   // Entries below it may refer to layouts of an earlier run; none from it on do.
   uint64_t old_layouts_end_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -90,6 +90,7 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
                         std::min<uint64_t>(limits_->max_message_bytes(), kLayoutIdBytes);
   }
   if (limits_->max_rows_per_batch() != 0) batches.max_rows = limits_->max_rows_per_batch();
+  if (limits_->max_series_per_layout() != 0) batches.max_series = limits_->max_series_per_layout();
   spool_->LimitBatches(batches);
   layouts_.emplace(limits_->max_layouts() == 0 ? UINT32_MAX : limits_->max_layouts());
 
@@ -252,6 +253,13 @@ absl::Status StreamSession::SendLayout(uint32_t layout, uint32_t id) {
   v1::ClientMessage message;
   *message.mutable_layout() = *std::move(definition);
   message.mutable_layout()->set_id(id);
+  const uint64_t bytes = message.ByteSizeLong();
+  const uint64_t max_bytes = limits_->max_message_bytes();
+  // The spool cuts what it takes in; this is from before the collector lowered its limit.
+  if (max_bytes != 0 && bytes > max_bytes) {
+    return GiveUpFront(absl::StrCat("its layout has ", bytes, " bytes, the collector takes ",
+                                    max_bytes, " (ingest.max_message_bytes)"));
+  }
   call_.Write(message);
 
   NoteTried(*lanes_->front(), layout);

@@ -92,6 +92,18 @@ class FakeCollector : public v1::Ingest::Service {
     absl::MutexLock lock(&mutex_);
     return most_ranges_;
   }
+  uint64_t samples() {
+    absl::MutexLock lock(&mutex_);
+    return samples_;
+  }
+  uint64_t most_bytes() {  // Of a message.
+    absl::MutexLock lock(&mutex_);
+    return most_bytes_;
+  }
+  int most_series() {  // Of a layout.
+    absl::MutexLock lock(&mutex_);
+    return most_series_;
+  }
   int undefined_layouts() {
     absl::MutexLock lock(&mutex_);
     return undefined_layouts_;
@@ -128,6 +140,7 @@ class FakeCollector : public v1::Ingest::Service {
     v1::ClientMessage message;
     uint64_t messages = 0;
     while (stream->Read(&message)) {
+      NoteSize(message);
       if (message.has_layout()) {
         layouts.insert(message.layout().id());
         continue;
@@ -141,6 +154,12 @@ class FakeCollector : public v1::Ingest::Service {
       stream->Write(answer);
     }
     return grpc::Status::OK;
+  }
+
+  void NoteSize(const v1::ClientMessage& message) {
+    absl::MutexLock lock(&mutex_);
+    most_bytes_ = std::max<uint64_t>(most_bytes_, message.ByteSizeLong());
+    most_series_ = std::max(most_series_, message.layout().series_size());
   }
 
   void FillAck(v1::Ack* ack) {
@@ -170,6 +189,7 @@ class FakeCollector : public v1::Ingest::Service {
     if (message.has_batch()) {
       if (!layouts.contains(message.batch().layout())) ++undefined_layouts_;
       values_[sequence] = message.batch().values(0);
+      samples_ += static_cast<uint64_t>(message.batch().values_size());
     }
     if (message.has_attributes()) {
       for (const auto& [key, value] : message.attributes().values()) attributes_[key] = value;
@@ -195,6 +215,9 @@ class FakeCollector : public v1::Ingest::Service {
   std::vector<v1::Hello> hellos_;
   int undefined_layouts_ = 0;
   int most_ranges_ = 0;
+  uint64_t samples_ = 0;
+  uint64_t most_bytes_ = 0;
+  int most_series_ = 0;
 };
 
 }  // namespace tacho::agent

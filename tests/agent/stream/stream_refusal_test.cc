@@ -1,6 +1,7 @@
 // What the sender gives up when the collector refuses it, and what goes on all the same.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "tests/agent/stream/sender_fixture.h"
@@ -104,6 +105,52 @@ TEST_F(SenderTest, MessageTooLargeForTheCollectorIsGivenUp) {
   StartSender(collector_.address());
   ASSERT_TRUE(collector_.WaitForDurable(2)) << log();
   EXPECT_THAT(collector_.gaps().at(0).reason(), ::testing::HasSubstr("max_message_bytes"));
+}
+
+// As an agent that was built before layouts were cut has left it in its spool.
+TEST_F(SenderTest, LayoutTooLargeForTheCollectorIsNeverSentAndTheRestArrives) {
+  v1::Layout layout;
+  layout.mutable_source()->set_job("wide");
+  for (int i = 0; i < 500; ++i) {
+    layout.add_series()->mutable_metric()->set_name(absl::StrCat("metric_", i));
+  }
+  const auto id = spool_->DefineLayout(layout);
+  ASSERT_TRUE(id.ok());
+  const int64_t time = 1;
+  const std::vector<double> values(500, 7);
+  ASSERT_TRUE(spool_->AppendRows(*id, {&time, 1}, {}, values, {}).ok());
+  Append(2, 5);
+  collector_.welcome.mutable_limits()->set_max_message_bytes(6000);
+  StartSender(collector_.address());
+  ASSERT_TRUE(collector_.WaitForDurable(5)) << log();
+  EXPECT_THAT(collector_.gaps().at(0).reason(), ::testing::HasSubstr("max_message_bytes"));
+  EXPECT_EQ(collector_.values().size(), 4u);
+  EXPECT_EQ(collector_.hellos().size(), 1u) << "one stream";
+}
+
+TEST_F(SenderTest, WideRowsArriveInPartsThatTheCollectorTakes) {
+  collector_.welcome.mutable_limits()->set_max_message_bytes(64 << 10);
+  collector_.welcome.mutable_limits()->set_max_series_per_layout(1000);
+  StartSender(collector_.address());
+  Append(1, 1, "first");
+  ASSERT_TRUE(collector_.WaitForDurable(1)) << log();
+  v1::Layout layout;
+  layout.mutable_source()->set_job("wide");
+  for (int i = 0; i < 20'000; ++i) {
+    v1::Metric* metric = layout.add_series()->mutable_metric();
+    metric->set_name(absl::StrCat("metric_", i));
+    metric->set_help(std::string(200, 'h'));
+  }
+  const auto id = spool_->DefineLayout(layout);
+  ASSERT_TRUE(id.ok());
+  const int64_t time = 1;
+  const std::vector<double> values(20'000, 7);
+  ASSERT_TRUE(spool_->AppendRows(*id, {&time, 1}, {}, values, {}).ok());
+  ASSERT_TRUE(WaitForEmptySpool()) << log();
+  EXPECT_EQ(collector_.samples(), 20'001u);
+  EXPECT_LE(collector_.most_bytes(), 64u << 10);
+  EXPECT_LE(collector_.most_series(), 1000);
+  EXPECT_TRUE(collector_.gaps().empty());
 }
 
 }  // namespace
