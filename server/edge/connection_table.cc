@@ -55,10 +55,26 @@ constexpr Rate kPenaltyRate = {.per_second = 5, .burst_ns = 1'000'000'000};
 // So many connections from one address may end without a call, as those do that gRPC itself closes
 // for their frames, or that fail at TLS. Load balancers look less often whether a port is open.
 constexpr Rate kVainRate = {.per_second = 5, .burst_ns = 2'000'000'000};
+// So many connections of welcomed agents behind one address may be shut down. An agent tries again
+// after 0.5 to 30 s.
+constexpr Rate kMistakeRate = {.per_second = 1, .burst_ns = 10'000'000'000};
 // At its limit the table looks for connections that have closed, no more often than this.
 constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
 
 constexpr char kSilent[] = "silent";
+constexpr char kOversized[] = "oversized";
+
+// What a connection did that was shut down for the reason, for those who share its address.
+const char* PenaltyFor(absl::string_view reason) {
+  if (reason == "calls") {
+    return "a connection from there began too many calls (quotas.stream_starts_per_second)";
+  }
+  if (reason == "unfinished") return "a connection from there left a message unfinished";
+  if (reason == kOversized) {
+    return "agents there often send messages far above ingest.max_message_bytes";
+  }
+  return "a connection from there sent a flood of bytes that are no messages";
+}
 
 // 0 if the descriptor is no open socket.
 ino_t InodeOf(int fd) {
@@ -100,7 +116,7 @@ ConnectionTable::ConnectionTable(Options options)
       closed_(metrics::CounterFamily(options_.registry, "tacho_connections_closed_total")) {
   for (const char* reason : {"total", "address", "memory", "penalty"})
     refused_.Add({{"reason", reason}});
-  for (const char* reason : {"silent", "unfinished", "flood", "calls"}) {
+  for (const char* reason : {kSilent, "unfinished", "flood", kOversized, "calls"}) {
     closed_.Add({{"reason", reason}});
   }
   SetLimits(options_.limits);
@@ -114,12 +130,14 @@ void ConnectionTable::SetLimits(const Limits& limits) {
 
 bool ConnectionTable::Admit(int fd, const PeerAddress& peer, absl::Time now) {
   const PeerAddress network = NetworkOf(peer);
-  const char* reason = options_.memory_short() ? "memory" : nullptr;
-  if (reason == nullptr) {
+  const bool memory_short = options_.memory_short();
+  const char* reason = nullptr;
+  std::string words;
+  {
     absl::MutexLock lock(&mutex_);
     // The number can only come again once its last owner has closed.
     if (const auto old = connections_.find(fd); old != connections_.end()) ForgetEnded(old, now);
-    reason = Refusal(network, now);
+    reason = memory_short ? "memory" : Refusal(network, now);
     if (reason == nullptr) {
       Connection connection;
       connection.inode = InodeOf(fd);
@@ -130,10 +148,32 @@ bool ConnectionTable::Admit(int fd, const PeerAddress& peer, absl::Time now) {
       by_peer_[peer] = fd;
       ++by_network_[network].connections;
       used_.Set(static_cast<double>(connections_.size()));
+      return true;
     }
+    words = InWords(reason, network, now);
   }
-  if (reason != nullptr) refused_.Add({{"reason", reason}}).Increment();
-  return reason == nullptr;
+  refused_.Add({{"reason", reason}}).Increment();
+  if (options_.answer_refused) answers_.Start(fd, words, now);
+  return false;
+}
+
+std::string ConnectionTable::InWords(absl::string_view reason, const PeerAddress& network,
+                                     absl::Time now) const {
+  if (reason == "memory")
+    return "the collector is short of memory and takes no more connections for now";
+  if (reason == "total") {
+    return absl::StrCat("the collector has as many connections as it takes, ",
+                        limits_.max_connections, " (quotas.max_connections)");
+  }
+  const auto found = by_network_.find(network);
+  if (reason == "address" || found == by_network_.end()) {
+    return absl::StrCat("your address has as many connections as one may have, ",
+                        limits_.max_per_address, " (quotas.max_connections_per_address)");
+  }
+  const absl::Duration left = absl::Ceil(found->second.penalty_until - now, absl::Seconds(1));
+  return absl::StrCat("the collector takes few new connections from your address for another ",
+                      absl::FormatDuration(left), ", because ", found->second.penalty_for,
+                      "; the collector's log names the connections");
 }
 
 const char* ConnectionTable::Refusal(const PeerAddress& network, absl::Time now) {
@@ -157,7 +197,9 @@ const char* ConnectionTable::Refusal(const PeerAddress& network, absl::Time now)
 }
 
 bool ConnectionTable::Network::IsForgettable(absl::Time now) const {
-  return connections == 0 && now >= penalty_until && vain.IsFull(kVainRate, absl::ToUnixNanos(now));
+  const int64_t now_ns = absl::ToUnixNanos(now);
+  return connections == 0 && now >= penalty_until && vain.IsFull(kVainRate, now_ns) &&
+         mistakes.IsFull(kMistakeRate, now_ns);
 }
 
 void ConnectionTable::Forget(Connections::iterator connection, absl::Time now) {
@@ -177,6 +219,7 @@ void ConnectionTable::ForgetEnded(Connections::iterator connection, absl::Time n
     Network& network = by_network_[NetworkOf(connection->second.peer)];
     if (network.vain.Take(1, kVainRate, absl::ToUnixNanos(now)) > 0) {
       network.penalty_until = now + kPenalty;
+      network.penalty_for = "many connections from there ended without a call";
     }
   }
   Forget(connection, now);
@@ -214,6 +257,13 @@ void ConnectionTable::CountStart(absl::string_view peer, absl::Time now) {
     ShutDown(connection, "calls", now);
 }
 
+bool ConnectionTable::IsHostile(const Connection& connection, const char* reason, absl::Time now) {
+  if (reason == kSilent) return false;
+  if (!connection.use->welcomed.load(std::memory_order_relaxed)) return true;
+  TokenBucket& mistakes = by_network_[NetworkOf(connection.peer)].mistakes;
+  return mistakes.Take(1, kMistakeRate, absl::ToUnixNanos(now)) > 0;
+}
+
 void ConnectionTable::ShutDown(Connections::iterator connection, const char* reason,
                                absl::Time now) {
   const PeerAddress peer = connection->second.peer;
@@ -221,7 +271,11 @@ void ConnectionTable::ShutDown(Connections::iterator connection, const char* rea
     shutdown(connection->first, SHUT_RDWR);  // gRPC finds it broken, and closes it.
     DropReceived(connection->first);
   }
-  if (reason != kSilent) by_network_[NetworkOf(peer)].penalty_until = now + kPenalty;
+  if (IsHostile(connection->second, reason, now)) {
+    Network& network = by_network_[NetworkOf(peer)];
+    network.penalty_until = now + kPenalty;
+    network.penalty_for = PenaltyFor(reason);
+  }
   Forget(connection, now);
   shut_down_.emplace_back(peer, reason);
 }
@@ -249,9 +303,11 @@ const char* ConnectionTable::Judge(int fd, Connection* connection, absl::Time no
   connection->debt = std::max(0.0, connection->debt + waste - connection->waste - forgiven);
   const double last_waste = std::exchange(connection->waste, waste);
   // A message that is coming in is not explained before it is whole.
-  const auto one_message = static_cast<double>(limits_.max_message_bytes);
+  const bool welcomed = use.welcomed.load(std::memory_order_relaxed);
+  const auto one_message =
+      static_cast<double>(welcomed ? limits_.max_read_bytes : limits_.max_message_bytes);
   const double forgiven_at_once = calls == 0 ? kForgivenWithoutCall : kForgivenAtOnce + one_message;
-  if (connection->debt > forgiven_at_once) return "flood";
+  if (connection->debt > forgiven_at_once) return welcomed ? kOversized : "flood";
 
   if (messages + calls != connection->messages) {
     connection->messages = messages + calls;
@@ -296,6 +352,7 @@ void ConnectionTable::LookAtAll(absl::Time now) {
 }
 
 bool ConnectionTable::Sweep(absl::Time now) {
+  answers_.Step(now);
   const uint64_t resident = options_.resident();
   std::vector<std::pair<PeerAddress, const char*>> closed;
   bool suspects_left = false;

@@ -29,6 +29,7 @@
 #include "server/edge/listener.h"
 #include "server/edge/memory_budget.h"
 #include "server/edge/peer_address.h"
+#include "server/edge/refusal_answers.h"
 #include "server/edge/token_bucket.h"
 
 namespace tacho::server::edge {
@@ -38,6 +39,8 @@ struct ConnectionUse {
   std::atomic<uint64_t> messages{0};
   std::atomic<uint64_t> message_bytes{0};
   std::atomic<uint64_t> calls{0};
+  // An agent's Hello was answered with a Welcome on it: it is no stranger's.
+  std::atomic<bool> welcomed{false};
   TokenBucket starts;
 };
 
@@ -50,6 +53,8 @@ class ConnectionTable final : public Gate {
     // Calls that are not answered; those of one second may come at once. 0: no limit.
     uint32_t starts_per_second = 0;
     uint64_t max_message_bytes = 4u << 20;
+    // As much of one message is read on a connection with a welcomed agent, to name the limit.
+    uint64_t max_read_bytes = 8u << 20;
     // A connection without a call is closed after this long, and so is one with an unfinished
     // message.
     absl::Duration patience = absl::Seconds(20);
@@ -61,11 +66,14 @@ class ConnectionTable final : public Gate {
     std::function<bool()> memory_short = [] { return false; };
     std::function<void(absl::string_view)> log;  // May be null.
     std::function<uint64_t()> resident = ResidentBytes;
+    // A client of a port with TLS understands no word before its handshake.
+    bool answer_refused = true;
   };
   explicit ConnectionTable(Options options);
 
   void SetLimits(const Limits& limits) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Answers some of the clients that it refuses with the reason in words.
   bool Admit(int fd, const PeerAddress& peer, absl::Time now) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The connection of a call, by grpc::ServerContext::peer(); nullptr if it is not known.
@@ -79,8 +87,9 @@ class ConnectionTable final : public Gate {
   // Forgets connections that have closed and shuts down those that misbehave. Checks new and
   // suspicious connections each time, and all of them every 2 s and whenever the process grows
   // fast. An address gets only a few new connections a second for a while if one of its connections
-  // was shut down for a flood, or if many of them end without a call. Returns whether new or
-  // suspicious connections are left.
+  // was shut down for a flood, or if many of them end without a call. An agent that was welcomed
+  // means no harm when it sends too much at once: it alone is shut down, unless that happens often.
+  // Returns whether new or suspicious connections are left.
   bool Sweep(absl::Time now) override ABSL_LOCKS_EXCLUDED(mutex_);
 
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -107,13 +116,18 @@ class ConnectionTable final : public Gate {
   struct Network {
     uint64_t connections = 0;
     absl::Time penalty_until = absl::InfinitePast();
-    TokenBucket admitted;  // While there is a penalty.
-    TokenBucket vain;      // Connections that ended without a call.
+    const char* penalty_for = "";  // What brought it, in words.
+    TokenBucket admitted;          // While there is a penalty.
+    TokenBucket vain;              // Connections that ended without a call.
+    TokenBucket mistakes;          // Connections of welcomed agents that were shut down.
 
     // Forgetting it changes nothing.
     bool IsForgettable(absl::Time now) const;
   };
 
+  // Why a connection of the network is refused for the reason, for its client.
+  std::string InWords(absl::string_view reason, const PeerAddress& network, absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The reason to refuse another connection; nullptr if there is none.
   const char* Refusal(const PeerAddress& network, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -129,11 +143,15 @@ class ConnectionTable final : public Gate {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Connections::iterator connection, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the reason tells against all who share the address.
+  bool IsHostile(const Connection& connection, const char* reason, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The reason to shut the connection down; nullptr if there is none.
   const char* Judge(int fd, Connection* connection, absl::Time now) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
+  RefusalAnswers answers_;
   prometheus::Gauge& limit_;
   prometheus::Gauge& used_;
   prometheus::Family<prometheus::Counter>& refused_;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/server_interceptor.h"
 #include "proto/base/clock.h"
+#include "server/process/grpc_transport.h"
 
 namespace tacho::server::edge {
 namespace {
@@ -66,6 +67,7 @@ ConnectionTable::Limits LimitsOf(const config::v1::Collector& config) {
                                : quotas.max_connections_per_address();
   limits.starts_per_second = quotas.stream_starts_per_second();
   limits.max_message_bytes = config.ingest().max_message_bytes();
+  limits.max_read_bytes = process::LargestRead(limits.max_message_bytes);
   limits.patience = absl::Nanoseconds(quotas.hello_timeout());
   return limits;
 }
@@ -95,7 +97,8 @@ Door::Door(DoorOptions options, std::unique_ptr<Listener> listener)
       connections_({.limits = LimitsOf(options_.config),
                     .registry = options_.registry,
                     .memory_short = options_.memory_short,
-                    .log = options_.log}),
+                    .log = options_.log,
+                    .answer_refused = options_.config.listen().tls().certificate().empty()}),
       listener_(std::move(listener)) {}
 
 void Door::Attach(grpc::ServerBuilder* builder,

@@ -173,6 +173,9 @@ absl::StatusOr<v1::ClientMessage*> AgentStream::Parse(google::protobuf::Arena* a
 }
 
 void AgentStream::Greet(v1::Welcome welcome) {
+  if (opened_.connection != nullptr) {
+    opened_.connection->welcomed.store(true, std::memory_order_relaxed);
+  }
   {
     absl::MutexLock lock(&mutex_);
     TACHO_CHECK(!greeted_);

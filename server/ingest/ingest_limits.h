@@ -24,7 +24,7 @@ class IngestLimits final : public process::Reloadable {
     Apply(config);
   }
 
-  // Never above gRPC's own limit, which is set at the start: gRPC refuses more before we see it.
+  // Never above what it was at the start, for which gRPC's own limit was set.
   uint64_t max_message_bytes() const { return Get(max_message_bytes_); }
   uint32_t max_rows_per_batch() const { return Get(max_rows_per_batch_); }
   uint32_t max_layouts_per_stream() const { return Get(max_layouts_per_stream_); }

@@ -206,7 +206,9 @@ inline constexpr MetricInfo kConnectionMetrics[] = {
      "`penalty`"},
     {"tacho_connections_closed_total", "counter", "connections", "reason",
      "Connections that were shut down for what they did: `silent` (no call), `unfinished` (half a "
-     "message), `flood` (bytes that are no messages), `calls` (began too many)"},
+     "message), `flood` (bytes that are no messages), `oversized` (a welcomed agent's message far "
+     "above "
+     "`ingest.max_message_bytes`), `calls` (began too many)"},
 };
 
 inline constexpr MetricInfo kStorageMetrics[] = {

@@ -42,7 +42,7 @@ void LimitGrpcLog(const log::Log& log) {
 
 void ConfigureGrpc(const config::v1::Collector::Ingest& limits, const config::v1::Quotas& quotas,
                    grpc::ServerBuilder* builder) {
-  builder->SetMaxReceiveMessageSize(static_cast<int>(limits.max_message_bytes()));
+  builder->SetMaxReceiveMessageSize(static_cast<int>(LargestRead(limits.max_message_bytes())));
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kMinPingIntervalMs);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);

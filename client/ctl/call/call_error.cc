@@ -54,6 +54,12 @@ const char* WhatToDo(const absl::Status& status) {
     return "Something answered and closed the connection: the collector may require TLS "
            "(--tls-ca FILE), or this is not a collector's address.\n";
   }
+  if (absl::StrContains(text, "reset by peer") || absl::StrContains(text, "roken pipe")) {
+    return "Something listens there and closed the connection at once. A collector does so while "
+           "it "
+           "is short of memory or connections, and for some seconds after a flood from your "
+           "address: its log and tacho_connections_refused_total say why. Try again in 10 s.\n";
+  }
   return "Start one with 'tacho-collector', or give its address: --address HOST:PORT, or "
          "TACHO_ADDRESS in the environment.\n";
 }

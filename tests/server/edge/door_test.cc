@@ -61,6 +61,16 @@ class Pair {
     char byte = 0;
     return recv(client_, &byte, 1, MSG_DONTWAIT) == 0;
   }
+  // All that the client has received.
+  std::string Received() const {
+    std::string bytes(4096, 0);
+    const ssize_t read = recv(client_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    return bytes.substr(0, read < 0 ? 0 : static_cast<size_t>(read));
+  }
+  void SendBytes(const std::string& bytes) {
+    ASSERT_EQ(send(client_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
   int fd() const { return server_; }
   const PeerAddress& peer() const { return peer_; }
   std::string grpc_name() const { return "ipv4:" + ToString(peer_); }
@@ -223,6 +233,76 @@ TEST_F(ConnectionTableTest, AFloodIsShutDownAndAnUnfinishedMessageInTheEnd) {
   EXPECT_EQ(Counter("tacho_connections_closed_total", "unfinished"), 1);
 }
 
+// Sends that much within one sweep, without a whole message.
+void SendUnexplained(Pair* pair, size_t bytes) {
+  std::string all(4 << 20, 'x');
+  for (size_t sent = 0; sent < bytes; sent += 100'000) {
+    pair->Send(100'000);
+    while (recv(pair->fd(), all.data(), all.size(), MSG_DONTWAIT) > 0) {
+    }
+  }
+}
+
+TEST_F(ConnectionTableTest, MessageAboveTheLimitIsReadIfItsAgentWasWelcomed) {
+  Pair stranger;
+  Pair agent;
+  for (const Pair* pair : {&stranger, &agent}) {
+    ASSERT_TRUE(Admit(*pair));
+    table_.CountStart(pair->grpc_name(), now_);
+  }
+  table_.SetLimits({.max_connections = 9,
+                    .max_per_address = 9,
+                    .max_message_bytes = 100'000,
+                    .max_read_bytes = 3 << 20});
+  table_.Find(agent.grpc_name())->welcomed = true;
+  SendUnexplained(&stranger, 3 << 20);
+  SendUnexplained(&agent, 3 << 20);
+  Pass(absl::Seconds(2));
+  EXPECT_FALSE(agent.IsShutDown()) << "the limit is told on its stream";
+  EXPECT_TRUE(stranger.IsShutDown());
+  EXPECT_EQ(Counter("tacho_connections_closed_total", "flood"), 1);
+}
+
+TEST_F(ConnectionTableTest, WelcomedAgentThatSendsTooMuchHarmsNoOtherOfItsAddress) {
+  table_.SetLimits({.max_connections = 99,
+                    .max_per_address = 99,
+                    .max_message_bytes = 100'000,
+                    .max_read_bytes = 100'000});
+  const auto send_too_much = [this] {
+    Pair agent;
+    ASSERT_TRUE(Admit(agent));
+    table_.CountStart(agent.grpc_name(), now_);
+    table_.Find(agent.grpc_name())->welcomed = true;
+    SendUnexplained(&agent, 2 << 20);
+    Pass(absl::Seconds(2));
+    EXPECT_TRUE(agent.IsShutDown());
+  };
+  for (int n = 0; n < 5; ++n) send_too_much();
+  EXPECT_EQ(Counter("tacho_connections_closed_total", "oversized"), 5);
+  std::vector<Pair> others(20);
+  for (const Pair& other : others) EXPECT_TRUE(Admit(other));
+  EXPECT_EQ(Counter("tacho_connections_refused_total", "penalty"), 0);
+  for (Pair& other : others) other.CloseServer();
+}
+
+TEST_F(ConnectionTableTest, FloodsThatBeginWithAHelloEndThePatienceWithTheirAddress) {
+  table_.SetLimits(
+      {.max_connections = 99, .max_per_address = 99, .max_message_bytes = 0, .max_read_bytes = 0});
+  int admitted = 0;
+  for (int n = 0; n < 40; ++n) {
+    Pair agent;
+    if (!Admit(agent)) continue;
+    ++admitted;
+    table_.CountStart(agent.grpc_name(), now_);
+    table_.Find(agent.grpc_name())->welcomed = true;
+    SendUnexplained(&agent, 2 << 20);
+    Pass(absl::Milliseconds(50));
+    resident_ += 20 << 20;  // So that all are looked at.
+  }
+  EXPECT_LT(admitted, 25);
+  EXPECT_GT(Counter("tacho_connections_refused_total", "penalty"), 10);
+}
+
 TEST_F(ConnectionTableTest, WithoutACallLittleIsForgivenAndWhatIsQueuedIsDropped) {
   Pair early;
   Pair flood;
@@ -315,6 +395,73 @@ TEST_F(ConnectionTableTest, WhileTheProcessGrowsFastAllConnectionsAreLookedAt) {
   resident_ += 20 << 20;
   Pass(absl::Milliseconds(50));
   EXPECT_TRUE(old.IsShutDown());
+}
+
+class RefusedConnectionTest : public ConnectionTableTest {
+ protected:
+  RefusedConnectionTest() {
+    table_.SetLimits({.max_connections = 9, .max_per_address = 1});
+    EXPECT_TRUE(Admit(first_));
+  }
+  // As gRPC's clients begin: preface, SETTINGS, and a request on stream 1 (its headers do not
+  // matter here).
+  static std::string Request() {
+    using std::string_literals::operator""s;
+    return "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0\0\0\1\1\5\0\0\0\1\x83"s;
+  }
+
+  Pair first_;
+};
+
+TEST_F(RefusedConnectionTest, ClientIsToldTheReasonInWords) {
+  Pair refused;
+  ASSERT_FALSE(Admit(refused));
+  refused.CloseServer();  // As the listener does.
+  EXPECT_THAT(refused.Received(), testing::SizeIs(9)) << "SETTINGS";
+  const std::string request = Request();
+  refused.SendBytes(request.substr(0, 30));
+  Pass(absl::Milliseconds(5));
+  refused.SendBytes(request.substr(30));
+  Pass(absl::Milliseconds(5));
+  const std::string answer = refused.Received();
+  EXPECT_THAT(answer, testing::HasSubstr("grpc-status"));
+  EXPECT_THAT(answer, testing::HasSubstr("quotas.max_connections_per_address"));
+  EXPECT_FALSE(refused.IsShutDown());
+  Pass(absl::Seconds(2));
+  EXPECT_TRUE(refused.IsShutDown()) << "the end comes in order";
+}
+
+TEST_F(RefusedConnectionTest, PenaltySaysWhatBroughtItAndHowLongItLasts) {
+  table_.SetLimits({.max_connections = 99, .max_per_address = 99, .starts_per_second = 10});
+  for (int i = 0; i < 11; ++i) table_.CountStart(first_.grpc_name(), now_);
+  ASSERT_TRUE(first_.IsShutDown());
+  now_ += absl::Seconds(3);
+  std::vector<Pair> more(10);
+  std::string told;
+  for (Pair& pair : more) {
+    if (Admit(pair)) continue;
+    pair.SendBytes(Request());
+    Pass(absl::Milliseconds(5));
+    told = pair.Received();
+  }
+  EXPECT_THAT(told, testing::HasSubstr("for another 7s"));
+  EXPECT_THAT(told, testing::HasSubstr("quotas.stream_starts_per_second"));
+}
+
+TEST_F(RefusedConnectionTest, FewAreToldAndNoneKeepsItsPlace) {
+  std::vector<Pair> many(RefusalAnswers::kMost + 1);
+  for (Pair& pair : many) {
+    ASSERT_FALSE(Admit(pair));
+    pair.CloseServer();
+  }
+  EXPECT_TRUE(many.back().IsShutDown()) << "closed without a word";
+  EXPECT_FALSE(many.front().IsShutDown());
+  many[1].SendBytes(std::string(RefusalAnswers::kMaxBytes + 1, 'x'));
+  for (int i = 0; i < 10; ++i) Pass(absl::Milliseconds(5));
+  Pair next;
+  EXPECT_FALSE(Admit(next));
+  next.CloseServer();
+  EXPECT_THAT(next.Received(), testing::SizeIs(9)) << "in the place of the one that sent too much";
 }
 
 TEST(PeerAddressTest, NamesOfGrpcAreRead) {
