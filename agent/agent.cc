@@ -12,6 +12,7 @@
 #include "agent/sources/self/self_source.h"
 #include "agent/sources/self/source_ledger.h"
 #include "agent/stream/collector_config.h"
+#include "agent/stream/refused_totals.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {
@@ -21,7 +22,8 @@ constexpr size_t kMaxHelloLabels = 32;  // As tacho/v1/ingest.proto states it.
 
 StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& identity,
                                 std::shared_ptr<const KnownHost> known,
-                                std::vector<std::string> addresses) {
+                                std::vector<std::string> addresses,
+                                std::shared_ptr<RefusedTotals> refused) {
   const config::v1::Agent::Collector& collector = options.config.collector();
   StreamOptions stream;
   stream.addresses = std::move(addresses);
@@ -35,6 +37,7 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
   stream.backlog_rows_per_second = collector.backlog_rows_per_second();
   stream.sync_interval = absl::Nanoseconds(options.config.spool().sync_interval());
   stream.log = options.log;
+  stream.refused = std::move(refused);
   stream.broken = options.broken;
   return stream;
 }
@@ -49,7 +52,8 @@ DeliveryFigures FiguresOf(const SpoolStats& spool) {
 // The agent's own rows are filed with its host's, and at the same interval.
 std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identity& identity,
                                        std::shared_ptr<const SourceLedger> ledger,
-                                       const Spool* spool) {
+                                       const Spool* spool,
+                                       std::shared_ptr<const RefusedTotals> refused) {
   const config::v1::Agent::Host& host = options.config.sources().host();
   return std::make_unique<SelfSource>(
       SelfOptions{.job = host.job(),
@@ -60,7 +64,8 @@ std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identi
                   .log = options.log,
                   .ledger = std::move(ledger),
                   .delivery = [spool] { return FiguresOf(spool->Stats()); },
-                  .spool = [spool] { return spool->Stats(); }});
+                  .spool = [spool] { return spool->Stats(); },
+                  .refused = [refused = std::move(refused)] { return refused->samples(); }});
 }
 
 // Filed likewise.
@@ -107,11 +112,12 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   agent->log_ = options.log;
   agent->flush_ = options.flush;
   agent->spool_ = *std::move(spool);
-  agent->sender_ = std::make_unique<Sender>(MakeStreamOptions(options, *identity, known, addresses),
-                                            agent->spool_.get());
+  auto refused = std::make_shared<RefusedTotals>();
+  agent->sender_ = std::make_unique<Sender>(
+      MakeStreamOptions(options, *identity, known, addresses, refused), agent->spool_.get());
   auto ledger = std::make_shared<SourceLedger>();
   if (options.config.sources().host().enabled()) {
-    sources->push_back(MakeSelfSource(options, *identity, ledger, agent->spool_.get()));
+    sources->push_back(MakeSelfSource(options, *identity, ledger, agent->spool_.get(), refused));
     sources->push_back(std::move(identity_source));
   }
   agent->sampler_ = std::make_unique<Sampler>(

@@ -97,18 +97,21 @@ class DeniedJobs {
 // One thread.
 class RefusalReport {
  public:
-  // Adds what an Ack reports, and calls `say` for each reason that was not said within the last
-  // minute: with all that came since, an example and what to do.
+  // Adds what an Ack reports, and calls `say` for each reason with something to say that was not
+  // said within the last minute: with all that came since, the total, an example and what to do.
+  // Call it for every Ack: what came within the minute is said then.
   void Add(const v1::Ack& ack, absl::Time now, const std::function<void(const std::string&)>& say);
 
  private:
   struct Sum {
     uint64_t samples = 0;
     uint64_t series = 0;
+    uint64_t all_samples = 0;  // Since the start.
+    v1::Reject last;
     absl::Time said = absl::InfinitePast();
   };
-  void Add(const v1::Reject& reject, bool folded, absl::Time now,
-           const std::function<void(const std::string&)>& say);
+  void Add(const v1::Reject& reject, bool folded);
+  static std::string LineOf(bool folded, const Sum& sum);
 
   std::map<std::pair<bool, int>, Sum> sums_;  // By whether they were folded, and reason.
 };

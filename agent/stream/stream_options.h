@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "agent/stream/lanes.h"
+#include "agent/stream/refused_totals.h"
 #include "client/channel/channel_security.h"
 #include "proto/base/log.h"
 
@@ -37,6 +39,7 @@ struct StreamOptions {
   std::function<absl::Time()> now = absl::Now;         // For the clock comparison only.
   std::function<double()> random;                      // In [0, 1), for jitter; null is the usual.
   log::Log log;
+  std::shared_ptr<RefusedTotals> refused;  // Counts what is refused; may be null.
   // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be
   // null.
   std::function<void(const absl::Status&)> broken;

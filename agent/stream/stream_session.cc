@@ -154,6 +154,7 @@ void StreamSession::NoteAhead(const google::protobuf::RepeatedPtrField<v1::Seque
 }
 
 void StreamSession::LogRejects(const v1::Ack& ack) {
+  if (options_.refused != nullptr) options_.refused->Add(ack);
   memory_->refusals.Add(ack, options_.now(),
                         [this](const std::string& line) { options_.log.Warn(line); });
 }

@@ -310,7 +310,8 @@ std::string StreamSession::FutureDetail() const {
 
 std::string StreamSession::TooOldDetail() const {
   return absl::StrCat("older than storage.retention, ",
-                      absl::FormatDuration(context_.admission->retention()));
+                      absl::FormatDuration(context_.admission->retention()),
+                      "; raise it, or leave what is older out");
 }
 
 void StreamSession::CountRejected(v1::Reject::Reason reason, uint64_t samples,

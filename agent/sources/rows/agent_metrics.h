@@ -33,6 +33,11 @@ inline constexpr Metric kSpoolLostMessages = {
     "tacho_agent_spool_lost_messages_total", kCounterType, "messages",
     "The same in messages: batches, events and attributes", "reason"};
 
+// --- What the collector did not take of it.
+inline constexpr Metric kRefusedSamples = {
+    "tacho_agent_refused_samples_total", kCounter, "samples",
+    "Samples that the collector refused while it took their messages", "reason"};
+
 // --- Each of its sources.
 inline constexpr Metric kSourceUp = {"tacho_agent_source_up", kGaugeType, "1",
                                      "Whether the source gives what it should: 1 or 0", "source"};
@@ -86,6 +91,7 @@ inline constexpr const Metric* kAll[] = {&kInfo,
                                          &kLostRows,
                                          &kSpoolLostRows,
                                          &kSpoolLostMessages,
+                                         &kRefusedSamples,
                                          &kSourceUp,
                                          &kSourceFailing,
                                          &kSourceFailingSeconds,

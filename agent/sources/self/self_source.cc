@@ -104,6 +104,11 @@ Sample SelfSource::Take(absl::Time now, const std::vector<SourceHealth>& sources
   AddCost(&sample);
   AddDelivery(options_.delivery(), &sample);
   if (options_.spool) AddLosses(options_.spool(), &sample);
+  if (options_.refused) {
+    for (const auto& [reason, samples] : options_.refused()) {
+      sample.Add(own::kRefusedSamples, reason, static_cast<double>(samples));
+    }
+  }
   for (const SourceHealth& health : sources) AddSource(health, now, &sample);
   return sample;
 }

@@ -39,6 +39,8 @@ struct SelfOptions {
   std::shared_ptr<const SourceLedger> ledger = nullptr;
   std::function<DeliveryFigures()> delivery = [] { return DeliveryFigures(); };
   std::function<SpoolStats()> spool = nullptr;  // For losses by reason; may be null.
+  // Samples that the collector refused, by reason; may be null.
+  std::function<std::map<std::string, uint64_t>()> refused = nullptr;
   std::function<absl::Time()> monotonic = MonotonicNow;
 };
 

@@ -169,7 +169,8 @@ Command AgentsCommand() {
           R"(PATTERN is an RE2 expression that must match the whole name of the host. An agent is silent when
 it has not reported for a minute; its line then shows its last report. WAITING counts the messages in
 its spool, ROWS and LOST count since the agent started; LOST includes rows that rings overwrote.
-Below an agent, each source that fails is listed: for how long, when it tries again, and why.
+Below an agent, each source that fails is listed: for how long, when it tries again, and why; and
+what the collector refused of the agent since its start.
 
 Examples:
   tachoctl agents
@@ -178,9 +179,9 @@ Examples:
 
 JSON: {"agents": [{"agent", "host", "version", "state": "ok"|"failing"|"silent", "last_seen",
   "last_seen_unix_ns", "jobs": [{"job", "tasks": [N]}], "waiting_messages", "waiting_bytes",
-  "rows", "lost_rows", "resident_bytes", "sources": [{"source", "state": "ok"|"failing", "code",
-  "reason", "since", "since_unix_ns", "retry", "retry_unix_ns", "polls", "failures",
-  "lost_rows"}]}]}. Unknown values are null. CSV has a line for each source.)",
+  "rows", "lost_rows", "resident_bytes", "refused": [{"reason", "samples"}],
+  "sources": [{"source", "state": "ok"|"failing", "code", "reason", "since", "since_unix_ns",
+  "retry", "retry_unix_ns", "polls", "failures", "lost_rows"}]}]}. Unknown values are null. CSV has a line for each source.)",
       .flags = {{.name = "failing",
                  .help = "Only agents that are silent or have a failing source."},
                 {.name = "seen",

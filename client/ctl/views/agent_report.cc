@@ -4,7 +4,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
 #include "client/ctl/text/table.h"
@@ -78,6 +80,24 @@ std::string FailureText(const SourceStatus& source, absl::Time now) {
   return text;
 }
 
+// What the owner of the samples can do.
+absl::string_view RemedyFor(absl::string_view reason) {
+  if (reason == "too_old") {
+    return "older than the collector's storage.retention; raise it, or leave old files out";
+  }
+  if (reason == "future") return "ahead of the collector's clock; set the clock of this host";
+  if (reason == "label_invalid") return "a name or text breaks a rule; the agent's log shows one";
+  if (reason == "jobs_limit") return "the collector has limits.jobs jobs; raise it";
+  if (absl::EndsWith(reason, "_limit")) return "see what has many series: tachoctl cardinality";
+  return "the agent's log says more";
+}
+
+// "the collector refused 114,128 samples as too_old: older than …".
+std::string RefusedText(const std::string& reason, uint64_t samples) {
+  return absl::StrCat("the collector refused ", Thousands(samples), " samples as ", reason, ": ",
+                      RemedyFor(reason));
+}
+
 void WriteSource(const SourceStatus& source, JsonWriter* json) {
   json->Field("source", MaybeText(source.name));
   json->Field("state", source.failing ? "failing" : "ok");
@@ -107,6 +127,10 @@ void WriteAgent(const AgentStatus& agent, JsonWriter* json) {
   json->Field("rows", agent.rows);
   json->Field("lost_rows", agent.lost_rows);
   json->Field("resident_bytes", agent.resident_bytes);
+  json->Objects("refused", agent.refused, [&](const auto& reason_and_samples) {
+    json->Field("reason", MaybeText(reason_and_samples.first));
+    json->Field("samples", reason_and_samples.second);
+  });
   json->Objects("sources", agent.sources,
                 [&](const SourceStatus& source) { WriteSource(source, json); });
 }
@@ -166,12 +190,15 @@ void PrintAgents(const Environment& env, const std::vector<AgentStatus>& agents)
                   NumberText(agent.waiting_messages), NumberText(agent.rows),
                   NumberText(agent.lost_rows), TasksText(agent)});
     table.AddRow(std::move(cells));
-    for (const SourceStatus& source : agent.sources) {
-      if (!source.failing) continue;
-      for (const std::string& line : Wrap(FailureText(source, env.now), room)) {
+    const auto remark = [&](const std::string& text) {
+      for (const std::string& line : Wrap(text, room)) {
         table.AddRemark(std::string(kIndent, ' ') + line);
       }
+    };
+    for (const SourceStatus& source : agent.sources) {
+      if (source.failing) remark(FailureText(source, env.now));
     }
+    for (const auto& [reason, samples] : agent.refused) remark(RefusedText(reason, samples));
   }
   table.Print(*env.out, env.width, env.unicode);
 }

@@ -55,6 +55,9 @@ void TakeAgentSample(const v1::LatestSample& sample, AgentStatus* agent) {
   if (metric == "tacho_agent_spool_bytes") agent->waiting_bytes = Whole(sample);
   if (metric == "tacho_agent_rows_total") agent->rows = Whole(sample);
   if (metric == "tacho_agent_lost_rows_total") agent->lost_rows = Whole(sample);
+  if (metric == "tacho_agent_refused_samples_total" && sample.value() > 0) {
+    agent->refused[LabelOf(sample.series(), "reason")] = Whole(sample);
+  }
   if (metric == "tacho_agent_resident_memory_bytes") agent->resident_bytes = Whole(sample);
 }
 
@@ -103,6 +106,7 @@ const std::vector<std::string>& AgentMetrics() {
                                    "tacho_agent_spool_bytes",
                                    "tacho_agent_rows_total",
                                    "tacho_agent_lost_rows_total",
+                                   "tacho_agent_refused_samples_total",
                                    "tacho_agent_source_up",
                                    "tacho_agent_source_failing",
                                    "tacho_agent_source_failing_seconds",

@@ -43,7 +43,8 @@ struct AgentStatus {
   std::optional<uint64_t> rows;
   std::optional<uint64_t> lost_rows;  // By the spool and by all sources.
   std::optional<uint64_t> resident_bytes;
-  std::vector<SourceStatus> sources;  // By name.
+  std::map<std::string, uint64_t> refused;  // Samples that the collector refused, by reason.
+  std::vector<SourceStatus> sources;        // By name.
 
   size_t failing() const;
 };

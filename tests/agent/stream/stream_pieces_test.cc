@@ -1,10 +1,12 @@
 // The parts of the stream that need no connection.
+#include <map>
 #include <string>
 #include <vector>
 
 #include "agent/spool/spool_losses.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/pace.h"
+#include "agent/stream/refused_totals.h"
 #include "agent/stream/stream_layouts.h"
 #include "agent/stream/stream_memory.h"
 #include "client/channel/backoff.h"
@@ -255,7 +257,48 @@ TEST(RefusalReportTest, SaysOnceAMinuteWhatAddedUpMeanwhile) {
             "the collector refused 10 samples and 1 new series: REASON_LABEL_LIMIT, as of "
             "loss{id=\"7\"}: limits.values_per_label is 5; drop the label");
   EXPECT_NE(said[1].find("added up in overflow series 5 samples"), std::string::npos);
-  EXPECT_NE(said[2].find("refused 50 samples and 2 new series"), std::string::npos);
+  EXPECT_NE(said[2].find("refused 50 samples and 2 new series (60 samples since the start)"),
+            std::string::npos)
+      << said[2];
+}
+
+// What is refused within a minute of a line, and then no more, is in a line all the same.
+TEST(RefusalReportTest, SaysTheRestThatNoRefusalFollows) {
+  RefusalReport report;
+  std::vector<std::string> said;
+  const auto add = [&](const v1::Ack& ack, absl::Duration after) {
+    report.Add(ack, absl::UnixEpoch() + after,
+               [&](const std::string& line) { said.push_back(line); });
+  };
+  v1::Ack refusal;
+  refusal.add_rejects()->set_reason(v1::Reject::REASON_TOO_OLD);
+  refusal.mutable_rejects(0)->set_samples(3149);
+  add(refusal, absl::ZeroDuration());
+  refusal.mutable_rejects(0)->set_samples(110'979);
+  add(refusal, absl::Seconds(1));
+  add({}, absl::Seconds(59));
+  ASSERT_EQ(said.size(), 1u);
+  add({}, absl::Seconds(61));
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_NE(said[1].find("refused 110979 samples (114128 samples since the start)"),
+            std::string::npos)
+      << said[1];
+  add({}, absl::Minutes(5));
+  EXPECT_EQ(said.size(), 2u) << "once";
+}
+
+TEST(RefusedTotalsTest, AddUpByReason) {
+  RefusedTotals totals;
+  v1::Ack ack;
+  ack.add_rejects()->set_reason(v1::Reject::REASON_TOO_OLD);
+  ack.mutable_rejects(0)->set_samples(7);
+  ack.add_rejects()->set_reason(v1::Reject::REASON_SERIES_LIMIT);
+  ack.mutable_rejects(1)->set_samples(1);
+  ack.add_folded()->set_samples(100);
+  totals.Add(ack);
+  totals.Add(ack);
+  const std::map<std::string, uint64_t> expected = {{"series_limit", 2}, {"too_old", 14}};
+  EXPECT_EQ(totals.samples(), expected);
 }
 
 v1::ClientMessage BatchOf(int rows) {

@@ -92,6 +92,17 @@ TEST_F(CtlAgentsTest, ShowsWhatWaitsWhatWasLostTheTasksAndWhySourcesFail) {
   EXPECT_THAT(fake_.jobs_request.states(), Contains(v1::JOB_STATE_RUNNING));
 }
 
+TEST_F(CtlAgentsTest, SaysWhatTheCollectorRefusedAndWhatToDo) {
+  Add("host-1", "tacho_agent_refused_samples_total", kNow - 4 * kSecond, 114'128,
+      {{"reason", "too_old"}});
+  Add("host-1", "tacho_agent_refused_samples_total", kNow - 4 * kSecond, 0, {{"reason", "future"}});
+  ASSERT_EQ(Run({"agents"}), kOk) << Err();
+  EXPECT_THAT(Out(), AllOf(HasSubstr("the collector refused 114,128 samples as too_old"),
+                           HasSubstr("storage.retention"), Not(HasSubstr("future"))));
+  ASSERT_EQ(Run({"agents", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("\"reason\": \"too_old\""));
+}
+
 TEST_F(CtlAgentsTest, WrapsReasonsInANarrowTerminal) {
   env_.width = 60;
   ASSERT_EQ(Run({"agents"}), kOk);

@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -35,6 +36,7 @@ class SelfSourceTest : public ::testing::Test {
                        .waiting_messages = 3, .waiting_bytes = 4096, .rows = 100, .lost_rows = 5};
                  },
              .spool = [this] { return spool_; },
+             .refused = [this] { return refused_; },
              .monotonic = [this] { return monotonic_; }}) {}
 
   // A poll of the source "tpu" that took a second and ended so; then the row about it.
@@ -60,6 +62,7 @@ class SelfSourceTest : public ::testing::Test {
   }
 
   SpoolStats spool_;
+  std::map<std::string, uint64_t> refused_;
   testing::RecordingSink sink_;
   std::vector<std::string> log_;
   std::shared_ptr<SourceLedger> ledger_ = std::make_shared<SourceLedger>();
@@ -117,6 +120,13 @@ TEST_F(SelfSourceTest, RowSaysWhatTheSpoolHasLostByReason) {
   EXPECT_EQ(Value("tacho_agent_spool_lost_rows_total", "reason=disk"), 5);
   EXPECT_EQ(Value("tacho_agent_spool_lost_rows_total", "reason=refused"), 0);
   EXPECT_EQ(Value("tacho_agent_spool_lost_messages_total", "reason=age"), 3);
+}
+
+TEST_F(SelfSourceTest, RowSaysWhatTheCollectorRefusedByReason) {
+  refused_ = {{"too_old", 114'128}, {"series_limit", 7}};
+  PollNext();
+  EXPECT_EQ(Value("tacho_agent_refused_samples_total", "reason=too_old"), 114'128);
+  EXPECT_EQ(Value("tacho_agent_refused_samples_total", "reason=series_limit"), 7);
 }
 
 TEST_F(SelfSourceTest, FailureIsAMetricWithItsCodeAndAnEventWithItsReason) {
