@@ -17,9 +17,9 @@ namespace {
 
 constexpr size_t kReadBytes = 4096;
 constexpr char kEndOfHead[] = "\r\n\r\n";
-// The front takes in so much of what a client sends beyond its head before it closes: bytes that
-// nobody has read make the kernel break the connection off, and the answer with it.
-constexpr int kReadsAtTheEnd = 16;
+// So much is drained in one go, so that one client does not keep the others waiting.
+constexpr size_t kDrainBytes = 16 << 10;
+constexpr int kDrainReads = 16;
 
 }  // namespace
 
@@ -53,9 +53,15 @@ void HttpConnection::Advance() {
     if (io == Io::kWaits) return;
     state_ = State::kServing;
     events_ = 0;
-  } else if (state_ == State::kWriting && Write() != Io::kWaits) {
-    Finish();
+  } else if (state_ == State::kWriting) {
+    const Io io = Write();
+    if (io == Io::kBroken) return Finish();
+    if (io == Io::kWaits) return;
+    answer_ = std::string();
+    state_ = State::kDraining;
+    events_ = POLLIN;
   }
+  if (state_ == State::kDraining && Drain() != Io::kWaits) Finish();
 }
 
 HttpConnection::Io HttpConnection::Judge(int result) {
@@ -100,10 +106,11 @@ HttpConnection::Io HttpConnection::Read() {
   }
 }
 
-void HttpConnection::Answer(std::string bytes) {
+void HttpConnection::Answer(std::string bytes, bool drain) {
   TACHO_CHECK(state_ == State::kReading || state_ == State::kServing);
   answer_ = std::move(bytes);
   sent_ = 0;
+  drains_ = drain;
   state_ = State::kWriting;
   events_ = POLLOUT;
 }
@@ -128,10 +135,21 @@ HttpConnection::Io HttpConnection::Write() {
   }
   if (tls_ != nullptr) SSL_shutdown(tls_.get());  // Whether the peer answers it does not matter.
   shutdown(fd_, SHUT_WR);
-  char bytes[kReadBytes];
-  for (int i = 0; i < kReadsAtTheEnd && recv(fd_, bytes, sizeof(bytes), 0) > 0; ++i) {
-  }
   return Io::kDone;
+}
+
+HttpConnection::Io HttpConnection::Drain() {
+  for (int i = 0; i < kDrainReads; ++i) {
+    char bytes[kDrainBytes];
+    const ssize_t got = recv(fd_, bytes, sizeof(bytes), 0);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+      return drains_ ? Io::kWaits : Io::kDone;
+    }
+    if (got <= 0) return Io::kDone;
+    drained_ += static_cast<size_t>(got);
+  }
+  return drains_ && drained_ < kMaxDrainedBytes ? Io::kWaits : Io::kDone;
 }
 
 }  // namespace tacho::server::http

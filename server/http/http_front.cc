@@ -218,21 +218,21 @@ bool HttpFront::MakeRoom(const edge::PeerAddress* network) {
 }
 
 void HttpFront::TakeAnswers(absl::Time now) {
-  std::vector<std::pair<uint64_t, std::string>> answers;
+  std::vector<std::pair<uint64_t, Served>> answers;
   {
     absl::MutexLock lock(&mutex_);
     answers.swap(answers_);
   }
-  for (auto& [number, bytes] : answers) {
+  for (auto& [number, answer] : answers) {
     const auto connection = connections_.find(number);
     TACHO_CHECK(connection != connections_.end());  // Nobody closes a connection at work.
-    Answer(&connection->second, std::move(bytes), now);
+    Answer(&connection->second, std::move(answer), now);
     Advance(number, now);
   }
 }
 
-void HttpFront::Answer(Connection* connection, std::string bytes, absl::Time now) {
-  connection->http->Answer(std::move(bytes));
+void HttpFront::Answer(Connection* connection, Served answer, absl::Time now) {
+  connection->http->Answer(std::move(answer.bytes), answer.drain);
   connection->deadline = now + options_.limits.answer;
 }
 
@@ -242,16 +242,19 @@ void HttpFront::Advance(uint64_t number, absl::Time now) {
   Connection& connection = found->second;
   HttpConnection& http = *connection.http;
   const bool was_reading = http.state() == HttpConnection::State::kReading;
+  const bool was_writing = http.state() == HttpConnection::State::kWriting;
   http.Advance();
   if (http.state() == HttpConnection::State::kDone) return Close(found);
+  if (was_writing && http.state() == HttpConnection::State::kDraining) {
+    connection.deadline = now + options_.limits.drain;
+  }
   if (!was_reading || http.state() != HttpConnection::State::kServing) return;
   if (http.IsTooLarge()) {
     Count(Closed::kTooLarge);
-    Answer(&connection,
-           options_.refuse(errors::ErrorOf(errors::Failure::kTooLarge,
-                                           absl::StrCat("the head of the request has more than ",
-                                                        HttpConnection::kMaxHeadBytes, " bytes"))),
-           now);
+    const absl::Status too_large = errors::ErrorOf(
+        errors::Failure::kTooLarge, absl::StrCat("the head of the request has more than ",
+                                                 HttpConnection::kMaxHeadBytes, " bytes"));
+    Answer(&connection, {.bytes = options_.refuse(too_large), .drain = true}, now);
     return Advance(number, now);
   }
   absl::MutexLock lock(&mutex_);
@@ -263,6 +266,10 @@ void HttpFront::ExpireSlow(absl::Time now) {
     const auto connection = it++;
     HttpConnection& http = *connection->second.http;
     if (!WaitsForItsClient(http) || now < connection->second.deadline) continue;
+    if (http.state() == HttpConnection::State::kDraining) {  // It has its answer.
+      Close(connection);
+      continue;
+    }
     Count(Closed::kSlow);
     if (http.state() == HttpConnection::State::kReading) {
       http.Answer(options_.refuse(errors::ErrorOf(
@@ -307,7 +314,7 @@ void HttpFront::Work() {
       request = requests_.front();
       requests_.pop_front();
     }
-    std::string answer = options_.serve(*request.second);
+    Served answer = options_.serve(*request.second);
     {
       absl::MutexLock lock(&mutex_);
       answers_.emplace_back(request.first, std::move(answer));

@@ -34,17 +34,22 @@ struct HttpLimits {
   size_t unsent_bytes = size_t{64} << 20;      // All answers that clients have not taken yet.
   absl::Duration request = absl::Seconds(10);  // From the connection to the end of the head.
   absl::Duration answer = absl::Seconds(60);   // Until the client has taken all of it.
+  absl::Duration drain = absl::Seconds(5);     // After the answer, for a body that nobody reads.
   size_t threads = 4;                          // Requests at work at once.
 };
 
 // Thread-safe but for Start(), Stop() and destruction, which are for one thread.
 class HttpFront : private edge::Gate {
  public:
-  // Makes the whole answer, with its head, to the request of a connection that is kServing. Called
-  // on threads of the front, several at once.
-  using Serve = std::function<std::string(const HttpConnection&)>;
-  // The same for a failure (server/errors/error_table.h) that the front itself finds. Must be
-  // quick.
+  struct Served {
+    std::string bytes;   // The whole answer, with its head.
+    bool drain = false;  // As HttpConnection::Answer().
+  };
+  // Answers the request of a connection that is kServing. Called on threads of the front, several
+  // at once.
+  using Serve = std::function<Served(const HttpConnection&)>;
+  // The bytes of the answer to a failure (server/errors/error_table.h) that the front itself finds.
+  // Must be quick.
   using Refuse = std::function<std::string(const absl::Status&)>;
 
   struct Options {
@@ -89,7 +94,7 @@ class HttpFront : private edge::Gate {
   // longest. False if none waits.
   bool MakeRoom(const edge::PeerAddress* network);
   void TakeAnswers(absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  void Answer(Connection* connection, std::string bytes, absl::Time now);
+  void Answer(Connection* connection, Served answer, absl::Time now);
   void Advance(uint64_t number, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
   void ExpireSlow(absl::Time now);
   void BoundUnsent();
@@ -115,7 +120,7 @@ class HttpFront : private edge::Gate {
   std::vector<std::pair<int, edge::PeerAddress>> accepted_ ABSL_GUARDED_BY(mutex_);
   // At most one for each connection, which stays where it is until its answer has been taken.
   std::deque<std::pair<uint64_t, const HttpConnection*>> requests_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::pair<uint64_t, std::string>> answers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<uint64_t, Served>> answers_ ABSL_GUARDED_BY(mutex_);
 
   std::vector<std::thread> workers_;
   std::thread thread_;

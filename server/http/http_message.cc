@@ -19,6 +19,7 @@ namespace {
 
 constexpr absl::string_view kLineEnd = "\r\n";
 constexpr absl::string_view kEmptyLine = "\r\n\r\n";
+constexpr char kDateFormat[] = "%a, %d %b %Y %H:%M:%S GMT";  // RFC 9110, 5.6.7.
 
 absl::Status Malformed(absl::string_view text) {
   return errors::ErrorOf(errors::Failure::kMalformed, text);
@@ -48,17 +49,41 @@ absl::string_view WithoutBlanks(absl::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
 }
 
-absl::Status ReadTarget(absl::string_view target, HttpRequest* request) {
-  const auto is_visible = [](unsigned char c) { return absl::ascii_isgraph(c); };
-  if (target.empty() || target.front() != '/' ||
-      !std::all_of(target.begin(), target.end(), is_visible)) {
-    return Malformed("the request's target is no path");
+// RFC 3986, 3.2, without a user before the host: "h:7412", "[::1]". No comma, which would let two
+// hosts look like one.
+bool IsHost(absl::string_view text) {
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return absl::ascii_isalnum(c) || absl::StrContains("-._~%!$&'()*+;=:[]", static_cast<char>(c));
+  });
+}
+
+// The path and the query of a target. That of a URL may be empty, which means "/". nullopt if it is
+// neither a path nor a URL of this port.
+std::optional<absl::string_view> PathAndQueryOf(absl::string_view target) {
+  const bool is_url = absl::StartsWithIgnoreCase(target, "http://") ||
+                      absl::StartsWithIgnoreCase(target, "https://");
+  if (is_url) {
+    target.remove_prefix(target.find("//") + 2);
+    const size_t end = std::min(target.find_first_of("/?"), target.size());
+    if (end == 0 || !IsHost(target.substr(0, end))) return std::nullopt;
+    target.remove_prefix(end);
   }
-  request->target_bytes = target.size();
+  const bool has_path = !target.empty() && target.front() == '/';
+  if (!has_path && !is_url) return std::nullopt;
+  const auto is_visible = [](unsigned char c) { return absl::ascii_isgraph(c); };
+  if (!std::all_of(target.begin(), target.end(), is_visible)) return std::nullopt;
+  return target;
+}
+
+absl::Status ReadTarget(absl::string_view sent, HttpRequest* request) {
+  const auto found = PathAndQueryOf(sent);
+  if (!found.has_value()) return Malformed("the request's target is neither a path nor a URL");
+  const absl::string_view target = *found;
+  request->target_bytes = sent.size();
   const size_t mark = std::min(target.find('?'), target.size());
   auto path = PercentDecode(target.substr(0, mark), /*in_query=*/false);
   if (!path.has_value()) return Malformed("a '%' in the path without two hexadecimal digits");
-  request->path = *std::move(path);
+  request->path = path->empty() ? "/" : *std::move(path);
   if (mark == target.size()) return absl::OkStatus();
   for (const absl::string_view pair :
        absl::StrSplit(target.substr(mark + 1), '&', absl::SkipEmpty())) {
@@ -95,6 +120,13 @@ absl::Status ReadHeader(absl::string_view line, HttpRequest* request) {
   const absl::string_view value = WithoutBlanks(line.substr(colon + 1));
   if (HasControlCharacters(value)) return Malformed("a header has a control character");
   request->headers.emplace_back(absl::AsciiStrToLower(line.substr(0, colon)), std::string(value));
+  return absl::OkStatus();
+}
+
+// Two hosts are how a request passes a proxy as one for another server.
+absl::Status CheckHost(const HttpRequest& request) {
+  if (request.CountOf("host") > 1) return Malformed("there is more than one Host");
+  if (!IsHost(request.Header("host"))) return Malformed("Host is not HOST or HOST:PORT");
   return absl::OkStatus();
 }
 
@@ -185,6 +217,7 @@ absl::StatusOr<HttpRequest> ParseRequest(absl::string_view bytes) {
   const std::vector<absl::string_view> lines = absl::StrSplit(bytes.substr(0, end), kLineEnd);
   TACHO_RETURN_IF_ERROR(ReadRequestLine(lines.front(), &request));
   for (size_t i = 1; i < lines.size(); ++i) TACHO_RETURN_IF_ERROR(ReadHeader(lines[i], &request));
+  TACHO_RETURN_IF_ERROR(CheckHost(request));
   TACHO_RETURN_IF_ERROR(ReadBodyLength(&request));
   return request;
 }
@@ -200,10 +233,11 @@ HttpResponse ErrorResponse(const absl::Status& status, uint64_t spread) {
   return response;
 }
 
-std::string WriteResponse(const HttpResponse& response, bool with_body) {
+std::string WriteResponse(const HttpResponse& response, absl::Time now, bool with_body) {
   TACHO_CHECK(response.status >= 100 && response.status <= 999);
   std::string text =
       absl::StrCat("HTTP/1.1 ", response.status, " ", PhraseOf(response.status),
+                   "\r\nDate: ", absl::FormatTime(kDateFormat, now, absl::UTCTimeZone()),
                    "\r\nConnection: close\r\nContent-Length: ", response.body.size(), "\r\n");
   if (!response.body.empty()) {
     absl::StrAppend(&text, "Content-Type: ", response.content_type, "\r\n");

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/time/time.h"
 #include "server/security/access_control.h"
 
 namespace tacho::server::http {
@@ -21,7 +22,7 @@ struct HttpRequest {
   std::string method;  // "GET".
   std::string path;    // Without the query, percent-decoded: "/metrics".
   Pairs query;         // Decoded, in the order sent; '+' is a space. Without '=': an empty value.
-  size_t target_bytes = 0;  // The path and the query, as sent.
+  size_t target_bytes = 0;  // The target as sent: path and query, in the absolute form all of it.
   Pairs headers;            // Names in lower case, values without the blanks around them.
   uint64_t content_length = 0;
   bool has_body = false;  // A length above zero, or a transfer encoding.
@@ -35,8 +36,10 @@ struct HttpRequest {
 
 // Reads the head of a request: `bytes` up to the first empty line; what follows is not looked at.
 // Strict: every line ends in CRLF, a header has no blank before its colon and does not continue on
-// the next line, no other control characters. The caller has bounded the size; time and memory are
-// linear in it. Fills in everything but the credentials.
+// the next line, no other control characters, at most one Host and one length. The target is a
+// path, or a whole URL (RFC 9112, 3.2.2), of which the host does not matter, as Host does not. The
+// caller has bounded the size; time and memory are linear in it. Fills in everything but the
+// credentials.
 //   MALFORMED (server/errors)  it breaks one of these rules; the text says which.
 absl::StatusOr<HttpRequest> ParseRequest(absl::string_view bytes);
 
@@ -54,8 +57,8 @@ struct HttpResponse {
 // Retry-After in whole seconds where a retry helps. `spread` as for errors::RetryAfter().
 HttpResponse ErrorResponse(const absl::Status& status, uint64_t spread = 0);
 
-// The bytes of an answer after which the connection closes. `with_body` is false for HEAD, which
-// still learns the length.
-std::string WriteResponse(const HttpResponse& response, bool with_body = true);
+// The bytes of an answer after which the connection closes. `now` is its Date. `with_body` is false
+// for HEAD, which still learns the length.
+std::string WriteResponse(const HttpResponse& response, absl::Time now, bool with_body = true);
 
 }  // namespace tacho::server::http

@@ -129,7 +129,7 @@ absl::Status HttpServer::Listen() {
   front.registry = options_.registry;
   front.serve = [this](const HttpConnection& connection) { return Serve(connection); };
   front.refuse = [this](const absl::Status& why) {
-    return WriteResponse(ErrorResponse(why, ++refusals_));
+    return WriteResponse(ErrorResponse(why, ++refusals_), options_.now());
   };
   TACHO_ASSIGN_OR_RETURN(front_, HttpFront::Start(*std::move(listener), std::move(front)));
   return absl::OkStatus();
@@ -140,17 +140,20 @@ void HttpServer::Stop() {
   if (front_ != nullptr) front_->Stop();
 }
 
-std::string HttpServer::Serve(const HttpConnection& connection) const try {
+HttpFront::Served HttpServer::Serve(const HttpConnection& connection) const try {
   auto request = ParseRequest(connection.head());
-  if (!request.ok()) return WriteResponse(ErrorResponse(request.status()));
+  if (!request.ok()) {  // Whether a body follows is not known.
+    return {.bytes = WriteResponse(ErrorResponse(request.status()), options_.now()), .drain = true};
+  }
   request->credentials = CredentialsOf(*request, connection);
   HttpResponse response = Handle(*request);
   response.headers.emplace_back("Vary", "Accept, Accept-Encoding");
   Pack(*request, &response);
-  return WriteResponse(response, /*with_body=*/request->method != "HEAD");
+  return {.bytes = WriteResponse(response, options_.now(), /*with_body=*/request->method != "HEAD"),
+          .drain = request->has_body};
 } catch (...) {  // Memory ran out; an exception that left the thread would end the process.
-  return WriteResponse(
-      ErrorResponse(errors::ErrorOf(errors::Failure::kInternal, "the request failed")));
+  const absl::Status failed = errors::ErrorOf(errors::Failure::kInternal, "the request failed");
+  return {.bytes = WriteResponse(ErrorResponse(failed), options_.now())};
 }
 
 HttpResponse HttpServer::Handle(const HttpRequest& request) const {

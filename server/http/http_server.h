@@ -13,6 +13,8 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "prometheus/registry.h"
 #include "server/http/http_front.h"
 #include "server/http/http_message.h"
@@ -33,7 +35,8 @@ struct HttpServerOptions {
   std::vector<Route> routes;
   const security::TlsSource* tls = nullptr;  // Not owned; must outlive the server. Null: no TLS.
   HttpLimits limits;
-  prometheus::Registry* registry = nullptr;  // As `tls`. Null: nothing is counted.
+  prometheus::Registry* registry = nullptr;     // As `tls`. Null: nothing is counted.
+  std::function<absl::Time()> now = absl::Now;  // For the header Date.
 };
 
 // Thread-safe but for destruction. A connection serves one request and is closed. Bodies of
@@ -53,8 +56,8 @@ class HttpServer {
  private:
   explicit HttpServer(HttpServerOptions options);
   absl::Status Listen();
-  // The bytes of the answer to the request of `connection`. Several threads at once.
-  std::string Serve(const HttpConnection& connection) const;
+  // Answers the request of `connection`. Several threads at once.
+  HttpFront::Served Serve(const HttpConnection& connection) const;
   HttpResponse Handle(const HttpRequest& request) const;
 
   const HttpServerOptions options_;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
@@ -49,6 +50,10 @@ class Client {
   void Send(const std::string& bytes) const {
     EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
+  }
+  // False once the other side has closed.
+  bool TrySend(const std::string& bytes) const {
+    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0;
   }
   // Until the other side closes.
   std::string Read() const {
@@ -111,6 +116,12 @@ class HttpFrontTest : public testing::Test {
     }
     return -1;
   }
+  double ConnectionsOpen() const {
+    for (const auto& family : registry_.Collect()) {
+      if (family.name == "tacho_http_connections") return family.metric[0].gauge.value;
+    }
+    return -1;
+  }
   void AwaitClosed(const std::string& reason, double count) const {
     for (int i = 0; i < 6000 && Closed(reason) < count; ++i) absl::SleepFor(absl::Milliseconds(5));
     EXPECT_GE(Closed(reason), count) << reason;
@@ -154,6 +165,35 @@ TEST_F(HttpFrontTest, AHeadThatIsTooLargeIsAnsweredWith413) {
   Start();
   EXPECT_THAT(Client(port(), std::string(20'000, 'a')).Read(), StartsWith("HTTP/1.1 413 "));
   EXPECT_EQ(Closed("too_large"), 1);
+}
+
+// Most clients send all of a body before they read.
+TEST_F(HttpFrontTest, WhoSendsALargeBodyReadsItsRefusal) {
+  Start();
+  const std::string body(size_t{8} << 20, 'y');
+  const Client client(
+      port(),
+      absl::StrCat("POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: ", body.size(), "\r\n\r\n"));
+  for (int i = 0; i < 8; ++i) client.Send(body.substr(0, body.size() / 8));
+  EXPECT_THAT(client.Read(), StartsWith("HTTP/1.1 413"));
+}
+
+TEST_F(HttpFrontTest, ABodyWithoutAnEndIsDrainedForSomeTimeOnly) {
+  Start({.drain = absl::Milliseconds(50)});
+  const Client client(port(),
+                      "POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: 9999999\r\n\r\ny");
+  EXPECT_THAT(client.Read(), StartsWith("HTTP/1.1 413"));
+  while (ConnectionsOpen() > 0) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(Closed("slow"), 0) << "it was quick to take its answer";
+}
+
+TEST_F(HttpFrontTest, ABodyWithoutAnEndIsDrainedToABoundOnly) {
+  Start({.drain = absl::Minutes(10)});
+  const Client client(port(),
+                      "POST /small HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+  while (client.TrySend(std::string(65536, 'y'))) {
+  }
+  while (ConnectionsOpen() > 0) absl::SleepFor(absl::Milliseconds(1));
 }
 
 TEST_F(HttpFrontTest, AnAnswerThatIsNotTakenIsGivenUp) {

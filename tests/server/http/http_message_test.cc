@@ -6,6 +6,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/civil_time.h"
+#include "absl/time/time.h"
 #include "server/errors/error_table.h"
 
 namespace tacho::server::http {
@@ -69,8 +71,36 @@ TEST(ParseRequest, RefusesAFirstLineThatIsNoRequest) {
 }
 
 TEST(ParseRequest, RefusesATargetThatIsNoPath) {
-  for (const char* target : {"*", "metrics", "http://h/metrics", "/a\x01", "/\x80", "?a=b"}) {
+  for (const char* target : {"*", "metrics", "h/metrics", "/a\x01", "/\x80", "?a=b", ""}) {
     Refusal(absl::StrCat("GET ", target, " HTTP/1.1\r\n\r\n"));
+  }
+}
+
+// RFC 9112, 3.2.2: a server accepts what a client sends to a proxy.
+TEST(ParseRequest, TakesAUrlForItsPath) {
+  EXPECT_EQ(WithTarget("http://h:7412/metrics").path, "/metrics");
+  EXPECT_EQ(WithTarget("HTTPS://[::1]/a%20b").path, "/a b");
+  EXPECT_EQ(WithTarget("http://h").path, "/");
+  EXPECT_EQ(WithTarget("http://h?a=b").path, "/");
+  EXPECT_THAT(WithTarget("http://h?a=b").query, ElementsAre(Pair("a", "b")));
+  EXPECT_THAT(WithTarget("http://h/a?b=//c").query, ElementsAre(Pair("b", "//c")));
+  for (const char* target : {"http://", "http:///a", "http:/a", "http://u@h/a", "ftp://h/a",
+                             "http://h,g/a", "http://h#a", "http://h/\x01"}) {
+    Refusal(absl::StrCat("GET ", target, " HTTP/1.1\r\n\r\n"));
+  }
+}
+
+TEST(ParseRequest, TakesOneHostAtMost) {
+  const auto with = [](const char* headers) {
+    return absl::StrCat("GET / HTTP/1.1\r\n", headers, "\r\n");
+  };
+  for (const char* host : {"h", "h:7412", "[::1]:7412", "10.0.0.1", "a-b.example", ""}) {
+    Parsed(with(absl::StrCat("Host: ", host, "\r\n").c_str()));
+  }
+  EXPECT_THAT(Refusal(with("Host: a\r\nHost: b\r\n")), HasSubstr("more than one Host"));
+  Refusal(with("Host: a\r\nhost: a\r\n"));
+  for (const char* host : {"a, b", "a,b", "a b", "u@h", "h/path", "http://h"}) {
+    Refusal(with(absl::StrCat("Host: ", host, "\r\n").c_str()));
   }
 }
 
@@ -139,25 +169,31 @@ TEST(ParseRequest, CountsRepeatedHeaders) {
   EXPECT_EQ(request.Header("a"), "1") << "the first";
 }
 
+const absl::Time kNow =
+    absl::FromCivil(absl::CivilSecond(2026, 3, 3, 4, 5, 6), absl::UTCTimeZone());
+
 TEST(WriteResponse, SaysHowLongItsBodyIs) {
   const HttpResponse response = {.body = "hello\n", .headers = {{"X-A", "b"}}};
-  const std::string bytes = WriteResponse(response);
-  EXPECT_THAT(bytes, StartsWith("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 6\r\n"));
+  const std::string bytes = WriteResponse(response, kNow);
+  EXPECT_THAT(bytes, StartsWith("HTTP/1.1 200 OK\r\nDate: Tue, 03 Mar 2026 04:05:06 GMT\r\n"
+                                "Connection: close\r\nContent-Length: 6\r\n"));
   EXPECT_THAT(bytes, HasSubstr("\r\nX-A: b\r\n"));
   EXPECT_THAT(bytes, EndsWith("\r\n\r\nhello\n"));
-  EXPECT_EQ(WriteResponse(response, /*with_body=*/false) + "hello\n", bytes);
-  EXPECT_THAT(WriteResponse({.status = 416}), Not(HasSubstr("Content-Type")));
+  EXPECT_EQ(WriteResponse(response, kNow, /*with_body=*/false) + "hello\n", bytes);
+  EXPECT_THAT(WriteResponse({.status = 416}, kNow), Not(HasSubstr("Content-Type")));
 }
 
 TEST(WriteResponse, HasAPhraseForEachErrorThatIsAnswered) {
   for (const errors::ErrorRow& row : errors::ErrorTable()) {
     const HttpResponse response = ErrorResponse(errors::ErrorOf(row.failure, "why"));
     EXPECT_EQ(response.status, row.http_status) << row.name;
-    EXPECT_THAT(WriteResponse(response), EndsWith("\r\n\r\nwhy\n")) << row.name;
+    EXPECT_THAT(WriteResponse(response, kNow), EndsWith("\r\n\r\nwhy\n")) << row.name;
     if (row.http_status == 409 || row.http_status == 415 || row.http_status == 499) continue;
-    EXPECT_THAT(WriteResponse(response), ContainsRegex("^HTTP/1.1 [0-9]+ [A-Z][a-z]+")) << row.name;
+    EXPECT_THAT(WriteResponse(response, kNow), ContainsRegex("^HTTP/1.1 [0-9]+ [A-Z][a-z]+"))
+        << row.name;
   }
-  EXPECT_THAT(WriteResponse({.status = 416}), StartsWith("HTTP/1.1 416 Range Not Satisfiable\r\n"));
+  EXPECT_THAT(WriteResponse({.status = 416}, kNow),
+              StartsWith("HTTP/1.1 416 Range Not Satisfiable\r\n"));
 }
 
 }  // namespace
