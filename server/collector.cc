@@ -29,6 +29,7 @@
 #include "server/conditions/window/signal_names.h"
 #include "server/edge/door.h"
 #include "server/edge/quotas.h"
+#include "server/errors/unparsed_requests.h"
 #include "server/goodput/goodput_board.h"
 #include "server/goodput/goodput_families.h"
 #include "server/http/http_server.h"
@@ -352,7 +353,10 @@ absl::Status Collector::Parts::StartGrpc() {
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
   process::ConfigureGrpc(config_.ingest(), config_.quotas(), &builder);
-  door_->Attach(&builder, security_->grpc_credentials());
+  edge::Door::Interceptors interceptors;
+  interceptors.push_back(std::make_unique<errors::UnparsedRequests>(
+      [query = query_.get()](absl::string_view method) { query->CountUnparsed(method); }));
+  door_->Attach(&builder, security_->grpc_credentials(), std::move(interceptors));
   builder.RegisterService(ingest_.get());
   builder.RegisterService(query_.get());
   builder.RegisterService(tensorboard_.get());

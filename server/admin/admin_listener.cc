@@ -13,8 +13,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/match.h"
@@ -23,7 +25,9 @@
 #include "absl/time/clock.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "grpcpp/support/server_interceptor.h"
 #include "proto/config/config_value.h"
+#include "server/errors/unparsed_requests.h"
 
 namespace tacho::server::admin {
 namespace {
@@ -69,6 +73,9 @@ std::unique_ptr<grpc::Server> Serve(const std::string& address, grpc::Service* s
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), port);
   builder.RegisterService(service);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(std::make_unique<errors::UnparsedRequests>());
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   return builder.BuildAndStart();
 }
 

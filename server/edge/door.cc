@@ -102,13 +102,12 @@ Door::Door(DoorOptions options, std::unique_ptr<Listener> listener)
       listener_(std::move(listener)) {}
 
 void Door::Attach(grpc::ServerBuilder* builder,
-                  std::shared_ptr<grpc::ServerCredentials> credentials) {
+                  std::shared_ptr<grpc::ServerCredentials> credentials, Interceptors interceptors) {
   using Experimental = grpc::ServerBuilder::experimental_type;
   acceptor_ = builder->experimental().AddExternalConnectionAcceptor(
       Experimental::ExternalConnectionType::FROM_FD, std::move(credentials));
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> counters;
-  counters.push_back(std::make_unique<CallCounter>(&connections_));
-  builder->experimental().SetInterceptorCreators(std::move(counters));
+  interceptors.push_back(std::make_unique<CallCounter>(&connections_));
+  builder->experimental().SetInterceptorCreators(std::move(interceptors));
 }
 
 void Door::Serve() {

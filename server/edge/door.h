@@ -5,11 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server_builder.h"
+#include "grpcpp/support/server_interceptor.h"
 #include "prometheus/registry.h"
 #include "server/edge/connection_table.h"
 #include "server/edge/listener.h"
@@ -36,8 +38,12 @@ class Door final : public process::Reloadable {
   int port() const { return listener_->port(); }
   ConnectionTable* connections() { return &connections_; }
 
-  // The server that `builder` makes takes its connections from here.
-  void Attach(grpc::ServerBuilder* builder, std::shared_ptr<grpc::ServerCredentials> credentials);
+  using Interceptors =
+      std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>>;
+  // The server that `builder` makes takes its connections from here. The builder keeps one list of
+  // interceptors, so the server's others are to be given here.
+  void Attach(grpc::ServerBuilder* builder, std::shared_ptr<grpc::ServerCredentials> credentials,
+              Interceptors interceptors = {});
   void Serve();
   void Stop() { listener_->Stop(); }
 

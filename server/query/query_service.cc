@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "server/conditions/window/signal_names.h"
@@ -129,6 +130,11 @@ absl::StatusOr<security::RightsPtr> QueryService::Admit(const char* method,
   if (status.ok()) return caller->rights_ptr();
   metrics_.Record(method, status, absl::ZeroDuration());
   return status;
+}
+
+void QueryService::CountUnparsed(absl::string_view method) {
+  if (!absl::ConsumePrefix(&method, "/tacho.v1.Query/")) return;
+  metrics_.Record(std::string(method), absl::InvalidArgumentError(""), absl::ZeroDuration());
 }
 
 template <typename Work>

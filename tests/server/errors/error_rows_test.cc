@@ -131,6 +131,22 @@ class ErrorRowsTest : public ::testing::Test {
                         ", sha256: ", absl::BytesToHexString(security::Sha256(token)), ", ", rest,
                         "}\n");
   }
+  // Calls a method with a request of these bytes, whatever its type.
+  grpc::Status CallBytes(const std::string& method, const std::string& bytes) {
+    grpc::GenericStub stub(channel_);
+    PatientContext context;
+    grpc::CompletionQueue queue;
+    const grpc::Slice request(bytes);
+    auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&request, 1), &queue);
+    call->StartCall();
+    grpc::ByteBuffer answer;
+    grpc::Status status;
+    call->Finish(&answer, &status, nullptr);
+    void* tag = nullptr;
+    bool ok = false;
+    queue.Next(&tag, &ok);
+    return status;
+  }
   grpc::Status GetJob(const std::string& job, const std::string& token = "") {
     PatientContext context;
     if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
@@ -352,21 +368,21 @@ TEST_F(ErrorRowsTest, ForbiddenToListTheSeriesOfEveryJob) {
 
 TEST_F(ErrorRowsTest, UnsupportedMethod) {
   Start();
-  grpc::GenericStub stub(channel_);
-  PatientContext context;
-  grpc::CompletionQueue queue;
-  const grpc::Slice nothing("");
-  auto call = stub.PrepareUnaryCall(&context, "/tacho.v1.Ingest/Nothing",
-                                    grpc::ByteBuffer(&nothing, 1), &queue);
-  call->StartCall();
-  grpc::ByteBuffer answer;
-  grpc::Status status;
-  call->Finish(&answer, &status, nullptr);
-  void* tag = nullptr;
-  bool ok = false;
-  queue.Next(&tag, &ok);
+  const grpc::Status status = CallBytes("/tacho.v1.Ingest/Nothing", "");
   EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED) << "gRPC's own, without a text";
   EXPECT_EQ(status.error_details(), "");
+}
+
+// No code of ours sees such a request: gRPC would answer as if the method were unknown.
+TEST_F(ErrorRowsTest, MalformedByNotBeingItsMessage) {
+  Start();
+  for (const char* method :
+       {"/tacho.v1.Query/GetJob", "/tacho.v1.Query/Range", "/tacho.v1.Query/Watch",
+        "/tensorboard.data.TensorBoardDataProvider/ListRuns"}) {
+    const grpc::Status status = CallBytes(method, "\xff\xff\xff");
+    Expect(Failure::kMalformed, status);
+    EXPECT_EQ(DetailsOf(status).reason, "MALFORMED") << method;
+  }
 }
 
 TEST_F(ErrorRowsTest, UnsupportedCompression) {
