@@ -62,6 +62,8 @@ constexpr Rate kMistakeRate = {.per_second = 1, .burst_ns = 10'000'000'000};
 constexpr absl::Duration kLookEvery = absl::Milliseconds(50);
 
 constexpr char kSilent[] = "silent";
+constexpr char kTotal[] = "total";
+constexpr char kAddress[] = "address";
 constexpr char kOversized[] = "oversized";
 
 // What a connection did that was shut down for the reason, for those who share its address.
@@ -75,6 +77,8 @@ const char* PenaltyFor(absl::string_view reason) {
   }
   return "a connection from there sent a flood of bytes that are no messages";
 }
+
+uint64_t PlacesForReaders(uint64_t connections) { return connections - connections / 4; }
 
 // 0 if the descriptor is no open socket.
 ino_t InodeOf(int fd) {
@@ -114,7 +118,7 @@ ConnectionTable::ConnectionTable(Options options)
       used_(metrics::NewGauge(options_.registry, "tacho_quota_used", {{"quota", "connections"}})),
       refused_(metrics::CounterFamily(options_.registry, "tacho_connections_refused_total")),
       closed_(metrics::CounterFamily(options_.registry, "tacho_connections_closed_total")) {
-  for (const char* reason : {"total", "address", "memory", "penalty"})
+  for (const char* reason : {kTotal, kAddress, "memory", "penalty"})
     refused_.Add({{"reason", reason}});
   for (const char* reason : {kSilent, "unfinished", "flood", kOversized, "calls"}) {
     closed_.Add({{"reason", reason}});
@@ -178,10 +182,10 @@ std::string ConnectionTable::InWords(absl::string_view reason, const PeerAddress
 
 const char* ConnectionTable::Refusal(const PeerAddress& network, absl::Time now) {
   const auto full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> const char* {
-    if (connections_.size() >= limits_.max_connections) return "total";
+    if (connections_.size() >= limits_.max_connections) return kTotal;
     const auto same = by_network_.find(network);
     if (same == by_network_.end()) return nullptr;
-    return same->second.connections >= limits_.max_per_address ? "address" : nullptr;
+    return same->second.connections >= limits_.max_per_address ? kAddress : nullptr;
   };
   const char* reason = full();
   if (reason != nullptr && now - looked_for_closed_ >= kLookEvery) {
@@ -209,6 +213,10 @@ void ConnectionTable::Forget(Connections::iterator connection, absl::Time now) {
   const auto network = by_network_.find(NetworkOf(peer));
   TACHO_CHECK(network != by_network_.end() && network->second.connections > 0);
   --network->second.connections;
+  if (connection->second.caller == Caller::kReader) {
+    --network->second.readers;
+    --readers_;
+  }
   if (network->second.IsForgettable(now)) by_network_.erase(network);
   connections_.erase(connection);
   used_.Set(static_cast<double>(connections_.size()));
@@ -243,7 +251,25 @@ std::shared_ptr<ConnectionUse> ConnectionTable::Find(absl::string_view peer) {
   return connection->second.use;
 }
 
-void ConnectionTable::CountStart(absl::string_view peer, absl::Time now) {
+const char* ConnectionTable::SetCaller(Connection* connection, Caller caller) {
+  if (connection->caller == caller || connection->caller == Caller::kWriter) return nullptr;
+  Network& network = by_network_[NetworkOf(connection->peer)];
+  if (caller == Caller::kWriter) {
+    if (connection->caller.has_value()) {
+      --network.readers;
+      --readers_;
+    }
+  } else {
+    if (readers_ >= PlacesForReaders(limits_.max_connections)) return kTotal;
+    if (network.readers >= PlacesForReaders(limits_.max_per_address)) return kAddress;
+    ++network.readers;
+    ++readers_;
+  }
+  connection->caller = caller;
+  return nullptr;
+}
+
+void ConnectionTable::CountStart(absl::string_view peer, Caller caller, absl::Time now) {
   const auto parsed = ParsePeer(peer);
   if (!parsed.has_value()) return;
   absl::MutexLock lock(&mutex_);
@@ -253,8 +279,12 @@ void ConnectionTable::CountStart(absl::string_view peer, absl::Time now) {
   TACHO_CHECK(connection != connections_.end());
   ConnectionUse& use = *connection->second.use;
   use.calls.fetch_add(1, std::memory_order_relaxed);
-  if (use.starts.Take(1, StartRate(limits_), absl::ToUnixNanos(now)) > 0)
+  if (use.starts.Take(1, StartRate(limits_), absl::ToUnixNanos(now)) > 0) {
     ShutDown(connection, "calls", now);
+  } else if (const char* refused = SetCaller(&connection->second, caller); refused != nullptr) {
+    refused_.Add({{"reason", refused}}).Increment();
+    Close(connection, now);
+  }
 }
 
 bool ConnectionTable::IsHostile(const Connection& connection, const char* reason, absl::Time now) {
@@ -267,17 +297,21 @@ bool ConnectionTable::IsHostile(const Connection& connection, const char* reason
 void ConnectionTable::ShutDown(Connections::iterator connection, const char* reason,
                                absl::Time now) {
   const PeerAddress peer = connection->second.peer;
-  if (InodeOf(connection->first) == connection->second.inode) {
-    shutdown(connection->first, SHUT_RDWR);  // gRPC finds it broken, and closes it.
-    DropReceived(connection->first);
-  }
   if (IsHostile(connection->second, reason, now)) {
     Network& network = by_network_[NetworkOf(peer)];
     network.penalty_until = now + kPenalty;
     network.penalty_for = PenaltyFor(reason);
   }
-  Forget(connection, now);
+  Close(connection, now);
   shut_down_.emplace_back(peer, reason);
+}
+
+void ConnectionTable::Close(Connections::iterator connection, absl::Time now) {
+  if (InodeOf(connection->first) == connection->second.inode) {
+    shutdown(connection->first, SHUT_RDWR);  // gRPC finds it broken, and closes it.
+    DropReceived(connection->first);
+  }
+  Forget(connection, now);
 }
 
 void ConnectionTable::CountAnswer(ConnectionUse* use) {

@@ -13,6 +13,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,9 +45,13 @@ struct ConnectionUse {
   TokenBucket starts;
 };
 
-// Thread-safe.
+// Thread-safe. Readers and writers have places of their own: a quarter of the connections, of each
+// address and of all together, is not for those that have only asked queries, so that no number of
+// watches keeps an agent out. What a connection is for shows with its first call.
 class ConnectionTable final : public Gate {
  public:
+  enum class Caller { kReader, kWriter };  // kWriter: a stream of an agent.
+
   struct Limits {
     uint64_t max_connections = 0;
     uint64_t max_per_address = 0;
@@ -78,8 +83,10 @@ class ConnectionTable final : public Gate {
 
   // The connection of a call, by grpc::ServerContext::peer(); nullptr if it is not known.
   std::shared_ptr<ConnectionUse> Find(absl::string_view peer) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A call has begun. A connection that starts too many is shut down.
-  void CountStart(absl::string_view peer, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A call has begun. A connection that starts too many is shut down, and so is one that reads if
+  // there is no place for another reader.
+  void CountStart(absl::string_view peer, Caller caller, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // A call was answered while its client waited, so it no longer counts as a start: a client may
   // ask one thing after another as fast as it gets answers.
   void CountAnswer(ConnectionUse* use) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -103,6 +110,7 @@ class ConnectionTable final : public Gate {
     PeerAddress peer;
     absl::Time since;
     std::shared_ptr<ConnectionUse> use = std::make_shared<ConnectionUse>();
+    std::optional<Caller> caller;  // After the first call. Who has written once is a writer.
     // At the last check:
     absl::Time looked;
     double waste = 0;       // All bytes received that no message or call explains.
@@ -115,6 +123,7 @@ class ConnectionTable final : public Gate {
 
   struct Network {
     uint64_t connections = 0;
+    uint64_t readers = 0;
     absl::Time penalty_until = absl::InfinitePast();
     const char* penalty_for = "";  // What brought it, in words.
     TokenBucket admitted;          // While there is a penalty.
@@ -134,6 +143,11 @@ class ConnectionTable final : public Gate {
   void LookAtSome(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAtAll(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LookAt(Connections::iterator connection, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The reason to refuse a connection that reads: there is no place for another. Else nullptr.
+  const char* SetCaller(Connection* connection, Caller caller)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Close(Connections::iterator connection, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ShutDown(Connections::iterator connection, const char* reason, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -159,6 +173,7 @@ class ConnectionTable final : public Gate {
   mutable absl::Mutex mutex_;
   Limits limits_ ABSL_GUARDED_BY(mutex_);
   Connections connections_ ABSL_GUARDED_BY(mutex_);
+  uint64_t readers_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<PeerAddress, int> by_peer_ ABSL_GUARDED_BY(mutex_);
   absl::node_hash_map<PeerAddress, Network> by_network_ ABSL_GUARDED_BY(mutex_);
   // Shut down since the last sweep, for the log and the counters.

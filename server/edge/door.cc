@@ -15,7 +15,8 @@
 namespace tacho::server::edge {
 namespace {
 
-// Sees how a call ends.
+// Sees how a call ends. One that is refused for want of room is answered too: a client with many
+// watches opens them all at once, and means no flood.
 class AnswerCounter final : public grpc::experimental::Interceptor {
  public:
   AnswerCounter(ConnectionTable* connections, std::shared_ptr<ConnectionUse> use,
@@ -25,8 +26,11 @@ class AnswerCounter final : public grpc::experimental::Interceptor {
   void Intercept(grpc::experimental::InterceptorBatchMethods* methods) override {
     using grpc::experimental::InterceptionHookPoints;
     if (methods->QueryInterceptionHookPoint(InterceptionHookPoints::PRE_SEND_STATUS) &&
-        methods->GetSendStatus().ok() && !context_->IsCancelled()) {
-      connections_->CountAnswer(use_.get());
+        !context_->IsCancelled()) {
+      const grpc::StatusCode code = methods->GetSendStatus().error_code();
+      if (code == grpc::StatusCode::OK || code == grpc::StatusCode::UNAVAILABLE) {
+        connections_->CountAnswer(use_.get());
+      }
     }
     methods->Proceed();
   }
@@ -45,8 +49,11 @@ class CallCounter final : public grpc::experimental::ServerInterceptorFactoryInt
   grpc::experimental::Interceptor* CreateServerInterceptor(
       grpc::experimental::ServerRpcInfo* info) override {
     const std::string peer = info->server_context()->peer();
-    connections_->CountStart(peer, MonotonicNow());
-    if (absl::StartsWith(info->method(), "/tacho.v1.Ingest/")) return nullptr;
+    const bool writes = absl::StartsWith(info->method(), "/tacho.v1.Ingest/");
+    connections_->CountStart(
+        peer, writes ? ConnectionTable::Caller::kWriter : ConnectionTable::Caller::kReader,
+        MonotonicNow());
+    if (writes) return nullptr;
     auto use = connections_->Find(peer);
     if (use == nullptr) return nullptr;
     return new AnswerCounter(connections_, std::move(use), info->server_context());

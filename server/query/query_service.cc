@@ -33,6 +33,10 @@
 namespace tacho::server::query {
 namespace {
 
+// A connection may have 100 calls at once (server/process/grpc_transport.cc). Those of a program
+// share it: if watches took all of them, neither a query nor a stream of rows could begin.
+constexpr uint32_t kWatchesOfPeer = 90;
+
 absl::Status Refusal(WorkerPool::Admission admission) {
   if (admission == WorkerPool::Admission::kFull) {
     return errors::ErrorOf(errors::Failure::kOverloaded,
@@ -369,7 +373,8 @@ grpc::ServerWriteReactor<Response>* QueryService::StartWatch(const char* method,
                                                              grpc::CallbackServerContext* context,
                                                              std::shared_ptr<WatchBell> bell,
                                                              Begin begin) {
-  ++watches_;
+  const std::string peer = context->peer();
+  CountWatch(peer, 1);
   metrics_.WatchBegan();
   const auto stream = BasicWatchStream<Response>::Create(
       {.context = context,
@@ -379,14 +384,35 @@ grpc::ServerWriteReactor<Response>* QueryService::StartWatch(const char* method,
        .on_end = [this,
                   method](const absl::Status& status) { metrics_.RecordWatch(method, status); },
        .on_done =
-           [this] {
-             --watches_;
+           [this, peer] {
+             CountWatch(peer, -1);
              metrics_.WatchEnded();
            },
        .number = ++answers_});
   const absl::Status begun = begin(stream);
   if (!begun.ok()) stream->End(begun);
   return stream.get();
+}
+
+void QueryService::CountWatch(const std::string& peer, int change) {
+  watches_ += static_cast<uint32_t>(change);
+  absl::MutexLock lock(&peers_mutex_);
+  uint32_t& open = watches_of_peer_[peer];
+  open += static_cast<uint32_t>(change);
+  if (open == 0) watches_of_peer_.erase(peer);
+}
+
+absl::Status QueryService::CheckWatches(const std::string& peer) const {
+  if (watches_ > limits().max_watches()) {
+    return errors::ErrorOf(errors::Failure::kOverloaded,
+                           "as many watches are open as query.max_watches allows: try again");
+  }
+  absl::MutexLock lock(&peers_mutex_);
+  const auto open = watches_of_peer_.find(peer);
+  if (open == watches_of_peer_.end() || open->second <= kWatchesOfPeer) return absl::OkStatus();
+  return errors::ErrorOf(errors::Failure::kOverloaded,
+                         absl::StrCat("this connection has ", kWatchesOfPeer,
+                                      " watches, and needs room for other calls: use another one"));
 }
 
 absl::StatusOr<security::RightsPtr> QueryService::AdmitWatch(
@@ -400,10 +426,7 @@ absl::StatusOr<security::RightsPtr> QueryService::AdmitWatch(
   if (options_.access != nullptr) {
     *recheck = [access = options_.access, caller = *caller] { return access->Recheck(caller); };
   }
-  if (watches_ > limits().max_watches()) {
-    return errors::ErrorOf(errors::Failure::kOverloaded,
-                           "as many watches are open as query.max_watches allows: try again");
-  }
+  TACHO_RETURN_IF_ERROR(CheckWatches(context.peer()));
   return caller->rights_ptr();
 }
 

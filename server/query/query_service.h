@@ -8,8 +8,13 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "server/conditions/condition_board.h"
@@ -145,6 +150,9 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   grpc::ServerWriteReactor<Response>* StartWatch(const char* method,
                                                  grpc::CallbackServerContext* context,
                                                  std::shared_ptr<WatchBell> bell, Begin begin);
+  void CountWatch(const std::string& peer, int change) ABSL_LOCKS_EXCLUDED(peers_mutex_);
+  // OVERLOADED if more watches are open, of all connections or of this one, than may be.
+  absl::Status CheckWatches(const std::string& peer) const ABSL_LOCKS_EXCLUDED(peers_mutex_);
   // OK if there is room for the watch and its caller may read the job. *recheck stays null if the
   // caller's rights cannot end.
   absl::StatusOr<security::RightsPtr> AdmitWatch(const grpc::CallbackServerContext& context,
@@ -163,6 +171,9 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   std::atomic<bool> draining_ = false;
   std::atomic<uint64_t> answers_ = 0;  // Spreads the retries of refused clients.
   std::atomic<uint32_t> watches_ = 0;  // Open ones, until gRPC is done with them.
+  mutable absl::Mutex peers_mutex_;
+  // The same by gRPC's name of their connection.
+  absl::flat_hash_map<std::string, uint32_t> watches_of_peer_ ABSL_GUARDED_BY(peers_mutex_);
   QueryMetrics metrics_;
   mutable absl::Mutex limits_mutex_;
   config::v1::Collector::Query limits_ ABSL_GUARDED_BY(limits_mutex_);

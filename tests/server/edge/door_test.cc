@@ -23,6 +23,9 @@ namespace {
 
 using testing::ElementsAre;
 
+constexpr ConnectionTable::Caller kReader = ConnectionTable::Caller::kReader;
+constexpr ConnectionTable::Caller kWriter = ConnectionTable::Caller::kWriter;
+
 // Both ends of a connection on loopback.
 class Pair {
  public:
@@ -140,12 +143,56 @@ TEST_F(ConnectionTableTest, AllTogetherHaveTheirLimit) {
   EXPECT_EQ(Counter("tacho_connections_refused_total", "memory"), 1);
 }
 
+TEST_F(ConnectionTableTest, ReadersOfAnAddressLeavePlacesForItsWriters) {
+  table_.SetLimits({.max_connections = 100, .max_per_address = 4});
+  std::vector<Pair> readers(20);
+  int kept = 0;
+  for (const Pair& reader : readers) {
+    EXPECT_TRUE(Admit(reader)) << "nobody knows yet what it is for";
+    table_.CountStart(reader.grpc_name(), kReader, now_);
+    if (!reader.IsShutDown()) ++kept;
+  }
+  EXPECT_EQ(kept, 3);
+  EXPECT_EQ(Counter("tacho_connections_refused_total", "address"), 17);
+  Pair writer;
+  EXPECT_TRUE(Admit(writer));
+  table_.CountStart(writer.grpc_name(), kWriter, now_);
+  table_.CountStart(writer.grpc_name(), kReader, now_);
+  EXPECT_FALSE(writer.IsShutDown()) << "who writes may ask as well";
+  EXPECT_EQ(Counter("tacho_connections_refused_total", "penalty"), 0) << "that was no flood";
+
+  readers[0].CloseServer();
+  Pass(absl::Seconds(3));
+  Pair next;
+  EXPECT_TRUE(Admit(next));
+  table_.CountStart(next.grpc_name(), kReader, now_);
+  EXPECT_FALSE(next.IsShutDown()) << "the place is free again";
+}
+
+TEST_F(ConnectionTableTest, ReadersOfAllAddressesLeavePlacesForWriters) {
+  table_.SetLimits({.max_connections = 4, .max_per_address = 100});
+  std::vector<Pair> readers(4);
+  for (const Pair& reader : readers) {
+    ASSERT_TRUE(Admit(reader));
+    table_.CountStart(reader.grpc_name(), kReader, now_);
+  }
+  EXPECT_FALSE(readers[2].IsShutDown());
+  EXPECT_TRUE(readers[3].IsShutDown());
+  Pair writer;
+  EXPECT_TRUE(Admit(writer));
+  table_.CountStart(readers[0].grpc_name(), kWriter, now_);
+  Pair reader;
+  EXPECT_FALSE(Admit(reader)) << "full";
+  table_.CountStart(writer.grpc_name(), kReader, now_);
+  EXPECT_FALSE(writer.IsShutDown()) << "a reader became a writer";
+}
+
 TEST_F(ConnectionTableTest, AConnectionWithoutACallIsShutDown) {
   Pair silent;
   Pair busy;
   ASSERT_TRUE(Admit(silent));
   ASSERT_TRUE(Admit(busy));
-  table_.CountStart(busy.grpc_name(), now_);
+  table_.CountStart(busy.grpc_name(), kWriter, now_);
   Pass(absl::Seconds(21));
   EXPECT_TRUE(silent.IsShutDown());
   EXPECT_FALSE(busy.IsShutDown());
@@ -158,9 +205,9 @@ TEST_F(ConnectionTableTest, AConnectionWithoutACallIsShutDown) {
 TEST_F(ConnectionTableTest, TooManyCallsShutAConnectionDownAtOnce) {
   Pair pair;
   ASSERT_TRUE(Admit(pair));
-  for (int i = 0; i < 10; ++i) table_.CountStart(pair.grpc_name(), now_);
+  for (int i = 0; i < 10; ++i) table_.CountStart(pair.grpc_name(), kWriter, now_);
   EXPECT_FALSE(pair.IsShutDown());
-  table_.CountStart(pair.grpc_name(), now_);
+  table_.CountStart(pair.grpc_name(), kWriter, now_);
   EXPECT_TRUE(pair.IsShutDown());
   // For a while its address comes back one by one.
   table_.SetLimits({.max_connections = 100, .max_per_address = 100});
@@ -179,18 +226,18 @@ TEST_F(ConnectionTableTest, CallsThatAreAnsweredAreNoneTooMany) {
   const auto use = table_.Find(pair.grpc_name());
   ASSERT_NE(use, nullptr);
   for (int i = 0; i < 100; ++i) {
-    table_.CountStart(pair.grpc_name(), now_);
+    table_.CountStart(pair.grpc_name(), kWriter, now_);
     table_.CountAnswer(use.get());
   }
   EXPECT_FALSE(pair.IsShutDown());
-  for (int i = 0; i < 11; ++i) table_.CountStart(pair.grpc_name(), now_);
+  for (int i = 0; i < 11; ++i) table_.CountStart(pair.grpc_name(), kWriter, now_);
   EXPECT_TRUE(pair.IsShutDown());
 }
 
 TEST_F(ConnectionTableTest, BytesThatAreNoMessagesAreAFlood) {
   Pair pair;
   ASSERT_TRUE(Admit(pair));
-  table_.CountStart(pair.grpc_name(), now_);
+  table_.CountStart(pair.grpc_name(), kWriter, now_);
   const auto use = table_.Find(pair.grpc_name());
   ASSERT_NE(use, nullptr);
   table_.SetLimits({.max_connections = 4, .max_per_address = 4, .max_message_bytes = 0});
@@ -209,8 +256,8 @@ TEST_F(ConnectionTableTest, AFloodIsShutDownAndAnUnfinishedMessageInTheEnd) {
   Pair unfinished;
   ASSERT_TRUE(Admit(flood));
   ASSERT_TRUE(Admit(unfinished));
-  table_.CountStart(flood.grpc_name(), now_);
-  table_.CountStart(unfinished.grpc_name(), now_);
+  table_.CountStart(flood.grpc_name(), kWriter, now_);
+  table_.CountStart(unfinished.grpc_name(), kWriter, now_);
   Pass(absl::Seconds(2));
   table_.SetLimits({.max_connections = 4,
                     .max_per_address = 4,
@@ -355,7 +402,7 @@ TEST_F(ConnectionTableTest, ConnectionsWithACallMayEndAsOftenAsTheyLike) {
   for (int n = 0; n < 100; ++n) {
     Pair pair;
     ASSERT_TRUE(Admit(pair)) << n;
-    table_.CountStart(pair.grpc_name(), now_);
+    table_.CountStart(pair.grpc_name(), kWriter, now_);
     pair.CloseServer();
     Pass(absl::Milliseconds(20));
   }
@@ -365,7 +412,7 @@ TEST_F(ConnectionTableTest, ConnectionsWithACallMayEndAsOftenAsTheyLike) {
 TEST_F(ConnectionTableTest, AnIdleConnectionMayPingForAsLongAsItLikes) {
   Pair idle;
   ASSERT_TRUE(Admit(idle));
-  table_.CountStart(idle.grpc_name(), now_);
+  table_.CountStart(idle.grpc_name(), kWriter, now_);
   std::string all(4 << 20, 'x');
   for (int quarter = 0; quarter < 48; ++quarter) {
     idle.Send(15 * 60 * 5);
@@ -380,7 +427,7 @@ TEST_F(ConnectionTableTest, AnIdleConnectionMayPingForAsLongAsItLikes) {
 TEST_F(ConnectionTableTest, WhileTheProcessGrowsFastAllConnectionsAreLookedAt) {
   Pair old;
   ASSERT_TRUE(Admit(old));
-  table_.CountStart(old.grpc_name(), now_);
+  table_.CountStart(old.grpc_name(), kWriter, now_);
   Pass(absl::Seconds(10));
   Pass(absl::Milliseconds(50));
   table_.SetLimits({.max_connections = 4, .max_per_address = 4, .max_message_bytes = 0});

@@ -311,6 +311,22 @@ TEST_F(QueryWatchTest, RefusesWhatIsTooMuchOrWrong) {
   EXPECT_EQ(watcher->series().size(), 2u);
 }
 
+// Calls of a program share its connection, the stream with its rows too.
+TEST_F(QueryWatchTest, WatchesLeaveRoomForOtherCallsOnTheirConnection) {
+  options_.limits.set_max_watches(1000);
+  Start();
+  AppendRows("train", 0, 0, {"a"}, 1);
+  std::vector<std::unique_ptr<Watcher>> watchers;
+  for (int i = 0; i < 90; ++i) watchers.push_back(Watch());
+  for (const auto& watcher : watchers) ASSERT_TRUE(watcher->ReadUntilLive());
+  const auto one_more = Watch();
+  EXPECT_FALSE(one_more->Read());
+  const grpc::Status status = one_more->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("this connection has 90 watches"));
+  for (const auto& watcher : watchers) watcher->Cancel();
+}
+
 TEST_F(QueryWatchTest, EndsAClientThatReadsTooSlowlyAndNotWithAGap) {
   Start();
   const auto watcher = Watch();
