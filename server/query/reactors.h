@@ -78,7 +78,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   // one held back have left, or the client has gone, or the query has to stop; the status is that
   // of control().Check() in the last case. A client that stopped reading is cut off at the
   // deadline. If the query `succeeded`, the end follows the messages without waiting for End(), and
-  // `before_end` is called before it: on one of gRPC's threads, with a lock held.
+  // `before_end` is called before it, on one of gRPC's threads.
   absl::Status Flush(bool succeeded, const std::function<void()>& before_end)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -86,6 +86,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     end_follows_ = succeeded && holds_ && !queue_.empty();
     before_end_ = end_follows_ ? &before_end : nullptr;
     absl::Status status = WaitWhileAllowed(0);
+    while (ending_ && !ended_) written_.Wait(&mutex_);
     if (ended_) return absl::OkStatus();
     end_follows_ = false;
     if (!status.ok()) holds_ = false;
@@ -118,6 +119,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_) {
     Response* next = nullptr;
     bool last = false;
+    const std::function<void()>* before_end = nullptr;
     grpc::WriteOptions how;
     {
       absl::MutexLock lock(&mutex_);
@@ -133,9 +135,15 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
       if (!queue_.empty()) next = &queue_.front().response;
       if (queue_.size() > 1) how.set_buffer_hint();  // Small ones leave together.
       last = end_follows_ && ok_ && queue_.empty();
-      // The worker waits in Flush() until ended_ is set.
-      if (last) (*before_end_)();
-      ended_ = last;
+      ending_ = last;
+      before_end = before_end_;
+      written_.Signal();
+    }
+    if (last) {
+      // The worker, whose function it is, waits in Flush() until ended_ is set.
+      (*before_end)();
+      absl::MutexLock lock(&mutex_);
+      ended_ = true;
       written_.Signal();
     }
     // A worker that sees the queue empty may finish the call, unless it is ended here: what is
@@ -188,7 +196,8 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   bool ok_ ABSL_GUARDED_BY(mutex_) = true;
   bool end_follows_ ABSL_GUARDED_BY(mutex_) = false;  // The held message is sent after the queue.
   const std::function<void()>* before_end_ ABSL_GUARDED_BY(mutex_) = nullptr;  // Not owned.
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;                                 // By OnWriteDone().
+  bool ending_ ABSL_GUARDED_BY(mutex_) = false;  // OnWriteDone() calls before_end_.
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;   // By OnWriteDone().
 };
 
 }  // namespace tacho::server::query
