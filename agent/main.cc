@@ -4,6 +4,7 @@
 // Exit status: 0 stopped as asked, 1 cannot start or go on, 2 wrong flags or configuration.
 #include <malloc.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -23,6 +24,7 @@
 #include "agent/agent.h"
 #include "agent/diagnose/command.h"
 #include "agent/stream/collector_config.h"
+#include "proto/base/exhaustion.h"
 #include "proto/base/flags.h"
 #include "proto/base/loaded_pages.h"
 #include "proto/base/log.h"
@@ -154,6 +156,7 @@ int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
   // asynchronous.
   const sigset_t signals = Signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  ::umask(077);  // What is spooled is for nobody else, whoever starts the agent.
   const char* const notify = getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
   const tacho::ServiceManager manager(notify == nullptr ? "" : notify);
 
@@ -198,6 +201,7 @@ int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
 int main(int argc, char** argv) {
   // Threads here allocate little: one heap instead of one for each saves several MiB.
   mallopt(M_ARENA_MAX, 1);
+  tacho::ExplainExhaustion("tacho-agent");
 
   if (argc > 1 && std::string(argv[1]) == "diagnose") {
     return tacho::agent::RunDiagnose({argv + 2, argv + argc}, TACHO_VERSION, &std::cout,

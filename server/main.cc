@@ -2,6 +2,7 @@
 // ends it, and chooses the exit status. No other file of server/ reads flags or the environment, or
 // waits for signals.
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -18,6 +19,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "proto/base/exhaustion.h"
 #include "proto/base/log.h"
 #include "proto/base/service_manager.h"
 #include "proto/base/status_macros.h"
@@ -66,12 +68,15 @@ absl::Status MakeConfig(const CommandLine& line, config::v1::Collector* config) 
 }
 
 // Readers see the whole file or none.
-absl::Status WritePortFile(const std::string& path, int grpc_port, int http_port) {
+absl::Status WritePortFile(const std::string& path, mode_t mode, int grpc_port, int http_port) {
   const std::string temporary = absl::StrCat(path, ".tmp");
   std::ofstream file(temporary, std::ios::trunc);
   file << "{\"grpc\":" << grpc_port << ",\"http\":" << http_port << "}\n";
   file.close();
-  if (file && std::rename(temporary.c_str(), path.c_str()) == 0) return absl::OkStatus();
+  if (file && ::chmod(temporary.c_str(), mode) == 0 &&
+      std::rename(temporary.c_str(), path.c_str()) == 0) {
+    return absl::OkStatus();
+  }
   return absl::UnavailableError(absl::StrCat("--port-file ", path, ": cannot write it"));
 }
 
@@ -114,12 +119,12 @@ CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log,
 }
 
 // Reports the start in the log, in the port file and to the service manager.
-absl::Status ReportStart(const CommandLine& line, const config::v1::Collector& config,
-                         const Collector& collector, const ServiceManager& manager,
-                         const log::Log& log) {
+absl::Status ReportStart(const CommandLine& line, mode_t port_file_mode,
+                         const config::v1::Collector& config, const Collector& collector,
+                         const ServiceManager& manager, const log::Log& log) {
   if (!line.port_file.empty()) {
     absl::Status written =
-        WritePortFile(line.port_file, collector.grpc_port(), collector.http_port());
+        WritePortFile(line.port_file, port_file_mode, collector.grpc_port(), collector.http_port());
     if (!written.ok()) return written;
   }
   const std::string grpc = WithPort(config.listen().grpc(), collector.grpc_port());
@@ -136,6 +141,8 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
   // Before the first thread, so that every thread leaves them to sigwait().
   const sigset_t signals = SignalSet({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // What is stored is for nobody else, whoever starts the collector. The port file is for others.
+  const mode_t masked = ::umask(077);
   const char* const notify = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
   const ServiceManager manager(notify == nullptr ? "" : notify);
 
@@ -149,7 +156,8 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
     log.Error("cannot start", {{"reason", collector.status().ToString()}});
     return kExitFailure;
   }
-  if (const absl::Status reported = ReportStart(line, config, **collector, manager, log);
+  if (const absl::Status reported =
+          ReportStart(line, 0666 & ~masked, config, **collector, manager, log);
       !reported.ok()) {
     log.Error("cannot start", {{"reason", reported.message()}});
     return kExitFailure;
@@ -243,5 +251,6 @@ int main(int argc, char** argv) {
   // The distribution's Abseil looks for lock cycles at every Lock(). That takes a few per cent of
   // the CPU, and the thread sanitizer finds the same in the tests.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  tacho::ExplainExhaustion("tacho-collector");
   return tacho::server::Main({argv + 1, static_cast<size_t>(argc > 0 ? argc - 1 : 0)});
 }

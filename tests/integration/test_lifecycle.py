@@ -132,6 +132,29 @@ class FullDiskTest(harness.TestCase):
         self.assertEqual(got, feeder.expected(len(feeder.batches)))
 
 
+class FileModesTest(harness.TestCase):
+    def test_what_is_stored_and_spooled_is_for_its_owner_whatever_the_umask(self):
+        self.addCleanup(os.umask, os.umask(0o022))
+        collector = self.started(harness.Collector(self.directory, CONFIG))
+        sources = "  host: {interval: 100ms}\n  rings: {directory: ''}\n"
+        agent = self.started(harness.Agent(self.directory, collector, sources))
+        query = ["query", "hosts", "host_load1", "-o", "json"]
+        harness.wait_until(
+            lambda: harness.tachoctl(collector.address, *query).returncode == 0, "host metrics"
+        )
+        self.assertEqual(agent.stop(), 0)
+        self.assertEqual(collector.stop(), 0)
+        spool = os.path.join(self.directory, "agent-1.spool")
+        for path in (collector.path, spool):
+            for folder, _, names in os.walk(path):
+                self.assertEqual(os.stat(folder).st_mode & 0o777, 0o700, folder)
+                for name in names:
+                    file = os.path.join(folder, name)
+                    self.assertEqual(os.stat(file).st_mode & 0o777, 0o600, file)
+        ports = os.path.join(self.directory, "ports.json")
+        self.assertEqual(os.stat(ports).st_mode & 0o777, 0o644, "others read it")
+
+
 class RefusedStartTest(harness.TestCase):
     def run_program(self, variable, *arguments):
         return subprocess.run([os.environ[variable], *arguments], capture_output=True, text=True,
@@ -167,6 +190,21 @@ class RefusedStartTest(harness.TestCase):
             self.assertEqual(checked.returncode, 0, checked.stderr)
             again = self.run_program(variable, "--config", path, "--print-config")
             self.assertEqual(again.stdout, printed.stdout)
+
+    @unittest.skipIf(os.environ.get("TACHO_SANITIZER"), "a sanitizer needs all of it")
+    def test_too_little_address_space_is_a_sentence_and_exit_code_1(self):
+        spool = ["--spool", os.path.join(self.directory, "spool"), "--collector", "127.0.0.1:1"]
+        data = ["--data", self.directory, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        for variable, flags, mebibytes in (
+            ("TACHO_COLLECTOR", data, 400),
+            ("TACHO_AGENT", spool, 120),
+        ):
+            limits = ["prlimit", f"--as={mebibytes << 20}", "--"]
+            done = subprocess.run([*limits, os.environ[variable], *flags], capture_output=True,
+                                  text=True, timeout=harness.PATIENCE_S)  # fmt: skip
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"limited to {mebibytes} MiB", done.stderr)
+            self.assertNotIn("terminate", done.stderr)
 
     def test_taken_port_and_taken_directory_are_exit_code_1(self):
         first = self.started(harness.Collector(self.directory))
