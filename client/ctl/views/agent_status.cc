@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "proto/base/saturate.h"
+
 namespace tacho::ctl {
 namespace {
 
@@ -19,12 +21,10 @@ std::string LabelOf(const v1::SeriesInfo& series, absl::string_view name) {
   return "";
 }
 
-uint64_t Whole(const v1::LatestSample& sample) {
-  return sample.value() > 0 ? static_cast<uint64_t>(sample.value()) : 0;
-}
+uint64_t Whole(const v1::LatestSample& sample) { return SaturatingCast<uint64_t>(sample.value()); }
 
 int64_t ShiftedBySeconds(const v1::LatestSample& sample, double seconds) {
-  return sample.time_unix_ns() + static_cast<int64_t>(seconds * 1e9);
+  return AddSeconds(sample.time_unix_ns(), seconds);
 }
 
 // The newest samples of one agent.

@@ -32,6 +32,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 #include "proto/base/quantile.h"
+#include "proto/base/saturate.h"
 #include "server/conditions/detectors/detectors.h"
 #include "server/conditions/measures/curve.h"
 #include "server/conditions/measures/robust.h"
@@ -51,7 +52,7 @@ Bins BinsOf(const Curve& curve, int64_t first_step, uint32_t count) {
   Bins bins;
   TACHO_CHECK(!curve.points.empty() && count > 0);
   const int64_t last = curve.points.back().step;
-  const double width = static_cast<double>(last - first_step + 1) / count;
+  const double width = (static_cast<double>(last - first_step) + 1) / count;
   std::vector<double> values;
   double steps = 0;
   uint32_t bin = 0;
@@ -65,7 +66,7 @@ Bins BinsOf(const Curve& curve, int64_t first_step, uint32_t count) {
   };
   for (const CurvePoint& point : curve.points) {
     if (point.step < first_step) continue;
-    const auto at = static_cast<uint32_t>(static_cast<double>(point.step - first_step) / width);
+    const auto at = SaturatingCast<uint32_t>(static_cast<double>(point.step - first_step) / width);
     if (at != bin) close();
     bin = at;
     values.push_back(point.value);
@@ -130,12 +131,13 @@ double ScaleOf(const Curve& curve, double loss) {
 
 Finding OfExpectation(const Curve& curve, int64_t since, const Expectation& expected,
                       double threshold) {
-  Finding finding = Present(
-      Severity::kInfo, expected.high < 0 ? "LossRises" : "NoImprovementExpected",
-      absl::StrCat(curve.metric, " is about ", ValueText(expected.loss),
-                   ". At its pace since step ", since, " it would improve by ",
-                   ValueText(expected.improvement), " (95 %: ", ValueText(expected.low), " to ",
-                   ValueText(expected.high), ") by step ", static_cast<int64_t>(expected.horizon)));
+  Finding finding =
+      Present(Severity::kInfo, expected.high < 0 ? "LossRises" : "NoImprovementExpected",
+              absl::StrCat(curve.metric, " is about ", ValueText(expected.loss),
+                           ". At its pace since step ", since, " it would improve by ",
+                           ValueText(expected.improvement), " (95 %: ", ValueText(expected.low),
+                           " to ", ValueText(expected.high), ") by step ",
+                           SaturatingCast<int64_t>(expected.horizon)));
   finding.step = since;
   const auto at = std::find_if(curve.points.begin(), curve.points.end(),
                                [&](const CurvePoint& point) { return point.step >= since; });
@@ -164,7 +166,7 @@ Finding DetectPlateau(const JobWindow& window, const Curves::Plateau& settings) 
   const double horizon =
       planned ? static_cast<double>(*planned) : settings.horizon() * static_cast<double>(now);
   if (static_cast<double>(now) > (1 - settings.end_share()) * horizon) return NotPresent();
-  const int64_t since = now - static_cast<int64_t>(settings.share() * static_cast<double>(span));
+  const int64_t since = now - SaturatingCast<int64_t>(settings.share() * static_cast<double>(span));
   if (RateExplains(window, since, settings)) return NotPresent();
   const auto expected = Extrapolate(BinsOf(curve, since, settings.bins()), now, horizon);
   if (!expected) return NotJudged();

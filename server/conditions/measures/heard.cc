@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "proto/base/saturate.h"
+
 namespace tacho::server::conditions {
 
 Hosts::Hosts(const JobWindow& window) : now_ns_(window.now_ns) {
@@ -28,8 +30,7 @@ int64_t Hosts::Corrected(const std::string& host, int64_t time_ns) const {
   const HostWindow* found = Find(host);
   if (found == nullptr || !found->agent.has_value()) return time_ns;
   const double offset = found->agent->clock_offset_seconds.value_or(0);
-  if (!std::isfinite(offset)) return time_ns;
-  return time_ns - static_cast<int64_t>(offset * 1e9);
+  return std::isfinite(offset) ? AddSeconds(time_ns, -offset) : time_ns;
 }
 
 }  // namespace tacho::server::conditions

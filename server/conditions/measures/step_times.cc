@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "proto/base/quantile.h"
+#include "proto/base/saturate.h"
 #include "server/conditions/measures/phases.h"
 #include "server/conditions/window/signal.h"
 
@@ -63,7 +64,7 @@ void AddSteps(const TaskWindow& task, const PhaseCover& phases, std::vector<Raw>
     const auto strides = static_cast<double>(point.step - before.step);
     double seconds = recorded ? point.value : Seconds(point.time_ns - before.time_ns) / strides;
     if (!std::isfinite(seconds) || seconds <= 0) continue;
-    const auto begin = point.time_ns - static_cast<int64_t>(seconds * 1e9);
+    const int64_t begin = AddSeconds(point.time_ns, -seconds);
     const auto overhead = overheads.find(point.step);
     if (overhead != overheads.end()) {
       if (overhead->second > kOverheadShare * seconds) continue;

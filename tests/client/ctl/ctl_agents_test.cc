@@ -1,4 +1,6 @@
 // tachoctl shows agents from their own metrics.
+#include <limits>
+
 #include "tests/client/ctl/ctl_reading_fixture.h"
 
 namespace tacho::ctl {
@@ -154,6 +156,20 @@ TEST_F(CtlAgentsTest, AgentThatIsTooOldToTellMuchIsShown) {
   ASSERT_EQ(Run({"agents", "-o", "json"}), kOk);
   EXPECT_THAT(Out(), AllOf(HasSubstr("\"agent\": null"), HasSubstr("\"lost_rows\": null"),
                            HasSubstr("\"state\": \"ok\"")));
+}
+
+TEST_F(CtlAgentsTest, NumbersThatNoAgentHasAreTheNearestThatFit) {
+  const double huge = 1e300;
+  Add("host-4", "tacho_agent_info", kNow, 1, {{"agent_id", "odd"}, {"version", "1"}});
+  Add("host-4", "tacho_agent_rows_total", kNow, huge);
+  Add("host-4", "tacho_agent_lost_rows_total", kNow, std::numeric_limits<double>::quiet_NaN());
+  AddSource("host-4", "tpu", kNow, false);
+  Add("host-4", "tacho_agent_source_failing_seconds", kNow, huge, {{"source", "tpu"}});
+  Add("host-4", "tacho_agent_source_retry_seconds", kNow, huge, {{"source", "tpu"}});
+  ASSERT_EQ(Run({"agents", "-o", "json"}), kOk) << Err();
+  EXPECT_THAT(Out(), HasSubstr("\"rows\": 18446744073709551615"));
+  EXPECT_THAT(Out(), HasSubstr("\"since_unix_ns\": -9223372036854775808"));
+  EXPECT_THAT(Out(), HasSubstr("\"retry_unix_ns\": 9223372036854775807"));
 }
 
 TEST_F(CtlAgentsTest, FailingLeavesOutWhatIsWell) {

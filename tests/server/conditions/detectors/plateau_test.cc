@@ -1,4 +1,5 @@
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/conditions/detectors/detectors.h"
 #include "tests/server/conditions/detectors/curve_windows.h"
@@ -73,6 +74,15 @@ TEST(PlateauTest, WarmUpAndTheEndOfTheScheduleExplainIt) {
   WindowOf last;
   last.Add(0, Signal::kLoss, Flat(1000)).Attribute("planned_steps", "1050");
   EXPECT_FALSE(DetectPlateau(last, Defaults()).present);
+}
+
+// 2^63 does not fit in a step.
+TEST(PlateauTest, AHorizonBeyondAllStepsIsTheLast) {
+  WindowOf window;
+  window.Add(0, Signal::kLoss, Noisy(std::vector<double>(150, 2.5), 0.02), 50'000'000'000'000'000);
+  const Finding finding = DetectPlateau(window, Defaults());
+  ASSERT_TRUE(finding.present);
+  EXPECT_THAT(finding.message, testing::HasSubstr("by step 9223372036854775807"));
 }
 
 TEST(PlateauTest, SeesItInLossesOfEveryHundredthStep) {
