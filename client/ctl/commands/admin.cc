@@ -120,10 +120,11 @@ int Stats(const Invocation& invocation, AdminClient& client) {
                                  {"", "not_ready", stats->not_ready()},
                                  {"", "streams", stats->streams()}};
   AddLog(stats->log(), &figures);
-  figures.insert(figures.end(), {{"reload", "in_force", UnixNs{stats->reload().in_force_unix_ns()}},
-                                 {"reload", "done", stats->reload().done()},
-                                 {"reload", "refused", stats->reload().refused()},
-                                 {"reload", "last_refusal", stats->reload().last_refusal()}});
+  figures.insert(figures.end(),
+                 {{"reload", "in_force", OrNothing(stats->reload().in_force_unix_ns())},
+                  {"reload", "done", stats->reload().done()},
+                  {"reload", "refused", stats->reload().refused()},
+                  {"reload", "last_refusal", stats->reload().last_refusal()}});
   AddStore(stats->store(), &figures);
   if (stats->has_last_snapshot()) AddSnapshot("snapshot", stats->last_snapshot(), &figures);
   PrintFigures(invocation, figures);

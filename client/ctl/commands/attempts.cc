@@ -95,8 +95,10 @@ void WriteJson(const v1::Attempt& attempt, JsonWriter* json) {
   });
   json->Field("tasks", attempt.tasks());
   json->Field("hosts", attempt.hosts());
-  json->TimeFields("first_seen", attempt.first_seen_unix_ns());
-  json->TimeFields("last_seen", attempt.last_seen_unix_ns());
+  json->TimeFields("first_seen",
+                   Maybe(attempt.first_seen_unix_ns() != 0, attempt.first_seen_unix_ns()));
+  json->TimeFields("last_seen",
+                   Maybe(attempt.last_seen_unix_ns() != 0, attempt.last_seen_unix_ns()));
   json->Key("end");
   if (attempt.has_ended_unix_ns()) {
     json->Object([&] {

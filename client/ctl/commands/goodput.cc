@@ -130,8 +130,8 @@ void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer)
 }
 
 void WriteJson(const v1::Goodput& goodput, JsonWriter* json) {
-  json->TimeFields("begin", goodput.begin_unix_ns());
-  json->TimeFields("end", goodput.end_unix_ns());
+  json->TimeFields("begin", Maybe(goodput.begin_unix_ns() != 0, goodput.begin_unix_ns()));
+  json->TimeFields("end", Maybe(goodput.end_unix_ns() != 0, goodput.end_unix_ns()));
   json->Field("wall_seconds", SecondsOf(goodput.wall_ns()));
   json->Field("goodput_ratio", Maybe(goodput.has_goodput_ratio(), goodput.goodput_ratio()));
   json->Object("seconds", [&] {

@@ -113,9 +113,7 @@ class ComparisonDocument {
   }
 
   void Time(const char* name, bool is_there, int64_t value) {
-    if (is_there) return json_.TimeFields(name, value);
-    json_.Key(name);
-    json_.Null();
+    json_.TimeFields(name, Maybe(is_there, value));
   }
 
   JsonWriter& json_;

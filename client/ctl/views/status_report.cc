@@ -209,8 +209,10 @@ const char* StateName(JobStatus::State state) {
 
 void WriteAttempt(const v1::Attempt& attempt, JsonWriter* json) {
   json->Field("attempt", attempt.attempt());
-  json->TimeFields("first_seen", attempt.first_seen_unix_ns());
-  json->TimeFields("last_seen", attempt.last_seen_unix_ns());
+  json->TimeFields("first_seen",
+                   Maybe(attempt.first_seen_unix_ns() != 0, attempt.first_seen_unix_ns()));
+  json->TimeFields("last_seen",
+                   Maybe(attempt.last_seen_unix_ns() != 0, attempt.last_seen_unix_ns()));
   json->Field("first_step", Maybe(attempt.has_first_step(), attempt.first_step()));
   json->Field("last_step", Maybe(attempt.has_last_step(), attempt.last_step()));
   json->Field("attributes", std::map<std::string, std::string>(attempt.attributes().begin(),
@@ -222,7 +224,7 @@ void WriteTask(const TaskStatus& one, JsonWriter* json) {
   json->Field("task", Maybe(task.has_task(), task.task()));
   json->Field("host", task.host());
   json->Field("attempt", task.attempt());
-  json->TimeFields("last_seen", task.last_seen_unix_ns());
+  json->TimeFields("last_seen", Maybe(task.last_seen_unix_ns() != 0, task.last_seen_unix_ns()));
   json->Field("last_step", Maybe(task.has_last_step(), task.last_step()));
   json->Field("behind_steps", one.behind_steps);
   json->Field("silent", one.silent);

@@ -57,6 +57,17 @@ TEST_F(CtlComparisonTest, Documents) {
                                "loss,0,bert@1,3.5,3,4,2,0,0.5\r\n"));
 }
 
+TEST_F(CtlComparisonTest, ARunWithoutSamplesHasNoTimes) {
+  MakeComparison();
+  v1::ComparedSubject& first = *fake_.comparison[0].mutable_subjects()->mutable_subjects(0);
+  first.clear_first_unix_ns();
+  first.clear_last_unix_ns();
+  ASSERT_EQ(Run({"compare", "bert@0", "bert@1", "-o", "json"}), kOk);
+  for (const char* field : {"first_time", "first_time_unix_ns", "last_time", "last_time_unix_ns"}) {
+    EXPECT_THAT(Out(), HasSubstr(absl::StrCat("\"", field, "\": null")));
+  }
+}
+
 TEST_F(CtlComparisonTest, RequestIsWhatTheFlagsSay) {
   MakeComparison();
   ASSERT_EQ(Run({"compare", "bert", "gpt", "--by", "elapsed", "--metric", "loss", "-m", "task=0",
