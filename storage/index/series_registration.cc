@@ -88,6 +88,9 @@ absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::TryRegister(
   if (*catalog == nullptr) {
     over_jobs = !HasRoomForJob(definition.source.job);
     if (over_jobs && limits.totals().action != LimitAction::kObserve) {
+      // Nothing of what an earlier turn found is stored: its job has gone since.
+      const JobCatalog empty(0, definition.source.job);
+      registering->Start(&empty);
       registering->NoteAll(Limit::kJobs, LimitAction::kReject);
       return std::optional<LayoutPtr>(nullptr);
     }
