@@ -28,6 +28,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -205,6 +206,17 @@ class Spool : public RowSink {
   // Drops entries from the oldest on, those before `end` and of `bytes` bytes or a little more.
   void DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What one write drops: the entries before `kept`, which `gap` reports.
+  struct Dropping {
+    uint64_t kept = 0;
+    SpoolLoss loss = SpoolLoss::kBytes;
+    SpoolLosses losses;
+    v1::Gap gap;
+  };
+  void CountDrop(const Dropping& drop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Counts the drop that the disk refused, if it was made after all. Only while the journal is
+  // open.
+  void SettleDrop() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Reads entries from the oldest on into `losses`; returns the first that is to stay.
   uint64_t AddUpOldest(uint64_t end, uint64_t bytes, SpoolLosses* losses)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -251,6 +263,7 @@ class Spool : public RowSink {
   // The Gap that last reported dropped entries. While it has not been read, it grows instead of
   // being followed by another. Its sequence is 0: there is none.
   v1::Gap dropped_gap_ ABSL_GUARDED_BY(mutex_);
+  std::optional<Dropping> unsure_drop_ ABSL_GUARDED_BY(mutex_);  // The disk refused its write.
   uint64_t rows_refused_ ABSL_GUARDED_BY(mutex_) = 0;  // By the disk, and not in a Gap yet.
   std::vector<v1::SequenceRange> durable_ahead_ ABSL_GUARDED_BY(mutex_);
   uint64_t damaged_entries_ ABSL_GUARDED_BY(mutex_) = 0;

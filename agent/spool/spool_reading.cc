@@ -98,6 +98,7 @@ absl::Status Spool::Trim(uint64_t sequence) {
   absl::MutexLock lock(&mutex_);
   const uint64_t before = journal_->bytes();
   TACHO_RETURN_IF_ERROR(journal_->Trim(sequence));
+  unsure_drop_.reset();  // It can no longer be told what the collector got and what was dropped.
   trimmed_bytes_ += before - std::min(before, journal_->bytes());
   if (trimmed_bytes_ >= kReleasedBytes) {
     trimmed_bytes_ = 0;

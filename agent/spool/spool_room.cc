@@ -1,5 +1,7 @@
 // The part of Spool that keeps it within its bounds.
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "agent/spool/spool.h"
@@ -27,6 +29,7 @@ constexpr char kBothReasons[] =
 }  // namespace
 
 void Spool::MakeRoom() {
+  SettleDrop();
   const uint64_t too_old = ages_.TooOldBefore(options_.now());
   if (too_old > std::max(journal_->begin(), only_gaps_before_)) {
     DropOldest(too_old, kMostAgedBytes, SpoolLoss::kAge);
@@ -69,9 +72,25 @@ void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
   const absl::Status told =
       extend ? journal_->Replace(dropped_gap_.sequence(), gaps[0].SerializeAsString(), kept)
              : AppendMessages(gaps, {}, kept);
-  if (!told.ok()) return;
   TACHO_CHECK(!gaps.empty());
-  dropped_gap_ = gaps.back().gap();
+  Dropping drop = {.kept = kept, .loss = loss, .losses = losses, .gap = gaps.back().gap()};
+  if (!told.ok()) {
+    unsure_drop_ = std::move(drop);
+    return;
+  }
+  CountDrop(drop);
+}
+
+void Spool::SettleDrop() {
+  if (!unsure_drop_.has_value()) return;
+  const Dropping drop = *std::exchange(unsure_drop_, std::nullopt);
+  if (journal_->begin() >= drop.kept) CountDrop(drop);
+}
+
+void Spool::CountDrop(const Dropping& drop) {
+  const SpoolLoss loss = drop.loss;
+  const SpoolLosses& losses = drop.losses;
+  dropped_gap_ = drop.gap;
   AfterTrim().IgnoreError();  // What it could not remove it removes in a later run.
   SpoolStats::Lost& lost = stats_.Of(loss);
   lost.messages += losses.messages();

@@ -267,7 +267,9 @@ absl::Status SpoolJournal::Reopen() {
     return absl::UnavailableError(
         absl::StrCat(options_.path, ": another spool has taken its place; restart the agent"));
   }
-  if (journal.end() > end_) {
+  // It has reached the log after all, and what it removed is gone.
+  const bool removed = journal.end() > end_ && journal.begin() > begin_;
+  if (journal.end() > end_ && !removed) {
     // The refused write has reached the log after all, but its caller got an error and will make
     // it again. (Its notes stay; the repeat replaces them.)
     rocksdb::WriteBatch write;
@@ -278,7 +280,10 @@ absl::Status SpoolJournal::Reopen() {
     if (!status.ok()) return absl::UnavailableError(status.ToString());
   }
   Adopt(*std::move(database));
-  return absl::OkStatus();
+  if (!removed) return absl::OkStatus();
+  // What came with the removal reports it, so it stays. The caller still has the old positions.
+  return absl::UnavailableError(
+      absl::StrCat(options_.path, ": a write that the disk refused was made after all; try again"));
 }
 
 absl::Status SpoolJournal::Write(const std::shared_ptr<Database>& database,

@@ -71,6 +71,9 @@ class SpoolJournal {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // The same for several entries at once; returns the position of the first. Not none. With
   // `trim_to`, all entries before that position are removed in the same write.
+  //   UNAVAILABLE  as above, but with `trim_to` the refused write may turn out to have been made.
+  //                If so, the first call after it that finds this out fails too, and begin() and
+  //                end() have moved.
   absl::StatusOr<uint64_t> AppendAll(std::span<const std::string> entries,
                                      const std::vector<Note>& notes, uint64_t trim_to = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);

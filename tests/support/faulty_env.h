@@ -27,6 +27,7 @@ class FaultyEnv : public rocksdb::EnvWrapper {
     rocksdb::Status sync;
     int spare = 0;      // So many more work before it goes wrong.
     bool torn = false;  // An append that fails writes half of its bytes.
+    bool late = false;  // An append that fails writes all of its bytes.
   };
   void Set(Fault fault) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -111,6 +112,7 @@ class FaultyEnv : public rocksdb::EnvWrapper {
     rocksdb::Status Append(const rocksdb::Slice& data) override {
       const Fault fault = env_->FaultOf(name_, &Fault::append);
       if (fault.append.ok()) return real_->Append(data);
+      if (fault.late) real_->Append(data).PermitUncheckedError();
       if (fault.torn) real_->Append({data.data(), data.size() / 2}).PermitUncheckedError();
       return fault.append;
     }

@@ -188,6 +188,35 @@ TEST_F(SpoolTest, NoRowIsBothKeptAndLostWhereverTheDiskRefuses) {
   EXPECT_EQ(kept + lost, appended);
 }
 
+// The disk says that it refused and has written all the same.
+TEST_F(SpoolTest, NoRowIsLostUncountedWhereARefusedWriteWasMade) {
+  max_bytes_ = 100'000;
+  Reopen();
+  const uint32_t layout = Define(MakeLayout("job", 100));
+  const std::vector<int64_t> times(1, 1);
+  uint64_t appended = 0;
+  for (int i = 0; i < 1000; ++i) {
+    if (i % 3 == 0) {
+      env_.Set({.match = ".log",
+                .append = rocksdb::Status::IOError("injected"),
+                .spare = i % 4,
+                .late = true});
+    }
+    const std::vector<double> values(100, i);
+    if (spool_->AppendRows(layout, times, {}, values, {"k", "v"}).ok()) ++appended;
+    env_.Clear();
+  }
+  EXPECT_GT(env_.failures(), 50);
+  uint64_t kept = 0;
+  uint64_t lost = 0;
+  for (const auto& entry : ReadAll()) {
+    if (entry.message.has_batch()) ++kept;
+    lost += entry.message.gap().rows();
+  }
+  EXPECT_EQ(kept + lost, appended);
+  EXPECT_EQ(spool_->Stats().Of(SpoolLoss::kBytes).rows, lost);
+}
+
 TEST_F(SpoolTest, RowsThatTheDiskRefusedAreToldWhenItTakesWritesAgain) {
   const uint32_t layout = Define(MakeLayout("job"));
   ASSERT_TRUE(AppendRow(layout, 1).ok());

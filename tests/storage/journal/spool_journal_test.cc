@@ -137,6 +137,29 @@ TEST_F(SpoolJournalTest, GoesOnAfterTheDiskRefused) {
   EXPECT_THAT(Notes("read"), ElementsAre(Note{"read", "3"}));
 }
 
+// An entry that reports what was removed in its write must not be taken back without it.
+TEST_F(SpoolJournalTest, ARefusedWriteThatWasMadeIsKeptWithWhatItRemoved) {
+  for (const char* entry : {"one", "two", "three"}) ASSERT_TRUE(spool_->Append(entry).ok());
+  const std::string gap = "one and two are lost";
+  env_.Set({.match = ".log", .append = rocksdb::Status::IOError("injected"), .late = true});
+  EXPECT_FALSE(spool_->AppendAll({&gap, 1}, {}, 3).ok());
+  env_.Clear();
+  EXPECT_EQ(spool_->Append("four").status().code(), absl::StatusCode::kUnavailable)
+      << "its caller has the old positions";
+  EXPECT_EQ(spool_->end(), 5u);
+  EXPECT_EQ(*spool_->Append("four"), 5u);
+  EXPECT_THAT(ReadAll(), ElementsAre("3 three", "4 one and two are lost", "5 four"));
+}
+
+TEST_F(SpoolJournalTest, ARefusedWriteThatWasMadeAndRemovedNothingIsTakenBack) {
+  ASSERT_TRUE(spool_->Append("one").ok());
+  env_.Set({.match = ".log", .append = rocksdb::Status::IOError("injected"), .late = true});
+  EXPECT_FALSE(spool_->Append("two").ok());
+  env_.Clear();
+  EXPECT_EQ(*spool_->Append("three"), 2u);
+  EXPECT_THAT(ReadAll(), ElementsAre("1 one", "2 three"));
+}
+
 TEST_F(SpoolJournalTest, GoesOnAfterARefusedSync) {
   ASSERT_TRUE(spool_->Append("one").ok());
   env_.RefuseSyncs(true);
