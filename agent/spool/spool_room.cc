@@ -78,6 +78,7 @@ void Spool::DropOldest(uint64_t end, uint64_t bytes, SpoolLoss loss) {
     unsure_drop_ = std::move(drop);
     return;
   }
+  unsure_drop_.reset();  // It was not made, or the journal would have refused this one first.
   CountDrop(drop);
 }
 

@@ -78,8 +78,10 @@ TEST(PlateauTest, WarmUpAndTheEndOfTheScheduleExplainIt) {
 
 // 2^63 does not fit in a step.
 TEST(PlateauTest, AHorizonBeyondAllStepsIsTheLast) {
+  Track track = TrackOf("loss", Noisy(std::vector<double>(150, 2.5), 0.02));
+  for (Point& point : track.points) point.step *= 50'000'000'000'000'000;
   WindowOf window;
-  window.Add(0, Signal::kLoss, Noisy(std::vector<double>(150, 2.5), 0.02), 50'000'000'000'000'000);
+  window.AddTrack(0, Signal::kLoss, std::move(track));
   const Finding finding = DetectPlateau(window, Defaults());
   ASSERT_TRUE(finding.present);
   EXPECT_THAT(finding.message, testing::HasSubstr("by step 9223372036854775807"));
