@@ -35,7 +35,7 @@ inline constexpr Metric kSpoolLostMessages = {
 
 // --- What the collector did not take of it.
 inline constexpr Metric kRefusedSamples = {
-    "tacho_agent_refused_samples_total", kCounter, "samples",
+    "tacho_agent_refused_samples_total", kCounterType, "samples",
     "Samples that the collector refused while it took their messages", "reason"};
 
 // --- Each of its sources.

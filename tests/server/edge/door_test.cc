@@ -295,7 +295,7 @@ TEST_F(ConnectionTableTest, MessageAboveTheLimitIsReadIfItsAgentWasWelcomed) {
   Pair agent;
   for (const Pair* pair : {&stranger, &agent}) {
     ASSERT_TRUE(Admit(*pair));
-    table_.CountStart(pair->grpc_name(), now_);
+    table_.CountStart(pair->grpc_name(), kWriter, now_);
   }
   table_.SetLimits({.max_connections = 9,
                     .max_per_address = 9,
@@ -318,7 +318,7 @@ TEST_F(ConnectionTableTest, WelcomedAgentThatSendsTooMuchHarmsNoOtherOfItsAddres
   const auto send_too_much = [this] {
     Pair agent;
     ASSERT_TRUE(Admit(agent));
-    table_.CountStart(agent.grpc_name(), now_);
+    table_.CountStart(agent.grpc_name(), kWriter, now_);
     table_.Find(agent.grpc_name())->welcomed = true;
     SendUnexplained(&agent, 2 << 20);
     Pass(absl::Seconds(2));
@@ -340,7 +340,7 @@ TEST_F(ConnectionTableTest, FloodsThatBeginWithAHelloEndThePatienceWithTheirAddr
     Pair agent;
     if (!Admit(agent)) continue;
     ++admitted;
-    table_.CountStart(agent.grpc_name(), now_);
+    table_.CountStart(agent.grpc_name(), kWriter, now_);
     table_.Find(agent.grpc_name())->welcomed = true;
     SendUnexplained(&agent, 2 << 20);
     Pass(absl::Milliseconds(50));
@@ -480,7 +480,7 @@ TEST_F(RefusedConnectionTest, ClientIsToldTheReasonInWords) {
 
 TEST_F(RefusedConnectionTest, PenaltySaysWhatBroughtItAndHowLongItLasts) {
   table_.SetLimits({.max_connections = 99, .max_per_address = 99, .starts_per_second = 10});
-  for (int i = 0; i < 11; ++i) table_.CountStart(first_.grpc_name(), now_);
+  for (int i = 0; i < 11; ++i) table_.CountStart(first_.grpc_name(), kWriter, now_);
   ASSERT_TRUE(first_.IsShutDown());
   now_ += absl::Seconds(3);
   std::vector<Pair> more(10);

@@ -317,8 +317,10 @@ TEST_F(QueryWatchTest, WatchesLeaveRoomForOtherCallsOnTheirConnection) {
   Start();
   AppendRows("train", 0, 0, {"a"}, 1);
   std::vector<std::unique_ptr<Watcher>> watchers;
-  for (int i = 0; i < 90; ++i) watchers.push_back(Watch());
-  for (const auto& watcher : watchers) ASSERT_TRUE(watcher->ReadUntilLive());
+  for (int i = 0; i < 90; ++i) {
+    watchers.push_back(Watch());
+    ASSERT_TRUE(watchers.back()->ReadUntilLive());
+  }
   const auto one_more = Watch();
   EXPECT_FALSE(one_more->Read());
   const grpc::Status status = one_more->Finish();

@@ -36,20 +36,26 @@ class Wire final : public grpc::ServerCallbackWriter<v1::RangeResponse> {
   Reactor* const reactor_;
 };
 
+v1::RangeResponse Piece() {
+  v1::RangeResponse piece;
+  piece.mutable_points()->add_values(1);
+  return piece;
+}
+
 // Aborts if the place is given away under the reactor's lock: its owner may hold its own lock while
 // it writes.
 TEST(StreamReactorTest, GivesThePlaceAwayWithoutALock) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kAbort);
   const std::atomic<bool> draining = false;
-  auto* reactor = new Wire::Reactor(nullptr, absl::Seconds(60), absl::Now, &draining);
+  auto* reactor = new Wire::Reactor(nullptr, absl::Seconds(60), &draining);
   Wire wire(reactor);
   absl::Mutex places;
   bool given_away = false;
   std::thread worker([&] {
-    EXPECT_TRUE(reactor->Write({}).ok());
+    EXPECT_TRUE(reactor->Write(Piece()).ok());
     {
       absl::MutexLock lock(&places);
-      EXPECT_TRUE(reactor->Write({}).ok());
+      EXPECT_TRUE(reactor->Write(Piece()).ok());
     }
     const absl::Status sent = reactor->Flush(true, [&] {
       absl::MutexLock lock(&places);
