@@ -66,7 +66,8 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   void RecheckCallers() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Refuses new streams and messages from now on, and finishes each stream with UNAVAILABLE as soon
-  // as what it sent is durable and acknowledged. Returns whether all were gone before `deadline`.
+  // as what it sent is durable and acknowledged. Returns whether all were gone before `deadline`, a
+  // moment of MonotonicNow().
   bool Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t open_streams() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -7,6 +7,7 @@
 #include "gmock/gmock.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "gtest/gtest.h"
+#include "proto/base/clock.h"
 #include "tests/server/ingest/ingest_malformed.h"
 #include "tests/server/ingest/ingest_stream_fixture.h"
 
@@ -209,7 +210,7 @@ TEST_F(IngestStreamTest, TheLogSaysWhoseStreamEndedAndWhy) {
                             "agent=agent-1 code=FAILED_PRECONDITION reason=\"batch.layout"));
   Client client(port_);
   client.Greet();
-  service_->Drain(absl::Now() + absl::Seconds(20));
+  service_->Drain(MonotonicNow() + absl::Seconds(20));
   EXPECT_THAT(Logged(), ContainsRegex("level=info msg=\"stream put off\" .* code=UNAVAILABLE"));
   Client late(port_);
   late.End();
@@ -237,7 +238,7 @@ TEST_F(IngestStreamTest, DrainAcknowledgesWhatIsUnderWayAndThenEndsEveryStream) 
   busy.Send({LayoutMessage(), BatchMessage(1)});
   ASSERT_TRUE(store_.AwaitQueued(1));
   bool drained = false;
-  std::thread drain([&] { drained = service_->Drain(absl::Now() + absl::Seconds(20)); });
+  std::thread drain([&] { drained = service_->Drain(MonotonicNow() + absl::Seconds(20)); });
   EXPECT_EQ(idle.End().error_code(), grpc::StatusCode::UNAVAILABLE);
   store_.Commit();
   const grpc::Status status = busy.End();
@@ -255,7 +256,7 @@ TEST_F(IngestStreamTest, DrainGivesUpAtItsDeadlineOnADiskThatHangs) {
   client.Greet();
   client.Send({LayoutMessage(), BatchMessage(1)});
   ASSERT_TRUE(store_.AwaitQueued(1));
-  EXPECT_FALSE(service_->Drain(absl::Now() + absl::Milliseconds(50)));
+  EXPECT_FALSE(service_->Drain(MonotonicNow() + absl::Milliseconds(50)));
 }
 
 }  // namespace
