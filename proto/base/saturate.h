@@ -13,7 +13,8 @@ constexpr Integer SaturatingCast(double value) {
   using Limits = std::numeric_limits<Integer>;
   if (value != value) return 0;
   // The greatest number may have no double; the one after it is a power of two.
-  constexpr double kAfter = 2 * static_cast<double>(Limits::max() / 2 + 1);
+  constexpr Integer kHalf = Limits::max() / 2 + 1;
+  constexpr double kAfter = 2 * static_cast<double>(kHalf);
   if (value >= kAfter) return Limits::max();
   if (value <= static_cast<double>(Limits::min())) return Limits::min();
   return static_cast<Integer>(value);
