@@ -156,7 +156,7 @@ int RunAgent(const Flags& flags, const tacho::config::v1::Agent& config) {
   // asynchronous.
   const sigset_t signals = Signals();
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  ::umask(077);  // What is spooled is for nobody else, whoever starts the agent.
+  ::umask(077);  // Only its owner may read the spool, whoever starts the agent.
   const char* const notify = getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
   const tacho::ServiceManager manager(notify == nullptr ? "" : notify);
 

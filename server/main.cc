@@ -141,7 +141,7 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
   // Before the first thread, so that every thread leaves them to sigwait().
   const sigset_t signals = SignalSet({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // What is stored is for nobody else, whoever starts the collector. The port file is for others.
+  // Only its owner may read the store, whoever starts the collector. Others read the port file.
   const mode_t masked = ::umask(077);
   const char* const notify = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
   const ServiceManager manager(notify == nullptr ? "" : notify);

@@ -10,7 +10,7 @@ namespace tacho::agent {
 
 // A layout may always have one series, however large it is.
 struct LayoutLimits {
-  uint64_t max_bytes = 0;   // Of the message that defines it.
+  uint64_t max_bytes = 0;   // The message that defines the layout has at most so many.
   uint64_t max_series = 0;  // 0: no limit.
 };
 

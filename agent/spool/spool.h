@@ -61,7 +61,7 @@ struct BatchLimits {
   // is spooled before a collector has said its limits fits every collector.
   uint64_t max_bytes = 56u << 10;
   uint64_t max_rows = 4096;
-  uint64_t max_series = 65'536;  // Of a layout.
+  uint64_t max_series = 65'536;  // A layout has at most so many.
 };
 
 struct SpoolOptions {

@@ -164,7 +164,7 @@ bool ConnectionTable::Admit(int fd, const PeerAddress& peer, absl::Time now) {
 std::string ConnectionTable::InWords(absl::string_view reason, const PeerAddress& network,
                                      absl::Time now) const {
   if (reason == "memory")
-    return "the collector is short of memory and takes no more connections for now";
+    return "the collector is short of memory and refuses new connections until it has more";
   if (reason == "total") {
     return absl::StrCat("the collector has as many connections as it takes, ",
                         limits_.max_connections, " (quotas.max_connections)");

@@ -23,7 +23,8 @@ constexpr uint8_t kAck = 1;
 constexpr uint8_t kEndStreamAndHeaders = 5;
 // RFC 7541: entry 8 of the static table, indexed.
 constexpr char kStatus200 = '\x88';
-constexpr uint64_t kOwnByteBelow = 127;  // Of an integer with a prefix of 7 bits.
+// RFC 7541, 5.1, with a prefix of 7 bits: smaller integers take one byte.
+constexpr uint64_t kOwnByteBelow = 127;
 
 uint8_t ByteAt(absl::string_view bytes, size_t at) { return static_cast<uint8_t>(bytes[at]); }
 

@@ -207,8 +207,7 @@ inline constexpr MetricInfo kConnectionMetrics[] = {
     {"tacho_connections_closed_total", "counter", "connections", "reason",
      "Connections that were shut down for what they did: `silent` (no call), `unfinished` (half a "
      "message), `flood` (bytes that are no messages), `oversized` (a welcomed agent's message far "
-     "above "
-     "`ingest.max_message_bytes`), `calls` (began too many)"},
+     "above `ingest.max_message_bytes`), `calls` (began too many)"},
 };
 
 inline constexpr MetricInfo kStorageMetrics[] = {
@@ -329,8 +328,7 @@ inline constexpr MetricInfo kProcessMetrics[] = {
     {"tacho_ready", "gauge", "1", "", "1 while `/readyz` answers 200, else 0"},
     {"tacho_clock_jumps_total", "counter", "jumps", "direction",
      "Times that the wall clock moved by more than a minute against the monotonic clock: `ahead` "
-     "or "
-     "`back`"},
+     "or `back`"},
     {"tacho_clock_doubted", "gauge", "1", "",
      "1 while the collector does not trust its own clock, as `/readyz` says, else 0"},
     {"tacho_build_info", "gauge", "1", "version", "Always 1; the label `version` has the version"},

@@ -42,7 +42,7 @@ struct SpoolJournal::Database {
 namespace {
 
 constexpr char kFormatKey[] = "format";
-constexpr char kFormatVersion[] = "1";
+constexpr char kSpoolVersion[] = "1";
 constexpr char kGenerationKey[] = "generation";
 constexpr char kNotePrefix[] = "note/";
 
@@ -126,7 +126,7 @@ absl::StatusOr<uint64_t> CreateGeneration(rocksdb::DB* db) {
   uint64_t generation = 0;
   while (generation == 0) generation = (uint64_t{random()} << 32) | random();
   rocksdb::WriteBatch write;
-  write.Put(kFormatKey, kFormatVersion);
+  write.Put(kFormatKey, kSpoolVersion);
   write.Put(kGenerationKey, absl::StrCat(absl::Hex(generation, absl::kZeroPad16)));
   rocksdb::WriteOptions synced;
   synced.sync = true;
@@ -146,9 +146,9 @@ absl::StatusOr<uint64_t> FindGeneration(rocksdb::DB* db, const Journal& journal)
   if (!format->has_value() || !digits.has_value()) {
     return absl::DataLossError("entries without a format version or a generation");
   }
-  if (**format != kFormatVersion) {
+  if (**format != kSpoolVersion) {
     return absl::FailedPreconditionError(
-        absl::StrCat("its format version is ", **format, ", this program reads ", kFormatVersion));
+        absl::StrCat("its format version is ", **format, ", this program reads ", kSpoolVersion));
   }
   uint64_t generation = 0;
   if (!absl::SimpleHexAtoi(*digits, &generation) || generation == 0) {

@@ -191,7 +191,7 @@ class RefusedStartTest(harness.TestCase):
             again = self.run_program(variable, "--config", path, "--print-config")
             self.assertEqual(again.stdout, printed.stdout)
 
-    @unittest.skipIf(os.environ.get("TACHO_SANITIZER"), "a sanitizer needs all of it")
+    @unittest.skipIf(os.environ.get("TACHO_SANITIZER"), "a sanitizer reserves terabytes of address space")
     def test_too_little_address_space_is_a_sentence_and_exit_code_1(self):
         spool = ["--spool", os.path.join(self.directory, "spool"), "--collector", "127.0.0.1:1"]
         data = ["--data", self.directory, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]

@@ -179,12 +179,7 @@ TEST_F(SpoolTest, NoRowIsBothKeptAndLostWhereverTheDiskRefuses) {
     }
   }
   EXPECT_GT(env_.failures(), 50);
-  uint64_t kept = 0;
-  uint64_t lost = 0;
-  for (const auto& entry : ReadAll()) {
-    if (entry.message.has_batch()) ++kept;
-    lost += entry.message.gap().rows();
-  }
+  const auto [kept, lost] = CountBatches();
   EXPECT_EQ(kept + lost, appended);
 }
 
@@ -207,12 +202,7 @@ TEST_F(SpoolTest, NoRowIsLostUncountedWhereARefusedWriteWasMade) {
     env_.Clear();
   }
   EXPECT_GT(env_.failures(), 50);
-  uint64_t kept = 0;
-  uint64_t lost = 0;
-  for (const auto& entry : ReadAll()) {
-    if (entry.message.has_batch()) ++kept;
-    lost += entry.message.gap().rows();
-  }
+  const auto [kept, lost] = CountBatches();
   EXPECT_EQ(kept + lost, appended);
   EXPECT_EQ(spool_->Stats().Of(SpoolLoss::kBytes).rows, lost);
 }

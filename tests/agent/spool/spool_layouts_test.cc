@@ -77,7 +77,7 @@ TEST(CutLayoutTest, SeriesThatGoesChangesFewParts) {
 
 class WideRowsTest : public SpoolTest {
  protected:
-  // What is spooled, as the collector will see it: bits of the value by metric, time and step.
+  // The spooled values as the collector will see them: their bits, by metric, time and step.
   using Seen = std::map<std::tuple<std::string, int64_t, int64_t>, uint64_t>;
   Seen ReadValues() {
     Seen seen;

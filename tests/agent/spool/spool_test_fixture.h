@@ -97,6 +97,19 @@ class SpoolTest : public ::testing::Test {
     return values;
   }
 
+  struct Count {
+    uint64_t kept = 0;  // Batches in the spool.
+    uint64_t lost = 0;  // Rows that its Gaps name.
+  };
+  Count CountBatches() {
+    Count count;
+    for (const auto& entry : ReadAll()) {
+      if (entry.message.has_batch()) ++count.kept;
+      count.lost += entry.message.gap().rows();
+    }
+    return count;
+  }
+
   storage::FaultyEnv env_;
   uint64_t max_bytes_ = 1u << 30;
   absl::Duration max_age_ = absl::ZeroDuration();

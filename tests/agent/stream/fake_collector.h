@@ -96,11 +96,11 @@ class FakeCollector : public v1::Ingest::Service {
     absl::MutexLock lock(&mutex_);
     return samples_;
   }
-  uint64_t most_bytes() {  // Of a message.
+  uint64_t most_bytes() {  // The largest message had so many.
     absl::MutexLock lock(&mutex_);
     return most_bytes_;
   }
-  int most_series() {  // Of a layout.
+  int most_series() {  // The widest layout had so many.
     absl::MutexLock lock(&mutex_);
     return most_series_;
   }

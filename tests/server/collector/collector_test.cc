@@ -10,7 +10,6 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "proto/config/yaml_config.h"
@@ -18,6 +17,7 @@
 #include "tacho/v1/ingest.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
 #include "tests/server/ingest/ingest_messages.h"
+#include "tests/support/call_bytes.h"
 #include "tests/support/patient_context.h"
 
 namespace tacho::server {
@@ -88,21 +88,7 @@ class CollectorTest : public testing::Test {
   // Calls any unary method with an empty request; returns the bytes of the answer.
   static std::pair<grpc::Status, std::string> Call(const Collector& collector,
                                                    const std::string& method) {
-    grpc::GenericStub stub(Connect(collector));
-    PatientContext context;
-    grpc::CompletionQueue queue;
-    const grpc::Slice nothing("");
-    auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&nothing, 1), &queue);
-    call->StartCall();
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    call->Finish(&answer, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    grpc::Slice slice;
-    if (!status.ok() || !answer.DumpToSingleSlice(&slice).ok()) return {status, ""};
-    return {status, std::string(slice.begin(), slice.end())};
+    return CallBytes(Connect(collector), method, "");
   }
 
   std::unique_ptr<rocksdb::Env> env_;

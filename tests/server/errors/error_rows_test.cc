@@ -13,7 +13,6 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
-#include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "interop/google_rpc.pb.h"
@@ -27,6 +26,7 @@
 #include "tacho/v1/ingest.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
 #include "tests/server/ingest/ingest_messages.h"
+#include "tests/support/call_bytes.h"
 #include "tests/support/certificates.h"
 #include "tests/support/faulty_env.h"
 #include "tests/support/patient_context.h"
@@ -130,22 +130,6 @@ class ErrorRowsTest : public ::testing::Test {
     return absl::StrCat("  - {name: ", token,
                         ", sha256: ", absl::BytesToHexString(security::Sha256(token)), ", ", rest,
                         "}\n");
-  }
-  // Calls a method with a request of these bytes, whatever its type.
-  grpc::Status CallBytes(const std::string& method, const std::string& bytes) {
-    grpc::GenericStub stub(channel_);
-    PatientContext context;
-    grpc::CompletionQueue queue;
-    const grpc::Slice request(bytes);
-    auto call = stub.PrepareUnaryCall(&context, method, grpc::ByteBuffer(&request, 1), &queue);
-    call->StartCall();
-    grpc::ByteBuffer answer;
-    grpc::Status status;
-    call->Finish(&answer, &status, nullptr);
-    void* tag = nullptr;
-    bool ok = false;
-    queue.Next(&tag, &ok);
-    return status;
   }
   grpc::Status GetJob(const std::string& job, const std::string& token = "") {
     PatientContext context;
@@ -368,7 +352,7 @@ TEST_F(ErrorRowsTest, ForbiddenToListTheSeriesOfEveryJob) {
 
 TEST_F(ErrorRowsTest, UnsupportedMethod) {
   Start();
-  const grpc::Status status = CallBytes("/tacho.v1.Ingest/Nothing", "");
+  const grpc::Status status = CallBytes(channel_, "/tacho.v1.Ingest/Nothing", "").first;
   EXPECT_EQ(status.error_code(), StatusCode::UNIMPLEMENTED) << "gRPC's own, without a text";
   EXPECT_EQ(status.error_details(), "");
 }
@@ -379,7 +363,7 @@ TEST_F(ErrorRowsTest, MalformedByNotBeingItsMessage) {
   for (const char* method :
        {"/tacho.v1.Query/GetJob", "/tacho.v1.Query/Range", "/tacho.v1.Query/Watch",
         "/tensorboard.data.TensorBoardDataProvider/ListRuns"}) {
-    const grpc::Status status = CallBytes(method, "\xff\xff\xff");
+    const grpc::Status status = CallBytes(channel_, method, "\xff\xff\xff").first;
     Expect(Failure::kMalformed, status);
     EXPECT_EQ(DetailsOf(status).reason, "MALFORMED") << method;
   }
