@@ -146,6 +146,26 @@ bool PowerCutEnv::dead() const {
   return dead_;
 }
 
+uint64_t PowerCutEnv::bytes() const {
+  absl::MutexLock lock(&mutex_);
+  uint64_t sum = 0;
+  for (const auto& [path, inode] : live_) sum += inode->data.size();
+  return sum;
+}
+
+std::string PowerCutEnv::FlipBit(const std::string& match) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::pair<std::string, InodePtr>> files;
+  for (const auto& [path, inode] : live_) {
+    if (inode->synced > 0 && path.find(match) != std::string::npos) files.emplace_back(path, inode);
+  }
+  if (files.empty()) return "";
+  const auto& [path, inode] = files[random_() % files.size()];
+  const size_t at = random_() % inode->synced;
+  inode->data[at] = static_cast<char>(inode->data[at] ^ (1 << random_() % 8));
+  return path + " at " + std::to_string(at);
+}
+
 uint64_t PowerCutEnv::syncs() const {
   absl::MutexLock lock(&mutex_);
   return syncs_;
@@ -207,12 +227,18 @@ void PowerCutEnv::Cut() {
   }
 }
 
+void PowerCutEnv::Kill() {
+  absl::MutexLock lock(&mutex_);
+  if (dead_) return;
+  dead_ = killed_ = true;
+  loss_ = "nothing: the machine went on";
+}
+
 void PowerCutEnv::Start() {
   absl::MutexLock lock(&mutex_);
   if (!dead_) Cut();
-  live_ = left_;
-  durable_ = live_;
-  dead_ = false;
+  if (!killed_) durable_ = live_ = left_;
+  dead_ = killed_ = false;
   syncs_ = operations_ = cut_at_sync_ = cut_at_operation_ = 0;
 }
 

@@ -31,12 +31,21 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   void CutAtOperation(uint64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
   void CutNow() ABSL_LOCKS_EXCLUDED(mutex_);
   bool dead() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of all files, synced or not.
+  uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Turns one bit over that was synced, at random, in a file whose name contains `match`. Returns
+  // the file's name and the place; empty if there is nothing to damage.
+  std::string FlipBit(const std::string& match) ABSL_LOCKS_EXCLUDED(mutex_);
   // Since it was made or started.
   uint64_t syncs() const ABSL_LOCKS_EXCLUDED(mutex_);
   uint64_t operations() const ABSL_LOCKS_EXCLUDED(mutex_);
   // What the cut did to what was not synced, in words.
   std::string loss() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Power is back: files are as the cut left them. All databases must be closed.
+  // The process dies and the machine goes on: from now on everything fails, but nothing is lost,
+  // and what was not synced still may be at a later cut.
+  void Kill() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Power is back, or a new process begins: files are as they were left. All databases must be
+  // closed.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
 
   rocksdb::Status NewSequentialFile(const std::string& name,
@@ -95,6 +104,7 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   Entries left_ ABSL_GUARDED_BY(mutex_);     // By the cut.
   std::string loss_ ABSL_GUARDED_BY(mutex_);
   bool dead_ ABSL_GUARDED_BY(mutex_) = false;
+  bool killed_ ABSL_GUARDED_BY(mutex_) = false;  // Dead, but the machine is not.
   uint64_t syncs_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t operations_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t cut_at_sync_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: never.

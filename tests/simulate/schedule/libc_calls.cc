@@ -17,6 +17,7 @@
 #include <cstring>
 #include <ctime>
 
+#include "absl/time/clock.h"
 #include "tests/simulate/schedule/real_calls.h"
 #include "tests/simulate/schedule/schedule.h"
 #include "tests/simulate/schedule/waiting.h"
@@ -281,6 +282,9 @@ int getentropy(void* buffer, size_t size) {
 // RocksDB makes identifiers of it.
 pid_t getpid() { return Scheduled() ? 4711 : static_cast<pid_t>(syscall(SYS_getpid)); }
 
+// RocksDB allocates by it.
+int sched_getcpu() { return Scheduled() ? 0 : REAL(sched_getcpu)(); }
+
 // std::random_device's, which would ask the processor.
 unsigned ReplacedRandomDevice(void* /*device*/) __asm__("_ZNSt13random_device9_M_getvalEv");
 unsigned ReplacedRandomDevice(void* /*device*/) {
@@ -320,5 +324,21 @@ MUTEX_CALL(_ZN4absl7debian35Mutex10ReaderLockEv, true, false)
 MUTEX_CALL(_ZN4absl7debian35Mutex12ReaderUnlockEv, false, true)
 
 }  // extern "C"
+
+// Abseil's own would go on from its last look at the clock by the processor's counter.
+namespace absl {
+ABSL_NAMESPACE_BEGIN
+int64_t GetCurrentTimeNanos() {
+  timespec now = {};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return Nanos(now);
+}
+Time Now() { return FromUnixNanos(GetCurrentTimeNanos()); }
+namespace base_internal {
+// Abseil would measure it.
+double NominalCPUFrequency() { return 1e9; }
+}  // namespace base_internal
+ABSL_NAMESPACE_END
+}  // namespace absl
 
 // NOLINTEND

@@ -58,6 +58,7 @@ struct Thread {
 
 struct State {
   ScheduleOptions options;
+  long process = 0;
   uint64_t random = 1;
   int64_t now = 0;
   std::vector<Host> hosts;
@@ -65,6 +66,7 @@ struct State {
   Thread* running = nullptr;
   uint64_t fingerprint = 14695981039346656037ull;
   uint64_t switches = 0;
+  pid_t leaving = 0;  // A thread that has given the baton away for the last time.
   std::vector<Thread*> choice;   // Ready threads, while one is chosen.
   std::vector<Thread*> waiting;  // Those of which some are woken.
   pthread_key_t leave{};
@@ -159,6 +161,11 @@ void GiveTo(Thread* next) {
   state->running = next;
   state->now += kSwitchNs;
   ++state->switches;
+  if (state->options.trace != nullptr) {
+    std::fprintf(state->options.trace, "%lld: %d -> %d (%s), %zu ready\n",
+                 static_cast<long long>(state->now), self->id, next->id, next->what,
+                 state->choice.size());
+  }
   state->fingerprint = (state->fingerprint ^ static_cast<uint64_t>(next->id)) * 1099511628211ull;
   state->fingerprint = (state->fingerprint ^ static_cast<uint64_t>(state->now)) * 1099511628211ull;
 }
@@ -172,6 +179,11 @@ void AwaitBaton(Thread* thread) {
   while (thread->baton.exchange(0, std::memory_order_acquire) == 0) {
     real::Futex(&thread->baton, FUTEX_WAIT_PRIVATE, 0);
   }
+  // What a thread frees when it ends must not lie between what others allocate.
+  while (state->leaving != 0 && real::Syscall()(SYS_tgkill, state->process, state->leaving, 0) == 0) {
+    real::Syscall()(SYS_sched_yield);
+  }
+  state->leaving = 0;
 }
 
 // Lets another thread run, or the same; the caller has set its own state.
@@ -189,6 +201,7 @@ void Finish(Thread* thread) {
   WakeAll(thread);
   Thread* const next = Pick();
   GiveTo(next);
+  state->leaving = static_cast<pid_t>(real::Syscall()(SYS_gettid));
   Post(next);
 }
 
@@ -310,6 +323,7 @@ void BeginSchedule(const ScheduleOptions& options) {
   auto* const made = new State;
   made->options = options;
   made->random = options.seed;
+  made->process = real::Syscall()(SYS_getpid);
   made->hosts.resize(1);
   pthread_key_create(&made->leave, &Leave);
   state = made;

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 
 namespace tacho::simulate {
@@ -36,6 +37,9 @@ struct ScheduleOptions {
   // Called when every thread waits for ever: prints what it knows and ends the process. May be
   // null.
   std::function<void()> on_deadlock;
+  // Gets a line for each thread that is given the baton: where two runs of a seed differ, something
+  // is not virtual that should be. May be null.
+  std::FILE* trace = nullptr;
 };
 
 // Runs the program again without address space randomisation, if it has that. Call it first in

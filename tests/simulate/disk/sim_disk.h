@@ -1,0 +1,53 @@
+// The disk of a simulated machine: a PowerCutEnv that can also be full, slow, broken, or a liar.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "rocksdb/env.h"
+#include "tests/support/power_cut_env.h"
+
+namespace tacho::simulate {
+
+// Thread-safe. Must outlive every database opened on it.
+class SimDisk : public rocksdb::EnvWrapper {
+ public:
+  explicit SimDisk(uint64_t seed) : EnvWrapper(&power_), power_(seed) {}
+  const char* Name() const override { return "SimDisk"; }
+
+  // What goes wrong from now on.
+  struct Faults {
+    uint64_t capacity = UINT64_MAX;  // Bytes; an append past it is torn and refused with NoSpace.
+    int failing_appends = 0;         // So many appends fail with an I/O error, half written.
+    int failing_syncs = 0;           // So many syncs fail with an I/O error.
+    int lying_syncs = 0;             // So many syncs say that they worked, and sync nothing.
+    int64_t sync_ns = 200'000;       // What a sync takes.
+  };
+  void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mutex_);
+  Faults faults() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  testing::PowerCutEnv* power() { return &power_; }
+
+  rocksdb::Status NewWritableFile(const std::string& name,
+                                  std::unique_ptr<rocksdb::WritableFile>* file,
+                                  const rocksdb::EnvOptions& options) override;
+  rocksdb::Status ReopenWritableFile(const std::string& name,
+                                     std::unique_ptr<rocksdb::WritableFile>* file,
+                                     const rocksdb::EnvOptions& options) override;
+  rocksdb::Status GetFreeSpace(const std::string& path, uint64_t* bytes) override;
+
+ private:
+  class File;
+
+  // Takes one of those that are left; false if there is none.
+  bool Take(int Faults::*left) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  testing::PowerCutEnv power_;
+  mutable absl::Mutex mutex_;
+  Faults faults_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacho::simulate

@@ -1,0 +1,154 @@
+// Sources keep their place in the spool, as the real ones do: after a crash each goes on behind the
+// last row that the spool still has, and makes those that it lost again.
+#include "tests/simulate/world/agent_host.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
+#include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
+#include "proto/base/timed_wait.h"
+
+namespace tacho::simulate {
+namespace {
+
+// A clock that is this wrong is still right.
+constexpr int64_t kRightWithinNs = 20'000'000'000;
+
+v1::Source SourceOf(int agent, const std::string& host) {
+  v1::Source source;
+  source.set_job(kJob);
+  source.set_task(static_cast<uint32_t>(agent));
+  source.set_host(host);
+  return source;
+}
+
+std::string CheckpointKey(int source) { return absl::StrCat("simulated/", source); }
+
+}  // namespace
+
+AgentHost::AgentHost(AgentOptions options, SimNetwork* network, Model* model, log::Log log)
+    : options_(std::move(options)),
+      name_(absl::StrCat("agent-", options_.number)),
+      host_(AddHost()),
+      network_(network),
+      model_(model),
+      log_(std::move(log)),
+      disk_(options_.seed) {}
+
+AgentHost::~AgentHost() { TACHO_CHECK(spool_ == nullptr); }
+
+absl::Status AgentHost::Start() {
+  const OnHost on(host_);
+  agent::SpoolOptions spool;
+  spool.path = "/spool";
+  spool.env = &disk_;
+  spool.log = log_;
+  TACHO_ASSIGN_OR_RETURN(spool_, agent::Spool::Open(std::move(spool)));
+  model_->ForgetUnsynced(options_.number, spool_->end());
+  Observe();
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = false;
+  }
+  agent::StreamOptions stream;
+  stream.addresses = options_.collectors;
+  stream.agent_id = name_;
+  stream.version = "simulated";
+  stream.random = [] { return static_cast<double>(ScheduleRandom() >> 11) * 0x1p-53; };
+  stream.log = log_;
+  stream.transport = [this] { return network_->MakeTransport(name_); };
+  sender_ = std::make_unique<agent::Sender>(std::move(stream), spool_.get());
+  sender_->Start();
+  for (int source = 0; source <= options_.sources; ++source) {
+    sources_.emplace_back([this, source] { RunSource(source); });
+  }
+  return absl::OkStatus();
+}
+
+void AgentHost::Stop(End how) {
+  if (spool_ == nullptr) return;
+  const OnHost on(host_);
+  if (how == End::kKill) disk_.power()->Kill();
+  if (how == End::kPowerCut) disk_.power()->CutNow();
+  if (how != End::kOrderly) network_->Kill(name_);
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  for (std::thread& source : sources_) source.join();
+  sources_.clear();
+  sender_->Stop(how == End::kOrderly ? absl::Seconds(5) : absl::ZeroDuration());
+  if (how == End::kOrderly) Observe();
+  sender_.reset();
+  spool_.reset();
+  if (how != End::kOrderly) disk_.power()->Start();
+}
+
+void AgentHost::Observe() {
+  if (spool_ != nullptr && !disk_.power()->dead()) {
+    model_->Trimmed(options_.number, spool_->begin());
+  }
+}
+
+uint64_t AgentHost::waiting() const {
+  return spool_ == nullptr ? 0 : spool_->end() - spool_->begin();
+}
+
+bool AgentHost::SleepUntilNext() {
+  absl::MutexLock lock(&mutex_);
+  const absl::Duration jitter = absl::Milliseconds(static_cast<int64_t>(ScheduleRandom() % 100));
+  return !AwaitFor(&mutex_, absl::Condition(&stopping_), options_.period + jitter);
+}
+
+void AgentHost::RunSource(int source) {
+  v1::Layout layout;
+  *layout.mutable_source() = SourceOf(options_.number, name_);
+  layout.set_has_steps(true);
+  for (int column = 0; column < kColumns; ++column) {
+    v1::Metric* const metric = layout.add_series()->mutable_metric();
+    metric->set_name(absl::StrCat("source", source, "c", column));
+    metric->set_type(v1::METRIC_TYPE_GAUGE);
+  }
+  const auto defined = spool_->DefineLayout(layout);
+  if (!defined.ok()) return;
+  uint64_t number = 0;
+  const std::string kept = spool_->ReadCheckpoint(CheckpointKey(source));
+  TACHO_CHECK(kept.empty() || absl::SimpleAtoi(kept, &number));
+  while (SleepUntilNext()) {
+    if (!quiet_ && Append(source, *defined, number + 1)) ++number;
+  }
+}
+
+bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
+  const int64_t now = absl::ToUnixNanos(absl::Now());
+  const int64_t error = WallClockError(host_);
+  absl::MutexLock lock(&append_mutex_);
+  const Model::Row& row =
+      model_->Make({options_.number, source}, number, now,
+                   error > -kRightWithinNs && error < kRightWithinNs);
+  const agent::RowSink::Checkpoint place = {CheckpointKey(source), absl::StrCat(number)};
+  absl::Status appended;
+  if (source == 0) {
+    v1::Event event;
+    *event.mutable_source() = SourceOf(options_.number, name_);
+    event.set_time_unix_ns(row.time_ns);
+    event.set_step(static_cast<int64_t>(number));
+    event.set_kind("simulated");
+    appended = spool_->AppendEvent(event, place);
+  } else {
+    double values[kColumns];
+    for (int column = 0; column < kColumns; ++column) {
+      values[column] = ValueOf(static_cast<uint64_t>(options_.number),
+                               static_cast<uint64_t>(source), number, column);
+    }
+    const int64_t step = static_cast<int64_t>(number);
+    appended = spool_->AppendRows(layout, {&row.time_ns, 1}, {&step, 1}, values, place);
+  }
+  if (appended.ok()) model_->Appended({options_.number, source}, number, spool_->end() - 1);
+  return appended.ok();
+}
+
+}  // namespace tacho::simulate

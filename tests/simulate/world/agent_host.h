@@ -1,0 +1,82 @@
+// A machine with an agent: its spool on a simulated disk, its sender, and sources that make the
+// rows of the model.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "agent/spool/spool.h"
+#include "agent/stream/refused_totals.h"
+#include "agent/stream/sender.h"
+#include "proto/base/log.h"
+#include "tests/simulate/disk/sim_disk.h"
+#include "tests/simulate/schedule/schedule.h"
+#include "tests/simulate/transport/sim_network.h"
+#include "tests/simulate/world/collector_host.h"
+#include "tests/simulate/world/model.h"
+
+namespace tacho::simulate {
+
+struct AgentOptions {
+  int number = 0;
+  std::vector<std::string> collectors;  // Their addresses.
+  int sources = 2;                      // Of rows; another one makes events.
+  absl::Duration period = absl::Seconds(1);  // Of each source's rows.
+  uint64_t seed = 1;
+};
+
+// For the laboratory's thread.
+class AgentHost {
+ public:
+  // `network` and `model` are not owned.
+  AgentHost(AgentOptions options, SimNetwork* network, Model* model, log::Log log);
+  ~AgentHost();
+
+  // Begins the process. It may fail, as the disk may; try again later.
+  absl::Status Start();
+  void Stop(End how);
+  bool is_running() const { return spool_ != nullptr; }
+
+  // Tells the model what is acknowledged now.
+  void Observe();
+  // From now on sources make nothing, so that the spool can become empty.
+  void StopSources() { quiet_ = true; }
+  // How many messages wait; none if it is not running.
+  uint64_t waiting() const;
+
+  HostId host() const { return host_; }
+  SimDisk* disk() { return &disk_; }
+  const std::string& name() const { return name_; }
+
+ private:
+  void RunSource(int source);
+  // Makes the row and spools it; whether that worked.
+  bool Append(int source, uint32_t layout, uint64_t number);
+  bool SleepUntilNext();
+
+  const AgentOptions options_;
+  const std::string name_;
+  const HostId host_;
+  SimNetwork* const network_;
+  Model* const model_;
+  const log::Log log_;
+  SimDisk disk_;
+  std::atomic<bool> quiet_ = false;
+  absl::Mutex mutex_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  // A row and its sequence become known together.
+  absl::Mutex append_mutex_;
+  std::unique_ptr<agent::Spool> spool_;
+  std::unique_ptr<agent::Sender> sender_;
+  std::vector<std::thread> sources_;
+};
+
+}  // namespace tacho::simulate

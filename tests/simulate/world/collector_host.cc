@@ -1,0 +1,230 @@
+// The parts of a collector that a sample passes, built and ended in the order in which
+// server/collector.cc builds and ends them. Left out: sockets, HTTP, conditions, goodput.
+#include "tests/simulate/world/collector_host.h"
+
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "prometheus/registry.h"
+#include "proto/base/check.h"
+#include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
+#include "proto/config/yaml_config.h"
+#include "server/edge/quotas.h"
+#include "server/ingest/agent_clocks.h"
+#include "server/ingest/agent_ledger.h"
+#include "server/ingest/ingest_service.h"
+#include "server/limits/series_limiting.h"
+#include "server/process/clock_watch.h"
+#include "storage/store.h"
+
+namespace tacho::simulate {
+namespace {
+
+constexpr char kConfig[] = R"(
+storage:
+  path: /store
+  retention: 30d
+  seal_age: 2m
+  seal_rows: 64
+)";
+
+config::v1::Collector MakeConfig() {
+  config::v1::Collector config;
+  const absl::Status parsed = config::ParseYaml(kConfig, "simulated.yaml", &config);
+  TACHO_CHECK(parsed.ok());
+  return config;
+}
+
+// "c2" of source 1 is column 2 of it.
+bool ParseMetric(absl::string_view name, int* source, int* column) {
+  return absl::ConsumePrefix(&name, "source") && name.size() == 3 && name[1] == 'c' &&
+         absl::SimpleAtoi(name.substr(0, 1), source) && absl::SimpleAtoi(name.substr(2), column);
+}
+
+}  // namespace
+
+struct CollectorHost::Process {
+  explicit Process(const log::Log& log)
+      : clocks(absl::Now, MonotonicNow),
+        watch({.votes = [this] { return clocks.Votes(); }, .registry = &registry, .log = log}) {}
+
+  const config::v1::Collector config = MakeConfig();
+  prometheus::Registry registry;
+  server::ingest::AgentClocks clocks;
+  server::process::ClockWatch watch;
+  std::unique_ptr<storage::Store> store;
+  std::unique_ptr<server::limits::SeriesLimiting> limiting;
+  std::unique_ptr<server::edge::Quotas> quotas;
+  server::ingest::AgentLedger ledger;
+  std::unique_ptr<server::ingest::IngestService> ingest;
+  std::unique_ptr<storage::Subscription> published;
+  std::atomic<storage::DiskState> disk_state = storage::DiskState::kWritable;
+};
+
+CollectorHost::CollectorHost(std::string address, uint64_t seed, SimNetwork* network, Model* model,
+                             log::Log log)
+    : address_(std::move(address)),
+      host_(AddHost()),
+      network_(network),
+      model_(model),
+      log_(std::move(log)),
+      disk_(seed) {}
+
+CollectorHost::~CollectorHost() = default;
+
+absl::Status CollectorHost::Start() {
+  const OnHost on(host_);
+  wants_to_end_ = false;
+  auto process = std::make_unique<Process>(log_);
+  const auto& storage = process->config.storage();
+  storage::StoreOptions options;
+  options.path = storage.path();
+  options.env = &disk_;
+  options.retention = absl::Nanoseconds(storage.retention());
+  options.retention_days_per_hour = storage.retention_days_per_hour();
+  options.seal_age = absl::Nanoseconds(storage.seal_age());
+  options.seal_rows = storage.seal_rows();
+  options.queue_bytes = storage.journal_queue_bytes();
+  options.clock_trusted = [watch = &process->watch] { return watch->IsTrusted(); };
+  options.log = [this](absl::string_view line) { log_.Info(line, {{"part", "store"}}); };
+  options.on_disk = [this, process = process.get()](storage::DiskState state,
+                                                    const absl::Status& why) {
+    process->disk_state = state;
+    log_.Warn("disk", {{"state", static_cast<int>(state)}, {"why", why.message()}});
+    if (state == storage::DiskState::kFailed) wants_to_end_ = true;
+  };
+  TACHO_ASSIGN_OR_RETURN(process->store, storage::Store::Open(std::move(options)));
+  process->limiting = std::make_unique<server::limits::SeriesLimiting>(
+      process->store.get(), &process->registry, process->config.limits());
+  process->quotas = std::make_unique<server::edge::Quotas>(
+      server::edge::QuotasOptions{.config = process->config.quotas(),
+                                  .queue_bytes = storage.journal_queue_bytes(),
+                                  .registry = &process->registry,
+                                  .resident = [] { return uint64_t{100} << 20; }});
+  server::ingest::IngestServiceOptions ingest;
+  ingest.store = process->store.get();
+  ingest.registry = &process->registry;
+  ingest.limits = process->config.ingest();
+  ingest.retention = absl::Nanoseconds(storage.retention());
+  ingest.quotas = process->quotas.get();
+  ingest.limiting = process->limiting.get();
+  ingest.version = "simulated";
+  ingest.ledger = &process->ledger;
+  ingest.clocks = &process->clocks;
+  ingest.clock_watch = &process->watch;
+  ingest.log = log_;
+  process->ingest = std::make_unique<server::ingest::IngestService>(std::move(ingest));
+  process->watch.Start(absl::Seconds(1));
+  process->published =
+      process->store->Subscribe({.every_job = true, .buffer_bytes = 1u << 30}, nullptr);
+  process_ = std::move(process);
+  network_->Listen(address_, [service = process_->ingest.get()](const std::string& peer) {
+    return service->Begin(peer, server::security::Caller::Anyone());
+  });
+  return absl::OkStatus();
+}
+
+void CollectorHost::Stop(End how) {
+  if (process_ == nullptr) return;
+  const OnHost on(host_);
+  if (how == End::kKill) disk_.power()->Kill();
+  if (how == End::kPowerCut) disk_.power()->CutNow();
+  if (how == End::kOrderly) process_->ingest->Drain(MonotonicNow() + absl::Seconds(15));
+  network_->Unlisten(address_);
+  process_->watch.Stop();
+  const absl::Status closed = process_->store->Close();
+  if (how == End::kOrderly) log_.Info("collector closed", {{"status", closed.ToString()}});
+  refused_before_ += RefusedNow();
+  process_->published.reset();
+  while (process_->ingest->open_streams() > 0) SleepNs(1'000'000);
+  process_->store.reset();
+  process_.reset();
+  if (how != End::kOrderly) disk_.power()->Start();
+}
+
+uint64_t CollectorHost::RefusedNow() const {
+  if (process_ == nullptr) return 0;
+  double sum = 0;
+  for (const auto& family : process_->registry.Collect()) {
+    if (family.name != "tacho_ingest_samples_rejected_total") continue;
+    for (const auto& metric : family.metric) sum += metric.counter.value;
+  }
+  return static_cast<uint64_t>(sum);
+}
+
+std::string CollectorHost::WhyNotReady() const {
+  if (process_ == nullptr) return "it does not run";
+  if (process_->disk_state != storage::DiskState::kWritable) return "its disk";
+  return process_->watch.Doubt();
+}
+
+std::string CollectorHost::CheckPublished() {
+  std::vector<storage::Change> changes;
+  const absl::Status taken = process_->published->Take(&changes);
+  if (!taken.ok()) return absl::StrCat("the subscription: ", taken.ToString());
+  for (const storage::Change& change : changes) {
+    if (change.layout == nullptr) continue;
+    int source = 0;
+    int column = 0;
+    const storage::Series& first = *change.layout->series.front();
+    if (!ParseMetric(first.metric->name, &source, &column)) continue;
+    for (size_t row = 0; row < change.rows.rows; ++row) {
+      const auto number = static_cast<uint64_t>(change.rows.Step(row));
+      std::string wrong =
+          model_->Published({static_cast<int>(first.source->task.value_or(0)), source}, number);
+      if (!wrong.empty()) return wrong;
+    }
+  }
+  return "";
+}
+
+std::string CollectorHost::Check(bool all) {
+  if (process_ == nullptr) return "";
+  if (std::string wrong = CheckPublished(); !wrong.empty()) return wrong;
+  // First what had to be there, then the view.
+  const auto required = all ? model_->Everything() : model_->Acknowledged();
+  const std::unique_ptr<storage::JobView> view = process_->store->OpenJobView(kJob);
+  const auto series = process_->store->FindSeries({.job = kJob}, 10'000);
+  if (!series.ok()) return absl::StrCat("finding series: ", series.status().ToString());
+  Model::Found found;
+  for (const storage::SeriesPtr& one : *series) {
+    int source = 0;
+    int column = 0;
+    if (!ParseMetric(one->metric->name, &source, &column)) return "a metric that nobody made";
+    const Model::Source from = {static_cast<int>(one->source->task.value_or(0)), source};
+    const auto reader = view->Read(one, {});
+    storage::Chunk chunk;
+    for (;;) {
+      const auto more = reader->Next({}, &chunk);
+      if (!more.ok()) return absl::StrCat("reading: ", more.status().ToString());
+      if (!*more) break;
+      const storage::SampleColumns& samples = chunk.samples().columns;
+      for (size_t i = 0; i < samples.size(); ++i) {
+        std::string wrong = model_->FoundSample(from, static_cast<uint64_t>(samples.steps[i]),
+                                                column, samples.times[i], samples.values[i], &found);
+        if (!wrong.empty()) return wrong;
+      }
+    }
+  }
+  const auto events = view->Events(INT64_MIN, INT64_MAX);
+  if (!events.ok()) return absl::StrCat("reading events: ", events.status().ToString());
+  for (const storage::Event& event : *events) {
+    if (event.kind != "simulated") continue;
+    std::string wrong =
+        model_->FoundEvent({static_cast<int>(event.source.task.value_or(0)), 0},
+                           static_cast<uint64_t>(event.step.value_or(0)), event.time_ns, &found);
+    if (!wrong.empty()) return wrong;
+  }
+  if (std::string wrong = model_->Compare(found, required); !wrong.empty()) return wrong;
+  const uint64_t missing = model_->missing_wrong_times() * kColumns;
+  if (missing > refused_samples()) {
+    return absl::StrCat(missing, " acknowledged samples of wrong clocks are missing, but only ",
+                        refused_samples(), " were counted as refused");
+  }
+  return "";
+}
+
+}  // namespace tacho::simulate

@@ -1,0 +1,67 @@
+// A machine with a collector: everything of it but its sockets, over a simulated disk.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "proto/base/log.h"
+#include "tacho/config/v1/collector.pb.h"
+#include "tests/simulate/disk/sim_disk.h"
+#include "tests/simulate/schedule/schedule.h"
+#include "tests/simulate/transport/sim_network.h"
+#include "tests/simulate/world/model.h"
+
+namespace tacho::simulate {
+
+// How a process ends.
+enum class End { kOrderly, kKill, kPowerCut };
+
+// For the laboratory's thread.
+class CollectorHost {
+ public:
+  // `network` and `model` are not owned.
+  CollectorHost(std::string address, uint64_t seed, SimNetwork* network, Model* model,
+                log::Log log);
+  ~CollectorHost();
+
+  // Begins the process. It may fail, as the disk may; try again later.
+  absl::Status Start();
+  void Stop(End how);
+  bool is_running() const { return process_ != nullptr; }
+  // The process wants to end: its disk has failed.
+  bool wants_to_end() const { return wants_to_end_; }
+
+  // Queries everything and compares it with the model. `all`: everything that was made must be
+  // there, not only what was acknowledged. Returns what is wrong; nothing if it is not running.
+  std::string Check(bool all);
+  // Why it would say that it is not ready; empty if it is ready.
+  std::string WhyNotReady() const;
+  // Samples that its processes have refused because of their times.
+  uint64_t refused_samples() const { return refused_before_ + RefusedNow(); }
+
+  HostId host() const { return host_; }
+  SimDisk* disk() { return &disk_; }
+  const std::string& address() const { return address_; }
+
+ private:
+  struct Process;
+
+  std::string CheckPublished();
+  uint64_t RefusedNow() const;
+
+  const std::string address_;
+  const HostId host_;
+  SimNetwork* const network_;
+  Model* const model_;
+  const log::Log log_;
+  SimDisk disk_;
+  std::atomic<bool> wants_to_end_ = false;
+  uint64_t refused_before_ = 0;
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace tacho::simulate

@@ -1,0 +1,132 @@
+#include "tests/simulate/world/faults.h"
+
+#include <algorithm>
+#include <random>
+
+#include "absl/strings/str_cat.h"
+
+namespace tacho::simulate {
+namespace {
+
+struct KindRow {
+  FaultKind kind;
+  int weight;
+  const char* text;
+};
+constexpr KindRow kKinds[] = {
+    {FaultKind::kCollectorKill, 6, "is killed"},
+    {FaultKind::kCollectorPowerCut, 6, "loses power"},
+    {FaultKind::kCollectorRestart, 3, "is restarted"},
+    {FaultKind::kAgentKill, 4, "is killed"},
+    {FaultKind::kAgentPowerCut, 4, "loses power"},
+    {FaultKind::kAgentRestart, 2, "is restarted"},
+    {FaultKind::kCut, 6, "loses its connections"},
+    {FaultKind::kCutAfter, 6, "loses its connections after so many bytes"},
+    {FaultKind::kHalfOpen, 3, "has half-open connections"},
+    {FaultKind::kPartition, 4, "is cut off"},
+    {FaultKind::kClockStep, 8, "has its clock set by so many seconds"},
+    {FaultKind::kDrift, 2, "has a clock that drifts by so many millionths"},
+    {FaultKind::kSuspend, 4, "is suspended"},
+    {FaultKind::kDiskFull, 4, "has a disk with so many bytes left"},
+    {FaultKind::kDiskSlow, 3, "has a disk that syncs in so many ms"},
+    {FaultKind::kAppendFails, 2, "has so many appends fail"},
+    {FaultKind::kSyncFails, 2, "has so many syncs fail"},
+};
+
+bool IsOfCollector(FaultKind kind) { return kind <= FaultKind::kCollectorRestart; }
+bool IsOfAgent(FaultKind kind) {
+  return kind >= FaultKind::kAgentKill && kind <= FaultKind::kAgentRestart;
+}
+
+class Planner {
+ public:
+  explicit Planner(const FaultPlanOptions& options) : options_(options), random_(options.seed) {}
+
+  std::vector<Fault> Plan() {
+    const int count = static_cast<int>(Below(options_.seconds / 40 + 2));
+    std::vector<Fault> plan;
+    for (int i = 0; i < count; ++i) plan.push_back(One());
+    std::sort(plan.begin(), plan.end(),
+              [](const Fault& a, const Fault& b) { return a.at_s < b.at_s; });
+    return plan;
+  }
+
+ private:
+  int64_t Below(int64_t bound) {
+    return static_cast<int64_t>(random_() % static_cast<uint64_t>(std::max<int64_t>(1, bound)));
+  }
+  // From 1 to `most`, each order of magnitude as often.
+  int64_t AnyScale(int64_t most) {
+    int64_t scale = 1;
+    while (scale < most && Below(5) != 0) scale *= 4;
+    return std::min(most, scale + Below(scale));
+  }
+
+  FaultKind Kind() {
+    int sum = 0;
+    for (const KindRow& row : kKinds) sum += row.weight;
+    int64_t at = Below(sum);
+    for (const KindRow& row : kKinds) {
+      at -= row.weight;
+      if (at < 0) return row.kind;
+    }
+    return FaultKind::kCut;
+  }
+
+  Fault One() {
+    Fault fault = {.at_s = Below(options_.seconds), .kind = Kind()};
+    const bool of_collector = IsOfCollector(fault.kind) || Below(2) == 0;
+    fault.host = of_collector && !IsOfAgent(fault.kind)
+                     ? 0
+                     : 1 + static_cast<int>(Below(options_.agents));
+    fault.seconds = AnyScale(options_.seconds / 4);
+    switch (fault.kind) {
+      case FaultKind::kClockStep:
+        // Of the agents only the first may lie.
+        fault.host = Below(3) == 0 ? 1 : 0;
+        fault.amount = AnyScale(400 * 86400) * (Below(2) == 0 ? 1 : -1);
+        break;
+      case FaultKind::kDrift:
+        fault.amount = Below(400) - 200;
+        break;
+      case FaultKind::kCutAfter:
+        fault.amount = AnyScale(20'000);
+        break;
+      case FaultKind::kDiskFull:
+        fault.amount = Below(3) == 0 ? 0 : AnyScale(200'000);
+        break;
+      case FaultKind::kDiskSlow:
+        fault.amount = AnyScale(5'000);
+        break;
+      case FaultKind::kSuspend:
+        fault.seconds = AnyScale(300);
+        break;
+      case FaultKind::kAppendFails:
+      case FaultKind::kSyncFails:
+        fault.amount = AnyScale(3);
+        break;
+      default:
+        break;
+    }
+    return fault;
+  }
+
+  const FaultPlanOptions options_;
+  std::mt19937_64 random_;
+};
+
+}  // namespace
+
+std::vector<Fault> PlanFaults(const FaultPlanOptions& options) { return Planner(options).Plan(); }
+
+std::string Describe(const Fault& fault) {
+  const char* text = "";
+  for (const KindRow& row : kKinds) {
+    if (row.kind == fault.kind) text = row.text;
+  }
+  const std::string who = fault.host == 0 ? "the collector" : absl::StrCat("agent-", fault.host - 1);
+  return absl::StrCat("at ", fault.at_s, " s: ", who, " ", text, " (amount ", fault.amount,
+                      ", for ", fault.seconds, " s)");
+}
+
+}  // namespace tacho::simulate

@@ -1,0 +1,51 @@
+// What goes wrong in a simulation, and when: a list that follows from the seed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tacho::simulate {
+
+enum class FaultKind {
+  kCollectorKill,
+  kCollectorPowerCut,
+  kCollectorRestart,  // In good order.
+  kAgentKill,
+  kAgentPowerCut,
+  kAgentRestart,
+  kCut,          // All connections of a host.
+  kCutAfter,     // The connections of a host, after `amount` more bytes.
+  kHalfOpen,     // Connections of a host die without a word.
+  kPartition,    // A host reaches no collector for `seconds`.
+  kClockStep,    // The wall clock of a host, by `amount` seconds, for `seconds`; then back.
+  kDrift,        // Clocks of a host run faster by `amount` millionths.
+  kSuspend,      // A host stands still for `seconds`.
+  kDiskFull,     // Only `amount` bytes more fit, for `seconds`.
+  kDiskSlow,     // A sync takes `amount` ms, for `seconds`.
+  kAppendFails,  // `amount` appends to files fail.
+  kSyncFails,    // `amount` syncs fail.
+};
+
+struct Fault {
+  int64_t at_s = 0;
+  FaultKind kind = FaultKind::kCut;
+  int host = 0;  // 0: the collector; else agent `host` - 1.
+  int64_t amount = 0;
+  int64_t seconds = 0;
+};
+
+// How many agents there are.
+struct FaultPlanOptions {
+  uint64_t seed = 1;
+  int agents = 3;
+  int64_t seconds = 600;  // Faults come in this time.
+};
+// Clock steps are such that most clocks are right at any time, the collector's or those of most
+// agents: only then can it be known which rows are right.
+std::vector<Fault> PlanFaults(const FaultPlanOptions& options);
+
+// "at 12 s: the collector's power is cut".
+std::string Describe(const Fault& fault);
+
+}  // namespace tacho::simulate

@@ -1,0 +1,240 @@
+#include "tests/simulate/world/laboratory.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulate/schedule/schedule.h"
+#include "tests/simulate/transport/timeline.h"
+
+namespace tacho::simulate {
+namespace {
+
+constexpr char kCollector[] = "collector:7411";
+constexpr int64_t kSecond = 1'000'000'000;
+constexpr int64_t kCheckEvery = 20;   // Seconds.
+// When all faults are over, everything must be delivered in this time: a Throttle may ask for ten
+// minutes, and a clock is confirmed after one more.
+constexpr int64_t kDrainWithin = 2400;
+// Until then sources go on, which shows the collector that clocks are right again.
+constexpr int64_t kWorkBeforeDrain = 60;
+
+SimNetworkOptions NetworkOptions(uint64_t seed) {
+  SimNetworkOptions options;
+  options.seed = seed;
+  return options;
+}
+
+}  // namespace
+
+Laboratory::Laboratory(LaboratoryOptions options)
+    : options_(std::move(options)), network_(NetworkOptions(options_.seed)) {
+  network_clock = [] { return absl::UnixEpoch() + absl::Nanoseconds(LaboratoryNs()); };
+  collector_ = std::make_unique<CollectorHost>(kCollector, ScheduleRandom(), &network_, &model_,
+                                               options_.log);
+  const int agents = 1 + static_cast<int>(ScheduleRandom() % 3) * 1;
+  for (int i = 0; i < std::max(agents, 3); ++i) {
+    AgentOptions agent;
+    agent.number = i;
+    agent.collectors = {kCollector};
+    agent.sources = 1 + static_cast<int>(ScheduleRandom() % 2);
+    agent.period = absl::Milliseconds(500 + static_cast<int64_t>(ScheduleRandom() % 4000));
+    agent.seed = ScheduleRandom();
+    agents_.push_back(std::make_unique<AgentHost>(agent, &network_, &model_, options_.log));
+  }
+}
+
+int64_t Laboratory::Now() const { return LaboratoryNs() / kSecond; }
+
+HostId Laboratory::HostOf(int number) const {
+  return number == 0 ? collector_->host() : agents_[static_cast<size_t>(number - 1)]->host();
+}
+SimDisk* Laboratory::DiskOf(int number) {
+  return number == 0 ? collector_->disk() : agents_[static_cast<size_t>(number - 1)]->disk();
+}
+std::string Laboratory::NameOf(int number) const {
+  return number == 0 ? kCollector : agents_[static_cast<size_t>(number - 1)]->name();
+}
+
+void Laboratory::ForEachPath(int number, const std::function<void(const std::string&)>& visit) {
+  for (int other = 1; other <= static_cast<int>(agents_.size()); ++other) {
+    if (number == 0 || number == other) visit(NameOf(other));
+  }
+}
+
+void Laboratory::After(int64_t seconds, std::function<void()> undo) {
+  undo_.push_back({Now() + seconds, std::move(undo)});
+}
+
+void Laboratory::UndoDue(bool all) {
+  std::vector<Undo> later;
+  std::vector<Undo> due;
+  for (Undo& one : undo_) (all || one.at_s <= Now() ? due : later).push_back(std::move(one));
+  undo_ = std::move(later);
+  for (const Undo& one : due) one.undo();
+}
+
+void Laboratory::CauseOnDisk(const Fault& fault) {
+  SimDisk* const disk = DiskOf(fault.host);
+  SimDisk::Faults faults = disk->faults();
+  switch (fault.kind) {
+    case FaultKind::kDiskFull:
+      faults.capacity = disk->power()->bytes() + static_cast<uint64_t>(fault.amount);
+      break;
+    case FaultKind::kDiskSlow:
+      faults.sync_ns = fault.amount * 1'000'000;
+      break;
+    case FaultKind::kAppendFails:
+      faults.failing_appends = static_cast<int>(fault.amount);
+      break;
+    default:
+      faults.failing_syncs = static_cast<int>(fault.amount);
+  }
+  disk->Set(faults);
+  After(fault.seconds, [disk] { disk->Set({}); });
+}
+
+void Laboratory::Part(const Fault& fault) {
+  const auto part = [this, host = fault.host](bool parted) {
+    ForEachPath(host, [this, parted](const std::string& name) {
+      network_.Partition(name, kCollector, parted);
+    });
+  };
+  part(true);
+  After(fault.seconds, [part] { part(false); });
+}
+
+void Laboratory::Cause(const Fault& fault) {
+  result_.faults.push_back(Describe(fault));
+  options_.log.Warn("fault", {{"text", Describe(fault)}});
+  AgentHost* const agent =
+      fault.host == 0 ? nullptr : agents_[static_cast<size_t>(fault.host - 1)].get();
+  switch (fault.kind) {
+    case FaultKind::kCollectorKill:
+      return collector_->Stop(End::kKill);
+    case FaultKind::kCollectorPowerCut:
+      return collector_->Stop(End::kPowerCut);
+    case FaultKind::kCollectorRestart:
+      return collector_->Stop(End::kOrderly);
+    case FaultKind::kAgentKill:
+      return agent->Stop(End::kKill);
+    case FaultKind::kAgentPowerCut:
+      return agent->Stop(End::kPowerCut);
+    case FaultKind::kAgentRestart:
+      return agent->Stop(End::kOrderly);
+    case FaultKind::kCut:
+      return network_.Reset(NameOf(fault.host));
+    case FaultKind::kCutAfter:
+      return network_.CutAfterBytes(NameOf(fault.host), static_cast<uint64_t>(fault.amount));
+    case FaultKind::kHalfOpen:
+      return ForEachPath(fault.host, [this](const std::string& name) {
+        network_.HalfOpen(name, kCollector);
+      });
+    case FaultKind::kPartition:
+      return Part(fault);
+    case FaultKind::kClockStep:
+      StepWallClock(HostOf(fault.host), fault.amount * kSecond);
+      return After(fault.seconds, [this, fault] {
+        StepWallClock(HostOf(fault.host), -fault.amount * kSecond);
+      });
+    case FaultKind::kDrift:
+      return SetDrift(HostOf(fault.host), static_cast<int>(fault.amount));
+    case FaultKind::kSuspend:
+      // It does not answer its peers meanwhile.
+      Suspend(HostOf(fault.host), fault.seconds * kSecond);
+      return Part(fault);
+    default:
+      return CauseOnDisk(fault);
+  }
+}
+
+void Laboratory::Supervise() {
+  if (collector_->wants_to_end()) collector_->Stop(End::kOrderly);
+  if (!collector_->is_running()) {
+    if (const absl::Status status = collector_->Start(); !status.ok()) {
+      options_.log.Warn("the collector does not start", {{"reason", status.message()}});
+    }
+  }
+  for (const auto& agent : agents_) {
+    if (agent->is_running()) continue;
+    if (const absl::Status status = agent->Start(); !status.ok()) {
+      options_.log.Warn("an agent does not start", {{"reason", status.message()}});
+    }
+  }
+}
+
+bool Laboratory::Check(bool all) {
+  for (const auto& agent : agents_) agent->Observe();
+  ++result_.checks;
+  result_.wrong = collector_->Check(all);
+  if (!result_.wrong.empty()) {
+    result_.wrong = absl::StrCat("after ", Now(), " s: ", result_.wrong);
+  }
+  return result_.wrong.empty();
+}
+
+std::string Laboratory::WhatWaits() const {
+  for (const auto& agent : agents_) {
+    if (!agent->is_running()) return absl::StrCat(agent->name(), " does not run");
+    if (agent->waiting() > 0) {
+      return absl::StrCat(agent->name(), " still has ", agent->waiting(), " messages");
+    }
+  }
+  const std::string why = collector_->WhyNotReady();
+  return why.empty() ? "" : absl::StrCat("the collector is not ready: ", why);
+}
+
+// Time itself is a fault too: hosts that are suspended go on first.
+void Laboratory::Drain() {
+  UndoDue(true);
+  for (int number = 0; number <= static_cast<int>(agents_.size()); ++number) {
+    SetDrift(HostOf(number), 0);
+    StepWallClock(HostOf(number), -WallClockError(HostOf(number)));
+    DiskOf(number)->Set({});
+  }
+  const int64_t quiet_at = Now() + kWorkBeforeDrain;
+  const int64_t until = quiet_at + kDrainWithin;
+  while (Now() < quiet_at) {
+    SleepNs(5 * kSecond);
+    Supervise();
+  }
+  for (const auto& agent : agents_) agent->StopSources();
+  std::string waits;
+  do {
+    SleepNs(5 * kSecond);
+    Supervise();
+    waits = WhatWaits();
+  } while (!waits.empty() && Now() < until);
+  if (!waits.empty()) {
+    result_.wrong = absl::StrCat(kDrainWithin, " s after the last fault ", waits);
+  } else {
+    Check(true);
+  }
+}
+
+LaboratoryResult Laboratory::Run() {
+  const std::vector<Fault> plan = PlanFaults({.seed = options_.seed,
+                                              .agents = static_cast<int>(agents_.size()),
+                                              .seconds = options_.ticks});
+  Supervise();
+  const int64_t begin = Now();
+  size_t next = 0;
+  for (int64_t second = 0; second < options_.ticks && result_.wrong.empty(); ++second) {
+    const int64_t due = (begin + second) * kSecond;
+    if (due > LaboratoryNs()) SleepNs(due - LaboratoryNs());
+    UndoDue(false);
+    for (; next < plan.size() && plan[next].at_s <= second; ++next) {
+      if (!options_.left_out.contains(static_cast<int>(next))) Cause(plan[next]);
+    }
+    if (second % 3 == 0) Supervise();
+    if (second % kCheckEvery == kCheckEvery - 1) Check(false);
+  }
+  if (result_.wrong.empty()) Drain();
+  result_.rows = model_.rows();
+  result_.acknowledged = model_.acknowledged_rows();
+  result_.refused_samples = collector_->refused_samples();
+  result_.virtual_seconds = static_cast<double>(LaboratoryNs()) / kSecond;
+  return std::move(result_);
+}
+
+}  // namespace tacho::simulate

@@ -1,0 +1,81 @@
+// One simulation: a collector, agents, a network, and what goes wrong with them.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "proto/base/log.h"
+#include "tests/simulate/transport/sim_network.h"
+#include "tests/simulate/world/agent_host.h"
+#include "tests/simulate/world/collector_host.h"
+#include "tests/simulate/world/faults.h"
+#include "tests/simulate/world/model.h"
+
+namespace tacho::simulate {
+
+struct LaboratoryOptions {
+  uint64_t seed = 1;
+  int64_t ticks = 600;      // Seconds of virtual time in which faults come.
+  std::set<int> left_out;   // Faults of the plan that do not happen, by their number.
+  log::Log log;
+};
+
+struct LaboratoryResult {
+  std::string wrong;  // What is wrong, in words; empty if nothing is.
+  std::vector<std::string> faults;  // Those that happened.
+  uint64_t rows = 0;
+  uint64_t acknowledged = 0;
+  uint64_t checks = 0;
+  uint64_t refused_samples = 0;
+  double virtual_seconds = 0;
+};
+
+// For the thread that called BeginSchedule().
+class Laboratory {
+ public:
+  explicit Laboratory(LaboratoryOptions options);
+
+  // Lets faults happen for `ticks` seconds, then ends all of them and waits until everything is
+  // delivered, checking all the time.
+  LaboratoryResult Run();
+
+ private:
+  // What undoes a fault that lasts.
+  struct Undo {
+    int64_t at_s = 0;
+    std::function<void()> undo;
+  };
+
+  int64_t Now() const;  // In seconds.
+  void Cause(const Fault& fault);
+  // The host reaches nobody for as long as the fault says.
+  void Part(const Fault& fault);
+  void CauseOnDisk(const Fault& fault);
+  // The agents whose way to the collector leads over the host.
+  void ForEachPath(int number, const std::function<void(const std::string&)>& visit);
+  void After(int64_t seconds, std::function<void()> undo);
+  void UndoDue(bool all);
+  // Begins processes that do not run, as a supervisor does, and ends those that want to.
+  void Supervise();
+  bool Check(bool all);
+  void Drain();
+  std::string WhatWaits() const;
+  HostId HostOf(int number) const;
+  SimDisk* DiskOf(int number);
+  std::string NameOf(int number) const;
+
+  const LaboratoryOptions options_;
+  Model model_;
+  SimNetwork network_;
+  std::unique_ptr<CollectorHost> collector_;
+  std::vector<std::unique_ptr<AgentHost>> agents_;
+  std::vector<Undo> undo_;
+  LaboratoryResult result_;
+};
+
+}  // namespace tacho::simulate

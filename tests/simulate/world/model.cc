@@ -1,0 +1,174 @@
+#include "tests/simulate/world/model.h"
+
+#include <bit>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "proto/base/check.h"
+
+namespace tacho::simulate {
+namespace {
+
+std::string NameOf(const Model::Source& source, uint64_t number) {
+  return absl::StrCat(source.second == 0 ? "event " : "row ", number, " of source ", source.second,
+                      " of agent ", source.first);
+}
+
+}  // namespace
+
+double ValueOf(uint64_t agent, uint64_t source, uint64_t number, int column) {
+  uint64_t z = (agent << 40) ^ (source << 32) ^ (number << 4) ^ static_cast<uint64_t>(column);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  z ^= z >> 31;
+  switch (z % 16) {
+    case 0:
+      return std::numeric_limits<double>::infinity();
+    case 1:
+      return std::bit_cast<double>(0x7ff8000000000000ull | z >> 20);  // NaN with a payload.
+    case 2:
+    case 3:
+      return std::bit_cast<double>(z & 0xbfffffffffffffffull);  // Any bits, but not huge ones.
+    default:
+      return static_cast<double>(z >> 44) / 1000;
+  }
+}
+
+Model::Row& Model::Make(const Source& source, uint64_t number, int64_t time_ns, bool right_time) {
+  std::vector<Row>& rows = rows_[source];
+  TACHO_CHECK(number >= 1 && number <= rows.size() + 1);
+  if (number <= rows.size()) return rows[number - 1];
+  // Two rows of one time would be one.
+  while (!times_[source].insert(time_ns).second) ++time_ns;
+  return rows.emplace_back(Row{.time_ns = time_ns, .right_time = right_time});
+}
+
+void Model::Appended(const Source& source, uint64_t number, uint64_t sequence) {
+  rows_[source][number - 1].sequence = sequence;
+}
+
+void Model::Trimmed(int agent, uint64_t begin) {
+  for (auto& [source, rows] : rows_) {
+    if (source.first != agent) continue;
+    for (Row& row : rows) {
+      if (row.sequence != 0 && row.sequence < begin) row.acknowledged = true;
+    }
+  }
+}
+
+void Model::ForgetUnsynced(int agent, uint64_t end) {
+  for (auto& [source, rows] : rows_) {
+    if (source.first != agent) continue;
+    for (Row& row : rows) {
+      if (row.sequence >= end) row.sequence = 0;
+    }
+  }
+}
+
+std::string Model::FoundSample(const Source& source, uint64_t number, int column, int64_t time_ns,
+                               double value, Found* found) {
+  const auto known = rows_.find(source);
+  if (known == rows_.end() || number < 1 || number > known->second.size()) {
+    return absl::StrCat("a query returned ", NameOf(source, number), ", which nobody made");
+  }
+  Row& row = known->second[number - 1];
+  if (row.time_ns != time_ns) {
+    return absl::StrCat(NameOf(source, number), " has the time ", time_ns, ", not ", row.time_ns);
+  }
+  const double made = ValueOf(source.first, source.second, number, column);
+  if (std::bit_cast<uint64_t>(made) != std::bit_cast<uint64_t>(value)) {
+    return absl::StrCat("column ", column, " of ", NameOf(source, number), " has the value ", value,
+                        ", not ", made);
+  }
+  int& columns = found->numbers[source][number];
+  if ((columns & 1 << column) != 0) {
+    return absl::StrCat("a query returned ", NameOf(source, number), " twice");
+  }
+  columns |= 1 << column;
+  return "";
+}
+
+std::string Model::FoundEvent(const Source& source, uint64_t number, int64_t time_ns,
+                              Found* found) {
+  const auto known = rows_.find(source);
+  if (known == rows_.end() || number < 1 || number > known->second.size()) {
+    return absl::StrCat("a query returned ", NameOf(source, number), ", which nobody made");
+  }
+  Row& row = known->second[number - 1];
+  if (row.time_ns != time_ns) return absl::StrCat(NameOf(source, number), " has another time");
+  int& columns = found->numbers[source][number];
+  if (columns != 0) return absl::StrCat("a query returned ", NameOf(source, number), " twice");
+  columns = (1 << kColumns) - 1;
+  return "";
+}
+
+std::string Model::Compare(const Found& found,
+                           const std::set<std::pair<Source, uint64_t>>& required) {
+  uint64_t missing = 0;
+  for (auto& [source, rows] : rows_) {
+    const auto of_source = found.numbers.find(source);
+    for (uint64_t number = 1; number <= rows.size(); ++number) {
+      Row& row = rows[number - 1];
+      const bool is_there =
+          of_source != found.numbers.end() && of_source->second.contains(number);
+      if (is_there && of_source->second.at(number) != (1 << kColumns) - 1) {
+        return absl::StrCat("a query returned a part of ", NameOf(source, number));
+      }
+      if (is_there) {
+        row.seen = true;
+      } else if (row.seen) {
+        return absl::StrCat(NameOf(source, number), " was returned before, and is gone");
+      } else if (required.contains({source, number})) {
+        if (row.right_time || source.second == 0) {
+          return absl::StrCat(NameOf(source, number), " (sequence ", row.sequence,
+                              row.acknowledged ? ", acknowledged" : ", not acknowledged",
+                              ") is missing");
+        }
+        ++missing;
+      }
+    }
+  }
+  missing_wrong_times_ = missing;
+  return "";
+}
+
+std::set<std::pair<Model::Source, uint64_t>> Model::Acknowledged() const {
+  std::set<std::pair<Source, uint64_t>> all;
+  for (const auto& [source, rows] : rows_) {
+    for (uint64_t number = 1; number <= rows.size(); ++number) {
+      if (rows[number - 1].acknowledged) all.emplace(source, number);
+    }
+  }
+  return all;
+}
+
+std::set<std::pair<Model::Source, uint64_t>> Model::Everything() const {
+  std::set<std::pair<Source, uint64_t>> all;
+  for (const auto& [source, rows] : rows_) {
+    for (uint64_t number = 1; number <= rows.size(); ++number) {
+      if (rows[number - 1].sequence != 0) all.emplace(source, number);
+    }
+  }
+  return all;
+}
+
+std::string Model::Published(const Source& source, uint64_t number) {
+  const auto known = rows_.find(source);
+  if (known == rows_.end() || number < 1 || number > known->second.size()) {
+    return absl::StrCat("a collector stored ", NameOf(source, number), ", which nobody made");
+  }
+  if (++known->second[number - 1].published > 1) {
+    return absl::StrCat(NameOf(source, number), " was stored twice");
+  }
+  return "";
+}
+
+uint64_t Model::rows() const {
+  uint64_t sum = 0;
+  for (const auto& [source, rows] : rows_) sum += rows.size();
+  return sum;
+}
+
+uint64_t Model::acknowledged_rows() const { return Acknowledged().size(); }
+
+}  // namespace tacho::simulate

@@ -1,0 +1,71 @@
+// What must be stored, kept outside of agents and collectors: each row and event that a source has
+// made, and how far its agent was told that it is safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace tacho::simulate {
+
+inline constexpr int kColumns = 3;
+inline constexpr char kJob[] = "train";
+
+// The value of a column of a row: bits that follow from where it belongs, NaNs and infinities among
+// them, so that a value that turns up elsewhere is wrong.
+double ValueOf(uint64_t agent, uint64_t source, uint64_t number, int column);
+
+// For the thread that has the baton: nothing in it waits, so no lock is needed.
+class Model {
+ public:
+  // Rows of a source count from 1; the number is also the step. Source 0 makes events.
+  struct Row {
+    int64_t time_ns = 0;
+    uint64_t sequence = 0;    // In its agent's spool, when it was appended last; 0: not yet.
+    bool right_time = false;  // Its agent's clock was right: no collector may refuse it.
+    bool acknowledged = false;
+    bool seen = false;       // A query has returned it.
+    uint32_t published = 0;  // How often a collector has stored it.
+  };
+  using Source = std::pair<int, int>;  // (agent, source)
+
+  // The row that a source is to spool: the one that it had made before, if a crash took it from the
+  // spool again, or a new one of this time.
+  Row& Make(const Source& source, uint64_t number, int64_t time_ns, bool right_time);
+  void Appended(const Source& source, uint64_t number, uint64_t sequence);
+  // What an agent's spool does not keep any more is acknowledged.
+  void Trimmed(int agent, uint64_t begin);
+  // A sequence that was not synced is gone, and will be another row's.
+  void ForgetUnsynced(int agent, uint64_t end);
+
+  // What a query has found. Returns what is wrong with it, or nothing.
+  struct Found {
+    std::map<Source, std::map<uint64_t, int>> numbers;  // How many columns have each row.
+  };
+  std::string FoundSample(const Source& source, uint64_t number, int column, int64_t time_ns,
+                          double value, Found* found);
+  std::string FoundEvent(const Source& source, uint64_t number, int64_t time_ns, Found* found);
+  // Compares with what had to be there: what was `acknowledged` when the view was opened, and what
+  // was seen before. All: everything that spools have taken.
+  std::string Compare(const Found& found, const std::set<std::pair<Source, uint64_t>>& required);
+  std::set<std::pair<Source, uint64_t>> Acknowledged() const;
+  // All that a spool has taken.
+  std::set<std::pair<Source, uint64_t>> Everything() const;
+
+  // A collector has stored a row. Returns what is wrong with that.
+  std::string Published(const Source& source, uint64_t number);
+
+  uint64_t rows() const;
+  uint64_t acknowledged_rows() const;
+  // Acknowledged rows that no query returns: a collector must have counted them as refused.
+  uint64_t missing_wrong_times() const { return missing_wrong_times_; }
+
+ private:
+  std::map<Source, std::vector<Row>> rows_;
+  std::map<Source, std::set<int64_t>> times_;
+  uint64_t missing_wrong_times_ = 0;
+};
+
+}  // namespace tacho::simulate
