@@ -87,7 +87,8 @@ int main(int argc, char** argv) {
     tacho::log::LogOptions lines;
     lines.level = tacho::log::Level::kDebug;
     lines.write = [](tacho::log::Level, absl::string_view line) {
-      std::fprintf(stderr, "%10.3f host %d ", static_cast<double>(tacho::simulate::LaboratoryNs()) * 1e-9,
+      std::fprintf(stderr, "%10.3f host %d ",
+                   static_cast<double>(tacho::simulate::LaboratoryNs()) * 1e-9,
                    tacho::simulate::CurrentHost());
       std::fwrite(line.data(), 1, line.size(), stderr);
     };
@@ -100,16 +101,17 @@ int main(int argc, char** argv) {
   for (const std::string& fault : result.faults) {
     faults += (faults.empty() ? "" : ", ") + Quoted(fault);
   }
-  std::printf("{\"seed\": %llu, \"wrong\": %s, \"rows\": %llu, \"acknowledged\": %llu, "
-              "\"checks\": %llu, \"refused_samples\": %llu, \"virtual_seconds\": %.0f, "
-              "\"switches\": %llu, \"fingerprint\": \"%016llx\", \"faults\": [%s]}\n",
-              static_cast<unsigned long long>(seed), Quoted(result.wrong).c_str(),
-              static_cast<unsigned long long>(result.rows),
-              static_cast<unsigned long long>(result.acknowledged),
-              static_cast<unsigned long long>(result.checks),
-              static_cast<unsigned long long>(result.refused_samples), result.virtual_seconds,
-              static_cast<unsigned long long>(tacho::simulate::Switches()),
-              static_cast<unsigned long long>(tacho::simulate::Fingerprint()), faults.c_str());
+  std::printf(
+      "{\"seed\": %llu, \"wrong\": %s, \"rows\": %llu, \"acknowledged\": %llu, "
+      "\"checks\": %llu, \"refused_samples\": %llu, \"virtual_seconds\": %.0f, "
+      "\"switches\": %llu, \"fingerprint\": \"%016llx\", \"faults\": [%s]}\n",
+      static_cast<unsigned long long>(seed), Quoted(result.wrong).c_str(),
+      static_cast<unsigned long long>(result.rows),
+      static_cast<unsigned long long>(result.acknowledged),
+      static_cast<unsigned long long>(result.checks),
+      static_cast<unsigned long long>(result.refused_samples), result.virtual_seconds,
+      static_cast<unsigned long long>(tacho::simulate::Switches()),
+      static_cast<unsigned long long>(tacho::simulate::Fingerprint()), faults.c_str());
   std::fflush(stdout);
   // Other threads still run: nothing may be destroyed.
   _exit(result.wrong.empty() ? 0 : 1);

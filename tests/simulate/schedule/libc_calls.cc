@@ -50,15 +50,14 @@ Deadline At(clockid_t clock, const timespec* time) {
 }
 Deadline After(const timespec* time) {
   if (time == nullptr) return {};
-  return {.set = true,
-          .clock = Clock::kMonotonic,
-          .ns = ReadClock(Clock::kMonotonic) + Nanos(*time)};
+  return {
+      .set = true, .clock = Clock::kMonotonic, .ns = ReadClock(Clock::kMonotonic) + Nanos(*time)};
 }
 
-#define REAL(function) \
-  ([]() -> decltype(&function) { \
+#define REAL(function)                                    \
+  ([]() -> decltype(&function) {                          \
     static constinit decltype(&function) known = nullptr; \
-    return Find(&known, #function); \
+    return Find(&known, #function);                       \
   }())
 
 // Takes a lock as `try_lock` would, waiting for those that have it.
@@ -94,9 +93,8 @@ long Futex(uint32_t* word, int operation, uint32_t value, const timespec* timeou
   }
   // FUTEX_WAIT has a time to wait, FUTEX_WAIT_BITSET a moment.
   const bool wall = (operation & FUTEX_CLOCK_REALTIME) != 0;
-  const Deadline deadline = command == FUTEX_WAIT
-                                ? After(timeout)
-                                : At(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, timeout);
+  const Deadline deadline =
+      command == FUTEX_WAIT ? After(timeout) : At(wall ? CLOCK_REALTIME : CLOCK_MONOTONIC, timeout);
   if (Block(word, "a futex", deadline)) return 0;
   errno = ETIMEDOUT;
   return -1;
@@ -310,13 +308,13 @@ void ReplacedUniqueId(uint64_t* a, uint64_t* b, bool /*exclude_port_uuid*/) {
 // absl::Mutex: a thread may be interrupted before it takes a lock and after it gives it back.
 // Waiting for one goes through syscall().
 using LockCall = void(void*);
-#define MUTEX_CALL(symbol, before, after)                                         \
-  void symbol(void* mutex) __asm__(#symbol);                                     \
-  void symbol(void* mutex) {                                                      \
-    static constinit LockCall* known = nullptr;                              \
-    if (before) Interrupt();                                                      \
-    Find(&known, #symbol)(mutex);                                                 \
-    if (after) Interrupt();                                                       \
+#define MUTEX_CALL(symbol, before, after)       \
+  void symbol(void* mutex) __asm__(#symbol);    \
+  void symbol(void* mutex) {                    \
+    static constinit LockCall* known = nullptr; \
+    if (before) Interrupt();                    \
+    Find(&known, #symbol)(mutex);               \
+    if (after) Interrupt();                     \
   }
 MUTEX_CALL(_ZN4absl7debian35Mutex4LockEv, true, false)
 MUTEX_CALL(_ZN4absl7debian35Mutex6UnlockEv, false, true)

@@ -66,7 +66,7 @@ struct State {
   Thread* running = nullptr;
   uint64_t fingerprint = 14695981039346656037ull;
   uint64_t switches = 0;
-  pid_t leaving = 0;  // A thread that has given the baton away for the last time.
+  pid_t leaving = 0;             // A thread that has given the baton away for the last time.
   std::vector<Thread*> choice;   // Ready threads, while one is chosen.
   std::vector<Thread*> waiting;  // Those of which some are woken.
   pthread_key_t leave{};
@@ -180,7 +180,8 @@ void AwaitBaton(Thread* thread) {
     real::Futex(&thread->baton, FUTEX_WAIT_PRIVATE, 0);
   }
   // What a thread frees when it ends must not lie between what others allocate.
-  while (state->leaving != 0 && real::Syscall()(SYS_tgkill, state->process, state->leaving, 0) == 0) {
+  while (state->leaving != 0 &&
+         real::Syscall()(SYS_tgkill, state->process, state->leaving, 0) == 0) {
     real::Syscall()(SYS_sched_yield);
   }
   state->leaving = 0;
@@ -398,7 +399,8 @@ void PrintThreads() {
                  thread->host, kStates[static_cast<int>(thread->state)], thread->what,
                  thread->awaits);
     if (thread->state == Thread::State::kBlocked && thread->deadline.set) {
-      std::fprintf(stderr, ", at most %.6f s", static_cast<double>(DueNs(*thread) - state->now) * 1e-9);
+      std::fprintf(stderr, ", at most %.6f s",
+                   static_cast<double>(DueNs(*thread) - state->now) * 1e-9);
     }
     std::fprintf(stderr, "\n");
   }

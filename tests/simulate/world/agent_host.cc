@@ -126,9 +126,8 @@ bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
   const int64_t now = absl::ToUnixNanos(absl::Now());
   const int64_t error = WallClockError(host_);
   absl::MutexLock lock(&append_mutex_);
-  const Model::Row& row =
-      model_->Make({options_.number, source}, number, now,
-                   error > -kRightWithinNs && error < kRightWithinNs);
+  const Model::Row& row = model_->Make({options_.number, source}, number, now,
+                                       error > -kRightWithinNs && error < kRightWithinNs);
   const agent::RowSink::Checkpoint place = {CheckpointKey(source), absl::StrCat(number)};
   absl::Status appended;
   if (source == 0) {

@@ -27,8 +27,8 @@ namespace tacho::simulate {
 
 struct AgentOptions {
   int number = 0;
-  std::vector<std::string> collectors;  // Their addresses.
-  int sources = 2;                      // Of rows; another one makes events.
+  std::vector<std::string> collectors;       // Their addresses.
+  int sources = 2;                           // Of rows; another one makes events.
   absl::Duration period = absl::Seconds(1);  // Of each source's rows.
   uint64_t seed = 1;
 };

@@ -203,8 +203,9 @@ std::string CollectorHost::Check(bool all) {
       if (!*more) break;
       const storage::SampleColumns& samples = chunk.samples().columns;
       for (size_t i = 0; i < samples.size(); ++i) {
-        std::string wrong = model_->FoundSample(from, static_cast<uint64_t>(samples.steps[i]),
-                                                column, samples.times[i], samples.values[i], &found);
+        std::string wrong =
+            model_->FoundSample(from, static_cast<uint64_t>(samples.steps[i]), column,
+                                samples.times[i], samples.values[i], &found);
         if (!wrong.empty()) return wrong;
       }
     }

@@ -76,9 +76,8 @@ class Planner {
   Fault One() {
     Fault fault = {.at_s = Below(options_.seconds), .kind = Kind()};
     const bool of_collector = IsOfCollector(fault.kind) || Below(2) == 0;
-    fault.host = of_collector && !IsOfAgent(fault.kind)
-                     ? 0
-                     : 1 + static_cast<int>(Below(options_.agents));
+    fault.host =
+        of_collector && !IsOfAgent(fault.kind) ? 0 : 1 + static_cast<int>(Below(options_.agents));
     fault.seconds = AnyScale(options_.seconds / 4);
     switch (fault.kind) {
       case FaultKind::kClockStep:
@@ -124,7 +123,8 @@ std::string Describe(const Fault& fault) {
   for (const KindRow& row : kKinds) {
     if (row.kind == fault.kind) text = row.text;
   }
-  const std::string who = fault.host == 0 ? "the collector" : absl::StrCat("agent-", fault.host - 1);
+  const std::string who =
+      fault.host == 0 ? "the collector" : absl::StrCat("agent-", fault.host - 1);
   return absl::StrCat("at ", fault.at_s, " s: ", who, " ", text, " (amount ", fault.amount,
                       ", for ", fault.seconds, " s)");
 }

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kCollector[] = "collector:7411";
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kCheckEvery = 20;   // Seconds.
+constexpr int64_t kCheckEvery = 20;  // Seconds.
 // When all faults are over, everything must be delivered in this time: a Throttle may ask for ten
 // minutes, and a clock is confirmed after one more.
 constexpr int64_t kDrainWithin = 2400;
@@ -127,16 +127,14 @@ void Laboratory::Cause(const Fault& fault) {
     case FaultKind::kCutAfter:
       return network_.CutAfterBytes(NameOf(fault.host), static_cast<uint64_t>(fault.amount));
     case FaultKind::kHalfOpen:
-      return ForEachPath(fault.host, [this](const std::string& name) {
-        network_.HalfOpen(name, kCollector);
-      });
+      return ForEachPath(fault.host,
+                         [this](const std::string& name) { network_.HalfOpen(name, kCollector); });
     case FaultKind::kPartition:
       return Part(fault);
     case FaultKind::kClockStep:
       StepWallClock(HostOf(fault.host), fault.amount * kSecond);
-      return After(fault.seconds, [this, fault] {
-        StepWallClock(HostOf(fault.host), -fault.amount * kSecond);
-      });
+      return After(fault.seconds,
+                   [this, fault] { StepWallClock(HostOf(fault.host), -fault.amount * kSecond); });
     case FaultKind::kDrift:
       return SetDrift(HostOf(fault.host), static_cast<int>(fault.amount));
     case FaultKind::kSuspend:

@@ -20,13 +20,13 @@ namespace tacho::simulate {
 
 struct LaboratoryOptions {
   uint64_t seed = 1;
-  int64_t ticks = 600;      // Seconds of virtual time in which faults come.
-  std::set<int> left_out;   // Faults of the plan that do not happen, by their number.
+  int64_t ticks = 600;     // Seconds of virtual time in which faults come.
+  std::set<int> left_out;  // Faults of the plan that do not happen, by their number.
   log::Log log;
 };
 
 struct LaboratoryResult {
-  std::string wrong;  // What is wrong, in words; empty if nothing is.
+  std::string wrong;                // What is wrong, in words; empty if nothing is.
   std::vector<std::string> faults;  // Those that happened.
   uint64_t rows = 0;
   uint64_t acknowledged = 0;

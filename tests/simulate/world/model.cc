@@ -109,8 +109,7 @@ std::string Model::Compare(const Found& found,
     const auto of_source = found.numbers.find(source);
     for (uint64_t number = 1; number <= rows.size(); ++number) {
       Row& row = rows[number - 1];
-      const bool is_there =
-          of_source != found.numbers.end() && of_source->second.contains(number);
+      const bool is_there = of_source != found.numbers.end() && of_source->second.contains(number);
       if (is_there && of_source->second.at(number) != (1 << kColumns) - 1) {
         return absl::StrCat("a query returned a part of ", NameOf(source, number));
       }
