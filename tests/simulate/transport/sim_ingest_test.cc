@@ -159,13 +159,12 @@ TEST_F(SimIngestTest, EverythingArrivesOnceOverStreamsThatAreCutAtRandomBytes) {
          .latency_max = absl::Microseconds(500),
          .bytes_per_second = 4 << 20});
   std::mt19937_64 random(kSeed);
-  for (int round = 0; round < 60; ++round) {
+  for (int round = 0; network_->cuts() < 30; ++round) {
     network_->CutAfterBytes(round % 2 == 0 ? "host-1" : kAddress, random() % 3000);
     Append(static_cast<int>(random() % 40));
     absl::SleepFor(absl::Milliseconds(static_cast<int64_t>(random() % 5)));
   }
   EXPECT_TRUE(AwaitDelivery());
-  EXPECT_GE(network_->cuts(), 10u);
   ExpectEachRowOnce();
 }
 

@@ -78,8 +78,14 @@ class TestReactor final : public ByteReactor {
         grpc::SerializationTraits<v1::ServerMessage>::Serialize(message, &written_, &own).ok());
     StartWrite(&written_);
   }
+  // It will be finished by another thread.
+  void Hold() { held_ = true; }
+  void EndLate() {
+    notes_->Add("finishing late");
+    Finish(grpc::Status::CANCELLED);
+  }
   void End(const grpc::Status& status) {
-    if (!std::exchange(finished_, true)) Finish(status);
+    if (!held_ && !std::exchange(finished_, true)) Finish(status);
   }
 
   void OnReadDone(bool ok) override {
@@ -104,6 +110,7 @@ class TestReactor final : public ByteReactor {
   grpc::ByteBuffer read_;
   grpc::ByteBuffer written_;
   bool reads_on_ = false;
+  bool held_ = false;
   bool finished_ = false;
 };
 
@@ -283,7 +290,7 @@ TEST_F(SimNetworkTest, PartedHostIsTriedUntilThePartitionEnds) {
 
 TEST_F(SimNetworkTest, SilenceEndsAHalfOpenStreamOnBothSidesByTheirOwnClocks) {
   Start({.agent = {absl::Milliseconds(30), absl::Milliseconds(40), absl::Milliseconds(10)},
-         .server = {absl::Milliseconds(200), absl::Milliseconds(400), absl::Milliseconds(400)}});
+         .server = {absl::Milliseconds(500), absl::Seconds(1), absl::Seconds(1)}});
   Connect();
   reactor_->ReadOne();
   network_->HalfOpen(kHost, kAddress);
@@ -302,13 +309,30 @@ TEST_F(SimNetworkTest, ResetEndpointLosesItsConnectionsAndListensOn) {
   EXPECT_TRUE(Await([this] { return call_->can_write(); }));
 }
 
-TEST_F(SimNetworkTest, UnlistenReturnsWhenEveryReactorIsDone) {
-  Start({});
+TEST_F(SimNetworkTest, UnlistenBreaksStreamsAtOnceHereAndSoonThere) {
+  constexpr absl::Duration kLatency = absl::Milliseconds(300);
+  Start({.latency_min = kLatency, .latency_max = kLatency});
   Connect();
   reactor_->ReadOne();
+  const absl::Time start = MonotonicNow();
   network_->Unlisten(kAddress);
+  EXPECT_LT(MonotonicNow() - start, kLatency);
   EXPECT_EQ(notes_.all().back(), "done");
   EXPECT_EQ(EndOfCall().error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_GE(MonotonicNow() - start, kLatency);
+}
+
+TEST_F(SimNetworkTest, UnlistenWaitsForAReactorThatFinishesLater) {
+  Start({});
+  Connect();
+  reactor_->Hold();
+  std::thread process([this] { network_->Unlisten(kAddress); });
+  EXPECT_TRUE(notes_.Await("cancelled"));
+  absl::SleepFor(absl::Milliseconds(5));
+  reactor_->EndLate();
+  process.join();
+  EXPECT_THAT(notes_.all(),
+              ElementsAre("stream of sim:host-1:1", "cancelled", "finishing late", "done"));
 }
 
 TEST_F(SimNetworkTest, KilledHostReachesNothingAndANewProcessDoes) {
