@@ -2,36 +2,13 @@
 
 #include <utility>
 
-#include "agent/stream/collector_config.h"
-#include "grpcpp/create_channel.h"
-#include "grpcpp/impl/codegen/proto_utils.h"
-#include "grpcpp/support/channel_arguments.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "grpcpp/support/slice.h"
 #include "proto/base/check.h"
 
 namespace tacho::agent {
 namespace {
-
-// tacho/v1/ingest.proto's Ingest.Stream.
-constexpr char kMethod[] = "/tacho.v1.Ingest/Stream";
-constexpr int kConnectTimeoutMs = 10'000;
-// A path that is dead without a word is noticed after 40 s, not when TCP gives up.
-constexpr int kKeepaliveMs = 30'000;
-constexpr int kKeepaliveTimeoutMs = 10'000;
-
-grpc::ChannelArguments Arguments() {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // A service configuration from DNS could bring retries, and the look-up costs a query.
-  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return arguments;
-}
 
 // Bytes of a message, which gRPC keeps until it has sent them.
 grpc::Slice SliceOf(absl::string_view bytes, std::unique_ptr<SpooledMessage> message) {
@@ -43,29 +20,17 @@ grpc::Slice SliceOf(absl::string_view bytes, std::unique_ptr<SpooledMessage> mes
 }  // namespace
 
 IngestCall::IngestCall(const std::string& address, const client::ChannelSecurity& security,
-                       grpc::CompletionQueue* queue) {
-  Dial(address, security, queue);
-}
-
-void IngestCall::Dial(const std::string& address, const client::ChannelSecurity& security,
-                      grpc::CompletionQueue* queue) {
-  grpc::ChannelArguments arguments = Arguments();
-  const auto secured = client::SecureChannel(security, address, kSecurityKeys, &arguments);
-  if (!secured.ok()) {
-    status_ = {grpc::StatusCode::FAILED_PRECONDITION, std::string(secured.status().message())};
-    finishing_ = true;
-    finish_.pending = true;
-    not_dialled_.Set(queue, gpr_inf_past(GPR_CLOCK_MONOTONIC), &finish_);
+                       Transport* transport) {
+  auto dialled = transport->Dial(address, security);
+  if (!dialled.ok()) {
+    status_ = {grpc::StatusCode::FAILED_PRECONDITION, std::string(dialled.status().message())};
+    finishing_ = finished_ = true;
+    transport->Ring();
     return;
   }
-  if (!secured->authorization.empty()) {
-    context_.AddMetadata("authorization", secured->authorization);
-  }
-  stub_ = std::make_unique<grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::ServerMessage>>(
-      grpc::CreateCustomChannel(address, secured->credentials, arguments));
-  stream_ = stub_->PrepareCall(&context_, kMethod, queue);
+  dialled_ = *std::move(dialled);
   start_.pending = true;
-  stream_->StartCall(&start_);
+  stream()->StartCall(&start_);
 }
 
 IngestCall::Progress IngestCall::Handle(Tag* tag, bool ok) {
@@ -118,27 +83,31 @@ void IngestCall::WriteBatch(SpooledMessage batch, uint32_t layout) {
 void IngestCall::WriteBytes(const grpc::ByteBuffer& bytes) {
   TACHO_CHECK(can_write());  // gRPC takes one message at a time.
   write_.pending = true;
-  stream_->Write(bytes, &write_);
+  stream()->Write(bytes, &write_);
 }
 
 void IngestCall::ReadNext() {
   TACHO_CHECK(started_ && !read_.pending);
   read_.pending = true;
-  stream_->Read(&received_, &read_);
+  stream()->Read(&received_, &read_);
 }
 
 void IngestCall::HalfClose() {
   TACHO_CHECK(can_write());
   half_closed_ = true;
   half_close_.pending = true;
-  stream_->WritesDone(&half_close_);
+  stream()->WritesDone(&half_close_);
 }
 
 void IngestCall::Finish() {
   if (finishing_) return;
   finishing_ = true;
   finish_.pending = true;
-  stream_->Finish(&status_, &finish_);
+  stream()->Finish(&status_, &finish_);
+}
+
+void IngestCall::Cancel() {
+  if (dialled_ != nullptr) dialled_->Cancel();
 }
 
 bool IngestCall::done() const {

@@ -1,24 +1,19 @@
-// One Ingest/Stream call, from dialling to its status, driven by a completion queue.
+// One Ingest/Stream call, from dialling to its status, driven by the events of a transport.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 
-#include "absl/time/time.h"
 #include "agent/spool/spooled_message.h"
+#include "agent/stream/transport.h"
 #include "client/channel/channel_security.h"
-#include "grpcpp/alarm.h"
-#include "grpcpp/client_context.h"
-#include "grpcpp/completion_queue.h"
-#include "grpcpp/generic/generic_stub.h"
-#include "grpcpp/support/async_stream.h"
 #include "grpcpp/support/byte_buffer.h"
+#include "grpcpp/support/status.h"
 #include "tacho/v1/ingest.pb.h"
 
 namespace tacho::agent {
 
-// For the thread that takes tags from the queue. It must not be destroyed before done().
+// For the thread that takes events from the transport. It must not be destroyed before done().
 class IngestCall {
  public:
   // Every tag of a call is one of these.
@@ -29,15 +24,12 @@ class IngestCall {
     bool pending = false;
   };
 
-  // Dials at once. The queue is not owned; it must outlive the call.
+  // Dials at once. The transport is not owned; it must outlive the call.
   //
-  // Each call has a channel of its own: a channel that is kept would pause between attempts by
-  // rules of its own, beside ours.
-  //
-  // Files of `security` are read now, so that each connection takes what is new. If they are not
-  // right the call ends at once, with FAILED_PRECONDITION and a text that names the key.
+  // If the files of `security` are not right, the call is finished when this returns, with
+  // FAILED_PRECONDITION and a text that names the key; the transport rings.
   IngestCall(const std::string& address, const client::ChannelSecurity& security,
-             grpc::CompletionQueue* queue);
+             Transport* transport);
 
   // What a tag of this call means.
   enum class Progress {
@@ -59,25 +51,21 @@ class IngestCall {
 
   // No more will be written. Needs can_write().
   void HalfClose();
-  // Ends the call soon, with CANCELLED.
-  void Cancel() { context_.TryCancel(); }
+  // Ends the call soon, with CANCELLED, if it has not ended.
+  void Cancel();
 
+  bool finished() const { return finished_; }  // status() is there.
   const grpc::Status& status() const { return status_; }
   // Finished, and no tag is to come.
   bool done() const;
 
  private:
-  void Dial(const std::string& address, const client::ChannelSecurity& security,
-            grpc::CompletionQueue* queue);
   void WriteBytes(const grpc::ByteBuffer& bytes);
   void Finish();
+  DialledStream::Stream* stream() const { return dialled_->stream(); }
   Tag MakeTag(Tag::Operation operation) { return {.call = this, .operation = operation}; }
 
-  grpc::ClientContext context_;
-  // Messages go out as bytes: most of them lie in the spool as such.
-  std::unique_ptr<grpc::TemplatedGenericStub<grpc::ByteBuffer, v1::ServerMessage>> stub_;
-  std::unique_ptr<grpc::ClientAsyncReaderWriterInterface<grpc::ByteBuffer, v1::ServerMessage>>
-      stream_;
+  std::unique_ptr<DialledStream> dialled_;  // Null: it could not be dialled.
   v1::ServerMessage received_;
   grpc::Status status_;
   Tag start_ = MakeTag(Tag::Operation::kStart);
@@ -89,7 +77,6 @@ class IngestCall {
   bool half_closed_ = false;
   bool finishing_ = false;
   bool finished_ = false;
-  grpc::Alarm not_dialled_;
 };
 
 }  // namespace tacho::agent

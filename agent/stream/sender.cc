@@ -1,5 +1,5 @@
 // The loop of the sender's thread: sync the spool, keep one stream going, connect again when it
-// ends. One thread and one completion queue do everything, so no state of a stream needs a lock.
+// ends. One thread and one transport do everything, so no state of a stream needs a lock.
 #include "agent/stream/sender.h"
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "agent/stream/grpc_transport.h"
 #include "client/channel/backoff.h"
-#include "grpc/support/time.h"
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
 
@@ -28,11 +28,9 @@ std::function<double()> UsualRandom() {
   return [generator] { return absl::Uniform<double>(*generator, 0, 1); };
 }
 
-gpr_timespec Deadline(absl::Time until) {
-  if (until == absl::InfiniteFuture()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
-  const absl::Duration wait = std::max(until - MonotonicNow(), absl::ZeroDuration());
-  return gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
-                      gpr_time_from_micros(absl::ToInt64Microseconds(wait) + 1, GPR_TIMESPAN));
+std::unique_ptr<Transport> MakeTransport(const StreamOptions& options) {
+  if (options.transport) return options.transport();
+  return std::make_unique<GrpcTransport>();
 }
 
 const char* CodeName(grpc::StatusCode code) {
@@ -103,6 +101,7 @@ std::string Advice(grpc::StatusCode code, bool about_message) {
 Sender::Sender(StreamOptions options, Spool* spool)
     : options_(std::move(options)),
       spool_(spool),
+      transport_(MakeTransport(options_)),
       choice_({.collectors = options_.addresses.size(),
                .backoff_min = options_.backoff_min,
                .backoff_max = options_.backoff_max,
@@ -120,7 +119,7 @@ Sender::~Sender() { Stop(absl::ZeroDuration()); }
 void Sender::Start() {
   TACHO_CHECK(!thread_.joinable() && !options_.addresses.empty());
   spool_->SetListener([this] {
-    if (!sync_is_awaited_.exchange(true)) wake_up_.Ring();
+    if (!sync_is_awaited_.exchange(true)) transport_->Ring();
   });
   thread_ = std::thread([this] { Run(); });
 }
@@ -130,7 +129,7 @@ void Sender::Stop(absl::Duration flush) {
     absl::MutexLock lock(&mutex_);
     stop_by_ = std::min(stop_by_, MonotonicNow() + flush);
   }
-  wake_up_.Ring();
+  transport_->Ring();
   if (!thread_.joinable()) return;
   thread_.join();
   spool_->SetListener(nullptr);
@@ -145,7 +144,7 @@ void Sender::Run() {
     Wait(NextWake(MonotonicNow()));
   }
   EndSession();
-  DrainQueue();
+  transport_->Shutdown();
 }
 
 void Sender::RunOnce(absl::Time now) {
@@ -178,7 +177,8 @@ void Sender::Dial(absl::Time now) {
                                       : options_.welcome_timeout;
   welcome_by_ = now + patience;
   farewell_by_ = absl::InfiniteFuture();
-  session_ = std::make_unique<StreamSession>(options_, address(), spool_, &memory(), &queue_);
+  session_ =
+      std::make_unique<StreamSession>(options_, address(), spool_, &memory(), transport_.get());
 }
 
 void Sender::ReturnIfDue(absl::Time now) {
@@ -249,23 +249,16 @@ absl::Time Sender::NextWake(absl::Time now) const {
 
 // Waits for one event, then takes those that are there already.
 void Sender::Wait(absl::Time until) {
-  void* tag = nullptr;
-  bool ok = false;
-  gpr_timespec deadline = Deadline(until);
-  while (queue_.AsyncNext(&tag, &ok, deadline) == grpc::CompletionQueue::GOT_EVENT) {
-    Handle(tag, ok);
-    deadline = gpr_inf_past(GPR_CLOCK_MONOTONIC);
+  for (auto event = transport_->Next(until); event.has_value();
+       event = transport_->Next(absl::InfinitePast())) {
+    Handle(*event);
   }
 }
 
-void Sender::Handle(void* tag, bool ok) {
-  TACHO_CHECK(tag != nullptr);
-  if (tag == wake_up_.tag()) {
-    wake_up_.Answer();
-  } else {
-    TACHO_CHECK(session_ != nullptr);
-    session_->Handle(static_cast<IngestCall::Tag*>(tag), ok);
-  }
+void Sender::Handle(const Transport::Event& event) {
+  if (event.tag == nullptr) return;  // It rang: the loop looks at everything.
+  TACHO_CHECK(session_ != nullptr);
+  session_->Handle(static_cast<IngestCall::Tag*>(event.tag), event.ok);
 }
 
 void Sender::OnStreamEnd(absl::Time now) {
@@ -354,15 +347,6 @@ void Sender::EndSession() {
   }
   session_.reset();
   connected_ = false;
-}
-
-void Sender::DrainQueue() {
-  wake_up_.Close();
-  queue_.Shutdown();
-  void* tag = nullptr;
-  bool ok = false;
-  while (queue_.Next(&tag, &ok)) {
-  }
 }
 
 }  // namespace tacho::agent

@@ -1,6 +1,6 @@
 // Delivers the spool to a collector: connects, sends, and connects again, to the same or another.
 //
-// One thread does everything: it syncs the spool, drives the stream from gRPC's completion queue,
+// One thread does everything: it syncs the spool, drives the stream by its transport's events,
 // and sleeps while there is nothing to do. Appending to the spool wakes it up.
 #pragma once
 
@@ -18,8 +18,8 @@
 #include "agent/stream/collector_choice.h"
 #include "agent/stream/stream_options.h"
 #include "agent/stream/stream_session.h"
-#include "agent/stream/wake_up.h"
-#include "grpcpp/completion_queue.h"
+#include "agent/stream/transport.h"
+#include "grpcpp/support/status.h"
 
 namespace tacho::agent {
 
@@ -52,7 +52,7 @@ class Sender {
   bool MayStop(absl::Time now);
   void SyncIfDue(absl::Time now);
   void Wait(absl::Time until);
-  void Handle(void* tag, bool ok);
+  void Handle(const Transport::Event& event);
   void OnStreamEnd(absl::Time now);
   // Ends a stream that works when an earlier collector is to be tried.
   void ReturnIfDue(absl::Time now);
@@ -66,12 +66,10 @@ class Sender {
               absl::Duration pause);
   absl::Time NextWake(absl::Time now) const;
   void EndSession();
-  void DrainQueue();
 
   const StreamOptions options_;
   Spool* const spool_;
-  grpc::CompletionQueue queue_;
-  WakeUp wake_up_{&queue_};
+  const std::unique_ptr<Transport> transport_;
   std::thread thread_;
 
   absl::Mutex mutex_;

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/refused_totals.h"
+#include "agent/stream/transport.h"
 #include "client/channel/channel_security.h"
 #include "proto/base/log.h"
 
@@ -38,6 +39,8 @@ struct StreamOptions {
   absl::Duration welcome_timeout = absl::Seconds(20);  // For connecting and the answer to Hello.
   std::function<absl::Time()> now = absl::Now;         // For the clock comparison only.
   std::function<double()> random;                      // In [0, 1), for jitter; null is the usual.
+  // How collectors are reached; null: by gRPC. Called once, when the sender is made.
+  std::function<std::unique_ptr<Transport>()> transport;
   log::Log log;
   std::shared_ptr<RefusedTotals> refused;  // Counts what is refused; may be null.
   // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be

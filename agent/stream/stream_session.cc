@@ -23,12 +23,12 @@ absl::Time FromUnixNanos(int64_t nanos) { return absl::FromUnixNanos(nanos); }
 }  // namespace
 
 StreamSession::StreamSession(const StreamOptions& options, const std::string& address, Spool* spool,
-                             StreamMemory* memory, grpc::CompletionQueue* queue)
+                             StreamMemory* memory, Transport* transport)
     : options_(options),
       address_(address),
       spool_(spool),
       memory_(memory),
-      call_(address, options.security, queue) {}
+      call_(address, options.security, transport) {}
 
 void StreamSession::Handle(IngestCall::Tag* tag, bool ok) {
   switch (call_.Handle(tag, ok)) {
@@ -42,8 +42,6 @@ void StreamSession::Handle(IngestCall::Tag* tag, bool ok) {
       call_.ReadNext();
       break;
     case IngestCall::Progress::kFinished:
-      finished_ = true;
-      break;
     case IngestCall::Progress::kNone:
       break;
   }
@@ -172,7 +170,7 @@ void StreamSession::OnThrottle(const v1::Throttle& throttle) {
 
 bool StreamSession::MaySend() {
   next_pump_ = absl::InfiniteFuture();
-  if (!welcomed() || finished_ || !call_.can_write()) return false;
+  if (!welcomed() || finished() || !call_.can_write()) return false;
   if (memory_->suspicion.OneAtATime() && !all_taken_) return false;
   if (MonotonicNow() < memory_->rate.next()) {
     next_pump_ = memory_->rate.next();

@@ -14,6 +14,7 @@
 #include "agent/stream/stream_layouts.h"
 #include "agent/stream/stream_memory.h"
 #include "agent/stream/stream_options.h"
+#include "agent/stream/transport.h"
 
 namespace tacho::agent {
 
@@ -22,7 +23,7 @@ class StreamSession {
  public:
   // Dials `address`. Nothing is owned; all must outlive the session.
   StreamSession(const StreamOptions& options, const std::string& address, Spool* spool,
-                StreamMemory* memory, grpc::CompletionQueue* queue);
+                StreamMemory* memory, Transport* transport);
 
   void Handle(IngestCall::Tag* tag, bool ok);
   // Sends what can be sent now. Call it when something was spooled, after each Handle(), and at
@@ -39,7 +40,7 @@ class StreamSession {
   bool caught_up() const { return lanes_.has_value() && lanes_->backlog_through(); }
   // Something that was sent on this stream is durable.
   bool progressed() const { return progressed_; }
-  bool finished() const { return finished_; }  // status() is there.
+  bool finished() const { return call_.finished(); }  // status() is there.
   bool done() const { return call_.done(); }
   const grpc::Status& status() const { return call_.status(); }
   // The collector has sequences of this spool that the spool never had.
@@ -92,7 +93,6 @@ class StreamSession {
   absl::Time hello_sent_;
   bool ahead_noted_ = true;  // By this stream, or by one before it.
   bool progressed_ = false;
-  bool finished_ = false;
   bool spool_is_a_copy_ = false;
 };
 

@@ -40,8 +40,11 @@ IngestService::IngestService(IngestServiceOptions options)
 IngestService::~IngestService() { context_.session.quotas->SetPendingSource(nullptr); }
 
 ByteStreamReactor* IngestService::Stream(grpc::CallbackServerContext* context) {
-  auto caller = security::AdmitCall(access_, *context, security::Role::kWrite);
-  const std::string peer = context->peer();
+  return Begin(context->peer(), security::AdmitCall(access_, *context, security::Role::kWrite));
+}
+
+ByteStreamReactor* IngestService::Begin(const std::string& peer,
+                                        absl::StatusOr<security::Caller> caller) {
   auto connection = connections_ == nullptr ? nullptr : connections_->Find(peer);
   absl::MutexLock lock(&mutex_);
   const uint64_t stream = ++last_stream_;

@@ -9,6 +9,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "prometheus/registry.h"
@@ -22,6 +23,7 @@
 #include "server/ingest/ingest_metrics.h"
 #include "server/process/clock_watch.h"
 #include "server/process/reloadable.h"
+#include "server/security/access_control.h"
 #include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 #include "tacho/v1/ingest.grpc.pb.h"
@@ -60,6 +62,10 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   ~IngestService() override;
 
   ByteStreamReactor* Stream(grpc::CallbackServerContext* context) override;
+  // Begins a stream, whatever carries it: `peer` is its other end, as grpc::ServerContext::peer(),
+  // and `caller` who that is, or why it is not let in. The stream deletes itself in OnDone().
+  ByteStreamReactor* Begin(const std::string& peer, absl::StatusOr<security::Caller> caller)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Ends the streams of callers that AccessControl does not let go on. What they sent before is
   // stored and acknowledged.

@@ -43,6 +43,7 @@ class SenderTest : public ::testing::Test {
   void StartSender(const std::vector<std::string>& addresses) {
     StreamOptions options;
     options.addresses = addresses;
+    options.security = security_;
     options.return_after = return_after_;
     options.lanes.short_backlog = short_backlog_;
     options.agent_id = "agent-7";
@@ -102,6 +103,7 @@ class SenderTest : public ::testing::Test {
   absl::Duration backoff_max_ = absl::Milliseconds(20);
   absl::Duration return_after_ = absl::Hours(1);
   absl::Duration sync_interval_ = absl::Milliseconds(1);
+  client::ChannelSecurity security_;
   uint64_t short_backlog_ = 1'000'000;  // One lane.
   absl::Mutex log_mutex_;
   std::string log_ ABSL_GUARDED_BY(log_mutex_);

@@ -1,12 +1,15 @@
 // The sender against a scripted collector on loopback: streams are cut and acknowledgements
 // delayed; what the collector calls durable is compared with what was spooled.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "absl/random/random.h"
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"
+#include "proto/base/clock.h"
 #include "tests/agent/stream/sender_fixture.h"
 
 namespace tacho::agent {
@@ -38,6 +41,19 @@ TEST_F(SenderTest, DeliversWhatIsSpooledAndTrimsIt) {
   EXPECT_EQ(collector_.hellos().size(), 1u);
   EXPECT_EQ(collector_.undefined_layouts(), 0);
   for (int i = 1; i <= 10; ++i) EXPECT_EQ(collector_.values().at(static_cast<uint64_t>(i)), i);
+}
+
+TEST_F(SenderTest, TokenFileThatIsNotThereIsLookedForAgainSoon) {
+  security_ = {.token_file = path_ + ".token", .allow_plaintext_token = true};
+  Append(1, 1);
+  const absl::Time start = MonotonicNow();
+  StartSender(collector_.address());
+  ASSERT_TRUE(WaitForLog("FAILED_PRECONDITION"));
+  EXPECT_LT(MonotonicNow() - start, absl::Seconds(10)) << "it waited for an answer";
+  std::ofstream(security_.token_file) << "token-of-this-test-0123456789abcdef\n";
+  std::filesystem::permissions(security_.token_file, std::filesystem::perms::owner_read);
+  EXPECT_TRUE(collector_.WaitForDurable(1)) << log();
+  std::filesystem::remove(security_.token_file);
 }
 
 // At least once, in order within each stream, whatever is cut and however acknowledgements lag.

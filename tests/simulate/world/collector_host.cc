@@ -220,7 +220,7 @@ std::string CollectorHost::Check(bool all) {
     if (!wrong.empty()) return wrong;
   }
   if (std::string wrong = model_->Compare(found, required); !wrong.empty()) return wrong;
-  const uint64_t missing = model_->missing_wrong_times() * kColumns;
+  const uint64_t missing = model_->missing_wrong_times();
   if (missing > refused_samples()) {
     return absl::StrCat(missing, " acknowledged samples of wrong clocks are missing, but only ",
                         refused_samples(), " were counted as refused");

@@ -118,12 +118,12 @@ std::string Model::Compare(const Found& found,
       } else if (row.seen) {
         return absl::StrCat(NameOf(source, number), " was returned before, and is gone");
       } else if (required.contains({source, number})) {
-        if (row.right_time || source.second == 0) {
+        if (row.right_time) {
           return absl::StrCat(NameOf(source, number), " (sequence ", row.sequence,
                               row.acknowledged ? ", acknowledged" : ", not acknowledged",
                               ") is missing");
         }
-        ++missing;
+        missing += source.second == 0 ? 1 : kColumns;
       }
     }
   }

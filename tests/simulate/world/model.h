@@ -59,7 +59,8 @@ class Model {
 
   uint64_t rows() const;
   uint64_t acknowledged_rows() const;
-  // Acknowledged rows that no query returns: a collector must have counted them as refused.
+  // Samples and events of wrong clocks that were acknowledged and that no query returns: a
+  // collector must have counted them as refused.
   uint64_t missing_wrong_times() const { return missing_wrong_times_; }
 
  private:
