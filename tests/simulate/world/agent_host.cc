@@ -17,9 +17,9 @@ namespace {
 // A clock that is this wrong is still right.
 constexpr int64_t kRightWithinNs = 20'000'000'000;
 
-v1::Source SourceOf(int agent, const std::string& host) {
+v1::Source SourceOf(int agent, int number, const std::string& host) {
   v1::Source source;
-  source.set_job(kJob);
+  source.set_job(JobOf(agent, number));
   source.set_task(static_cast<uint32_t>(agent));
   source.set_host(host);
   return source;
@@ -45,6 +45,7 @@ absl::Status AgentHost::Start() {
   agent::SpoolOptions spool;
   spool.path = "/spool";
   spool.env = &disk_;
+  spool.max_bytes = options_.knobs.spool_bytes;
   spool.log = log_;
   TACHO_ASSIGN_OR_RETURN(spool_, agent::Spool::Open(std::move(spool)));
   model_->ForgetUnsynced(options_.number, spool_->end());
@@ -57,6 +58,9 @@ absl::Status AgentHost::Start() {
   stream.addresses = options_.collectors;
   stream.agent_id = name_;
   stream.version = "simulated";
+  stream.backlog_rows_per_second = options_.knobs.backlog_rows_per_second;
+  stream.lanes.short_backlog = options_.knobs.short_backlog;
+  stream.sync_interval = options_.knobs.sync_interval;
   stream.random = [] { return static_cast<double>(ScheduleRandom() >> 11) * 0x1p-53; };
   stream.log = log_;
   stream.transport = [this] { return network_->MakeTransport(name_); };
@@ -65,6 +69,7 @@ absl::Status AgentHost::Start() {
   for (int source = 0; source <= options_.sources; ++source) {
     sources_.emplace_back([this, source] { RunSource(source); });
   }
+  sources_.emplace_back([this] { RunSource(kShortSource); });
   return absl::OkStatus();
 }
 
@@ -83,6 +88,7 @@ void AgentHost::Stop(End how) {
   sender_->Stop(how == End::kOrderly ? absl::Seconds(5) : absl::ZeroDuration());
   if (how == End::kOrderly) Observe();
   sender_.reset();
+  lost_before_ = lost_samples();
   spool_.reset();
   if (how != End::kOrderly) disk_.power()->Start();
 }
@@ -91,6 +97,19 @@ void AgentHost::Observe() {
   if (spool_ != nullptr && !disk_.power()->dead()) {
     model_->Trimmed(options_.number, spool_->begin());
   }
+}
+
+uint64_t AgentHost::lost_samples() const {
+  if (spool_ == nullptr) return lost_before_;
+  const agent::SpoolStats stats = spool_->Stats();
+  // A message is one row or one event.
+  return lost_before_ + stats.dropped_rows() * (kColumns - 1) + stats.dropped_entries();
+}
+
+bool AgentHost::IsActive(int source) const {
+  constexpr int64_t kRound = 240'000'000'000;
+  constexpr int64_t kWork = 60'000'000'000;
+  return !quiet_ && (source < kShortSource || LaboratoryNs() % kRound < kWork);
 }
 
 uint64_t AgentHost::waiting() const {
@@ -105,7 +124,7 @@ bool AgentHost::SleepUntilNext() {
 
 void AgentHost::RunSource(int source) {
   v1::Layout layout;
-  *layout.mutable_source() = SourceOf(options_.number, name_);
+  *layout.mutable_source() = SourceOf(options_.number, source, name_);
   layout.set_has_steps(true);
   for (int column = 0; column < kColumns; ++column) {
     v1::Metric* const metric = layout.add_series()->mutable_metric();
@@ -118,7 +137,7 @@ void AgentHost::RunSource(int source) {
   const std::string kept = spool_->ReadCheckpoint(CheckpointKey(source));
   TACHO_CHECK(kept.empty() || absl::SimpleAtoi(kept, &number));
   while (SleepUntilNext()) {
-    if (!quiet_ && Append(source, *defined, number + 1)) ++number;
+    if (IsActive(source) && Append(source, *defined, number + 1)) ++number;
   }
 }
 
@@ -132,7 +151,7 @@ bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
   absl::Status appended;
   if (source == 0) {
     v1::Event event;
-    *event.mutable_source() = SourceOf(options_.number, name_);
+    *event.mutable_source() = SourceOf(options_.number, source, name_);
     event.set_time_unix_ns(row.time_ns);
     event.set_step(static_cast<int64_t>(number));
     event.set_kind("simulated");

@@ -27,8 +27,10 @@ namespace tacho::simulate {
 
 struct AgentOptions {
   int number = 0;
-  std::vector<std::string> collectors;       // Their addresses.
-  int sources = 2;                           // Of rows; another one makes events.
+  std::vector<std::string> collectors;  // Their addresses.
+  // Of rows; another one makes events, and another rows of a job that comes and goes.
+  int sources = 2;
+  Knobs knobs;
   absl::Duration period = absl::Seconds(1);  // Of each source's rows.
   uint64_t seed = 1;
 };
@@ -49,6 +51,8 @@ class AgentHost {
   void Observe();
   // From now on sources make nothing, so that the spool can become empty.
   void StopSources() { quiet_ = true; }
+  // Samples and events that its processes have counted as lost, at most.
+  uint64_t lost_samples() const;
   // How many messages wait; none if it is not running.
   uint64_t waiting() const;
 
@@ -61,6 +65,8 @@ class AgentHost {
   // Makes the row and spools it; whether that worked.
   bool Append(int source, uint32_t layout, uint64_t number);
   bool SleepUntilNext();
+  // Whether the source makes rows now.
+  bool IsActive(int source) const;
 
   const AgentOptions options_;
   const std::string name_;
@@ -70,6 +76,7 @@ class AgentHost {
   const log::Log log_;
   SimDisk disk_;
   std::atomic<bool> quiet_ = false;
+  uint64_t lost_before_ = 0;
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // A row and its sequence become known together.

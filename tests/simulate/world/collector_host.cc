@@ -27,8 +27,6 @@ constexpr char kConfig[] = R"(
 storage:
   path: /store
   retention: 30d
-  seal_age: 2m
-  seal_rows: 64
 )";
 
 config::v1::Collector MakeConfig() {
@@ -51,7 +49,7 @@ struct CollectorHost::Process {
       : clocks(absl::Now, MonotonicNow),
         watch({.votes = [this] { return clocks.Votes(); }, .registry = &registry, .log = log}) {}
 
-  const config::v1::Collector config = MakeConfig();
+  config::v1::Collector config = MakeConfig();
   prometheus::Registry registry;
   server::ingest::AgentClocks clocks;
   server::process::ClockWatch watch;
@@ -64,9 +62,10 @@ struct CollectorHost::Process {
   std::atomic<storage::DiskState> disk_state = storage::DiskState::kWritable;
 };
 
-CollectorHost::CollectorHost(std::string address, uint64_t seed, SimNetwork* network, Model* model,
-                             log::Log log)
+CollectorHost::CollectorHost(std::string address, const Knobs& knobs, uint64_t seed,
+                             SimNetwork* network, Model* model, log::Log log)
     : address_(std::move(address)),
+      knobs_(knobs),
       host_(AddHost()),
       network_(network),
       model_(model),
@@ -79,15 +78,25 @@ absl::Status CollectorHost::Start() {
   const OnHost on(host_);
   wants_to_end_ = false;
   auto process = std::make_unique<Process>(log_);
+  if (knobs_.series_per_job != 0) {
+    process->config.mutable_limits()->set_series_per_job(knobs_.series_per_job);
+  }
   const auto& storage = process->config.storage();
   storage::StoreOptions options;
   options.path = storage.path();
   options.env = &disk_;
   options.retention = absl::Nanoseconds(storage.retention());
   options.retention_days_per_hour = storage.retention_days_per_hour();
-  options.seal_age = absl::Nanoseconds(storage.seal_age());
-  options.seal_rows = storage.seal_rows();
-  options.queue_bytes = storage.journal_queue_bytes();
+  options.seal_age = knobs_.seal_age;
+  options.seal_rows = knobs_.seal_rows;
+  options.commit_spacing = knobs_.commit_spacing;
+  options.queue_bytes = knobs_.queue_bytes;
+  options.open_bytes = knobs_.open_bytes;
+  options.open_raw_bytes = knobs_.open_raw_bytes;
+  options.journal_bytes = knobs_.journal_bytes;
+  options.job_idle = knobs_.job_idle;
+  options.merge_quiet = knobs_.merge_quiet;
+  TACHO_ASSIGN_OR_RETURN(options.limits, server::limits::MakeLimitPolicy(process->config.limits()));
   options.clock_trusted = [watch = &process->watch] { return watch->IsTrusted(); };
   options.log = [this](absl::string_view line) { log_.Info(line, {{"part", "store"}}); };
   options.on_disk = [this, process = process.get()](storage::DiskState state,
@@ -101,7 +110,7 @@ absl::Status CollectorHost::Start() {
       process->store.get(), &process->registry, process->config.limits());
   process->quotas = std::make_unique<server::edge::Quotas>(
       server::edge::QuotasOptions{.config = process->config.quotas(),
-                                  .queue_bytes = storage.journal_queue_bytes(),
+                                  .queue_bytes = knobs_.queue_bytes,
                                   .registry = &process->registry,
                                   .resident = [] { return uint64_t{100} << 20; }});
   server::ingest::IngestServiceOptions ingest;
@@ -181,34 +190,55 @@ std::string CollectorHost::CheckPublished() {
   return "";
 }
 
-std::string CollectorHost::Check(bool all) {
-  if (process_ == nullptr) return "";
-  if (std::string wrong = CheckPublished(); !wrong.empty()) return wrong;
-  // First what had to be there, then the view.
-  const auto required = all ? model_->Everything() : model_->Acknowledged();
-  const std::unique_ptr<storage::JobView> view = process_->store->OpenJobView(kJob);
-  const auto series = process_->store->FindSeries({.job = kJob}, 10'000);
-  if (!series.ok()) return absl::StrCat("finding series: ", series.status().ToString());
-  Model::Found found;
-  for (const storage::SeriesPtr& one : *series) {
-    int source = 0;
-    int column = 0;
-    if (!ParseMetric(one->metric->name, &source, &column)) return "a metric that nobody made";
-    const Model::Source from = {static_cast<int>(one->source->task.value_or(0)), source};
-    const auto reader = view->Read(one, {});
-    storage::Chunk chunk;
-    for (;;) {
-      const auto more = reader->Next({}, &chunk);
-      if (!more.ok()) return absl::StrCat("reading: ", more.status().ToString());
-      if (!*more) break;
-      const storage::SampleColumns& samples = chunk.samples().columns;
-      for (size_t i = 0; i < samples.size(); ++i) {
-        std::string wrong =
-            model_->FoundSample(from, static_cast<uint64_t>(samples.steps[i]), column,
-                                samples.times[i], samples.values[i], &found);
-        if (!wrong.empty()) return wrong;
-      }
+std::string CollectorHost::CheckBounds() const {
+  const storage::StoreStats stats = process_->store->Stats();
+  // What one message, or one commit, may add to a bound before anybody looks.
+  constexpr uint64_t kSlack = 64 << 10;
+  if (stats.queued_bytes > knobs_.queue_bytes + kSlack) {
+    return absl::StrCat(stats.queued_bytes, " bytes are queued");
+  }
+  if (stats.open_bytes > 2 * knobs_.open_bytes + kSlack) {
+    return absl::StrCat("open rows have ", stats.open_bytes, " bytes");
+  }
+  if (stats.journal_bytes > 2 * knobs_.journal_bytes + kSlack) {
+    return absl::StrCat("the journal has ", stats.journal_bytes, " bytes");
+  }
+  if (knobs_.series_per_job == 0) return "";
+  const auto series = process_->store->FindSeries({.job = JobOf(0, 1)}, 10'000);
+  if (series.ok() && series->size() > knobs_.series_per_job) {
+    return absl::StrCat("a job has ", series->size(), " series, and may have ",
+                        knobs_.series_per_job);
+  }
+  return "";
+}
+
+std::string CollectorHost::ReadSeries(storage::JobView* view, const storage::SeriesPtr& series,
+                                      Model::Found* found) const {
+  int source = 0;
+  int column = 0;
+  if (!ParseMetric(series->metric->name, &source, &column)) return "a metric that nobody made";
+  const Model::Source from = {static_cast<int>(series->source->task.value_or(0)), source};
+  const auto reader = view->Read(series, {});
+  storage::Chunk chunk;
+  for (;;) {
+    const auto more = reader->Next({}, &chunk);
+    if (!more.ok()) return absl::StrCat("reading: ", more.status().ToString());
+    if (!*more) return "";
+    const storage::SampleColumns& samples = chunk.samples().columns;
+    for (size_t i = 0; i < samples.size(); ++i) {
+      std::string wrong = model_->FoundSample(from, static_cast<uint64_t>(samples.steps[i]), column,
+                                              samples.times[i], samples.values[i], found);
+      if (!wrong.empty()) return wrong;
     }
+  }
+}
+
+std::string CollectorHost::ReadJob(const std::string& job, Model::Found* found) const {
+  const std::unique_ptr<storage::JobView> view = process_->store->OpenJobView(job);
+  const auto series = process_->store->FindSeries({.job = job}, 10'000);
+  if (!series.ok()) return absl::StrCat("finding series: ", series.status().ToString());
+  for (const storage::SeriesPtr& one : *series) {
+    if (std::string wrong = ReadSeries(view.get(), one, found); !wrong.empty()) return wrong;
   }
   const auto events = view->Events(INT64_MIN, INT64_MAX);
   if (!events.ok()) return absl::StrCat("reading events: ", events.status().ToString());
@@ -216,14 +246,44 @@ std::string CollectorHost::Check(bool all) {
     if (event.kind != "simulated") continue;
     std::string wrong =
         model_->FoundEvent({static_cast<int>(event.source.task.value_or(0)), 0},
-                           static_cast<uint64_t>(event.step.value_or(0)), event.time_ns, &found);
+                           static_cast<uint64_t>(event.step.value_or(0)), event.time_ns, found);
     if (!wrong.empty()) return wrong;
   }
-  if (std::string wrong = model_->Compare(found, required); !wrong.empty()) return wrong;
-  const uint64_t missing = model_->missing_wrong_times();
-  if (missing > refused_samples()) {
-    return absl::StrCat(missing, " acknowledged samples of wrong clocks are missing, but only ",
-                        refused_samples(), " were counted as refused");
+  // A message is there whole or not at all.
+  for (const auto& [source, numbers] : found->numbers) {
+    if (source.second == 0 || knobs_.series_per_job != 0) continue;
+    for (const auto& [number, columns] : numbers) {
+      if (columns != (1 << kColumns) - 1) {
+        return absl::StrCat("a query returned a part of row ", number, " of source ", source.second,
+                            " of agent ", source.first);
+      }
+    }
+  }
+  return "";
+}
+
+std::string CollectorHost::Check(bool all, uint64_t lost) {
+  if (process_ == nullptr) return "";
+  if (std::string wrong = CheckPublished(); !wrong.empty()) return wrong;
+  if (std::string wrong = CheckBounds(); !wrong.empty()) return wrong;
+  // First what had to be there, then the views.
+  const auto required = all ? model_->Everything() : model_->Acknowledged();
+  const uint64_t refused = refused_samples();
+  Model::Found found;
+  for (const storage::JobSummary& job : process_->store->Jobs()) {
+    if (std::string wrong = ReadJob(job.name, &found); !wrong.empty()) return wrong;
+  }
+  const Model::Compared compared = model_->Compare(found, required);
+  if (!compared.wrong.empty()) return compared.wrong;
+  const uint64_t counted = lost + (knobs_.series_per_job == 0 ? 0 : refused);
+  if (compared.missing > counted) {
+    return absl::StrCat(compared.example, " is missing, and ", compared.missing - 1,
+                        " other samples; ", counted, " were counted as lost or refused");
+  }
+  if (compared.missing_wrong_times > refused + lost) {
+    return absl::StrCat(compared.missing_wrong_times,
+                        " acknowledged samples of wrong clocks are missing, but only ", refused,
+                        " were counted as refused");
   }
   return "";
 }

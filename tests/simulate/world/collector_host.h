@@ -9,10 +9,12 @@
 
 #include "absl/status/status.h"
 #include "proto/base/log.h"
+#include "storage/store.h"
 #include "tacho/config/v1/collector.pb.h"
 #include "tests/simulate/disk/sim_disk.h"
 #include "tests/simulate/schedule/schedule.h"
 #include "tests/simulate/transport/sim_network.h"
+#include "tests/simulate/world/knobs.h"
 #include "tests/simulate/world/model.h"
 
 namespace tacho::simulate {
@@ -24,8 +26,8 @@ enum class End { kOrderly, kKill, kPowerCut };
 class CollectorHost {
  public:
   // `network` and `model` are not owned.
-  CollectorHost(std::string address, uint64_t seed, SimNetwork* network, Model* model,
-                log::Log log);
+  CollectorHost(std::string address, const Knobs& knobs, uint64_t seed, SimNetwork* network,
+                Model* model, log::Log log);
   ~CollectorHost();
 
   // Begins the process. It may fail, as the disk may; try again later.
@@ -35,12 +37,14 @@ class CollectorHost {
   // The process wants to end: its disk has failed.
   bool wants_to_end() const { return wants_to_end_; }
 
-  // Queries everything and compares it with the model. `all`: everything that was made must be
-  // there, not only what was acknowledged. Returns what is wrong; nothing if it is not running.
-  std::string Check(bool all);
+  // Queries everything and compares it with the model, and looks whether it keeps its bounds.
+  // `all`: everything that spools have taken must be there, not only what was acknowledged.
+  // `lost`: how many samples agents have counted as lost. Returns what is wrong; nothing if it is
+  // not running.
+  std::string Check(bool all, uint64_t lost);
   // Why it would say that it is not ready; empty if it is ready.
   std::string WhyNotReady() const;
-  // Samples that its processes have refused because of their times.
+  // Samples that its processes have refused.
   uint64_t refused_samples() const { return refused_before_ + RefusedNow(); }
 
   HostId host() const { return host_; }
@@ -51,9 +55,14 @@ class CollectorHost {
   struct Process;
 
   std::string CheckPublished();
+  std::string CheckBounds() const;
+  std::string ReadJob(const std::string& job, Model::Found* found) const;
+  std::string ReadSeries(storage::JobView* view, const storage::SeriesPtr& series,
+                         Model::Found* found) const;
   uint64_t RefusedNow() const;
 
   const std::string address_;
+  const Knobs knobs_;
   const HostId host_;
   SimNetwork* const network_;
   Model* const model_;

@@ -11,6 +11,8 @@ namespace tacho::simulate {
 namespace {
 
 constexpr char kCollector[] = "collector:7411";
+// As many as it takes for most of them to be right.
+constexpr int kAgents = 3;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kCheckEvery = 20;  // Seconds.
 // When all faults are over, everything must be delivered in this time: a Throttle may ask for ten
@@ -19,22 +21,26 @@ constexpr int64_t kDrainWithin = 2400;
 // Until then sources go on, which shows the collector that clocks are right again.
 constexpr int64_t kWorkBeforeDrain = 60;
 
-SimNetworkOptions NetworkOptions(uint64_t seed) {
+SimNetworkOptions NetworkOptions(uint64_t seed, const Knobs& knobs) {
   SimNetworkOptions options;
   options.seed = seed;
+  options.latency_max = knobs.latency_max;
+  options.bytes_per_second = knobs.bytes_per_second;
   return options;
 }
 
 }  // namespace
 
 Laboratory::Laboratory(LaboratoryOptions options)
-    : options_(std::move(options)), network_(NetworkOptions(options_.seed)) {
+    : options_(std::move(options)),
+      knobs_(DrawKnobs()),
+      network_(NetworkOptions(options_.seed, knobs_)) {
   network_clock = [] { return absl::UnixEpoch() + absl::Nanoseconds(LaboratoryNs()); };
-  collector_ = std::make_unique<CollectorHost>(kCollector, ScheduleRandom(), &network_, &model_,
-                                               options_.log);
-  const int agents = 1 + static_cast<int>(ScheduleRandom() % 3) * 1;
-  for (int i = 0; i < std::max(agents, 3); ++i) {
+  collector_ = std::make_unique<CollectorHost>(kCollector, knobs_, ScheduleRandom(), &network_,
+                                               &model_, options_.log);
+  for (int i = 0; i < kAgents; ++i) {
     AgentOptions agent;
+    agent.knobs = knobs_;
     agent.number = i;
     agent.collectors = {kCollector};
     agent.sources = 1 + static_cast<int>(ScheduleRandom() % 2);
@@ -164,7 +170,9 @@ void Laboratory::Supervise() {
 bool Laboratory::Check(bool all) {
   for (const auto& agent : agents_) agent->Observe();
   ++result_.checks;
-  result_.wrong = collector_->Check(all);
+  uint64_t lost = 0;
+  for (const auto& agent : agents_) lost += agent->lost_samples();
+  result_.wrong = collector_->Check(all, lost);
   if (!result_.wrong.empty()) {
     result_.wrong = absl::StrCat("after ", Now(), " s: ", result_.wrong);
   }

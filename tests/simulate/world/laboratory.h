@@ -14,6 +14,7 @@
 #include "tests/simulate/world/agent_host.h"
 #include "tests/simulate/world/collector_host.h"
 #include "tests/simulate/world/faults.h"
+#include "tests/simulate/world/knobs.h"
 #include "tests/simulate/world/model.h"
 
 namespace tacho::simulate {
@@ -70,6 +71,7 @@ class Laboratory {
   std::string NameOf(int number) const;
 
   const LaboratoryOptions options_;
+  const Knobs knobs_;
   Model model_;
   SimNetwork network_;
   std::unique_ptr<CollectorHost> collector_;

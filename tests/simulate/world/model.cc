@@ -16,6 +16,10 @@ std::string NameOf(const Model::Source& source, uint64_t number) {
 
 }  // namespace
 
+std::string JobOf(int agent, int source) {
+  return source < kShortSource ? "train" : absl::StrCat("short-", agent);
+}
+
 double ValueOf(uint64_t agent, uint64_t source, uint64_t number, int column) {
   uint64_t z = (agent << 40) ^ (source << 32) ^ (number << 4) ^ static_cast<uint64_t>(column);
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -98,37 +102,39 @@ std::string Model::FoundEvent(const Source& source, uint64_t number, int64_t tim
   if (row.time_ns != time_ns) return absl::StrCat(NameOf(source, number), " has another time");
   int& columns = found->numbers[source][number];
   if (columns != 0) return absl::StrCat("a query returned ", NameOf(source, number), " twice");
-  columns = (1 << kColumns) - 1;
+  columns = 1;
   return "";
 }
 
-std::string Model::Compare(const Found& found,
-                           const std::set<std::pair<Source, uint64_t>>& required) {
-  uint64_t missing = 0;
+Model::Compared Model::Compare(const Found& found,
+                               const std::set<std::pair<Source, uint64_t>>& required) {
+  Compared compared;
   for (auto& [source, rows] : rows_) {
     const auto of_source = found.numbers.find(source);
+    const auto expected = static_cast<uint64_t>(source.second == 0 ? 1 : kColumns);
     for (uint64_t number = 1; number <= rows.size(); ++number) {
       Row& row = rows[number - 1];
-      const bool is_there = of_source != found.numbers.end() && of_source->second.contains(number);
-      if (is_there && of_source->second.at(number) != (1 << kColumns) - 1) {
-        return absl::StrCat("a query returned a part of ", NameOf(source, number));
+      const auto is_there = of_source == found.numbers.end() ? std::map<uint64_t, int>::iterator()
+                                                             : of_source->second.find(number);
+      const bool any = of_source != found.numbers.end() && is_there != of_source->second.end();
+      const auto columns = static_cast<unsigned>(any ? is_there->second : 0);
+      if ((row.seen & ~columns) != 0) {
+        compared.wrong = absl::StrCat(NameOf(source, number), " was returned before, and is gone");
+        return compared;
       }
-      if (is_there) {
-        row.seen = true;
-      } else if (row.seen) {
-        return absl::StrCat(NameOf(source, number), " was returned before, and is gone");
-      } else if (required.contains({source, number})) {
-        if (row.right_time) {
-          return absl::StrCat(NameOf(source, number), " (sequence ", row.sequence,
-                              row.acknowledged ? ", acknowledged" : ", not acknowledged",
-                              ") is missing");
-        }
-        missing += source.second == 0 ? 1 : kColumns;
+      row.seen |= columns;
+      if (!required.contains({source, number})) continue;
+      const uint64_t missing = expected - static_cast<uint64_t>(std::popcount(columns));
+      if (missing > 0 && row.right_time) {
+        compared.missing += missing;
+        compared.example = absl::StrCat(NameOf(source, number), " (sequence ", row.sequence,
+                                        row.acknowledged ? ", acknowledged)" : ")");
+      } else {
+        compared.missing_wrong_times += missing;
       }
     }
   }
-  missing_wrong_times_ = missing;
-  return "";
+  return compared;
 }
 
 std::set<std::pair<Model::Source, uint64_t>> Model::Acknowledged() const {

@@ -11,7 +11,9 @@
 namespace tacho::simulate {
 
 inline constexpr int kColumns = 3;
-inline constexpr char kJob[] = "train";
+// Sources from this one on belong to a job of their own, which comes and goes.
+inline constexpr int kShortSource = 7;
+std::string JobOf(int agent, int source);
 
 // The value of a column of a row: bits that follow from where it belongs, NaNs and infinities among
 // them, so that a value that turns up elsewhere is wrong.
@@ -26,7 +28,7 @@ class Model {
     uint64_t sequence = 0;    // In its agent's spool, when it was appended last; 0: not yet.
     bool right_time = false;  // Its agent's clock was right: no collector may refuse it.
     bool acknowledged = false;
-    bool seen = false;       // A query has returned it.
+    unsigned seen = 0;       // The columns that a query has returned, as bits.
     uint32_t published = 0;  // How often a collector has stored it.
   };
   using Source = std::pair<int, int>;  // (agent, source)
@@ -42,14 +44,21 @@ class Model {
 
   // What a query has found. Returns what is wrong with it, or nothing.
   struct Found {
-    std::map<Source, std::map<uint64_t, int>> numbers;  // How many columns have each row.
+    std::map<Source, std::map<uint64_t, int>> numbers;  // The columns that have each row, as bits.
   };
   std::string FoundSample(const Source& source, uint64_t number, int column, int64_t time_ns,
                           double value, Found* found);
   std::string FoundEvent(const Source& source, uint64_t number, int64_t time_ns, Found* found);
   // Compares with what had to be there: what was `acknowledged` when the view was opened, and what
-  // was seen before. All: everything that spools have taken.
-  std::string Compare(const Found& found, const std::set<std::pair<Source, uint64_t>>& required);
+  // was seen before.
+  struct Compared {
+    std::string wrong;  // In words; empty if nothing is.
+    // Samples and events that had to be there and are not. Somebody must have counted them.
+    uint64_t missing = 0;              // Of clocks that were right,
+    uint64_t missing_wrong_times = 0;  // and of clocks that were not.
+    std::string example;               // Of the former.
+  };
+  Compared Compare(const Found& found, const std::set<std::pair<Source, uint64_t>>& required);
   std::set<std::pair<Source, uint64_t>> Acknowledged() const;
   // All that a spool has taken.
   std::set<std::pair<Source, uint64_t>> Everything() const;
@@ -59,14 +68,10 @@ class Model {
 
   uint64_t rows() const;
   uint64_t acknowledged_rows() const;
-  // Samples and events of wrong clocks that were acknowledged and that no query returns: a
-  // collector must have counted them as refused.
-  uint64_t missing_wrong_times() const { return missing_wrong_times_; }
 
  private:
   std::map<Source, std::vector<Row>> rows_;
   std::map<Source, std::set<int64_t>> times_;
-  uint64_t missing_wrong_times_ = 0;
 };
 
 }  // namespace tacho::simulate

@@ -1,0 +1,42 @@
+#include "tests/simulate/world/knobs.h"
+
+#include <initializer_list>
+
+#include "tests/simulate/schedule/schedule.h"
+
+namespace tacho::simulate {
+namespace {
+
+template <typename T>
+T OneOf(std::initializer_list<T> choices) {
+  return choices.begin()[ScheduleRandom() % choices.size()];
+}
+
+}  // namespace
+
+Knobs DrawKnobs() {
+  using absl::Milliseconds;
+  using absl::Minutes;
+  using absl::Seconds;
+  Knobs knobs;
+  knobs.seal_age = OneOf<absl::Duration>({Seconds(5), Seconds(30), Minutes(2), Minutes(10)});
+  knobs.seal_rows = OneOf<uint32_t>({4, 16, 64, 1024});
+  knobs.merge_quiet = OneOf<absl::Duration>({Seconds(10), Minutes(1), Minutes(60)});
+  knobs.job_idle = OneOf<absl::Duration>({Seconds(30), Minutes(2), Minutes(60)});
+  knobs.commit_spacing =
+      OneOf<absl::Duration>({absl::ZeroDuration(), Milliseconds(10), Milliseconds(300)});
+  knobs.queue_bytes = OneOf<uint64_t>({2 << 10, 64 << 10, 64 << 20});
+  knobs.open_bytes = OneOf<uint64_t>({64 << 10, 256 << 10, 80 << 20});
+  knobs.open_raw_bytes = knobs.open_bytes / 4;
+  knobs.journal_bytes = OneOf<uint64_t>({32 << 10, 256 << 10, 256 << 20});
+  knobs.series_per_job = OneOf<uint32_t>({0, 0, 0, 8});
+  knobs.latency_max = OneOf<absl::Duration>({Milliseconds(1), Milliseconds(50), Seconds(2)});
+  knobs.bytes_per_second = OneOf<uint64_t>({0, 0, 20'000});
+  knobs.backlog_rows_per_second = OneOf<uint32_t>({0, 20, 1000});
+  knobs.short_backlog = OneOf<uint64_t>({2, 8, 64});
+  knobs.spool_bytes = OneOf<uint64_t>({1 << 30, 1 << 30, 1 << 30, 16 << 10});
+  knobs.sync_interval = OneOf<absl::Duration>({Milliseconds(100), Seconds(1), Seconds(3)});
+  return knobs;
+}
+
+}  // namespace tacho::simulate
