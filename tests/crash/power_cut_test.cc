@@ -59,9 +59,9 @@ TEST(PowerCutTest, AgainAndAgainAnywhere) {
   EXPECT_GT(cuts, 80u);
 }
 
-// The campaign cuts without dying: it takes what a disk would hold at a sync while the store works
-// on. Those disks must be the ones that a store which does die leaves.
-TEST(PowerCutTest, KeptCutsAreThoseOfEverySync) {
+// The campaign cuts without dying: it takes each disk that a cut at a sync could leave while the
+// store works on.
+TEST(PowerCutTest, KeptCutsHoldWhatWasAcknowledged) {
   PowerCutStore store({.seed = 1, .upkeep = true});
   store.KeepCuts();
   store.Work(40);
