@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-PAGES = ("docs/architecture.md", "docs/glossary.md")
+PAGES = ("docs/architecture.md", "docs/glossary.md", "docs/reliability.md")
 SOURCES = (".h", ".cc", ".proto", ".py", ".txt", ".cmake", ".yaml", ".service", ".sh")
 FILE = re.compile(r"[\w./-]+\.(?:h|cc|proto|py|md|txt|yaml)$")
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

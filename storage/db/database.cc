@@ -129,24 +129,15 @@ absl::Status CreateDirectories(const DatabaseOptions& options) {
   return absl::UnavailableError(absl::StrCat("create ", options.path, ": ", error.message()));
 }
 
-// Why the database could not be opened. RocksDB names the table or manifest that is damaged, but
-// not the log.
+// Why the database could not be opened, with the log where RocksDB names nothing.
 absl::Status Describe(const rocksdb::Status& status, const DatabaseOptions& options) {
   absl::Status plain = FromRocksDb(status, absl::StrCat("open ", options.path));
   if (!status.IsCorruption() || absl::StrContains(status.ToString(), options.path) ||
       absl::StrContains(status.ToString(), "CURRENT")) {
     return plain;
   }
-  std::string logs;
-  std::vector<std::string> names;
-  rocksdb::Env* const env = options.env == nullptr ? rocksdb::Env::Default() : options.env;
-  env->GetChildren(options.path, &names).PermitUncheckedError();
-  std::sort(names.begin(), names.end());
-  for (const std::string& name : names) {
-    if (absl::EndsWith(name, ".log")) absl::StrAppend(&logs, logs.empty() ? "" : ", ", name);
-  }
-  return absl::DataLossError(
-      absl::StrCat(plain.message(), ", in the write-ahead log (", logs, ")"));
+  return absl::DataLossError(absl::StrCat(plain.message(), ", in the write-ahead log (",
+                                          LogsIn(options.env, options.path), ")"));
 }
 
 // Nothing in any of the column families.

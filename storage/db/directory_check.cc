@@ -1,7 +1,10 @@
 #include "storage/db/directory_check.h"
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "proto/base/crc32c.h"
 #include "rocksdb/env.h"
 
@@ -35,6 +38,15 @@ absl::Status CheckDirectory(rocksdb::Env* env, const std::string& path,
         absl::StrCat(path, ": the write-ahead log (*.log) is missing, and what it held with it"));
   }
   return absl::OkStatus();
+}
+
+std::string LogsIn(rocksdb::Env* env, const std::string& path) {
+  if (env == nullptr) env = rocksdb::Env::Default();
+  std::vector<std::string> names;
+  env->GetChildren(path, &names).PermitUncheckedError();
+  std::erase_if(names, [](const std::string& name) { return !absl::EndsWith(name, ".log"); });
+  std::sort(names.begin(), names.end());
+  return absl::StrJoin(names, ", ");
 }
 
 }  // namespace tacho::storage

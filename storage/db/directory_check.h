@@ -21,6 +21,10 @@ namespace tacho::storage {
 absl::Status CheckDirectory(rocksdb::Env* env, const std::string& path,
                             const std::vector<std::string>& families);
 
+// The logs in a directory, as "000004.log, 000007.log": RocksDB names a table or manifest that is
+// damaged, but not the log.
+std::string LogsIn(rocksdb::Env* env, const std::string& path);
+
 // RocksDB's own log is a file beside the data, so it is on the full disk when the disk is full; and
 // in a library that was built with assertions, as Debian's is, the second line that cannot be
 // written ends the process. What goes wrong reaches us as a status anyway.

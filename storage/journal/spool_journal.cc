@@ -11,6 +11,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/clock.h"
@@ -198,6 +199,12 @@ absl::StatusOr<std::shared_ptr<SpoolJournal::Database>> SpoolJournal::OpenDataba
   rocksdb::DB* db = nullptr;
   const rocksdb::Status opened =
       rocksdb::DB::Open(DbOptions(options), options.path, families, &database->families, &db);
+  const bool names_file = absl::StrContains(opened.ToString(), options.path) ||
+                          absl::StrContains(opened.ToString(), "CURRENT");
+  if (opened.IsCorruption() && !names_file) {
+    return absl::DataLossError(absl::StrCat(opening, ": ", opened.ToString(), ", in its log (",
+                                            LogsIn(options.env, options.path), ")"));
+  }
   if (!opened.ok()) return SpoolStatus(opened, opening);
 
   database->db.reset(db);

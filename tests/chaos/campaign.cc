@@ -3,8 +3,9 @@
 // was lost, doubled or changed.
 //
 //   tacho-chaos --collector PROGRAM --agent PROGRAM [--dir DIR] [--rounds N] [--seconds S] [--seed
-//   S]
+//   S] [--stepped-clock LIBRARY]
 //
+// With the library of tests/support/clock it also sets the wall clocks of agents and collectors.
 // A failure names the seed, which repeats the faults though not their timing, and leaves the
 // episode's directory with all logs as it is.
 #include <cstdlib>
@@ -30,6 +31,7 @@ struct Flags {
   uint64_t seconds = 60;
   uint64_t seed = 1;
   uint64_t collectors = 0;  // 0: one or two, as the seed has it.
+  std::string stepped_clock;
 };
 
 bool Parse(int argc, char** argv, Flags* flags) {
@@ -40,7 +42,8 @@ bool Parse(int argc, char** argv, Flags* flags) {
                                          {"rounds", &flags->rounds},
                                          {"seconds", &flags->seconds},
                                          {"seed", &flags->seed},
-                                         {"collectors", &flags->collectors}});
+                                         {"collectors", &flags->collectors},
+                                         {"stepped-clock", &flags->stepped_clock}});
   return good && flags->collectors <= 2 && !flags->collector.empty() && !flags->agent.empty();
 }
 
@@ -53,6 +56,9 @@ void Report(const Flags& flags, const Totals& totals, absl::Duration took) {
   std::cout << absl::StrFormat(
       "  killed: agents %d times, collectors %d times; restarted in good order: %d and %d times\n",
       totals.agent_kills, totals.collector_kills, totals.agent_restarts, totals.collector_restarts);
+  std::cout << absl::StrFormat(
+      "  clocks set: of agents %d times, of collectors %d times; agents told to wait %d times\n",
+      totals.agent_steps, totals.collector_steps, totals.doubts);
   std::cout << absl::StrFormat(
       "  network: %d connections, %d cut, %d more cut with their data arriving later, %d refused, "
       "%d stalls, %d trickles, %d bytes; %d streams began with a backlog\n",
@@ -78,7 +84,8 @@ int Campaign(const Flags& flags) {
                            .agent = flags.agent,
                            .dir = absl::StrCat(flags.dir, "/episode-", totals.episodes),
                            .seed = random(),
-                           .collectors = flags.collectors};
+                           .collectors = flags.collectors,
+                           .stepped_clock = flags.stepped_clock};
     const std::string dir = options.dir;
     failure = Episode(std::move(options), &totals).Run();
     if (!failure.empty()) failure = absl::StrCat("in ", dir, "\n", failure);
@@ -88,6 +95,12 @@ int Campaign(const Flags& flags) {
     }
   }
   Report(flags, totals, absl::Now() - begin);
+  std::cout << absl::StrFormat(
+      "report {\"rounds\": %d, \"kills\": %d, \"clock_steps\": %d, \"told_to_wait\": %d, "
+      "\"compared\": %d, \"wrong\": %d}\n",
+      totals.rounds, totals.agent_kills + totals.collector_kills,
+      totals.agent_steps + totals.collector_steps, totals.doubts, totals.samples,
+      failure.empty() ? 0 : 1);
   if (failure.empty()) {
     std::cout << "nothing lost, nothing doubled, nothing changed\n";
     return 0;
@@ -104,7 +117,7 @@ int main(int argc, char** argv) {
   tacho::chaos::Flags flags;
   if (!tacho::chaos::Parse(argc, argv, &flags)) {
     std::cerr << "tacho-chaos --collector PROGRAM --agent PROGRAM [--dir DIR] [--rounds N] "
-                 "[--seconds S] [--seed S] [--collectors 1|2]\n";
+                 "[--seconds S] [--seed S] [--collectors 1|2] [--stepped-clock LIBRARY]\n";
     return 2;
   }
   return tacho::chaos::Campaign(flags);

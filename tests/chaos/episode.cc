@@ -21,6 +21,12 @@ namespace fs = std::filesystem;
 // Generous: a busy machine and a debug build. Every wait ends as soon as its condition holds.
 constexpr absl::Duration kPatience = absl::Seconds(90);
 
+// Above ten minutes the clocks of agents and collectors differ by five at least, if they are set at
+// all. A collector whose wrong time most agents share believes it, and rightly drops what is too
+// new.
+constexpr absl::Duration kGrid = absl::Minutes(10);
+constexpr absl::Duration kAgentsOffGrid = absl::Minutes(5);
+
 std::string ReadFile(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -55,11 +61,12 @@ void Episode::MakeCollector(size_t index) {
   const std::string base = absl::StrCat(options_.dir, "/collector-", index);
   std::ofstream(base + ".yaml") << "storage: {seal_rows: 64, seal_age: 1s}\nlog: {level: warn}\n";
   run.port = FreePort();
+  run.clock = std::make_unique<ProcessClock>(options_.stepped_clock, base + ".clock");
   run.process = std::make_unique<Process>(
       std::vector<std::string>{options_.collector, "--config", base + ".yaml", "--data",
                                base + ".data", "--grpc", absl::StrCat("127.0.0.1:", run.port),
                                "--http", "127.0.0.1:0"},
-      base + ".log");
+      base + ".log", run.clock->environment());
 }
 
 void Episode::MakeAgent(size_t index) {
@@ -75,15 +82,21 @@ void Episode::MakeAgent(size_t index) {
     addresses.push_back(absl::StrCat("'127.0.0.1:", run.proxies.back()->port(), "'"));
   }
   const uint64_t rates[] = {2'000, 20'000, 0};
+  // A spool drops what has waited for a week by the agent's clock, unless it is told not to.
+  const bool keeps_all = OneIn(2);
+  run.most_step = absl::Hours(keeps_all ? 24 * 120 : 48);
   std::ofstream(base + ".yaml")
       << "collector: {addresses: [" << absl::StrJoin(addresses, ", ")
       << "], backoff_min: 4ms, backoff_max: 40ms, return_after: 300ms, backlog_rows_per_second: "
       << rates[Below(3)] << "}\nidentity: {agent_id: agent-" << index << ", host: host-" << index
-      << "}\nspool: {path: " << base << ".spool, sync_interval: 3ms}\nsources:\n"
+      << "}\nspool: {path: " << base << ".spool, sync_interval: 3ms"
+      << (keeps_all ? ", max_age: 0s" : "") << "}\nsources:\n"
       << "  host: {enabled: false}\n  rings: {directory: " << run.rings
       << ", poll_interval: 2ms}\n";
+  run.clock = std::make_unique<ProcessClock>(options_.stepped_clock, base + ".clock");
   run.process = std::make_unique<Process>(
-      std::vector<std::string>{options_.agent, "--config", base + ".yaml"}, run.log);
+      std::vector<std::string>{options_.agent, "--config", base + ".yaml"}, run.log,
+      run.clock->environment());
   for (uint64_t i = 0; i <= Below(2); ++i) {
     const auto task = static_cast<uint32_t>(index * 2 + i);
     run.trainers.push_back(std::make_unique<Trainer>(run.rings, job_, task, random_(), &recorded_));
@@ -105,6 +118,9 @@ std::string Episode::Run() {
       const bool backlog = absl::StrContains(line, "backlog_messages=") &&
                            !absl::StrContains(line, "backlog_messages=0");
       if (backlog) ++totals_->backlogs;
+      const bool doubt = absl::StrContains(line, "asks the agent to send less") &&
+                         absl::StrContains(line, "clock");
+      if (doubt) ++totals_->doubts;
     }
   }
   for (AgentRun& run : agents_) run.process->Kill();
@@ -119,7 +135,9 @@ void Episode::Round() {
   AgentRun& agent = agents_[Below(agents_.size())];
   FaultyProxy& proxy = *agent.proxies[Below(agent.proxies.size())];
   const uint64_t chance = Below(100);
-  if (chance < 62) {
+  if (chance < 10 && agent.clock->can_be_set()) {
+    StepClock();
+  } else if (chance < 62) {
     proxy.Inject(AnyFault());
   } else if (chance < 72) {
     Outage();
@@ -206,6 +224,27 @@ void Episode::Restart() {
   process->Start();
 }
 
+absl::Duration Episode::AnyStep(absl::Duration most) {
+  if (OneIn(4)) return absl::ZeroDuration();
+  int64_t seconds = 1;
+  for (uint64_t doublings = Below(24); doublings > 0; --doublings) seconds *= 2;
+  seconds += static_cast<int64_t>(Below(static_cast<uint64_t>(seconds)));
+  absl::Duration step = std::min(absl::Seconds(seconds), most);
+  if (step > kGrid) step = absl::Floor(step, kGrid);
+  return OneIn(2) ? step : -step;
+}
+
+void Episode::StepClock() {
+  if (OneIn(2)) {
+    ++totals_->collector_steps;
+    return collectors_[Below(collectors_.size())].clock->Set(AnyStep(absl::Hours(24 * 120)));
+  }
+  ++totals_->agent_steps;
+  AgentRun& agent = agents_[Below(agents_.size())];
+  const absl::Duration step = AnyStep(agent.most_step);
+  agent.clock->Set(absl::AbsDuration(step) < kGrid ? step : step + kAgentsOffGrid);
+}
+
 void Episode::CheckAlive() {
   for (AgentRun& run : agents_) {
     if (!run.process->alive()) Fail("an agent ended by itself");
@@ -246,7 +285,9 @@ bool Episode::RingsAreEmpty() const {
 }
 
 void Episode::Settle() {
+  for (CollectorRun& run : collectors_) run.clock->Set(absl::ZeroDuration());
   for (AgentRun& run : agents_) {
+    run.clock->Set(absl::ZeroDuration());
     for (const auto& trainer : run.trainers) trainer->End();
     for (const auto& proxy : run.proxies) proxy->Heal();
   }

@@ -1,6 +1,9 @@
 // One episode of the chaos campaign: a few agents with trainers, one or two collectors, a proxy on
 // every path between them, and rounds of faults; then everything is healed, and what the trainers
 // recorded is compared with what the collectors answer.
+//
+// The wall clocks of agents and collectors are set too. Rows that a collector then takes for too
+// old or too new must wait, and arrive when its clock is right again.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +14,7 @@
 
 #include "tests/chaos/faulty_proxy.h"
 #include "tests/chaos/process.h"
+#include "tests/chaos/process_clock.h"
 #include "tests/chaos/record.h"
 #include "tests/chaos/trainer.h"
 
@@ -23,7 +27,10 @@ struct Totals {
   uint64_t collector_kills = 0;
   uint64_t agent_restarts = 0;  // In good order.
   uint64_t collector_restarts = 0;
-  uint64_t looks = 0;  // At a collector, in the midst of it.
+  uint64_t agent_steps = 0;  // Of wall clocks.
+  uint64_t collector_steps = 0;
+  uint64_t doubts = 0;  // Agents that were told to wait for a clock, as far as their logs show.
+  uint64_t looks = 0;   // At a collector, in the midst of it.
   uint64_t samples = 0;
   uint64_t events = 0;
   uint64_t attributes = 0;
@@ -39,7 +46,8 @@ struct EpisodeOptions {
   std::string dir;  // Made anew; removed if nothing is wrong.
   uint64_t seed = 0;
   uint64_t rounds = 40;
-  uint64_t collectors = 0;  // 0: one or two, as the seed has it.
+  uint64_t collectors = 0;    // 0: one or two, as the seed has it.
+  std::string stepped_clock;  // The library that sets clocks; empty: they are left alone.
 };
 
 class Episode {
@@ -52,12 +60,15 @@ class Episode {
  private:
   struct CollectorRun {
     int port = 0;
+    std::unique_ptr<ProcessClock> clock;
     std::unique_ptr<Process> process;
   };
   struct AgentRun {
     std::string rings;
     std::string log;
     std::vector<std::unique_ptr<FaultyProxy>> proxies;  // One a collector.
+    absl::Duration most_step;
+    std::unique_ptr<ProcessClock> clock;
     std::unique_ptr<Process> process;
     std::vector<std::unique_ptr<Trainer>> trainers;
   };
@@ -72,6 +83,9 @@ class Episode {
   void Outage();
   void Kill(bool agent, bool collector);
   void Restart();
+  void StepClock();
+  // Up to `most`, of all sizes, ahead or back; zero now and then.
+  absl::Duration AnyStep(absl::Duration most);
   Fault AnyFault();
   // Nobody ends by himself.
   void CheckAlive();

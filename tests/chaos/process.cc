@@ -27,13 +27,18 @@ sockaddr_in Loopback(int port) {
 
 }  // namespace
 
-Process::Process(std::vector<std::string> words, std::string log)
-    : words_(std::move(words)), log_(std::move(log)) {}
+Process::Process(std::vector<std::string> words, std::string log,
+                 std::vector<std::string> environment)
+    : words_(std::move(words)), log_(std::move(log)), environment_(std::move(environment)) {}
 
 void Process::Start() {
   std::vector<char*> arguments;
   for (const std::string& word : words_) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
+  std::vector<char*> environment;  // Of two of a name the first counts.
+  for (const std::string& one : environment_) environment.push_back(const_cast<char*>(one.c_str()));
+  for (char** one = environ; *one != nullptr; ++one) environment.push_back(*one);
+  environment.push_back(nullptr);
   const int out = open(log_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   pid_ = fork();
   if (pid_ != 0) {
@@ -43,7 +48,7 @@ void Process::Start() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(out, STDOUT_FILENO);
   dup2(out, STDERR_FILENO);
-  execv(arguments[0], arguments.data());
+  execve(arguments[0], arguments.data(), environment.data());
   _exit(127);
 }
 

@@ -14,8 +14,10 @@ namespace tacho::chaos {
 // the end of the campaign.
 class Process {
  public:
-  // What it says is appended to the file `log`. Nothing runs yet.
-  Process(std::vector<std::string> words, std::string log);
+  // What it says is appended to the file `log`. `environment` is added to the campaign's, as
+  // "NAME=VALUE". Nothing runs yet.
+  Process(std::vector<std::string> words, std::string log,
+          std::vector<std::string> environment = {});
   ~Process() { Kill(); }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
@@ -33,6 +35,7 @@ class Process {
  private:
   const std::vector<std::string> words_;
   const std::string log_;
+  const std::vector<std::string> environment_;
   pid_t pid_ = -1;
 };
 

@@ -1,21 +1,17 @@
-// Kills a writing process again and again and compares what its store holds afterwards with a model
-// kept here. Ends with a report; the exit status is 0 only if nothing was wrong.
+// Kills a process that writes to a store, again and again, and compares what its store holds
+// afterwards with a model kept here. Ends with a report; the exit status is 0 only if nothing was
+// wrong.
 //
-//   tacho-crash-campaign --writer PROGRAM [--dir DIR] [--rounds N] [--seconds S] [--seed S]
+//   tacho-crash-campaign [--dir DIR] [--kills N] [--seconds S] [--seed S] [--samples N]
 //   [--all-points]
 //
-// --all-points also fails if a named point was never hit. A failure names the seed to repeat, and
-// leaves the directory as it is.
-#include <fcntl.h>
-#include <poll.h>
+// --samples gives a store up when it holds this many: each life reads it as a whole, so that small
+// ones make more kills, and large ones have more in their files. --all-points also fails if a named
+// point was never hit. A failure names the seed to repeat, and leaves the directory as it is.
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <iostream>
 #include <map>
@@ -31,8 +27,9 @@
 #include "storage/db/crash_point.h"
 #include "tests/crash/crash_env.h"
 #include "tests/crash/model.h"
-#include "tests/crash/plan.h"
+#include "tests/crash/victim_process.h"
 #include "tests/crash/wire.h"
+#include "tests/crash/writer.h"
 #include "tests/support/flags.h"
 
 namespace tacho::crash {
@@ -40,15 +37,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A store is given up when it holds this much: it is read as a whole in each life.
-constexpr uint64_t kMaxSamples = 40'000;
-
 struct Flags {
-  std::string writer;
   std::string dir = "/tmp/tacho-crash";
-  uint64_t rounds = 0;  // 0: no limit.
+  uint64_t kills = 0;  // 0: no limit.
   uint64_t seconds = 30;
   uint64_t seed = 1;
+  uint64_t samples = 10'000;
   bool all_points = false;
 };
 
@@ -71,6 +65,7 @@ struct Totals {
   uint64_t resumed = 0;  // A full disk that was sat out.
   uint64_t stores = 0;
   uint64_t stored = 0;
+  uint64_t samples_stored = 0;
   uint64_t samples_checked = 0;
   uint64_t unanswered_found = 0;
   uint64_t unanswered_absent = 0;
@@ -87,26 +82,19 @@ class Campaign {
   }
 
   int Run() {
-    const absl::Time end = absl::Now() + absl::Seconds(flags_.seconds);
-    absl::Time told = absl::Now();
-    while (failure_.empty() && (flags_.rounds == 0 || totals_.lives < flags_.rounds) &&
-           (flags_.seconds == 0 || absl::Now() < end)) {
+    begin_ = told_ = absl::Now();
+    while (!IsDone()) {
       NewStore();
       const uint64_t lives = 20 + random_() % 40;
       uint64_t life = 0;
-      while (life < lives && failure_.empty() && model_->samples() < kMaxSamples &&
-             (flags_.seconds == 0 || absl::Now() < end)) {
+      while (life < lives && !IsDone() && model_->samples() < flags_.samples) {
         Live(life++, DrawEnding());
-        if (absl::Now() - told > absl::Seconds(60)) {
-          told = absl::Now();
-          std::cout << totals_.lives << " lives, " << totals_.samples_checked << " samples checked"
-                    << std::endl;
-        }
+        TellProgress();
       }
-      if (failure_.empty())
-        Live(life,
-             {.close_after = 1, .kill_after = absl::Seconds(60)});  // The last kill is checked too.
+      // The last kill is checked too.
+      if (failure_.empty()) Live(life, {.close_after = 1, .kill_after = absl::Seconds(60)});
       totals_.stored += model_->stored();
+      totals_.samples_stored += model_->samples_stored();
       totals_.samples_checked += model_->samples_checked();
       totals_.unanswered_found += model_->unanswered_found();
       totals_.unanswered_absent += model_->unanswered_absent();
@@ -116,6 +104,21 @@ class Campaign {
   }
 
  private:
+  uint64_t Kills() const {
+    uint64_t kills = totals_.kills_random;
+    for (const auto& [point, at_point] : totals_.kills_at) kills += at_point;
+    return kills;
+  }
+  bool IsDone() const {
+    return !failure_.empty() || (flags_.kills > 0 && Kills() >= flags_.kills) ||
+           (flags_.seconds > 0 && absl::Now() - begin_ >= absl::Seconds(flags_.seconds));
+  }
+  void TellProgress() {
+    if (absl::Now() - told_ < absl::Minutes(1)) return;
+    told_ = absl::Now();
+    std::cout << totals_.lives << " lives, " << Kills() << " kills" << std::endl;
+  }
+
   void NewStore() {
     store_seed_ = random_();
     retention_ = random_() % 3 == 0;
@@ -128,12 +131,13 @@ class Campaign {
   Ending DrawEnding() {
     Ending ending;
     const uint64_t way = random_() % 100;
-    if (way < 35) {
+    if (way < 50) {
       ending.from_ready = random_() % 3 != 0;
-      ending.kill_after = absl::Microseconds(random_() % 120'000);
+      // Mostly soon: a life that goes on does more of the same.
+      ending.kill_after = absl::Microseconds(random_() % (random_() % 8 == 0 ? 120'000 : 20'000));
       return ending;
     }
-    if (way < 42) {
+    if (way < 54) {
       ending.close_after = 1 + random_() % 60;
       ending.kill_after = absl::Seconds(60);
       return ending;
@@ -158,73 +162,29 @@ class Campaign {
     } else if (random_() % 4 == 0) {
       ending.close_after = 1 + random_() % 60;
     }
-    ending.kill_after = absl::Milliseconds(700);
+    // Long enough for most moments; some come only after hundreds of messages.
+    ending.kill_after = absl::Milliseconds(random_() % 8 == 0 ? 700 : 150);
     ending.from_ready = true;
     return ending;
   }
 
-  pid_t Spawn(uint64_t life, const Ending& ending, int fd) {
-    const bool full = absl::StartsWith(ending.point, "resume.") || random_() % 8 == 0;
-    std::vector<std::string> words = {flags_.writer,
-                                      "dir=" + dir_,
-                                      absl::StrCat("fd=", fd),
-                                      absl::StrCat("seed=", store_seed_),
-                                      absl::StrCat("life=", life),
-                                      "point=" + ending.point,
-                                      absl::StrCat("hit=", ending.hit),
-                                      absl::StrCat("retention=", retention_ ? 1 : 0),
-                                      absl::StrCat("full=", full ? 1 : 0),
-                                      absl::StrCat("close_after=", ending.close_after)};
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      ::execv(arguments[0], arguments.data());
-      ::_exit(127);
-    }
-    return pid;
-  }
-
   void Live(uint64_t life, const Ending& ending) {
     ++totals_.lives;
-    int ends[2];
-    if (::pipe(ends) != 0) return Fail("pipe");
-    ::fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-    const pid_t pid = Spawn(life, ending, ends[1]);
-    ::close(ends[1]);
-    in_.clear();
     ready_ = ending_ = closed_ = false;
-    bool killed = false;
-    absl::Time deadline =
-        ending.from_ready ? absl::Now() + absl::Seconds(60) : absl::Now() + ending.kill_after;
-    bool waiting = ending.from_ready;
-    for (;;) {
-      pollfd poll{ends[0], POLLIN, 0};
-      const absl::Duration left = deadline - absl::Now();
-      const timespec timeout = absl::ToTimespec(std::max(left, absl::ZeroDuration()));
-      const int events = killed ? 1 : ::ppoll(&poll, 1, &timeout, nullptr);
-      if (events < 0 && errno == EINTR) continue;
-      if (events == 0) {
-        if (waiting) Fail("the store did not open within a minute");
-        ::kill(pid, SIGKILL);
-        killed = true;
-        continue;
-      }
-      char bytes[65536];
-      const ssize_t size = ::read(ends[0], bytes, sizeof(bytes));
-      if (size <= 0) break;
-      in_.append(bytes, static_cast<size_t>(size));
-      TakeReports();
-      if (waiting && ready_) {
-        waiting = false;
-        deadline = absl::Now() + ending.kill_after;
-      }
-    }
-    ::close(ends[0]);
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    Judge(life, ending, killed, status);
+    const bool full = absl::StartsWith(ending.point, "resume.") || random_() % 8 == 0;
+    const WriterOptions writer{.dir = dir_,
+                               .seed = store_seed_,
+                               .life = life,
+                               .point = ending.point,
+                               .hit = ending.hit,
+                               .retention = retention_,
+                               .full = full,
+                               .close_after = ending.close_after};
+    const VictimLife lived = LiveAndBeKilled(
+        [&writer](int fd) { return RunWriter(writer, fd); }, ending.kill_after, ending.from_ready,
+        [this](const Report& report, absl::string_view text) { Take(report, text); });
+    if (lived.overdue) Fail("the store did not open within a minute");
+    Judge(life, ending, lived.killed, lived.status);
   }
 
   void Judge(uint64_t life, const Ending& ending, bool killed, int status) {
@@ -246,24 +206,6 @@ class Campaign {
                             "), life ", life, ", point \"", ending.point, "\" hit ", ending.hit,
                             ", close_after ", ending.close_after);
     }
-  }
-
-  void TakeReports() {
-    size_t at = 0;
-    while (in_.size() - at >= sizeof(Report)) {
-      Report report;
-      std::memcpy(&report, in_.data() + at, sizeof(report));
-      const bool has_text = report.kind == Report::kContents || report.kind == Report::kFailed;
-      if (has_text && in_.size() - at < sizeof(report) + report.number) break;
-      at += sizeof(report);
-      absl::string_view text;
-      if (has_text) {
-        text = absl::string_view(in_).substr(at, report.number);
-        at += report.number;
-      }
-      Take(report, text);
-    }
-    in_.erase(0, at);
   }
 
   void Take(const Report& report, absl::string_view text) {
@@ -311,10 +253,9 @@ class Campaign {
   }
 
   int Finish() {
-    uint64_t at_points = 0;
+    const uint64_t at_points = Kills() - totals_.kills_random;
     std::vector<std::string> never;
     for (const auto& [point, kills] : totals_.kills_at) {
-      at_points += kills;
       if (kills == 0) never.push_back(point);
     }
     std::cout << absl::StrFormat(
@@ -326,10 +267,13 @@ class Campaign {
         totals_.kills_late, at_points, totals_.kills_at.size() - never.size(), totals_.closed,
         totals_.resumed, totals_.gave_up);
     std::cout << absl::StrFormat(
-        "%d messages acknowledged; %d unanswered ones were found whole, %d wholly absent; %d "
-        "samples checked, bit for bit\n",
-        totals_.stored, totals_.unanswered_found, totals_.unanswered_absent,
+        "%d messages of %d samples acknowledged; %d unanswered ones were found whole, %d wholly "
+        "absent; %d samples checked, bit for bit\n",
+        totals_.stored, totals_.samples_stored, totals_.unanswered_found, totals_.unanswered_absent,
         totals_.samples_checked);
+    std::cout << absl::StrFormat(
+        "report {\"kills\": %d, \"acknowledged\": %d, \"compared\": %d, \"wrong\": %d}\n", Kills(),
+        totals_.samples_stored, totals_.samples_checked, failure_.empty() ? 0 : 1);
     for (const auto& [point, kills] : totals_.kills_at) {
       std::cout << absl::StrFormat("  %-20s %6d%s\n", point, kills,
                                    kills == 0 ? "  never hit" : "");
@@ -354,7 +298,8 @@ class Campaign {
   bool retention_ = false;
   std::string dir_;
   std::unique_ptr<Model> model_;
-  std::string in_;  // Read from the pipe, not yet taken.
+  absl::Time begin_;
+  absl::Time told_;
   bool ready_ = false;
   bool ending_ = false;
   bool closed_ = false;
@@ -363,14 +308,13 @@ class Campaign {
 };
 
 bool Parse(int argc, char** argv, Flags* flags) {
-  const bool good = testing::ParseFlags(argc, argv,
-                                        {{"writer", &flags->writer},
-                                         {"dir", &flags->dir},
-                                         {"rounds", &flags->rounds},
-                                         {"seconds", &flags->seconds},
-                                         {"seed", &flags->seed},
-                                         {"all-points", &flags->all_points}});
-  return good && !flags->writer.empty();
+  return testing::ParseFlags(argc, argv,
+                             {{"dir", &flags->dir},
+                              {"kills", &flags->kills},
+                              {"seconds", &flags->seconds},
+                              {"seed", &flags->seed},
+                              {"samples", &flags->samples},
+                              {"all-points", &flags->all_points}});
 }
 
 }  // namespace
@@ -379,8 +323,8 @@ bool Parse(int argc, char** argv, Flags* flags) {
 int main(int argc, char** argv) {
   tacho::crash::Flags flags;
   if (!tacho::crash::Parse(argc, argv, &flags)) {
-    std::cerr << "tacho-crash-campaign --writer PROGRAM [--dir DIR] [--rounds N] [--seconds S] "
-                 "[--seed S] [--all-points]\n";
+    std::cerr << "tacho-crash-campaign [--dir DIR] [--kills N] [--seconds S] [--seed S] "
+                 "[--samples N] [--all-points]\n";
     return 2;
   }
   return tacho::crash::Campaign(std::move(flags)).Run();

@@ -11,17 +11,15 @@
 #include <set>
 #include <system_error>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
-#include "rocksdb/db.h"
-#include "storage/codec/keys.h"
+#include "rocksdb/env.h"
 #include "storage/store.h"
 #include "tests/crash/contents.h"
-#include "tests/crash/plan.h"
+#include "tests/crash/damage.h"
 #include "tests/crash/sender.h"
 
 namespace tacho::crash {
@@ -109,79 +107,15 @@ class CorruptionTest : public ::testing::Test {
     FAIL() << from << " does not come to rest";
   }
 
-  // What kind of file: of a table, its column family.
+  // What kind each file is of.
   std::map<std::string, std::string> Kinds() const {
-    std::map<std::string, std::string> kinds;
-    std::vector<std::string> names;
-    rocksdb::DBOptions options;
-    EXPECT_TRUE(rocksdb::DB::ListColumnFamilies(options, root_ / "whole", &names).ok());
     fs::copy(root_ / "whole", root_ / "looked");
-    std::vector<rocksdb::ColumnFamilyDescriptor> families;
-    for (const auto& name : names) families.emplace_back(name, rocksdb::ColumnFamilyOptions());
-    std::vector<rocksdb::ColumnFamilyHandle*> handles;
-    rocksdb::DB* db = nullptr;
-    EXPECT_TRUE(
-        rocksdb::DB::OpenForReadOnly(options, root_ / "looked", families, &handles, &db).ok());
-    std::vector<rocksdb::LiveFileMetaData> files;
-    db->GetLiveFilesMetaData(&files);
-    for (const auto& file : files) {
-      const bool is_day = storage::ParsePartitionName(file.column_family_name).has_value();
-      kinds[file.name.substr(1)] =
-          "table of " + (is_day ? std::string("a day") : file.column_family_name);
-    }
-    for (auto* handle : handles) db->DestroyColumnFamilyHandle(handle);
-    delete db;
+    auto kinds = KindsOfFiles(rocksdb::Env::Default(), root_ / "looked");
     fs::remove_all(root_ / "looked");
-    for (const auto& entry : fs::directory_iterator(root_ / "whole")) {
-      const std::string name = entry.path().filename();
-      if (absl::EndsWith(name, ".log")) kinds[name] = "log";
-      if (absl::StartsWith(name, "MANIFEST-")) kinds[name] = "MANIFEST";
-      if (absl::StartsWith(name, "OPTIONS-")) kinds[name] = "OPTIONS";
-      if (name == "CURRENT" || name == "IDENTITY") kinds[name] = name;
-    }
+    std::erase_if(kinds, [this](const auto& kind) {
+      return kind.second == "LOCK" || !fs::exists(root_ / "whole" / kind.first);
+    });
     return kinds;
-  }
-
-  enum class Outcome { kRefused, kContained, kHarmless, kTailLost, kWrong };
-
-  // Everything that can be read of a damaged store is compared with what was there.
-  Outcome Judge(std::string* text) const {
-    auto store = storage::Store::Open(Options(root_ / "damaged"));
-    if (!store.ok()) {
-      *text = store.status().ToString();
-      return Outcome::kRefused;
-    }
-    std::map<std::string, absl::Status> failures;
-    const auto read = ReadContents(**store, &failures);
-    if (!read.ok()) {
-      *text = read.status().ToString();
-      return Outcome::kWrong;
-    }
-    Contents expected = expected_;
-    Contents found = *read;
-    for (const auto& [name, status] : failures) {
-      *text = status.ToString();
-      if (!absl::IsDataLoss(status)) return Outcome::kWrong;
-      if (name != "events") {
-        expected.series.erase(name);
-        continue;
-      }
-      expected.events.clear();
-      found.events.clear();
-    }
-    if (found == expected) return failures.empty() ? Outcome::kHarmless : Outcome::kContained;
-    *text = Compare(expected, found);
-    if (!failures.empty()) return Outcome::kWrong;
-    // What the store did not keep, and nothing it never had?
-    for (const auto& [name, samples] : found.series) {
-      for (const auto& [key, bits] : samples) {
-        const auto series = expected.series.find(name);
-        if (series == expected.series.end() || !series->second.contains(key)) {
-          return Outcome::kWrong;
-        }
-      }
-    }
-    return Outcome::kTailLost;
   }
 
   struct Tally {
@@ -198,18 +132,13 @@ class CorruptionTest : public ::testing::Test {
     } else {
       WriteFile(root_ / "damaged" / file, *bytes);
     }
-    std::string text;
-    const Outcome outcome = Judge(&text);
+    const auto [outcome, text] = JudgeStore(Options(root_ / "damaged"), expected_);
     Tally& tally = tallies_[{kind, how}];
     ++tally.outcomes[outcome];
     if (tally.texts.size() < 3 && !text.empty()) tally.texts.insert(text.substr(0, 300));
     EXPECT_NE(outcome, Outcome::kWrong) << file << " (" << kind << ") " << how << ": " << text;
     if (outcome == Outcome::kRefused || outcome == Outcome::kContained) {
-      bool named = false;
-      for (const char* word : {".sst", ".ldb", ".log", "MANIFEST-", "CURRENT", "job-", "under "}) {
-        named = named || absl::StrContains(text, word);
-      }
-      EXPECT_TRUE(named) << "names nothing: " << text;
+      EXPECT_TRUE(NamesWhatIsDamaged(text)) << "names nothing: " << text;
     }
   }
 

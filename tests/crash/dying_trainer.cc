@@ -9,8 +9,63 @@
 #include <array>
 #include <csignal>
 #include <new>
+#include <variant>
+
+#include "client/ring/ring_reader.h"
 
 namespace tacho::crash {
+namespace {
+
+// `next` is the row that is to follow; -1: any.
+std::string CheckRows(const client::RingRows& read, int64_t* next) {
+  if (read.metric_count != static_cast<uint32_t>(kDyingMetrics)) return "a row of other metrics";
+  for (size_t i = 0; i < read.steps.size(); ++i) {
+    const int64_t row = read.steps[i];
+    if (*next >= 0 && row != *next) {
+      return "row " + std::to_string(row) + " at the place of " + std::to_string(*next);
+    }
+    *next = row + 1;
+    for (int m = 0; m < kDyingMetrics; ++m) {
+      if (read.values[i * kDyingMetrics + static_cast<size_t>(m)] != DyingValue(row, m)) {
+        return "row " + std::to_string(row) + " is torn";
+      }
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+DyingRing ReadDyingRing(const std::string& ring) {
+  DyingRing found;
+  auto reader = client::RingReader::Open(ring);
+  if (!reader.ok()) {
+    found.wrong = reader.status().ToString();
+    return found;
+  }
+  int64_t next = -1;
+  client::RingCursor cursor;
+  for (bool at_end = false; !at_end && found.wrong.empty();) {
+    auto batch = (*reader)->Read(cursor);
+    if (!batch.ok()) {
+      found.wrong = batch.status().ToString();
+      return found;
+    }
+    for (const client::RingPiece& piece : batch->pieces) {
+      const auto* rows = std::get_if<client::RingRows>(&piece.content);
+      if (rows == nullptr || !found.wrong.empty()) continue;
+      found.wrong = CheckRows(*rows, &next);
+      found.rows += static_cast<int64_t>(rows->steps.size());
+    }
+    found.lost += static_cast<int64_t>(batch->lost_rows);
+    cursor = batch->end;
+    at_end = batch->at_end;
+  }
+  if (found.wrong.empty() && (*reader)->corruptions() != 0) found.wrong = "a record is damaged";
+  if (found.wrong.empty() && (*reader)->WriterAlive()) found.wrong = "its writer seems to live";
+  if (found.wrong.empty() && (*reader)->closed()) found.wrong = "it seems to be closed";
+  return found;
+}
 
 DyingTrainer::DyingTrainer(const DyingTrainerOptions& options) {
   void* const shared =

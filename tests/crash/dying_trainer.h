@@ -52,4 +52,12 @@ class DyingTrainer {
   std::string ring_;
 };
 
+// What a dead trainer has left in its ring.
+struct DyingRing {
+  int64_t rows = 0;
+  int64_t lost = 0;   // Overwritten before.
+  std::string wrong;  // Empty if there are only whole rows, one behind the other.
+};
+DyingRing ReadDyingRing(const std::string& ring);
+
 }  // namespace tacho::crash

@@ -42,13 +42,14 @@ void Model::Stored(uint32_t agent, uint64_t sequence, bool altered) {
   Forget(agent, sequence, altered);
   if (expected_.durable[AgentName(agent)].Contains(sequence)) return;  // A repeat.
   ++stored_;
-  Commit(agent, sequence, altered);
+  samples_stored_ += Commit(agent, sequence, altered);
 }
 
-void Model::Commit(uint32_t agent, uint64_t sequence, bool altered) {
+uint64_t Model::Commit(uint32_t agent, uint64_t sequence, bool altered) {
   const Message message = MakeMessage(seed_, agent, sequence, altered);
   auto& durable = expected_.durable[AgentName(agent)];
   durable.Add(sequence);
+  uint64_t samples = 0;
   switch (message.kind) {
     case Message::Kind::kRows:
       for (size_t row = 0; row < message.times.size(); ++row) {
@@ -56,6 +57,7 @@ void Model::Commit(uint32_t agent, uint64_t sequence, bool altered) {
           const auto bits =
               std::bit_cast<uint64_t>(message.values[row * message.metrics.size() + column]);
           if (bits == kStaleMarkerBits) continue;
+          ++samples;
           const std::string name =
               absl::StrCat(JobName(agent), "/", MetricName(message.metrics[column]), "/", agent);
           const int64_t step = message.steps.empty() ? storage::kNoStep : message.steps[row];
@@ -90,6 +92,7 @@ void Model::Commit(uint32_t agent, uint64_t sequence, bool altered) {
           0);
       break;
   }
+  return samples;
 }
 
 void Model::CutOff(int64_t time_ns) { cutoff_ns_ = std::max(cutoff_ns_, time_ns); }

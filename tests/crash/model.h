@@ -31,8 +31,9 @@ class Model {
   std::string Check(Contents found);
 
   uint64_t samples_checked() const { return samples_checked_; }
-  uint64_t samples() const;  // Held now.
-  uint64_t stored() const { return stored_; }
+  uint64_t samples() const;                    // Held now.
+  uint64_t stored() const { return stored_; }  // Messages that were acknowledged.
+  uint64_t samples_stored() const { return samples_stored_; }
   // Messages that were unanswered when the process died, and were found to be durable.
   uint64_t unanswered_found() const { return unanswered_found_; }
   uint64_t unanswered_absent() const { return unanswered_absent_; }
@@ -46,7 +47,8 @@ class Model {
   };
 
   void Forget(uint32_t agent, uint64_t sequence, bool altered);
-  void Commit(uint32_t agent, uint64_t sequence, bool altered);
+  // Returns how many samples the message has.
+  uint64_t Commit(uint32_t agent, uint64_t sequence, bool altered);
   static void DropBefore(int64_t time_ns, Contents* contents);
 
   const uint64_t seed_;
@@ -55,6 +57,7 @@ class Model {
   int64_t cutoff_ns_ = INT64_MIN;
   uint64_t samples_checked_ = 0;
   uint64_t stored_ = 0;
+  uint64_t samples_stored_ = 0;  // In messages that were acknowledged.
   uint64_t unanswered_found_ = 0;
   uint64_t unanswered_absent_ = 0;
 };

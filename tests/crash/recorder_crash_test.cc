@@ -37,39 +37,11 @@ class RecorderCrashTest : public ::testing::Test {
     return std::uniform_int_distribution<int64_t>(0, below - 1)(random_);
   }
 
-  // Expects only whole rows in the ring, one behind the other. Returns how many there are, and how
-  // many were overwritten before.
   static void ExpectWholeRing(const std::string& ring, int64_t* rows, int64_t* lost) {
-    auto reader = client::RingReader::Open(ring);
-    ASSERT_TRUE(reader.ok()) << reader.status();
-    int64_t next = -1;
-    client::RingCursor cursor;
-    for (bool at_end = false; !at_end;) {
-      auto batch = (*reader)->Read(cursor);
-      ASSERT_TRUE(batch.ok()) << batch.status();
-      for (const client::RingPiece& piece : batch->pieces) ExpectWholePiece(piece, &next, rows);
-      *lost += static_cast<int64_t>(batch->lost_rows);
-      cursor = batch->end;
-      at_end = batch->at_end;
-    }
-    EXPECT_EQ((*reader)->corruptions(), 0u);
-    EXPECT_FALSE((*reader)->WriterAlive());
-    EXPECT_FALSE((*reader)->closed());
-  }
-
-  static void ExpectWholePiece(const client::RingPiece& piece, int64_t* next, int64_t* rows) {
-    const auto* read = std::get_if<client::RingRows>(&piece.content);
-    if (read == nullptr) return;
-    ASSERT_EQ(read->metric_count, static_cast<uint32_t>(kDyingMetrics));
-    for (size_t i = 0; i < read->steps.size(); ++i) {
-      const int64_t row = read->steps[i];
-      ASSERT_TRUE(*next < 0 || row == *next) << row << " at the place of " << *next;
-      *next = row + 1;
-      ++*rows;
-      for (int m = 0; m < kDyingMetrics; ++m) {
-        ASSERT_EQ(read->values[i * kDyingMetrics + static_cast<size_t>(m)], DyingValue(row, m));
-      }
-    }
+    const DyingRing found = ReadDyingRing(ring);
+    ASSERT_EQ(found.wrong, "");
+    *rows += found.rows;
+    *lost += found.lost;
   }
 
   // One row more than it reported may have been committed.

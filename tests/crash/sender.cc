@@ -22,7 +22,7 @@ Sender::Sender(storage::Store* store, Options options)
 
 void Sender::AwaitAnswers() {
   absl::MutexLock lock(&mutex_);
-  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return in_flight_.empty(); };
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return unanswered_ == 0; };
   mutex_.Await(absl::Condition(&none));
 }
 
@@ -73,9 +73,10 @@ void Sender::Send(uint32_t agent, uint64_t sequence, bool altered) {
     if (!registered.ok()) return options_.fail(registered.status());
     layout = registered->layout;
   }
-  if (!altered) {
+  {
     absl::MutexLock lock(&mutex_);
-    in_flight_.insert({agent, sequence});
+    ++unanswered_;
+    if (!altered) in_flight_.insert({agent, sequence});
   }
   options_.tell(Report::kSent, agent, sequence, altered);
   const storage::AppendDone done = [this, agent, sequence, altered](const absl::Status& status) {
@@ -87,9 +88,9 @@ void Sender::Send(uint32_t agent, uint64_t sequence, bool altered) {
     if (!status.ok() && !absl::IsResourceExhausted(status) && !absl::IsUnavailable(status)) {
       options_.fail(status);
     }
-    if (altered) return;
     absl::MutexLock lock(&mutex_);
-    in_flight_.erase({agent, sequence});
+    --unanswered_;
+    if (!altered) in_flight_.erase({agent, sequence});
   };
   const storage::Origin origin{AgentName(agent), kGeneration, sequence};
   switch (message.kind) {

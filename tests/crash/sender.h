@@ -32,6 +32,7 @@ class Sender {
 
   // Sends one message, once fewer than `window` are in flight. Returns the highest sequence so far.
   uint64_t SendOne() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Afterwards nothing is in flight, so that the sender may go before the store.
   void AwaitAnswers() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -45,7 +46,8 @@ class Sender {
   std::mt19937_64 random_;
   uint64_t newest_[8] = {};  // By agent.
   absl::Mutex mutex_;
-  std::set<Key> in_flight_ ABSL_GUARDED_BY(mutex_);
+  std::set<Key> in_flight_ ABSL_GUARDED_BY(mutex_);  // Without what is altered.
+  uint64_t unanswered_ ABSL_GUARDED_BY(mutex_) = 0;  // With it.
 };
 
 }  // namespace tacho::crash

@@ -91,6 +91,11 @@ void FuzzRecords(absl::string_view bytes) {
   if (const auto set = SequenceSet::Decode(bytes)) {
     Expect(SequenceSet::Decode(set->Encode()) == set);
   }
+  if (const auto record = OriginRecord::Decode(bytes)) {
+    const auto again = OriginRecord::Decode(record->Encode());
+    Expect(again.has_value() && again->durable == record->durable);
+    Expect(again->heard_day == record->heard_day);
+  }
   if (const auto event = DecodeEvent(bytes)) Expect(DecodeEvent(EncodeEvent(*event)) == event);
   if (const auto entry = DecodeRowsEntry(bytes)) {
     Expect(entry->values.size() == entry->rows * entry->columns * sizeof(double));

@@ -26,6 +26,12 @@ std::string DirectoryOf(const std::string& path) { return path.substr(0, path.rf
 
 class Lock : public rocksdb::FileLock {};
 
+std::string LossOf(bool entries_reached_disk, size_t tail) {
+  constexpr const char* kTails[] = {"nothing", "a part", "all", "zeros"};
+  return std::string(entries_reached_disk ? "names are there" : "names are lost") + ", of data " +
+         kTails[tail];
+}
+
 }  // namespace
 
 class PowerCutEnv::Reader : public rocksdb::SequentialFile {
@@ -87,9 +93,8 @@ class PowerCutEnv::Writer : public rocksdb::WritableFile {
   Status Close() override { return Status::OK(); }
   Status Flush() override { return Status::OK(); }
   Status Sync() override {
-    absl::MutexLock lock(&env_->mutex_);
     const auto apply = [this] { inode_->synced = inode_->data.size(); };
-    return env_->LiveSync(apply) ? Status::OK() : Dead();
+    return env_->SyncWith(apply) ? Status::OK() : Dead();
   }
   bool IsSyncThreadSafe() const override { return true; }
   uint64_t GetFileSize() override {
@@ -106,7 +111,6 @@ class PowerCutEnv::Folder : public rocksdb::Directory {
  public:
   Folder(PowerCutEnv* env, std::string path) : env_(env), path_(std::move(path)) {}
   Status Fsync() override {
-    absl::MutexLock lock(&env_->mutex_);
     const auto apply = [this]() ABSL_NO_THREAD_SAFETY_ANALYSIS {
       std::erase_if(env_->durable_,
                     [this](const auto& entry) { return DirectoryOf(entry.first) == path_; });
@@ -114,7 +118,7 @@ class PowerCutEnv::Folder : public rocksdb::Directory {
         if (DirectoryOf(path) == path_) env_->durable_[path] = inode;
       }
     };
-    return env_->LiveSync(apply) ? Status::OK() : Dead();
+    return env_->SyncWith(apply) ? Status::OK() : Dead();
   }
 
  private:
@@ -188,6 +192,17 @@ bool PowerCutEnv::Live() {
 }
 
 template <typename Apply>
+bool PowerCutEnv::SyncWith(const Apply& apply) {
+  Look();
+  const bool done = [&] {
+    absl::MutexLock lock(&mutex_);
+    return LiveSync(apply);
+  }();
+  Look();
+  return done;
+}
+
+template <typename Apply>
 bool PowerCutEnv::LiveSync(const Apply& apply) {
   if (!Live()) return false;
   const bool cut = ++syncs_ == cut_at_sync_;
@@ -201,30 +216,61 @@ bool PowerCutEnv::LiveSync(const Apply& apply) {
 void PowerCutEnv::Cut() {
   dead_ = true;
   const bool entries_reached_disk = random_() % 2 == 0;
-  enum {
-    kNothing,
-    kPart,
-    kAll,
-    kZeros
-  } const tail = static_cast<decltype(kNothing)>(random_() % 4);
-  constexpr const char* kTails[] = {"nothing", "a part", "all", "zeros"};
-  loss_ = std::string(entries_reached_disk ? "names are there" : "names are lost") + ", of data " +
-          kTails[tail];
-  left_.clear();
+  const auto tail = static_cast<Tail>(random_() % 4);
+  loss_ = LossOf(entries_reached_disk, static_cast<size_t>(tail));
+  left_ = Left(entries_reached_disk, tail);
+}
+
+PowerCutEnv::Entries PowerCutEnv::Left(bool entries_reached_disk, Tail tail) {
+  Entries all;
   for (const auto& [path, inode] : entries_reached_disk ? live_ : durable_) {
     const size_t unsynced = inode->data.size() - inode->synced;
     auto left = std::make_shared<Inode>(*inode);
-    if (tail == kNothing) {
+    if (tail == Tail::kNothing) {
       left->data.resize(inode->synced);
-    } else if (tail == kPart && unsynced > 0) {
+    } else if (tail == Tail::kPart && unsynced > 0) {
       left->data.resize(inode->synced + random_() % unsynced);
-    } else if (tail == kZeros) {
+    } else if (tail == Tail::kZeros) {
       left->data.resize(inode->synced);
       left->data.resize(inode->data.size(), '\0');
     }
     left->synced = left->data.size();
-    left_[path] = left;
+    all[path] = left;
   }
+  return all;
+}
+
+std::map<std::string, PowerCutEnv::Files> PowerCutEnv::PossibleCuts() {
+  absl::MutexLock lock(&mutex_);
+  std::map<std::string, Files> cuts;
+  for (const bool entries_reached_disk : {true, false}) {
+    for (const Tail tail : {Tail::kNothing, Tail::kPart, Tail::kAll, Tail::kZeros}) {
+      Files files;
+      for (const auto& [path, inode] : Left(entries_reached_disk, tail)) files[path] = inode->data;
+      const bool is_new = std::none_of(cuts.begin(), cuts.end(),
+                                       [&](const auto& cut) { return cut.second == files; });
+      if (!is_new) continue;
+      cuts.emplace(LossOf(entries_reached_disk, static_cast<size_t>(tail)), std::move(files));
+    }
+  }
+  return cuts;
+}
+
+PowerCutEnv::Files PowerCutEnv::files() const {
+  absl::MutexLock lock(&mutex_);
+  Files files;
+  for (const auto& [path, inode] : live_) files[path] = inode->data;
+  return files;
+}
+
+void PowerCutEnv::SetFiles(const Files& files) {
+  absl::MutexLock lock(&mutex_);
+  live_.clear();
+  for (const auto& [path, data] : files) {
+    live_[path] = std::make_shared<Inode>(Inode{.data = data, .synced = data.size()});
+  }
+  durable_ = live_;
+  dead_ = false;
 }
 
 void PowerCutEnv::Kill() {

@@ -5,11 +5,14 @@
 // directory was synced; before, either all of it has happened or none.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -48,6 +51,18 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   // closed.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // What a disk holds: the bytes of each file, by path.
+  using Files = std::map<std::string, std::string>;
+  Files files() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on the disk holds exactly these. All databases must be closed.
+  void SetFiles(const Files& files) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Every disk that a cut at this moment could leave, without one: those that differ, each with its
+  // loss(). Where a part of what was not synced is left, the seed says which.
+  std::map<std::string, Files> PossibleCuts() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Called without a lock just before and just after each sync takes effect, on its thread. Set it
+  // while no database is open.
+  void OnSync(std::function<void()> look) { look_ = std::move(look); }
+
   rocksdb::Status NewSequentialFile(const std::string& name,
                                     std::unique_ptr<rocksdb::SequentialFile>* file,
                                     const rocksdb::EnvOptions& options) override;
@@ -76,6 +91,10 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   rocksdb::Status LockFile(const std::string& name, rocksdb::FileLock** lock) override;
   rocksdb::Status UnlockFile(rocksdb::FileLock* lock) override;
   rocksdb::Status GetAbsolutePath(const std::string& name, std::string* path) override;
+  // RocksDB pauses for a second after a failure in the background. Here nothing heals meanwhile.
+  void SleepForMicroseconds(int micros) override {
+    target()->SleepForMicroseconds(std::min(micros, 1000));
+  }
 
  private:
   struct Inode {
@@ -88,15 +107,24 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   class RandomReader;
   class Writer;
   class Folder;
+  // What is left of data that was not synced.
+  enum class Tail { kNothing, kPart, kAll, kZeros };
 
   // Counts an effect; false if the power is gone, perhaps just now.
   bool Live() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same for a sync, which is `apply`.
   template <typename Apply>
   bool LiveSync(const Apply& apply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  template <typename Apply>
+  bool SyncWith(const Apply& apply) ABSL_LOCKS_EXCLUDED(mutex_);
   void Cut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entries Left(bool entries_reached_disk, Tail tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Look() const {
+    if (look_ != nullptr) look_();
+  }
   InodePtr Find(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  std::function<void()> look_;
   mutable absl::Mutex mutex_;
   std::mt19937_64 random_ ABSL_GUARDED_BY(mutex_);
   Entries live_ ABSL_GUARDED_BY(mutex_);
