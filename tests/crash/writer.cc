@@ -17,6 +17,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "storage/codec/keys.h"
 #include "storage/db/crash_point.h"
@@ -62,6 +63,9 @@ class Writer {
     auto store = storage::Store::Open(Options());
     if (!store.ok()) return Fail(store.status().ToString());
     store_ = *std::move(store);
+    if (const uint64_t missing = store_->Stats().missing_commits; missing > 0) {
+      return Fail(absl::StrCat(missing, " commits are said to be missing after a kill"));
+    }
     const auto contents = ReadContents(*store_);
     if (!contents.ok()) return Fail("reading: " + contents.status().ToString());
     TellText(Report::kContents, EncodeContents(*contents));
