@@ -246,6 +246,13 @@ absl::Status Collector::Parts::OpenStore() {
                                                             store.status().message()));
   }
   store_ = *std::move(store);
+  if (const auto stats = store_->Stats(); stats.missing_commits > 0) {
+    world_.log.Error(
+        "the store has lost the end of its log; agents send again what they still have",
+        {{"commits", stats.missing_commits},
+         {"messages", stats.missing_messages},
+         {"rows", stats.missing_rows}});
+  }
   return absl::OkStatus();
 }
 

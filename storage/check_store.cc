@@ -8,6 +8,7 @@
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
 #include "storage/codec/keys.h"
+#include "storage/db/commit_mark.h"
 #include "storage/db/database.h"
 #include "storage/db/directory_check.h"
 #include "storage/db/rocksdb_status.h"
@@ -79,6 +80,15 @@ absl::Status ReadJournal(const OpenToRead& open, StoreContents* contents) {
   });
 }
 
+// A copy has no mark, and nothing to compare.
+absl::Status CompareWithMark(const std::string& path, const OpenToRead& open) {
+  const CommitMark mark(nullptr, path, nullptr);
+  TACHO_ASSIGN_OR_RETURN(const auto marked, mark.Read());
+  TACHO_ASSIGN_OR_RETURN(const auto found, ReadCommitCount(open.db.get(), open.Find("state")));
+  if (!marked || marked->commits <= found.commits) return absl::OkStatus();
+  return absl::DataLossError(DescribeMissing(path, found, *marked));
+}
+
 }  // namespace
 
 absl::StatusOr<StoreContents> CheckStore(const std::string& path) {
@@ -92,6 +102,7 @@ absl::StatusOr<StoreContents> CheckStore(const std::string& path) {
   if (const rocksdb::Status verified = open.db->VerifyChecksum(); !verified.ok()) {
     return FromRocksDb(verified, absl::StrCat("read ", path));
   }
+  TACHO_RETURN_IF_ERROR(CompareWithMark(path, open));
   StoreContents contents;
   SeriesIndex index(open.db.get(), open.Find("index"), {});
   TACHO_RETURN_IF_ERROR(index.Load());

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
+#include "proto/base/status_macros.h"
 #include "proto/base/timed_wait.h"
 #include "rocksdb/db.h"
 #include "rocksdb/write_batch.h"
@@ -58,6 +59,7 @@ Committer::~Committer() { Stop(); }
 
 absl::Status Committer::Recover() {
   absl::MutexLock lock(&mutex_);
+  TACHO_ASSIGN_OR_RETURN(count_, ReadCommitCount(parts_.db, parts_.state));
   const std::unique_ptr<rocksdb::Iterator> it(
       parts_.db->NewIterator(rocksdb::ReadOptions(), parts_.state));
   for (it->Seek("O"); it->Valid() && it->key().starts_with("O"); it->Next()) {
@@ -143,7 +145,9 @@ void Committer::Run() {
       queued_messages_ -= messages;
     }
     if (!failed_ && !parts_.disk->trouble().ok()) SitOutTrouble();
+    parts_.mark->SyncIfDue(MonotonicNow());
   }
+  parts_.mark->Sync();
 }
 
 uint32_t Committer::Today() const {
@@ -217,8 +221,24 @@ Committer::Staged Committer::Stage(const std::vector<Request>& group, rocksdb::W
     if (staged.changed.contains(key)) write->Put(parts_.state, key, origin.Encode());
   }
   staged.anything = write->Count() > 0;
+  if (staged.anything) {
+    staged.count = CountWith(group, staged);
+    write->Put(parts_.state, CommitCountKey(), staged.count.Encode());
+  }
   TACHO_CHECK(staged.anything || staged.changed.empty());
   return staged;
+}
+
+CommitCount Committer::CountWith(const std::vector<Request>& group, const Staged& staged) const {
+  CommitCount count = count_;
+  ++count.commits;
+  count.time_ns = absl::ToUnixNanos(parts_.now());
+  for (size_t i = 0; i < group.size(); ++i) {
+    if (!staged.stored[i] || group[i].upkeep) continue;
+    ++count.messages;
+    count.rows += group[i].rows;
+  }
+  return count;
 }
 
 void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
@@ -289,6 +309,10 @@ void Committer::Commit(std::vector<Request>* group) {
       if (written.ok()) CountCommit(MonotonicNow() - begin);
     }
     if (written.ok()) {
+      if (staged.anything) {
+        count_ = staged.count;
+        parts_.mark->Write(count_);
+      }
       Reach(parts_.at_point, crash_point::kCommitWritten);
       parts_.jobs->KeepMerged();
       Apply(*group, staged);

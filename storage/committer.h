@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "storage/change_feed.h"
+#include "storage/db/commit_mark.h"
 #include "storage/db/crash_point.h"
 #include "storage/db/disk_watch.h"
 #include "storage/head/head.h"
@@ -50,6 +51,7 @@ class Committer {
     Head* head = nullptr;
     JobTable* jobs = nullptr;
     ChangeFeed* feed = nullptr;
+    CommitMark* mark = nullptr;  // Says how far the commits have gone.
     std::function<absl::Time()> now;
     // Before a commit: may wait for room, as senders then wait for their acknowledgements.
     std::function<void()> before_commit;
@@ -64,8 +66,10 @@ class Committer {
   Committer(Parts parts, uint64_t queue_bytes, absl::Duration spacing);
   ~Committer();
 
-  // Reads the durable sequences. Call once, first.
+  // Reads the durable sequences and the count of commits. Call once, first.
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+  // What the database has: before Start() only.
+  const CommitCount& count() const { return count_; }
   void Start();
   // Commits what is queued and joins the thread. Later requests are refused.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -75,6 +79,7 @@ class Committer {
     Origin origin;
     LayoutPtr layout;  // With `entry`: rows for the journal.
     std::string entry;
+    uint64_t rows = 0;                                        // In `entry`.
     std::function<absl::Status(rocksdb::WriteBatch*)> stage;  // Else: what to write, on the thread.
     std::shared_ptr<const Event> event;  // What `stage` writes, for subscribers of its job.
     SequenceRange lost;   // Sequences to count as durable besides the origin's; first 0: none.
@@ -126,11 +131,14 @@ class Committer {
     std::vector<bool> stored;  // A request each: it is new and was staged.
     uint64_t repeats = 0;
     bool anything = false;
+    CommitCount count;  // With this commit.
   };
   Staged Stage(const std::vector<Request>& group, rocksdb::WriteBatch* write)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Brings the layout's job into memory: it may have left while the layout was held.
   absl::Status UseJob(const Layout& layout);
+  // The count of commits once the group is durable.
+  CommitCount CountWith(const std::vector<Request>& group, const Staged& staged) const;
   uint32_t Today() const;
   SequenceSet* FindSet(const std::string& key, Staged* staged) ABSL_LOCKS_EXCLUDED(mutex_);
   // The write that is used again for each commit, with room for the group.
@@ -154,6 +162,7 @@ class Committer {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // While not OK, everything is refused with it.
   bool failed_ = false;                           // For good. Committer's thread only, as the next.
+  CommitCount count_;                             // Of what is durable.
   absl::Time next_resume_ = absl::InfinitePast();    // When trouble in the background is looked at.
   mutable Origins origins_ ABSL_GUARDED_BY(mutex_);  // Reading one notes the contact.
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);

@@ -24,6 +24,7 @@
 #include "storage/columns/frame_merger.h"
 #include "storage/columns/sealer.h"
 #include "storage/committer.h"
+#include "storage/db/commit_mark.h"
 #include "storage/db/database.h"
 #include "storage/db/kept_writes.h"
 #include "storage/head/head.h"
@@ -97,6 +98,10 @@ struct Engine {
   absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> ReadSealedPositions() const;
   absl::Status ReplayJournal();
   absl::Status LoadBusyJobs();
+  // Whether the log has lost its end; from here on the mark says what the database has.
+  void CompareMark();
+  // Logs, counts and records what is missing.
+  void NoteMissing(const CommitCount& found, const CommitCount& marked);
 
   void Log(absl::string_view line) const {
     if (options.log != nullptr) options.log(line);
@@ -111,11 +116,13 @@ struct Engine {
   JobTable jobs;
   KeptWrites kept;  // Removals, which memory has forgotten already.
   ChangeFeed feed;
+  CommitMark mark;  // Committer's thread only, but for recovery.
   Committer committer;
   FrameMerger merger;
   Sealer sealer;
   std::atomic<uint64_t> next_event = 1;
-  LossRuns loss_runs;  // Committer's thread only.
+  CommitCount missing;  // Of the log, when the store was opened. Not its time.
+  LossRuns loss_runs;   // Committer's thread only.
   std::atomic<uint64_t> partitions_dropped = 0;
   // The head may lack rows up to this time, so that reading looks for them in the partitions.
   std::atomic<int64_t> head_knows_after_ns = INT64_MIN;

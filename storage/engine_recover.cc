@@ -99,6 +99,41 @@ absl::Status Engine::LoadBusyJobs() {
   return absl::OkStatus();
 }
 
+void Engine::CompareMark() {
+  const CommitCount& found = committer.count();
+  const auto marked = mark.Read();
+  if (!marked.ok()) {
+    Log(absl::StrCat(marked.status().message(),
+                     "; whether the end of the write-ahead log is missing cannot be told"));
+  } else if (*marked && (*marked)->commits > found.commits) {
+    NoteMissing(found, **marked);
+  }
+  // Only now: a crash before it finds the same again.
+  mark.Restart(found);
+}
+
+void Engine::NoteMissing(const CommitCount& found, const CommitCount& marked) {
+  missing = MissingOf(found, marked);
+  const std::string what = DescribeMissing(options.path, found, marked);
+  Log(what);
+  if (missing.messages == 0) return;  // Only the store's own work, which is done again.
+  Event event;
+  event.time_ns = absl::ToUnixNanos(options.now());
+  event.kind = "data_lost";
+  event.message = what;
+  event.fields = {{"commits", absl::StrCat(missing.commits)},
+                  {"messages", absl::StrCat(missing.messages)},
+                  {"rows", absl::StrCat(missing.rows)}};
+  DiskWatch::KeepResumable(database->db.get());
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  const rocksdb::Status written = database->db->Put(
+      synced, database->events, EventKey(kNoJob, event.time_ns, next_event++), EncodeEvent(event));
+  if (written.ok()) return;
+  database->disk->Note(written);
+  Log(absl::StrCat("the event data_lost could not be written: ", written.ToString()));
+}
+
 absl::Status Engine::Recover() {
   TACHO_CHECK(!running);
   const absl::Time begun = MonotonicNow();
@@ -118,6 +153,7 @@ absl::Status Engine::Recover() {
   // Numbers only keep events of one time apart; nanoseconds since 1970 never meet an earlier one.
   Reach(options.at_point, crash_point::kOpenReady);
   next_event = static_cast<uint64_t>(absl::ToUnixNanos(absl::Now()));
+  CompareMark();
   running = true;
   NoteAppended();
   committer.Start();

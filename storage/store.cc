@@ -91,6 +91,7 @@ void Store::AppendRows(const Origin& origin, const LayoutPtr& layout, const Rows
   engine_->committer.Enqueue({.origin = origin,
                               .layout = layout,
                               .entry = EncodeRowsEntry(*layout, rows),
+                              .rows = rows.times.size(),
                               .done = std::move(done)});
 }
 
@@ -182,6 +183,9 @@ StoreStats Store::Stats() const {
   stats.open_bytes = engine_->head.total().bytes();
   stats.open_raw_bytes = engine_->head.total().raw_bytes();
   stats.partitions_dropped = engine_->partitions_dropped;
+  stats.missing_commits = engine_->missing.commits;
+  stats.missing_messages = engine_->missing.messages;
+  stats.missing_rows = engine_->missing.rows;
   return stats;
 }
 

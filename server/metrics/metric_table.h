@@ -229,6 +229,12 @@ inline constexpr MetricInfo kStorageMetrics[] = {
      "Bytes of merged columns written, keys included"},
     {"tacho_storage_over_retention_bytes", "gauge", "bytes", "",
      "Bytes beyond `storage.retention_bytes` that are kept because the day is being written"},
+    {"tacho_storage_missing_commits", "gauge", "commits", "",
+     "Commits that the write-ahead log had once made durable and that were gone when the store was "
+     "opened; 0 if its end was there"},
+    {"tacho_storage_missing_messages", "gauge", "messages", "",
+     "Acknowledged messages in the missing commits"},
+    {"tacho_storage_missing_rows", "gauge", "rows", "", "Rows in the missing messages"},
     {"tacho_storage_queue_bytes", "gauge", "bytes", "", "Bytes of batches that wait for the disk"},
     {"tacho_storage_series", "gauge", "series", "", "Series in the index"},
     {"tacho_storage_jobs", "gauge", "jobs", "", "Jobs in the index"},

@@ -112,6 +112,8 @@ std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view h
   return key;
 }
 
+std::string CommitCountKey() { return "C"; }
+
 std::string OriginKey(absl::string_view agent_id, uint64_t generation) {
   std::string key(1, 'O');
   key.append(agent_id.data(), agent_id.size());

@@ -69,6 +69,7 @@ std::string AttemptKey(JobId job, uint32_t attempt);
 std::string AttributesKey(JobId job, uint32_t attempt);
 // 'K' | job be32 | 0, or 1 and task be32 | host
 std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view host);
+std::string CommitCountKey();  // 'C'
 // 'O' | agent id | generation be64
 std::string OriginKey(absl::string_view agent_id, uint64_t generation);
 

@@ -41,6 +41,11 @@ struct StoreStats {
   uint64_t merges = 0;
   uint64_t frames_merged = 0;  // Small frames that became part of another.
   uint64_t merge_bytes = 0;    // Keys and values of merged frames, handed to RocksDB.
+  // What the log had once made durable and Open() did not find (commit_mark.h): commits, messages
+  // in them that were acknowledged, rows in these.
+  uint64_t missing_commits = 0;
+  uint64_t missing_messages = 0;
+  uint64_t missing_rows = 0;
   // Written to disk since Open(): to the log (journal, columns, everything else), by writing
   // memtables out, by compacting.
   uint64_t log_bytes_written = 0;

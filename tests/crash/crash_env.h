@@ -34,6 +34,14 @@ class CrashEnv : public rocksdb::EnvWrapper {
     if (status.ok()) *file = std::make_unique<File>(std::move(real), this);
     return status;
   }
+  rocksdb::Status NewRandomRWFile(const std::string& name,
+                                  std::unique_ptr<rocksdb::RandomRWFile>* file,
+                                  const rocksdb::EnvOptions& options) override {
+    std::unique_ptr<rocksdb::RandomRWFile> real;
+    rocksdb::Status status = target()->NewRandomRWFile(name, &real, options);
+    if (status.ok()) *file = std::make_unique<InPlace>(std::move(real), this);
+    return status;
+  }
   rocksdb::Status RenameFile(const std::string& from, const std::string& to) override {
     at_("io.rename");
     return target()->RenameFile(from, to);
@@ -71,6 +79,24 @@ class CrashEnv : public rocksdb::EnvWrapper {
 
    private:
     const std::unique_ptr<rocksdb::WritableFile> real_;
+    const CrashEnv* const env_;
+  };
+  class InPlace : public rocksdb::RandomRWFileWrapper {
+   public:
+    InPlace(std::unique_ptr<rocksdb::RandomRWFile> real, const CrashEnv* env)
+        : RandomRWFileWrapper(real.get()), real_(std::move(real)), env_(env) {}
+    rocksdb::Status Write(uint64_t offset, const rocksdb::Slice& data) override {
+      env_->at_("io.append");
+      if (env_->full_) return rocksdb::Status::NoSpace("injected");
+      return real_->Write(offset, data);
+    }
+    rocksdb::Status Sync() override {
+      env_->at_("io.sync");
+      return real_->Sync();
+    }
+
+   private:
+    const std::unique_ptr<rocksdb::RandomRWFile> real_;
     const CrashEnv* const env_;
   };
   class Folder : public rocksdb::Directory {

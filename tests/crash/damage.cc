@@ -31,6 +31,16 @@ bool IsPartOf(const Contents& found, const Contents& expected) {
   return true;
 }
 
+// Whether the store says that the end of its log is missing: in its figures and in an event.
+bool ReportsLoss(const storage::Store& store) {
+  if (store.Stats().missing_messages == 0) return false;
+  const auto events = store.Events("", INT64_MIN, INT64_MAX);
+  return events.ok() &&
+         std::any_of(events->begin(), events->end(), [](const storage::Event& event) {
+           return event.kind == "data_lost" && event.fields.contains("commits");
+         });
+}
+
 std::string KindOfName(const std::string& name) {
   if (absl::EndsWith(name, ".log")) return "log";
   if (absl::StartsWith(name, "MANIFEST-")) return "MANIFEST";
@@ -50,6 +60,7 @@ Judgement JudgeStore(const storage::StoreOptions& options, const Contents& expec
                      const std::vector<Contents>& earlier) {
   auto store = storage::Store::Open(options);
   if (!store.ok()) return {Outcome::kRefused, store.status().ToString()};
+  const bool reported = ReportsLoss(**store);
   std::map<std::string, absl::Status> failures;
   auto read = ReadContents(**store, &failures);
   if (!read.ok()) return {Outcome::kWrong, read.status().ToString()};
@@ -67,6 +78,7 @@ Judgement JudgeStore(const storage::StoreOptions& options, const Contents& expec
     found.events.clear();
   }
   if (found == wanted) {
+    if (reported) return {Outcome::kWrong, "nothing is missing, but a loss is reported"};
     return {failures.empty() ? Outcome::kHarmless : Outcome::kContained, text};
   }
   text = Compare(wanted, found);
@@ -74,6 +86,7 @@ Judgement JudgeStore(const storage::StoreOptions& options, const Contents& expec
       failures.empty() &&
       (earlier.empty() ? IsPartOf(found, wanted)
                        : std::find(earlier.begin(), earlier.end(), found) != earlier.end());
+  if (tail_lost && !reported) return {Outcome::kWrong, absl::StrCat("lost in silence: ", text)};
   return {tail_lost ? Outcome::kTailLost : Outcome::kWrong, text};
 }
 

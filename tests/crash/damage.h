@@ -16,8 +16,9 @@ enum class Outcome {
   kRefused,    // At the opening, with a status.
   kContained,  // DATA_LOSS where the damaged part is read; the rest is right.
   kHarmless,   // Everything is there, unchanged.
-  kTailLost,   // The end of what was recorded is missing, and nobody says so.
-  kWrong,      // Another answer than before, or an error of another kind.
+  kTailLost,   // The end of what was recorded is missing, and the store reports that.
+  kWrong,      // Another answer than before, an error of another kind, a loss that is not
+               // reported, or one that is and did not happen.
 };
 // As the reports call it.
 absl::string_view NameOf(Outcome outcome);

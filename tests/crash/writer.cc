@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "storage/codec/keys.h"
 #include "storage/db/crash_point.h"
@@ -40,6 +41,9 @@ class Writer {
     auto store = storage::Store::Open(StoreOptionsOf());
     if (!store.ok()) return pipe_.Fail(store.status().ToString());
     store_ = *std::move(store);
+    if (const uint64_t missing = store_->Stats().missing_commits; missing > 0) {
+      return pipe_.Fail(absl::StrCat(missing, " commits are said to be missing after a kill"));
+    }
     const auto contents = ReadContents(*store_);
     if (!contents.ok()) return pipe_.Fail("reading: " + contents.status().ToString());
     pipe_.TellText(Report::kContents, EncodeContents(*contents));

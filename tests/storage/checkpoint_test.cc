@@ -159,6 +159,7 @@ TEST_F(CheckpointTest, IsFoundWholeOrDamagedWithoutBeingChanged) {
   for (int64_t row = 110; row < 120; ++row) ASSERT_TRUE(Append(row).ok());
   const std::string copy = root_ + "/copy";
   ASSERT_TRUE(store_->Checkpoint(copy).ok());
+  EXPECT_FALSE(std::filesystem::exists(copy + "/COMMIT_MARK")) << "it is the store's own";
   std::map<std::string, uintmax_t> sizes;
   for (const auto& entry : std::filesystem::directory_iterator(copy)) {
     sizes[entry.path()] = entry.file_size();

@@ -36,6 +36,7 @@ class StoreFixture : public testing::Test {
     auto store = Store::Open(options_);
     ASSERT_TRUE(store.ok()) << store.status();
     store_ = *std::move(store);
+    EXPECT_EQ(store_->Stats().missing_commits, 0u);
   }
 
   static LayoutDefinition Definition(std::string job, std::vector<std::string> metrics,

@@ -107,6 +107,35 @@ class PowerCutEnv::Writer : public rocksdb::WritableFile {
   const InodePtr inode_;
 };
 
+class PowerCutEnv::Overwriter : public rocksdb::RandomRWFile {
+ public:
+  Overwriter(PowerCutEnv* env, InodePtr inode) : env_(env), inode_(std::move(inode)) {}
+  // Within what is there, as nobody needs more.
+  Status Write(uint64_t offset, const rocksdb::Slice& data) override {
+    absl::MutexLock lock(&env_->mutex_);
+    if (env_->dead_) return Dead();
+    if (offset + data.size() > inode_->data.size()) return Status::NotSupported("growing");
+    if (!inode_->before) inode_->before = inode_->data;
+    inode_->data.replace(offset, data.size(), data.data(), data.size());
+    return env_->Live() ? Status::OK() : Dead();
+  }
+  Status Read(uint64_t /*offset*/, size_t /*size*/, rocksdb::Slice* /*result*/,
+              char* /*scratch*/) const override {
+    return Status::NotSupported("reading while writing");
+  }
+  Status Flush() override { return Status::OK(); }
+  Status Sync() override {
+    absl::MutexLock lock(&env_->mutex_);
+    const auto apply = [this] { inode_->before.reset(); };
+    return env_->LiveSync(apply) ? Status::OK() : Dead();
+  }
+  Status Close() override { return Status::OK(); }
+
+ private:
+  PowerCutEnv* const env_;
+  const InodePtr inode_;
+};
+
 class PowerCutEnv::Folder : public rocksdb::Directory {
  public:
   Folder(PowerCutEnv* env, std::string path) : env_(env), path_(std::move(path)) {}
@@ -234,6 +263,12 @@ PowerCutEnv::Entries PowerCutEnv::Left(bool entries_reached_disk, Tail tail) {
       left->data.resize(inode->synced);
       left->data.resize(inode->data.size(), '\0');
     }
+    if (inode->before && tail != kAll) {
+      // A part is cut anywhere, so that a record written over may be torn.
+      const size_t written = tail == kNothing ? 0 : random_() % (inode->before->size() + 1);
+      left->data = inode->data.substr(0, written) + inode->before->substr(written);
+    }
+    left->before.reset();
     left->synced = left->data.size();
     all[path] = left;
   }
@@ -321,6 +356,16 @@ Status PowerCutEnv::NewWritableFile(const std::string& name,
   const auto inode = std::make_shared<Inode>();
   live_[Clean(name)] = inode;
   *file = std::make_unique<Writer>(this, inode);
+  return Status::OK();
+}
+
+Status PowerCutEnv::NewRandomRWFile(const std::string& name,
+                                    std::unique_ptr<rocksdb::RandomRWFile>* file,
+                                    const rocksdb::EnvOptions& /*options*/) {
+  absl::MutexLock lock(&mutex_);
+  const InodePtr inode = Find(name);
+  if (inode == nullptr) return Missing(name);
+  *file = std::make_unique<Overwriter>(this, inode);
   return Status::OK();
 }
 

@@ -1,8 +1,9 @@
 // A file system in memory that loses its power: what was not synced may then be gone.
 //
 // A file keeps what was in it at its last Sync(); of what was appended since, nothing, a part, all,
-// or zeros in its place may be left. Making, renaming and deleting files is durable once their
-// directory was synced; before, either all of it has happened or none.
+// or zeros in its place may be left, and of what was written over, nothing, a part or all. Making,
+// renaming and deleting files is durable once their directory was synced; before, either all of it
+// has happened or none.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -72,6 +74,9 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   rocksdb::Status NewWritableFile(const std::string& name,
                                   std::unique_ptr<rocksdb::WritableFile>* file,
                                   const rocksdb::EnvOptions& options) override;
+  rocksdb::Status NewRandomRWFile(const std::string& name,
+                                  std::unique_ptr<rocksdb::RandomRWFile>* file,
+                                  const rocksdb::EnvOptions& options) override;
   rocksdb::Status ReopenWritableFile(const std::string& name,
                                      std::unique_ptr<rocksdb::WritableFile>* file,
                                      const rocksdb::EnvOptions& options) override;
@@ -100,12 +105,14 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   struct Inode {
     std::string data;
     size_t synced = 0;
+    std::optional<std::string> before;  // At the last sync; none: nothing was written over since.
   };
   using InodePtr = std::shared_ptr<Inode>;
   using Entries = std::map<std::string, InodePtr>;  // By path.
   class Reader;
   class RandomReader;
   class Writer;
+  class Overwriter;
   class Folder;
   // What is left of data that was not synced.
   enum class Tail { kNothing, kPart, kAll, kZeros };
