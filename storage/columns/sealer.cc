@@ -84,6 +84,8 @@ absl::Status Sealer::SealAll() {
 
 absl::Status Sealer::SealDue() {
   absl::MutexLock lock(&sealing_);
+  // Rather than encode in vain each second.
+  if (database_->disk->blocks_writes()) return database_->disk->trouble();
   TACHO_RETURN_IF_ERROR(Relieve());
   const absl::Time now = options_.now();
   return Seal({.min_rows = options_.seal_rows,

@@ -408,7 +408,7 @@ void Database::FillStats(StoreStats* stats) const {
   stats->compaction_bytes_written = statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
   stats->partitions = partitions->size();
   stats->ballast_bytes = disk->ballast()->held();
-  stats->read_only = disk->is_in_memory();
+  stats->read_only = disk->is_in_memory() ? 1 : 0;
 }
 
 }  // namespace tacho::storage

@@ -11,7 +11,7 @@ namespace tacho::storage {
 namespace {
 
 // A flush that is merely slow does not mind.
-constexpr absl::Duration kNudge = absl::Milliseconds(200);
+constexpr absl::Duration kNudge = absl::Milliseconds(500);
 
 // Resume() queues a request to write memory out and waits until it has been served. But a request
 // that was about to be served when the write was refused is still in the queue, without a thread
