@@ -227,6 +227,7 @@ absl::Status Collector::Parts::OpenStore() {
   options.seal_age = absl::Nanoseconds(storage.seal_age());
   options.seal_rows = storage.seal_rows();
   options.queue_bytes = storage.journal_queue_bytes();
+  options.ballast_bytes = storage.ballast_bytes();
   options.block_cache_bytes = storage.block_cache_bytes();
   options.column_cache_bytes = storage.column_cache_bytes();
   auto limits = limits::MakeLimitPolicy(config_.limits());

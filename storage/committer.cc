@@ -37,7 +37,8 @@ constexpr size_t kMaxAheadRanges = 1024;
 // How often trouble is looked for that RocksDB has in the background, and whether it has passed.
 constexpr absl::Duration kLook = absl::Seconds(1);
 constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
-constexpr absl::Duration kLastRetry = absl::Seconds(5);
+constexpr absl::Duration kLastRetry = absl::Seconds(1);
+constexpr absl::Duration kCompactionRetry = absl::Seconds(5);
 
 // Whether the request would make one more range of a set that has as many as it may.
 bool MakesTooManyRanges(const Committer::Request& request, const SequenceSet& set) {
@@ -76,6 +77,12 @@ absl::Status Committer::Recover() {
 
 void Committer::Start() {
   TACHO_CHECK(!thread_.joinable());
+  // Before anybody can append: a database that was opened on a full disk takes nothing.
+  if (!parts_.disk->trouble().ok()) {
+    Refuse(parts_.disk->trouble());
+  } else if (!parts_.disk->ballast()->Make()) {
+    WaitForRoom();
+  }
   thread_ = std::thread(&Committer::Run, this);
 }
 
@@ -93,7 +100,7 @@ void Committer::Enqueue(Request request) {
   absl::Status refusal;
   {
     absl::MutexLock lock(&mutex_);
-    if (!refusal_.ok()) {
+    if (!refusal_.ok() && !(request.upkeep && upkeep_goes_on_)) {
       refusal = refusal_;
     } else if (stopping_) {
       refusal = absl::UnavailableError("the store is closing");
@@ -128,15 +135,19 @@ void Committer::Run() {
   pthread_setname_np(pthread_self(), "committer");
   std::vector<Request> group;
   absl::Time begun = absl::InfinitePast();
+  if (!refusal().ok()) Tell(DiskState::kRefusing);
+  LookAtDisk();
   while (Take(begun + spacing_ - MonotonicNow(), &group)) {
     uint64_t weight = 0;
     for (const Request& request : group) weight += WeightOf(request);
+    const size_t messages = group.size();
     if (!group.empty()) {
       parts_.before_commit();
       begun = MonotonicNow();
-      Commit(&group);
+      if (parts_.disk->ballast()->IsRoomLow(weight)) FindNoRoom();
+      if (!refusal().ok()) RefuseRows(&group);
+      if (!group.empty()) Commit(&group);
     }
-    const size_t messages = group.size();
     group.clear();
     {
       absl::MutexLock lock(&mutex_);
@@ -144,10 +155,59 @@ void Committer::Run() {
       queued_bytes_ -= weight;
       queued_messages_ -= messages;
     }
-    if (!failed_ && !parts_.disk->trouble().ok()) SitOutTrouble();
+    LookAtDisk();
     parts_.mark->SyncIfDue(MonotonicNow());
   }
   parts_.mark->Sync();
+}
+
+void Committer::Tell(DiskState state) {
+  if (state == std::exchange(told_, state) || parts_.on_disk == nullptr) return;
+  parts_.on_disk(state, refusal());
+}
+
+void Committer::LookAtDisk() {
+  if (failed_) return;
+  if (!parts_.disk->trouble().ok()) SitOutTrouble();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!upkeep_goes_on_) return;
+  }
+  if (!parts_.disk->trouble().ok() || !parts_.disk->ballast()->Make()) return;
+  {
+    absl::MutexLock lock(&mutex_);
+    upkeep_goes_on_ = false;
+    refusal_ = absl::OkStatus();
+  }
+  Tell(DiskState::kWritable);
+}
+
+void Committer::WaitForRoom() {
+  absl::MutexLock lock(&mutex_);
+  upkeep_goes_on_ = true;
+  if (!refusal_.ok()) return;
+  refusal_ = absl::UnavailableError(
+      "the disk is nearly full: rows are stored again when there is room for the ballast "
+      "(storage.ballast_bytes)");
+}
+
+void Committer::FindNoRoom() {
+  parts_.disk->ballast()->GiveUp();
+  WaitForRoom();
+  Tell(DiskState::kRefusing);
+}
+
+void Committer::RefuseRows(std::vector<Request>* group) {
+  const absl::Status why = refusal();
+  std::vector<Request> upkeep;
+  for (Request& request : *group) {
+    if (request.upkeep) {
+      upkeep.push_back(std::move(request));
+    } else {
+      request.done(why);
+    }
+  }
+  group->swap(upkeep);
 }
 
 uint32_t Committer::Today() const {
@@ -299,12 +359,7 @@ void Committer::Commit(std::vector<Request>* group) {
     if (staged.anything) {
       Reach(parts_.at_point, crash_point::kCommitStaged);
       const absl::Time begin = MonotonicNow();
-      DiskWatch::KeepResumable(parts_.db);
-      rocksdb::WriteOptions synced;
-      synced.sync = true;
-      // Before the rows that need it. On this thread nothing waits behind another synced write.
-      rocksdb::Status status = parts_.index->WriteRegistered();
-      if (status.ok()) status = parts_.db->Write(synced, write);
+      const rocksdb::Status status = Write(write);
       written = status.ok() ? absl::OkStatus() : RefuseAfter(status);
       if (written.ok()) CountCommit(MonotonicNow() - begin);
     }
@@ -326,6 +381,20 @@ void Committer::Commit(std::vector<Request>* group) {
   Reach(parts_.at_point, crash_point::kCommitApplied);
   for (size_t i = 0; i < group->size(); ++i) (*group)[i].done(staged.results[i]);
   parts_.feed->Announce();
+}
+
+rocksdb::Status Committer::Write(rocksdb::WriteBatch* write) {
+  absl::MutexLock turn(parts_.disk->log_mutex());
+  if (parts_.disk->blocks_writes()) {
+    return rocksdb::Status::NoSpace(std::string(parts_.disk->trouble().message()));
+  }
+  // Before the rows that need it. On this thread nothing waits behind another synced write.
+  rocksdb::Status status = parts_.index->WriteRegistered();
+  if (!status.ok()) return status;
+  DiskWatch::KeepResumable(parts_.db);
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  return parts_.db->Write(synced, write);
 }
 
 absl::Status Committer::RefuseAfter(const rocksdb::Status& failure) {
@@ -369,7 +438,10 @@ bool Committer::TryResume() {
   Reach(parts_.at_point, crash_point::kResumed);
   // What was staged for refused writes is forgotten: the journal is what the database holds.
   absl::Status status = parts_.journal->Recover();
-  if (status.ok() && parts_.before_resuming != nullptr) status = parts_.before_resuming();
+  if (status.ok() && parts_.before_resuming != nullptr) {
+    absl::MutexLock turn(parts_.disk->log_mutex());
+    status = parts_.before_resuming();
+  }
   if (!status.ok()) return false;
   Reach(parts_.at_point, crash_point::kResumeKept);
   return true;
@@ -380,11 +452,16 @@ void Committer::SitOutTrouble() {
   if (!parts_.disk->blocks_writes()) {
     // Compaction alone can wait while rows are still taken.
     if (MonotonicNow() < next_resume_) return;
-    next_resume_ = MonotonicNow() + kLastRetry;
+    next_resume_ = MonotonicNow() + kCompactionRetry;
     if (TryResume() || !failed_) return;
   }
-  if (refusal().ok()) Refuse(trouble);
-  if (parts_.on_disk != nullptr) parts_.on_disk(DiskState::kRefusing, refusal());
+  {
+    absl::MutexLock lock(&mutex_);
+    upkeep_goes_on_ = false;
+    if (refusal_.ok()) refusal_ = trouble;
+  }
+  Tell(DiskState::kRefusing);
+  parts_.disk->ballast()->GiveUp();
   for (absl::Duration pause = kFirstRetry;; pause = std::min(2 * pause, kLastRetry)) {
     std::vector<Request> refused;
     {
@@ -402,12 +479,10 @@ void Committer::SitOutTrouble() {
   if (failed_) {
     Refuse(absl::UnavailableError(absl::StrCat(
         parts_.disk->trouble().message(), "; only opening the store again shows what is stored")));
-    if (parts_.on_disk != nullptr) parts_.on_disk(DiskState::kFailed, refusal());
-    return;
+    return Tell(DiskState::kFailed);
   }
   if (!parts_.disk->trouble().ok()) return;  // Stopped.
-  Refuse(absl::OkStatus());
-  if (parts_.on_disk != nullptr) parts_.on_disk(DiskState::kWritable, absl::OkStatus());
+  WaitForRoom();
 }
 
 SequenceSet Committer::DurableSequences(absl::string_view agent_id, uint64_t generation) const {

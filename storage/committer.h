@@ -117,8 +117,18 @@ class Committer {
   bool Take(absl::Duration pause, std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
   // Stages the group, writes and syncs it, brings it into memory, and calls back.
   void Commit(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(commit_, mutex_);
-  // Refuses everything until the disk takes writes again, or for good.
+  // Between commits: sits out trouble, and takes rows again once there is room.
+  void LookAtDisk() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Refuses everything until the disk takes writes again, or for good. The ballast is given up.
   void SitOutTrouble() ABSL_LOCKS_EXCLUDED(mutex_);
+  // From now on rows are refused, for the disk is nearly full, but upkeep, which makes room, goes
+  // on.
+  void WaitForRoom() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same when it has just turned out: gives up the ballast.
+  void FindNoRoom() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RefuseRows(std::vector<Request>* group) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls on_disk if this is new.
+  void Tell(DiskState state) ABSL_LOCKS_EXCLUDED(mutex_);
   // One try; true if writing goes on.
   bool TryResume() ABSL_LOCKS_EXCLUDED(mutex_);
   void Refuse(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -143,6 +153,7 @@ class Committer {
   SequenceSet* FindSet(const std::string& key, Staged* staged) ABSL_LOCKS_EXCLUDED(mutex_);
   // The write that is used again for each commit, with room for the group.
   rocksdb::WriteBatch* EmptyWrite(const std::vector<Request>& group);
+  rocksdb::Status Write(rocksdb::WriteBatch* write);
   // The disk refused a commit: everything is refused from now on, with the status it returns.
   absl::Status RefuseAfter(const rocksdb::Status& failure) ABSL_LOCKS_EXCLUDED(mutex_);
   void CountCommit(absl::Duration took) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -160,9 +171,11 @@ class Committer {
   uint64_t queued_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t queued_messages_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // While not OK, everything is refused with it.
-  bool failed_ = false;                           // For good. Committer's thread only, as the next.
-  CommitCount count_;                             // Of what is durable.
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);         // While not OK, rows are refused with it.
+  bool upkeep_goes_on_ ABSL_GUARDED_BY(mutex_) = false;  // Nevertheless.
+  bool failed_ = false;                    // For good. Committer's thread only, as the next three.
+  DiskState told_ = DiskState::kWritable;  // To on_disk.
+  CommitCount count_;                      // Of what is durable.
   absl::Time next_resume_ = absl::InfinitePast();    // When trouble in the background is looked at.
   mutable Origins origins_ ABSL_GUARDED_BY(mutex_);  // Reading one notes the contact.
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);

@@ -195,6 +195,7 @@ absl::Status Engine::ForgetBefore(int64_t time_ns, std::optional<absl::Time> now
       const int64_t before_day = DayOf(absl::ToUnixNanos(forget));
       if (before_day > 0) committer.ForgetAgents(static_cast<uint32_t>(before_day), &removals);
     }
+    absl::MutexLock turn(database->disk->log_mutex());
     // Else what was registered of a job just now would come back after its removal.
     if (absl::Status status = index.WriteKept(); !status.ok()) {
       kept.Keep(std::move(removals)).PermitUncheckedError();

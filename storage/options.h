@@ -45,6 +45,10 @@ struct StoreOptions {
   // Past it the layouts that hold the oldest entries are sealed, past twice as much rows are
   // refused: bounds disk and restart time.
   uint64_t journal_bytes = 256u << 20;
+  // Size of a file that is given up when the disk is full, so that the store can make room; at most
+  // a sixteenth of a small disk. Rows are taken only while it is there. Zero: none; then a full
+  // disk may have to wait for somebody to free space. See ballast.h.
+  uint64_t ballast_bytes = 0;
   uint64_t block_cache_bytes = 64u << 20;
   // What queries have decoded of columns, for the next query; see column_cache.h. Zero: nothing.
   uint64_t column_cache_bytes = 64u << 20;

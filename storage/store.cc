@@ -33,7 +33,9 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Open(StoreOptions options) {
                          Database::Open({.path = options.path,
                                          .block_cache_bytes = options.block_cache_bytes,
                                          .env = options.env,
-                                         .at_point = options.at_point}));
+                                         .at_point = options.at_point,
+                                         .ballast_bytes = options.ballast_bytes,
+                                         .log = options.log}));
   auto engine = std::make_unique<Engine>(std::move(options), std::move(database));
   engine->Log(absl::StrCat(
       "the database is open, its log read, in ",

@@ -61,6 +61,8 @@ const Figure kFigures[] = {
     {"tacho_storage_open_bytes", &Stats::open_bytes},
     {"tacho_storage_partitions", &Stats::partitions},
     {"tacho_storage_disk_bytes", &Stats::disk_bytes},
+    {"tacho_storage_ballast_bytes", &Stats::ballast_bytes},
+    {"tacho_storage_read_only", &Stats::read_only},
     {"tacho_storage_over_retention_bytes", &Stats::over_retention_bytes},
     {"tacho_storage_column_cache_bytes", &Stats::column_cache_bytes},
     {"tacho_journal_entries", &Stats::journal_entries},

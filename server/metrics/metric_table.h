@@ -276,6 +276,11 @@ inline constexpr MetricInfo kStorageMetrics[] = {
      "Bytes that RocksDB estimates it still has to compact"},
     {"tacho_storage_refusing", "gauge", "1", "",
      "1 while the disk refuses writes and nothing is stored, else 0: alert on it"},
+    {"tacho_storage_read_only", "gauge", "1", "",
+     "1 while a store that was opened on a full disk is only read, else 0"},
+    {"tacho_storage_ballast_bytes", "gauge", "bytes", "",
+     "Size of the ballast (`storage.ballast_bytes`); 0 while it is given up, because the disk is "
+     "full, or if there is none"},
     {"tacho_storage_available_bytes", "gauge", "bytes", "",
      "Free space of the file system of `storage.path`"},
 };

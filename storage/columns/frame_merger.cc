@@ -342,9 +342,7 @@ absl::StatusOr<FrameMerger::Outcome> FrameMerger::Merge(const Layout& layout,
   ColumnWrite columns_change(columns_, ColumnWrite::Kind::kReplaces);
   columns_change.AddSourceOf(layout);
   // Not synced: it is lost with all that was merged, or with nothing.
-  DiskWatch::KeepResumable(database_->db.get());
-  const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);
-  if (!status.ok()) return FromRocksDb(status, "write merged columns");
+  TACHO_RETURN_IF_ERROR(database_->WriteUnsynced(&write, "write merged columns"));
   Reach(options_.at_point, crash_point::kMergeWritten);
   partition.SetMergedInto();
   ++merges_;

@@ -68,10 +68,11 @@ void Sealer::Run() {
       woken_ = false;
     }
     const absl::Status status = SealDue();
-    failed = !status.ok();
-    if (failed && options_.log != nullptr) {
+    // Once, though a full disk stays full for hours.
+    if (!status.ok() && !failed && options_.log != nullptr) {
       options_.log(absl::StrCat("sealing failed, rows stay in the journal: ", status.ToString()));
     }
+    failed = !status.ok();
     options_.after_round();
   }
 }
@@ -83,6 +84,8 @@ absl::Status Sealer::SealAll() {
 
 absl::Status Sealer::SealDue() {
   absl::MutexLock lock(&sealing_);
+  // Rather than encode in vain each second.
+  if (database_->disk->blocks_writes()) return database_->disk->trouble();
   TACHO_RETURN_IF_ERROR(Relieve());
   const absl::Time now = options_.now();
   return Seal({.min_rows = options_.seal_rows,
@@ -94,6 +97,12 @@ absl::Status Sealer::SealDue() {
 
 absl::Status Sealer::RelieveMemory() {
   absl::MutexLock lock(&sealing_);
+  if (database_->disk->blocks_writes()) {  // Nothing can be sealed.
+    if (head_->total().bytes() > options_.open_bytes) {
+      head_->Compress(options_.open_bytes / 4 * 3, options_.open_raw_bytes);
+    }
+    return absl::OkStatus();
+  }
   return Relieve();
 }
 
@@ -189,9 +198,7 @@ absl::Status Sealer::Write(const std::vector<Head::Sealing>& taken) {
   for (const Layout* layout : layouts) columns_change.AddSourceOf(*layout);
   // Not synced: until a later sync covers it, the journal still has the rows, for it is only
   // trimmed by a write behind this one.
-  DiskWatch::KeepResumable(database_->db.get());
-  const rocksdb::Status status = database_->db->Write(rocksdb::WriteOptions(), &write);
-  if (!status.ok()) return FromRocksDb(status, "write columns");
+  TACHO_RETURN_IF_ERROR(database_->WriteUnsynced(&write, "write columns"));
   if (options_.on_sealed != nullptr) options_.on_sealed(frames);
   absl::MutexLock lock(&mutex_);
   rows_sealed_ += rows;

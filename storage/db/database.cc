@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/cache.h"
+#include "rocksdb/convenience.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/filter_policy.h"
@@ -89,9 +90,9 @@ rocksdb::ColumnFamilyOptions JournalOptions(const std::shared_ptr<rocksdb::Cache
   return options;
 }
 
-rocksdb::DBOptions DbOptions(const DatabaseOptions& options) {
+rocksdb::DBOptions DbOptions(rocksdb::Env* env) {
   rocksdb::DBOptions db;
-  if (options.env != nullptr) db.env = options.env;
+  if (env != nullptr) db.env = env;
   db.create_if_missing = true;
   db.create_missing_column_families = true;
   db.paranoid_checks = true;
@@ -118,6 +119,21 @@ rocksdb::DBOptions DbOptions(const DatabaseOptions& options) {
   // write it must not be tried.
   db.avoid_flush_during_shutdown = true;
   return db;
+}
+
+// `paused`: nothing is compacted until that is allowed.
+std::vector<rocksdb::ColumnFamilyDescriptor> FamilyDescriptors(
+    const std::vector<std::string>& names, const std::shared_ptr<rocksdb::Cache>& cache,
+    bool paused) {
+  std::vector<rocksdb::ColumnFamilyDescriptor> families;
+  families.reserve(names.size());
+  for (const std::string& name : names) {
+    families.emplace_back(name, name == kJournalFamily     ? JournalOptions(cache)
+                                : ParsePartitionName(name) ? PartitionOptions(cache)
+                                                           : FamilyOptions(cache));
+    families.back().options.disable_auto_compactions = paused;
+  }
+  return families;
 }
 
 // RocksDB makes the last directory of a path only.
@@ -184,65 +200,119 @@ Database::~Database() {
   for (auto* handle : {default_family, journal, index, state, events}) {
     if (handle != nullptr) db->DestroyColumnFamilyHandle(handle);
   }
+  if (!disk->must_stay_open()) return;
+  // The process is about to end anyway.
+  rocksdb::CancelAllBackgroundWork(db.get(), /*wait=*/true);
+  static_cast<void>(db.release());
+}
+
+absl::Status Database::OpenOn(rocksdb::Env* env, const DatabaseOptions& options, bool* no_space) {
+  *no_space = false;
+  cache = rocksdb::NewLRUCache(options.block_cache_bytes);
+  rocksdb::DBOptions db_options = DbOptions(env);
+  db_options.listeners.push_back(disk->listener());
+  statistics = rocksdb::CreateDBStatistics();
+  // Counters only: what they cost does not show.
+  statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
+  db_options.statistics = statistics;
+
+  std::vector<std::string> names;
+  // Fails if there is no database yet, or if it cannot be read, which Open() reports.
+  rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).PermitUncheckedError();
+  TACHO_RETURN_IF_ERROR(CheckDirectory(env, options.path, names));
+  for (const char* name : {"default", kJournalFamily, "index", "state", "events"}) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  }
+  const auto families = FamilyDescriptors(names, cache, overlay != nullptr);
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  rocksdb::DB* opened = nullptr;
+  const rocksdb::Status status =
+      rocksdb::DB::Open(db_options, options.path, families, &handles, &opened);
+  *no_space = status.IsNoSpace();
+  if (!status.ok()) return Describe(status, options);
+  db.reset(opened);
+  partitions = std::make_unique<Partitions>(
+      opened, [cache = cache] { return PartitionOptions(cache); }, options.at_point, disk.get());
+  at_point = options.at_point;
+  disk->SetRequestFlush([this] {
+    rocksdb::FlushOptions flush;
+    flush.wait = false;
+    flush.allow_write_stall = true;
+    Flush(flush).PermitUncheckedError();
+  });
+  for (size_t i = 0; i < handles.size(); ++i) {
+    if (const auto day = ParsePartitionName(names[i])) {
+      partitions->Add(std::make_shared<const Partition>(*day, opened, handles[i]));
+      continue;
+    }
+    (names[i] == kJournalFamily ? journal
+     : names[i] == "index"      ? index
+     : names[i] == "state"      ? state
+     : names[i] == "events"     ? events
+                                : default_family) = handles[i];
+  }
+  return CheckFormat(opened, handles);
+}
+
+absl::Status Database::OpenInMemory(const DatabaseOptions& options) {
+  rocksdb::Env* const env = options.env == nullptr ? rocksdb::Env::Default() : options.env;
+  if (!env->FileExists(absl::StrCat(options.path, "/CURRENT")).ok()) {
+    return absl::UnavailableError(absl::StrCat("the disk has no room for a new database in ",
+                                               options.path, ": free space there"));
+  }
+  overlay = std::make_unique<MemoryOverlay>(env);
+  bool no_space = false;
+  TACHO_RETURN_IF_ERROR(OpenOn(overlay.get(), options, &no_space));
+  disk->OpenedInMemory(overlay.get(),
+                       absl::UnavailableError("the disk was full at the start: what is stored can "
+                                              "be read, nothing is written"),
+                       [this] {
+                         std::vector<rocksdb::ColumnFamilyHandle*> families = {
+                             default_family, journal, index, state, events};
+                         for (const PartitionPtr& day : partitions->Between(INT64_MIN, INT64_MAX)) {
+                           families.push_back(day->handle());
+                         }
+                         return FromRocksDb(db->EnableAutoCompaction(families), "compact again");
+                       });
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<Database>> Database::Open(const DatabaseOptions& options) {
   TACHO_RETURN_IF_ERROR(CreateDirectories(options));
   auto database = std::make_unique<Database>();
-  database->cache = rocksdb::NewLRUCache(options.block_cache_bytes);
-  database->disk = std::make_unique<DiskWatch>(options.path, options.env);
-  rocksdb::DBOptions db_options = DbOptions(options);
-  db_options.listeners.push_back(database->disk->listener());
-  database->statistics = rocksdb::CreateDBStatistics();
-  // Counters only: what they cost does not show.
-  database->statistics->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
-  db_options.statistics = database->statistics;
-
-  std::vector<std::string> names;
-  // Fails if there is no database yet, or if it cannot be read, which Open() reports.
-  rocksdb::DB::ListColumnFamilies(db_options, options.path, &names).PermitUncheckedError();
-  TACHO_RETURN_IF_ERROR(CheckDirectory(options.env, options.path, names));
-  for (const char* name : {"default", kJournalFamily, "index", "state", "events"}) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.emplace_back(name);
+  database->disk = std::make_unique<DiskWatch>(Ballast::Options{
+      .path = options.path,
+      .env = options.env,
+      .bytes = options.ballast_bytes,
+      .log = options.log,
+  });
+  bool no_space = !database->disk->MakeRoomToOpen();
+  if (!no_space) {
+    const absl::Status opened = database->OpenOn(options.env, options, &no_space);
+    if (!opened.ok() && !no_space) return opened;
   }
-  std::vector<rocksdb::ColumnFamilyDescriptor> families;
-  families.reserve(names.size());
-  for (const std::string& name : names) {
-    families.emplace_back(name, name == kJournalFamily     ? JournalOptions(database->cache)
-                                : ParsePartitionName(name) ? PartitionOptions(database->cache)
-                                                           : FamilyOptions(database->cache));
-  }
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  rocksdb::DB* db = nullptr;
-  const rocksdb::Status status =
-      rocksdb::DB::Open(db_options, options.path, families, &handles, &db);
-  if (!status.ok()) return Describe(status, options);
-  database->db.reset(db);
-  database->partitions = std::make_unique<Partitions>(
-      db, [cache = database->cache] { return PartitionOptions(cache); }, options.at_point,
-      database->disk.get());
-  database->at_point = options.at_point;
-  for (size_t i = 0; i < handles.size(); ++i) {
-    if (const auto day = ParsePartitionName(names[i])) {
-      database->partitions->Add(std::make_shared<const Partition>(*day, db, handles[i]));
-      continue;
-    }
-    (names[i] == kJournalFamily ? database->journal
-     : names[i] == "index"      ? database->index
-     : names[i] == "state"      ? database->state
-     : names[i] == "events"     ? database->events
-                                : database->default_family) = handles[i];
-  }
-  TACHO_RETURN_IF_ERROR(CheckFormat(db, handles));
+  if (no_space) TACHO_RETURN_IF_ERROR(database->OpenInMemory(options));
   return database;
 }
 
-absl::Status Database::Settle() {
+absl::Status Database::WriteUnsynced(rocksdb::WriteBatch* write, absl::string_view doing) const {
+  absl::MutexLock turn(disk->log_mutex());
+  if (disk->blocks_writes()) return disk->trouble();
+  DiskWatch::KeepResumable(db.get());
+  return FromRocksDb(db->Write(rocksdb::WriteOptions(), write), doing);
+}
+
+rocksdb::Status Database::Flush(const rocksdb::FlushOptions& options) const {
   std::vector<rocksdb::ColumnFamilyHandle*> families = {default_family, journal, index, state,
                                                         events};
   const std::vector<PartitionPtr> days = partitions->Between(INT64_MIN, INT64_MAX);
   for (const PartitionPtr& day : days) families.push_back(day->handle());
-  const rocksdb::Status flushed = db->Flush(rocksdb::FlushOptions(), families);
+  return db->Flush(options, families);
+}
+
+absl::Status Database::Settle() {
+  const std::vector<PartitionPtr> days = partitions->Between(INT64_MIN, INT64_MAX);
+  const rocksdb::Status flushed = Flush(rocksdb::FlushOptions());
   if (!flushed.ok()) return FromRocksDb(flushed, "write out memory");
   Reach(at_point, crash_point::kCloseFlushed);
   const rocksdb::Status compacted =
@@ -268,6 +338,9 @@ absl::Status FillEmptyLog(rocksdb::DB* db, DiskWatch* disk) {
   if (!logs.empty()) return absl::OkStatus();
   rocksdb::WriteBatch comment;
   status = comment.PutLogData("copied from here");
+  absl::MutexLock turn(disk->log_mutex());
+  if (disk->blocks_writes()) return disk->trouble();
+  DiskWatch::KeepResumable(db);
   if (status.ok()) status = db->Write(rocksdb::WriteOptions(), &comment);
   if (status.ok()) return absl::OkStatus();
   disk->Note(status);
@@ -325,6 +398,8 @@ void Database::FillStats(StoreStats* stats) const {
   stats->flush_bytes_written = statistics->getTickerCount(rocksdb::FLUSH_WRITE_BYTES);
   stats->compaction_bytes_written = statistics->getTickerCount(rocksdb::COMPACT_WRITE_BYTES);
   stats->partitions = partitions->size();
+  stats->ballast_bytes = disk->ballast()->held();
+  stats->read_only = disk->is_in_memory() ? 1 : 0;
 }
 
 }  // namespace tacho::storage

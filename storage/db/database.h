@@ -7,13 +7,17 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "storage/db/crash_point.h"
 #include "storage/db/disk_watch.h"
+#include "storage/db/memory_overlay.h"
 #include "storage/db/partitions.h"
 #include "storage/model/stats.h"
 
@@ -23,6 +27,9 @@ class ColumnFamilyHandle;
 class DB;
 class Env;
 class Statistics;
+class Status;
+class WriteBatch;
+struct FlushOptions;
 }  // namespace rocksdb
 
 namespace tacho::storage {
@@ -34,8 +41,10 @@ inline constexpr int kFormatVersion = 2;
 struct DatabaseOptions {
   std::string path;  // Directory; created if missing.
   uint64_t block_cache_bytes = 64u << 20;
-  rocksdb::Env* env = nullptr;  // Not owned. nullptr is the real file system.
-  AtPoint at_point;             // As StoreOptions::at_point.
+  rocksdb::Env* env = nullptr;                 // Not owned. nullptr is the real file system.
+  AtPoint at_point;                            // As StoreOptions::at_point.
+  uint64_t ballast_bytes = 0;                  // As StoreOptions::ballast_bytes.
+  std::function<void(absl::string_view)> log;  // As StoreOptions::log.
 };
 
 struct Database {
@@ -44,9 +53,11 @@ struct Database {
   Database& operator=(const Database&) = delete;
   ~Database();  // Closes it. Partitions' readers must be gone.
 
-  // Creates the database if it is missing. Statuses as Store::Open().
+  // Creates the database if it is missing. Statuses as Store::Open(). If the disk is full it is
+  // opened in memory, to be read: see DiskWatch::OpenedInMemory().
   static absl::StatusOr<std::unique_ptr<Database>> Open(const DatabaseOptions& options);
 
+  std::unique_ptr<MemoryOverlay> overlay;  // What `db` is opened on; null: on the disk.
   std::unique_ptr<rocksdb::DB> db;
   std::shared_ptr<rocksdb::Cache> cache;
   std::shared_ptr<rocksdb::Statistics> statistics;
@@ -56,6 +67,12 @@ struct Database {
   rocksdb::ColumnFamilyHandle* state = nullptr;
   rocksdb::ColumnFamilyHandle* events = nullptr;
   std::unique_ptr<Partitions> partitions;
+
+  // Writes out what all column families hold in memory.
+  rocksdb::Status Flush(const rocksdb::FlushOptions& options) const;
+
+  // For writes other than the committer's: UNAVAILABLE while the disk refuses.
+  absl::Status WriteUnsynced(rocksdb::WriteBatch* write, absl::string_view doing) const;
 
   // Writes what is in memory into tables and drops what the journal no longer needs, so that the
   // next start has no log to read and the disk holds no more than the data.
@@ -72,6 +89,12 @@ struct Database {
   uint64_t TableBytes() const;
   // Disk, memtable, cache and compaction figures, over all column families.
   void FillStats(StoreStats* stats) const;
+
+ private:
+  // Opens or creates it on `env`. *no_space: the disk is full.
+  absl::Status OpenOn(rocksdb::Env* env, const DatabaseOptions& options, bool* no_space);
+  // The same without a write to the disk.
+  absl::Status OpenInMemory(const DatabaseOptions& options);
 };
 
 }  // namespace tacho::storage

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "absl/base/thread_annotations.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
 #include "rocksdb/listener.h"
+#include "rocksdb/transaction_log.h"
+#include "storage/db/memory_overlay.h"
+#include "storage/db/resume.h"
 
 namespace tacho::storage {
 namespace {
@@ -47,8 +50,10 @@ struct DiskWatch::State {
   absl::Status trouble ABSL_GUARDED_BY(mutex);
   rocksdb::Status::Severity severity ABSL_GUARDED_BY(mutex) = rocksdb::Status::kNoError;
   bool log_torn ABSL_GUARDED_BY(mutex) = false;  // A write to it was refused.
+  bool must_stay_open ABSL_GUARDED_BY(mutex) = false;
 
-  void Add(const char* doing, const rocksdb::Status& status, rocksdb::Status::Severity how_bad) {
+  void Add(const char* doing, const rocksdb::Status& status, rocksdb::Status::Severity how_bad)
+      ABSL_LOCKS_EXCLUDED(mutex) {
     absl::MutexLock lock(&mutex);
     if (!trouble.ok() && how_bad <= severity) return;
     severity = std::max(severity, how_bad);
@@ -62,10 +67,21 @@ class DiskWatch::Listener : public rocksdb::EventListener {
 
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
     if (error->IsShutdownInProgress()) return;
+    // If another log cannot be begun, RocksDB fears for what it has not given to the file system of
+    // the one in use; that is the refused write alone.
+    if (error->IsNoSpace() && error->severity() > rocksdb::Status::kHardError) {
+      *error = rocksdb::Status(*error, rocksdb::Status::kHardError);
+    }
+    {
+      absl::MutexLock lock(&state_->mutex);
+      // A write that comes later is refused before it reaches the log, and reported all the same.
+      if (reason == rocksdb::BackgroundErrorReason::kWriteCallback &&
+          state_->severity < rocksdb::Status::kHardError) {
+        state_->log_torn = true;
+      }
+      if (reason == rocksdb::BackgroundErrorReason::kMemTable) state_->must_stay_open = true;
+    }
     state_->Add(Reason(reason), *error, error->severity());
-    if (reason != rocksdb::BackgroundErrorReason::kWriteCallback) return;
-    absl::MutexLock lock(&state_->mutex);
-    state_->log_torn = true;
   }
   // RocksDB would poll for room on a thread of its own and go on behind our back: without looking
   // whether there is enough, and while others write to the log that it has not left yet.
@@ -78,9 +94,19 @@ class DiskWatch::Listener : public rocksdb::EventListener {
   const std::shared_ptr<State> state_;
 };
 
-DiskWatch::DiskWatch(std::string path, rocksdb::Env* env)
-    : path_(std::move(path)),
-      env_(env == nullptr ? rocksdb::Env::Default() : env),
+namespace {
+
+Ballast::Options OnRealDisk(Ballast::Options options) {
+  if (options.env == nullptr) options.env = rocksdb::Env::Default();
+  return options;
+}
+
+}  // namespace
+
+DiskWatch::DiskWatch(Ballast::Options options)
+    : path_(options.path),
+      env_(options.env == nullptr ? rocksdb::Env::Default() : options.env),
+      ballast_(OnRealDisk(std::move(options))),
       state_(std::make_shared<State>()) {}
 
 DiskWatch::~DiskWatch() = default;
@@ -99,15 +125,55 @@ bool DiskWatch::blocks_writes() const {
   return state_->severity >= rocksdb::Status::kHardError;
 }
 
+bool DiskWatch::must_stay_open() const {
+  absl::MutexLock lock(&state_->mutex);
+  return state_->must_stay_open;
+}
+
 void DiskWatch::Note(const rocksdb::Status& status) {
   // RocksDB has reported to the listener how bad it is; if not, writing may be tried again.
   state_->Add("writing the journal", status,
               std::max(status.severity(), rocksdb::Status::kHardError));
 }
 
-void DiskWatch::GiveUp(const rocksdb::Status& status) {
-  state_->Add("changing the manifest", status, rocksdb::Status::kFatalError);
+void DiskWatch::NoteManifest(const rocksdb::Status& status) {
+  state_->Add("changing the manifest", status,
+              status.IsNoSpace() ? rocksdb::Status::kHardError : rocksdb::Status::kFatalError);
 }
+
+bool DiskWatch::MakeRoomToOpen() {
+  // The logs become tables of about their size.
+  uint64_t needed = kSpareBytes;
+  std::vector<rocksdb::Env::FileAttributes> files;
+  env_->GetChildrenFileAttributes(path_, &files).PermitUncheckedError();
+  for (const auto& file : files) {
+    if (absl::EndsWith(file.name, ".log")) needed += file.size_bytes;
+  }
+  const auto has_room = [&] {
+    uint64_t unused = 0;
+    return !env_->GetFreeSpace(path_, &unused).ok() || unused >= needed;
+  };
+  if (has_room()) return true;
+  // The ballast may be that of another process.
+  rocksdb::FileLock* lock = nullptr;
+  if (ballast_.held() == 0 || !env_->LockFile(absl::StrCat(path_, "/LOCK"), &lock).ok()) {
+    return false;
+  }
+  ballast_.GiveUp();
+  env_->UnlockFile(lock).PermitUncheckedError();
+  return has_room();
+}
+
+void DiskWatch::OpenedInMemory(MemoryOverlay* overlay, absl::Status why,
+                               std::function<absl::Status()> on_landed) {
+  overlay_ = overlay;
+  on_landed_ = std::move(on_landed);
+  absl::MutexLock lock(&state_->mutex);
+  state_->trouble = std::move(why);
+  state_->severity = rocksdb::Status::kHardError;
+}
+
+bool DiskWatch::is_in_memory() const { return overlay_ != nullptr && !overlay_->landed(); }
 
 bool DiskWatch::HasSpareRoom() const { return HasRoom(kSpareBytes); }
 
@@ -128,36 +194,54 @@ bool DiskWatch::HasRoom(uint64_t needed) const {
   return status.ok();
 }
 
+bool DiskWatch::Land() {
+  if (is_in_memory()) {
+    if (!HasRoom(overlay_->bytes() + kSpareBytes)) return false;
+    absl::MutexLock lock(&log_mutex_);
+    if (!overlay_->Land().ok()) return false;
+  }
+  if (on_landed_ != nullptr && !on_landed_().ok()) return false;
+  on_landed_ = nullptr;
+  return true;
+}
+
+uint64_t DiskWatch::CurrentLog(rocksdb::DB* db) {
+  std::unique_ptr<rocksdb::LogFile> log;
+  return db->GetCurrentWalFile(&log).ok() && log != nullptr ? log->LogNumber() : 0;
+}
+
 DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
+  bool log_torn = false;
   {
     absl::MutexLock lock(&state_->mutex);
     if (state_->severity >= rocksdb::Status::kFatalError) return Outcome::kNever;
+    log_torn = state_->log_torn;
   }
+  // While writes are refused no other log is begun: but a try may have left the torn one and then
+  // have found no room for tables.
+  if (log_torn && torn_log_ == 0) torn_log_ = CurrentLog(db);
+  if (!Land()) return Outcome::kNotYet;
   // RocksDB repeats the write that was refused, into the log that it is about to leave. Where that
   // has room but the tables do not, the log would be left with half a record before a whole one,
   // and could not be read after a crash.
   uint64_t needed = 0;
   db->GetAggregatedIntProperty(rocksdb::DB::Properties::kCurSizeAllMemTables, &needed);
   if (!HasRoom(needed + kSpareBytes)) return Outcome::kNotYet;
-  bool log_torn = false;
-  {
-    absl::MutexLock lock(&state_->mutex);
-    log_torn = state_->log_torn;
-  }
-  uint64_t marked = 0;
-  db->GetIntProperty(rocksdb::DB::Properties::kNumEntriesActiveMemTable, &marked);
-  if (log_torn && marked == 0 && !left_log_) {
+  absl::MutexLock writing(&log_mutex_);
+  uint64_t in_memory = 0;
+  db->GetAggregatedIntProperty(rocksdb::DB::Properties::kNumEntriesActiveMemTable, &in_memory);
+  if (log_torn && in_memory == 0 && CurrentLog(db) == torn_log_) {
     // It would clear its error and go on with the torn log.
-    GiveUp(rocksdb::Status::IOError("nothing is in memory with which the log could be left"));
+    NoteManifest(rocksdb::Status::IOError("nothing is in memory with which the log could be left"));
     return Outcome::kNever;
   }
-  left_log_ = true;  // Also if what follows fails: memory has then been put aside with the log.
-  const rocksdb::Status status = db->Resume();
+  const rocksdb::Status status = ResumeWriting(db, request_flush_);
   absl::MutexLock lock(&state_->mutex);
   if (status.ok()) {
     state_->trouble = absl::OkStatus();
     state_->severity = rocksdb::Status::kNoError;
-    left_log_ = state_->log_torn = false;
+    state_->log_torn = false;
+    torn_log_ = 0;
     return Outcome::kResumed;
   }
   if (status.IsBusy() || status.IsNoSpace()) return Outcome::kNotYet;
@@ -166,11 +250,6 @@ DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
 }
 
 void DiskWatch::KeepResumable(rocksdb::DB* db) {
-  uint64_t entries = 0;
-  if (!db->GetIntProperty(rocksdb::DB::Properties::kNumEntriesActiveMemTable, &entries) ||
-      entries > 0) {
-    return;
-  }
   rocksdb::WriteOptions unlogged;
   unlogged.disableWAL = true;
   db->Put(unlogged, kMarkerKey, "").PermitUncheckedError();

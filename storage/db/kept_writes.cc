@@ -27,7 +27,7 @@ rocksdb::Status KeptWrites::WriteAll() {
       if (kept_.empty()) return refused_;
       write = &kept_.front();  // Stays where it is while others are added behind it.
     }
-    if (first) DiskWatch::KeepResumable(db_);
+    DiskWatch::KeepResumable(db_);
     rocksdb::Status status = db_->Write(rocksdb::WriteOptions(), write);
     if (status.ok()) continue;
     absl::MutexLock lock(&mutex_);

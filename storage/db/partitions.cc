@@ -32,12 +32,13 @@ void Partitions::Add(PartitionPtr partition) {
 absl::StatusOr<PartitionPtr> Partitions::FindOrCreate(int64_t day) {
   absl::MutexLock lock(&mutex_);
   if (const auto found = days_.find(day); found != days_.end()) return found->second;
+  if (disk_->blocks_writes()) return disk_->trouble();
   if (!disk_->HasSpareRoom()) return absl::UnavailableError("no room for another day");
   Reach(at_point_, crash_point::kPartitionCreate);
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   const rocksdb::Status status = db_->CreateColumnFamily(options_(), PartitionName(day), &handle);
   if (!status.ok()) {
-    disk_->GiveUp(status);
+    disk_->NoteManifest(status);
     return FromRocksDb(status, "create the partition " + PartitionName(day));
   }
   Reach(at_point_, crash_point::kPartitionCreated);
@@ -57,11 +58,12 @@ absl::StatusOr<size_t> Partitions::DropBefore(int64_t day) {
   absl::MutexLock lock(&mutex_);
   size_t dropped = 0;
   while (!days_.empty() && days_.begin()->first < day) {
+    if (disk_->blocks_writes()) return disk_->trouble();
     if (!disk_->HasSpareRoom()) return absl::UnavailableError("no room to drop a day");
     Reach(at_point_, crash_point::kPartitionDrop);
     const rocksdb::Status status = db_->DropColumnFamily(days_.begin()->second->handle());
     if (!status.ok()) {
-      disk_->GiveUp(status);
+      disk_->NoteManifest(status);
       return FromRocksDb(status, "drop a partition");
     }
     days_.erase(days_.begin());

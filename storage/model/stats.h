@@ -51,7 +51,9 @@ struct StoreStats {
   uint64_t log_bytes_written = 0;
   uint64_t flush_bytes_written = 0;
   uint64_t compaction_bytes_written = 0;
-  uint64_t disk_bytes = 0;  // Live SST files and WAL of all column families.
+  uint64_t ballast_bytes = 0;  // Held back for a full disk now.
+  uint64_t read_only = 0;      // 1: opened on a full disk, and not written to since.
+  uint64_t disk_bytes = 0;     // Live SST files and WAL of all column families.
   uint64_t memtable_bytes = 0;
   uint64_t block_cache_bytes = 0;
   uint64_t column_cache_bytes = 0;   // Decoded columns and what is known of others.

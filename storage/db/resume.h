@@ -1,0 +1,19 @@
+// DB::Resume() for a database that atomic_flush and a refused write have met in RocksDB 7.8.
+#pragma once
+
+#include <functional>
+
+#include "rocksdb/status.h"
+
+namespace rocksdb {
+class DB;
+}
+
+namespace tacho::storage {
+
+// Resumes, and returns what RocksDB says to it. Nobody may write to the log meanwhile.
+// `request_flush` asks for memory of all column families to be written out, without waiting for
+// that; it is called on another thread, before this returns.
+rocksdb::Status ResumeWriting(rocksdb::DB* db, const std::function<void()>& request_flush);
+
+}  // namespace tacho::storage
