@@ -28,6 +28,7 @@ Engine::Engine(StoreOptions store_options, std::unique_ptr<Database> opened)
              .now = options.now}),
       jobs(database->db.get(), database->state),
       kept(database->db.get()),
+      owners(database->db.get(), database->state),
       committer({.db = database->db.get(),
                  .state = database->state,
                  .events = database->events,

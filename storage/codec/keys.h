@@ -71,6 +71,7 @@ std::string AttributesKey(JobId job, uint32_t attempt);
 std::string TaskKey(JobId job, std::optional<uint32_t> task, absl::string_view host);
 // 'O' | agent id | generation be64
 std::string OriginKey(absl::string_view agent_id, uint64_t generation);
+std::string OwnerKey(absl::string_view agent_id);  // 'U' | agent id
 
 // --- "events" ------------------------------------------------------------------------------------
 
