@@ -29,6 +29,7 @@ Engine::Engine(StoreOptions store_options, std::unique_ptr<Database> opened)
       jobs(database->db.get(), database->state),
       kept(database->db.get()),
       mark(options.env, options.path, [this](absl::string_view line) { Log(line); }),
+      owners(database->db.get(), database->state),
       committer({.db = database->db.get(),
                  .state = database->state,
                  .events = database->events,

@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "storage/agent_owners.h"
 #include "storage/change_feed.h"
 #include "storage/columns/column_cache.h"
 #include "storage/columns/frame_merger.h"
@@ -115,6 +116,7 @@ struct Engine {
   Head head;
   JobTable jobs;
   KeptWrites kept;  // Removals, which memory has forgotten already.
+  AgentOwners owners;
   ChangeFeed feed;
   CommitMark mark;  // Committer's thread only, but for recovery.
   Committer committer;

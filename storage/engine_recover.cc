@@ -144,6 +144,7 @@ absl::Status Engine::Recover() {
   Reach(options.at_point, crash_point::kOpenIndex);
   TACHO_RETURN_IF_ERROR(LoadBusyJobs());
   TACHO_RETURN_IF_ERROR(committer.Recover());
+  TACHO_RETURN_IF_ERROR(owners.Load());
   Reach(options.at_point, crash_point::kOpenSequences);
   TACHO_RETURN_IF_ERROR(ReplayJournal());
   Log(absl::StrCat(

@@ -193,7 +193,10 @@ absl::Status Engine::ForgetBefore(int64_t time_ns, std::optional<absl::Time> now
     if (now.has_value() && options.retention > absl::ZeroDuration()) {
       const absl::Time forget = *now - std::max<absl::Duration>(options.retention, kRememberAgents);
       const int64_t before_day = DayOf(absl::ToUnixNanos(forget));
-      if (before_day > 0) committer.ForgetAgents(static_cast<uint32_t>(before_day), &removals);
+      if (before_day > 0) {
+        committer.ForgetAgents(static_cast<uint32_t>(before_day), &removals);
+        TACHO_RETURN_IF_ERROR(owners.Forget(static_cast<uint32_t>(before_day), &removals));
+      }
     }
     absl::MutexLock turn(database->disk->log_mutex());
     // Else what was registered of a job just now would come back after its removal.

@@ -3,6 +3,7 @@
 // repeat and which job exists is the same for all messages of one commit.
 #include "storage/store.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -146,6 +147,28 @@ void Store::AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows,
   }
   engine_->committer.Enqueue(
       {.origin = origin, .stage = std::move(stage), .lost = lost, .done = std::move(done)});
+}
+
+std::string Store::ClaimAgent(absl::string_view agent_id, absl::string_view owner, bool take_over) {
+  const int64_t day = DayOf(absl::ToUnixNanos(engine_->options.now()));
+  AgentOwners& owners = engine_->owners;
+  auto claimed =
+      owners.Claim(agent_id, owner, take_over, static_cast<uint32_t>(std::max<int64_t>(0, day)));
+  if (claimed.to_write == 0) return claimed.owner;
+  // What is staged is what holds then: of two claims the later one must not be overwritten.
+  const auto staged = std::make_shared<uint64_t>(0);
+  engine_->committer.Enqueue(
+      {.stage =
+           [&owners, id = std::string(agent_id), staged](rocksdb::WriteBatch* write) {
+             *staged = owners.Stage(id, write);
+             return absl::OkStatus();
+           },
+       .upkeep = true,  // A full queue must not keep it from the disk.
+       .done =
+           [&owners, id = std::string(agent_id), staged](const absl::Status& status) {
+             if (status.ok()) owners.Written(id, *staged);
+           }});
+  return claimed.owner;
 }
 
 SequenceSet Store::DurableSequences(absl::string_view agent_id, uint64_t generation) const {

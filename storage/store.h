@@ -71,7 +71,8 @@ class Store {
   // it.
   //   INVALID_ARGUMENT  no series, or the same series twice.
   //   UNAVAILABLE       the disk refused.
-  absl::StatusOr<Registration> RegisterLayout(const LayoutDefinition& definition);
+  absl::StatusOr<Registration> RegisterLayout(
+      const LayoutDefinition& definition, absl::FunctionRef<void()> between_slices = [] {});
 
   // The limits for layouts that are registered from now on.
   void SetLimits(std::shared_ptr<const LimitPolicy> limits);
@@ -101,6 +102,10 @@ class Store {
   void AppendGap(const Origin& origin, SequenceRange lost, uint64_t rows, absl::string_view reason,
                  AppendDone done);
 
+  // Gives the agent's id to `owner` if nobody has it yet, or if `take_over`; returns who has it.
+  // That is durable no later than what is appended afterwards, and is forgotten with the agent's
+  // sequences.
+  std::string ClaimAgent(absl::string_view agent_id, absl::string_view owner, bool take_over);
   // Sequences of this agent and generation that are durable now.
   SequenceSet DurableSequences(absl::string_view agent_id, uint64_t generation) const;
 

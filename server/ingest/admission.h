@@ -12,7 +12,8 @@
 //   5 texts      names and UTF-8 outside of series          INVALID_ARGUMENT
 //   6 shape      layout known, times × series == values     FAILED_PRECONDITION, INVALID_ARGUMENT
 //   7 times      before 1970                                INVALID_ARGUMENT
-//   8 rights     agent_id and jobs are the caller's         PERMISSION_DENIED
+//   8 rights     agent_id and jobs are the caller's; an     PERMISSION_DENIED
+//                agent_id is whose it was first
 //
 // A refusal ends the stream. What is left refuses samples, never messages, and is reported in acks:
 //

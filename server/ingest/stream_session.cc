@@ -144,8 +144,7 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::HandleOther(
 
 absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untrusted) {
   TACHO_RETURN_IF_ERROR(context_.admission->CheckHello(untrusted));
-  TACHO_RETURN_IF_ERROR(
-      context_.admission->CheckRights(rights_->CheckAgentId(untrusted.agent_id())));
+  TACHO_RETURN_IF_ERROR(context_.admission->CheckRights(ClaimAgentId(untrusted.agent_id())));
   TACHO_RETURN_IF_ERROR(
       context_.agents->Claim(untrusted.agent_id(), untrusted.spool_generation(), stream_, evict_));
   hello_seen_ = true;
@@ -182,6 +181,15 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   welcome.set_echo_unix_ns(untrusted.clock_unix_ns());
   welcome.set_version(context_.version);
   return welcome;
+}
+
+absl::Status StreamSession::ClaimAgentId(const std::string& agent_id) const {
+  TACHO_RETURN_IF_ERROR(rights_->CheckAgentId(agent_id));
+  const std::string& caller = rights_->principal();
+  if (caller.empty()) return absl::OkStatus();
+  const std::string owner =
+      context_.store->ClaimAgent(agent_id, caller, rights_->IsGivenAgentIds());
+  return owner == caller ? absl::OkStatus() : rights_->RefuseAgentId(agent_id, owner);
 }
 
 void StreamSession::CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello) {

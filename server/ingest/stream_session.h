@@ -67,6 +67,8 @@ class StreamSession {
   // Any message but a batch.
   absl::StatusOr<std::optional<v1::Welcome>> HandleOther(const v1::ClientMessage& untrusted);
   absl::StatusOr<v1::Welcome> HandleHello(const v1::Hello& untrusted);
+  // PERMISSION_DENIED unless the caller may use the id; then it is the caller's from now on.
+  absl::Status ClaimAgentId(const std::string& agent_id) const;
   absl::Status HandleLayout(const v1::Layout& untrusted);
   absl::Status HandleEvent(const v1::Event& untrusted);
   absl::Status HandleAttributes(const v1::Attributes& untrusted);

@@ -100,7 +100,7 @@ absl::StatusOr<RightsPtr> AccessControl::FindRights(const AccessRules& rules,
     }
     const bool is_bound = rule->certificate != nullptr;
     if (is_bound && (!certificate.has_value() ||
-                     !AnyNameMatches(*rule->certificate, certificate->names, nullptr))) {
+                     FindName(*rule->certificate, certificate->names, nullptr) == nullptr)) {
       return Unauthenticated(
           absl::StrCat("the token \"", rule->rights->name(),
                        "\" counts only together with the certificate that it is bound to"));

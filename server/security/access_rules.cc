@@ -91,6 +91,12 @@ absl::StatusOr<Rights::Options> MakeRights(const std::string& key, const Entry& 
     rights.jobs = *std::move(jobs);
   }
   rights.agent_id = entry.agent_id();
+  if (!entry.agents().empty()) {
+    auto agents = patterns->Get(key + ".agents", entry.agents());
+    if (!agents.ok()) return agents.status();
+    rights.agents = *std::move(agents);
+    if (!rights.agent_id.empty()) return WrongKey(key + ".agents", "excludes agent_id: give one");
+  }
   return rights;
 }
 
@@ -102,7 +108,8 @@ absl::Status CheckNameIsNew(const std::string& key, const std::string& name,
 
 }  // namespace
 
-bool AnyNameMatches(const RE2& pattern, const std::vector<std::string>& names, std::string* group) {
+const std::string* FindName(const RE2& pattern, const std::vector<std::string>& names,
+                            std::string* group) {
   const auto& groups = pattern.NamedCapturingGroups();
   const auto wanted = groups.find(kAgentGroup);
   const int index = group == nullptr || wanted == groups.end() ? 0 : wanted->second;
@@ -110,9 +117,9 @@ bool AnyNameMatches(const RE2& pattern, const std::vector<std::string>& names, s
   for (const std::string& name : names) {
     if (!pattern.Match(name, 0, name.size(), RE2::ANCHOR_BOTH, parts.data(), index + 1)) continue;
     if (index > 0) *group = std::string(parts[static_cast<size_t>(index)]);
-    return true;
+    return &name;
   }
-  return false;
+  return nullptr;
 }
 
 absl::StatusOr<AccessRules::TokenRule> AccessRules::MakeTokenRule(
@@ -121,6 +128,7 @@ absl::StatusOr<AccessRules::TokenRule> AccessRules::MakeTokenRule(
   const auto expires = ParseExpiry(key + ".expires", token.expires());
   if (!expires.ok()) return expires.status();
   rights.expires = *expires;
+  rights.principal = absl::StrCat("the token \"", token.name(), "\"");
   TokenRule rule{std::make_shared<const Rights>(std::move(rights)), nullptr};
   if (token.certificate().empty()) return rule;
   auto certificate = patterns->Get(key + ".certificate", token.certificate());
@@ -138,6 +146,9 @@ absl::StatusOr<AccessRules::CertificateRule> AccessRules::MakeCertificateRule(
   const bool names_agent = (*names)->NamedCapturingGroups().count(kAgentGroup) > 0;
   if (names_agent && !certificate.agent_id().empty()) {
     return WrongKey(key + ".agent_id", "is given twice: here and as a group of names");
+  }
+  if (names_agent && rights.agents != nullptr) {
+    return WrongKey(key + ".agents", "is given twice: here and as a group of names");
   }
   return CertificateRule{*std::move(names), std::move(rights), names_agent};
 }
@@ -189,12 +200,13 @@ const AccessRules::TokenRule* AccessRules::FindToken(absl::string_view key) cons
 RightsPtr AccessRules::FindCertificate(const PeerCertificate& certificate) const {
   for (const CertificateRule& rule : certificates_) {
     Rights::Options rights = rule.rights;
-    if (!AnyNameMatches(*rule.names, certificate.names,
-                        rule.names_agent ? &rights.agent_id : nullptr)) {
-      continue;
-    }
+    const std::string* const name =
+        FindName(*rule.names, certificate.names, rule.names_agent ? &rights.agent_id : nullptr);
+    if (name == nullptr) continue;
     // A group that matched nothing must not stand for every agent.
     if (rule.names_agent && rights.agent_id.empty()) continue;
+    // A rule may be for a thousand certificates, each of a holder of its own.
+    rights.principal = absl::StrCat("the certificate \"", *name, "\"");
     return std::make_shared<const Rights>(std::move(rights));
   }
   return nullptr;

@@ -59,8 +59,9 @@ class AccessRules {
   std::vector<CertificateRule> certificates_;
 };
 
-// Whether the pattern matches one of the whole names. If `group` is not null and the pattern has a
-// group named agent_id, it gets the text of that group.
-bool AnyNameMatches(const RE2& pattern, const std::vector<std::string>& names, std::string* group);
+// The first of the names that the pattern matches as a whole; nullptr if none. If `group` is not
+// null and the pattern has a group named agent_id, it gets the text of that group.
+const std::string* FindName(const RE2& pattern, const std::vector<std::string>& names,
+                            std::string* group);
 
 }  // namespace tacho::server::security

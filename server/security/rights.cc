@@ -11,8 +11,8 @@ namespace {
 
 re2::StringPiece Piece(absl::string_view text) { return {text.data(), text.size()}; }
 
-absl::string_view PatternOf(const JobPattern& jobs) {
-  return jobs == nullptr ? absl::string_view(".*") : absl::string_view(jobs->pattern());
+absl::string_view PatternOf(const JobPattern& pattern) {
+  return pattern == nullptr ? absl::string_view(".*") : absl::string_view(pattern->pattern());
 }
 
 }  // namespace
@@ -69,18 +69,36 @@ absl::Status Rights::CheckJob(absl::string_view job, absl::string_view field) co
 }
 
 absl::Status Rights::CheckAgentId(absl::string_view agent_id) const {
-  if (options_.agent_id.empty() || options_.agent_id == agent_id) return absl::OkStatus();
+  std::string allowed;
+  if (!options_.agent_id.empty() && options_.agent_id != agent_id) {
+    allowed = absl::StrCat("only for \"", options_.agent_id, "\"");
+  } else if (options_.agents != nullptr && !RE2::FullMatch(Piece(agent_id), *options_.agents)) {
+    allowed = absl::StrCat("only for those that match ", options_.agents->pattern());
+  }
+  if (allowed.empty()) return absl::OkStatus();
   return errors::ErrorOf(errors::Failure::kForbidden,
                          absl::StrCat("hello.agent_id: \"", name(), "\" may not speak for \"",
-                                      agent_id, "\", only for \"", options_.agent_id, "\""));
+                                      agent_id, "\", ", allowed));
+}
+
+absl::Status Rights::RefuseAgentId(absl::string_view agent_id, absl::string_view owner) const {
+  return errors::ErrorOf(
+      errors::Failure::kForbidden,
+      absl::StrCat(
+          "hello.agent_id: \"", name(), "\" may not speak for \"", agent_id, "\": ", owner,
+          " used it first. If \"", name(),
+          "\" is to take it over, give its entry of auth.tokens_file the key agents with a "
+          "pattern that matches \"",
+          agent_id, "\", and reload; else give the agent an identity.agent_id of its own"));
 }
 
 bool Rights::operator==(const Rights& other) const {
   const Options& a = options_;
   const Options& b = other.options_;
   return a.name == b.name && a.write == b.write && a.read == b.read && a.admin == b.admin &&
-         a.agent_id == b.agent_id && a.expires == b.expires &&
-         SeesEveryJob() == other.SeesEveryJob() && PatternOf(a.jobs) == PatternOf(b.jobs);
+         a.agent_id == b.agent_id && a.expires == b.expires && a.principal == b.principal &&
+         SeesEveryJob() == other.SeesEveryJob() && PatternOf(a.jobs) == PatternOf(b.jobs) &&
+         IsGivenAgentIds() == other.IsGivenAgentIds() && PatternOf(a.agents) == PatternOf(b.agents);
 }
 
 }  // namespace tacho::server::security

@@ -29,8 +29,12 @@ class Rights {
     bool write = false;
     bool read = false;
     bool admin = false;
-    JobPattern jobs;       // Anchored at both ends. Null: every job.
+    JobPattern jobs;  // Anchored at both ends. Null: every job.
+    // Who holds an agent_id that these rights were the first to use: 'token "a"'. Stays the same
+    // when a token is replaced. Empty: nobody in particular, who holds none.
+    std::string principal;
     std::string agent_id;  // The only one that may be used; empty: any.
+    JobPattern agents;     // The only ones that may be used. Anchored at both ends. Null: any.
     absl::Time expires = absl::InfiniteFuture();
   };
   explicit Rights(Options options) : options_(std::move(options)) {}
@@ -39,6 +43,7 @@ class Rights {
   static std::shared_ptr<const Rights> Everything();
 
   const std::string& name() const { return options_.name; }
+  const std::string& principal() const { return options_.principal; }
   absl::Time expires() const { return options_.expires; }
 
   bool Has(Role role) const;
@@ -48,6 +53,11 @@ class Rights {
   // `field` is where the caller named the job: "layout.source.job", "selector.job".
   absl::Status CheckJob(absl::string_view job, absl::string_view field) const;
   absl::Status CheckAgentId(absl::string_view agent_id) const;
+  // Whether an operator has given it agent_ids by name: then it may use those that CheckAgentId()
+  // allows whoever used them first.
+  bool IsGivenAgentIds() const { return !options_.agent_id.empty() || options_.agents != nullptr; }
+  // The refusal of an agent_id that `owner`, another principal, used first.
+  absl::Status RefuseAgentId(absl::string_view agent_id, absl::string_view owner) const;
 
   // Whether both allow the same.
   bool operator==(const Rights& other) const;

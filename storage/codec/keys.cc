@@ -121,6 +121,8 @@ std::string OriginKey(absl::string_view agent_id, uint64_t generation) {
   return key;
 }
 
+std::string OwnerKey(absl::string_view agent_id) { return absl::StrCat("U", agent_id); }
+
 std::string EventKey(JobId job, int64_t time_ns, uint64_t number) {
   std::string key;
   PutBe32(job, &key);

@@ -7,7 +7,7 @@ import time
 import client
 import harness  # First: it makes the stubs importable.
 import grpc
-from security_case import JOBS, METRICS, SecurityCase
+from security_case import JOBS, METRICS, SecurityCase, make_token
 from tacho.v1 import conditions_pb2, ingest_pb2, query_pb2, query_pb2_grpc, types_pb2
 
 # docs/security.md: a removed token ends what it opened at once, an expired one within this.
@@ -245,6 +245,58 @@ class TokenTest(SecurityCase):
         self.assertLess(time.monotonic() - began, 10 * ROUND_S)  # Generous: a busy machine.
         self.assertEqual(removed.error.code(), grpc.StatusCode.UNAUTHENTICATED)
         self.assertEqual(self.deliver(kept, "speech", 2), grpc.StatusCode.OK, kept.error)
+
+    def test_an_agent_id_stays_with_the_token_that_used_it_first(self):
+        OK, DENIED = grpc.StatusCode.OK, grpc.StatusCode.PERMISSION_DENIED
+        secret, entry = self.tokens["vision-writer"]
+        self.token("late", "write")
+        self.write_tokens()
+        self.reload()
+        first = self.stream(secret)
+        self.assertEqual(self.deliver(first, "vision-1"), OK, first.error)
+        first.close()
+        self.assertEqual(self.collector.stop(), 0)
+        self.collector.start()
+
+        def late():
+            """Knows the generation, and wants to close the first one's sequences."""
+            stream = self.stream(self.secret("late"))
+            lost = ingest_pb2.Gap(sequence=101, lost=types_pb2.SequenceRange(first=2, last=100))
+            stream.send(ingest_pb2.ClientMessage(gap=lost))
+            stream.wait(lambda: stream.durable >= 101, "the gap durable")
+            return stream
+
+        thief = late()
+        self.assertEqual(thief.error.code(), DENIED)
+        for text in ('"agent-1"', 'the token "vision-writer"', "the key agents", "reload"):
+            self.assertIn(text, thief.error.details())
+        self.assertNotIn(secret, thief.error.details())
+        again = self.stream(secret)
+        self.assertTrue(again.welcomed(), again.error)
+        self.assertEqual(again.welcome.durable_sequence, 1)
+        again.close()
+
+        # A new secret of the same name is the same holder.
+        old_hash = entry.split("sha256: ")[1][:64]
+        new, new_hash = make_token()
+        self.tokens["vision-writer"] = (new, entry.replace(old_hash, new_hash))
+        self.write_tokens()
+        self.reload()
+        renewed = self.stream(new)
+        self.assertEqual(self.deliver(renewed, "vision-1", 2), OK, renewed.error)
+        renewed.close()
+
+        # What the refusal says is what helps.
+        late_secret, late_entry = self.tokens["late"]
+        self.tokens["late"] = (late_secret, late_entry.replace("}", ", agents: 'agent-[0-9]'}"))
+        self.write_tokens()
+        self.reload()
+        heir = late()
+        self.assertEqual(heir.durable, 2)
+        self.assertIsNone(heir.error)
+        heir.close()
+        lost_it = self.stream(new)
+        self.assertEqual(self.deliver(lost_it, "vision-1", 3), DENIED)
 
     def test_other_rights_make_a_stream_connect_again(self):
         stream = self.stream(self.secret("vision-writer"))

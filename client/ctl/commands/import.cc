@@ -124,7 +124,8 @@ int Fail(const Invocation& invocation, const Import& import, const absl::Status&
   }
   err << "tachoctl: the import stopped: " << text << "\n";
   if (absl::IsPermissionDenied(status)) {
-    err << "A token for one agent_id needs --agent-id; importing needs the role write.\n";
+    err << "A token for one agent_id needs --agent-id, and so does a second import of the same "
+           "with another token; importing needs the role write.\n";
   }
   return kNothing;
 }

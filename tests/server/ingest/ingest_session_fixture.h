@@ -25,9 +25,11 @@ class StreamSessionTest : public testing::Test {
     return std::make_shared<AckCoalescer>(
         AckCoalescer::Options{store_.get(), &total_pending_, now_, [this] { ++wakes_; }});
   }
-  StreamSession NewSession(uint64_t stream = 1) {
+  StreamSession NewSession(uint64_t stream = 1,
+                           security::RightsPtr rights = security::Rights::Everything()) {
     acks_ = NewAcks();
-    return {&context_, acks_, stream, [this, stream] { evicted_.push_back(stream); }};
+    return {&context_, acks_, stream, [this, stream] { evicted_.push_back(stream); },
+            std::move(rights)};
   }
   // Sends all; the status of the first that fails.
   absl::Status Send(StreamSession* session, const std::vector<v1::ClientMessage>& messages) {

@@ -187,6 +187,41 @@ TEST_F(AccessControlTest, ABrokenFileChangesNothing) {
   EXPECT_TRUE(control->Admit(Token(kWriter), Role::kWrite).ok());
 }
 
+TEST_F(AccessControlTest, AnEntryMayBeGivenTheAgentIdsThatMatch) {
+  const auto control = Open(absl::StrCat(
+      "tokens:\n", Entry("agents", kWriter, "roles: [write], jobs: '.*', agents: 'h[0-9]+|x'"),
+      Entry("people", kReader, "roles: [write], jobs: '.*'")));
+  const auto caller = control->Admit(Token(kWriter), Role::kWrite);
+  ASSERT_TRUE(caller.ok()) << caller.status();
+  EXPECT_TRUE(caller->rights().IsGivenAgentIds());
+  EXPECT_TRUE(caller->rights().CheckAgentId("h12").ok());
+  EXPECT_THAT(std::string(caller->rights().CheckAgentId("h12x").message()),
+              AllOf(HasSubstr("hello.agent_id"), HasSubstr("\"h12x\""), HasSubstr("h[0-9]+|x")));
+  const auto other = control->Admit(Token(kReader), Role::kWrite);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_FALSE(other->rights().IsGivenAgentIds());
+  EXPECT_TRUE(other->rights().CheckAgentId("h12").ok());
+}
+
+// An agent_id stays with its token's name, so that the secret can be replaced.
+TEST_F(AccessControlTest, ANewSecretIsTheSamePrincipalAndEachCertificateOneOfItsOwn) {
+  const std::string certificates =
+      "certificates:\n  - {name: fleet, names: 'DNS:.*', roles: [write], jobs: '.*'}\n";
+  const auto control = Open(Tokens() + certificates);
+  const auto principal = [&](const Credentials& shown) {
+    const auto caller = control->Admit(shown, Role::kWrite);
+    EXPECT_TRUE(caller.ok()) << caller.status();
+    return caller.ok() ? caller->rights().principal() : "";
+  };
+  EXPECT_EQ(principal(Token(kWriter)), "the token \"agents\"");
+  EXPECT_EQ(principal(Certificate({"CN:x", "DNS:h1"})), "the certificate \"DNS:h1\"");
+  EXPECT_EQ(principal(Certificate({"DNS:h2"})), "the certificate \"DNS:h2\"");
+  Reload(control.get(), absl::StrCat("tokens:\n", Entry("agents", "another-secret",
+                                                        "roles: [write], jobs: '.*'")));
+  EXPECT_EQ(principal(Token("another-secret")), "the token \"agents\"");
+  EXPECT_EQ(Caller::Anyone().rights().principal(), "");
+}
+
 TEST_F(AccessControlTest, ACertificateHasTheRightsOfTheFirstRuleThatFits) {
   const auto control = Open(
       "certificates:\n"

@@ -81,6 +81,17 @@ TEST_F(DiskFaultsTest, AFullDiskIsSatOutAndStoringGoesOn) {
   EXPECT_THAT(Stored(), ElementsAre(1, 2, 3, 4, 5, 6));
 }
 
+TEST_F(DiskFaultsTest, AnAgentsOwnerThatTheDiskRefusedIsWrittenWhenItIsClaimedAgain) {
+  faulty_.Set(NoSpace(""));
+  EXPECT_EQ(store_->ClaimAgent("agent", "a", false), "a");
+  EXPECT_EQ(AppendOne(1).code(), absl::StatusCode::kUnavailable);
+  faulty_.Clear();
+  EXPECT_TRUE(AppendPatiently(1).ok());
+  EXPECT_EQ(store_->ClaimAgent("agent", "a", false), "a");
+  Reopen();
+  EXPECT_EQ(store_->ClaimAgent("agent", "b", false), "a");
+}
+
 // RocksDB can then only leave the torn log behind because something is kept in memory for it.
 TEST_F(DiskFaultsTest, TheFirstWriteAfterAnOpenMayFindTheDiskFull) {
   ASSERT_TRUE(AppendOne(1).ok());
