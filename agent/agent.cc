@@ -11,6 +11,7 @@
 #include "agent/sources/make_sources.h"
 #include "agent/sources/self/self_source.h"
 #include "agent/sources/self/source_ledger.h"
+#include "agent/stream/acknowledged.h"
 #include "agent/stream/collector_config.h"
 #include "agent/stream/refused_totals.h"
 #include "proto/base/status_macros.h"
@@ -23,7 +24,8 @@ constexpr size_t kMaxHelloLabels = 32;  // As tacho/v1/ingest.proto states it.
 StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& identity,
                                 std::shared_ptr<const KnownHost> known,
                                 std::vector<std::string> addresses,
-                                std::shared_ptr<RefusedTotals> refused) {
+                                std::shared_ptr<RefusedTotals> refused,
+                                std::shared_ptr<MissingTotals> missing) {
   const config::v1::Agent::Collector& collector = options.config.collector();
   StreamOptions stream;
   stream.addresses = std::move(addresses);
@@ -38,34 +40,39 @@ StreamOptions MakeStreamOptions(const AgentOptions& options, const Identity& ide
   stream.sync_interval = absl::Nanoseconds(options.config.spool().sync_interval());
   stream.log = options.log;
   stream.refused = std::move(refused);
+  stream.missing = std::move(missing);
   stream.broken = options.broken;
   return stream;
 }
 
-DeliveryFigures FiguresOf(const SpoolStats& spool) {
+DeliveryFigures FiguresOf(const SpoolStats& spool, const MissingMessages& missing) {
   return {.waiting_messages = spool.entries,
           .waiting_bytes = spool.bytes,
           .rows = spool.appended_rows,
-          .lost_rows = spool.dropped_rows()};
+          .lost_rows = spool.dropped_rows(),
+          .missing_again = missing.again,
+          .missing_gone = missing.gone};
 }
 
 // The agent's own rows are filed with its host's, and at the same interval.
 std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identity& identity,
                                        std::shared_ptr<const SourceLedger> ledger,
                                        const Spool* spool,
-                                       std::shared_ptr<const RefusedTotals> refused) {
+                                       std::shared_ptr<const RefusedTotals> refused,
+                                       std::shared_ptr<const MissingTotals> missing) {
   const config::v1::Agent::Host& host = options.config.sources().host();
-  return std::make_unique<SelfSource>(
-      SelfOptions{.job = host.job(),
-                  .host = identity.host,
-                  .agent_id = identity.agent_id,
-                  .version = options.version,
-                  .interval = absl::Nanoseconds(host.interval()),
-                  .log = options.log,
-                  .ledger = std::move(ledger),
-                  .delivery = [spool] { return FiguresOf(spool->Stats()); },
-                  .spool = [spool] { return spool->Stats(); },
-                  .refused = [refused = std::move(refused)] { return refused->samples(); }});
+  return std::make_unique<SelfSource>(SelfOptions{
+      .job = host.job(),
+      .host = identity.host,
+      .agent_id = identity.agent_id,
+      .version = options.version,
+      .interval = absl::Nanoseconds(host.interval()),
+      .log = options.log,
+      .ledger = std::move(ledger),
+      .delivery = [spool, missing = std::move(
+                              missing)] { return FiguresOf(spool->Stats(), missing->Get()); },
+      .spool = [spool] { return spool->Stats(); },
+      .refused = [refused = std::move(refused)] { return refused->samples(); }});
 }
 
 // Filed likewise.
@@ -113,11 +120,14 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   agent->flush_ = options.flush;
   agent->spool_ = *std::move(spool);
   auto refused = std::make_shared<RefusedTotals>();
+  auto missing = std::make_shared<MissingTotals>();
   agent->sender_ = std::make_unique<Sender>(
-      MakeStreamOptions(options, *identity, known, addresses, refused), agent->spool_.get());
+      MakeStreamOptions(options, *identity, known, addresses, refused, missing),
+      agent->spool_.get());
   auto ledger = std::make_shared<SourceLedger>();
   if (options.config.sources().host().enabled()) {
-    sources->push_back(MakeSelfSource(options, *identity, ledger, agent->spool_.get(), refused));
+    sources->push_back(
+        MakeSelfSource(options, *identity, ledger, agent->spool_.get(), refused, missing));
     sources->push_back(std::move(identity_source));
   }
   agent->sampler_ = std::make_unique<Sampler>(

@@ -5,7 +5,8 @@
 // own sequence: a Batch, Event, Attributes or Gap. Beside the entries are notes:
 //
 //   layout/<n>        a serialized v1.Layout; what `layout: <n>` of a spooled Batch refers to
-//   checkpoint/<key>  how far a source has read; written together with the rows, all or nothing
+//   checkpoint/<key>  how far a source has read; written together with the rows, all or nothing;
+//                     and how far a collector has acknowledged (agent/stream/acknowledged.h)
 //   dropped/<n>       entry <n> is left out; a Gap further on reports it to the collector
 //   spooled/<n>       when the newest entry before <n> was spooled (agent/spool/spool_ages.h)
 //

@@ -109,8 +109,9 @@ Sender::Sender(StreamOptions options, Spool* spool)
                .random = options_.random ? options_.random : UsualRandom()}),
       memories_(options_.addresses.size()),
       sync_pause_(std::min(kFirstSyncPause, options_.sync_interval)) {
-  for (StreamMemory& memory : memories_) {
-    memory.pace = BacklogPace(options_.backlog_rows_per_second);
+  for (size_t i = 0; i < memories_.size(); ++i) {
+    memories_[i].pace = BacklogPace(options_.backlog_rows_per_second);
+    memories_[i].acknowledged.Load(*spool_, options_.agent_id, options_.addresses[i]);
   }
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "agent/stream/acknowledged.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/pace.h"
 #include "tacho/v1/ingest.pb.h"
@@ -185,6 +186,7 @@ struct StreamMemory {
   Suspicion suspicion;
   DeniedJobs denied;
   RefusalReport refusals;
+  Acknowledged acknowledged;
 };
 
 }  // namespace tacho::agent

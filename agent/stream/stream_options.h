@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "agent/stream/acknowledged.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/refused_totals.h"
 #include "agent/stream/transport.h"
@@ -43,6 +44,8 @@ struct StreamOptions {
   std::function<std::unique_ptr<Transport>()> transport;
   log::Log log;
   std::shared_ptr<RefusedTotals> refused;  // Counts what is refused; may be null.
+  // Counts what collectors have lost after they had acknowledged it; may be null.
+  std::shared_ptr<MissingTotals> missing;
   // The spool is damaged as a whole; it must be opened anew. Called on the sender's thread; may be
   // null.
   std::function<void(const absl::Status&)> broken;

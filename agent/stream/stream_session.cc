@@ -30,6 +30,8 @@ StreamSession::StreamSession(const StreamOptions& options, const std::string& ad
       memory_(memory),
       call_(address, options.security, transport) {}
 
+StreamSession::~StreamSession() { memory_->acknowledged.Note(absl::InfiniteFuture(), spool_); }
+
 void StreamSession::Handle(IngestCall::Tag* tag, bool ok) {
   switch (call_.Handle(tag, ok)) {
     case IngestCall::Progress::kReadyToWrite:
@@ -62,6 +64,7 @@ void StreamSession::SayHello() {
   }
   hello->set_version(options_.version);
   hello->set_several_collectors(options_.addresses.size() > 1);
+  hello->set_acknowledged_sequence(memory_->acknowledged.highest());
   hello_sent_ = options_.now();
   hello->set_clock_unix_ns(absl::ToUnixNanos(hello_sent_));
   call_.Write(message);
@@ -79,6 +82,7 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
     call_.Cancel();
     return;
   }
+  ReportMissing(welcome);
   memory_->clock.Exchanged(hello_sent_, options_.now(), FromUnixNanos(welcome.clock_unix_ns()));
   limits_ = welcome.limits();
   memory_->rate.Limit(0, MonotonicNow());  // The collector lifts what it asked for on this stream.
@@ -111,6 +115,22 @@ void StreamSession::OnWelcome(const v1::Welcome& welcome) {
   }
 }
 
+void StreamSession::ReportMissing(const v1::Welcome& welcome) {
+  const uint64_t acknowledged = memory_->acknowledged.highest();
+  const MissingMessages missing = memory_->acknowledged.Compare(welcome, spool_->begin());
+  if (missing.all() == 0) return;
+  if (options_.missing != nullptr) options_.missing->Add(missing);
+  options_.log.Error(
+      "the collector no longer has what it had acknowledged: it has lost data, or another one "
+      "answers at its address",
+      {{"collector", address_},
+       {"acknowledged_sequence", acknowledged},
+       {"durable_sequence", welcome.durable_sequence()},
+       {"missing_messages", missing.all()},
+       {"in_the_spool_and_sent_again", missing.again},
+       {"gone", missing.gone}});
+}
+
 void StreamSession::OnAck(const v1::Ack& ack) {
   if (!welcomed()) return;
   memory_->clock.Heard(options_.now(), FromUnixNanos(ack.clock_unix_ns()));
@@ -125,6 +145,8 @@ void StreamSession::OnAck(const v1::Ack& ack) {
     call_.Cancel();
     return;
   }
+  memory_->acknowledged.Raise(ack.durable_sequence());
+  memory_->acknowledged.Note(MonotonicNow(), spool_);
   Trim(ack.durable_sequence());
   NoteAhead(ack.durable_ahead());
   progressed_ = progressed_ || lanes_->on_the_way() < on_the_way;

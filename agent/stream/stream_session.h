@@ -24,6 +24,7 @@ class StreamSession {
   // Dials `address`. Nothing is owned; all must outlive the session.
   StreamSession(const StreamOptions& options, const std::string& address, Spool* spool,
                 StreamMemory* memory, Transport* transport);
+  ~StreamSession();
 
   void Handle(IngestCall::Tag* tag, bool ok);
   // Sends what can be sent now. Call it when something was spooled, after each Handle(), and at
@@ -55,6 +56,8 @@ class StreamSession {
  private:
   void SayHello();
   void OnWelcome(const v1::Welcome& welcome);
+  // The collector may have less than it had acknowledged: says so.
+  void ReportMissing(const v1::Welcome& welcome);
   void OnAck(const v1::Ack& ack);
   void OnThrottle(const v1::Throttle& throttle);
   // Everything up to `watermark` is durable at the collector of this stream.

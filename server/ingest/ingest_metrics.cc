@@ -45,6 +45,9 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
   for (size_t i = 0; i < std::size(kRefusalNames); ++i) {
     refusals_[i] = &refusals.Add({{"reason", kRefusalNames[i]}});
   }
+  auto& missing = CounterFamily(registry, "tacho_ingest_acknowledged_missing_messages_total");
+  missing_gone_ = &missing.Add({{"fate", "gone"}});
+  missing_again_ = &missing.Add({{"fate", "again"}});
   auto& throttlings = CounterFamily(registry, "tacho_ingest_throttled_total");
   auto& waits = CounterFamily(registry, "tacho_ingest_throttled_seconds_total");
   static_assert(std::size(kLimitNames) == kLimits);
@@ -64,6 +67,11 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
 void IngestMetrics::LossReported(uint64_t sequences, uint64_t rows) {
   lost_messages_.Increment(static_cast<double>(sequences));
   lost_rows_.Increment(static_cast<double>(rows));
+}
+
+void IngestMetrics::AcknowledgedMissing(uint64_t gone, uint64_t again) {
+  missing_gone_->Increment(static_cast<double>(gone));
+  missing_again_->Increment(static_cast<double>(again));
 }
 
 void IngestMetrics::StreamEnded(absl::StatusCode code) {

@@ -56,6 +56,9 @@ class IngestMetrics {
   void SamplesFolded(uint64_t samples) { folded_.Increment(static_cast<double>(samples)); }
   // An agent reported sequences that will never come, and the rows in them if it knew.
   void LossReported(uint64_t sequences, uint64_t rows);
+  // Of what an agent knows to be acknowledged, so much is not durable any more: messages that its
+  // spool has no more, and others that it sends again.
+  void AcknowledgedMissing(uint64_t gone, uint64_t again);
   void AckSent() { acks_.Increment(); }
   // How far the agent's clock is ahead of ours, its message's way included.
   void ClockOffsetSeen(absl::Duration offset) {
@@ -77,6 +80,8 @@ class IngestMetrics {
   prometheus::Counter& acks_;
   prometheus::Counter& lost_messages_;
   prometheus::Counter& lost_rows_;
+  prometheus::Counter* missing_gone_;
+  prometheus::Counter* missing_again_;
   prometheus::Histogram& clock_offset_;
   prometheus::Family<prometheus::Counter>& stream_ends_;
   // Made ahead, so that counting takes no lock and a dashboard sees zeros.

@@ -59,6 +59,27 @@ uint64_t SamplesOf(const google::protobuf::Message& message) {
   return 1 + message.ByteSizeLong() / sizeof(double);
 }
 
+// How many sequences of first..last are not durable.
+uint64_t CountMissing(const storage::SequenceSet& durable, uint64_t first, uint64_t last) {
+  first = std::max(first, durable.watermark() + 1);
+  if (first > last) return 0;
+  uint64_t missing = last - first + 1;
+  for (const storage::SequenceRange& ahead : durable.ahead()) {
+    const uint64_t from = std::max(first, ahead.first);
+    const uint64_t to = std::min(last, ahead.last);
+    if (from <= to) missing -= to - from + 1;
+  }
+  return missing;
+}
+
+// Why something is not durable that the agent knows to be acknowledged.
+const char* WhyMissing(const storage::SequenceSet& durable) {
+  return durable.watermark() == 0 && durable.ahead().empty()
+             ? "acknowledged at this collector's address, but this store does not know the agent's "
+               "spool: the store is another, an older copy, or has forgotten the agent"
+             : "acknowledged by this collector, whose store has lost it since";
+}
+
 absl::Status RegistrationFailure(const absl::Status& status) {
   if (absl::IsInvalidArgument(status))
     return errors::InvalidFieldError("layout.series", status.message());
@@ -153,6 +174,7 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   agent_bucket_ = context_.quotas->BucketOfAgent(origin_.agent_id);
   acks_->SetAgent(origin_.agent_id, origin_.generation);
   const auto durable = context_.store->DurableSequences(origin_.agent_id, origin_.generation);
+  ReportMissing(durable, untrusted);
   CloseHoles(durable, untrusted);
 
   const absl::Time now = context_.now();
@@ -194,24 +216,50 @@ absl::Status StreamSession::ClaimAgentId(const std::string& agent_id) const {
 
 void StreamSession::CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello) {
   const uint64_t first_sequence = hello.first_sequence();
-  uint64_t next = durable.watermark() + 1;
-  const char* const reason = hello.several_collectors()
-                                 ? "no longer in the agent's spool: another collector may have it"
-                                 : "no longer in the agent's spool";
+  const uint64_t acknowledged = hello.acknowledged_sequence();
+  const bool counts = !hello.several_collectors();
+  const char* const reason = counts
+                                 ? "no longer in the agent's spool"
+                                 : "no longer in the agent's spool: another collector may have it";
   const auto close = [&](storage::SequenceRange lost) {
     TACHO_CHECK(lost.first <= lost.last);
-    origin_.sequence = 0;
-    if (!hello.several_collectors()) {
-      context_.metrics->LossReported(lost.last - lost.first + 1, 0);
+    if (lost.first <= acknowledged) {
+      const uint64_t last = std::min(lost.last, acknowledged);
+      CloseHole({lost.first, last}, WhyMissing(durable), true);
+      if (last == lost.last) return;
+      lost.first = last + 1;
     }
-    context_.store->AppendGap(origin_, lost, 0, reason, Accept(0, kSmallMessageBytes));
+    CloseHole(lost, reason, counts);
   };
+  uint64_t next = durable.watermark() + 1;
   for (const storage::SequenceRange& ahead : durable.ahead()) {
     if (next >= first_sequence) return;
     close({next, std::min(ahead.first, first_sequence) - 1});
     next = ahead.last + 1;
   }
   if (next < first_sequence) close({next, first_sequence - 1});
+}
+
+void StreamSession::CloseHole(storage::SequenceRange lost, absl::string_view reason, bool counts) {
+  origin_.sequence = 0;
+  if (counts) context_.metrics->LossReported(lost.last - lost.first + 1, 0);
+  context_.store->AppendGap(origin_, lost, 0, reason, Accept(0, kSmallMessageBytes));
+}
+
+void StreamSession::ReportMissing(const storage::SequenceSet& durable, const v1::Hello& hello) {
+  const uint64_t acknowledged = hello.acknowledged_sequence();
+  const uint64_t first_sequence = hello.first_sequence();
+  const uint64_t gone = CountMissing(durable, 1, std::min(acknowledged, first_sequence - 1));
+  const uint64_t again = CountMissing(durable, first_sequence, acknowledged);
+  if (gone + again == 0) return;
+  context_.metrics->AcknowledgedMissing(gone, again);
+  context_.log.Limited(log::Level::kError, "messages that were acknowledged are missing",
+                       {{"agent", origin_.agent_id},
+                        {"reason", WhyMissing(durable)},
+                        {"acknowledged_sequence", acknowledged},
+                        {"durable_sequence", durable.watermark()},
+                        {"gone", gone},
+                        {"sent_again", again}});
 }
 
 absl::Status StreamSession::CheckClock() const {

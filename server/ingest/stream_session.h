@@ -82,6 +82,10 @@ class StreamSession {
   // Closes the holes below what the agent's spool still holds: what the store never got is lost or,
   // if the agent has other collectors too, will not come.
   void CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello);
+  // Closes one, with the reason and whether it is counted as lost.
+  void CloseHole(storage::SequenceRange lost, absl::string_view reason, bool counts);
+  // The agent may know acknowledgements of what is not durable any more: counts and logs that.
+  void ReportMissing(const storage::SequenceSet& durable, const v1::Hello& hello);
   // The layout that is stored.
   //   FAILED_PRECONDITION  its job has expired.
   absl::StatusOr<storage::LayoutPtr> FindStored(StreamLayout* layout) const;

@@ -159,10 +159,13 @@ inline constexpr MetricInfo kIngestMetrics[] = {
     {"tacho_ingest_batches_total", "counter", "batches", "",
      "Batches that passed admission, repeats included"},
     {"tacho_ingest_lost_messages_total", "counter", "messages", "",
-     "Messages that agents reported as lost in their spools (full or torn), repeated reports "
-     "included"},
+     "Messages that agents reported as lost in their spools (full or torn), or that are `gone` as "
+     "`tacho_ingest_acknowledged_missing_messages_total` says; repeated reports included"},
     {"tacho_ingest_lost_rows_total", "counter", "rows", "",
      "Rows in the lost messages, as far as the agents knew"},
+    {"tacho_ingest_acknowledged_missing_messages_total", "counter", "messages", "fate",
+     "Messages that, as agents know, were acknowledged and that the store no longer had when they "
+     "connected: `gone` (their spools have no more either), `again` (sent again)"},
     {"tacho_ingest_rows_total", "counter", "rows", "",
      "Rows that passed admission, repeats included"},
     {"tacho_ingest_samples_accepted_total", "counter", "samples", "",

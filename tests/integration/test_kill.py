@@ -1,6 +1,8 @@
-"""SIGKILL at random moments: what was acknowledged is there afterwards, exactly once."""
+"""SIGKILL at random moments: what was acknowledged is there afterwards, exactly once; what is not, is told."""
+import glob
 import json
 import os
+import re
 import threading
 import time
 
@@ -147,6 +149,76 @@ class AgentKillTest(harness.TestCase):
         query.close()
         expected = [("attempt_started", 0), ("attempt_started", 1), ("ended", 0), ("ended", 1)]
         self.assertEqual(sorted(events), expected)
+
+
+class CutLogTest(harness.TestCase):
+    """The end of the collector's log is cut: both sides say what is missing, and only then."""
+
+    def setUp(self):
+        super().setUp()
+        self.collector = self.started(harness.Collector(self.directory, "log: {level: warn}\n"))
+        self.lines = os.path.join(self.directory, "lines.jsonl")
+        sources = (
+            "  host: {enabled: false}\n"
+            "  json_lines: {poll_interval: 10ms, "
+            f"files: [{{path: {self.lines}, job: lines}}]}}\n"
+        )
+        self.agent = self.started(harness.Agent(self.directory, self.collector, sources))
+        self.written = 0
+
+    def value(self, metric):
+        _, _, page = harness.http_get(self.collector.url("/metrics"))
+        return float(re.search(rf"^{re.escape(metric)} (\S+)$", page.decode(), re.M)[1])
+
+    def deliver(self, lines):
+        """In messages of their own: waits until each is stored."""
+        before = self.value("tacho_storage_rows_appended_total")
+        for stored in range(1, lines + 1):
+            with open(self.lines, "a") as file:
+                line = {"step": self.written, "time": time.time(), "loss": 1.5}
+                file.write(json.dumps(line) + "\n")
+            self.written += 1
+            harness.wait_until(
+                lambda: self.value("tacho_storage_rows_appended_total") >= before + stored,
+                "the row is stored",
+                pause_s=0.01,
+            )
+
+    def missing(self, fate):
+        name = "tacho_ingest_acknowledged_missing_messages_total"
+        return self.value(f'{name}{{fate="{fate}"}}')
+
+    def test_both_sides_tell_what_is_missing(self):
+        self.deliver(20)
+        self.collector.kill()
+        self.collector.start()
+        self.deliver(10)
+        self.assertEqual(self.value("tacho_storage_missing_commits"), 0, "a kill loses nothing")
+        self.assertEqual(self.missing("gone") + self.missing("again"), 0)
+
+        self.collector.kill()
+        newest = max(glob.glob(os.path.join(self.collector.path, "*.log")))
+        os.truncate(newest, os.path.getsize(newest) // 2)
+        self.collector.start()
+        self.assertGreater(self.value("tacho_storage_missing_commits"), 0)
+        self.assertGreater(self.value("tacho_storage_missing_rows"), 0)
+        harness.wait_until(lambda: self.missing("gone") > 0, "the agent's Hello says it")
+        told = self.missing("gone") + self.missing("again")
+        self.assertLessEqual(told, self.value("tacho_storage_missing_messages"))
+        for log, text in [
+            (self.collector.log, "the store has lost the end of its log"),
+            (self.collector.log, "messages that were acknowledged are missing"),
+            (self.agent.log, "the collector no longer has what it had acknowledged"),
+        ]:
+            with open(log) as file:
+                self.assertIn(text, file.read())
+
+        self.deliver(5)
+        self.collector.kill()
+        self.collector.start()
+        self.deliver(1)
+        self.assertEqual(self.value("tacho_storage_missing_commits"), 0, "it is told once")
+        self.assertEqual(self.missing("gone"), 0)
 
 
 if __name__ == "__main__":

@@ -38,6 +38,13 @@ inline constexpr Metric kRefusedSamples = {
     "tacho_agent_refused_samples_total", kCounterType, "samples",
     "Samples that the collector refused while it took their messages", "reason"};
 
+// --- What the collector has lost of it.
+inline constexpr Metric kMissingMessages = {
+    "tacho_agent_acknowledged_missing_messages_total", kCounterType, "messages",
+    "Messages that a collector had acknowledged and no longer had when the agent connected again: "
+    "the spool still held them (again), or not (gone)",
+    "fate"};
+
 // --- Each of its sources.
 inline constexpr Metric kSourceUp = {"tacho_agent_source_up", kGaugeType, "1",
                                      "Whether the source gives what it should: 1 or 0", "source"};
@@ -92,6 +99,7 @@ inline constexpr const Metric* kAll[] = {&kInfo,
                                          &kSpoolLostRows,
                                          &kSpoolLostMessages,
                                          &kRefusedSamples,
+                                         &kMissingMessages,
                                          &kSourceUp,
                                          &kSourceFailing,
                                          &kSourceFailingSeconds,

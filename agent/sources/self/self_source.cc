@@ -39,6 +39,8 @@ void AddDelivery(const DeliveryFigures& figures, Sample* sample) {
   sample->Add(own::kSpoolBytes, static_cast<double>(figures.waiting_bytes));
   sample->Add(own::kRows, static_cast<double>(figures.rows));
   sample->Add(own::kLostRows, static_cast<double>(figures.lost_rows));
+  sample->Add(own::kMissingMessages, "again", static_cast<double>(figures.missing_again));
+  sample->Add(own::kMissingMessages, "gone", static_cast<double>(figures.missing_gone));
 }
 
 void AddLosses(const SpoolStats& stats, Sample* sample) {

@@ -49,6 +49,14 @@ class FakeCollector : public v1::Ingest::Service {
     server_.reset();
   }
 
+  // As if the end of its log were cut: it has no more than the first messages.
+  void ForgetAfter(uint64_t sequence) {
+    absl::MutexLock lock(&mutex_);
+    durable_ = sequence;
+    taken_.erase(taken_.upper_bound(sequence), taken_.end());
+    values_.erase(values_.upper_bound(sequence), values_.end());
+  }
+
   std::string address() const { return absl::StrCat("127.0.0.1:", port_); }
 
   // Asked for each message with a sequence; a status that is not OK ends the stream there.
@@ -117,13 +125,14 @@ class FakeCollector : public v1::Ingest::Service {
       absl::MutexLock lock(&mutex_);
       hellos_.push_back(message.hello());
       streams_.emplace_back();
-      for (uint64_t s = durable_ + 1; s < message.hello().first_sequence(); ++s) taken_.insert(s);
-      while (taken_.contains(durable_ + 1)) ++durable_;
       *answer.mutable_welcome() = welcome;
       answer.mutable_welcome()->set_clock_unix_ns(absl::ToUnixNanos(absl::Now()));
       answer.mutable_welcome()->set_durable_sequence(
           std::max(durable_, welcome.durable_sequence()));
       AddAhead(answer.mutable_welcome());
+      // Then the holes that the agent will not fill are closed, which the next Ack says.
+      for (uint64_t s = durable_ + 1; s < message.hello().first_sequence(); ++s) taken_.insert(s);
+      while (taken_.contains(durable_ + 1)) ++durable_;
     }
     stream->Write(answer);
     if (throttle.ByteSizeLong() > 0) {

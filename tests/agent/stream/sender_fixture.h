@@ -60,6 +60,7 @@ class SenderTest : public ::testing::Test {
       absl::StrAppend(&log_, line);
     };
     options.log = log::Log(std::move(log));
+    options.missing = missing_;
     sender_ = std::make_unique<Sender>(options, spool_.get());
     sender_->Start();
   }
@@ -70,6 +71,10 @@ class SenderTest : public ::testing::Test {
     };
     absl::MutexLock lock(&log_mutex_);
     return log_mutex_.AwaitWithTimeout(absl::Condition(&said), absl::Seconds(20));
+  }
+  void ClearLog() {
+    absl::MutexLock lock(&log_mutex_);
+    log_.clear();
   }
   std::string log() {
     absl::MutexLock lock(&log_mutex_);
@@ -108,6 +113,7 @@ class SenderTest : public ::testing::Test {
   absl::Mutex log_mutex_;
   std::string log_ ABSL_GUARDED_BY(log_mutex_);
   FakeCollector collector_;
+  const std::shared_ptr<MissingTotals> missing_ = std::make_shared<MissingTotals>();
   std::unique_ptr<Spool> spool_;
   std::unique_ptr<Sender> sender_;
 };

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "agent/spool/spool_losses.h"
+#include "agent/stream/acknowledged.h"
 #include "agent/stream/lanes.h"
 #include "agent/stream/pace.h"
 #include "agent/stream/refused_totals.h"
@@ -285,6 +286,25 @@ TEST(RefusalReportTest, SaysTheRestThatNoRefusalFollows) {
       << said[1];
   add({}, absl::Minutes(5));
   EXPECT_EQ(said.size(), 2u) << "once";
+}
+
+TEST(AcknowledgedTest, WhatIsMissingIsInTheSpoolOrGone) {
+  Acknowledged acknowledged;
+  v1::Welcome welcome;
+  welcome.set_durable_sequence(10);
+  EXPECT_EQ(acknowledged.Compare(welcome, 11).all(), 0u) << "nothing is known";
+  acknowledged.Raise(30);
+  acknowledged.Raise(25);
+  EXPECT_EQ(acknowledged.highest(), 30u);
+
+  welcome.set_durable_sequence(12);
+  *welcome.mutable_durable_ahead() = Range(15, 16);
+  welcome.add_durable_ahead()->set_first(28);
+  welcome.mutable_durable_ahead(1)->set_last(40);
+  const MissingMessages missing = acknowledged.Compare(welcome, 20);
+  EXPECT_EQ(missing.gone, 5u) << "13, 14, 17 to 19";
+  EXPECT_EQ(missing.again, 8u) << "20 to 27";
+  EXPECT_EQ(acknowledged.Compare(welcome, 20).all(), 0u) << "once";
 }
 
 TEST(RefusedTotalsTest, AddUpByReason) {

@@ -213,6 +213,45 @@ TEST_F(SenderTest, NothingIsTrimmedBeforeItIsDurable) {
   EXPECT_TRUE(WaitForEmptySpool()) << "the Welcome of the next stream says so";
 }
 
+TEST_F(SenderTest, CollectorThatHasLostWhatItAcknowledgedIsReported) {
+  Append(1, 10);
+  StartSender(collector_.address());
+  ASSERT_TRUE(WaitForEmptySpool());
+  collector_.Stop();
+  collector_.ForgetAfter(4);
+  collector_.Start();
+  Append(11, 12);
+  ASSERT_TRUE(WaitForLog("the collector no longer has what it had acknowledged")) << log();
+  EXPECT_TRUE(absl::StrContains(log(), "gone=6")) << log();
+  EXPECT_EQ(missing_->Get().gone, 6u);
+  EXPECT_EQ(missing_->Get().again, 0u);
+  EXPECT_EQ(collector_.hellos().back().acknowledged_sequence(), 10u);
+  EXPECT_TRUE(collector_.WaitForDurable(12)) << "all else goes on";
+}
+
+TEST_F(SenderTest, WhatWasAcknowledgedIsKnownAfterARestartOfTheAgent) {
+  Append(1, 10);
+  StartSender(collector_.address());
+  ASSERT_TRUE(WaitForEmptySpool());
+  sender_.reset();
+  OpenSpool();
+  StartSender(collector_.address());
+  Append(11, 12);
+  ASSERT_TRUE(WaitForEmptySpool());
+  EXPECT_EQ(collector_.hellos().back().acknowledged_sequence(), 10u);
+  EXPECT_EQ(missing_->Get().all(), 0u) << "nothing is missing";
+  sender_.reset();
+  collector_.ForgetAfter(3);
+  OpenSpool();
+  for (const char* when : {"found", "reported once"}) {
+    ClearLog();
+    StartSender(collector_.address());
+    ASSERT_TRUE(WaitForLog("connected to the collector"));
+    sender_.reset();
+    EXPECT_EQ(missing_->Get().gone, 9u) << when << log();
+  }
+}
+
 TEST_F(SenderTest, AcknowledgementOfWhatWasNeverSentIsNotBelieved) {
   Append(1, 3);
   collector_.welcome.set_durable_sequence(50);

@@ -237,6 +237,56 @@ TEST_F(StreamSessionTest, WhatAnotherCollectorMayHaveIsClosedButNoLoss) {
   EXPECT_EQ(store_->DurableSequences("agent-2", 7).watermark(), 9u);
 }
 
+TEST_F(StreamSessionTest, WhatWasAcknowledgedAndIsMissingIsCountedAndRecordedAsSuch) {
+  constexpr char kMissing[] = "tacho_ingest_acknowledged_missing_messages_total";
+  StreamSession first = NewSession(1);
+  ASSERT_TRUE(Send(&first, {HelloMessage(), LayoutMessage(), BatchMessage(1), BatchMessage(2),
+                            BatchMessage(5)})
+                  .ok());
+  agents_.Release(1);
+  EXPECT_EQ(Counter(kMissing, "gone"), 0);
+  // Of 1 to 12, which were acknowledged, 3, 4, 6 and 7 are gone, and 8 to 12 are in the spool.
+  v1::ClientMessage hello = HelloMessage("agent-1", 7, 8);
+  hello.mutable_hello()->set_acknowledged_sequence(12);
+  hello.mutable_hello()->set_several_collectors(true);
+  StreamSession second = NewSession(2);
+  EXPECT_EQ(Greet(&second, hello).durable_sequence(), 2u);
+  EXPECT_EQ(Counter(kMissing, "gone"), 4);
+  EXPECT_EQ(Counter(kMissing, "again"), 5);
+  EXPECT_EQ(Counter("tacho_ingest_lost_messages_total"), 4) << "also of an agent of several";
+  ASSERT_THAT(store_.losses(), SizeIs(2));
+  EXPECT_THAT(store_.losses()[0].message, HasSubstr("whose store has lost it since"));
+  EXPECT_EQ(store_.losses()[1].fields.at("last_sequence"), "7");
+}
+
+TEST_F(StreamSessionTest, WhatTheSpoolLostIsToldApartFromWhatTheStoreLost) {
+  v1::ClientMessage hello = HelloMessage("agent-1", 7, 10);
+  hello.mutable_hello()->set_acknowledged_sequence(6);
+  StreamSession session = NewSession();
+  Greet(&session, hello);
+  EXPECT_EQ(Counter("tacho_ingest_acknowledged_missing_messages_total", "gone"), 6);
+  EXPECT_EQ(Counter("tacho_ingest_lost_messages_total"), 9);
+  ASSERT_THAT(store_.losses(), SizeIs(2));
+  EXPECT_THAT(store_.losses()[0].message, HasSubstr("does not know the agent's spool"));
+  EXPECT_EQ(store_.losses()[0].fields.at("last_sequence"), "6");
+  EXPECT_EQ(store_.losses()[1].message, "no longer in the agent's spool");
+  EXPECT_EQ(store_.losses()[1].fields.at("first_sequence"), "7");
+}
+
+TEST_F(StreamSessionTest, AcknowledgementThatIsTrueIsNoLoss) {
+  StreamSession first = NewSession(1);
+  ASSERT_TRUE(
+      Send(&first, {HelloMessage(), LayoutMessage(), BatchMessage(1), BatchMessage(2)}).ok());
+  agents_.Release(1);
+  v1::ClientMessage hello = HelloMessage("agent-1", 7, 3);
+  hello.mutable_hello()->set_acknowledged_sequence(2);
+  StreamSession second = NewSession(2);
+  Greet(&second, hello);
+  EXPECT_EQ(Counter("tacho_ingest_acknowledged_missing_messages_total", "gone"), 0);
+  EXPECT_EQ(Counter("tacho_ingest_acknowledged_missing_messages_total", "again"), 0);
+  EXPECT_THAT(store_.losses(), IsEmpty());
+}
+
 TEST_F(StreamSessionTest, SameAgentWithAnotherSpoolIsRefusedWhileTheFirstLives) {
   StreamSession first = NewSession(1);
   Greet(&first);

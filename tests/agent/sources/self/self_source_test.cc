@@ -23,21 +23,24 @@ using ::testing::SizeIs;
 class SelfSourceTest : public ::testing::Test {
  protected:
   SelfSourceTest()
-      : source_(
-            {.job = "hosts",
-             .host = "host-a",
-             .agent_id = "agent-a",
-             .version = "1.2.3",
-             .log = testing::LogTo(&log_),
-             .ledger = ledger_,
-             .delivery =
-                 [] {
-                   return DeliveryFigures{
-                       .waiting_messages = 3, .waiting_bytes = 4096, .rows = 100, .lost_rows = 5};
-                 },
-             .spool = [this] { return spool_; },
-             .refused = [this] { return refused_; },
-             .monotonic = [this] { return monotonic_; }}) {}
+      : source_({.job = "hosts",
+                 .host = "host-a",
+                 .agent_id = "agent-a",
+                 .version = "1.2.3",
+                 .log = testing::LogTo(&log_),
+                 .ledger = ledger_,
+                 .delivery =
+                     [] {
+                       return DeliveryFigures{.waiting_messages = 3,
+                                              .waiting_bytes = 4096,
+                                              .rows = 100,
+                                              .lost_rows = 5,
+                                              .missing_again = 8,
+                                              .missing_gone = 9};
+                     },
+                 .spool = [this] { return spool_; },
+                 .refused = [this] { return refused_; },
+                 .monotonic = [this] { return monotonic_; }}) {}
 
   // A poll of the source "tpu" that took a second and ended so; then the row about it.
   void Tell(const absl::Status& status) {
@@ -95,6 +98,8 @@ TEST_F(SelfSourceTest, RowSaysWhoTheAgentIsWhatWaitsAndWhatWasLost) {
   EXPECT_EQ(Value("tacho_agent_rows_total", ""), 100);
   EXPECT_EQ(Value("tacho_agent_lost_rows_total", ""), 5);
   EXPECT_EQ(Value("tacho_agent_source_lost_rows_total"), 7);
+  EXPECT_EQ(Value("tacho_agent_acknowledged_missing_messages_total", "fate=again"), 8);
+  EXPECT_EQ(Value("tacho_agent_acknowledged_missing_messages_total", "fate=gone"), 9);
 }
 
 TEST_F(SelfSourceTest, FailingSourceSaysForHowLongAndWhenItIsTriedAgain) {
