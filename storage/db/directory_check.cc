@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "proto/base/crc32c.h"
 #include "rocksdb/env.h"
+#include "storage/db/table_check.h"
 
 namespace tacho::storage {
 
@@ -36,6 +37,11 @@ absl::Status CheckDirectory(rocksdb::Env* env, const std::string& path,
   if (families.size() > 1 && !log) {
     return absl::DataLossError(
         absl::StrCat(path, ": the write-ahead log (*.log) is missing, and what it held with it"));
+  }
+  for (const std::string& name : names) {
+    if (!absl::EndsWith(name, ".sst")) continue;
+    const absl::Status status = CheckTable(env, absl::StrCat(path, "/", name));
+    if (!status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -17,7 +17,8 @@ namespace tacho::storage {
 
 // Call it before a database is opened.
 //   DATA_LOSS  there are tables, logs or manifests, but CURRENT is missing; or there are column
-//              families (`families`, as the manifest lists them), but no log.
+//              families (`families`, as the manifest lists them), but no log; or a table is damaged
+//              so that RocksDB would end the process (table_check.h).
 absl::Status CheckDirectory(rocksdb::Env* env, const std::string& path,
                             const std::vector<std::string>& families);
 
