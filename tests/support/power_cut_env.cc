@@ -263,9 +263,9 @@ PowerCutEnv::Entries PowerCutEnv::Left(bool entries_reached_disk, Tail tail) {
       left->data.resize(inode->synced);
       left->data.resize(inode->data.size(), '\0');
     }
-    if (inode->before && tail != kAll) {
+    if (inode->before && tail != Tail::kAll) {
       // A part is cut anywhere, so that a record written over may be torn.
-      const size_t written = tail == kNothing ? 0 : random_() % (inode->before->size() + 1);
+      const size_t written = tail == Tail::kNothing ? 0 : random_() % (inode->before->size() + 1);
       left->data = inode->data.substr(0, written) + inode->before->substr(written);
     }
     left->before.reset();
