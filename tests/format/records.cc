@@ -163,6 +163,8 @@ void ReadStateRecord(Bytes key, Bytes value, Records* records) {
   const uint8_t kind = key.Byte();
   if (kind == 'O') {
     ReadDurable(&key, &value, records);
+  } else if (kind == 'C') {
+    records->commits = {value.Varint(), value.Varint(), value.Varint(), value.Zigzag()};
   } else if (Job* const job = FindJob(static_cast<uint32_t>(key.Big(4)), &key, records);
              job == nullptr) {
     return;

@@ -87,7 +87,16 @@ struct Job {
 // Sequences from the first to the last, both included.
 using SequenceRange = std::pair<uint64_t, uint64_t>;
 
+// What `state` counts of all commits.
+struct Commits {
+  uint64_t commits = 0;
+  uint64_t messages = 0;
+  uint64_t rows = 0;
+  int64_t last_time = 0;
+};
+
 struct Records {
+  Commits commits;
   std::map<uint32_t, Job> jobs;                   // By id.
   std::map<uint32_t, std::vector<Event>> events;  // By job's id; 0 is no job.
   std::map<std::pair<std::string, uint64_t>, std::vector<SequenceRange>> durable;  // By agent.

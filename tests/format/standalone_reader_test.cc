@@ -307,6 +307,9 @@ TEST_F(StandaloneReaderTest, ReadsDurableSequencesAndLosses) {
   EXPECT_THAT(
       contents.records.durable,
       ElementsAre(Pair(Pair("agent", 7u), ElementsAre(Pair(1u, 3u), Pair(5u, 7u), Pair(9u, 9u)))));
+  EXPECT_EQ(contents.records.commits.commits, 6u);
+  EXPECT_EQ(contents.records.commits.messages, 6u);
+  EXPECT_EQ(contents.records.commits.rows, 5u);
   ASSERT_TRUE(contents.records.events.contains(0));
   const std::vector<format_page::Event>& losses = contents.records.events.at(0);
   ASSERT_EQ(losses.size(), 1u);

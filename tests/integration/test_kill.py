@@ -1,4 +1,4 @@
-"""SIGKILL at random moments: what was acknowledged is there afterwards, exactly once; what is not, is told."""
+"""SIGKILL at random moments: what was acknowledged is there afterwards, exactly once, or told as missing."""
 import glob
 import json
 import os
