@@ -338,6 +338,7 @@ void Collector::Parts::MakeServices() {
   query::QueryServiceOptions query;
   query.store = store_.get();
   query.refusals = &limiting_->ledger();
+  query.job_refusals = &limiting_->job_refusals();
   query.conditions = &conditions_->board();
   query.limits = config_.query();
   query.now = world_.now;

@@ -3,6 +3,8 @@
 // bounded even if sealing makes no progress.
 #include "storage/engine.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/base/clock.h"
@@ -77,6 +79,11 @@ void Engine::NoteAppended() {
       journal_bytes > options.journal_bytes) {
     sealer.Wake();
   }
+}
+
+uint64_t Engine::SealedUpTo() const {
+  const uint64_t late_rows = late.oldest();  // First, see there.
+  return std::min(late_rows, head.SealedUpTo());
 }
 
 uint64_t Engine::PositionsToSeal() const {

@@ -33,6 +33,7 @@
 #include "storage/index/job_table.h"
 #include "storage/index/series_index.h"
 #include "storage/journal/journal.h"
+#include "storage/late_rows.h"
 #include "storage/options.h"
 #include "storage/retention_pace.h"
 
@@ -98,11 +99,26 @@ struct Engine {
 
   absl::StatusOr<absl::flat_hash_map<LayoutId, uint64_t>> ReadSealedPositions() const;
   absl::Status ReplayJournal();
+  // An entry of the journal that is not sealed: brings its rows into the head, or leaves them late.
+  absl::Status ReplayEntry(uint64_t position, const RowsEntry& entry, absl::Time now);
+  // The layout of an entry, and its job in memory.   DATA_LOSS  they do not fit.
+  absl::StatusOr<LayoutPtr> LayoutOf(uint64_t position, const RowsEntry& entry);
   absl::Status LoadBusyJobs();
   // Whether the log has lost its end; from here on the mark says what the database has.
   void CompareMark();
   // Logs, counts and records what is missing.
   void NoteMissing(const CommitCount& found, const CommitCount& marked);
+  // Whether the job is in memory, or may be brought there before the store is ready.
+  bool LoadsAtOpen(JobId job);
+  // Brings the late rows of a job into the head, and the job into memory; to be called before its
+  // rows are looked at, or others appended. May wait for a commit. OK if the job has gone.
+  absl::Status BringLateRows(JobId job);
+  // Some of them, so that open rows do not exceed their memory.
+  absl::Status BringSomeLateRows(JobId job);
+  // The same on the committer's thread, with the job in memory.
+  absl::Status ApplyLateRows(JobId job);
+  // Everything in the journal before this position is sealed.
+  uint64_t SealedUpTo() const;
 
   void Log(absl::string_view line) const {
     if (options.log != nullptr) options.log(line);
@@ -117,6 +133,8 @@ struct Engine {
   JobTable jobs;
   KeptWrites kept;  // Removals, which memory has forgotten already.
   AgentOwners owners;
+  LateRows late;
+  uint64_t series_left = 0;  // Recovery's: so many more may be brought into memory.
   ChangeFeed feed;
   CommitMark mark;  // Committer's thread only, but for recovery.
   Committer committer;

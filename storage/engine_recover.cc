@@ -1,6 +1,9 @@
 // Recovery goes from the bottom up: the catalogue, then the durable sequences, then the journal,
 // each entry of which needs the layouts of the catalogue. Rows that are sealed already are passed
-// over.
+// over. Jobs with very many series, and their rows, are left for later: see BringLateRows().
+#include <algorithm>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "proto/base/check.h"
@@ -18,6 +21,8 @@ namespace {
 
 // How often the recovery reports its progress.
 constexpr absl::Duration kRecoveryReport = absl::Seconds(1);
+// Bytes of late rows that are brought into the head in one go, while commits wait.
+constexpr uint64_t kLateBytes = uint64_t{4} << 20;
 
 }  // namespace
 
@@ -58,26 +63,91 @@ absl::Status Engine::ReplayJournal() {
     Reach(options.at_point, crash_point::kOpenReplay);
     const auto done = sealed.find(entry->layout);
     if (done != sealed.end() && position <= done->second) return absl::OkStatus();
-    if (const absl::Status used = index.Use(entry->job); absl::IsNotFound(used)) {
-      return absl::OkStatus();  // The job has expired.
-    }
-    const auto found = index.FindLayout(entry->job, entry->layout);
-    if (absl::IsNotFound(found.status())) {
-      return absl::DataLossError(absl::StrCat("journal entry ", position, ": layout ",
-                                              entry->layout, " is not in the index"));
-    }
-    if (!found.ok()) return found.status();
-    TACHO_RETURN_IF_ERROR(jobs.Use(entry->job));
-    const LayoutPtr& layout = *found;
-    if (layout->series.size() != entry->columns || layout->has_steps != entry->has_steps) {
-      return absl::DataLossError(
-          absl::StrCat("journal entry ", position, " does not fit its layout"));
-    }
-    head.Append(layout, *entry, position, now);
-    jobs.Include(*layout, *entry);
+    TACHO_RETURN_IF_ERROR(ReplayEntry(position, *entry, now));
     // The journal may hold more than memory should: what is sealed here is trimmed later.
     return sealer.RelieveMemory();
   });
+}
+
+absl::Status Engine::ReplayEntry(uint64_t position, const RowsEntry& entry, absl::Time now) {
+  // Behind late rows there are only more of them, or they would come in the wrong order.
+  if (late.Has(entry.job) || !LoadsAtOpen(entry.job)) {
+    late.Add(entry.job, position);
+    return absl::OkStatus();
+  }
+  const auto layout = LayoutOf(position, entry);
+  if (absl::IsNotFound(layout.status())) return absl::OkStatus();  // The job has expired.
+  if (!layout.ok()) return layout.status();
+  head.Append(*layout, entry, position, now);
+  jobs.Include(**layout, entry);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LayoutPtr> Engine::LayoutOf(uint64_t position, const RowsEntry& entry) {
+  TACHO_RETURN_IF_ERROR(index.Use(entry.job));
+  auto found = index.FindLayout(entry.job, entry.layout);
+  if (absl::IsNotFound(found.status())) {
+    return absl::DataLossError(absl::StrCat("journal entry ", position, ": layout ", entry.layout,
+                                            " is not in the index"));
+  }
+  if (!found.ok()) return found.status();
+  TACHO_RETURN_IF_ERROR(jobs.Use(entry.job));
+  if ((*found)->series.size() != entry.columns || (*found)->has_steps != entry.has_steps) {
+    return absl::DataLossError(
+        absl::StrCat("journal entry ", position, " does not fit its layout"));
+  }
+  return found;
+}
+
+bool Engine::LoadsAtOpen(JobId job) {
+  if (index.InMemory(job)) return true;
+  const uint64_t series = index.SeriesCount(job);
+  if (series > series_left) return false;
+  series_left -= series;
+  return true;
+}
+
+absl::Status Engine::BringLateRows(JobId job) {
+  while (late.Has(job)) {
+    AwaitRoom();
+    TACHO_RETURN_IF_ERROR(BringSomeLateRows(job));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::BringSomeLateRows(JobId job) {
+  // Here, not on the committer's thread: reading a large job takes a while.
+  const absl::Status used = index.Use(job);
+  if (absl::IsNotFound(used)) {
+    late.Remove(job);
+    return absl::OkStatus();
+  }
+  TACHO_RETURN_IF_ERROR(used);
+  return OnCommitter([this, job](rocksdb::WriteBatch*) { return ApplyLateRows(job); });
+}
+
+absl::Status Engine::ApplyLateRows(JobId job) {
+  const std::vector<uint64_t> positions = late.Of(job);
+  if (positions.empty()) return absl::OkStatus();  // Another call has been faster.
+  const absl::Time now = options.now();
+  size_t applied = 0;
+  uint64_t bytes = 0;
+  const auto apply = [&](uint64_t position, absl::string_view encoded) -> absl::Status {
+    if (position != positions[applied]) return absl::OkStatus();
+    const auto entry = DecodeRowsEntry(encoded);
+    TACHO_CHECK(entry.has_value());  // It was read at the opening.
+    TACHO_ASSIGN_OR_RETURN(const auto layout, LayoutOf(position, *entry));
+    head.AppendLate(layout, *entry, position, now);
+    jobs.Include(*layout, *entry);
+    bytes += encoded.size();
+    const bool enough = ++applied == positions.size() || bytes >= kLateBytes;
+    return enough ? absl::CancelledError() : absl::OkStatus();
+  };
+  const absl::Status read = journal.Read(positions.front(), apply);
+  late.Remove(job, applied);
+  NoteAppended();
+  if (absl::IsCancelled(read)) return absl::OkStatus();
+  return read.ok() ? absl::DataLossError("late rows are not in the journal any more") : read;
 }
 
 void Engine::HeadForgets(JobId job) {
@@ -91,8 +161,12 @@ absl::Status Engine::LoadBusyJobs() {
   const int64_t idle_before_ns = options.job_idle <= absl::ZeroDuration()
                                      ? INT64_MIN
                                      : absl::ToUnixNanos(options.now() - options.job_idle);
-  for (const SeriesIndex::JobInfo& job : index.Jobs()) {
+  std::vector<SeriesIndex::JobInfo> all = index.Jobs();
+  std::sort(all.begin(), all.end(),
+            [](const auto& a, const auto& b) { return a.series < b.series; });
+  for (const SeriesIndex::JobInfo& job : all) {
     if (jobs.Summarise(job.id).extent.last_time_ns < idle_before_ns) continue;
+    if (!LoadsAtOpen(job.id)) break;
     TACHO_RETURN_IF_ERROR(index.Use(job.id));
     TACHO_RETURN_IF_ERROR(jobs.Use(job.id));
   }
@@ -142,14 +216,15 @@ absl::Status Engine::Recover() {
   TACHO_RETURN_IF_ERROR(jobs.Load());
   for (const SeriesIndex::JobInfo& job : index.Jobs()) HeadForgets(job.id);
   Reach(options.at_point, crash_point::kOpenIndex);
+  series_left = options.series_at_open;
   TACHO_RETURN_IF_ERROR(LoadBusyJobs());
   TACHO_RETURN_IF_ERROR(committer.Recover());
   TACHO_RETURN_IF_ERROR(owners.Load());
   Reach(options.at_point, crash_point::kOpenSequences);
   TACHO_RETURN_IF_ERROR(ReplayJournal());
   Log(absl::StrCat(
-      "recovered ", index.counts().series, " series and ", journal.end() - journal.begin(),
-      " journal entries (", journal.bytes() >> 20, " MiB) in ",
+      "recovered ", index.counts().series_in_memory, " of ", index.counts().series, " series and ",
+      journal.end() - journal.begin(), " journal entries (", journal.bytes() >> 20, " MiB) in ",
       absl::FormatDuration(absl::Trunc(MonotonicNow() - begun, absl::Milliseconds(1)))));
   // Numbers only keep events of one time apart; nanoseconds since 1970 never meet an earlier one.
   Reach(options.at_point, crash_point::kOpenReady);

@@ -27,7 +27,7 @@ constexpr absl::Duration kRememberAgents = absl::Hours(24 * 30);
 
 void Engine::TrimJournal() {
   Reach(options.at_point, crash_point::kTrimBegin);
-  const uint64_t sealed = head.SealedUpTo();
+  const uint64_t sealed = SealedUpTo();
   committer.Enqueue(
       {.stage =
            [this, sealed](rocksdb::WriteBatch* write) {
@@ -41,7 +41,7 @@ void Engine::TrimJournal() {
 absl::Status Engine::Seal() {
   TACHO_RETURN_IF_ERROR(sealer.SealAll());
   return OnCommitter([this](rocksdb::WriteBatch* write) {
-    const uint64_t sealed = head.SealedUpTo();
+    const uint64_t sealed = SealedUpTo();
     if (sealed > journal.begin()) journal.StageTrim(sealed, write);
     return absl::OkStatus();
   });
@@ -49,6 +49,13 @@ absl::Status Engine::Seal() {
 
 void Engine::AfterSealing() {
   TrimJournal();
+  // A few a round, which this thread then seals.
+  const std::vector<JobId> late_jobs = late.Jobs();
+  if (!late_jobs.empty() && head.total().bytes() <= options.open_bytes) {
+    const absl::Status status = BringSomeLateRows(late_jobs.front());
+    if (status.ok()) sealer.Wake();
+    if (!status.ok()) Log(absl::StrCat("reading a large job failed: ", status.ToString()));
+  }
   const absl::Time now = options.monotonic();
   if (now >= next_idle_round) {
     next_idle_round = now + kIdleRound;
@@ -71,6 +78,7 @@ void Engine::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
   index.RemoveJob(job, write);
   jobs.RemoveJob(job, write);
   head.RemoveJob(job);
+  late.Remove(job);
   std::string prefix;
   PutBe32(job, &prefix);
   write->DeleteRange(database->events, prefix, PrefixEnd(prefix));
@@ -188,6 +196,7 @@ absl::Status Engine::ForgetBefore(int64_t time_ns, std::optional<absl::Time> now
       const Extent extent = jobs.Summarise(id).extent;
       // A job without rows so far has only events or attributes: it stays.
       if (extent.first_time_ns > extent.last_time_ns) continue;
+      if (late.Has(id)) continue;  // Newer rows of it are not counted yet.
       if (extent.last_time_ns < time_ns) RemoveJob(id, &removals);
     }
     if (now.has_value() && options.retention > absl::ZeroDuration()) {

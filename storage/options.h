@@ -58,6 +58,11 @@ struct StoreOptions {
   // sealed, leaves memory, its latest rows included; its summary stays. It comes back, with the
   // same ids, when it is needed. Zero: jobs stay until they expire.
   absl::Duration job_idle = absl::Hours(1);
+  // So many series are read at the opening: those of jobs that are in use, of the smallest first.
+  // The other jobs are read when somebody needs them, or soon afterwards in the background, and
+  // then also their rows in the journal; so that a job with millions of series delays no other's
+  // return.
+  uint64_t series_at_open = 200'000;
   std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
   std::function<absl::Time()> monotonic = MonotonicNow;
   std::function<bool()> clock_trusted;         // Whether `now` may be right. Null: always.

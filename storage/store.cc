@@ -67,10 +67,11 @@ absl::Status Store::Close() {
   return settled;
 }
 
-absl::StatusOr<Registration> Store::RegisterLayout(const LayoutDefinition& definition) {
+absl::StatusOr<Registration> Store::RegisterLayout(const LayoutDefinition& definition,
+                                                   absl::FunctionRef<void()> between_slices) {
   Reach(engine_->options.at_point, crash_point::kRegisterBegin);
   TACHO_RETURN_IF_ERROR(engine_->committer.refusal());
-  auto registration = engine_->index.Register(definition);
+  auto registration = engine_->index.Register(definition, between_slices);
   Reach(engine_->options.at_point, crash_point::kRegisterEnd);
   return registration;
 }
@@ -91,6 +92,8 @@ void Store::AppendRows(const Origin& origin, const LayoutPtr& layout, const Rows
                        AppendDone done) {
   TACHO_CHECK(layout != nullptr && done != nullptr);
   if (const absl::Status room = engine_->CheckRoom(); !room.ok()) return done(room);
+  const absl::Status brought = engine_->BringLateRows(layout->series.front()->job_id);
+  if (!brought.ok()) return done(brought);
   engine_->committer.Enqueue({.origin = origin,
                               .layout = layout,
                               .entry = EncodeRowsEntry(*layout, rows),

@@ -68,7 +68,8 @@ class Store {
   // --- Writing -------------------------------------------------------------------------------
 
   // Finds or makes a layout. What it registers is durable no later than the first row appended to
-  // it.
+  // it. `between_slices` is called now and then while many series are added, with no lock held, so
+  // that the caller can let others have the processor.
   //   INVALID_ARGUMENT  no series, or the same series twice.
   //   UNAVAILABLE       the disk refused.
   absl::StatusOr<Registration> RegisterLayout(

@@ -28,6 +28,16 @@ std::unique_ptr<StoredView> OpenStoredView(Engine* engine, const std::vector<Ser
   return std::make_unique<StoredView>(*engine->database, &engine->columns, std::move(open_rows));
 }
 
+// The id of a job that is about to be read: its rows are all in the head then. nullopt if there is
+// no such job.
+std::optional<JobId> FindToRead(Engine* engine, absl::string_view job) {
+  const auto id = engine->index.FindJob(job);
+  if (!id) return std::nullopt;
+  const absl::Status status = engine->BringLateRows(*id);
+  if (!status.ok()) engine->Log(absl::StrCat("job ", job, ": ", status.ToString()));
+  return id;
+}
+
 // The partition of a time's day; nullopt if there is none.
 std::optional<size_t> PartitionOf(const StoredView& view, int64_t time_ns) {
   const auto& partitions = view.partitions();
@@ -170,7 +180,7 @@ std::vector<JobSummary> Store::Jobs() const {
 }
 
 std::optional<JobDetail> Store::FindJob(absl::string_view job) const {
-  const auto id = engine_->index.FindJob(job);
+  const auto id = FindToRead(engine_.get(), job);
   if (!id) return std::nullopt;
   auto described = engine_->jobs.Describe(*id);
   auto metrics = engine_->index.Metrics(*id);
@@ -192,13 +202,13 @@ std::optional<JobDetail> Store::FindJob(absl::string_view job) const {
 }
 
 absl::StatusOr<std::vector<AttemptInfo>> Store::Attempts(absl::string_view job) const {
-  const auto id = engine_->index.FindJob(job);
+  const auto id = FindToRead(engine_.get(), job);
   if (!id) return std::vector<AttemptInfo>();
   return engine_->jobs.Attempts(*id);
 }
 
 absl::StatusOr<JobEntities> Store::Entities(absl::string_view job) const {
-  const auto id = engine_->index.FindJob(job);
+  const auto id = FindToRead(engine_.get(), job);
   if (!id) return NoJob(job);
   return engine_->index.Entities(*id);
 }
@@ -221,6 +231,8 @@ absl::StatusOr<JobOutline> Store::Outline(absl::string_view job, bool hosts) con
 
 absl::StatusOr<std::vector<SeriesPtr>> Store::FindSeries(const Selector& selector,
                                                          size_t limit) const {
+  const auto id = engine_->index.FindJob(selector.job);
+  if (id) TACHO_RETURN_IF_ERROR(engine_->BringLateRows(*id));
   return engine_->index.Find(selector, limit);
 }
 
@@ -234,6 +246,7 @@ std::unique_ptr<ReadView> Store::OpenView(std::vector<SeriesPtr> series) const {
 
 std::unique_ptr<JobView> Store::OpenJobView(absl::string_view job) const {
   std::unique_ptr<JobView> view;
+  FindToRead(engine_.get(), job);
   engine_->committer.BetweenCommits([&] { view = CaptureJob(engine_.get(), job); });
   return view;
 }
@@ -241,6 +254,7 @@ std::unique_ptr<JobView> Store::OpenJobView(absl::string_view job) const {
 std::unique_ptr<Subscription> Store::Subscribe(SubscribeOptions options,
                                                std::unique_ptr<JobView>* view) const {
   std::unique_ptr<Subscription> subscription;
+  if (view != nullptr) FindToRead(engine_.get(), options.job);
   engine_->committer.BetweenCommits([&] {
     if (view != nullptr) *view = CaptureJob(engine_.get(), options.job);
     subscription = engine_->feed.Subscribe(std::move(options));

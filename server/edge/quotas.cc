@@ -69,6 +69,11 @@ std::shared_ptr<TokenBucket> Quotas::BucketOfJob(absl::string_view job) {
   return jobs_.Find(job, RateOf(job_rate_), NowNs());
 }
 
+std::shared_ptr<TokenBucket> Quotas::DefinitionsOfAgent(absl::string_view agent_id,
+                                                        const Rate& rate) {
+  return definers_.Find(agent_id, rate, NowNs());
+}
+
 Quotas::Wait Quotas::Charge(uint64_t samples, TokenBucket* agent, TokenBucket* job) {
   Wait wait;
   const auto consider = [&wait](absl::Duration length, Limit limit) {

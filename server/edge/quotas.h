@@ -43,6 +43,9 @@ class Quotas final : public process::Reloadable {
 
   std::shared_ptr<TokenBucket> BucketOfAgent(absl::string_view agent_id);
   std::shared_ptr<TokenBucket> BucketOfJob(absl::string_view job);
+  // What an agent has defined, in series: the same for all of its streams, one after the other. At
+  // which rate is limits.definitions_per_second.
+  std::shared_ptr<TokenBucket> DefinitionsOfAgent(absl::string_view agent_id, const Rate& rate);
   // Charges samples that have arrived to both buckets; `job` may be null.
   Wait Charge(uint64_t samples, TokenBucket* agent, TokenBucket* job);
   uint64_t agent_rate() const { return agent_rate_.load(std::memory_order_relaxed); }
@@ -87,6 +90,7 @@ class Quotas final : public process::Reloadable {
   std::atomic<int64_t> hello_timeout_ns_{0};
   TokenBuckets agents_;
   TokenBuckets jobs_;
+  TokenBuckets definers_;
   prometheus::Family<prometheus::Gauge>& limits_;
   prometheus::Family<prometheus::Gauge>& used_;
   prometheus::Gauge& pending_used_;

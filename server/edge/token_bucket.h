@@ -50,6 +50,12 @@ class TokenBucket {
     paid_until_ns_.fetch_sub(cost, std::memory_order_relaxed);
   }
 
+  // How long it takes until the bucket is full again.
+  int64_t UntilFull(const Rate& rate, int64_t now_ns) const {
+    const int64_t paid = paid_until_ns_.load(std::memory_order_relaxed);
+    return paid <= now_ns - rate.burst_ns ? 0 : paid - (now_ns - rate.burst_ns);
+  }
+
   // Nothing is owed, so that forgetting the bucket changes nothing.
   bool IsFull(const Rate& rate, int64_t now_ns) const {
     return paid_until_ns_.load(std::memory_order_relaxed) <= now_ns - rate.burst_ns;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "google/protobuf/arena.h"
@@ -108,6 +109,30 @@ void AgentStream::End(absl::Status status) {
 void AgentStream::OnReadDone(bool ok) {
   if (!ok) return End(absl::OkStatus());  // The agent is done sending, or the stream broke.
   if (IsEnding()) return;                 // Not accepted, so it will be sent again.
+  if (session_->IsToBeQueued(read_buffer_.Length()) && IsLayout()) {
+    context_.session.definitions->Add(session_->DefinitionDebt(),
+                                      [self = shared_from_this()] { self->HandleQueued(); });
+    return;
+  }
+  if (HandleRead()) ReadOn();
+}
+
+void AgentStream::HandleQueued() {
+  if (IsEnding() || !HandleRead()) return;
+  // Not ReadOn(): outside of gRPC's callback the call could end under it.
+  if (session_->wait().limit == edge::Quotas::Limit::kNone) {
+    absl::MutexLock lock(&mutex_);
+    read_waits_ = true;
+    waits_for_ = edge::Quotas::Limit::kNone;
+    waits_since_ = MonotonicNow();
+    resume_at_ = absl::InfinitePast();
+  } else {
+    HoldBack(session_->wait());
+  }
+  Advance();
+}
+
+bool AgentStream::HandleRead() {
   {
     alignas(8) char block[kArenaBytes];
     google::protobuf::ArenaOptions options;
@@ -115,12 +140,29 @@ void AgentStream::OnReadDone(bool ok) {
     options.initial_block_size = sizeof(block);
     google::protobuf::Arena arena(options);
     const auto untrusted = Parse(&arena);
-    if (!untrusted.ok()) return End(untrusted.status());
+    if (!untrusted.ok()) {
+      End(untrusted.status());
+      return false;
+    }
     auto welcome = session_->Handle(**untrusted);
-    if (!welcome.ok()) return EndAfterMessage(welcome.status());
+    if (!welcome.ok()) {
+      EndAfterMessage(welcome.status());
+      return false;
+    }
     if (welcome->has_value()) Greet(**std::move(welcome));
   }
-  ReadOn();
+  return true;
+}
+
+bool AgentStream::IsLayout() const {
+  // The first byte is the tag of the message's only field.
+  constexpr uint8_t kTag = v1::ClientMessage::kLayoutFieldNumber << 3 | 2;
+  std::vector<grpc::Slice> slices;
+  if (!read_buffer_.Dump(&slices).ok()) return false;
+  for (const grpc::Slice& slice : slices) {
+    if (slice.size() > 0) return *slice.begin() == kTag;
+  }
+  return false;
 }
 
 void AgentStream::EndAfterMessage(absl::Status status) {

@@ -1,9 +1,10 @@
 // One stream of one agent: gRPC's reads and writes around a StreamSession.
 //
-// Reading: one read at a time; each message is handled to its end on gRPC's thread before the next
-// read starts. A stream is not read from while too many bytes wait for the disk, its own or those
-// of all streams, and while it waits for a quota; HTTP/2 flow control then holds the agent back,
-// and a Throttle informs it where that is worth it.
+// Reading: one read at a time; each message is handled to its end before the next read starts, on
+// gRPC's thread, or on that of the queue of definitions if it is a layout that takes long. A stream
+// is not read from while too many bytes wait for the disk, its own or those of all streams, and
+// while it waits for a quota; HTTP/2 flow control then holds the agent back, and a Throttle informs
+// it where that is worth it.
 //
 // Writing: at most one write at a time, of Welcome or of an Ack that covers all that became durable
 // since the last. Started by Advance(), which is called whenever something may have changed.
@@ -106,6 +107,12 @@ class AgentStream final : public ByteStreamReactor,
 
   AgentStream(const StreamContext* context, uint64_t stream, Opened opened);
 
+  // Whether the message in read_buffer_ is a layout.
+  bool IsLayout() const;
+  // Handles the message in read_buffer_; false if the stream ends.
+  bool HandleRead() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same on another thread than gRPC's.
+  void HandleQueued() ABSL_LOCKS_EXCLUDED(mutex_);
   // Looks at the bytes in read_buffer_ before anything is allocated for them.
   absl::Status CheckParts();
   // Takes the message out of read_buffer_. It lies in the arena.

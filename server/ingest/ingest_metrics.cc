@@ -21,13 +21,12 @@ constexpr const char* kLimitNames[] = {"flow_control", "agent_rate", "job_rate",
                                        "definitions"};
 constexpr const char kQueueFull[] = "queue_full";
 
-// REASON_SERIES_LIMIT -> "series_limit".
-std::string ReasonName(v1::Reject::Reason reason) {
+}  // namespace
+
+std::string RejectReasonName(v1::Reject::Reason reason) {
   constexpr size_t kPrefixLength = sizeof("REASON_") - 1;
   return absl::AsciiStrToLower(v1::Reject::Reason_Name(reason).substr(kPrefixLength));
 }
-
-}  // namespace
 
 IngestMetrics::IngestMetrics(prometheus::Registry* registry)
     : streams_(metrics::NewGauge(registry, "tacho_ingest_streams")),
@@ -60,7 +59,7 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
   auto& rejects = CounterFamily(registry, "tacho_ingest_samples_rejected_total");
   for (int reason = 1; reason <= v1::Reject::Reason_MAX; ++reason) {
     const auto value = static_cast<v1::Reject::Reason>(reason);
-    rejects_[value] = &rejects.Add({{"reason", ReasonName(value)}});
+    rejects_[value] = &rejects.Add({{"reason", RejectReasonName(value)}});
   }
 }
 

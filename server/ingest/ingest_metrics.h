@@ -17,6 +17,9 @@
 
 namespace tacho::server::ingest {
 
+// What people read: "series_limit" for REASON_SERIES_LIMIT.
+std::string RejectReasonName(v1::Reject::Reason reason);
+
 // Why admission refused a whole message. The order is that of the checks.
 enum class Refusal {
   kEncoding,  // The bytes are no ClientMessage.

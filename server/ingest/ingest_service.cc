@@ -24,6 +24,7 @@ IngestService::IngestService(IngestServiceOptions options)
                       std::move(options.version),
                       options.quotas,
                       options.limiting,
+                      &definitions_,
                       options.ledger,
                       options.clocks,
                       options.clock_watch,

@@ -19,6 +19,7 @@
 #include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/agent_stream.h"
+#include "server/ingest/definition_queue.h"
 #include "server/ingest/ingest_limits.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/process/clock_watch.h"
@@ -107,6 +108,7 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   // Last: their threads use the others.
   AckPacer pacer_;
   WakeTimer timer_;
+  DefinitionQueue definitions_;
 };
 
 }  // namespace tacho::server::ingest

@@ -105,6 +105,7 @@ StreamLayout StreamLayout::Of(const AdmittedLayout& admitted, storage::Registrat
     result.job = registration.layout->series.front()->job_id;
     result.layout = registration.layout;
   }
+  result.job_name = definition.source.job;
   result.width = admitted.width;
   result.has_steps = definition.has_steps;
   if (!definition.series.empty()) {

@@ -52,6 +52,7 @@ struct StreamLayout {
   std::vector<uint32_t> columns;  // Columns sent that are stored as they are, ascending.
   std::vector<std::vector<uint32_t>> folded;  // Those added up; each makes a column behind them.
   std::string first_series;                   // As metric{labels}, to name in an ack.
+  std::string job_name;
   std::shared_ptr<edge::TokenBucket> job_bucket;
 
   // Series that one limit concerns.

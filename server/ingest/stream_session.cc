@@ -172,6 +172,7 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   origin_.agent_id = untrusted.agent_id();
   origin_.generation = untrusted.spool_generation();
   agent_bucket_ = context_.quotas->BucketOfAgent(origin_.agent_id);
+  definitions_ = context_.quotas->DefinitionsOfAgent(origin_.agent_id, DefinitionRate());
   acks_->SetAgent(origin_.agent_id, origin_.generation);
   const auto durable = context_.store->DurableSequences(origin_.agent_id, origin_.generation);
   ReportMissing(durable, untrusted);
@@ -283,7 +284,10 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   if (context_.ledger != nullptr) context_.ledger->Serves(heard_, untrusted.source().host());
   storage::Registration registration;
   if (!admitted.definition.series.empty()) {
-    auto registered = context_.store->RegisterLayout(admitted.definition);
+    const auto pause = [this] {
+      if (context_.definitions != nullptr) context_.definitions->Pause();
+    };
+    auto registered = context_.store->RegisterLayout(admitted.definition, pause);
     if (!registered.ok()) return RegistrationFailure(registered.status());
     registration = *std::move(registered);
   }
@@ -340,6 +344,7 @@ void StreamSession::Reject(const StreamLayout& layout, uint64_t rows_sent) {
       context_.metrics->SamplesFolded(samples);
     } else {
       context_.metrics->SamplesRejected(reason, samples);
+      NoteForJob(layout.job_name, reason, samples, one.example, [&one] { return one.detail; });
     }
     context_.log.Limited(log::Level::kWarn, folded ? "samples folded" : "samples refused",
                          {{"agent", origin_.agent_id},
@@ -352,10 +357,12 @@ void StreamSession::Reject(const StreamLayout& layout, uint64_t rows_sent) {
                       reject->set_detail(one.detail);
                     });
   }
-  CountRejected(v1::Reject::REASON_FUTURE, selection_.future_rows() * layout.stored_width(),
-                layout.first_series, [&] { return FutureDetail(); });
-  CountRejected(v1::Reject::REASON_TOO_OLD, selection_.old_rows() * layout.stored_width(),
-                layout.first_series, [&] { return TooOldDetail(); });
+  CountRejected(layout.job_name, v1::Reject::REASON_FUTURE,
+                selection_.future_rows() * layout.stored_width(), layout.first_series,
+                [&] { return FutureDetail(); });
+  CountRejected(layout.job_name, v1::Reject::REASON_TOO_OLD,
+                selection_.old_rows() * layout.stored_width(), layout.first_series,
+                [&] { return TooOldDetail(); });
 }
 
 std::string StreamSession::FutureDetail() const {
@@ -370,11 +377,22 @@ std::string StreamSession::TooOldDetail() const {
                       "; raise it, or leave what is older out");
 }
 
-void StreamSession::CountRejected(v1::Reject::Reason reason, uint64_t samples,
-                                  const std::string& example,
+void StreamSession::NoteForJob(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
+                               const std::string& example,
+                               absl::FunctionRef<std::string()> detail) {
+  context_.limiting->job_refusals().Add(job, RejectReasonName(reason), samples, context_.now(),
+                                        [&](limits::JobRefusal* refusal) {
+                                          refusal->example = example;
+                                          refusal->detail = detail();
+                                        });
+}
+
+void StreamSession::CountRejected(const std::string& job, v1::Reject::Reason reason,
+                                  uint64_t samples, const std::string& example,
                                   absl::FunctionRef<std::string()> detail) {
   if (samples == 0) return;
   context_.metrics->SamplesRejected(reason, samples);
+  NoteForJob(job, reason, samples, example, detail);
   context_.log.Limited(log::Level::kWarn, "samples refused",
                        {{"agent", origin_.agent_id},
                         {"reason", v1::Reject::Reason_Name(reason)},
@@ -401,8 +419,8 @@ bool StreamSession::AdmitJob(const std::string& job) {
        .detail = detail,
        .last = context_.now()});
   if (observed) return true;
-  CountRejected(v1::Reject::REASON_JOBS_LIMIT, 1, absl::StrCat("an event or attributes of ", job),
-                [&] { return detail; });
+  CountRejected(job, v1::Reject::REASON_JOBS_LIMIT, 1,
+                absl::StrCat("an event or attributes of ", job), [&] { return detail; });
   context_.store->AppendGap(origin_, kNothingLost, 0, "the collector knows as many jobs as it may",
                             Accept(origin_.sequence, kSmallMessageBytes));
   return false;
@@ -419,7 +437,8 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
   origin_.sequence = untrusted.sequence();
   if (outside) {
     const bool future = event->time_ns > window.newest_ns;
-    CountRejected(future ? v1::Reject::REASON_FUTURE : v1::Reject::REASON_TOO_OLD, 1, event->kind,
+    CountRejected(event->source.job,
+                  future ? v1::Reject::REASON_FUTURE : v1::Reject::REASON_TOO_OLD, 1, event->kind,
                   [&] { return future ? FutureDetail() : TooOldDetail(); });
     context_.store->AppendGap(origin_, kNothingLost, 0, "the event was refused",
                               Accept(origin_.sequence, kSmallMessageBytes));
@@ -457,12 +476,26 @@ void StreamSession::Charge(uint64_t samples, edge::TokenBucket* job) {
   wait_ = context_.quotas->Charge(samples, agent_bucket_.get(), job);
 }
 
+edge::Rate StreamSession::DefinitionRate() const {
+  return {context_.limiting->definitions_per_second(), context_.limiting->definitions_burst_ns()};
+}
+
 void StreamSession::ChargeDefinitions(uint64_t series) {
-  const edge::Rate rate{context_.limiting->definitions_per_second(),
-                        context_.limiting->definitions_burst_ns()};
+  TACHO_CHECK(definitions_ != nullptr);
   const int64_t now_ns = absl::ToUnixNanos(MonotonicNow());
-  const absl::Duration length = absl::Nanoseconds(definitions_.Take(series, rate, now_ns));
+  const absl::Duration length =
+      absl::Nanoseconds(definitions_->Take(series, DefinitionRate(), now_ns));
   if (length > wait_.length) wait_ = {length, edge::Quotas::Limit::kDefinitions};
+  if (context_.definitions != nullptr) context_.definitions->Defined(series);
+}
+
+bool StreamSession::IsToBeQueued(size_t bytes) const {
+  return hello_seen_ && context_.definitions != nullptr && context_.definitions->IsFor(bytes);
+}
+
+int64_t StreamSession::DefinitionDebt() const {
+  if (definitions_ == nullptr) return 0;
+  return definitions_->UntilFull(DefinitionRate(), absl::ToUnixNanos(MonotonicNow()));
 }
 
 uint64_t StreamSession::RowsPerSecond() const {

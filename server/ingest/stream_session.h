@@ -19,6 +19,7 @@
 #include "server/ingest/admission.h"
 #include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
+#include "server/ingest/definition_queue.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/layouts.h"
 #include "server/limits/series_limiting.h"
@@ -39,6 +40,7 @@ struct SessionContext {
   std::string version;  // For Welcome.
   edge::Quotas* quotas = nullptr;
   limits::SeriesLimiting* limiting = nullptr;
+  DefinitionQueue* definitions = nullptr;            // Null: no layout is queued.
   AgentLedger* ledger = nullptr;                     // May be null.
   AgentClocks* clocks = nullptr;                     // May be null.
   const process::ClockWatch* clock_watch = nullptr;  // Null: the clock is right.
@@ -57,6 +59,11 @@ class StreamSession {
   // Handles one message; a Welcome is what must be sent before any Ack. An error ends the stream
   // with that status once what came before has settled: proto/tacho/v1/ingest.proto has the codes.
   absl::StatusOr<std::optional<v1::Welcome>> Handle(const v1::ClientMessage& untrusted);
+
+  // Whether a layout in a message of so many bytes is work for the queue of definitions. Its place
+  // there.
+  bool IsToBeQueued(size_t bytes) const;
+  int64_t DefinitionDebt() const;
 
   // How long to wait before the next message, for what the last one has used up.
   const edge::Quotas::Wait& wait() const { return wait_; }
@@ -92,13 +99,17 @@ class StreamSession {
   void Reject(const StreamLayout& layout, uint64_t rows_sent);
   // Reports to the agent and to the ledger what became of the series of a new layout.
   void ReportSeries(const std::string& job, const StreamLayout& layout);
-  void CountRejected(v1::Reject::Reason reason, uint64_t samples, const std::string& example,
-                     absl::FunctionRef<std::string()> detail);
+  void CountRejected(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
+                     const std::string& example, absl::FunctionRef<std::string()> detail);
+  // Notes it for whoever looks for the job.
+  void NoteForJob(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
+                  const std::string& example, absl::FunctionRef<std::string()> detail);
   // Whether an event or attributes of the job may be stored; if not, its message is settled.
   bool AdmitJob(const std::string& job);
   std::string FutureDetail() const;
   std::string TooOldDetail() const;
   void Charge(uint64_t samples, edge::TokenBucket* job);
+  edge::Rate DefinitionRate() const;
   // Charges the definition of `series` series.
   void ChargeDefinitions(uint64_t series);
   // Counts a message as accepted, and returns what the store calls when it has settled.
@@ -121,7 +132,7 @@ class StreamSession {
   uint64_t rows_ = 0;
   uint64_t samples_ = 0;
   edge::Quotas::Wait wait_;
-  edge::TokenBucket definitions_;
+  std::shared_ptr<edge::TokenBucket> definitions_;  // Null before Hello.
 };
 
 }  // namespace tacho::server::ingest

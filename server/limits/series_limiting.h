@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "prometheus/counter.h"
 #include "prometheus/registry.h"
+#include "server/limits/job_refusals.h"
 #include "server/limits/refusal_ledger.h"
 #include "server/process/reloadable.h"
 #include "storage/index/series_limits.h"
@@ -33,13 +34,15 @@ class SeriesLimiting final : public process::Reloadable {
 
   std::shared_ptr<const storage::LimitPolicy> policy() const { return store_->limits(); }
 
-  // How many series a second one stream may define, 0 for any number, and how many at once.
+  // How many series a second one agent may define, 0 for any number, and how many at once.
   uint64_t definitions_per_second() const { return definitions_per_second_; }
   int64_t definitions_burst_ns() const { return definitions_burst_ns_; }
 
   // Counts series that met a limit when a layout was defined.
   void Count(Refusals refusals);
   const RefusalLedger& ledger() const { return ledger_; }
+  // Samples that were refused for any reason, by job.
+  JobRefusals& job_refusals() { return job_refusals_; }
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
 
@@ -50,6 +53,7 @@ class SeriesLimiting final : public process::Reloadable {
   std::atomic<uint64_t> definitions_per_second_;
   std::atomic<int64_t> definitions_burst_ns_;
   RefusalLedger ledger_;
+  JobRefusals job_refusals_;
   // Made ahead, so that counting takes no lock and a dashboard sees zeros.
   prometheus::Counter* counters_[storage::kLimits][kActions];
 };

@@ -209,8 +209,8 @@ grpc::ServerUnaryReactor* QueryService::ListJobs(grpc::CallbackServerContext* co
   return Answer(
       "ListJobs", context, {},
       [this, request, response](const security::Rights& rights, const QueryControl& control) {
-        return query::ListJobs(*options_.store, *request, options_.now(), control, response,
-                               rights);
+        return query::ListJobs(*options_.store, *request, options_.now(), control, response, rights,
+                               options_.job_refusals);
       });
 }
 
@@ -220,8 +220,8 @@ grpc::ServerUnaryReactor* QueryService::GetJob(grpc::CallbackServerContext* cont
   const Scope scope = {&request->job(), "job"};
   return Answer("GetJob", context, scope,
                 [this, request, response](const security::Rights&, const QueryControl& control) {
-                  return query::GetJob(*options_.store, *request, options_.now(), control,
-                                       response);
+                  return query::GetJob(*options_.store, *request, options_.now(), control, response,
+                                       options_.job_refusals);
                 });
 }
 

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "server/conditions/condition_board.h"
 #include "server/conditions/window/signal_names.h"
+#include "server/limits/job_refusals.h"
 #include "server/limits/refusal_ledger.h"
 #include "server/process/reloadable.h"
 #include "server/query/query_metrics.h"
@@ -35,10 +36,11 @@
 namespace tacho::server::query {
 
 struct QueryServiceOptions {
-  const storage::Store* store = nullptr;             // Not owned; must outlive the service.
-  const limits::RefusalLedger* refusals = nullptr;   // Not owned; null: Cardinality() has none.
-  conditions::ConditionBoard* conditions = nullptr;  // Not owned; null: none are known.
-  config::v1::Collector::Query limits;               // At the start. Durations in ns.
+  const storage::Store* store = nullptr;              // Not owned; must outlive the service.
+  const limits::RefusalLedger* refusals = nullptr;    // Not owned; null: Cardinality() has none.
+  const limits::JobRefusals* job_refusals = nullptr;  // Not owned; null: jobs have none.
+  conditions::ConditionBoard* conditions = nullptr;   // Not owned; null: none are known.
+  config::v1::Collector::Query limits;                // At the start. Durations in ns.
   std::function<absl::Time()> now = absl::Now;
   std::shared_ptr<prometheus::Registry> registry;  // Takes the tacho_query_* metrics.
   const security::AccessControl* access =

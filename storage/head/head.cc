@@ -67,9 +67,14 @@ std::vector<Head::FramePtr> Head::Frames(
 void Head::Append(const LayoutPtr& layout, const RowsEntry& entry, uint64_t position,
                   absl::Time now) {
   TACHO_CHECK(layout != nullptr && position > applied_position_);
+  AppendLate(layout, entry, position, now);
+}
+
+void Head::AppendLate(const LayoutPtr& layout, const RowsEntry& entry, uint64_t position,
+                      absl::Time now) {
   const size_t rows = FindOrAdd(layout)->Append(entry, position, now);
   if (rows > longest_) longest_ = rows;
-  applied_position_ = position;
+  applied_position_ = std::max(applied_position_.load(), position);
 }
 
 void Head::Compress(uint64_t bytes, uint64_t raw_bytes) {

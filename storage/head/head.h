@@ -29,6 +29,10 @@ class Head {
   void Append(const LayoutPtr& layout, const RowsEntry& entry, uint64_t position, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // The same for an entry that is older than others in the head, but newer than all of its layout.
+  void AppendLate(const LayoutPtr& layout, const RowsEntry& entry, uint64_t position,
+                  absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Compresses the open rows of one layout after the other, the ones with the most raw bytes first,
   // until all open rows take no more than `bytes` or the raw ones no more than `raw_bytes`.
   void Compress(uint64_t bytes, uint64_t raw_bytes) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,7 +61,8 @@ class Head {
   std::vector<Sealing> TakeForSealing(const SealingNeed& need, size_t max_values)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Everything in the journal before this position is sealed.
+  // Everything in the journal before this position is sealed, but for late entries that are not
+  // here yet.
   uint64_t SealedUpTo() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The open rows of one series at this moment: one piece a layout and sealing state, ascending in
@@ -97,7 +102,8 @@ class Head {
   absl::flat_hash_map<LayoutId, FramePtr> frames_ ABSL_GUARDED_BY(mutex_);
   // The layouts of each source. Its frames keep the source alive.
   absl::flat_hash_map<const SeriesSource*, std::vector<FramePtr>> sources_ ABSL_GUARDED_BY(mutex_);
-  std::atomic<uint64_t> applied_position_ = 0;  // Every entry up to this one is in a frame.
+  // Every entry up to this one is in a frame, but for those that will come through AppendLate().
+  std::atomic<uint64_t> applied_position_ = 0;
   std::atomic<size_t> longest_ = 0;
 };
 

@@ -24,19 +24,22 @@ bool IsOverflow(const LabelSet& labels) { return !labels.Find(kOverflowLabel).em
 }  // namespace
 
 absl::string_view StringPool::Intern(absl::string_view text) {
-  if (const auto found = known_.find(text); found != known_.end()) return *found;
+  if (const absl::string_view known = Find(text); known.data() != nullptr) return known;
   bytes_ += text.size();
-  return *known_.insert(strings_.emplace_back(text)).first;
+  known_.Add(absl::HashOf(text), static_cast<uint32_t>(strings_.size()));
+  return strings_.emplace_back(text);
 }
 
 absl::string_view StringPool::Find(absl::string_view text) const {
-  const auto found = known_.find(text);
-  return found == known_.end() ? absl::string_view() : *found;
+  const auto found =
+      known_.Find(absl::HashOf(text), [&](uint32_t number) { return strings_[number] == text; });
+  return found ? absl::string_view(strings_[*found]) : absl::string_view();
 }
 
 const JobCatalog::MetricEntry* JobCatalog::FindMetric(absl::string_view name) const {
-  const auto found = metrics_by_name_.find(name);
-  return found == metrics_by_name_.end() ? nullptr : found->second;
+  const auto found = metrics_by_name_.Find(
+      absl::HashOf(name), [&](uint32_t number) { return metrics_[number].metric.name == name; });
+  return found ? &metrics_[*found] : nullptr;
 }
 
 const JobCatalog::MetricEntry* JobCatalog::FindMetric(MetricId id) const {
@@ -48,7 +51,7 @@ const JobCatalog::MetricEntry* JobCatalog::AddMetric(const Metric& metric) {
   added.id = static_cast<MetricId>(metrics_.size());
   added.metric = metric;
   text_bytes_ += metric.name.size() + metric.unit.size() + metric.help.size();
-  metrics_by_name_[added.metric.name] = &added;
+  metrics_by_name_.Add(absl::HashOf(absl::string_view(metric.name)), added.id - 1);
   return &added;
 }
 
@@ -71,12 +74,20 @@ const SeriesSource* JobCatalog::InternSource(std::optional<uint32_t> task, absl:
 }
 
 const LabelSet* JobCatalog::FindLabels(absl::Span<const LabelSet::Label> labels) const {
-  const auto found = label_sets_by_labels_.find(labels);
-  return found == label_sets_by_labels_.end() ? nullptr : *found;
+  return FindLabels(labels, absl::HashOf(labels));
+}
+
+const LabelSet* JobCatalog::FindLabels(absl::Span<const LabelSet::Label> labels,
+                                       size_t hash) const {
+  const auto found = label_sets_by_labels_.Find(hash, [&](uint32_t number) {
+    return absl::MakeConstSpan(label_sets_[number].labels) == labels;
+  });
+  return found ? &label_sets_[*found] : nullptr;
 }
 
 const LabelSet* JobCatalog::InternLabels(absl::Span<const LabelSet::Label> labels) {
-  if (const LabelSet* known = FindLabels(labels); known != nullptr) return known;
+  const size_t hash = absl::HashOf(labels);
+  if (const LabelSet* known = FindLabels(labels, hash); known != nullptr) return known;
   LabelSet& added = label_sets_.emplace_back();
   added.number = static_cast<uint32_t>(label_sets_.size() - 1);
   added.labels.reserve(labels.size());
@@ -84,9 +95,14 @@ const LabelSet* JobCatalog::InternLabels(absl::Span<const LabelSet::Label> label
     const absl::string_view key = strings_.Intern(name);
     const absl::string_view interned = strings_.Intern(value);
     added.labels.emplace_back(key, interned);
-    if (label_values_.emplace(key.data(), interned.data()).second) ++label_keys_[key];
+    const std::pair words(key.data(), interned.data());
+    const size_t words_hash = absl::HashOf(words);
+    if (HasValue(words, words_hash)) continue;
+    label_values_by_words_.Add(words_hash, static_cast<uint32_t>(label_values_.size()));
+    label_values_.push_back(words);
+    ++label_keys_[key];
   }
-  label_sets_by_labels_.insert(&added);
+  label_sets_by_labels_.Add(hash, added.number);
   return &added;
 }
 
@@ -99,13 +115,28 @@ bool JobCatalog::HasValue(absl::string_view key, absl::string_view value) const 
   const absl::string_view known_key = strings_.Find(key);
   const absl::string_view known_value = strings_.Find(value);
   if (known_key.data() == nullptr || known_value.data() == nullptr) return false;
-  return label_values_.contains({known_key.data(), known_value.data()});
+  const std::pair words(known_key.data(), known_value.data());
+  return HasValue(words, absl::HashOf(words));
+}
+
+bool JobCatalog::HasValue(const std::pair<const char*, const char*>& words, size_t hash) const {
+  return label_values_by_words_
+      .Find(hash, [&](uint32_t number) { return label_values_[number] == words; })
+      .has_value();
 }
 
 const Series* JobCatalog::FindSeries(MetricId metric, const SeriesSource* source,
                                      const LabelSet* labels) const {
-  const auto found = series_by_key_.find(SeriesKey{metric, source, labels});
-  return found == series_by_key_.end() ? nullptr : &series_[*found];
+  return FindSeries(metric, source, labels, absl::HashOf(metric, source, labels));
+}
+
+const Series* JobCatalog::FindSeries(MetricId metric, const SeriesSource* source,
+                                     const LabelSet* labels, size_t hash) const {
+  const auto found = series_by_parts_.Find(hash, [&](uint32_t number) {
+    const Series& one = series_[number];
+    return one.metric_id == metric && one.source == source && one.labels == labels;
+  });
+  return found ? &series_[*found] : nullptr;
 }
 
 std::optional<uint32_t> JobCatalog::FindNumber(SeriesId id) const {
@@ -118,6 +149,8 @@ const Series* JobCatalog::AddSeries(SeriesId id, MetricId metric, const SeriesSo
                                     const LabelSet* labels) {
   TACHO_CHECK(metric >= 1 && metric <= metrics_.size());
   TACHO_CHECK(source != nullptr && source->number < sources_.size() && labels != nullptr);
+  const size_t hash = absl::HashOf(metric, source, labels);
+  if (FindSeries(metric, source, labels, hash) != nullptr) return nullptr;
   const auto number = static_cast<uint32_t>(series_.size());
   MetricEntry& of = metrics_[metric - 1];
   series_.push_back({.id = id,
@@ -126,10 +159,7 @@ const Series* JobCatalog::AddSeries(SeriesId id, MetricId metric, const SeriesSo
                      .metric = &of.metric,
                      .source = source,
                      .labels = labels});
-  if (!series_by_key_.insert(number).second) {
-    series_.pop_back();
-    return nullptr;
-  }
+  series_by_parts_.Add(hash, number);
   of.series.push_back(number);
   if (IsOverflow(*labels)) {
     ++of.overflow;
@@ -143,8 +173,13 @@ const Series* JobCatalog::AddSeries(SeriesId id, MetricId metric, const SeriesSo
 
 const Layout* JobCatalog::FindLayout(uint32_t attempt, bool has_steps,
                                      absl::Span<const Series* const> series) const {
-  const auto found = layouts_by_key_.find(LayoutKey{attempt, has_steps, series});
-  return found == layouts_by_key_.end() ? nullptr : &layouts_[*found];
+  const auto found =
+      layouts_by_parts_.Find(absl::HashOf(attempt, has_steps, series), [&](uint32_t number) {
+        const Layout& one = layouts_[number];
+        return one.attempt == attempt && one.has_steps == has_steps &&
+               absl::MakeConstSpan(one.series) == series;
+      });
+  return found ? &layouts_[*found] : nullptr;
 }
 
 const Layout* JobCatalog::FindLayout(LayoutId id) const {
@@ -156,7 +191,9 @@ const Layout* JobCatalog::AddLayout(Layout layout) {
   TACHO_CHECK(!layout.series.empty());
   const Layout& added = layouts_.emplace_back(std::move(layout));
   layout_columns_ += added.series.size();
-  layouts_by_key_.insert(static_cast<uint32_t>(layouts_.size() - 1));
+  layouts_by_parts_.Add(
+      absl::HashOf(added.attempt, added.has_steps, absl::Span<const Series* const>(added.series)),
+      static_cast<uint32_t>(layouts_.size() - 1));
   return &added;
 }
 

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "storage/index/number_table.h"
 #include "storage/model/series.h"
 
 namespace tacho::storage {
@@ -27,7 +27,7 @@ class StringPool {
  private:
   uint64_t bytes_ = 0;
   std::deque<std::string> strings_;
-  absl::flat_hash_set<absl::string_view> known_;
+  NumberTable known_;
 };
 
 // Not thread-safe: the index guards it. But what has been added never moves and never changes, so
@@ -101,74 +101,10 @@ class JobCatalog {
   uint64_t layout_columns() const { return layout_columns_; }  // In all layouts.
 
  private:
-  // Sets of numbers, looked up by what the numbers stand for: nothing is stored twice.
-  struct SeriesKey {
-    MetricId metric = 0;
-    const SeriesSource* source = nullptr;
-    const LabelSet* labels = nullptr;
-    friend bool operator==(const SeriesKey&, const SeriesKey&) = default;
-  };
-  struct SeriesKeyOf {
-    using is_transparent = void;
-    const std::deque<Series>* series;
-    SeriesKey Of(uint32_t number) const {
-      const Series& one = (*series)[number];
-      return {one.metric_id, one.source, one.labels};
-    }
-    static SeriesKey Of(const SeriesKey& key) { return key; }
-    template <typename T>
-    size_t operator()(const T& of) const {
-      const SeriesKey key = Of(of);
-      return absl::HashOf(key.metric, key.source, key.labels);
-    }
-    template <typename A, typename B>
-    bool operator()(const A& a, const B& b) const {
-      return Of(a) == Of(b);
-    }
-  };
-  struct LayoutKey {
-    uint32_t attempt = 0;
-    bool has_steps = false;
-    absl::Span<const Series* const> series;
-    friend bool operator==(const LayoutKey& a, const LayoutKey& b) {
-      return a.attempt == b.attempt && a.has_steps == b.has_steps && a.series == b.series;
-    }
-  };
-  struct LayoutKeyOf {
-    using is_transparent = void;
-    const std::deque<Layout>* layouts;
-    LayoutKey Of(uint32_t number) const {
-      const Layout& one = (*layouts)[number];
-      return {one.attempt, one.has_steps, one.series};
-    }
-    static LayoutKey Of(const LayoutKey& key) { return key; }
-    template <typename T>
-    size_t operator()(const T& of) const {
-      const LayoutKey key = Of(of);
-      return absl::HashOf(key.attempt, key.has_steps, key.series);
-    }
-    template <typename A, typename B>
-    bool operator()(const A& a, const B& b) const {
-      return Of(a) == Of(b);
-    }
-  };
-  // As above, by the labels themselves.
-  struct LabelsHash {
-    using is_transparent = void;
-    size_t operator()(absl::Span<const LabelSet::Label> labels) const {
-      return absl::HashOf(labels);
-    }
-    size_t operator()(const LabelSet* set) const {
-      return (*this)(absl::MakeConstSpan(set->labels));
-    }
-  };
-  struct LabelsEqual {
-    using is_transparent = void;
-    bool operator()(const LabelSet* a, const LabelSet* b) const { return a->labels == b->labels; }
-    bool operator()(const LabelSet* a, absl::Span<const LabelSet::Label> b) const {
-      return absl::MakeConstSpan(a->labels) == b;
-    }
-  };
+  bool HasValue(const std::pair<const char*, const char*>& words, size_t hash) const;
+  const LabelSet* FindLabels(absl::Span<const LabelSet::Label> labels, size_t hash) const;
+  const Series* FindSeries(MetricId metric, const SeriesSource* source, const LabelSet* labels,
+                           size_t hash) const;
 
   const JobId id_;
   const std::string name_;
@@ -177,22 +113,21 @@ class JobCatalog {
   uint64_t overflow_ = 0;
   LabelKeys label_keys_;
   // Keys with their values: as interned words, so that no text is hashed or stored again.
-  absl::flat_hash_set<std::pair<const char*, const char*>> label_values_;
+  std::deque<std::pair<const char*, const char*>> label_values_;
+  NumberTable label_values_by_words_;
 
   std::deque<MetricEntry> metrics_;
-  absl::flat_hash_map<absl::string_view, MetricEntry*> metrics_by_name_;
+  NumberTable metrics_by_name_;
   std::deque<SourceEntry> sources_;
   absl::flat_hash_map<std::pair<std::optional<uint32_t>, absl::string_view>, SourceEntry*>
       sources_by_id_;
   std::deque<LabelSet> label_sets_;
-  absl::flat_hash_set<const LabelSet*, LabelsHash, LabelsEqual> label_sets_by_labels_;
+  NumberTable label_sets_by_labels_;
   std::deque<Series> series_;
-  absl::flat_hash_set<uint32_t, SeriesKeyOf, SeriesKeyOf> series_by_key_{0, SeriesKeyOf{&series_},
-                                                                         SeriesKeyOf{&series_}};
+  NumberTable series_by_parts_;
   std::deque<Layout> layouts_;
   uint64_t layout_columns_ = 0;
-  absl::flat_hash_set<uint32_t, LayoutKeyOf, LayoutKeyOf> layouts_by_key_{0, LayoutKeyOf{&layouts_},
-                                                                          LayoutKeyOf{&layouts_}};
+  NumberTable layouts_by_parts_;
 };
 
 }  // namespace tacho::storage

@@ -85,14 +85,18 @@ void Registering::NoteAll(Limit limit, LimitAction action) {
 
 void Registering::Start(const JobCatalog* catalog) {
   catalog_ = catalog;
-  source_ = catalog->FindSource(definition_.source.task, definition_.source.host);
-  series_before_ = catalog->series_count();
+  BeginRecord();
   pending_ = columns_.size();
   for (Column& column : columns_) column = {.rule = column.rule};
   breaches_.clear();
   folded_.clear();
   folded_columns_.clear();
   folded_index_.clear();
+}
+
+void Registering::BeginRecord() {
+  source_ = catalog_->FindSource(definition_.source.task, definition_.source.host);
+  series_before_ = catalog_->series_count();
   metrics_added_.clear();
   series_added_.clear();
 }

@@ -44,7 +44,8 @@ struct Registration {
   std::shared_ptr<const LimitPolicy> limits;  // The limits that were applied.
 };
 
-// One thread. Resolve() all columns, then, if some are pending, Add() all of them.
+// One thread. Resolve() all columns, then, if some are pending, Add() all of them. Between two
+// pieces others may add to the catalogue.
 class Registering {
  public:
   // Neither is owned; both must outlive this.
@@ -65,10 +66,13 @@ class Registering {
   // The rest is pending. Counts only grow while a job lives, so that a refusal stays right.
   void Resolve(size_t begin, size_t end, const IndexUse& use);
   bool anything_pending() const { return pending_ > 0; }
-  // How many series the catalogue had when Start() was called: if it still has as many, what
-  // Resolve() found is all there is.
+  // How many series the catalogue had when Start() or BeginRecord() was called. If it has as many
+  // as at Start(), what Resolve() found is all there is.
   size_t series_before() const { return series_before_; }
 
+  // Before Add(): the records of what it adds begin here. Others may have added to the catalogue
+  // since Start().
+  void BeginRecord();
   // Pending columns of [begin, end): adds, folds or refuses them. `catalog` is that of Start().
   // `*next` is the next id to give and `*use` what the index holds; both are moved on.
   void Add(size_t begin, size_t end, JobCatalog* catalog, IndexUse* use, SeriesId* next);
@@ -83,7 +87,7 @@ class Registering {
   std::vector<std::vector<uint32_t>> TakeFolded() { return std::move(folded_columns_); }
   std::vector<Breach> TakeBreaches() { return std::move(breaches_); }
 
-  // What Add() has added, in the order of their ids.
+  // What Add() has added since BeginRecord(), in the order of their ids.
   const std::vector<const JobCatalog::MetricEntry*>& metrics_added() const {
     return metrics_added_;
   }

@@ -16,6 +16,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -56,10 +57,12 @@ class SeriesIndex {
   // key that is damaged.
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // See Store::RegisterLayout. New records are kept for WriteRegistered(): thousands of layouts may
-  // come at once, and each would wait for the synced write that is at work. UNAVAILABLE once the
-  // disk has refused some.
-  absl::StatusOr<Registration> Register(const LayoutDefinition& definition)
+  // See Store::RegisterLayout. `between_slices` is called after each kSlice columns, with no lock
+  // held: meanwhile others register. New records are kept for WriteRegistered(): thousands of
+  // layouts may come at once, and each would wait for the synced write that is at work. UNAVAILABLE
+  // once the disk has refused some.
+  absl::StatusOr<Registration> Register(
+      const LayoutDefinition& definition, absl::FunctionRef<void()> between_slices = [] {})
       ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
 
   // Holds for what is registered from now on.
@@ -183,28 +186,38 @@ class SeriesIndex {
   absl::StatusOr<CatalogPtr> AcquireNamed(absl::string_view job)
       ABSL_LOCKS_EXCLUDED(loading_, mutex_);
   void Resolve(Registering* registering) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds what is pending. False if the job was removed meanwhile.
-  bool Add(const CatalogPtr& catalog, Registering* registering)
+  // Adds what is pending among some columns, and keeps its records. False if the job was removed
+  // meanwhile.
+  absl::StatusOr<bool> AddSlice(const LayoutDefinition& definition, const CatalogPtr& catalog,
+                                size_t begin, size_t end, Registering* registering)
+      ABSL_LOCKS_EXCLUDED(registering_, mutex_);
+  bool Add(const CatalogPtr& catalog, size_t begin, size_t end, Registering* registering)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(mutex_);
   // The layout of what is stored, found or added; nullptr if the job was removed meanwhile. Adds
-  // the records of all that is new to `write`.
+  // its record to `write` if it is new.
   LayoutPtr FindOrAddLayout(const LayoutDefinition& definition, const CatalogPtr& catalog,
                             const Registering& registering, rocksdb::WriteBatch* write)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(mutex_);
   // One try; nullopt if the job was removed at this very moment.
   absl::StatusOr<std::optional<LayoutPtr>> TryRegister(const LayoutDefinition& definition,
                                                        const LimitPolicy& limits,
+                                                       absl::FunctionRef<void()> between_slices,
                                                        Registering* registering)
       ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
   // Whether the definition would make a layout that the job has no room for.
   bool IsOverLayoutColumns(const LayoutDefinition& definition, const LimitPolicy& limits,
                            const JobCatalog& catalog, const Registering& registering) const
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether every column is refused for that; in any case it is noted.
+  bool RefuseForLayoutColumns(const LayoutDefinition& definition, const LimitPolicy& limits,
+                              const JobCatalog& catalog, Registering* registering)
+      ABSL_LOCKS_EXCLUDED(registering_, mutex_);
   absl::StatusOr<std::optional<LayoutPtr>> AddRegistered(const LayoutDefinition& definition,
                                                          const LimitPolicy& limits,
-                                                         CatalogPtr catalog,
+                                                         const CatalogPtr& catalog,
+                                                         absl::FunctionRef<void()> between_slices,
                                                          Registering* registering)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(registering_) ABSL_LOCKS_EXCLUDED(loading_, mutex_);
+      ABSL_LOCKS_EXCLUDED(registering_, loading_, mutex_);
 
   rocksdb::DB* const db_;
   KeptWrites kept_;  // Writes of what is in memory already.
@@ -214,7 +227,8 @@ class SeriesIndex {
   mutable absl::Mutex limits_mutex_;  // Held for nothing else.
   std::shared_ptr<const LimitPolicy> limits_ ABSL_GUARDED_BY(limits_mutex_);
 
-  // One registration at a time, its write included: no layout is handed out before it is written.
+  // One slice of a registration at a time, its write included: no layout is handed out before it is
+  // written, and records come in the order of the ids in them.
   absl::Mutex registering_ ABSL_ACQUIRED_BEFORE(loading_);
   absl::Mutex loading_ ABSL_ACQUIRED_BEFORE(mutex_);  // One job at a time is read.
   mutable absl::Mutex mutex_;

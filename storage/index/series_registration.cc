@@ -1,5 +1,6 @@
 // SeriesIndex::Register(). No lock that readers wait for is held for more than kPiece columns, and
-// none at all that other registrations wait for while columns are only looked at.
+// none that other registrations wait for for more than kSlice: one who defines a million series
+// must not keep his neighbours waiting. Each slice has records of its own.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -18,8 +19,10 @@
 namespace tacho::storage {
 namespace {
 
-// Columns that are worked on under a lock in one go: well below a millisecond.
-constexpr size_t kPiece = 512;
+// Columns that are worked on under a lock in one go: a tenth of a millisecond, as readers wait.
+constexpr size_t kPiece = 128;
+// The same for other registrations: a millisecond.
+constexpr size_t kSlice = 1024;
 
 // The record of series that were added together; empty if none were.
 SeriesRecord RecordOf(const LayoutDefinition& definition, const Registering& registering) {
@@ -50,13 +53,14 @@ absl::Status CheckSize(const LayoutDefinition& definition) {
 
 }  // namespace
 
-absl::StatusOr<Registration> SeriesIndex::Register(const LayoutDefinition& definition) {
+absl::StatusOr<Registration> SeriesIndex::Register(const LayoutDefinition& definition,
+                                                   absl::FunctionRef<void()> between_slices) {
   TACHO_RETURN_IF_ERROR(CheckSize(definition));
   const std::shared_ptr<const LimitPolicy> policy = limits();
   Registering registering(&definition, policy.get());
   TACHO_RETURN_IF_ERROR(registering.CheckDistinct());
   for (;;) {
-    auto layout = TryRegister(definition, *policy, &registering);
+    auto layout = TryRegister(definition, *policy, between_slices, &registering);
     if (!layout.ok()) return layout.status();
     if (!layout->has_value()) continue;
     Registration result;
@@ -80,7 +84,8 @@ absl::StatusOr<SeriesIndex::CatalogPtr> SeriesIndex::AcquireNamed(absl::string_v
 }
 
 absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::TryRegister(
-    const LayoutDefinition& definition, const LimitPolicy& limits, Registering* registering) {
+    const LayoutDefinition& definition, const LimitPolicy& limits,
+    absl::FunctionRef<void()> between_slices, Registering* registering) {
   auto catalog = AcquireNamed(definition.source.job);
   if (!catalog.ok()) return catalog.status();
   std::unique_ptr<const JobCatalog> none;
@@ -101,17 +106,21 @@ absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::TryRegister(
   if (!registering->anything_pending() && registering->LayoutSeries().empty()) {
     return std::optional<LayoutPtr>(nullptr);
   }
-  absl::MutexLock lock(&registering_);
   if (*catalog == nullptr) {
-    TACHO_ASSIGN_OR_RETURN(const auto id, FindOrAddJobLocked(definition.source.job));
-    catalog = Acquire(id);
+    absl::StatusOr<JobId> id;
+    {
+      absl::MutexLock lock(&registering_);
+      id = FindOrAddJobLocked(definition.source.job);
+    }
+    if (!id.ok()) return id.status();
+    catalog = Acquire(*id);
     if (absl::IsNotFound(catalog.status())) return std::optional<LayoutPtr>();
     if (!catalog.ok()) return catalog.status();
     registering->Start(catalog->get());
     Resolve(registering);
     if (over_jobs) registering->NoteAll(Limit::kJobs, LimitAction::kObserve);
   }
-  return AddRegistered(definition, limits, *std::move(catalog), registering);
+  return AddRegistered(definition, limits, *catalog, between_slices, registering);
 }
 
 bool SeriesIndex::IsOverLayoutColumns(const LayoutDefinition& definition, const LimitPolicy& limits,
@@ -126,29 +135,66 @@ bool SeriesIndex::IsOverLayoutColumns(const LayoutDefinition& definition, const 
                             registering.LayoutSeries()) == nullptr;
 }
 
-absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::AddRegistered(
-    const LayoutDefinition& definition, const LimitPolicy& limits, CatalogPtr catalog,
-    Registering* registering) {
+bool SeriesIndex::RefuseForLayoutColumns(const LayoutDefinition& definition,
+                                         const LimitPolicy& limits, const JobCatalog& catalog,
+                                         Registering* registering) {
+  if (!IsOverLayoutColumns(definition, limits, catalog, *registering)) return false;
+  absl::MutexLock lock(&registering_);
   bool changed = false;
   {
-    absl::ReaderMutexLock lock(&mutex_);
-    changed = catalog->series_count() != registering->series_before();
+    absl::ReaderMutexLock reading(&mutex_);
+    changed = catalog.series_count() != registering->series_before();
   }
-  if (changed) {
-    registering->Start(catalog.get());
+  if (changed) {  // What was to be added may be there now.
+    registering->Start(&catalog);
     Resolve(registering);
+    if (!IsOverLayoutColumns(definition, limits, catalog, *registering)) return false;
   }
-  if (IsOverLayoutColumns(definition, limits, *catalog, *registering)) {
-    if (limits.totals().action != LimitAction::kObserve) {
-      registering->Start(catalog.get());  // Nothing of what was found is stored.
-      registering->NoteAll(Limit::kLayoutColumns, LimitAction::kReject);
-      return std::optional<LayoutPtr>(nullptr);
-    }
+  if (limits.totals().action == LimitAction::kObserve) {
     registering->NoteAll(Limit::kLayoutColumns, LimitAction::kObserve);
+    return false;
   }
-  if (registering->anything_pending() && !Add(catalog, registering)) {
-    return std::optional<LayoutPtr>();
+  registering->Start(&catalog);  // Nothing of what was found is stored.
+  registering->NoteAll(Limit::kLayoutColumns, LimitAction::kReject);
+  return true;
+}
+
+absl::StatusOr<bool> SeriesIndex::AddSlice(const LayoutDefinition& definition,
+                                           const CatalogPtr& catalog, size_t begin, size_t end,
+                                           Registering* registering) {
+  absl::MutexLock lock(&registering_);
+  if (!Add(catalog, begin, end, registering)) return false;
+  const JobId job = catalog->id();
+  rocksdb::WriteBatch write;
+  for (const JobCatalog::MetricEntry* metric : registering->metrics_added()) {
+    write.Put(column_family_, MetricKey(job, metric->id), EncodeMetric(metric->metric));
   }
+  if (!registering->series_added().empty()) {
+    write.Put(column_family_, SeriesKey(job, registering->series_added().front()->id),
+              EncodeSeriesRecord(RecordOf(definition, *registering)));
+    absl::ReaderMutexLock reading(&mutex_);
+    write.Put(column_family_, NextIdsKey(), EncodeNextIds(next_));
+  }
+  const rocksdb::Status refused = kept_.Keep(std::move(write));
+  if (!refused.ok()) return FromRocksDb(refused, "register a layout");
+  return true;
+}
+
+absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::AddRegistered(
+    const LayoutDefinition& definition, const LimitPolicy& limits, const CatalogPtr& catalog,
+    absl::FunctionRef<void()> between_slices, Registering* registering) {
+  if (RefuseForLayoutColumns(definition, limits, *catalog, registering)) {
+    return std::optional<LayoutPtr>(nullptr);
+  }
+  const size_t columns = registering->columns();
+  for (size_t begin = 0; begin < columns && registering->anything_pending(); begin += kSlice) {
+    if (begin > 0) between_slices();
+    TACHO_ASSIGN_OR_RETURN(
+        const bool added,
+        AddSlice(definition, catalog, begin, std::min(columns, begin + kSlice), registering));
+    if (!added) return std::optional<LayoutPtr>();
+  }
+  absl::MutexLock lock(&registering_);
   rocksdb::WriteBatch write;
   LayoutPtr layout = FindOrAddLayout(definition, catalog, *registering, &write);
   if (layout == nullptr && !registering->LayoutSeries().empty()) return std::optional<LayoutPtr>();
@@ -168,16 +214,17 @@ void SeriesIndex::Resolve(Registering* registering) {
   }
 }
 
-bool SeriesIndex::Add(const CatalogPtr& catalog, Registering* registering) {
-  const size_t columns = registering->columns();
-  for (size_t begin = 0; begin < columns; begin += kPiece) {
+bool SeriesIndex::Add(const CatalogPtr& catalog, size_t begin, size_t end,
+                      Registering* registering) {
+  for (size_t at = begin; at < end; at += kPiece) {
     absl::MutexLock lock(&mutex_);
+    if (at == begin) registering->BeginRecord();
     Job* const job = FindById(catalog->id());
     if (job == nullptr) return false;
     if (job->catalog == nullptr) SetCatalog(job, catalog);  // Left at this very moment.
     IndexUse used = use();
     const uint64_t before = used.stored_series;
-    registering->Add(begin, std::min(columns, begin + kPiece), catalog.get(), &used, &next_.series);
+    registering->Add(at, std::min(end, at + kPiece), catalog.get(), &used, &next_.series);
     job->series += used.stored_series - before;
     series_ = used.stored_series;
     series_in_memory_ = used.series;
@@ -190,13 +237,6 @@ LayoutPtr SeriesIndex::FindOrAddLayout(const LayoutDefinition& definition,
                                        const CatalogPtr& catalog, const Registering& registering,
                                        rocksdb::WriteBatch* write) {
   const JobId job_id = catalog->id();
-  for (const JobCatalog::MetricEntry* metric : registering.metrics_added()) {
-    write->Put(column_family_, MetricKey(job_id, metric->id), EncodeMetric(metric->metric));
-  }
-  if (!registering.series_added().empty()) {
-    write->Put(column_family_, SeriesKey(job_id, registering.series_added().front()->id),
-               EncodeSeriesRecord(RecordOf(definition, registering)));
-  }
   std::vector<const Series*> series = registering.LayoutSeries();
   const Layout* layout = nullptr;
   absl::MutexLock lock(&mutex_);

@@ -1,5 +1,6 @@
 // A flood of labels: one agent defines series with ever new label sets, each in a layout with a row
-// of values behind it, while another sends a row at a time and notes when it is acknowledged.
+// of values behind it, while another sends a row at a time and notes when it is acknowledged. The
+// limits refuse nearly all of the sets; with --within-limits, none.
 //
 // Reports on one line of JSON what the attacker sent, what the collector answered, and the
 // neighbour's acknowledgements without and during the attack.
@@ -181,10 +182,15 @@ class Neighbour {
   std::thread thread_;
 };
 
-// A layout whose series differ in one label, rewritten in place for each message.
+// A layout whose series differ in their labels, rewritten in place for each message.
 class Flood {
  public:
-  Flood(uint64_t series, bool with_rows) : with_rows_(with_rows) {
+  // Below limits.values_per_label and limits.series_per_metric as they are by default.
+  static constexpr uint64_t kValues = 10'000;
+  static constexpr uint64_t kSetsOfMetric = 400'000;
+
+  Flood(uint64_t series, bool with_rows, bool within_limits)
+      : with_rows_(with_rows), within_limits_(within_limits) {
     v1::Layout* layout = layout_.mutable_layout();
     layout->mutable_source()->set_job("flood");
     layout->mutable_source()->set_host("hostile-host");
@@ -194,6 +200,11 @@ class Flood {
       v1::Label* label = one->add_labels();
       label->set_name("request_id");
       label->set_value(std::string(12, '0'));
+      if (within_limits_) {
+        label = one->add_labels();
+        label->set_name("user");
+        label->set_value(std::string(12, '0'));
+      }
       row_.mutable_batch()->add_values(1);
     }
     row_.mutable_batch()->add_times_unix_ns(0);
@@ -204,7 +215,11 @@ class Flood {
     const auto width = static_cast<uint64_t>(layout_.layout().series_size());
     uint64_t sequence = 0;
     for (uint64_t sent = 0; sent < sets; sent += width) {
-      for (uint64_t i = 0; i < width; ++i) Number(static_cast<int>(i), sent + i);
+      for (uint64_t i = 0; i < width; ++i) {
+        v1::Layout::Series* const one =
+            layout_.mutable_layout()->mutable_series(static_cast<int>(i));
+        Number(sent + i, one);
+      }
       agent->Send(layout_);
       ++sequence;
       row_.mutable_batch()->set_sequence(sequence);
@@ -220,15 +235,21 @@ class Flood {
   }
 
  private:
-  void Number(int series, uint64_t number) {
-    std::string* value =
-        layout_.mutable_layout()->mutable_series(series)->mutable_labels(0)->mutable_value();
+  void Number(uint64_t number, v1::Layout::Series* series) const {
+    if (!within_limits_) return Write(number, series->mutable_labels(0));
+    series->mutable_metric()->set_name(absl::StrCat("requests_", number / kSetsOfMetric));
+    Write(number % kValues, series->mutable_labels(0));
+    Write(number / kValues, series->mutable_labels(1));
+  }
+  static void Write(uint64_t number, v1::Label* label) {
+    std::string* const value = label->mutable_value();
     for (size_t digit = value->size(); digit-- > 0; number /= 10) {
       (*value)[digit] = static_cast<char>('0' + number % 10);
     }
   }
 
   const bool with_rows_;
+  const bool within_limits_;
   v1::ClientMessage layout_;
   v1::ClientMessage row_;
 };
@@ -245,8 +266,8 @@ std::string Quantiles(std::vector<float> latencies_ms) {
 
 int Run(int argc, char** argv) {
   std::map<std::string, std::string> flags = {
-      {"address", ""}, {"sets", "1000000"},     {"sets-a-layout", "20000"},
-      {"rows", "1"},   {"quiet-seconds", "10"}, {"interval-ms", "20"}};
+      {"address", ""},         {"sets", "1000000"},   {"sets-a-layout", "20000"}, {"rows", "1"},
+      {"quiet-seconds", "10"}, {"interval-ms", "20"}, {"within-limits", "0"}};
   ParseFlags(argc, argv, &flags);
   const std::string& address = flags["address"];
   const auto width = static_cast<uint64_t>(NumberFlag(flags, "sets-a-layout"));
@@ -262,7 +283,7 @@ int Run(int argc, char** argv) {
   const double begin = MonotonicSeconds();
   {
     Agent attacker(address, "attacker");
-    Flood flood(width, NumberFlag(flags, "rows") != 0);
+    Flood flood(width, NumberFlag(flags, "rows") != 0, NumberFlag(flags, "within-limits") != 0);
     attacker.AwaitDurable(flood.Send(sets, &attacker));
     told = attacker.told();
   }

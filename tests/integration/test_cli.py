@@ -66,6 +66,24 @@ class CliTest(harness.TestCase):
             self.assertNotEqual(done.stderr, "", arguments)
         return done.stdout if code == 0 else done.stderr
 
+    def test_a_job_that_was_refused_altogether_is_found_with_the_reason(self):
+        stream = client.Stream(self.collector.address, "late", 1, 1)
+        self.addCleanup(stream.close)
+        stream.send(client.layout(1, "restored", "host-1", METRICS, 0, 0, True))
+        stream.send(client.batch(1, 1, [SECOND], [1.0, 0.1], [1]))  # 1970.
+        self.assertTrue(stream.wait_durable(1), stream.error)
+        done = harness.tachoctl(self.collector.address, "jobs")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"restored .* refused")
+        self.assertIn("tachoctl status JOB", done.stderr)
+        status = self.run_ctl("status", "restored")
+        for text in ("REFUSED: the collector stored no sample", "2 samples as too_old",
+                     "such as loss", "older than storage.retention, 2160h; raise it"):
+            self.assertIn(text, status)
+        (refusal,) = self.json("status", "restored")["refusals"]
+        self.assertEqual((refusal["reason"], refusal["samples"]), ("too_old", 2))
+        self.assertNotIn("Refused", self.run_ctl("status", JOB))
+
     def json(self, *arguments):
         return json.loads(self.run_ctl(*arguments, "-o", "json"))
 

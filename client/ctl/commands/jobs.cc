@@ -1,4 +1,5 @@
 // 'jobs': the list of jobs with the conditions that hold.
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
@@ -45,6 +46,11 @@ Cell ConditionsCell(const std::optional<ConditionsByJob>& conditions, const std:
   return found == conditions->end() ? StringMap() : found->second;
 }
 
+// Nothing of it was stored, because the collector refused it.
+bool IsRefused(const v1::Job& job) {
+  return job.last_seen_unix_ns() == 0 && job.refused_samples() > 0;
+}
+
 // A job without a stored row has no time.
 Cell SeenCell(int64_t unix_ns) { return unix_ns == 0 ? Cell() : UnixNs{unix_ns}; }
 
@@ -57,7 +63,7 @@ std::vector<Cell> Row(const v1::Job& job, const std::optional<ConditionsByJob>& 
           job.has_last_step() ? Cell(int64_t{job.last_step()}) : Cell(),
           SeenCell(job.first_seen_unix_ns()),
           SeenCell(job.last_seen_unix_ns()),
-          StateName(job.state()),
+          IsRefused(job) ? std::string("refused") : StateName(job.state()),
           ConditionsCell(conditions, job.name())};
 }
 
@@ -116,6 +122,12 @@ int RunJobs(const Invocation& invocation) {
                        {"conditions", any ? "CONDITIONS" : "", Kind::kMap}});
   for (const v1::Job& job : *jobs) writer.Row(Row(job, conditions));
   writer.Finish();
+  if (invocation.common.format == Format::kTable &&
+      std::any_of(jobs->begin(), jobs->end(), IsRefused)) {
+    *invocation.env.err
+        << "tachoctl: the collector refused everything of some jobs; for the reasons "
+           "and what to do: tachoctl status JOB\n";
+  }
   if (!jobs->empty()) return kOk;
   *invocation.env.err << "tachoctl: "
                       << (IsConditional(*request) ? "no job matches at " : "no jobs yet at ")
@@ -148,11 +160,14 @@ std::vector<FlagSpec> JobsFlags() {
 }  // namespace
 
 Command JobsCommand() {
-  return {.name = "jobs",
-          .group = CommandGroup::kNow,
-          .operands = "[PATTERN]",
-          .summary = "List jobs: first those that report now, by name, then the others",
-          .details = R"(PATTERN is an RE2 expression that must match the whole name of a job.
+  return {
+      .name = "jobs",
+      .group = CommandGroup::kNow,
+      .operands = "[PATTERN]",
+      .summary = "List jobs: first those that report now, by name, then the others",
+      .details =
+          R"(PATTERN is an RE2 expression that must match the whole name of a job. The state of a job is running,
+silent, ended, or refused: then the collector stored nothing of it, and 'tachoctl status JOB' says why.
 
 Examples:
   tachoctl jobs
@@ -164,10 +179,10 @@ Examples:
 JSON: {"jobs": [{"job", "tasks", "hosts", "attempts", "series", "last_step" or null,
   "first_seen", "first_seen_unix_ns", "last_seen", "last_seen_unix_ns", "state",
   "conditions": {NAME: SEVERITY} of those that hold, or null}]})",
-          .flags = JobsFlags(),
-          .min_operands = 0,
-          .max_operands = 1,
-          .run = RunJobs};
+      .flags = JobsFlags(),
+      .min_operands = 0,
+      .max_operands = 1,
+      .run = RunJobs};
 }
 
 }  // namespace tacho::ctl

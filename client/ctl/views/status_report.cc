@@ -34,6 +34,9 @@ std::string StateText(const Environment& env, const JobStatus& status) {
     case State::kReporting:
       return absl::StrCat("reporting, last sample ", Age(last_seen, env.now));
     case State::kSilent:
+      if (last_seen == 0 && status.job.job().refused_samples() > 0) {
+        return "REFUSED: the collector stored no sample of this job";
+      }
       if (last_seen == 0) return "SILENT, no sample yet";
       return absl::StrCat("SILENT for ", ReadableDuration(status.age), " (last sample ",
                           ReadableTime(last_seen, env.zone), ")");
@@ -123,6 +126,19 @@ void PrintHeader(const Environment& env, const JobStatus& status) {
   fields.Line("last seen", SeenText(env, job.last_seen_unix_ns()));
   if (const v1::Attempt* attempt = status.attempt(); attempt != nullptr) {
     fields.Line("attributes", AttributesText(*attempt));
+  }
+}
+
+// What the collector did not take, and what to do about it.
+void PrintRefusals(const Environment& env, const v1::GetJobResponse& job) {
+  if (job.refusals().empty()) return;
+  *env.out << "\nRefused since the collector's start:\n";
+  for (const v1::JobRefusal& one : job.refusals()) {
+    *env.out << "  "
+             << Printable(absl::StrCat(Count(one.samples(), "sample"), " as ", one.reason(),
+                                       ", last ", Age(one.last_unix_ns(), env.now), ", such as ",
+                                       one.example()))
+             << "\n    " << Printable(one.detail()) << '\n';
   }
 }
 
@@ -244,6 +260,7 @@ void WriteTask(const TaskStatus& one, JsonWriter* json) {
 
 void PrintStatus(const Environment& env, const JobStatus& status, size_t limit) {
   PrintHeader(env, status);
+  PrintRefusals(env, status.job);
   if (status.conditions && !Holding(*status.conditions).empty()) {
     *env.out << '\n';
     PrintConditions(env, Holding(*status.conditions), {.jobs = false, .status = false});
@@ -256,6 +273,8 @@ const char* const kStatusJsonHelp =
   "last_seen", "last_seen_unix_ns", "age_seconds", "last_step", "tasks", "hosts", "attempts",
   "series", "planned_steps", "progress", "steps_per_second", "remaining_seconds",
   "conditions": null or those that hold, as in 'tachoctl help conditions',
+  "refused_samples", "refusals": [{"reason", "samples", "example", "detail", "last",
+  "last_unix_ns"}] of samples that the collector refused since its start,
   "attempts_seen": [{"attempt", first and last seen and step, "attributes": {}}],
   "tasks_seen": [{"task", "host", "attempt", "last_seen", "last_seen_unix_ns", "last_step",
   "behind_steps", "silent", "latest": {METRIC: {"value", "time", "time_unix_ns", "step"}}}]}
@@ -288,6 +307,14 @@ void WriteStatusJson(std::ostream& out, const JobStatus& status) {
     } else {
       json.Null();
     }
+    json.Field("refused_samples", job.refused_samples());
+    json.Objects("refusals", status.job.refusals(), [&](const v1::JobRefusal& one) {
+      json.Field("reason", one.reason());
+      json.Field("samples", one.samples());
+      json.Field("example", one.example());
+      json.Field("detail", one.detail());
+      json.TimeFields("last", one.last_unix_ns());
+    });
     json.Objects("attempts_seen", status.job.attempts(),
                  [&](const v1::Attempt& attempt) { WriteAttempt(attempt, &json); });
     json.Objects("tasks_seen", status.tasks,

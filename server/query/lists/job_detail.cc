@@ -185,6 +185,22 @@ void AddEntities(const Parts& parts, v1::GetJobResponse* response) {
   }
 }
 
+void AddRefusals(const limits::JobRefusals* refusals, const std::string& job,
+                 v1::GetJobResponse* response) {
+  if (refusals == nullptr) return;
+  uint64_t samples = 0;
+  for (const limits::JobRefusal& one : refusals->Of(job)) {
+    samples += one.samples;
+    v1::JobRefusal* proto = response->add_refusals();
+    proto->set_reason(one.reason);
+    proto->set_samples(one.samples);
+    proto->set_example(one.example);
+    proto->set_detail(one.detail);
+    proto->set_last_unix_ns(absl::ToUnixNanos(one.last));
+  }
+  response->mutable_job()->set_refused_samples(samples);
+}
+
 }  // namespace
 
 void ToProto(const storage::JobSummary& job, v1::Job* proto) {
@@ -198,13 +214,22 @@ void ToProto(const storage::JobSummary& job, v1::Job* proto) {
 }
 
 absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
-                    const QueryControl& control, v1::GetJobResponse* response) {
+                    const QueryControl& control, v1::GetJobResponse* response,
+                    const limits::JobRefusals* refusals) {
   if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
   if (request.max_entities() > kMaxEntities) {
     return errors::InvalidFieldError("max_entities", absl::StrCat("is at most ", kMaxEntities));
   }
   std::optional<storage::JobDetail> detail = store.FindJob(request.job());
-  if (!detail.has_value()) return NoSuchJob(store, request.job());
+  if (!detail.has_value()) {
+    if (refusals == nullptr || refusals->SamplesOf(request.job()) == 0) {
+      return NoSuchJob(store, request.job());
+    }
+    AddRefusals(refusals, request.job(), response);
+    response->mutable_job()->set_name(request.job());
+    response->mutable_job()->set_state(v1::JOB_STATE_SILENT);
+    return absl::OkStatus();
+  }
   TACHO_ASSIGN_OR_RETURN(auto entities, store.Entities(request.job()));
   TACHO_ASSIGN_OR_RETURN(auto ends, EndsOf(store, *detail, control));
   TACHO_ASSIGN_OR_RETURN(const auto state, StateOfJob(store, detail->summary, now));
@@ -214,6 +239,7 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
   ToProto(parts.detail.summary, job);
   job->set_metrics(static_cast<uint32_t>(parts.detail.metrics.size()));
   job->set_state(state);
+  AddRefusals(refusals, request.job(), response);
   AddAttempts(parts, now, response);
   AddTasks(parts, now, response);
   AddEntities(parts, response);

@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/limits/job_refusals.h"
 #include "server/query/read/query_control.h"
 #include "storage/store.h"
 #include "tacho/v1/query.pb.h"
@@ -15,10 +16,11 @@ inline constexpr uint32_t kDefaultEntities = 10'000;
 inline constexpr uint32_t kMaxEntities = 1'000'000;
 
 //   INVALID_ARGUMENT  the text names the field.
-//   NOT_FOUND         no such job; the text names the nearest names.
-//   others            from the store and control.Check().
+//   NOT_FOUND         no such job, and nothing of one was refused; the text names the nearest
+//   names. others            from the store and control.Check().
 absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
-                    const QueryControl& control, v1::GetJobResponse* response);
+                    const QueryControl& control, v1::GetJobResponse* response,
+                    const limits::JobRefusals* refusals = nullptr);
 
 // Sets what lists of jobs show as well; leaves out the state and the number of metrics.
 void ToProto(const storage::JobSummary& job, v1::Job* proto);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -49,12 +50,27 @@ absl::StatusOr<Position> Decode(absl::string_view token) {
   return errors::InvalidFieldError("page_token", "is not one of a previous answer");
 }
 
+// Adds the jobs that are not there because all of them was refused.
+void AddRefused(const limits::JobRefusals* refusals, std::vector<storage::JobSummary>* jobs) {
+  if (refusals == nullptr) return;
+  absl::flat_hash_set<std::string> known;
+  for (const storage::JobSummary& job : *jobs) known.insert(job.name);
+  for (std::string& name : refusals->Jobs()) {
+    if (known.contains(name)) continue;
+    storage::JobSummary job;
+    job.name = std::move(name);
+    jobs->push_back(std::move(job));
+  }
+}
+
 // Jobs on which the conditions hold that need no look at the disk.
 absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store& store,
                                                             const v1::ListJobsRequest& request,
                                                             absl::Time now,
-                                                            const security::Rights& rights) {
+                                                            const security::Rights& rights,
+                                                            const limits::JobRefusals* refusals) {
   std::vector<storage::JobSummary> jobs = store.Jobs();
+  AddRefused(refusals, &jobs);
   std::erase_if(jobs, [&](const auto& job) { return !rights.MayTouch(job.name); });
   if (request.seen_within_ns() < 0)
     return errors::InvalidFieldError("seen_within_ns", "is negative");
@@ -84,8 +100,10 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
 // The conditions that do, and what the answer shows besides the summary.
 class JobConditions {
  public:
-  static absl::StatusOr<JobConditions> Create(const v1::ListJobsRequest& request) {
+  static absl::StatusOr<JobConditions> Create(const v1::ListJobsRequest& request,
+                                              const limits::JobRefusals* refusals) {
     JobConditions made;
+    made.refusals_ = refusals;
     if (request.matchers_size() > kMaxSelectorMatchers) {
       return errors::InvalidFieldError(
           "matchers", absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
@@ -109,7 +127,9 @@ class JobConditions {
   absl::StatusOr<bool> Take(const storage::Store& store, const storage::JobSummary& job,
                             absl::Time now, v1::Job* proto) const {
     const auto outline = store.Outline(job.name, !hosts_.empty());
-    if (absl::IsNotFound(outline.status())) return false;
+    const uint64_t refused = refusals_ == nullptr ? 0 : refusals_->SamplesOf(job.name);
+    proto->set_refused_samples(refused);
+    if (absl::IsNotFound(outline.status())) return refused > 0 && TakeRefused(job.name, proto);
     if (!outline.ok()) return outline.status();
     if (!Hold(*outline)) return false;
     TACHO_ASSIGN_OR_RETURN(const auto state, StateOfJob(store, job, now));
@@ -135,6 +155,19 @@ class JobConditions {
     });
   }
 
+  // A job that is only known for what was refused of it.
+  bool TakeRefused(const std::string& job, v1::Job* proto) const {
+    constexpr v1::JobState kState = v1::JOB_STATE_SILENT;
+    if (!Hold(storage::JobOutline())) return false;
+    if (!states_.empty() && std::find(states_.begin(), states_.end(), kState) == states_.end()) {
+      return false;
+    }
+    proto->set_name(job);
+    proto->set_state(kState);
+    return true;
+  }
+
+  const limits::JobRefusals* refusals_ = nullptr;
   std::vector<storage::Matcher> hosts_;
   std::vector<storage::Matcher> attributes_;
   std::vector<v1::JobState> states_;
@@ -160,7 +193,7 @@ class ListingOrder {
 
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
                       absl::Time now, const QueryControl& control, v1::ListJobsResponse* response,
-                      const security::Rights& rights) {
+                      const security::Rights& rights, const limits::JobRefusals* refusals) {
   if (request.page_size() > kMaxPageSize) {
     return errors::InvalidFieldError("page_size", absl::StrCat("is at most ", kMaxPageSize));
   }
@@ -169,8 +202,8 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
     TACHO_ASSIGN_OR_RETURN(Position position, Decode(request.page_token()));
     after = std::move(position);
   }
-  TACHO_ASSIGN_OR_RETURN(const auto conditions, JobConditions::Create(request));
-  TACHO_ASSIGN_OR_RETURN(auto jobs, WantedJobs(store, request, now, rights));
+  TACHO_ASSIGN_OR_RETURN(const auto conditions, JobConditions::Create(request, refusals));
+  TACHO_ASSIGN_OR_RETURN(auto jobs, WantedJobs(store, request, now, rights, refusals));
 
   const ListingOrder order(after.has_value() ? after->active_since_ns
                                              : absl::ToUnixNanos(now - kActiveFor));

@@ -3,6 +3,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "server/limits/job_refusals.h"
 #include "server/query/read/query_control.h"
 #include "server/security/rights.h"
 #include "storage/store.h"
@@ -18,11 +19,12 @@ inline constexpr uint32_t kMaxPageSize = 10'000;
 // alone it would move before the start of the next page, and no page would have it. Jobs that
 // `rights` do not include are left out. States, hosts and attributes may only be on disk; they are
 // looked up for the jobs of the page and, where the request has conditions on them, for those
-// in between.
+// in between. A job of which everything was refused has nothing but its name, and counts as silent.
 //   INVALID_ARGUMENT  the text names the field.
 //   others            from the store and control.Check().
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,
                       absl::Time now, const QueryControl& control, v1::ListJobsResponse* response,
-                      const security::Rights& rights = *security::Rights::Everything());
+                      const security::Rights& rights = *security::Rights::Everything(),
+                      const limits::JobRefusals* refusals = nullptr);
 
 }  // namespace tacho::server::query

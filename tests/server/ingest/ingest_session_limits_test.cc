@@ -208,6 +208,36 @@ TEST_F(StreamSessionTest, EventsOfAJobTooManyAreRefusedAndDurable) {
   EXPECT_EQ(LimitCounter("jobs", "reject"), 2);
 }
 
+// Whoever looks for such a job in vain is to learn why.
+TEST_F(StreamSessionTest, WhatIsRefusedIsNotedForItsJobWhateverTheReason) {
+  const int64_t day_ns = int64_t{86'400} * 1'000'000'000;
+  auto old = BatchMessage(1, {1, 2, 3, 4}, 2);
+  for (int row = 0; row < 2; ++row)
+    old.mutable_batch()->set_times_unix_ns(row, kNowNs - 3 * day_ns);
+  auto old_event = EventMessage(2);
+  old_event.mutable_event()->set_time_unix_ns(kNowNs - 3 * day_ns);
+  old_event.mutable_event()->mutable_source()->set_job("old");
+  StreamSession session = NewSession();
+  ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(), old, old_event}).ok());
+  store_.Limit([](storage::LimitPolicy::Options* limits) { limits->totals.jobs = 1; });
+  auto layout = LayoutMessage(2, 2);
+  layout.mutable_layout()->mutable_source()->set_job("one too many");
+  ASSERT_TRUE(Send(&session, {layout, BatchMessage(3, {1, 2}, 1, 2)}).ok());
+  const auto of = [this](const std::string& job) {
+    std::vector<std::string> texts;
+    for (const limits::JobRefusal& one : limiting_.job_refusals().Of(job)) {
+      texts.push_back(absl::StrCat(one.reason, " ", one.samples));
+      EXPECT_FALSE(one.example.empty());
+      EXPECT_FALSE(one.detail.empty());
+      EXPECT_EQ(one.last, now_());
+    }
+    return texts;
+  };
+  EXPECT_THAT(of("vision"), ElementsAre("too_old 4"));
+  EXPECT_THAT(of("old"), ElementsAre("too_old 1"));
+  EXPECT_THAT(of("one too many"), ElementsAre("jobs_limit 2"));
+}
+
 TEST_F(StreamSessionTest, WhoDefinesTooManySeriesASecondHasToWait) {
   StreamSession session = NewSession();
   Greet(&session);
@@ -218,6 +248,21 @@ TEST_F(StreamSessionTest, WhoDefinesTooManySeriesASecondHasToWait) {
   EXPECT_GT(session.wait().length, absl::Seconds(1));
   ASSERT_TRUE(Send(&session, {EventMessage(1)}).ok());
   EXPECT_EQ(session.wait().limit, edge::Quotas::Limit::kNone) << "what follows was not what waits";
+}
+
+TEST_F(StreamSessionTest, AnAgentThatConnectsAgainHasDefinedWhatItDefinedBefore) {
+  {
+    StreamSession session = NewSession(1);
+    ASSERT_TRUE(Send(&session, {HelloMessage(), LayoutMessage(8), LayoutMessage(8)}).ok());
+    agents_.Release(1);
+  }
+  StreamSession again = NewSession(2);
+  ASSERT_TRUE(Send(&again, {HelloMessage(), LayoutMessage(8)}).ok());
+  EXPECT_EQ(again.wait().limit, edge::Quotas::Limit::kDefinitions);
+  EXPECT_GT(again.wait().length, absl::Milliseconds(1200)) << "24 at 10 a second, 10 at once";
+  StreamSession other = NewSession(3);
+  ASSERT_TRUE(Send(&other, {HelloMessage("agent-2"), LayoutMessage(8)}).ok());
+  EXPECT_EQ(other.wait().limit, edge::Quotas::Limit::kNone);
 }
 
 // The agent would send it for ever if its sequence never became durable.

@@ -123,6 +123,58 @@ TEST_F(QueryJobsTest, AJobRunsIsSilentOrHasEnded) {
   }
 }
 
+// Else its owner finds nothing, and no reason.
+TEST_F(QueryJobsTest, AJobOfWhichEverythingWasRefusedIsFoundWithTheReasons) {
+  limits::JobRefusals refusals;
+  const auto refuse = [&](const std::string& job, const std::string& reason, uint64_t samples) {
+    refusals.Add(job, reason, samples, now_, [](limits::JobRefusal* refusal) {
+      refusal->example = "loss";
+      refusal->detail = "do this";
+    });
+  };
+  refuse("refused", "too_old", 3);
+  refuse("refused", "future", 4);
+  refuse("partly", "too_old", 1);
+  refuse("hidden", "too_old", 1);
+  Row("partly", 10);
+  Row("whole", 10);
+  security::Rights::Options own;
+  own.jobs = std::make_shared<const RE2>("refused|partly|whole");
+  const auto list = [&](v1::ListJobsRequest request) {
+    v1::ListJobsResponse response;
+    EXPECT_TRUE(
+        ListJobs(*store_, request, now_, control_, &response, security::Rights(own), &refusals)
+            .ok());
+    std::vector<std::string> jobs;
+    for (const v1::Job& job : response.jobs()) {
+      jobs.push_back(absl::StrCat(job.name(), " ", job.refused_samples(), " ", job.state()));
+    }
+    return jobs;
+  };
+  v1::ListJobsRequest request;
+  const std::string refused = absl::StrCat("refused 7 ", v1::JOB_STATE_SILENT);
+  EXPECT_THAT(list(request), ElementsAre(absl::StrCat("partly 1 ", v1::JOB_STATE_RUNNING),
+                                         absl::StrCat("whole 0 ", v1::JOB_STATE_RUNNING), refused));
+  request.add_states(v1::JOB_STATE_SILENT);
+  EXPECT_THAT(list(request), ElementsAre(refused));
+  request.set_name_pattern("w.*");
+  EXPECT_THAT(list(request), IsEmpty());
+
+  v1::GetJobRequest get;
+  get.set_job("refused");
+  v1::GetJobResponse response;
+  ASSERT_TRUE(GetJob(*store_, get, now_, control_, &response, &refusals).ok());
+  EXPECT_EQ(response.job().name(), "refused");
+  EXPECT_EQ(response.job().refused_samples(), 7u);
+  ASSERT_EQ(response.refusals_size(), 2);
+  EXPECT_EQ(response.refusals(0).reason(), "future");
+  EXPECT_EQ(response.refusals(0).samples(), 4u);
+  EXPECT_EQ(response.refusals(0).detail(), "do this");
+  get.set_job("unknown");
+  EXPECT_EQ(GetJob(*store_, get, now_, control_, &response, &refusals).code(),
+            absl::StatusCode::kNotFound);
+}
+
 TEST_F(QueryJobsTest, TheEndOfAnOldAttemptIsNotTheEndOfTheJob) {
   Row("j", 200, 0);
   Event("j", 200, "ended", 0);

@@ -24,6 +24,37 @@ TEST_F(SeriesIndexTest, TheSameDefinitionIsTheSameLayoutAndSeriesAfterReopening)
   EXPECT_EQ(store_->Stats().series, 2u);
 }
 
+// One that defines very many series must not keep others waiting until all of them are there.
+TEST_F(SeriesIndexTest, OthersRegisterBetweenTheSlicesOfALargeLayout) {
+  std::vector<std::string> metrics;
+  for (int i = 0; i < 5000; ++i) metrics.push_back("metric_" + std::to_string(i));
+  const LayoutDefinition large = Definition("job", metrics);
+  std::vector<LayoutPtr> others;
+  const auto between = [&] {
+    const auto slice = std::to_string(others.size());
+    // The last series of the large one are found by it when it comes to them.
+    others.push_back(Register(
+        Definition("job", {"metric_" + std::to_string(4990 + others.size()), "own_" + slice})));
+    Register(Definition("other-" + slice, {"loss"}));
+  };
+  const auto registered = store_->RegisterLayout(large, between);
+  ASSERT_TRUE(registered.ok()) << registered.status();
+  ASSERT_THAT(others, SizeIs(4));
+  ASSERT_THAT(registered->layout->series, SizeIs(5000));
+  for (size_t i = 0; i < others.size(); ++i) {
+    EXPECT_EQ(registered->layout->series[4990 + i], others[i]->series[0]);
+  }
+  EXPECT_EQ(store_->Stats().series, 5000u + 4 + 4);
+  std::vector<SeriesId> ids;
+  for (const Series* series : registered->layout->series) ids.push_back(series->id);
+  const LayoutId layout = registered->layout->id;
+  Reopen();
+  const LayoutPtr after = Register(large);
+  EXPECT_EQ(after->id, layout);
+  for (size_t i = 0; i < ids.size(); ++i) ASSERT_EQ(after->series[i]->id, ids[i]);
+  EXPECT_EQ(store_->Stats().series, 5000u + 4 + 4);
+}
+
 TEST_F(SeriesIndexTest, AnotherAttemptIsAnotherLayoutOfTheSameSeries) {
   const LayoutPtr first = Register(Definition("job", {"loss"}, 0, 0));
   const LayoutPtr second = Register(Definition("job", {"loss"}, 0, 1));
