@@ -19,8 +19,8 @@ struct StoreContents {
 // Changes nothing in the directory. Takes as long as reading it.
 //   NOT_FOUND            there is no database.
 //   FAILED_PRECONDITION  it has another format version, or is not Tachograph's.
-//   DATA_LOSS            stored bytes are damaged, the text names the file or key; or the end of the
-//                        log is missing.
+//   DATA_LOSS            stored bytes are damaged, and the text names the file or key; or the end
+//                        of the log is missing.
 //   UNAVAILABLE          it cannot be read.
 absl::StatusOr<StoreContents> CheckStore(const std::string& path);
 
