@@ -6,17 +6,25 @@
 #include "absl/time/time.h"
 #include "proto/base/timed_wait.h"
 #include "rocksdb/db.h"
+#include "storage/db/disk_watch.h"
 
 namespace tacho::storage {
 namespace {
 
 // A flush that is merely slow does not mind.
 constexpr absl::Duration kNudge = absl::Milliseconds(500);
+// More than there can be forgotten ones: before so many, writes wait for a flush.
+constexpr int kRequests = 8;
 
-// Resume() queues a request to write memory out and waits until it has been served. But a request
-// that was about to be served when the write was refused is still in the queue, without a thread
-// assigned to it. The thread for the new request serves the old one, and Resume() waits for ever:
-// unless there is another request.
+// A request to write memory out that was about to be served when the write was refused stays in
+// RocksDB's queue, but the turn that was meant for it is gone. Each later request brings one turn,
+// which serves the oldest: so the newest waits for ever, and with it Resume() or the next writer.
+// Several requests at once bring more turns than the first of them needs, and a turn that finds
+// nothing left to do empties the queue.
+void ServeForgotten(const std::function<void()>& request_flush) {
+  for (int i = 0; i < kRequests; ++i) request_flush();
+}
+
 class FlushNudger {
  public:
   explicit FlushNudger(const std::function<void()>& request_flush)
@@ -36,7 +44,7 @@ class FlushNudger {
         absl::MutexLock lock(&mutex_);
         if (AwaitFor(&mutex_, absl::Condition(&done_), kNudge)) return;
       }
-      request_flush_();
+      ServeForgotten(request_flush_);
     }
   }
 
@@ -55,6 +63,10 @@ rocksdb::Status ResumeWriting(rocksdb::DB* db, const std::function<void()>& requ
   if (status.ok()) {
     const FlushNudger nudger(request_flush);
     status = db->Resume();
+  }
+  if (status.ok()) {
+    DiskWatch::KeepResumable(db);  // So that there is something to be written out.
+    ServeForgotten(request_flush);
   }
   db->EnableFileDeletions(/*force=*/false).PermitUncheckedError();
   return status;
