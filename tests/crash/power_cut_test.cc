@@ -64,12 +64,12 @@ TEST(PowerCutTest, AgainAndAgainAnywhere) {
 TEST(PowerCutTest, KeptCutsHoldWhatWasAcknowledged) {
   PowerCutStore store({.seed = 1, .upkeep = true});
   store.KeepCuts();
-  store.Work(40);
+  store.Work(16);
   PowerCutStore::Tally tally;
   ASSERT_EQ(store.CheckCuts(&tally), "");
   EXPECT_EQ(tally.syncs, store.env().syncs());
   EXPECT_GT(tally.cuts, tally.syncs * 2);
-  EXPECT_GT(tally.samples, 10'000u);
+  EXPECT_GT(tally.samples, 1000u);
 }
 
 }  // namespace
