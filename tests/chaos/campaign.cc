@@ -56,9 +56,8 @@ void Report(const Flags& flags, const Totals& totals, absl::Duration took) {
   std::cout << absl::StrFormat(
       "  killed: agents %d times, collectors %d times; restarted in good order: %d and %d times\n",
       totals.agent_kills, totals.collector_kills, totals.agent_restarts, totals.collector_restarts);
-  std::cout << absl::StrFormat(
-      "  clocks set: of agents %d times, of collectors %d times; agents told to wait %d times\n",
-      totals.agent_steps, totals.collector_steps, totals.doubts);
+  std::cout << absl::StrFormat("  clocks set: of agents %d times, of collectors %d times\n",
+                               totals.agent_steps, totals.collector_steps);
   std::cout << absl::StrFormat(
       "  network: %d connections, %d cut, %d more cut with their data arriving later, %d refused, "
       "%d stalls, %d trickles, %d bytes; %d streams began with a backlog\n",
@@ -96,11 +95,10 @@ int Campaign(const Flags& flags) {
   }
   Report(flags, totals, absl::Now() - begin);
   std::cout << absl::StrFormat(
-      "report {\"rounds\": %d, \"kills\": %d, \"clock_steps\": %d, \"told_to_wait\": %d, "
+      "report {\"rounds\": %d, \"kills\": %d, \"clock_steps\": %d, "
       "\"compared\": %d, \"wrong\": %d}\n",
       totals.rounds, totals.agent_kills + totals.collector_kills,
-      totals.agent_steps + totals.collector_steps, totals.doubts, totals.samples,
-      failure.empty() ? 0 : 1);
+      totals.agent_steps + totals.collector_steps, totals.samples, failure.empty() ? 0 : 1);
   if (failure.empty()) {
     std::cout << "nothing lost, nothing doubled, nothing changed\n";
     return 0;

@@ -118,9 +118,6 @@ std::string Episode::Run() {
       const bool backlog = absl::StrContains(line, "backlog_messages=") &&
                            !absl::StrContains(line, "backlog_messages=0");
       if (backlog) ++totals_->backlogs;
-      const bool doubt = absl::StrContains(line, "asks the agent to send less") &&
-                         absl::StrContains(line, "clock");
-      if (doubt) ++totals_->doubts;
     }
   }
   for (AgentRun& run : agents_) run.process->Kill();

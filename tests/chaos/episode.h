@@ -29,8 +29,7 @@ struct Totals {
   uint64_t collector_restarts = 0;
   uint64_t agent_steps = 0;  // Of wall clocks.
   uint64_t collector_steps = 0;
-  uint64_t doubts = 0;  // Agents that were told to wait for a clock, as far as their logs show.
-  uint64_t looks = 0;   // At a collector, in the midst of it.
+  uint64_t looks = 0;  // At a collector, in the midst of it.
   uint64_t samples = 0;
   uint64_t events = 0;
   uint64_t attributes = 0;
