@@ -16,7 +16,7 @@ enum class Outcome {
   kRefused,    // At the opening, with a status.
   kContained,  // DATA_LOSS where the damaged part is read; the rest is right.
   kHarmless,   // Everything is there, unchanged.
-  kTailLost,   // The end of what was recorded is missing, and the store reports that.
+  kTailLost,   // The end of what was recorded is missing; a store reports that, a spool does not.
   kWrong,      // Another answer than before, an error of another kind, a loss that is not
                // reported, or one that is and did not happen.
 };
