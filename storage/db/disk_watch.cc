@@ -51,6 +51,7 @@ struct DiskWatch::State {
   rocksdb::Status::Severity severity ABSL_GUARDED_BY(mutex) = rocksdb::Status::kNoError;
   bool log_torn ABSL_GUARDED_BY(mutex) = false;  // A write to it was refused.
   bool must_stay_open ABSL_GUARDED_BY(mutex) = false;
+  bool stopped ABSL_GUARDED_BY(mutex) = false;  // RocksDB has reported an error.
 
   void Add(const char* doing, const rocksdb::Status& status, rocksdb::Status::Severity how_bad)
       ABSL_LOCKS_EXCLUDED(mutex) {
@@ -74,6 +75,7 @@ class DiskWatch::Listener : public rocksdb::EventListener {
     }
     {
       absl::MutexLock lock(&state_->mutex);
+      state_->stopped = true;
       // A write that comes later is refused before it reaches the log, and reported all the same.
       if (reason == rocksdb::BackgroundErrorReason::kWriteCallback &&
           state_->severity < rocksdb::Status::kHardError) {
@@ -212,10 +214,12 @@ uint64_t DiskWatch::CurrentLog(rocksdb::DB* db) {
 
 DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
   bool log_torn = false;
+  bool stopped = false;
   {
     absl::MutexLock lock(&state_->mutex);
     if (state_->severity >= rocksdb::Status::kFatalError) return Outcome::kNever;
     log_torn = state_->log_torn;
+    stopped = state_->stopped;
   }
   // While writes are refused no other log is begun: but a try may have left the torn one and then
   // have found no room for tables.
@@ -235,12 +239,12 @@ DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
     NoteManifest(rocksdb::Status::IOError("nothing is in memory with which the log could be left"));
     return Outcome::kNever;
   }
-  const rocksdb::Status status = ResumeWriting(db, request_flush_);
+  const rocksdb::Status status = ResumeWriting(db, stopped, request_flush_);
   absl::MutexLock lock(&state_->mutex);
   if (status.ok()) {
     state_->trouble = absl::OkStatus();
     state_->severity = rocksdb::Status::kNoError;
-    state_->log_torn = false;
+    state_->log_torn = state_->stopped = false;
     torn_log_ = 0;
     return Outcome::kResumed;
   }

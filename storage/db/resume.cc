@@ -56,7 +56,8 @@ class FlushNudger {
 
 }  // namespace
 
-rocksdb::Status ResumeWriting(rocksdb::DB* db, const std::function<void()>& request_flush) {
+rocksdb::Status ResumeWriting(rocksdb::DB* db, bool stopped,
+                              const std::function<void()>& request_flush) {
   // RocksDB checks while it resumes that no file is deleted. It sees to that itself after some
   // failed writes of the manifest only: not after those for a column family, or for a list of logs.
   rocksdb::Status status = db->DisableFileDeletions();
@@ -64,7 +65,7 @@ rocksdb::Status ResumeWriting(rocksdb::DB* db, const std::function<void()>& requ
     const FlushNudger nudger(request_flush);
     status = db->Resume();
   }
-  if (status.ok()) {
+  if (status.ok() && stopped) {
     DiskWatch::KeepResumable(db);  // So that there is something to be written out.
     ServeForgotten(request_flush);
   }

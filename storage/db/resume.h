@@ -11,9 +11,11 @@ class DB;
 
 namespace tacho::storage {
 
-// Resumes, and returns what RocksDB says to it. Nobody may write to the log meanwhile.
+// Resumes, and returns what RocksDB says to it. `stopped`: RocksDB has stopped writing; if not,
+// there is nothing to resume but what the caller knows of. Nobody may write to the log meanwhile.
 // `request_flush` asks for memory of all column families to be written out, without waiting for
 // that; it is called on another thread, before this returns.
-rocksdb::Status ResumeWriting(rocksdb::DB* db, const std::function<void()>& request_flush);
+rocksdb::Status ResumeWriting(rocksdb::DB* db, bool stopped,
+                              const std::function<void()>& request_flush);
 
 }  // namespace tacho::storage
