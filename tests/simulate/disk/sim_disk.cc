@@ -58,7 +58,13 @@ bool SimDisk::Take(int Faults::*left) {
   absl::MutexLock lock(&mutex_);
   if (faults_.*left <= 0) return false;
   --(faults_.*left);
+  ++errors_;
   return true;
+}
+
+uint64_t SimDisk::errors() const {
+  absl::MutexLock lock(&mutex_);
+  return errors_;
 }
 
 Status SimDisk::NewWritableFile(const std::string& name,

@@ -29,6 +29,9 @@ class SimDisk : public rocksdb::EnvWrapper {
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mutex_);
   Faults faults() const ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // How many appends and syncs have failed so far, but for a lack of room.
+  uint64_t errors() const ABSL_LOCKS_EXCLUDED(mutex_);
+
   testing::PowerCutEnv* power() { return &power_; }
 
   rocksdb::Status NewWritableFile(const std::string& name,
@@ -48,6 +51,7 @@ class SimDisk : public rocksdb::EnvWrapper {
   testing::PowerCutEnv power_;
   mutable absl::Mutex mutex_;
   Faults faults_ ABSL_GUARDED_BY(mutex_);
+  uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tacho::simulate

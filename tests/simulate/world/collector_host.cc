@@ -77,6 +77,7 @@ CollectorHost::~CollectorHost() = default;
 absl::Status CollectorHost::Start() {
   const OnHost on(host_);
   wants_to_end_ = false;
+  errors_before_ = disk_.errors();
   auto process = std::make_unique<Process>(log_);
   if (knobs_.series_per_job != 0) {
     process->config.mutable_limits()->set_series_per_job(knobs_.series_per_job);
@@ -95,6 +96,8 @@ absl::Status CollectorHost::Start() {
   options.open_raw_bytes = knobs_.open_raw_bytes;
   options.journal_bytes = knobs_.journal_bytes;
   options.job_idle = knobs_.job_idle;
+  options.series_at_open = knobs_.series_at_open;
+  options.ballast_bytes = knobs_.ballast_bytes;
   options.merge_quiet = knobs_.merge_quiet;
   TACHO_ASSIGN_OR_RETURN(options.limits, server::limits::MakeLimitPolicy(process->config.limits()));
   options.clock_trusted = [watch = &process->watch] { return watch->IsTrusted(); };

@@ -36,6 +36,8 @@ class CollectorHost {
   bool is_running() const { return process_ != nullptr; }
   // The process wants to end: its disk has failed.
   bool wants_to_end() const { return wants_to_end_; }
+  // The disk had no error since the process began, and was full at most: that is no reason to end.
+  bool had_no_error() const { return disk_.errors() == errors_before_; }
 
   // Queries everything and compares it with the model, and looks whether it keeps its bounds.
   // `all`: everything that spools have taken must be there, not only what was acknowledged.
@@ -70,6 +72,7 @@ class CollectorHost {
   SimDisk disk_;
   std::atomic<bool> wants_to_end_ = false;
   uint64_t refused_before_ = 0;
+  uint64_t errors_before_ = 0;
   std::unique_ptr<Process> process_;
 };
 

@@ -29,6 +29,8 @@ Knobs DrawKnobs() {
   knobs.open_bytes = OneOf<uint64_t>({64 << 10, 256 << 10, 80 << 20});
   knobs.open_raw_bytes = knobs.open_bytes / 4;
   knobs.journal_bytes = OneOf<uint64_t>({32 << 10, 256 << 10, 256 << 20});
+  knobs.series_at_open = OneOf<uint64_t>({2, 8, 200'000});
+  knobs.ballast_bytes = OneOf<uint64_t>({0, 64 << 10, 1 << 20});
   knobs.series_per_job = OneOf<uint32_t>({0, 0, 0, 8});
   knobs.latency_max = OneOf<absl::Duration>({Milliseconds(1), Milliseconds(50), Seconds(2)});
   knobs.bytes_per_second = OneOf<uint64_t>({0, 0, 20'000});

@@ -18,6 +18,8 @@ struct Knobs {
   uint64_t open_bytes = 0;
   uint64_t open_raw_bytes = 0;
   uint64_t journal_bytes = 0;
+  uint64_t series_at_open = 0;
+  uint64_t ballast_bytes = 0;
   uint32_t series_per_job = 0;  // Fewer than there are; 0: no limit.
   // Of the network; see SimNetworkOptions.
   absl::Duration latency_max;

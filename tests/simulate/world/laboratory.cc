@@ -153,7 +153,13 @@ void Laboratory::Cause(const Fault& fault) {
 }
 
 void Laboratory::Supervise() {
-  if (collector_->wants_to_end()) collector_->Stop(End::kOrderly);
+  if (collector_->wants_to_end()) {
+    if (collector_->had_no_error()) {
+      result_.wrong =
+          absl::StrCat("after ", Now(), " s: the collector ends, and its disk was full");
+    }
+    collector_->Stop(End::kOrderly);
+  }
   if (!collector_->is_running()) {
     if (const absl::Status status = collector_->Start(); !status.ok()) {
       options_.log.Warn("the collector does not start", {{"reason", status.message()}});
@@ -168,6 +174,7 @@ void Laboratory::Supervise() {
 }
 
 bool Laboratory::Check(bool all) {
+  if (!result_.wrong.empty()) return false;
   for (const auto& agent : agents_) agent->Observe();
   ++result_.checks;
   uint64_t lost = 0;
@@ -210,7 +217,8 @@ void Laboratory::Drain() {
     SleepNs(5 * kSecond);
     Supervise();
     waits = WhatWaits();
-  } while (!waits.empty() && Now() < until);
+  } while (!waits.empty() && Now() < until && result_.wrong.empty());
+  if (!result_.wrong.empty()) return;
   if (!waits.empty()) {
     result_.wrong = absl::StrCat(kDrainWithin, " s after the last fault ", waits);
   } else {
