@@ -153,7 +153,7 @@ void Laboratory::Cause(const Fault& fault) {
 }
 
 void Laboratory::Supervise() {
-  if (collector_->wants_to_end()) {
+  if (collector_->is_running() && collector_->wants_to_end()) {
     if (collector_->had_no_error()) {
       result_.wrong =
           absl::StrCat("after ", Now(), " s: the collector ends, and its disk was full");
