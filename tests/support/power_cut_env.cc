@@ -125,9 +125,8 @@ class PowerCutEnv::Overwriter : public rocksdb::RandomRWFile {
   }
   Status Flush() override { return Status::OK(); }
   Status Sync() override {
-    absl::MutexLock lock(&env_->mutex_);
     const auto apply = [this] { inode_->before.reset(); };
-    return env_->LiveSync(apply) ? Status::OK() : Dead();
+    return env_->SyncWith(apply) ? Status::OK() : Dead();
   }
   Status Close() override { return Status::OK(); }
 
