@@ -216,6 +216,7 @@ std::string PowerCutEnv::loss() const {
 bool PowerCutEnv::Live() {
   if (dead_) return false;
   if (++operations_ == cut_at_operation_) Cut();
+  if (operations_ == kill_at_operation_) EndProcess();
   return !dead_;
 }
 
@@ -309,6 +310,15 @@ void PowerCutEnv::SetFiles(const Files& files) {
 
 void PowerCutEnv::Kill() {
   absl::MutexLock lock(&mutex_);
+  EndProcess();
+}
+
+void PowerCutEnv::KillAtOperation(uint64_t n) {
+  absl::MutexLock lock(&mutex_);
+  kill_at_operation_ = operations_ + n;
+}
+
+void PowerCutEnv::EndProcess() {
   if (dead_) return;
   dead_ = killed_ = true;
   loss_ = "nothing: the machine went on";
@@ -319,7 +329,7 @@ void PowerCutEnv::Start() {
   if (!dead_) Cut();
   if (!killed_) durable_ = live_ = left_;
   dead_ = killed_ = false;
-  syncs_ = operations_ = cut_at_sync_ = cut_at_operation_ = 0;
+  syncs_ = operations_ = cut_at_sync_ = cut_at_operation_ = kill_at_operation_ = 0;
 }
 
 PowerCutEnv::InodePtr PowerCutEnv::Find(const std::string& name) const {

@@ -49,6 +49,8 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   // The process dies and the machine goes on: from now on everything fails, but nothing is lost,
   // and what was not synced still may be at a later cut.
   void Kill() ABSL_LOCKS_EXCLUDED(mutex_);
+  // The same at the n-th effect from now on.
+  void KillAtOperation(uint64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
   // Power is back, or a new process begins: files are as they were left. All databases must be
   // closed.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -125,6 +127,7 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   template <typename Apply>
   bool SyncWith(const Apply& apply) ABSL_LOCKS_EXCLUDED(mutex_);
   void Cut() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EndProcess() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entries Left(bool entries_reached_disk, Tail tail) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Look() const {
     if (look_ != nullptr) look_();
@@ -145,6 +148,7 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   uint64_t cut_at_sync_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: never.
   bool cut_after_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t cut_at_operation_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t kill_at_operation_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace tacho::testing

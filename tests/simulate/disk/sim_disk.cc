@@ -17,7 +17,8 @@ class SimDisk::File : public rocksdb::WritableFileWrapper {
 
   Status Append(const rocksdb::Slice& data) override {
     if (disk_->Take(&Faults::failing_appends)) {
-      real_->Append({data.data(), data.size() / 2}).PermitUncheckedError();
+      const size_t written = disk_->faults().late ? data.size() : data.size() / 2;
+      real_->Append({data.data(), written}).PermitUncheckedError();
       return Status::IOError("injected");
     }
     const uint64_t capacity = disk_->faults().capacity;

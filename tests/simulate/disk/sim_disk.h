@@ -20,6 +20,7 @@ class SimDisk : public rocksdb::EnvWrapper {
 
   // What goes wrong from now on.
   struct Faults {
+    bool late = false;               // Appends that fail with an I/O error are written whole.
     uint64_t capacity = UINT64_MAX;  // Bytes; an append past it is torn and refused with NoSpace.
     int failing_appends = 0;         // So many appends fail with an I/O error, half written.
     int failing_syncs = 0;           // So many syncs fail with an I/O error.

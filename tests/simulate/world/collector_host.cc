@@ -96,6 +96,7 @@ absl::Status CollectorHost::Start() {
   options.open_raw_bytes = knobs_.open_raw_bytes;
   options.journal_bytes = knobs_.journal_bytes;
   options.job_idle = knobs_.job_idle;
+  options.column_cache_bytes = knobs_.column_cache_bytes;
   options.series_at_open = knobs_.series_at_open;
   options.ballast_bytes = knobs_.ballast_bytes;
   options.merge_quiet = knobs_.merge_quiet;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -14,11 +15,11 @@ struct KindRow {
   const char* text;
 };
 constexpr KindRow kKinds[] = {
-    {FaultKind::kCollectorKill, 6, "is killed"},
-    {FaultKind::kCollectorPowerCut, 6, "loses power"},
+    {FaultKind::kCollectorKill, 6, "is killed at the n-th effect on its disk"},
+    {FaultKind::kCollectorPowerCut, 6, "loses power at the n-th effect on its disk"},
     {FaultKind::kCollectorRestart, 3, "is restarted"},
-    {FaultKind::kAgentKill, 4, "is killed"},
-    {FaultKind::kAgentPowerCut, 4, "loses power"},
+    {FaultKind::kAgentKill, 4, "is killed at the n-th effect on its disk"},
+    {FaultKind::kAgentPowerCut, 4, "loses power at the n-th effect on its disk"},
     {FaultKind::kAgentRestart, 2, "is restarted"},
     {FaultKind::kCut, 6, "loses its connections"},
     {FaultKind::kCutAfter, 6, "loses its connections after so many bytes"},
@@ -43,7 +44,12 @@ class Planner {
   explicit Planner(const FaultPlanOptions& options) : options_(options), random_(options.seed) {}
 
   std::vector<Fault> Plan() {
-    const int count = static_cast<int>(Below(options_.seconds / 40 + 2));
+    // A few kinds of fault, often, show more than many kinds, each once.
+    for (const KindRow& row : kKinds) {
+      if (Below(3) == 0) weights_.emplace_back(row.kind, row.weight);
+    }
+    if (weights_.empty()) return {};
+    const int count = static_cast<int>(Below(options_.seconds / 20 + 2));
     std::vector<Fault> plan;
     for (int i = 0; i < count; ++i) plan.push_back(One());
     std::sort(plan.begin(), plan.end(),
@@ -64,13 +70,13 @@ class Planner {
 
   FaultKind Kind() {
     int sum = 0;
-    for (const KindRow& row : kKinds) sum += row.weight;
+    for (const auto& [kind, weight] : weights_) sum += weight;
     int64_t at = Below(sum);
-    for (const KindRow& row : kKinds) {
-      at -= row.weight;
-      if (at < 0) return row.kind;
+    for (const auto& [kind, weight] : weights_) {
+      at -= weight;
+      if (at < 0) return kind;
     }
-    return FaultKind::kCut;
+    return weights_.front().first;
   }
 
   Fault One() {
@@ -84,6 +90,12 @@ class Planner {
         // Of the agents only the first may lie.
         fault.host = Below(3) == 0 ? 1 : 0;
         fault.amount = AnyScale(400 * 86400) * (Below(2) == 0 ? 1 : -1);
+        break;
+      case FaultKind::kCollectorKill:
+      case FaultKind::kCollectorPowerCut:
+      case FaultKind::kAgentKill:
+      case FaultKind::kAgentPowerCut:
+        fault.amount = AnyScale(300);
         break;
       case FaultKind::kDrift:
         fault.amount = Below(400) - 200;
@@ -112,6 +124,7 @@ class Planner {
 
   const FaultPlanOptions options_;
   std::mt19937_64 random_;
+  std::vector<std::pair<FaultKind, int>> weights_;  // Of the kinds that this plan has.
 };
 
 }  // namespace

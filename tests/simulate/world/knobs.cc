@@ -19,6 +19,8 @@ Knobs DrawKnobs() {
   using absl::Minutes;
   using absl::Seconds;
   Knobs knobs;
+  knobs.agents = OneOf<int>({2, 3, 4});
+  knobs.check_every_s = OneOf<int64_t>({3, 20});
   knobs.seal_age = OneOf<absl::Duration>({Seconds(5), Seconds(30), Minutes(2), Minutes(10)});
   knobs.seal_rows = OneOf<uint32_t>({4, 16, 64, 1024});
   knobs.merge_quiet = OneOf<absl::Duration>({Seconds(10), Minutes(1), Minutes(60)});
@@ -29,6 +31,7 @@ Knobs DrawKnobs() {
   knobs.open_bytes = OneOf<uint64_t>({64 << 10, 256 << 10, 80 << 20});
   knobs.open_raw_bytes = knobs.open_bytes / 4;
   knobs.journal_bytes = OneOf<uint64_t>({32 << 10, 256 << 10, 256 << 20});
+  knobs.column_cache_bytes = OneOf<uint64_t>({0, 4 << 10, 64 << 20});
   knobs.series_at_open = OneOf<uint64_t>({2, 8, 200'000});
   knobs.ballast_bytes = OneOf<uint64_t>({0, 64 << 10, 1 << 20});
   knobs.series_per_job = OneOf<uint32_t>({0, 0, 0, 8});
@@ -36,7 +39,7 @@ Knobs DrawKnobs() {
   knobs.bytes_per_second = OneOf<uint64_t>({0, 0, 20'000});
   knobs.backlog_rows_per_second = OneOf<uint32_t>({0, 20, 1000});
   knobs.short_backlog = OneOf<uint64_t>({2, 8, 64});
-  knobs.spool_bytes = OneOf<uint64_t>({1 << 30, 1 << 30, 1 << 30, 16 << 10});
+  knobs.spool_bytes = OneOf<uint64_t>({1 << 30, 1 << 30, 4 << 10, 16 << 10});
   knobs.sync_interval = OneOf<absl::Duration>({Milliseconds(100), Seconds(1), Seconds(3)});
   return knobs;
 }

@@ -8,6 +8,8 @@
 namespace tacho::simulate {
 
 struct Knobs {
+  int agents = 3;
+  int64_t check_every_s = 20;
   // Of the store; see StoreOptions.
   absl::Duration seal_age;
   uint32_t seal_rows = 64;
@@ -18,6 +20,7 @@ struct Knobs {
   uint64_t open_bytes = 0;
   uint64_t open_raw_bytes = 0;
   uint64_t journal_bytes = 0;
+  uint64_t column_cache_bytes = 0;
   uint64_t series_at_open = 0;
   uint64_t ballast_bytes = 0;
   uint32_t series_per_job = 0;  // Fewer than there are; 0: no limit.

@@ -11,10 +11,7 @@ namespace tacho::simulate {
 namespace {
 
 constexpr char kCollector[] = "collector:7411";
-// As many as it takes for most of them to be right.
-constexpr int kAgents = 3;
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kCheckEvery = 20;  // Seconds.
 // When all faults are over, everything must be delivered in this time: a Throttle may ask for ten
 // minutes, and a clock is confirmed after one more.
 constexpr int64_t kDrainWithin = 2400;
@@ -38,7 +35,7 @@ Laboratory::Laboratory(LaboratoryOptions options)
   network_clock = [] { return absl::UnixEpoch() + absl::Nanoseconds(LaboratoryNs()); };
   collector_ = std::make_unique<CollectorHost>(kCollector, knobs_, ScheduleRandom(), &network_,
                                                &model_, options_.log);
-  for (int i = 0; i < kAgents; ++i) {
+  for (int i = 0; i < knobs_.agents; ++i) {
     AgentOptions agent;
     agent.knobs = knobs_;
     agent.number = i;
@@ -92,6 +89,7 @@ void Laboratory::CauseOnDisk(const Fault& fault) {
       break;
     case FaultKind::kAppendFails:
       faults.failing_appends = static_cast<int>(fault.amount);
+      faults.late = fault.seconds % 2 == 0;
       break;
     default:
       faults.failing_syncs = static_cast<int>(fault.amount);
@@ -117,15 +115,14 @@ void Laboratory::Cause(const Fault& fault) {
       fault.host == 0 ? nullptr : agents_[static_cast<size_t>(fault.host - 1)].get();
   switch (fault.kind) {
     case FaultKind::kCollectorKill:
-      return collector_->Stop(End::kKill);
+    case FaultKind::kAgentKill:
+      // Supervise() sees that it is dead.
+      return DiskOf(fault.host)->power()->KillAtOperation(static_cast<uint64_t>(fault.amount));
     case FaultKind::kCollectorPowerCut:
-      return collector_->Stop(End::kPowerCut);
+    case FaultKind::kAgentPowerCut:
+      return DiskOf(fault.host)->power()->CutAtOperation(static_cast<uint64_t>(fault.amount));
     case FaultKind::kCollectorRestart:
       return collector_->Stop(End::kOrderly);
-    case FaultKind::kAgentKill:
-      return agent->Stop(End::kKill);
-    case FaultKind::kAgentPowerCut:
-      return agent->Stop(End::kPowerCut);
     case FaultKind::kAgentRestart:
       return agent->Stop(End::kOrderly);
     case FaultKind::kCut:
@@ -153,6 +150,11 @@ void Laboratory::Cause(const Fault& fault) {
 }
 
 void Laboratory::Supervise() {
+  // The disk knows which of the two it was.
+  if (collector_->disk()->power()->dead()) collector_->Stop(End::kKill);
+  for (const auto& agent : agents_) {
+    if (agent->disk()->power()->dead()) agent->Stop(End::kKill);
+  }
   if (collector_->is_running() && collector_->wants_to_end()) {
     if (collector_->had_no_error()) {
       result_.wrong =
@@ -240,8 +242,8 @@ LaboratoryResult Laboratory::Run() {
     for (; next < plan.size() && plan[next].at_s <= second; ++next) {
       if (!options_.left_out.contains(static_cast<int>(next))) Cause(plan[next]);
     }
-    if (second % 3 == 0) Supervise();
-    if (second % kCheckEvery == kCheckEvery - 1) Check(false);
+    Supervise();
+    if (second % knobs_.check_every_s == knobs_.check_every_s - 1) Check(false);
   }
   if (result_.wrong.empty()) Drain();
   result_.rows = model_.rows();
