@@ -33,11 +33,12 @@ void Expect(bool holds) {
 
 const Admission& TheAdmission() {
   static const Admission* const admission = [] {
-    auto* const config = new tacho::config::v1::Collector;
-    Expect(tacho::config::ParseYaml("", "fuzz", config).ok());
-    config->mutable_ingest()->set_max_series_per_layout(kMaxSeries);
-    auto* const limits = new tacho::server::ingest::IngestLimits(config->ingest());
-    auto* const metrics = new tacho::server::ingest::IngestMetrics(new prometheus::Registry);
+    tacho::config::v1::Collector config;
+    Expect(tacho::config::ParseYaml("", "fuzz", &config).ok());
+    config.mutable_ingest()->set_max_series_per_layout(kMaxSeries);
+    auto* const limits = new tacho::server::ingest::IngestLimits(config.ingest());
+    static auto* const registry = new prometheus::Registry;
+    auto* const metrics = new tacho::server::ingest::IngestMetrics(registry);
     return new Admission({.limits = limits,
                           .retention = absl::Hours(24),
                           .now = [] { return absl::FromUnixSeconds(1'700'000'000); },

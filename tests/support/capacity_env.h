@@ -59,8 +59,11 @@ class CapacityEnv : public rocksdb::EnvWrapper {
     absl::WriterMutexLock lock(&hook_mutex_);
     on_change_ = std::move(hook);
   }
-  // What a crash of the process at this moment would leave, without a bound.
-  std::unique_ptr<CapacityEnv> Copy(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_) {
+  // What a crash of the process at this moment would leave, without a bound. Nothing changes while
+  // it is made; it may be made in a hook.
+  std::unique_ptr<CapacityEnv> Copy(const std::string& folder)
+      ABSL_LOCKS_EXCLUDED(change_mutex_, mutex_) {
+    absl::WriterMutexLock lock(&change_mutex_);
     auto copy = std::make_unique<CapacityEnv>(UINT64_MAX);
     std::vector<std::string> names;
     GetChildren(folder, &names).PermitUncheckedError();
@@ -93,6 +96,7 @@ class CapacityEnv : public rocksdb::EnvWrapper {
         return rocksdb::Status::NoSpace(name);
       }
     }
+    absl::ReaderMutexLock change(&change_mutex_);
     std::unique_ptr<rocksdb::WritableFile> real;
     rocksdb::Status status = target()->NewWritableFile(name, &real, options);
     if (!status.ok()) return status;
@@ -102,12 +106,14 @@ class CapacityEnv : public rocksdb::EnvWrapper {
   }
   rocksdb::Status DeleteFile(const std::string& name) override {
     Call("delete", name);
+    absl::ReaderMutexLock change(&change_mutex_);
     rocksdb::Status status = target()->DeleteFile(name);
     if (status.ok()) Resize(name, 0);
     return status;
   }
   rocksdb::Status RenameFile(const std::string& from, const std::string& to) override {
     Call("rename", to);
+    absl::ReaderMutexLock change(&change_mutex_);
     rocksdb::Status status = target()->RenameFile(from, to);
     if (!status.ok()) return status;
     absl::MutexLock lock(&mutex_);
@@ -127,6 +133,7 @@ class CapacityEnv : public rocksdb::EnvWrapper {
     using rocksdb::WritableFileWrapper::Append;
     rocksdb::Status Append(const rocksdb::Slice& data) override {
       env_->Call("append", name_);
+      absl::ReaderMutexLock change(&env_->change_mutex_);
       const uint64_t fits = env_->Take(name_, data.size());
       rocksdb::Status status = real_->Append({data.data(), fits});
       if (!status.ok() || fits == data.size()) return status;
@@ -162,6 +169,7 @@ class CapacityEnv : public rocksdb::EnvWrapper {
   const std::unique_ptr<rocksdb::Env> memory_;
   mutable absl::Mutex hook_mutex_;
   Hook on_change_ ABSL_GUARDED_BY(hook_mutex_);
+  absl::Mutex change_mutex_;  // For writing while a copy is made. Before mutex_.
   mutable absl::Mutex mutex_;
   uint64_t capacity_ ABSL_GUARDED_BY(mutex_);
   uint64_t used_ ABSL_GUARDED_BY(mutex_) = 0;
