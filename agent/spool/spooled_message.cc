@@ -59,9 +59,11 @@ bool SpooledMessage::ScanBatch() {
   if (in.ReadTag() != kLayoutTag || !in.ReadVarint32(&layout_)) return false;
   layout_end_ = static_cast<size_t>(in.CurrentPosition());
 
+  bool has_unknown = false;
   uint32_t last_tag = kLayoutTag;
   for (uint32_t tag = in.ReadTag(); tag != 0; tag = in.ReadTag()) {
     if (tag > kValuesTag) {  // A later version's field.
+      has_unknown = true;
       if (!WireFormatLite::SkipField(&in, tag)) return false;
       continue;
     }
@@ -73,7 +75,9 @@ bool SpooledMessage::ScanBatch() {
     if (tag == kTimesTag) rows_ = entries;
     last_tag = tag;
   }
-  return in.ConsumedEntireMessage();
+  // Skipping forgives what parsing does not, such as a tag of too many bytes.
+  return in.ConsumedEntireMessage() &&
+         (!has_unknown || v1::ClientMessage().ParseFromString(bytes_));
 }
 
 std::optional<SpooledMessage> SpooledMessage::Of(std::string bytes) {
