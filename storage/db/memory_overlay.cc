@@ -3,7 +3,6 @@
 #include "storage/db/memory_overlay.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -79,7 +78,7 @@ class MemoryOverlay::Reader : public rocksdb::RandomAccessFile {
     const std::string& bytes = file_->bytes;
     const uint64_t begin = std::min<uint64_t>(offset, bytes.size());
     const size_t found = std::min<uint64_t>(size, bytes.size() - begin);
-    std::memcpy(scratch, bytes.data() + begin, found);
+    std::copy_n(bytes.data() + begin, found, scratch);
     *result = rocksdb::Slice(scratch, found);
     return rocksdb::Status::OK();
   }
