@@ -216,7 +216,8 @@ absl::Status Engine::Recover() {
   TACHO_RETURN_IF_ERROR(jobs.Load());
   for (const SeriesIndex::JobInfo& job : index.Jobs()) HeadForgets(job.id);
   Reach(options.at_point, crash_point::kOpenIndex);
-  series_left = options.series_at_open;
+  // Late rows come in with a commit, which a full disk refuses: then all must be there for queries.
+  series_left = database->overlay == nullptr ? options.series_at_open : UINT64_MAX;
   TACHO_RETURN_IF_ERROR(LoadBusyJobs());
   TACHO_RETURN_IF_ERROR(committer.Recover());
   TACHO_RETURN_IF_ERROR(owners.Load());

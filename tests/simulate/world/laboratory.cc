@@ -17,6 +17,8 @@ constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kDrainWithin = 2400;
 // Until then sources go on, which shows the collector that clocks are right again.
 constexpr int64_t kWorkBeforeDrain = 60;
+// A collector believes rows about their agent's clock only after five minutes of a stream.
+constexpr int64_t kBelieveWithin = 900;
 
 SimNetworkOptions NetworkOptions(uint64_t seed, const Knobs& knobs) {
   SimNetworkOptions options;
@@ -209,7 +211,8 @@ void Laboratory::Drain() {
   }
   const int64_t quiet_at = Now() + kWorkBeforeDrain;
   const int64_t until = quiet_at + kDrainWithin;
-  while (Now() < quiet_at) {
+  const int64_t believed_by = quiet_at + kBelieveWithin;
+  while (Now() < quiet_at || (!collector_->WhyNotReady().empty() && Now() < believed_by)) {
     SleepNs(5 * kSecond);
     Supervise();
   }
