@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "proto/base/crc32c.h"
+#include "proto/base/status_macros.h"
 #include "rocksdb/env.h"
 #include "storage/db/table_check.h"
 
@@ -40,8 +41,7 @@ absl::Status CheckDirectory(rocksdb::Env* env, const std::string& path,
   }
   for (const std::string& name : names) {
     if (!absl::EndsWith(name, ".sst")) continue;
-    const absl::Status status = CheckTable(env, absl::StrCat(path, "/", name));
-    if (!status.ok()) return status;
+    TACHO_RETURN_IF_ERROR(CheckTable(env, absl::StrCat(path, "/", name)));
   }
   return absl::OkStatus();
 }
