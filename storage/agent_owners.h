@@ -1,6 +1,6 @@
-// Who may speak for each agent: whoever used its id first, until somebody is entitled to take it
-// over. Without this, everyone who may write at all could close the sequences of any agent whose
-// generation he knows.
+// The owner of each agent's id: the first who used it, until somebody who may take it over does so.
+// Without owners, everybody who may write could close the sequences of any agent whose generation
+// they know.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class AgentOwners {
   absl::Status Load() ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct Claimed {
-    std::string owner;    // Who has the id now.
+    std::string owner;    // The one that has the id now.
     uint64_t to_write{};  // The version of the record that Stage() is to write; 0: it is on disk.
   };
   // Gives the id to `claimant` if nobody has it, or if `takes_over`. `today` counts days since the

@@ -175,7 +175,7 @@ class Committer {
   bool upkeep_goes_on_ ABSL_GUARDED_BY(mutex_) = false;  // Nevertheless.
   bool failed_ = false;                    // For good. Committer's thread only, as the next three.
   DiskState told_ = DiskState::kWritable;  // To on_disk.
-  CommitCount count_;                      // Of what is durable.
+  CommitCount count_;                      // It counts what is durable.
   absl::Time next_resume_ = absl::InfinitePast();    // When trouble in the background is looked at.
   mutable Origins origins_ ABSL_GUARDED_BY(mutex_);  // Reading one notes the contact.
   StoreStats stats_ ABSL_GUARDED_BY(mutex_);

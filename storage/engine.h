@@ -141,7 +141,7 @@ struct Engine {
   FrameMerger merger;
   Sealer sealer;
   std::atomic<uint64_t> next_event = 1;
-  CommitCount missing;  // Of the log, when the store was opened. Not its time.
+  CommitCount missing;  // What the log lacked when the store was opened; without a time.
   LossRuns loss_runs;   // Committer's thread only.
   std::atomic<uint64_t> partitions_dropped = 0;
   // The head may lack rows up to this time, so that reading looks for them in the partitions.

@@ -59,8 +59,8 @@ class IngestMetrics {
   void SamplesFolded(uint64_t samples) { folded_.Increment(static_cast<double>(samples)); }
   // An agent reported sequences that will never come, and the rows in them if it knew.
   void LossReported(uint64_t sequences, uint64_t rows);
-  // Of what an agent knows to be acknowledged, so much is not durable any more: messages that its
-  // spool has no more, and others that it sends again.
+  // So many messages that an agent knows to be acknowledged are not durable any more. Its spool no
+  // longer has those that are `gone`; it sends the others `again`.
   void AcknowledgedMissing(uint64_t gone, uint64_t again);
   void AckSent() { acks_.Increment(); }
   // How far the agent's clock is ahead of ours, its message's way included.

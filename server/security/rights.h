@@ -30,8 +30,8 @@ class Rights {
     bool read = false;
     bool admin = false;
     JobPattern jobs;  // Anchored at both ends. Null: every job.
-    // Who holds an agent_id that these rights were the first to use: 'token "a"'. Stays the same
-    // when a token is replaced. Empty: nobody in particular, who holds none.
+    // The owner of an agent_id that these rights were the first to use, for example 'token "a"'. It
+    // stays the same when a token is replaced. Empty: these rights never own an id.
     std::string principal;
     std::string agent_id;  // The only one that may be used; empty: any.
     JobPattern agents;     // The only ones that may be used. Anchored at both ends. Null: any.

@@ -105,7 +105,7 @@ class CommitMark {
   const std::function<void(absl::string_view)> log_;
   std::unique_ptr<rocksdb::RandomRWFile> file_;  // Null: to be made.
   CommitCount count_;
-  uint64_t number_ = 0;  // Of the last write.
+  uint64_t number_ = 0;  // The number of the last write.
   bool synced_ = true;
   bool troubled_ = false;  // The disk refused, and the log says so.
   absl::Time next_sync_ = absl::InfinitePast();

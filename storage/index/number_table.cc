@@ -53,7 +53,7 @@ void NumberTable::Split(uint32_t index) {
     buckets_[half].slots.resize(full.slots.size());
   }
   const uint32_t bit = uint32_t{1} << (32 - depth);
-  size_t first_entry = 0;  // Of the directory's entries for the second half.
+  size_t first_entry = 0;  // The first of the directory's entries for the second half.
   for (const Slot& slot : full.slots) {
     if (slot.number == kFree) continue;
     Put(slot, &buckets_[(slot.hash & bit) != 0 ? second : index]);
