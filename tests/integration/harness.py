@@ -216,6 +216,16 @@ class TestCase(unittest.TestCase):
         self.seed = int(os.environ.get("TACHO_SEED") or random.SystemRandom().randrange(1 << 32))
         self.random = random.Random(self.seed)
 
+    def small_disk(self, size):
+        """A file system of so many bytes ("64m"), for the length of the test; skips it if there is none."""
+        disk = os.path.join(self.directory, "disk")
+        os.mkdir(disk)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", disk]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
+            raise unittest.SkipTest("may not mount a small file system")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", disk], check=True)
+        return disk
+
     def started(self, program):
         """Starts a Collector, an Agent or takes a running Program; it is killed after the test."""
         if hasattr(program, "start"):

@@ -3,9 +3,7 @@ was acknowledged is lost, and storing goes on within seconds after there is room
 """
 import os
 import re
-import subprocess
 import time
-import unittest
 
 import harness  # First: it makes the stubs importable.
 import grpc
@@ -20,12 +18,7 @@ class FullDiskCase(harness.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.disk = os.path.join(self.directory, "disk")
-        os.mkdir(self.disk)
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={self.DISK}", "tmpfs", self.disk]
-        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-            raise unittest.SkipTest("may not mount a small file system")
-        self.addCleanup(subprocess.run, ["umount", "--lazy", self.disk], check=True)
+        self.disk = self.small_disk(self.DISK)
         self.other = os.path.join(self.disk, "other")
         path = os.path.join(self.disk, "data")
         self.ballast = os.path.join(path, "ballast")

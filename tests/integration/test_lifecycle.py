@@ -83,12 +83,7 @@ class FullDiskTest(harness.TestCase):
 
     def setUp(self):
         super().setUp()
-        self.disk = os.path.join(self.directory, "disk")
-        os.mkdir(self.disk)
-        mount = ["mount", "-t", "tmpfs", "-o", f"size={self.DISK}", "tmpfs", self.disk]
-        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode != 0:
-            raise unittest.SkipTest("may not mount a small file system")
-        self.addCleanup(subprocess.run, ["umount", "--lazy", self.disk], check=True)
+        self.disk = self.small_disk(self.DISK)
         self.ballast = os.path.join(self.disk, "ballast")
         with open(self.ballast, "wb") as file:
             file.write(bytes(self.BALLAST))
