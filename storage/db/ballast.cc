@@ -19,6 +19,8 @@ constexpr size_t kBallastPiece = 1 << 20;
 constexpr uint64_t kBallastShare = 16;
 // Free space at which rows are refused. One commit seldom writes more.
 constexpr uint64_t kMostLowRoom = 4 << 20;
+// Half of a small disk: waiting for more might be waiting for ever.
+constexpr uint64_t kMostAsked = kBallastShare / 2;
 
 }  // namespace
 
@@ -70,7 +72,9 @@ bool Ballast::Make() {
     if (held_ != 0 && options_.env->DeleteFile(name_).ok()) held_ = 0;
     uint64_t unused = 0;
     if (wanted_ == 0 || !options_.env->GetFreeSpace(options_.path, &unused).ok()) return true;
-    if (unused < wanted_ + wanted_ / 4 + 2 * LowRoom()) return false;
+    // What did not fit would not fit again, and rows be taken and refused in turns.
+    const uint64_t asked = std::min(asked_, kMostAsked * wanted_);
+    if (unused < wanted_ + wanted_ / 4 + 2 * LowRoom() + asked) return false;
     const rocksdb::Status made = Write(wanted_);
     if (!made.ok()) {
       options_.env->DeleteFile(name_).PermitUncheckedError();
@@ -81,16 +85,19 @@ bool Ballast::Make() {
       return true;
     }
     held_ = wanted_;
+    asked_ = 0;
   }
   Log(absl::StrCat("a ballast of ", held() >> 10, " KiB is kept for a full disk"));
   return true;
 }
 
-bool Ballast::IsRoomLow(uint64_t needed) const {
+bool Ballast::IsRoomLow(uint64_t needed) {
   absl::MutexLock lock(&mutex_);
   uint64_t unused = 0;
-  return wanted_ != 0 && options_.env->GetFreeSpace(options_.path, &unused).ok() &&
-         unused < needed + LowRoom();
+  if (wanted_ == 0 || !options_.env->GetFreeSpace(options_.path, &unused).ok()) return false;
+  if (unused >= needed + LowRoom()) return false;
+  asked_ = std::max(asked_, needed);
+  return true;
 }
 
 // A file with holes would hold nothing back. Where the file system cannot allocate, bytes are

@@ -37,11 +37,11 @@ class Ballast {
   // Deletes the file, if there is one.
   void GiveUp() ABSL_LOCKS_EXCLUDED(mutex_);
   // True if the file is there, or there is to be none. If not, makes it, provided that some room
-  // would be left besides: else it would soon be given up again.
+  // would be left besides, and what was asked for last: else it would soon be given up again.
   bool Make() ABSL_LOCKS_EXCLUDED(mutex_);
   // Less is free than `needed` and a little more: the time to give it up. Always false without a
   // ballast to be made.
-  bool IsRoomLow(uint64_t needed) const ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsRoomLow(uint64_t needed) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   uint64_t WantedBytes() const;
@@ -55,6 +55,8 @@ class Ballast {
   uint64_t held_ ABSL_GUARDED_BY(mutex_) = 0;
   // Size that it is to have; 0: not known yet, or none.
   uint64_t wanted_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The most that has been asked for in vain since the file was there.
+  uint64_t asked_ ABSL_GUARDED_BY(mutex_) = 0;
   // It cannot be made for another reason than a lack of room.
   bool impossible_ ABSL_GUARDED_BY(mutex_) = false;
 };
