@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/stream/collector_config.h"
+#include "client/channel/stream_arguments.h"
 #include "grpc/support/time.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/create_channel.h"
@@ -19,23 +20,6 @@ namespace {
 // tacho/v1/ingest.proto's Ingest.Stream.
 constexpr char kMethod[] = "/tacho.v1.Ingest/Stream";
 constexpr int kConnectTimeoutMs = 10'000;
-// A path that is dead without a word is noticed after 40 s, not when TCP gives up.
-constexpr int kKeepaliveMs = 30'000;
-constexpr int kKeepaliveTimeoutMs = 10'000;
-
-grpc::ChannelArguments Arguments() {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // A service configuration from DNS could bring retries, and the look-up costs a query.
-  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return arguments;
-}
 
 gpr_timespec Deadline(absl::Time until) {
   if (until == absl::InfiniteFuture()) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
@@ -70,7 +54,7 @@ class GrpcStream final : public DialledStream {
 
 absl::StatusOr<std::unique_ptr<DialledStream>> GrpcTransport::Dial(
     const std::string& address, const client::ChannelSecurity& security) {
-  grpc::ChannelArguments arguments = Arguments();
+  grpc::ChannelArguments arguments = client::StreamArguments(kConnectTimeoutMs);
   TACHO_ASSIGN_OR_RETURN(const auto secured,
                          client::SecureChannel(security, address, kSecurityKeys, &arguments));
   return std::make_unique<GrpcStream>(address, secured, arguments, &queue_);

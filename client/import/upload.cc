@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/channel/backoff.h"
+#include "client/channel/stream_arguments.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/support/channel_arguments.h"
 #include "proto/base/clock.h"
@@ -21,22 +22,6 @@ constexpr absl::Duration kMaxBackoff = absl::Seconds(10);
 constexpr absl::Duration kWelcomeTimeout = absl::Seconds(20);
 constexpr absl::Duration kGoodbyeTimeout = absl::Seconds(5);
 constexpr int kConnectTimeoutMs = 5000;
-// A connection that dies silently is noticed after 40 s, not when TCP gives up.
-constexpr int kKeepaliveMs = 30'000;
-constexpr int kKeepaliveTimeoutMs = 10'000;
-
-grpc::ChannelArguments Arguments() {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kConnectTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
-  arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
-  return arguments;
-}
 
 absl::Status FromGrpc(const grpc::Status& status) {
   return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
@@ -117,7 +102,7 @@ Upload::~Upload() {
 }
 
 absl::Status Upload::Connect() {
-  grpc::ChannelArguments arguments = Arguments();
+  grpc::ChannelArguments arguments = client::StreamArguments(kConnectTimeoutMs);
   auto secured = client::SecureChannel(options_.security, options_.address, options_.security_names,
                                        &arguments);
   if (!secured.ok()) {

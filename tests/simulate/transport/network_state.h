@@ -33,8 +33,8 @@ struct SimNetworkOptions {
   absl::Duration latency_max = absl::Milliseconds(1);
   uint64_t bytes_per_second = 0;       // Of a stream, each way; 0: no bound.
   uint64_t window_bytes = 256u << 10;  // A writer waits while its reader has so much to read.
-  // agent/stream/grpc_transport.cc: pings, and TCP's user timeout, which gRPC sets to the time that
-  // a ping may take.
+  // client/channel/stream_arguments.cc: pings, and TCP's user timeout, which gRPC sets to the time
+  // that a ping may take.
   SilenceLimits agent = {absl::Seconds(30), absl::Seconds(40), absl::Seconds(10)};
   // server/edge/listener.cc.
   SilenceLimits server = {absl::Seconds(10), absl::Seconds(20), absl::Seconds(20)};
