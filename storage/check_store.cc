@@ -1,6 +1,7 @@
 #include "storage/check_store.h"
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -81,9 +82,8 @@ absl::Status ReadJournal(const OpenToRead& open, StoreContents* contents) {
 }
 
 // A copy has no mark, and nothing to compare.
-absl::Status CompareWithMark(const std::string& path, const OpenToRead& open) {
-  const CommitMark mark(nullptr, path, nullptr);
-  TACHO_ASSIGN_OR_RETURN(const auto marked, mark.Read());
+absl::Status CompareWithMark(const std::string& path, const OpenToRead& open,
+                             const std::optional<CommitCount>& marked) {
   TACHO_ASSIGN_OR_RETURN(const auto found, ReadCommitCount(open.db.get(), open.Find("state")));
   if (!marked || marked->commits <= found.commits) return absl::OkStatus();
   return absl::DataLossError(DescribeMissing(path, found, *marked));
@@ -92,6 +92,8 @@ absl::Status CompareWithMark(const std::string& path, const OpenToRead& open) {
 }  // namespace
 
 absl::StatusOr<StoreContents> CheckStore(const std::string& path) {
+  // First: a collector that works on the directory meanwhile may get further, but not back.
+  TACHO_ASSIGN_OR_RETURN(const auto marked, CommitMark(nullptr, path, nullptr).Read());
   OpenToRead open;
   TACHO_RETURN_IF_ERROR(Open(path, &open));
   TACHO_RETURN_IF_ERROR(CheckFormatVersion(open));
@@ -102,7 +104,7 @@ absl::StatusOr<StoreContents> CheckStore(const std::string& path) {
   if (const rocksdb::Status verified = open.db->VerifyChecksum(); !verified.ok()) {
     return FromRocksDb(verified, absl::StrCat("read ", path));
   }
-  TACHO_RETURN_IF_ERROR(CompareWithMark(path, open));
+  TACHO_RETURN_IF_ERROR(CompareWithMark(path, open, marked));
   StoreContents contents;
   SeriesIndex index(open.db.get(), open.Find("index"), {});
   TACHO_RETURN_IF_ERROR(index.Load());

@@ -438,10 +438,7 @@ bool Committer::TryResume() {
   Reach(parts_.at_point, crash_point::kResumed);
   // What was staged for refused writes is forgotten: the journal is what the database holds.
   absl::Status status = parts_.journal->Recover();
-  if (status.ok() && parts_.before_resuming != nullptr) {
-    absl::MutexLock turn(parts_.disk->log_mutex());
-    status = parts_.before_resuming();
-  }
+  if (status.ok() && parts_.before_resuming != nullptr) status = parts_.before_resuming();
   if (!status.ok()) return false;
   Reach(parts_.at_point, crash_point::kResumeKept);
   return true;
@@ -461,7 +458,6 @@ void Committer::SitOutTrouble() {
     if (refusal_.ok()) refusal_ = trouble;
   }
   Tell(DiskState::kRefusing);
-  parts_.disk->ballast()->GiveUp();
   for (absl::Duration pause = kFirstRetry;; pause = std::min(2 * pause, kLastRetry)) {
     std::vector<Request> refused;
     {

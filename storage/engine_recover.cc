@@ -2,6 +2,7 @@
 // each entry of which needs the layouts of the catalogue. Rows that are sealed already are passed
 // over. Jobs with very many series, and their rows, are left for later: see BringLateRows().
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "rocksdb/db.h"
+#include "rocksdb/write_batch.h"
 #include "storage/codec/bytes.h"
 #include "storage/codec/keys.h"
 #include "storage/db/rocksdb_status.h"
@@ -182,8 +184,9 @@ void Engine::CompareMark() {
   } else if (*marked && (*marked)->commits > found.commits) {
     NoteMissing(found, **marked);
   }
-  // Only now: a crash before it finds the same again.
-  mark.Restart(found);
+  // Only now: a crash before it finds the same again. In memory the event waits for the disk, and
+  // the mark for the first commit.
+  if (!database->disk->blocks_writes()) mark.Restart(found);
 }
 
 void Engine::NoteMissing(const CommitCount& found, const CommitCount& marked) {
@@ -198,11 +201,16 @@ void Engine::NoteMissing(const CommitCount& found, const CommitCount& marked) {
   event.fields = {{"commits", absl::StrCat(missing.commits)},
                   {"messages", absl::StrCat(missing.messages)},
                   {"rows", absl::StrCat(missing.rows)}};
+  rocksdb::WriteBatch write;
+  write.Put(database->events, EventKey(kNoJob, event.time_ns, next_event++), EncodeEvent(event));
+  if (database->disk->blocks_writes()) {
+    kept.Keep(std::move(write)).PermitUncheckedError();
+    return;
+  }
   DiskWatch::KeepResumable(database->db.get());
   rocksdb::WriteOptions synced;
   synced.sync = true;
-  const rocksdb::Status written = database->db->Put(
-      synced, database->events, EventKey(kNoJob, event.time_ns, next_event++), EncodeEvent(event));
+  const rocksdb::Status written = database->db->Write(synced, &write);
   if (written.ok()) return;
   database->disk->Note(written);
   Log(absl::StrCat("the event data_lost could not be written: ", written.ToString()));

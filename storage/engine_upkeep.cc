@@ -51,7 +51,8 @@ void Engine::AfterSealing() {
   TrimJournal();
   // A few a round, which this thread then seals.
   const std::vector<JobId> late_jobs = late.Jobs();
-  if (!late_jobs.empty() && head.total().bytes() <= options.open_bytes) {
+  if (!late_jobs.empty() && head.total().bytes() <= options.open_bytes &&
+      !database->disk->blocks_writes()) {
     const absl::Status status = BringSomeLateRows(late_jobs.front());
     if (status.ok()) sealer.Wake();
     if (!status.ok()) Log(absl::StrCat("reading a large job failed: ", status.ToString()));
@@ -189,6 +190,13 @@ absl::Status Engine::ForgetBefore(int64_t time_ns, std::optional<absl::Time> now
     // Removing a range of every job would be simpler, but a reader of events has to pass all such
     // ranges.
     TACHO_ASSIGN_OR_RETURN(const auto with_events, JobsWithEventsBefore(time_ns));
+    // What may fail comes before memory forgets anything.
+    uint32_t before_day = 0;
+    if (now.has_value() && options.retention > absl::ZeroDuration()) {
+      const absl::Time forget = *now - std::max<absl::Duration>(options.retention, kRememberAgents);
+      before_day = static_cast<uint32_t>(std::max<int64_t>(0, DayOf(absl::ToUnixNanos(forget))));
+    }
+    if (before_day > 0) TACHO_RETURN_IF_ERROR(owners.Forget(before_day, &removals));
     for (const JobId id : with_events) {
       removals.DeleteRange(database->events, EventKey(id, INT64_MIN, 0), EventKey(id, time_ns, 0));
     }
@@ -199,15 +207,7 @@ absl::Status Engine::ForgetBefore(int64_t time_ns, std::optional<absl::Time> now
       if (late.Has(id)) continue;  // Newer rows of it are not counted yet.
       if (extent.last_time_ns < time_ns) RemoveJob(id, &removals);
     }
-    if (now.has_value() && options.retention > absl::ZeroDuration()) {
-      const absl::Time forget = *now - std::max<absl::Duration>(options.retention, kRememberAgents);
-      const int64_t before_day = DayOf(absl::ToUnixNanos(forget));
-      if (before_day > 0) {
-        committer.ForgetAgents(static_cast<uint32_t>(before_day), &removals);
-        TACHO_RETURN_IF_ERROR(owners.Forget(static_cast<uint32_t>(before_day), &removals));
-      }
-    }
-    absl::MutexLock turn(database->disk->log_mutex());
+    if (before_day > 0) committer.ForgetAgents(before_day, &removals);
     // Else what was registered of a job just now would come back after its removal.
     if (absl::Status status = index.WriteKept(); !status.ok()) {
       kept.Keep(std::move(removals)).PermitUncheckedError();

@@ -1,5 +1,5 @@
-// Journal entries that recovery has left where they are, because their job has more series than
-// should be read before the store is ready: where they are, until somebody needs the job.
+// Journal entries that recovery has left unread, because their job has more series than should be
+// read before the store is ready. They wait until somebody needs the job.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class LateRows {
   void Add(JobId job, uint64_t position) ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
     positions_[job].push_back(position);
-    NoteOldest();
+    oldest_ = std::min(oldest_.load(), position);
   }
 
   bool Has(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -61,7 +61,7 @@ struct StoreOptions {
   // So many series are read at the opening: those of jobs that are in use, of the smallest first.
   // The other jobs are read when somebody needs them, or soon afterwards in the background, and
   // then also their rows in the journal; so that a job with millions of series delays no other's
-  // return.
+  // return. A store that opens on a full disk reads all: bringing rows later takes a write.
   uint64_t series_at_open = 200'000;
   std::function<absl::Time()> now = absl::Now;  // Decides ages; never changes a stored time.
   std::function<absl::Time()> monotonic = MonotonicNow;

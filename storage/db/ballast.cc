@@ -44,7 +44,11 @@ void Ballast::GiveUp() {
   uint64_t bytes = 0;
   {
     absl::MutexLock lock(&mutex_);
-    if (held_ == 0 || !options_.env->DeleteFile(name_).ok()) return;
+    if (held_ == 0) return;
+    // Somebody may have deleted it already.
+    if (!options_.env->DeleteFile(name_).ok() && !options_.env->FileExists(name_).IsNotFound()) {
+      return;
+    }
     std::swap(bytes, held_);
   }
   Log(absl::StrCat("the disk is full: the ballast of ", bytes >> 10, " KiB is given up"));
@@ -57,7 +61,8 @@ uint64_t Ballast::WantedBytes() const {
   std::vector<rocksdb::Env::FileAttributes> files;
   options_.env->GetChildrenFileAttributes(options_.path, &files).PermitUncheckedError();
   for (const auto& file : files) disk += file.size_bytes;
-  return std::min(options_.bytes, std::bit_floor(disk / kBallastShare));
+  const uint64_t share = disk / kBallastShare;
+  return share >= options_.bytes ? options_.bytes : std::bit_floor(share);
 }
 
 uint64_t Ballast::LowRoom() const { return std::min(kMostLowRoom, wanted_ / 2); }
@@ -66,7 +71,8 @@ bool Ballast::Make() {
   {
     absl::MutexLock lock(&mutex_);
     if (impossible_) return true;
-    if (wanted_ == 0) wanted_ = WantedBytes();
+    // Without a file: room may have been made since the last look.
+    if (held_ == 0 || wanted_ == 0) wanted_ = std::max(wanted_, WantedBytes());
     if (held_ == wanted_) return true;
     // One of another size: the configuration or the disk has changed.
     if (held_ != 0 && options_.env->DeleteFile(name_).ok()) held_ = 0;

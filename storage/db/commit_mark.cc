@@ -105,7 +105,7 @@ std::string DescribeMissing(absl::string_view path, const CommitCount& found,
       found.commits == 0 ? "nothing is left of it" : absl::StrCat("it ends at ", TimeOf(found));
   return absl::StrCat("the end of the write-ahead log in ", path, " is missing: ", missing.commits,
                       " commits with ", missing.messages, " acknowledged messages of ",
-                      missing.rows, " rows; ", last, ", and went on until ", TimeOf(marked),
+                      missing.rows, " rows; ", last, "; the last commit was at ", TimeOf(marked),
                       ". Find out what cut or removed *.log: the disk, a repair of the file "
                       "system, or a copy of a running store");
 }

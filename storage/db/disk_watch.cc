@@ -215,12 +215,15 @@ uint64_t DiskWatch::CurrentLog(rocksdb::DB* db) {
 DiskWatch::Outcome DiskWatch::TryResume(rocksdb::DB* db) {
   bool log_torn = false;
   bool stopped = false;
+  bool refused = false;
   {
     absl::MutexLock lock(&state_->mutex);
     if (state_->severity >= rocksdb::Status::kFatalError) return Outcome::kNever;
+    refused = state_->severity >= rocksdb::Status::kHardError;
     log_torn = state_->log_torn;
     stopped = state_->stopped;
   }
+  if (refused) ballast_.GiveUp();
   // While writes are refused no other log is begun: but a try may have left the torn one and then
   // have found no room for tables.
   if (log_torn && torn_log_ == 0) torn_log_ = CurrentLog(db);

@@ -34,8 +34,8 @@ class MemoryOverlay;
 // Whether the disk takes what is to be stored. Reading goes on in every state.
 enum class DiskState {
   kWritable,
-  kRefusing,  // It is full, or nearly. Everything is refused with UNAVAILABLE; the store tries by
-              // itself, and goes on once there is room.
+  kRefusing,  // It is full, or nearly. Rows are refused with UNAVAILABLE, and upkeep too while it
+              // is full; the store tries by itself, and goes on once there is room.
   kFailed,  // Everything is refused until the store is opened again: a write or a sync has failed,
             // and only reading the disk anew shows what it holds.
 };
@@ -89,7 +89,7 @@ class DiskWatch {
     kNotYet,   // The disk is still full.
     kNever,    // The database must be opened again.
   };
-  // Give up the ballast first, if writes are refused.
+  // Gives up the ballast first, if writes are refused.
   Outcome TryResume(rocksdb::DB* db) ABSL_LOCKS_EXCLUDED(log_mutex_);
 
   // Hold it for KeepResumable() and the write behind it, and look at blocks_writes() first: another

@@ -39,8 +39,21 @@ rocksdb::Status KeptWrites::WriteAll() {
 absl::Status KeptWrites::Write(rocksdb::WriteBatch write, absl::string_view doing) {
   // Whether the disk refuses is found out anew.
   Keep(std::move(write)).PermitUncheckedError();
-  const rocksdb::Status status = WriteAll();
+  if (IsEmpty()) return absl::OkStatus();
+  rocksdb::Status status;
+  if (disk_ == nullptr) {
+    status = WriteAll();
+  } else {
+    absl::MutexLock turn(disk_->log_mutex());
+    if (disk_->blocks_writes()) return disk_->trouble();
+    status = WriteAll();
+  }
   return status.ok() ? absl::OkStatus() : FromRocksDb(status, doing);
+}
+
+bool KeptWrites::IsEmpty() {
+  absl::MutexLock lock(&mutex_);
+  return kept_.empty();
 }
 
 }  // namespace tacho::storage

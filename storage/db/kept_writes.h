@@ -17,26 +17,32 @@ class DB;
 
 namespace tacho::storage {
 
+class DiskWatch;
+
 // Thread-safe.
 class KeptWrites {
  public:
-  // `db` is not owned; it must outlive this.
-  explicit KeptWrites(rocksdb::DB* db) : db_(db) {}
+  // Neither is owned; both must outlive this. `disk` may be null: nobody else writes to the log.
+  KeptWrites(rocksdb::DB* db, DiskWatch* disk) : db_(db), disk_(disk) {}
 
   // Keeps `write`, which may be empty, for the next WriteAll(), which comes before any write that
   // depends on it. Does not wait for the disk, where others queue behind synced writes. Not OK
   // if the disk refused the last time; `write` is kept nevertheless.
   rocksdb::Status Keep(rocksdb::WriteBatch write) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Writes what is kept, in order, unsynced. What the disk refuses stays.
+  // Writes what is kept, in order, unsynced. What the disk refuses stays. For a caller that has the
+  // turn to write (DiskWatch::log_mutex()).
   rocksdb::Status WriteAll() ABSL_LOCKS_EXCLUDED(writing_, mutex_);
 
-  // Both. UNAVAILABLE if the disk refuses, also with nothing in `write`.
+  // Both, for a caller that does not have the turn. UNAVAILABLE if the disk refuses.
   absl::Status Write(rocksdb::WriteBatch write, absl::string_view doing)
       ABSL_LOCKS_EXCLUDED(writing_, mutex_);
 
  private:
+  bool IsEmpty() ABSL_LOCKS_EXCLUDED(mutex_);
+
   rocksdb::DB* const db_;
+  DiskWatch* const disk_;
   absl::Mutex writing_ ABSL_ACQUIRED_BEFORE(mutex_);  // For as long as the disk is written to.
   absl::Mutex mutex_;
   std::deque<rocksdb::WriteBatch> kept_ ABSL_GUARDED_BY(mutex_);

@@ -13,7 +13,7 @@ namespace {
 
 // A flush that is merely slow does not mind.
 constexpr absl::Duration kNudge = absl::Milliseconds(500);
-// More than there can be forgotten ones: before so many, writes wait for a flush.
+// More than can be forgotten: writes wait for a flush before there are so many.
 constexpr int kRequests = 8;
 
 // A request to write memory out that was about to be served when the write was refused stays in

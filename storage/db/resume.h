@@ -1,4 +1,4 @@
-// DB::Resume() for a database that atomic_flush and a refused write have met in RocksDB 7.8.
+// DB::Resume(), and what RocksDB 7.8 leaves undone when a write was refused under atomic_flush.
 #pragma once
 
 #include <functional>

@@ -85,7 +85,10 @@ void Registering::NoteAll(Limit limit, LimitAction action) {
 
 void Registering::Start(const JobCatalog* catalog) {
   catalog_ = catalog;
-  BeginRecord();
+  source_ = nullptr;
+  series_before_ = 0;
+  metrics_added_.clear();
+  series_added_.clear();
   pending_ = columns_.size();
   for (Column& column : columns_) column = {.rule = column.rule};
   breaches_.clear();

@@ -59,19 +59,20 @@ class Registering {
   // Every column breaks a limit on jobs: they are refused, or it is only noted.
   void NoteAll(Limit limit, LimitAction action);
   // Begins (again) with the catalogue of the job, which must outlive this. An empty one stands for
-  // a job that is not there yet.
+  // a job that is not there yet. Looks at nothing in it: others may be adding to it.
   void Start(const JobCatalog* catalog);
 
-  // Columns [begin, end): finds those that exist, and refuses or folds what needs nothing added.
-  // The rest is pending. Counts only grow while a job lives, so that a refusal stays right.
+  // Columns [begin, end), after BeginRecord(): finds those that exist, and refuses or folds what
+  // needs nothing added. The rest is pending. Counts only grow while a job lives, so that a refusal
+  // stays right.
   void Resolve(size_t begin, size_t end, const IndexUse& use);
   bool anything_pending() const { return pending_ > 0; }
-  // How many series the catalogue had when Start() or BeginRecord() was called. If it has as many
-  // as at Start(), what Resolve() found is all there is.
+  // How many series the catalogue had at BeginRecord(). If it has as many as at that before
+  // Resolve(), what that found is all there is.
   size_t series_before() const { return series_before_; }
 
-  // Before Add(): the records of what it adds begin here. Others may have added to the catalogue
-  // since Start().
+  // Before Resolve(), and before Add(): the records of what it adds begin here. Others may have
+  // added to the catalogue since.
   void BeginRecord();
   // Pending columns of [begin, end): adds, folds or refuses them. `catalog` is that of Start().
   // `*next` is the next id to give and `*use` what the index holds; both are moved on.

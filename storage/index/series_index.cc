@@ -21,7 +21,7 @@ namespace tacho::storage {
 SeriesIndex::SeriesIndex(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* column_family,
                          Options options)
     : db_(db),
-      kept_(db),
+      kept_(db, options.disk),
       column_family_(column_family),
       options_(std::move(options)),
       limits_(options_.limits) {}

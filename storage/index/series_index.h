@@ -48,6 +48,7 @@ class SeriesIndex {
   struct Options {
     std::shared_ptr<const LimitPolicy> limits;  // As in StoreOptions; not nullptr.
     std::function<absl::Time()> now;            // Decides which jobs are in use.
+    DiskWatch* disk = nullptr;                  // As KeptWrites has it.
   };
 
   // Both not owned; they must outlive the index.
@@ -122,9 +123,10 @@ class SeriesIndex {
   uint64_t SeriesCount(JobId job) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Writes what was registered, if anything, unsynced: the next synced write covers it, for the
-  // write-ahead log is one. Call it before rows, or anything else that needs it, are written.
+  // write-ahead log is one. Call it before rows, or anything else that needs it, are written, with
+  // the turn to write (DiskWatch::log_mutex()).
   rocksdb::Status WriteRegistered() { return kept_.WriteAll(); }
-  // The same; UNAVAILABLE if the disk refuses.
+  // The same without the turn; UNAVAILABLE if the disk refuses.
   absl::Status WriteKept() { return kept_.Write(rocksdb::WriteBatch(), "register a layout"); }
 
   // Jobs in memory that were last used before a time.

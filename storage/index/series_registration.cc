@@ -183,6 +183,8 @@ absl::StatusOr<bool> SeriesIndex::AddSlice(const LayoutDefinition& definition,
 absl::StatusOr<std::optional<LayoutPtr>> SeriesIndex::AddRegistered(
     const LayoutDefinition& definition, const LimitPolicy& limits, const CatalogPtr& catalog,
     absl::FunctionRef<void()> between_slices, Registering* registering) {
+  // Layouts of one job that are registered at the same time may all pass: together they may exceed
+  // the limit by what each of them has.
   if (RefuseForLayoutColumns(definition, limits, *catalog, registering)) {
     return std::optional<LayoutPtr>(nullptr);
   }
@@ -210,6 +212,7 @@ void SeriesIndex::Resolve(Registering* registering) {
   const size_t columns = registering->columns();
   for (size_t begin = 0; begin < columns; begin += kPiece) {
     absl::ReaderMutexLock lock(&mutex_);
+    if (begin == 0) registering->BeginRecord();
     registering->Resolve(begin, std::min(columns, begin + kPiece), use());
   }
 }

@@ -53,7 +53,7 @@ class CapacityEnv : public rocksdb::EnvWrapper {
     hides_free_space_ = hide;
   }
   // Calls `hook` before each change, with "new", "append", "rename" or "delete"; null calls
-  // nothing. Not to be set while others use the file system.
+  // nothing. Not to be called from a hook.
   using Hook = std::function<void(const std::string& what, const std::string& name)>;
   void OnChange(Hook hook) ABSL_LOCKS_EXCLUDED(hook_mutex_) {
     absl::WriterMutexLock lock(&hook_mutex_);
