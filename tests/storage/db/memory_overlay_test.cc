@@ -77,6 +77,14 @@ TEST_F(MemoryOverlayTest, AStartOnAFullDiskShowsEverythingAndTakesRowsWhenThereI
   EXPECT_THAT(Stored(), ElementsAreArray(UpTo(21))) << "after a crash";
 }
 
+// Rows that recovery leaves for later come in with a write, which there is no room for.
+TEST_F(MemoryOverlayTest, JobsThatAreTooLargeForTheOpeningAreShownToo) {
+  options_.series_at_open = 0;
+  UseDisk(Killed());
+  ASSERT_TRUE(store_->Stats().read_only);
+  EXPECT_THAT(Stored(), ElementsAreArray(UpTo(20)));
+}
+
 TEST_F(MemoryOverlayTest, ACrashAtAnyMomentOfLandingLosesNothing) {
   UseDisk(Killed());
   ASSERT_TRUE(store_->Stats().read_only);

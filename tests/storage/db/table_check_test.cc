@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "gtest/gtest.h"
 #include "rocksdb/db.h"
 #include "rocksdb/env.h"
@@ -62,7 +63,8 @@ TEST_F(TableCheckTest, RefusesTheOneBitThatRocksDbTrustsAndNoOther) {
 TEST_F(TableCheckTest, LeavesWhatIsNoTableToRocksDb) {
   for (size_t size = 0; size < table_.size(); ++size) {
     Write(table_.substr(0, size));
-    EXPECT_TRUE(CheckTable(env_.get(), path_).ok() || size > 53);
+    const absl::Status checked = CheckTable(env_.get(), path_);  // And does not end the process.
+    EXPECT_TRUE(checked.ok() || absl::StrContains(checked.message(), path_)) << checked;
   }
   EXPECT_TRUE(CheckTable(env_.get(), "/db/none.sst").ok());
 }
