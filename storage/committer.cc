@@ -22,8 +22,6 @@
 namespace tacho::storage {
 namespace {
 
-// What a request weighs in the queue besides its entry.
-constexpr uint64_t kRequestOverhead = 256;
 // Memory of a write that is kept for the next one: what a collector at full speed commits at once.
 constexpr size_t kMaxKeptWrite = size_t{16} << 20;
 // Room for what a write holds besides entries: a key a request, and origins.
@@ -34,21 +32,14 @@ constexpr size_t kWriteOverhead = size_t{64} << 10;
 // large as it likes.
 constexpr size_t kMaxAheadRanges = 1024;
 
-// How often trouble is looked for that RocksDB has in the background, and whether it has passed.
+// How often trouble is looked for that RocksDB has in the background.
 constexpr absl::Duration kLook = absl::Seconds(1);
-constexpr absl::Duration kFirstRetry = absl::Milliseconds(100);
-constexpr absl::Duration kLastRetry = absl::Seconds(1);
-constexpr absl::Duration kCompactionRetry = absl::Seconds(5);
 
 // Whether the request would make one more range of a set that has as many as it may.
 bool MakesTooManyRanges(const Committer::Request& request, const SequenceSet& set) {
   if (set.ahead().size() < kMaxAheadRanges) return false;
   if (!set.Contains(request.origin.sequence - 1)) return true;
   return request.lost.first != 0 && !set.Contains(request.lost.first - 1);
-}
-
-uint64_t WeightOf(const Committer::Request& request) {
-  return request.entry.size() + kRequestOverhead;
 }
 
 }  // namespace
@@ -105,10 +96,10 @@ void Committer::Enqueue(Request request) {
     } else if (stopping_) {
       refusal = absl::UnavailableError("the store is closing");
     } else if (!request.upkeep && queued_bytes_ > 0 &&
-               queued_bytes_ + WeightOf(request) > max_queue_bytes_) {
+               queued_bytes_ + request.weight() > max_queue_bytes_) {
       refusal = absl::ResourceExhaustedError("the disk is behind: the journal's queue is full");
     } else {
-      queued_bytes_ += WeightOf(request);
+      queued_bytes_ += request.weight();
       ++queued_messages_;
       queue_.push_back(std::move(request));
       return;
@@ -139,7 +130,7 @@ void Committer::Run() {
   LookAtDisk();
   while (Take(begun + spacing_ - MonotonicNow(), &group)) {
     uint64_t weight = 0;
-    for (const Request& request : group) weight += WeightOf(request);
+    for (const Request& request : group) weight += request.weight();
     const size_t messages = group.size();
     if (!group.empty()) {
       parts_.before_commit();
@@ -159,55 +150,6 @@ void Committer::Run() {
     parts_.mark->SyncIfDue(MonotonicNow());
   }
   parts_.mark->Sync();
-}
-
-void Committer::Tell(DiskState state) {
-  if (state == std::exchange(told_, state) || parts_.on_disk == nullptr) return;
-  parts_.on_disk(state, refusal());
-}
-
-void Committer::LookAtDisk() {
-  if (failed_) return;
-  if (!parts_.disk->trouble().ok()) SitOutTrouble();
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!upkeep_goes_on_) return;
-  }
-  if (!parts_.disk->trouble().ok() || !parts_.disk->ballast()->Make()) return;
-  {
-    absl::MutexLock lock(&mutex_);
-    upkeep_goes_on_ = false;
-    refusal_ = absl::OkStatus();
-  }
-  Tell(DiskState::kWritable);
-}
-
-void Committer::WaitForRoom() {
-  absl::MutexLock lock(&mutex_);
-  upkeep_goes_on_ = true;
-  if (!refusal_.ok()) return;
-  refusal_ = absl::UnavailableError(
-      "the disk is nearly full: rows are stored again when there is room for the ballast "
-      "(storage.ballast_bytes)");
-}
-
-void Committer::FindNoRoom() {
-  parts_.disk->ballast()->GiveUp();
-  WaitForRoom();
-  Tell(DiskState::kRefusing);
-}
-
-void Committer::RefuseRows(std::vector<Request>* group) {
-  const absl::Status why = refusal();
-  std::vector<Request> upkeep;
-  for (Request& request : *group) {
-    if (request.upkeep) {
-      upkeep.push_back(std::move(request));
-    } else {
-      request.done(why);
-    }
-  }
-  group->swap(upkeep);
 }
 
 uint32_t Committer::Today() const {
@@ -339,7 +281,7 @@ void Committer::Publish(const Staged& staged, std::vector<Request>* group) {
 
 rocksdb::WriteBatch* Committer::EmptyWrite(const std::vector<Request>& group) {
   size_t expected = kWriteOverhead;
-  for (const Request& request : group) expected += WeightOf(request);
+  for (const Request& request : group) expected += request.weight();
   const size_t kept = write_ == nullptr ? 0 : write_->Data().capacity();
   // Made as large as it will be, and as a somewhat larger one will: growing would copy it over and
   // over, and each new one is of fresh pages.
@@ -397,15 +339,6 @@ rocksdb::Status Committer::Write(rocksdb::WriteBatch* write) {
   return parts_.db->Write(synced, write);
 }
 
-absl::Status Committer::RefuseAfter(const rocksdb::Status& failure) {
-  TACHO_CHECK(!failure.ok());
-  parts_.disk->Note(failure);
-  parts_.jobs->ForgetMerged();
-  absl::Status why = absl::UnavailableError("the disk refused the journal: " + failure.ToString());
-  Refuse(why);
-  return why;
-}
-
 void Committer::CountCommit(absl::Duration took) {
   const auto us = static_cast<uint64_t>(std::max<int64_t>(0, absl::ToInt64Microseconds(took)));
   absl::MutexLock lock(&mutex_);
@@ -413,72 +346,6 @@ void Committer::CountCommit(absl::Duration took) {
   stats_.commit_seconds += absl::ToDoubleSeconds(took);
   const size_t last = std::size(stats_.commit_latency_us_buckets) - 1;
   ++stats_.commit_latency_us_buckets[std::min<size_t>(last, std::bit_width(us))];
-}
-
-absl::Status Committer::refusal() const {
-  absl::MutexLock lock(&mutex_);
-  return refusal_;
-}
-
-void Committer::Refuse(const absl::Status& why) {
-  absl::MutexLock lock(&mutex_);
-  refusal_ = why;
-}
-
-bool Committer::TryResume() {
-  switch (parts_.disk->TryResume(parts_.db)) {
-    case DiskWatch::Outcome::kNotYet:
-      return false;
-    case DiskWatch::Outcome::kNever:
-      failed_ = true;
-      return false;
-    case DiskWatch::Outcome::kResumed:
-      break;
-  }
-  Reach(parts_.at_point, crash_point::kResumed);
-  // What was staged for refused writes is forgotten: the journal is what the database holds.
-  absl::Status status = parts_.journal->Recover();
-  if (status.ok() && parts_.before_resuming != nullptr) status = parts_.before_resuming();
-  if (!status.ok()) return false;
-  Reach(parts_.at_point, crash_point::kResumeKept);
-  return true;
-}
-
-void Committer::SitOutTrouble() {
-  const absl::Status trouble = parts_.disk->trouble();
-  if (!parts_.disk->blocks_writes()) {
-    // Compaction alone can wait while rows are still taken.
-    if (MonotonicNow() < next_resume_) return;
-    next_resume_ = MonotonicNow() + kCompactionRetry;
-    if (TryResume() || !failed_) return;
-  }
-  {
-    absl::MutexLock lock(&mutex_);
-    upkeep_goes_on_ = false;
-    if (refusal_.ok()) refusal_ = trouble;
-  }
-  Tell(DiskState::kRefusing);
-  for (absl::Duration pause = kFirstRetry;; pause = std::min(2 * pause, kLastRetry)) {
-    std::vector<Request> refused;
-    {
-      absl::MutexLock lock(&mutex_);
-      refused.swap(queue_);
-      for (const Request& request : refused) queued_bytes_ -= WeightOf(request);
-      queued_messages_ -= refused.size();
-    }
-    const absl::Status why = refusal();
-    for (const Request& request : refused) request.done(why);
-    if (TryResume()) break;
-    absl::MutexLock lock(&mutex_);
-    if (failed_ || AwaitFor(&mutex_, absl::Condition(&stopping_), pause)) break;
-  }
-  if (failed_) {
-    Refuse(absl::UnavailableError(absl::StrCat(
-        parts_.disk->trouble().message(), "; only opening the store again shows what is stored")));
-    return Tell(DiskState::kFailed);
-  }
-  if (!parts_.disk->trouble().ok()) return;  // Stopped.
-  WaitForRoom();
 }
 
 SequenceSet Committer::DurableSequences(absl::string_view agent_id, uint64_t generation) const {

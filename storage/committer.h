@@ -85,6 +85,9 @@ class Committer {
     SequenceRange lost;   // Sequences to count as durable besides the origin's; first 0: none.
     bool upkeep = false;  // The store's own work: a full queue does not refuse it.
     AppendDone done;
+
+    // Its bytes in the queue, with what it takes besides its entry.
+    uint64_t weight() const { return entry.size() + 256; }
   };
   // Queues a request; a full queue calls its `done` with RESOURCE_EXHAUSTED at once.
   void Enqueue(Request request) ABSL_LOCKS_EXCLUDED(mutex_);
