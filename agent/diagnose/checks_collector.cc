@@ -97,7 +97,7 @@ struct Greeting {
   absl::Duration offset;  // The collector's clock less ours.
 };
 
-// Says Hello under the id, with a spool that nobody has, and leaves again: nothing is stored.
+// Says Hello under the id, with a spool that nobody has, and leaves again: no row is stored.
 Greeting Greet(const Way& way, v1::Ingest::Stub* stub, const std::string& authorization,
                const std::string& agent_id) {
   Greeting greeting;

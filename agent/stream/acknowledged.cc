@@ -29,7 +29,8 @@ void Acknowledged::Load(const Spool& spool, absl::string_view agent_id,
                         absl::string_view collector) {
   key_ = absl::StrCat("acknowledged/", agent_id, "@", collector);
   if (!absl::SimpleAtoi(spool.ReadCheckpoint(key_), &highest_)) highest_ = 0;
-  // A machine that crashed may have lost entries and kept this: they were never sent.
+  // Never beyond the spool's end, whatever damage left of it: the collector would count messages
+  // that do not exist.
   highest_ = std::min(highest_, spool.end() - 1);
   noted_ = highest_;
 }
@@ -46,7 +47,7 @@ MissingMessages Acknowledged::Compare(const v1::Welcome& welcome, uint64_t spool
 
 void Acknowledged::Note(absl::Time monotonic_now, Spool* spool) {
   if (highest_ == noted_ || monotonic_now < next_note_) return;
-  next_note_ = monotonic_now + kNoteInterval;
+  if (monotonic_now != absl::InfiniteFuture()) next_note_ = monotonic_now + kNoteInterval;
   const absl::Status written =
       spool->WriteCheckpoint({.key = key_, .value = absl::StrCat(highest_)});
   if (written.ok()) noted_ = highest_;

@@ -13,7 +13,7 @@
 
 namespace tacho::agent {
 
-// Messages that a collector had acknowledged and has no more.
+// Messages that a collector had acknowledged and no longer has.
 struct MissingMessages {
   uint64_t again = 0;  // The spool still holds them, and they are sent again.
   uint64_t gone = 0;   // It does not.
@@ -47,7 +47,7 @@ class Acknowledged {
   uint64_t highest() const { return highest_; }
   void Raise(uint64_t watermark);
 
-  // What the collector has no more, by its Welcome. From now on only what it has counts, so that
+  // What the collector no longer has, by its Welcome. From now on only what it has counts, so that
   // it is found once.
   MissingMessages Compare(const v1::Welcome& welcome, uint64_t spool_begin);
 

@@ -27,7 +27,7 @@ struct DeliveryFigures {
   uint64_t waiting_bytes = 0;
   uint64_t rows = 0;
   uint64_t lost_rows = 0;  // Given up, of these and of those that waited before.
-  // Messages that a collector had acknowledged and had no more when the agent connected again:
+  // Messages that a collector had acknowledged and no longer had when the agent connected again:
   // those that the spool still held, and the others.
   uint64_t missing_again = 0;
   uint64_t missing_gone = 0;

@@ -1,8 +1,12 @@
 // The parts of the stream that need no connection.
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "agent/spool/spool.h"
 #include "agent/spool/spool_losses.h"
 #include "agent/stream/acknowledged.h"
 #include "agent/stream/lanes.h"
@@ -305,6 +309,29 @@ TEST(AcknowledgedTest, WhatIsMissingIsInTheSpoolOrGone) {
   EXPECT_EQ(missing.gone, 5u) << "13, 14, 17 to 19";
   EXPECT_EQ(missing.again, 8u) << "20 to 27";
   EXPECT_EQ(acknowledged.Compare(welcome, 20).all(), 0u) << "once";
+}
+
+TEST(AcknowledgedTest, EveryStreamNotesAtMostOnceASecondAndAtItsEnd) {
+  const std::string path = absl::StrCat(::testing::TempDir(), "/acknowledged_test");
+  std::filesystem::remove_all(path);
+  const auto spool = Spool::Open({.path = path});
+  ASSERT_TRUE(spool.ok()) << spool.status();
+  Acknowledged acknowledged;
+  acknowledged.Load(**spool, "host-0", "collector:7411");
+  const auto noted = [&] { return (*spool)->ReadCheckpoint("acknowledged/host-0@collector:7411"); };
+  const absl::Time now = absl::UnixEpoch();
+
+  acknowledged.Raise(1);
+  acknowledged.Note(now, spool->get());
+  EXPECT_EQ(noted(), "1");
+  acknowledged.Raise(2);
+  acknowledged.Note(now + absl::Milliseconds(999), spool->get());
+  EXPECT_EQ(noted(), "1") << "within the second";
+  acknowledged.Note(absl::InfiniteFuture(), spool->get());
+  EXPECT_EQ(noted(), "2") << "the stream's end";
+  acknowledged.Raise(3);
+  acknowledged.Note(now + absl::Seconds(1), spool->get());
+  EXPECT_EQ(noted(), "3") << "the next stream";
 }
 
 TEST(RefusedTotalsTest, AddUpByReason) {
