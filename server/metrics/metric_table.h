@@ -165,7 +165,7 @@ inline constexpr MetricInfo kIngestMetrics[] = {
      "Rows in the lost messages, as far as the agents knew"},
     {"tacho_ingest_acknowledged_missing_messages_total", "counter", "messages", "fate",
      "Messages that, as agents know, were acknowledged and that the store no longer had when they "
-     "connected: `gone` (their spools have no more either), `again` (sent again)"},
+     "connected: `gone` (their spools no longer have them either), `again` (sent again)"},
     {"tacho_ingest_rows_total", "counter", "rows", "",
      "Rows that passed admission, repeats included"},
     {"tacho_ingest_samples_accepted_total", "counter", "samples", "",
