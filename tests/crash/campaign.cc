@@ -26,22 +26,18 @@
 #include "absl/time/clock.h"
 #include "storage/db/crash_point.h"
 #include "tests/crash/crash_env.h"
+#include "tests/crash/kill_campaign.h"
 #include "tests/crash/model.h"
 #include "tests/crash/victim_process.h"
 #include "tests/crash/wire.h"
 #include "tests/crash/writer.h"
-#include "tests/support/flags.h"
 
 namespace tacho::crash {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Flags {
-  std::string dir = "/tmp/tacho-crash";
-  uint64_t kills = 0;  // 0: no limit.
-  uint64_t seconds = 30;
-  uint64_t seed = 1;
+struct Flags : KillFlags {
   uint64_t samples = 10'000;
   bool all_points = false;
 };
@@ -109,10 +105,7 @@ class Campaign {
     for (const auto& [point, at_point] : totals_.kills_at) kills += at_point;
     return kills;
   }
-  bool IsDone() const {
-    return !failure_.empty() || (flags_.kills > 0 && Kills() >= flags_.kills) ||
-           (flags_.seconds > 0 && absl::Now() - begin_ >= absl::Seconds(flags_.seconds));
-  }
+  bool IsDone() const { return !failure_.empty() || crash::IsDone(flags_, Kills(), begin_); }
   void TellProgress() {
     if (absl::Now() - told_ < absl::Minutes(1)) return;
     told_ = absl::Now();
@@ -271,9 +264,7 @@ class Campaign {
         "absent; %d samples checked, bit for bit\n",
         totals_.stored, totals_.samples_stored, totals_.unanswered_found, totals_.unanswered_absent,
         totals_.samples_checked);
-    std::cout << absl::StrFormat(
-        "report {\"kills\": %d, \"acknowledged\": %d, \"compared\": %d, \"wrong\": %d}\n", Kills(),
-        totals_.samples_stored, totals_.samples_checked, failure_.empty() ? 0 : 1);
+    PrintReport(Kills(), totals_.samples_stored, totals_.samples_checked, !failure_.empty());
     for (const auto& [point, kills] : totals_.kills_at) {
       std::cout << absl::StrFormat("  %-20s %6d%s\n", point, kills,
                                    kills == 0 ? "  never hit" : "");
@@ -307,22 +298,14 @@ class Campaign {
   std::string where_;
 };
 
-bool Parse(int argc, char** argv, Flags* flags) {
-  return testing::ParseFlags(argc, argv,
-                             {{"dir", &flags->dir},
-                              {"kills", &flags->kills},
-                              {"seconds", &flags->seconds},
-                              {"seed", &flags->seed},
-                              {"samples", &flags->samples},
-                              {"all-points", &flags->all_points}});
-}
-
 }  // namespace
 }  // namespace tacho::crash
 
 int main(int argc, char** argv) {
   tacho::crash::Flags flags;
-  if (!tacho::crash::Parse(argc, argv, &flags)) {
+  flags.dir = "/tmp/tacho-crash";
+  if (!tacho::crash::ParseKillFlags(
+          argc, argv, &flags, {{"samples", &flags.samples}, {"all-points", &flags.all_points}})) {
     std::cerr << "tacho-crash-campaign [--dir DIR] [--kills N] [--seconds S] [--seed S] "
                  "[--samples N] [--all-points]\n";
     return 2;

@@ -11,6 +11,7 @@
 #include <set>
 #include <system_error>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
@@ -149,6 +150,14 @@ class CorruptionTest : public ::testing::Test {
   Contents expected_;
   std::map<std::pair<std::string, std::string>, Tally> tallies_;
 };
+
+TEST_F(CorruptionTest, AnotherValueIsNoLostTail) {
+  Contents expected = expected_;
+  ++expected.series.begin()->second.begin()->second;
+  const auto [outcome, text] = JudgeStore(Options(root_ / "whole"), expected);
+  EXPECT_EQ(outcome, Outcome::kWrong);
+  EXPECT_FALSE(absl::StartsWith(text, "lost in silence")) << text;
+}
 
 TEST_F(CorruptionTest, EveryFileInEveryWay) {
   const auto kinds = Kinds();

@@ -17,14 +17,14 @@
 namespace tacho::crash {
 namespace {
 
-// What the store did not keep, and nothing it never had?
+// Whether it has lost something, and has nothing that was not there.
 bool IsPartOf(const Contents& found, const Contents& expected) {
   for (const auto& [name, samples] : found.series) {
     const auto series = expected.series.find(name);
     if (series == expected.series.end()) return false;
     const bool all = std::all_of(samples.begin(), samples.end(), [&](const auto& sample) {
       const auto known = series->second.find(sample.first);
-      return known != series->second.end();
+      return known != series->second.end() && known->second == sample.second;
     });
     if (!all) return false;
   }

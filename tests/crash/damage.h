@@ -30,7 +30,7 @@ struct Judgement {
 
 // Opens the store and compares everything that can be read with what was there. `earlier`: what it
 // held after each of its last messages. Only one of these counts as kTailLost, if there are any;
-// without them it is anything that has no sample which was not there.
+// without them it is anything that has no sample which was not there, with the same value.
 Judgement JudgeStore(const storage::StoreOptions& options, const Contents& expected,
                      const std::vector<Contents>& earlier = {});
 

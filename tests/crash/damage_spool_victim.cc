@@ -105,8 +105,9 @@ class SpoolVictim : public DamageVictim {
       if (entry == expected_.entries[i]) continue;
       v1::ClientMessage message;
       const bool told = message.ParseFromString(entry) && message.has_gap();
-      text = absl::StrCat("entry ", i + 1, ": ", message.gap().reason());
-      if (!told) return {Outcome::kWrong, absl::StrCat(text, "missing or changed")};
+      if (!told) return {Outcome::kWrong, absl::StrCat("entry ", i + 1, ": missing or changed")};
+      // Nothing of ours beside it: the reason alone must name what is damaged.
+      text = message.gap().reason();
     }
     if (found.generation != expected_.generation || found.checkpoint != expected_.checkpoint) {
       return {Outcome::kWrong, "the generation or the checkpoint differs"};

@@ -5,8 +5,6 @@
 //
 // The death of a process takes nothing from a spool: every entry that was accepted is there, under
 // its sequence, with the checkpoint of the last one; one more may be, whole.
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,21 +17,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
+#include "tests/crash/kill_campaign.h"
 #include "tests/crash/spool_contents.h"
 #include "tests/crash/victim_process.h"
-#include "tests/support/flags.h"
 
 namespace tacho::crash {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Flags {
-  std::string dir = "/tmp/tacho-spool-kills";
-  uint64_t kills = 0;  // 0: no limit.
-  uint64_t seconds = 30;
-  uint64_t seed = 1;
-};
 
 // A spool is given up after so many lives, since RocksDB's manifest grows with each.
 constexpr uint64_t kLives = 60;
@@ -71,22 +62,17 @@ int Spool(const std::string& dir, uint64_t seed, int fd) {
 
 class Campaign {
  public:
-  explicit Campaign(Flags flags) : flags_(std::move(flags)), random_(flags_.seed) {}
+  explicit Campaign(KillFlags flags) : flags_(std::move(flags)), random_(flags_.seed) {}
 
   int Run() {
     const absl::Time begin = absl::Now();
-    while (failure_.empty() && (flags_.kills == 0 || kills_ < flags_.kills) &&
-           (flags_.seconds == 0 || absl::Now() - begin < absl::Seconds(flags_.seconds))) {
-      OneSpool();
-    }
+    while (failure_.empty() && !IsDone(flags_, kills_, begin)) OneSpool();
     std::cout << absl::StrFormat(
         "seed %d: %d kills of %d spools, %d of them while opening; %d entries accepted, %d "
         "compared, %d that were not answered found whole, %.0f s\n",
         flags_.seed, kills_, spools_, opening_, accepted_, compared_, unanswered_,
         absl::ToDoubleSeconds(absl::Now() - begin));
-    std::cout << absl::StrFormat(
-        "report {\"kills\": %d, \"acknowledged\": %d, \"compared\": %d, \"wrong\": %d}\n", kills_,
-        accepted_, compared_, failure_.empty() ? 0 : 1);
+    PrintReport(kills_, accepted_, compared_, !failure_.empty());
     if (!failure_.empty()) {
       std::cout << "FAILED: " << failure_ << "\n  at " << dir_ << ", repeat with --seed "
                 << flags_.seed << "\n";
@@ -170,7 +156,7 @@ class Campaign {
     if (failure_.empty()) failure_ = why;
   }
 
-  const Flags flags_;
+  const KillFlags flags_;
   std::mt19937_64 random_;
   std::string dir_;
   std::string failure_;
@@ -192,12 +178,8 @@ class Campaign {
 }  // namespace tacho::crash
 
 int main(int argc, char** argv) {
-  tacho::crash::Flags flags;
-  if (!tacho::testing::ParseFlags(argc, argv,
-                                  {{"dir", &flags.dir},
-                                   {"kills", &flags.kills},
-                                   {"seconds", &flags.seconds},
-                                   {"seed", &flags.seed}})) {
+  tacho::crash::KillFlags flags{.dir = "/tmp/tacho-spool-kills"};
+  if (!tacho::crash::ParseKillFlags(argc, argv, &flags)) {
     std::cerr << "tacho-spool-kill-campaign [--dir DIR] [--kills N] [--seconds S] [--seed S]\n";
     return 2;
   }

@@ -3,6 +3,7 @@
 //
 //   tacho-trainer-kill-campaign [--dir DIR] [--kills N] [--seconds S] [--seed S]
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -14,17 +15,10 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "tests/crash/dying_trainer.h"
-#include "tests/support/flags.h"
+#include "tests/crash/kill_campaign.h"
 
 namespace tacho::crash {
 namespace {
-
-struct Flags {
-  std::string dir = "/tmp/tacho-trainer-kills";
-  uint64_t kills = 0;  // 0: no limit.
-  uint64_t seconds = 30;
-  uint64_t seed = 1;
-};
 
 struct Totals {
   uint64_t kills = 0;
@@ -33,12 +27,15 @@ struct Totals {
 };
 
 // One trainer. Returns what is wrong; empty if nothing.
-std::string TrainAndDie(const Flags& flags, uint64_t random, Totals* totals) {
+std::string TrainAndDie(const KillFlags& flags, uint64_t random, Totals* totals) {
   DyingTrainer trainer({.directory = flags.dir, .ring_bytes = 4 << 20, .max_rows = 20'000});
   trainer.WaitForFirstRow();
   ::usleep(static_cast<useconds_t>(random % 1500));
   ::kill(trainer.pid(), SIGKILL);
-  trainer.WaitForDeath();
+  const int status = trainer.WaitForDeath();
+  if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
+    return absl::StrCat("the trainer ended by itself, wait status ", status);
+  }
   ++totals->kills;
   const DyingRing ring = ReadDyingRing(trainer.ring());
   totals->closed += trainer.closed();
@@ -51,23 +48,20 @@ std::string TrainAndDie(const Flags& flags, uint64_t random, Totals* totals) {
   return "";
 }
 
-int Campaign(const Flags& flags) {
+int Campaign(const KillFlags& flags) {
   std::filesystem::create_directories(flags.dir);
   std::mt19937_64 random(flags.seed);
   Totals totals;
   std::string wrong;
   const absl::Time begin = absl::Now();
-  while (wrong.empty() && (flags.kills == 0 || totals.kills < flags.kills) &&
-         (flags.seconds == 0 || absl::Now() - begin < absl::Seconds(flags.seconds))) {
+  while (wrong.empty() && !IsDone(flags, totals.kills, begin)) {
     wrong = TrainAndDie(flags, random(), &totals);
   }
   std::cout << absl::StrFormat("seed %d: %d kills; %d rows closed, %d read, %.0f s\n", flags.seed,
                                totals.kills, totals.closed, totals.rows,
                                absl::ToDoubleSeconds(absl::Now() - begin));
-  std::cout << absl::StrFormat(
-      "report {\"kills\": %d, \"acknowledged\": %d, \"compared\": %d, \"wrong\": %d}\n",
-      totals.kills, totals.closed * kDyingMetrics, totals.rows * kDyingMetrics,
-      wrong.empty() ? 0 : 1);
+  PrintReport(totals.kills, static_cast<uint64_t>(totals.closed * kDyingMetrics),
+              static_cast<uint64_t>(totals.rows * kDyingMetrics), !wrong.empty());
   std::cout << (wrong.empty() ? "nothing lost, nothing torn" : "FAILED: " + wrong) << "\n";
   return wrong.empty() ? 0 : 1;
 }
@@ -76,12 +70,8 @@ int Campaign(const Flags& flags) {
 }  // namespace tacho::crash
 
 int main(int argc, char** argv) {
-  tacho::crash::Flags flags;
-  if (!tacho::testing::ParseFlags(argc, argv,
-                                  {{"dir", &flags.dir},
-                                   {"kills", &flags.kills},
-                                   {"seconds", &flags.seconds},
-                                   {"seed", &flags.seed}})) {
+  tacho::crash::KillFlags flags{.dir = "/tmp/tacho-trainer-kills"};
+  if (!tacho::crash::ParseKillFlags(argc, argv, &flags)) {
     std::cerr << "tacho-trainer-kill-campaign [--dir DIR] [--kills N] [--seconds S] [--seed S]\n";
     return 2;
   }

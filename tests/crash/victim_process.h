@@ -18,8 +18,8 @@ struct VictimLife {
 };
 
 // Runs `body` with the pipe that it reports to, hands each report to `take`, and kills it
-// `kill_after` it was started, or with `from_ready` after it has reported its contents. `body`
-// returns its exit status.
+// `kill_after` after it was started, or, with `from_ready`, after it has reported its contents.
+// `body` returns its exit status.
 VictimLife LiveAndBeKilled(const std::function<int(int fd)>& body, absl::Duration kill_after,
                            bool from_ready,
                            const std::function<void(const Report&, absl::string_view text)>& take);

@@ -16,12 +16,12 @@ struct Report {
     kStored = 3,    // It was acknowledged.
     kRefused = 4,   // It was refused at once: it can never come up.
     kUnsure = 5,    // The disk refused: it may come up after a restart.
-    kEnding = 6,    // The process kills itself now, at point `number` (index into the names).
+    kEnding = 6,    // The process kills itself now, at its point.
     kClosed = 7,    // It was closed in order.
     kFailed = 8,    // `number` bytes of text follow; the process exits.
-    kGaveUp = 11,   // The disk failed for this process: it ends, to be started again.
-    kResumed = 10,  // The disk takes writes again.
     kCutoff = 9,    // Days before `number` (ns), or sequences, may be dropped from now on.
+    kResumed = 10,  // The disk takes writes again.
+    kGaveUp = 11,   // The disk failed for this process: it ends, to be started again.
   };
   Kind kind;
   uint8_t agent;

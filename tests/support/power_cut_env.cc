@@ -185,27 +185,9 @@ uint64_t PowerCutEnv::bytes() const {
   return sum;
 }
 
-std::string PowerCutEnv::FlipBit(const std::string& match) {
-  absl::MutexLock lock(&mutex_);
-  std::vector<std::pair<std::string, InodePtr>> files;
-  for (const auto& [path, inode] : live_) {
-    if (inode->synced > 0 && path.find(match) != std::string::npos) files.emplace_back(path, inode);
-  }
-  if (files.empty()) return "";
-  const auto& [path, inode] = files[random_() % files.size()];
-  const size_t at = random_() % inode->synced;
-  inode->data[at] = static_cast<char>(inode->data[at] ^ (1 << random_() % 8));
-  return path + " at " + std::to_string(at);
-}
-
 uint64_t PowerCutEnv::syncs() const {
   absl::MutexLock lock(&mutex_);
   return syncs_;
-}
-
-uint64_t PowerCutEnv::operations() const {
-  absl::MutexLock lock(&mutex_);
-  return operations_;
 }
 
 std::string PowerCutEnv::loss() const {
@@ -411,6 +393,18 @@ Status PowerCutEnv::GetChildren(const std::string& directory, std::vector<std::s
   const std::string path = Clean(directory);
   for (const auto& [name, inode] : live_) {
     if (DirectoryOf(name) == path) names->push_back(name.substr(path.size() + 1));
+  }
+  return Status::OK();
+}
+
+Status PowerCutEnv::GetChildrenFileAttributes(const std::string& directory,
+                                              std::vector<FileAttributes>* files) {
+  absl::MutexLock lock(&mutex_);
+  files->clear();
+  const std::string path = Clean(directory);
+  for (const auto& [name, inode] : live_) {
+    if (DirectoryOf(name) != path) continue;
+    files->push_back({name.substr(path.size() + 1), inode->data.size()});
   }
   return Status::OK();
 }

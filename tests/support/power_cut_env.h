@@ -38,12 +38,8 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   bool dead() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of all files, synced or not.
   uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Turns one bit over that was synced, at random, in a file whose name contains `match`. Returns
-  // the file's name and the place; empty if there is nothing to damage.
-  std::string FlipBit(const std::string& match) ABSL_LOCKS_EXCLUDED(mutex_);
   // Since it was made or started.
   uint64_t syncs() const ABSL_LOCKS_EXCLUDED(mutex_);
-  uint64_t operations() const ABSL_LOCKS_EXCLUDED(mutex_);
   // What the cut did to what was not synced, in words.
   std::string loss() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The process dies and the machine goes on: from now on everything fails, but nothing is lost,
@@ -87,6 +83,8 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   rocksdb::Status FileExists(const std::string& name) override;
   rocksdb::Status GetChildren(const std::string& directory,
                               std::vector<std::string>* names) override;
+  rocksdb::Status GetChildrenFileAttributes(const std::string& directory,
+                                            std::vector<FileAttributes>* files) override;
   rocksdb::Status DeleteFile(const std::string& name) override;
   rocksdb::Status CreateDir(const std::string& name) override;
   rocksdb::Status CreateDirIfMissing(const std::string& name) override;

@@ -16,9 +16,8 @@ class SimDisk::File : public rocksdb::WritableFileWrapper {
   using rocksdb::WritableFileWrapper::Append;
 
   Status Append(const rocksdb::Slice& data) override {
-    if (disk_->Take(&Faults::failing_appends)) {
-      const size_t written = disk_->faults().late ? data.size() : data.size() / 2;
-      real_->Append({data.data(), written}).PermitUncheckedError();
+    if (const auto written = disk_->TakeAppend(data.size())) {
+      real_->Append({data.data(), *written}).PermitUncheckedError();
       return Status::IOError("injected");
     }
     const uint64_t capacity = disk_->faults().capacity;
@@ -33,15 +32,49 @@ class SimDisk::File : public rocksdb::WritableFileWrapper {
     return real_->Append(data);
   }
   Status Sync() override {
-    SleepNs(disk_->faults().sync_ns);
-    if (disk_->Take(&Faults::failing_syncs)) return Status::IOError("injected");
-    if (disk_->Take(&Faults::lying_syncs)) return Status::OK();
-    return real_->Sync();
+    return disk_->SyncWith([this] { return real_->Sync(); });
   }
   Status Fsync() override { return Sync(); }
 
  private:
   const std::unique_ptr<rocksdb::WritableFile> real_;
+  SimDisk* const disk_;
+};
+
+class SimDisk::InPlace : public rocksdb::RandomRWFileWrapper {
+ public:
+  InPlace(std::unique_ptr<rocksdb::RandomRWFile> real, SimDisk* disk)
+      : RandomRWFileWrapper(real.get()), real_(std::move(real)), disk_(disk) {}
+
+  Status Write(uint64_t offset, const rocksdb::Slice& data) override {
+    if (const auto written = disk_->TakeAppend(data.size())) {
+      real_->Write(offset, {data.data(), *written}).PermitUncheckedError();
+      return Status::IOError("injected");
+    }
+    return real_->Write(offset, data);
+  }
+  Status Sync() override {
+    return disk_->SyncWith([this] { return real_->Sync(); });
+  }
+  Status Fsync() override { return Sync(); }
+
+ private:
+  const std::unique_ptr<rocksdb::RandomRWFile> real_;
+  SimDisk* const disk_;
+};
+
+class SimDisk::Folder : public rocksdb::Directory {
+ public:
+  Folder(std::unique_ptr<rocksdb::Directory> real, SimDisk* disk)
+      : real_(std::move(real)), disk_(disk) {}
+
+  Status Fsync() override {
+    return disk_->SyncWith([this] { return real_->Fsync(); });
+  }
+  size_t GetUniqueId(char* id, size_t size) const override { return real_->GetUniqueId(id, size); }
+
+ private:
+  const std::unique_ptr<rocksdb::Directory> real_;
   SimDisk* const disk_;
 };
 
@@ -61,6 +94,16 @@ bool SimDisk::Take(int Faults::*left) {
   --(faults_.*left);
   ++errors_;
   return true;
+}
+
+std::optional<size_t> SimDisk::TakeAppend(size_t size) {
+  if (!Take(&Faults::failing_appends)) return std::nullopt;
+  return faults().late ? size : size / 2;
+}
+
+Status SimDisk::SyncWith(const std::function<Status()>& sync) {
+  SleepNs(faults().sync_ns);
+  return Take(&Faults::failing_syncs) ? Status::IOError("injected") : sync();
 }
 
 uint64_t SimDisk::errors() const {
@@ -83,6 +126,23 @@ Status SimDisk::ReopenWritableFile(const std::string& name,
   std::unique_ptr<rocksdb::WritableFile> real;
   Status status = power_.ReopenWritableFile(name, &real, options);
   if (status.ok()) *file = std::make_unique<File>(std::move(real), this);
+  return status;
+}
+
+Status SimDisk::NewRandomRWFile(const std::string& name,
+                                std::unique_ptr<rocksdb::RandomRWFile>* file,
+                                const rocksdb::EnvOptions& options) {
+  std::unique_ptr<rocksdb::RandomRWFile> real;
+  Status status = power_.NewRandomRWFile(name, &real, options);
+  if (status.ok()) *file = std::make_unique<InPlace>(std::move(real), this);
+  return status;
+}
+
+Status SimDisk::NewDirectory(const std::string& name,
+                             std::unique_ptr<rocksdb::Directory>* directory) {
+  std::unique_ptr<rocksdb::Directory> real;
+  Status status = power_.NewDirectory(name, &real);
+  if (status.ok()) *directory = std::make_unique<Folder>(std::move(real), this);
   return status;
 }
 

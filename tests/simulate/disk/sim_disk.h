@@ -1,8 +1,10 @@
-// The disk of a simulated machine: a PowerCutEnv that can also be full, slow, broken, or a liar.
+// The disk of a simulated machine: a PowerCutEnv that can also be full, slow or broken.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/base/thread_annotations.h"
@@ -18,13 +20,13 @@ class SimDisk : public rocksdb::EnvWrapper {
   explicit SimDisk(uint64_t seed) : EnvWrapper(&power_), power_(seed) {}
   const char* Name() const override { return "SimDisk"; }
 
-  // What goes wrong from now on.
+  // What goes wrong from now on. What is written over in place needs no room, and fails as an
+  // append does.
   struct Faults {
     bool late = false;               // Appends that fail with an I/O error are written whole.
     uint64_t capacity = UINT64_MAX;  // Bytes; an append past it is torn and refused with NoSpace.
     int failing_appends = 0;         // So many appends fail with an I/O error, half written.
-    int failing_syncs = 0;           // So many syncs fail with an I/O error.
-    int lying_syncs = 0;             // So many syncs say that they worked, and sync nothing.
+    int failing_syncs = 0;           // So many syncs of files and directories fail likewise.
     int64_t sync_ns = 200'000;       // What a sync takes.
   };
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -41,11 +43,23 @@ class SimDisk : public rocksdb::EnvWrapper {
   rocksdb::Status ReopenWritableFile(const std::string& name,
                                      std::unique_ptr<rocksdb::WritableFile>* file,
                                      const rocksdb::EnvOptions& options) override;
+  rocksdb::Status NewRandomRWFile(const std::string& name,
+                                  std::unique_ptr<rocksdb::RandomRWFile>* file,
+                                  const rocksdb::EnvOptions& options) override;
+  rocksdb::Status NewDirectory(const std::string& name,
+                               std::unique_ptr<rocksdb::Directory>* directory) override;
   rocksdb::Status GetFreeSpace(const std::string& path, uint64_t* bytes) override;
 
  private:
   class File;
+  class InPlace;
+  class Folder;
 
+  // What of an append must be written before it fails; nothing if it need not fail.
+  std::optional<size_t> TakeAppend(size_t size) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits as long as a sync takes, then calls `sync`, unless it is to fail.
+  rocksdb::Status SyncWith(const std::function<rocksdb::Status()>& sync)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes one of those that are left; false if there is none.
   bool Take(int Faults::*left) ABSL_LOCKS_EXCLUDED(mutex_);
 

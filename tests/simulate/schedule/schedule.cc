@@ -90,9 +90,10 @@ int64_t DriftNs(const Host& host) {
 
 int64_t MonotonicNs(const Host& host) { return state->now + DriftNs(host) - host.slept_ns; }
 
-int64_t WallNs(const Host& host) {
-  return state->options.start_unix_ns + state->now + DriftNs(host) + host.wall_ahead_ns;
-}
+// The laboratory's wall clock: the truth that hosts' clocks differ from.
+int64_t TrueUnixNs() { return state->options.start_unix_ns + state->now; }
+
+int64_t WallNs(const Host& host) { return TrueUnixNs() + DriftNs(host) + host.wall_ahead_ns; }
 
 int64_t ReadNs(const Host& host, Clock clock) {
   return clock == Clock::kWall ? WallNs(host) : MonotonicNs(host) + kMonotonicStartNs;
@@ -136,10 +137,29 @@ int64_t LookAtDeadlines() {
   return next;
 }
 
+// Writes a line for each thread to standard error: its machine, and what it waits for.
+void PrintThreads() {
+  constexpr const char* kStates[] = {"ready", "running", "blocked", "finished"};
+  std::fprintf(stderr, "at %.6f s, after %llu switches:\n", static_cast<double>(state->now) * 1e-9,
+               static_cast<unsigned long long>(state->switches));
+  for (const Thread* thread : state->threads) {
+    if (thread->state == Thread::State::kFinished) continue;
+    char name[16] = "main";
+    if (thread->start != nullptr) pthread_getname_np(thread->handle, name, sizeof(name));
+    std::fprintf(stderr, "  thread %d (%s) of host %d: %s, awaits %s at %p", thread->id, name,
+                 thread->host, kStates[static_cast<int>(thread->state)], thread->what,
+                 thread->awaits);
+    if (thread->state == Thread::State::kBlocked && thread->deadline.set) {
+      std::fprintf(stderr, ", at most %.6f s",
+                   static_cast<double>(DueNs(*thread) - state->now) * 1e-9);
+    }
+    std::fprintf(stderr, "\n");
+  }
+}
+
 [[noreturn]] void Deadlock() {
   std::fprintf(stderr, "simulate: every thread waits for ever\n");
   PrintThreads();
-  if (state->options.on_deadlock) state->options.on_deadlock();
   _exit(3);
 }
 
@@ -333,8 +353,6 @@ void BeginSchedule(const ScheduleOptions& options) {
   state->running = self;
 }
 
-bool IsScheduled() { return state != nullptr; }
-
 HostId AddHost() {
   state->hosts.push_back({.drift_since = state->now});
   return static_cast<HostId>(state->hosts.size() - 1);
@@ -345,7 +363,6 @@ OnHost::~OnHost() { self->host = before_; }
 HostId CurrentHost() { return self->host; }
 
 int64_t LaboratoryNs() { return state->now; }
-int64_t TrueUnixNs() { return state->options.start_unix_ns + state->now; }
 
 void StepWallClock(HostId host, int64_t by_ns) { state->hosts[host].wall_ahead_ns += by_ns; }
 
@@ -386,24 +403,5 @@ void SleepNs(int64_t ns) {
 uint64_t ScheduleRandom() { return NextRandom(); }
 uint64_t Fingerprint() { return state->fingerprint; }
 uint64_t Switches() { return state->switches; }
-
-void PrintThreads() {
-  constexpr const char* kStates[] = {"ready", "running", "blocked", "finished"};
-  std::fprintf(stderr, "at %.6f s, after %llu switches:\n", static_cast<double>(state->now) * 1e-9,
-               static_cast<unsigned long long>(state->switches));
-  for (const Thread* thread : state->threads) {
-    if (thread->state == Thread::State::kFinished) continue;
-    char name[16] = "main";
-    if (thread->start != nullptr) pthread_getname_np(thread->handle, name, sizeof(name));
-    std::fprintf(stderr, "  thread %d (%s) of host %d: %s, awaits %s at %p", thread->id, name,
-                 thread->host, kStates[static_cast<int>(thread->state)], thread->what,
-                 thread->awaits);
-    if (thread->state == Thread::State::kBlocked && thread->deadline.set) {
-      std::fprintf(stderr, ", at most %.6f s",
-                   static_cast<double>(DueNs(*thread) - state->now) * 1e-9);
-    }
-    std::fprintf(stderr, "\n");
-  }
-}
 
 }  // namespace tacho::simulate

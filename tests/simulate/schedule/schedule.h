@@ -20,7 +20,6 @@
 
 #include <cstdint>
 #include <cstdio>
-#include <functional>
 
 namespace tacho::simulate {
 
@@ -34,9 +33,6 @@ struct ScheduleOptions {
   // A thread is interrupted at one in so many of the places where it can be. 0: at none.
   uint32_t interrupt_one_in = 16;
   int64_t start_unix_ns = 1'700'000'000'000'000'000;
-  // Called when every thread waits for ever: prints what it knows and ends the process. May be
-  // null.
-  std::function<void()> on_deadlock;
   // Gets a line for each thread that is given the baton: where two runs of a seed differ, something
   // is not virtual that should be. May be null.
   std::FILE* trace = nullptr;
@@ -49,7 +45,6 @@ void BeginAgainWithoutRandomAddresses(char** argv);
 // From now on the calling thread, and those that it begins, are scheduled. Once in a process, when
 // there is no other thread. It has no end: leave the process with _exit().
 void BeginSchedule(const ScheduleOptions& options);
-bool IsScheduled();
 
 HostId AddHost();
 // The calling thread, and threads that it begins, belong to `host` until this is destroyed.
@@ -67,10 +62,8 @@ HostId CurrentHost();
 
 // Nanoseconds of the laboratory since BeginSchedule().
 int64_t LaboratoryNs();
-// The laboratory's wall clock: the truth that hosts' clocks differ from.
-int64_t TrueUnixNs();
 void StepWallClock(HostId host, int64_t by_ns);
-// How far the host's wall clock is ahead of the truth.
+// How far the host's wall clock is ahead of the laboratory's, which is right.
 int64_t WallClockError(HostId host);
 // Both clocks of the host run faster by so many millionths; at most 1,000.
 void SetDrift(HostId host, int parts_per_million);
@@ -88,7 +81,5 @@ uint64_t ScheduleRandom();
 // A sum of all decisions so far: two runs that have the same are the same.
 uint64_t Fingerprint();
 uint64_t Switches();
-// Writes a line for each thread to standard error: its machine, and what it waits for.
-void PrintThreads();
 
 }  // namespace tacho::simulate

@@ -2,6 +2,7 @@
 // last row that the spool still has, and makes those that it lost again.
 #include "tests/simulate/world/agent_host.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -42,12 +43,14 @@ AgentHost::~AgentHost() { TACHO_CHECK(spool_ == nullptr); }
 
 absl::Status AgentHost::Start() {
   const OnHost on(host_);
+  if (disk_.power()->dead()) disk_.power()->Start();
   agent::SpoolOptions spool;
   spool.path = "/spool";
   spool.env = &disk_;
   spool.max_bytes = options_.knobs.spool_bytes;
   spool.log = log_;
   TACHO_ASSIGN_OR_RETURN(spool_, agent::Spool::Open(std::move(spool)));
+  CheckSynced();
   model_->ForgetUnsynced(options_.number, spool_->end());
   Observe();
   {
@@ -76,9 +79,7 @@ absl::Status AgentHost::Start() {
 void AgentHost::Stop(End how) {
   if (spool_ == nullptr) return;
   const OnHost on(host_);
-  if (how == End::kKill) disk_.power()->Kill();
-  if (how == End::kPowerCut) disk_.power()->CutNow();
-  if (how != End::kOrderly) network_->Kill(name_);
+  if (how == End::kDead) network_->Kill(name_);
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
@@ -90,13 +91,22 @@ void AgentHost::Stop(End how) {
   sender_.reset();
   lost_before_ = lost_samples();
   spool_.reset();
-  if (how != End::kOrderly) disk_.power()->Start();
 }
 
 void AgentHost::Observe() {
   if (spool_ != nullptr && !disk_.power()->dead()) {
     model_->Trimmed(options_.number, spool_->begin());
+    synced_ = std::max(synced_, spool_->synced_end());
   }
+}
+
+void AgentHost::CheckSynced() {
+  // A new generation has sequences of its own.
+  if (spool_->generation() != generation_) synced_ = 0;
+  generation_ = spool_->generation();
+  if (spool_->end() >= synced_ || !wrong_.empty()) return;
+  wrong_ = absl::StrCat(name_, "'s spool lost synced entries: it ends at ", spool_->end(),
+                        ", and was synced up to ", synced_);
 }
 
 uint64_t AgentHost::lost_samples() const {

@@ -14,7 +14,6 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "agent/spool/spool.h"
-#include "agent/stream/refused_totals.h"
 #include "agent/stream/sender.h"
 #include "proto/base/log.h"
 #include "tests/simulate/disk/sim_disk.h"
@@ -42,13 +41,15 @@ class AgentHost {
   AgentHost(AgentOptions options, SimNetwork* network, Model* model, log::Log log);
   ~AgentHost();
 
-  // Begins the process. It may fail, as the disk may; try again later.
+  // Begins the process, on a disk that lives again. It may fail, as the disk may; try again later.
   absl::Status Start();
   void Stop(End how);
   bool is_running() const { return spool_ != nullptr; }
 
-  // Tells the model what is acknowledged now.
+  // Tells the model what is acknowledged now, and remembers what the spool calls synced.
   void Observe();
+  // What is wrong with its spool, in words; empty if nothing is.
+  const std::string& wrong() const { return wrong_; }
   // From now on sources make nothing, so that the spool can become empty.
   void StopSources() { quiet_ = true; }
   // Samples and events that its processes have counted as lost, at most.
@@ -61,6 +62,8 @@ class AgentHost {
   const std::string& name() const { return name_; }
 
  private:
+  // Whether the spool, just opened, still has what it has called synced.
+  void CheckSynced();
   void RunSource(int source);
   // Makes the row and spools it; whether that worked.
   bool Append(int source, uint32_t layout, uint64_t number);
@@ -77,6 +80,10 @@ class AgentHost {
   SimDisk disk_;
   std::atomic<bool> quiet_ = false;
   uint64_t lost_before_ = 0;
+  std::string wrong_;
+  // Of the spool as it was observed last.
+  uint64_t generation_ = 0;
+  uint64_t synced_ = 0;
   absl::Mutex mutex_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // A row and its sequence become known together.

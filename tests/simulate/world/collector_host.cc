@@ -76,6 +76,7 @@ CollectorHost::~CollectorHost() = default;
 
 absl::Status CollectorHost::Start() {
   const OnHost on(host_);
+  if (disk_.power()->dead()) disk_.power()->Start();
   wants_to_end_ = false;
   errors_before_ = disk_.errors();
   auto process = std::make_unique<Process>(log_);
@@ -143,8 +144,6 @@ absl::Status CollectorHost::Start() {
 void CollectorHost::Stop(End how) {
   if (process_ == nullptr) return;
   const OnHost on(host_);
-  if (how == End::kKill) disk_.power()->Kill();
-  if (how == End::kPowerCut) disk_.power()->CutNow();
   if (how == End::kOrderly) process_->ingest->Drain(MonotonicNow() + absl::Seconds(15));
   network_->Unlisten(address_);
   process_->watch.Stop();
@@ -155,7 +154,6 @@ void CollectorHost::Stop(End how) {
   while (process_->ingest->open_streams() > 0) SleepNs(1'000'000);
   process_->store.reset();
   process_.reset();
-  if (how != End::kOrderly) disk_.power()->Start();
 }
 
 uint64_t CollectorHost::RefusedNow() const {

@@ -19,8 +19,8 @@
 
 namespace tacho::simulate {
 
-// How a process ends.
-enum class End { kOrderly, kKill, kPowerCut };
+// How a process ends: in order, or because its disk is dead, by a kill or a power cut.
+enum class End { kOrderly, kDead };
 
 // For the laboratory's thread.
 class CollectorHost {
@@ -30,14 +30,14 @@ class CollectorHost {
                 Model* model, log::Log log);
   ~CollectorHost();
 
-  // Begins the process. It may fail, as the disk may; try again later.
+  // Begins the process, on a disk that lives again. It may fail, as the disk may; try again later.
   absl::Status Start();
   void Stop(End how);
   bool is_running() const { return process_ != nullptr; }
   // The process wants to end: its disk has failed.
   bool wants_to_end() const { return wants_to_end_; }
   // The disk had no error since the process began, and was full at most: that is no reason to end.
-  bool had_no_error() const { return disk_.errors() == errors_before_; }
+  bool had_no_error() { return disk_.errors() == errors_before_ && !disk_.power()->dead(); }
 
   // Queries everything and compares it with the model, and looks whether it keeps its bounds.
   // `all`: everything that spools have taken must be there, not only what was acknowledged.
@@ -51,7 +51,6 @@ class CollectorHost {
 
   HostId host() const { return host_; }
   SimDisk* disk() { return &disk_; }
-  const std::string& address() const { return address_; }
 
  private:
   struct Process;

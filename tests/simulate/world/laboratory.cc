@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/simulate/schedule/schedule.h"
 #include "tests/simulate/transport/timeline.h"
+#include "tests/simulate/world/disk_faults.h"
 
 namespace tacho::simulate {
 namespace {
@@ -81,23 +82,8 @@ void Laboratory::UndoDue(bool all) {
 
 void Laboratory::CauseOnDisk(const Fault& fault) {
   SimDisk* const disk = DiskOf(fault.host);
-  SimDisk::Faults faults = disk->faults();
-  switch (fault.kind) {
-    case FaultKind::kDiskFull:
-      faults.capacity = disk->power()->bytes() + static_cast<uint64_t>(fault.amount);
-      break;
-    case FaultKind::kDiskSlow:
-      faults.sync_ns = fault.amount * 1'000'000;
-      break;
-    case FaultKind::kAppendFails:
-      faults.failing_appends = static_cast<int>(fault.amount);
-      faults.late = fault.seconds % 2 == 0;
-      break;
-    default:
-      faults.failing_syncs = static_cast<int>(fault.amount);
-  }
-  disk->Set(faults);
-  After(fault.seconds, [disk] { disk->Set({}); });
+  BeginOnDisk(fault, disk);
+  After(fault.seconds, [disk, kind = fault.kind] { EndOnDisk(kind, disk); });
 }
 
 void Laboratory::Part(const Fault& fault) {
@@ -152,10 +138,10 @@ void Laboratory::Cause(const Fault& fault) {
 }
 
 void Laboratory::Supervise() {
-  // The disk knows which of the two it was.
-  if (collector_->disk()->power()->dead()) collector_->Stop(End::kKill);
+  // Whether a kill or a power cut ended it, the disk knows.
+  if (collector_->disk()->power()->dead()) collector_->Stop(End::kDead);
   for (const auto& agent : agents_) {
-    if (agent->disk()->power()->dead()) agent->Stop(End::kKill);
+    if (agent->disk()->power()->dead()) agent->Stop(End::kDead);
   }
   if (collector_->is_running() && collector_->wants_to_end()) {
     if (collector_->had_no_error()) {
@@ -179,11 +165,14 @@ void Laboratory::Supervise() {
 
 bool Laboratory::Check(bool all) {
   if (!result_.wrong.empty()) return false;
-  for (const auto& agent : agents_) agent->Observe();
-  ++result_.checks;
   uint64_t lost = 0;
-  for (const auto& agent : agents_) lost += agent->lost_samples();
-  result_.wrong = collector_->Check(all, lost);
+  for (const auto& agent : agents_) {
+    agent->Observe();
+    lost += agent->lost_samples();
+    if (result_.wrong.empty()) result_.wrong = agent->wrong();
+  }
+  if (collector_->is_running()) ++result_.checks;
+  if (result_.wrong.empty()) result_.wrong = collector_->Check(all, lost);
   if (!result_.wrong.empty()) {
     result_.wrong = absl::StrCat("after ", Now(), " s: ", result_.wrong);
   }
@@ -201,7 +190,6 @@ std::string Laboratory::WhatWaits() const {
   return why.empty() ? "" : absl::StrCat("the collector is not ready: ", why);
 }
 
-// Time itself is a fault too: hosts that are suspended go on first.
 void Laboratory::Drain() {
   UndoDue(true);
   for (int number = 0; number <= static_cast<int>(agents_.size()); ++number) {

@@ -1,0 +1,54 @@
+#include "tests/simulate/world/disk_faults.h"
+
+#include <cstdint>
+
+#include "proto/base/check.h"
+
+namespace tacho::simulate {
+
+void BeginOnDisk(const Fault& fault, SimDisk* disk) {
+  SimDisk::Faults faults = disk->faults();
+  switch (fault.kind) {
+    case FaultKind::kDiskFull:
+      faults.capacity = disk->power()->bytes() + static_cast<uint64_t>(fault.amount);
+      break;
+    case FaultKind::kDiskSlow:
+      faults.sync_ns = fault.amount * 1'000'000;
+      break;
+    case FaultKind::kAppendFails:
+      faults.failing_appends = static_cast<int>(fault.amount);
+      faults.late = fault.seconds % 2 == 0;
+      break;
+    case FaultKind::kSyncFails:
+      faults.failing_syncs = static_cast<int>(fault.amount);
+      break;
+    default:
+      TACHO_CHECK(false);  // No fault of a disk.
+  }
+  disk->Set(faults);
+}
+
+void EndOnDisk(FaultKind kind, SimDisk* disk) {
+  SimDisk::Faults faults = disk->faults();
+  const SimDisk::Faults none;
+  switch (kind) {
+    case FaultKind::kDiskFull:
+      faults.capacity = none.capacity;
+      break;
+    case FaultKind::kDiskSlow:
+      faults.sync_ns = none.sync_ns;
+      break;
+    case FaultKind::kAppendFails:
+      faults.failing_appends = none.failing_appends;
+      faults.late = none.late;
+      break;
+    case FaultKind::kSyncFails:
+      faults.failing_syncs = none.failing_syncs;
+      break;
+    default:
+      TACHO_CHECK(false);  // No fault of a disk.
+  }
+  disk->Set(faults);
+}
+
+}  // namespace tacho::simulate
