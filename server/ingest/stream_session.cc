@@ -167,7 +167,10 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   TACHO_RETURN_IF_ERROR(context_.admission->CheckHello(untrusted));
   TACHO_RETURN_IF_ERROR(context_.admission->CheckRights(ClaimAgentId(untrusted.agent_id())));
   TACHO_RETURN_IF_ERROR(
-      context_.agents->Claim(untrusted.agent_id(), untrusted.spool_generation(), stream_, evict_));
+      context_.agents->Claim(untrusted.agent_id(), {.generation = untrusted.spool_generation(),
+                                                    .owner = rights_->owner(),
+                                                    .stream = stream_,
+                                                    .evict = evict_}));
   hello_seen_ = true;
   origin_.agent_id = untrusted.agent_id();
   origin_.generation = untrusted.spool_generation();
@@ -208,11 +211,11 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
 
 absl::Status StreamSession::ClaimAgentId(const std::string& agent_id) const {
   TACHO_RETURN_IF_ERROR(rights_->CheckAgentId(agent_id));
-  const std::string& caller = rights_->principal();
-  if (caller.empty()) return absl::OkStatus();
+  const std::string& claimant = rights_->owner();
+  if (claimant.empty()) return absl::OkStatus();
   const std::string owner =
-      context_.store->ClaimAgent(agent_id, caller, rights_->IsGivenAgentIds());
-  return owner == caller ? absl::OkStatus() : rights_->RefuseAgentId(agent_id, owner);
+      context_.store->ClaimAgent(agent_id, claimant, rights_->IsGivenAgentIds());
+  return owner == claimant ? absl::OkStatus() : rights_->RefuseAgentId(agent_id, owner);
 }
 
 void StreamSession::CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello) {
