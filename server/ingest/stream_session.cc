@@ -340,21 +340,19 @@ absl::StatusOr<storage::LayoutPtr> StreamSession::FindStored(StreamLayout* layou
 void StreamSession::Reject(const StreamLayout& layout, uint64_t rows_sent) {
   for (const StreamLayout::Concerned& one : layout.concerned) {
     if (one.action == storage::LimitAction::kObserve) continue;
-    const bool folded = one.action == storage::LimitAction::kFold;
     const uint64_t samples = rows_sent * one.series;
     const v1::Reject::Reason reason = ReasonOf(one.limit);
-    if (folded) {
-      context_.metrics->SamplesFolded(samples);
-    } else {
-      context_.metrics->SamplesRejected(reason, samples);
-      NoteForJob(layout.job_name, reason, samples, one.example, [&one] { return one.detail; });
+    if (one.action != storage::LimitAction::kFold) {
+      CountRejected(layout.job_name, reason, samples, one.example, [&one] { return one.detail; });
+      continue;
     }
-    context_.log.Limited(log::Level::kWarn, folded ? "samples folded" : "samples refused",
+    context_.metrics->SamplesFolded(samples);
+    context_.log.Limited(log::Level::kWarn, "samples folded",
                          {{"agent", origin_.agent_id},
                           {"reason", v1::Reject::Reason_Name(reason)},
                           {"samples", samples},
                           {"example", one.example}});
-    acks_->Rejected({.reason = reason, .folded = folded, .samples = samples},
+    acks_->Rejected({.reason = reason, .folded = true, .samples = samples},
                     [&](v1::Reject* reject) {
                       reject->set_example(one.example);
                       reject->set_detail(one.detail);
