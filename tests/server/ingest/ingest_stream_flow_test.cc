@@ -125,7 +125,7 @@ class LargeLayoutTest : public IngestStreamTest {
     for (int i = 0; i < 2000 && Throttled("flow_control") < times; ++i) {
       absl::SleepFor(absl::Milliseconds(5));
     }
-    return Throttled("flow_control") == times;
+    return Throttled("flow_control") >= times;
   }
 };
 
@@ -137,6 +137,8 @@ TEST_F(LargeLayoutTest, AfterItAStreamIsHeldBackAsAfterAnyMessage) {
   definer.Greet(HelloMessage("definer"));
   Client other(port_);
   other.Greet(HelloMessage("other"));
+  // By then the definer's stream is read from; else it would be held back before its layout.
+  absl::SleepFor(absl::Milliseconds(100));
   other.Send({LayoutMessage(8), BatchMessage(1, std::vector<double>(800), 100)});
   ASSERT_TRUE(AwaitHeldBack(1));
   definer.Send(Layout());
@@ -145,7 +147,7 @@ TEST_F(LargeLayoutTest, AfterItAStreamIsHeldBackAsAfterAnyMessage) {
   store_.Commit();
   definer.Send(BatchMessage(1, {1, 2, 3, 4, 5, 6, 7, 8}));
   EXPECT_GT(definer.AwaitDurable(1), 0);
-  EXPECT_EQ(Throttled("flow_control"), 2);
+  EXPECT_EQ(Throttled("flow_control"), 2) << "each once";
 }
 
 // One stream fills all that may wait; another, with nothing pending, waits for its turn instead of
