@@ -57,9 +57,7 @@ class TokenBucket {
   }
 
   // Nothing is owed, so that forgetting the bucket changes nothing.
-  bool IsFull(const Rate& rate, int64_t now_ns) const {
-    return paid_until_ns_.load(std::memory_order_relaxed) <= now_ns - rate.burst_ns;
-  }
+  bool IsFull(const Rate& rate, int64_t now_ns) const { return UntilFull(rate, now_ns) == 0; }
 
  private:
   // The time by which everything taken so far would have come at the rate.

@@ -17,7 +17,7 @@ struct HttpGuard {
 };
 
 // /           what there is, for a person with a browser
-// /metrics    for Prometheus, for the role read, with the jobs that its holder may touch; 406 if
+// /metrics    for Prometheus, for the role read, with the jobs that the caller may touch; 406 if
 //             the client takes no format that is served, 401 without a valid token, 403 if the
 //             role or the client certificate is missing
 // /healthz    200 while the process lives

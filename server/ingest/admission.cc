@@ -127,6 +127,10 @@ absl::Status Admission::CheckHello(const v1::Hello& untrusted) const {
     return RefuseField(Refusal::kSequence, "hello.spool_generation", "must not be 0");
   }
   TACHO_RETURN_IF_ERROR(CheckSequence("hello.first_sequence", untrusted.first_sequence()));
+  if (untrusted.acknowledged_sequence() != 0) {
+    TACHO_RETURN_IF_ERROR(
+        CheckSequence("hello.acknowledged_sequence", untrusted.acknowledged_sequence()));
+  }
   if (untrusted.identity_size() > kMaxIdentityLabels) {
     return RefuseField(Refusal::kTooLarge, "hello.identity",
                        absl::StrCat("has ", untrusted.identity_size(), " labels; at most ",

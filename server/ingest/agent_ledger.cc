@@ -13,23 +13,24 @@ constexpr size_t kMaxLosses = 64;
 
 }  // namespace
 
-absl::Status AgentRegistry::Claim(const std::string& agent_id, uint64_t generation, uint64_t stream,
-                                  std::function<void()> evict) {
+absl::Status AgentRegistry::Claim(const std::string& agent_id, Claimant claimant) {
   std::function<void()> evict_old;
   {
     absl::MutexLock lock(&mutex_);
-    const auto [holder, is_new] = holders_.try_emplace(agent_id);
-    if (!is_new && holder->second.generation != generation) {
+    const auto [place, is_new] = speakers_.try_emplace(agent_id);
+    Claimant& speaker = place->second;
+    const bool changes_owner = !claimant.owner.empty() && speaker.owner != claimant.owner;
+    if (!is_new && !changes_owner && speaker.generation != claimant.generation) {
       return absl::AlreadyExistsError(
           absl::StrCat("hello.agent_id: another stream speaks for \"", agent_id,
                        "\" with another spool; give each agent a name of its own"));
     }
     if (!is_new) {
-      evict_old = std::move(holder->second.evict);
-      agents_.erase(holder->second.stream);
+      evict_old = std::move(speaker.evict);
+      agents_.erase(speaker.stream);
     }
-    holder->second = {generation, stream, std::move(evict)};
-    agents_[stream] = agent_id;
+    speaker = std::move(claimant);
+    agents_[speaker.stream] = agent_id;
   }
   if (evict_old) evict_old();
   return absl::OkStatus();
@@ -39,9 +40,9 @@ void AgentRegistry::Release(uint64_t stream) {
   absl::MutexLock lock(&mutex_);
   const auto agent = agents_.find(stream);
   if (agent == agents_.end()) return;
-  const auto holder = holders_.find(agent->second);
-  TACHO_CHECK(holder != holders_.end() && holder->second.stream == stream);
-  holders_.erase(holder);
+  const auto speaker = speakers_.find(agent->second);
+  TACHO_CHECK(speaker != speakers_.end() && speaker->second.stream == stream);
+  speakers_.erase(speaker);
   agents_.erase(agent);
 }
 

@@ -24,27 +24,29 @@ namespace tacho::server::ingest {
 // Which stream speaks for which agent. Thread-safe.
 class AgentRegistry {
  public:
-  // Makes `stream` (any number unique among live streams) speak for the agent. An older stream of
-  // the same generation is one whose connection died unnoticed: its `evict` is called, with no lock
-  // held.
-  //   ALREADY_EXISTS  a live stream uses this agent_id with another generation: two agents were
-  //                   given one name, or the agent lost its spool and its old stream has not ended
-  //                   yet.
-  absl::Status Claim(const std::string& agent_id, uint64_t generation, uint64_t stream,
-                     std::function<void()> evict) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A stream that asks to speak for an agent, or does.
+  struct Claimant {
+    uint64_t generation = 0;
+    std::string owner;    // As Rights::owner().
+    uint64_t stream = 0;  // Any number unique among live streams.
+    std::function<void()> evict;
+  };
+
+  // Makes the claimant's stream speak for the agent. It must have the agent's id already: the owner
+  // is not checked here. An older stream of the same generation is one whose connection died
+  // unnoticed, and one of another owner has lost the id: its `evict` is called, with no lock held.
+  //   ALREADY_EXISTS  a live stream of the same owner uses this agent_id with another generation:
+  //                   two agents were given one name, or the agent lost its spool and its old
+  //                   stream has not ended yet. Without an owner that is so for any live stream.
+  absl::Status Claim(const std::string& agent_id, Claimant claimant) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // `stream` speaks for nobody any more. Nothing happens if it did not.
   void Release(uint64_t stream) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  struct Holder {
-    uint64_t generation = 0;
-    uint64_t stream = 0;
-    std::function<void()> evict;
-  };
-
   absl::Mutex mutex_;
-  absl::flat_hash_map<std::string, Holder> holders_ ABSL_GUARDED_BY(mutex_);   // By agent id.
+  // Those that speak, by agent id.
+  absl::flat_hash_map<std::string, Claimant> speakers_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, std::string> agents_ ABSL_GUARDED_BY(mutex_);  // By stream.
 };
 

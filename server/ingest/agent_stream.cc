@@ -120,14 +120,15 @@ void AgentStream::OnReadDone(bool ok) {
 void AgentStream::HandleQueued() {
   if (IsEnding() || !HandleRead()) return;
   // Not ReadOn(): outside of gRPC's callback the call could end under it.
-  if (session_->wait().limit == edge::Quotas::Limit::kNone) {
+  const edge::Quotas::Wait wait = session_->wait();
+  if (wait.limit == edge::Quotas::Limit::kNone && MayRead(acks_->pending_bytes())) {
     absl::MutexLock lock(&mutex_);
     read_waits_ = true;
     waits_for_ = edge::Quotas::Limit::kNone;
     waits_since_ = MonotonicNow();
     resume_at_ = absl::InfinitePast();
   } else {
-    HoldBack(session_->wait());
+    HoldBack(wait);
   }
   Advance();
 }
@@ -233,7 +234,7 @@ bool AgentStream::MayRead(uint64_t pending_bytes) const {
 }
 
 void AgentStream::ReadOn() {
-  const edge::Quotas::Wait& wait = session_->wait();
+  const edge::Quotas::Wait wait = session_->wait();
   if (wait.limit == edge::Quotas::Limit::kNone && MayRead(acks_->pending_bytes())) {
     StartRead(&read_buffer_);
     return;
@@ -242,7 +243,7 @@ void AgentStream::ReadOn() {
   Advance();  // The disk may have caught up in between.
 }
 
-void AgentStream::HoldBack(const edge::Quotas::Wait& wait) {
+void AgentStream::HoldBack(edge::Quotas::Wait wait) {
   const absl::Time now = MonotonicNow();
   {
     absl::MutexLock lock(&mutex_);

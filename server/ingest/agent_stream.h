@@ -124,7 +124,8 @@ class AgentStream final : public ByteStreamReactor,
   void EndAfterMessage(absl::Status status) ABSL_LOCKS_EXCLUDED(mutex_);
   // Starts the next read, or notes what it waits for.
   void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
-  void HoldBack(const edge::Quotas::Wait& wait) ABSL_LOCKS_EXCLUDED(mutex_);
+  // By value: once the lock is released the session may be at the next message, on another thread.
+  void HoldBack(edge::Quotas::Wait wait) ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRead(uint64_t pending_bytes) const;
   bool MayReadAgain(uint64_t pending_bytes, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a stream without Hello; announces that a limit is lifted.

@@ -31,7 +31,7 @@ class DefinitionQueue {
 
   // Whether a layout's message of so many bytes is to be queued.
   bool IsFor(size_t bytes) const;
-  // So many series were defined, without queueing unless on the thread.
+  // Counts series that were defined at once; those that this thread defines do not count.
   void Defined(uint64_t series);
 
   // Calls `work` on the thread, before work of others that owe more: those who have defined least

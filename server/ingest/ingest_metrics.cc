@@ -1,5 +1,6 @@
 #include "server/ingest/ingest_metrics.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -20,6 +21,10 @@ static_assert(std::size(kRefusalNames) == static_cast<size_t>(Refusal::kCount_))
 constexpr const char* kLimitNames[] = {"flow_control", "agent_rate", "job_rate", "memory",
                                        "definitions"};
 constexpr const char kQueueFull[] = "queue_full";
+
+double AsReported(uint64_t number) {
+  return static_cast<double>(std::min(number, IngestMetrics::kMostReported));
+}
 
 }  // namespace
 
@@ -64,13 +69,13 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
 }
 
 void IngestMetrics::LossReported(uint64_t sequences, uint64_t rows) {
-  lost_messages_.Increment(static_cast<double>(sequences));
-  lost_rows_.Increment(static_cast<double>(rows));
+  lost_messages_.Increment(AsReported(sequences));
+  lost_rows_.Increment(AsReported(rows));
 }
 
 void IngestMetrics::AcknowledgedMissing(uint64_t gone, uint64_t again) {
-  missing_gone_->Increment(static_cast<double>(gone));
-  missing_again_->Increment(static_cast<double>(again));
+  missing_gone_->Increment(AsReported(gone));
+  missing_again_->Increment(AsReported(again));
 }
 
 void IngestMetrics::StreamEnded(absl::StatusCode code) {

@@ -40,6 +40,11 @@ enum class Refusal {
 // Thread-safe. Refers to the registry that it was made with, which must outlive it.
 class IngestMetrics {
  public:
+  // What one report of an agent adds to a counter of lost or missing messages or rows, at most:
+  // more than an honest agent sends in a year. The numbers cannot be checked, and a foreign Hello
+  // that adds 2^62 would hide every later increase.
+  static constexpr uint64_t kMostReported = uint64_t{1} << 32;
+
   explicit IngestMetrics(prometheus::Registry* registry);
 
   void StreamStarted() { streams_.Increment(); }

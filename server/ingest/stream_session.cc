@@ -12,7 +12,6 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
 #include "server/errors/grpc_status.h"
-#include "server/limits/limit_text.h"
 
 namespace tacho::server::ingest {
 namespace {
@@ -22,33 +21,6 @@ constexpr uint64_t kSmallMessageBytes = 1024;
 
 // Makes a message durable although nothing of it is stored.
 constexpr storage::SequenceRange kNothingLost = {0, 0};
-
-v1::Reject::Reason ReasonOf(storage::Limit limit) {
-  switch (limit) {
-    case storage::Limit::kJobs:
-      return v1::Reject::REASON_JOBS_LIMIT;
-    case storage::Limit::kLabels:
-    case storage::Limit::kLabelValues:
-      return v1::Reject::REASON_LABEL_LIMIT;
-    case storage::Limit::kMetricNameBytes:
-    case storage::Limit::kLabelNameBytes:
-    case storage::Limit::kLabelValueBytes:
-    case storage::Limit::kAllowedLabels:
-    case storage::Limit::kNames:
-      return v1::Reject::REASON_LABEL_INVALID;
-    case storage::Limit::kMetricSeries:
-      return v1::Reject::REASON_METRIC_LIMIT;
-    case storage::Limit::kJobSeries:
-    case storage::Limit::kOverflowSeries:
-    case storage::Limit::kLayoutColumns:
-      return v1::Reject::REASON_JOB_LIMIT;
-    case storage::Limit::kTextBytes:
-    case storage::Limit::kSeries:
-    case storage::Limit::kStoredSeries:
-      return v1::Reject::REASON_SERIES_LIMIT;
-  }
-  return v1::Reject::REASON_UNSPECIFIED;
-}
 
 uint64_t BytesOf(const storage::RowsView& rows) {
   return rows.times.size_bytes() + rows.steps.size_bytes() + rows.values.size_bytes();
@@ -97,7 +69,13 @@ StreamSession::StreamSession(const SessionContext* context, std::shared_ptr<AckC
       acks_(std::move(acks)),
       stream_(stream),
       evict_(std::move(evict)),
-      rights_(std::move(rights)) {
+      rights_(std::move(rights)),
+      refusals_({.admission = context_.admission,
+                 .metrics = context_.metrics,
+                 .limiting = context_.limiting,
+                 .acks = acks_.get(),
+                 .log = &context_.log,
+                 .now = context_.now}) {
   TACHO_CHECK(context_.store != nullptr && context_.admission != nullptr &&
               context_.agents != nullptr && context_.metrics != nullptr);
   TACHO_CHECK(context_.quotas != nullptr && context_.limiting != nullptr && acks_ != nullptr);
@@ -121,7 +99,7 @@ absl::StatusOr<std::optional<v1::Welcome>> StreamSession::Handle(
   samples_ += sent.values.size();
   Charge(sent.values.size(), layout->job_bucket.get());
   const storage::RowsView& rows = selection_.rows();
-  Reject(*layout, sent.times.size());
+  refusals_.BatchSelected(*layout, selection_, sent.times.size());
   origin_.sequence = batch.sequence();
   if (layout->id == 0 || rows.times.empty()) {
     // Nothing is left to store but that this sequence is done with.
@@ -167,13 +145,17 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
   TACHO_RETURN_IF_ERROR(context_.admission->CheckHello(untrusted));
   TACHO_RETURN_IF_ERROR(context_.admission->CheckRights(ClaimAgentId(untrusted.agent_id())));
   TACHO_RETURN_IF_ERROR(
-      context_.agents->Claim(untrusted.agent_id(), untrusted.spool_generation(), stream_, evict_));
+      context_.agents->Claim(untrusted.agent_id(), {.generation = untrusted.spool_generation(),
+                                                    .owner = rights_->owner(),
+                                                    .stream = stream_,
+                                                    .evict = evict_}));
   hello_seen_ = true;
   origin_.agent_id = untrusted.agent_id();
   origin_.generation = untrusted.spool_generation();
   agent_bucket_ = context_.quotas->BucketOfAgent(origin_.agent_id);
   definitions_ = context_.quotas->DefinitionsOfAgent(origin_.agent_id, DefinitionRate());
   acks_->SetAgent(origin_.agent_id, origin_.generation);
+  refusals_.SetAgent(origin_.agent_id);
   const auto durable = context_.store->DurableSequences(origin_.agent_id, origin_.generation);
   ReportMissing(durable, untrusted);
   CloseHoles(durable, untrusted);
@@ -208,11 +190,11 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
 
 absl::Status StreamSession::ClaimAgentId(const std::string& agent_id) const {
   TACHO_RETURN_IF_ERROR(rights_->CheckAgentId(agent_id));
-  const std::string& caller = rights_->principal();
-  if (caller.empty()) return absl::OkStatus();
+  const std::string& claimant = rights_->owner();
+  if (claimant.empty()) return absl::OkStatus();
   const std::string owner =
-      context_.store->ClaimAgent(agent_id, caller, rights_->IsGivenAgentIds());
-  return owner == caller ? absl::OkStatus() : rights_->RefuseAgentId(agent_id, owner);
+      context_.store->ClaimAgent(agent_id, claimant, rights_->IsGivenAgentIds());
+  return owner == claimant ? absl::OkStatus() : rights_->RefuseAgentId(agent_id, owner);
 }
 
 void StreamSession::CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello) {
@@ -293,34 +275,13 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   }
   const std::string& job = admitted.definition.source.job;
   StreamLayout layout = StreamLayout::Of(admitted, std::move(registration));
-  ReportSeries(job, layout);
+  refusals_.LayoutDefined(job, layout);
   layout.job_bucket = context_.quotas->BucketOfJob(job);
   Charge(layout.width, nullptr);  // As much work as a row, at least.
   ChargeDefinitions(layout.width);
   columns_ = others + layout.width;
   layouts_[untrusted.id()] = std::move(layout);
   return absl::OkStatus();
-}
-
-void StreamSession::ReportSeries(const std::string& job, const StreamLayout& layout) {
-  for (const StreamLayout::Concerned& one : layout.concerned) {
-    context_.limiting->Count({.job = job,
-                              .name = one.name,
-                              .limit = one.limit,
-                              .action = one.action,
-                              .series = one.series,
-                              .example = one.example,
-                              .detail = one.detail,
-                              .last = context_.now()});
-    if (one.action == storage::LimitAction::kObserve) continue;
-    acks_->Rejected({.reason = ReasonOf(one.limit),
-                     .folded = one.action == storage::LimitAction::kFold,
-                     .series = one.series},
-                    [&](v1::Reject* reject) {
-                      reject->set_example(one.example);
-                      reject->set_detail(one.detail);
-                    });
-  }
 }
 
 absl::StatusOr<storage::LayoutPtr> StreamSession::FindStored(StreamLayout* layout) const {
@@ -334,93 +295,9 @@ absl::StatusOr<storage::LayoutPtr> StreamSession::FindStored(StreamLayout* layou
   return found;
 }
 
-void StreamSession::Reject(const StreamLayout& layout, uint64_t rows_sent) {
-  for (const StreamLayout::Concerned& one : layout.concerned) {
-    if (one.action == storage::LimitAction::kObserve) continue;
-    const bool folded = one.action == storage::LimitAction::kFold;
-    const uint64_t samples = rows_sent * one.series;
-    const v1::Reject::Reason reason = ReasonOf(one.limit);
-    if (folded) {
-      context_.metrics->SamplesFolded(samples);
-    } else {
-      context_.metrics->SamplesRejected(reason, samples);
-      NoteForJob(layout.job_name, reason, samples, one.example, [&one] { return one.detail; });
-    }
-    context_.log.Limited(log::Level::kWarn, folded ? "samples folded" : "samples refused",
-                         {{"agent", origin_.agent_id},
-                          {"reason", v1::Reject::Reason_Name(reason)},
-                          {"samples", samples},
-                          {"example", one.example}});
-    acks_->Rejected({.reason = reason, .folded = folded, .samples = samples},
-                    [&](v1::Reject* reject) {
-                      reject->set_example(one.example);
-                      reject->set_detail(one.detail);
-                    });
-  }
-  CountRejected(layout.job_name, v1::Reject::REASON_FUTURE,
-                selection_.future_rows() * layout.stored_width(), layout.first_series,
-                [&] { return FutureDetail(); });
-  CountRejected(layout.job_name, v1::Reject::REASON_TOO_OLD,
-                selection_.old_rows() * layout.stored_width(), layout.first_series,
-                [&] { return TooOldDetail(); });
-}
-
-std::string StreamSession::FutureDetail() const {
-  const auto max_future = absl::Nanoseconds(context_.admission->limits().max_future());
-  return absl::StrCat("more than ", absl::FormatDuration(max_future),
-                      " ahead of the collector's clock; set the host's clock");
-}
-
-std::string StreamSession::TooOldDetail() const {
-  return absl::StrCat("older than storage.retention, ",
-                      absl::FormatDuration(context_.admission->retention()),
-                      "; raise it, or leave what is older out");
-}
-
-void StreamSession::NoteForJob(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
-                               const std::string& example,
-                               absl::FunctionRef<std::string()> detail) {
-  context_.limiting->job_refusals().Add(job, RejectReasonName(reason), samples, context_.now(),
-                                        [&](limits::JobRefusal* refusal) {
-                                          refusal->example = example;
-                                          refusal->detail = detail();
-                                        });
-}
-
-void StreamSession::CountRejected(const std::string& job, v1::Reject::Reason reason,
-                                  uint64_t samples, const std::string& example,
-                                  absl::FunctionRef<std::string()> detail) {
-  if (samples == 0) return;
-  context_.metrics->SamplesRejected(reason, samples);
-  NoteForJob(job, reason, samples, example, detail);
-  context_.log.Limited(log::Level::kWarn, "samples refused",
-                       {{"agent", origin_.agent_id},
-                        {"reason", v1::Reject::Reason_Name(reason)},
-                        {"samples", samples},
-                        {"example", example}});
-  acks_->Rejected({.reason = reason, .samples = samples}, [&](v1::Reject* reject) {
-    reject->set_example(example);
-    reject->set_detail(detail());
-  });
-}
-
 bool StreamSession::AdmitJob(const std::string& job) {
   if (context_.store->HasRoomForJob(job)) return true;
-  const auto policy = context_.limiting->policy();
-  const bool observed = policy->totals().action == storage::LimitAction::kObserve;
-  const storage::Breach breach{.limit = storage::Limit::kJobs};
-  std::string detail = limits::DescribeLimit(*policy, breach, "");
-  context_.limiting->Count(
-      {.job = job,
-       .limit = storage::Limit::kJobs,
-       .action = observed ? storage::LimitAction::kObserve : storage::LimitAction::kReject,
-       .series = 1,
-       .example = "an event or attributes",
-       .detail = detail,
-       .last = context_.now()});
-  if (observed) return true;
-  CountRejected(job, v1::Reject::REASON_JOBS_LIMIT, 1,
-                absl::StrCat("an event or attributes of ", job), [&] { return detail; });
+  if (refusals_.JobWithoutRoom(job) == storage::LimitAction::kObserve) return true;
   context_.store->AppendGap(origin_, kNothingLost, 0, "the collector knows as many jobs as it may",
                             Accept(origin_.sequence, kSmallMessageBytes));
   return false;
@@ -436,10 +313,7 @@ absl::Status StreamSession::HandleEvent(const v1::Event& untrusted) {
   Charge(SamplesOf(untrusted), nullptr);
   origin_.sequence = untrusted.sequence();
   if (outside) {
-    const bool future = event->time_ns > window.newest_ns;
-    CountRejected(event->source.job,
-                  future ? v1::Reject::REASON_FUTURE : v1::Reject::REASON_TOO_OLD, 1, event->kind,
-                  [&] { return future ? FutureDetail() : TooOldDetail(); });
+    refusals_.EventRefused(*event, event->time_ns > window.newest_ns);
     context_.store->AppendGap(origin_, kNothingLost, 0, "the event was refused",
                               Accept(origin_.sequence, kSmallMessageBytes));
     return absl::OkStatus();

@@ -22,6 +22,7 @@
 #include "server/ingest/definition_queue.h"
 #include "server/ingest/ingest_metrics.h"
 #include "server/ingest/layouts.h"
+#include "server/ingest/refusal_report.h"
 #include "server/limits/series_limiting.h"
 #include "server/process/clock_watch.h"
 #include "server/security/rights.h"
@@ -96,18 +97,8 @@ class StreamSession {
   // The layout that is stored.
   //   FAILED_PRECONDITION  its job has expired.
   absl::StatusOr<storage::LayoutPtr> FindStored(StreamLayout* layout) const;
-  void Reject(const StreamLayout& layout, uint64_t rows_sent);
-  // Reports to the agent and to the ledger what became of the series of a new layout.
-  void ReportSeries(const std::string& job, const StreamLayout& layout);
-  void CountRejected(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
-                     const std::string& example, absl::FunctionRef<std::string()> detail);
-  // Notes it for whoever looks for the job.
-  void NoteForJob(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
-                  const std::string& example, absl::FunctionRef<std::string()> detail);
   // Whether an event or attributes of the job may be stored; if not, its message is settled.
   bool AdmitJob(const std::string& job);
-  std::string FutureDetail() const;
-  std::string TooOldDetail() const;
   void Charge(uint64_t samples, edge::TokenBucket* job);
   edge::Rate DefinitionRate() const;
   // Charges the definition of `series` series.
@@ -120,6 +111,7 @@ class StreamSession {
   const uint64_t stream_;
   const std::function<void()> evict_;
   const security::RightsPtr rights_;
+  RefusalReport refusals_;
 
   bool hello_seen_ = false;
   AgentLedger::Stream heard_;

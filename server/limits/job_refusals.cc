@@ -15,6 +15,7 @@ void JobRefusals::Add(absl::string_view job, absl::string_view reason, uint64_t 
       if (const auto same = known->second.reasons.find(reason);
           same != known->second.reasons.end()) {
         known->second.samples += samples;
+        known->second.last = now;
         same->second.samples += samples;
         same->second.last = now;
         return;
@@ -29,6 +30,7 @@ void JobRefusals::Add(absl::string_view job, absl::string_view reason, uint64_t 
   if (!jobs_.contains(job) && jobs_.size() >= kJobs) MakeRoom();
   Job& of = jobs_[job];
   of.samples += samples;
+  of.last = now;
   const auto [place, fresh] = of.reasons.try_emplace(added.reason, added);
   if (fresh) return;
   place->second.samples += samples;
@@ -60,12 +62,19 @@ uint64_t JobRefusals::SamplesOf(absl::string_view job) const {
   return known == jobs_.end() ? 0 : known->second.samples;
 }
 
-std::vector<std::string> JobRefusals::Jobs() const {
-  std::vector<std::string> names;
+std::vector<JobRefusals::RefusedJob> JobRefusals::RecentJobs(absl::Time now) const {
+  std::vector<RefusedJob> recent;
   absl::MutexLock lock(&mutex_);
-  names.reserve(jobs_.size());
-  for (const auto& [name, job] : jobs_) names.push_back(name);
-  return names;
+  for (const auto& [name, job] : jobs_) {
+    if (now - job.last <= kRecent) recent.push_back({name, job.last});
+  }
+  return recent;
+}
+
+bool JobRefusals::IsRecent(absl::string_view job, absl::Time now) const {
+  absl::MutexLock lock(&mutex_);
+  const auto known = jobs_.find(job);
+  return known != jobs_.end() && now - known->second.last <= kRecent;
 }
 
 }  // namespace tacho::server::limits

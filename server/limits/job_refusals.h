@@ -1,5 +1,5 @@
-// What was refused of each job, so that its owner finds out why it is missing: also of a job that
-// does not exist because all of it was refused.
+// What was refused of each job, so that its people find out why it is missing: also of a job that
+// the store does not have, because all of it was refused or because it has expired since.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +31,9 @@ struct JobRefusal {
 class JobRefusals {
  public:
   static constexpr size_t kJobs = 1000;
+  // A job that the store does not have is shown for so long after the last refusal: enough for
+  // whoever looks for it, and a job of long ago does not stay for ever.
+  static constexpr absl::Duration kRecent = absl::Hours(24);
 
   // `describe` fills in example and detail of a reason that is new to the job.
   void Add(absl::string_view job, absl::string_view reason, uint64_t samples, absl::Time now,
@@ -40,11 +43,20 @@ class JobRefusals {
   std::vector<JobRefusal> Of(absl::string_view job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The samples of all reasons.
   uint64_t SamplesOf(absl::string_view job) const ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<std::string> Jobs() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  struct RefusedJob {
+    std::string name;
+    absl::Time last;  // The newest refusal, for whatever reason.
+  };
+  // The jobs of which something was refused within kRecent before `now`.
+  std::vector<RefusedJob> RecentJobs(absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether this is one of them.
+  bool IsRecent(absl::string_view job, absl::Time now) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Job {
     uint64_t samples = 0;
+    absl::Time last;
     std::map<std::string, JobRefusal, std::less<>> reasons;
   };
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -128,7 +128,7 @@ absl::StatusOr<AccessRules::TokenRule> AccessRules::MakeTokenRule(
   const auto expires = ParseExpiry(key + ".expires", token.expires());
   if (!expires.ok()) return expires.status();
   rights.expires = *expires;
-  rights.principal = absl::StrCat("the token \"", token.name(), "\"");
+  rights.owner = TokenOwner(token.name());
   TokenRule rule{std::make_shared<const Rights>(std::move(rights)), nullptr};
   if (token.certificate().empty()) return rule;
   auto certificate = patterns->Get(key + ".certificate", token.certificate());
@@ -205,8 +205,8 @@ RightsPtr AccessRules::FindCertificate(const PeerCertificate& certificate) const
     if (name == nullptr) continue;
     // A group that matched nothing must not stand for every agent.
     if (rule.names_agent && rights.agent_id.empty()) continue;
-    // A rule may be for a thousand certificates, each of a holder of its own.
-    rights.principal = absl::StrCat("the certificate \"", *name, "\"");
+    // A rule may be for a thousand certificates, and each is an owner of its own.
+    rights.owner = CertificateOwner(*name);
     return std::make_shared<const Rights>(std::move(rights));
   }
   return nullptr;

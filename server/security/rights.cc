@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "server/errors/error_table.h"
 
 namespace tacho::server::security {
@@ -15,7 +16,25 @@ absl::string_view PatternOf(const JobPattern& pattern) {
   return pattern == nullptr ? absl::string_view(".*") : absl::string_view(pattern->pattern());
 }
 
+constexpr char kTokenPrefix[] = "token:";
+constexpr char kCertificatePrefix[] = "certificate:";
+
+// For a sentence. What has neither prefix is shown as it is: the store may come from elsewhere.
+std::string PhraseOf(absl::string_view owner) {
+  if (absl::ConsumePrefix(&owner, kTokenPrefix)) return absl::StrCat("the token \"", owner, "\"");
+  if (absl::ConsumePrefix(&owner, kCertificatePrefix)) {
+    return absl::StrCat("the certificate \"", owner, "\"");
+  }
+  return absl::StrCat("\"", owner, "\"");
+}
+
 }  // namespace
+
+std::string TokenOwner(absl::string_view name) { return absl::StrCat(kTokenPrefix, name); }
+
+std::string CertificateOwner(absl::string_view name) {
+  return absl::StrCat(kCertificatePrefix, name);
+}
 
 absl::string_view RoleName(Role role) {
   switch (role) {
@@ -85,8 +104,8 @@ absl::Status Rights::RefuseAgentId(absl::string_view agent_id, absl::string_view
   return errors::ErrorOf(
       errors::Failure::kForbidden,
       absl::StrCat(
-          "hello.agent_id: \"", name(), "\" may not speak for \"", agent_id, "\": ", owner,
-          " used it first. If \"", name(),
+          "hello.agent_id: \"", name(), "\" may not speak for \"", agent_id,
+          "\": ", PhraseOf(owner), " used it first. If \"", name(),
           "\" is to take it over, give its entry of auth.tokens_file the key agents with a "
           "pattern that matches \"",
           agent_id, "\", and reload; else give the agent an identity.agent_id of its own"));
@@ -96,7 +115,7 @@ bool Rights::operator==(const Rights& other) const {
   const Options& a = options_;
   const Options& b = other.options_;
   return a.name == b.name && a.write == b.write && a.read == b.read && a.admin == b.admin &&
-         a.agent_id == b.agent_id && a.expires == b.expires && a.principal == b.principal &&
+         a.agent_id == b.agent_id && a.expires == b.expires && a.owner == b.owner &&
          SeesEveryJob() == other.SeesEveryJob() && PatternOf(a.jobs) == PatternOf(b.jobs) &&
          IsGivenAgentIds() == other.IsGivenAgentIds() && PatternOf(a.agents) == PatternOf(b.agents);
 }

@@ -1,4 +1,4 @@
-// What one principal, the holder of a token or of a client certificate, may do.
+// What one caller may do, by its token or its client certificate.
 #pragma once
 
 #include <memory>
@@ -18,10 +18,16 @@ enum class Role {
 };
 absl::string_view RoleName(Role role);
 
+// The owner of agent_ids as it is stored: "token:" and the name of the token in auth.tokens_file,
+// which stays the same when the token is replaced; or "certificate:" and the name of the
+// certificate that its rule matched, for example "certificate:DNS:host-7.example".
+std::string TokenOwner(absl::string_view name);
+std::string CertificateOwner(absl::string_view name);
+
 using JobPattern = std::shared_ptr<const RE2>;
 
 // Immutable, so thread-safe. The statuses are PERMISSION_DENIED, with a text for the caller that
-// names the principal, what was not allowed, and what would be.
+// names the caller, what was not allowed, and what would be.
 class Rights {
  public:
   struct Options {
@@ -30,9 +36,9 @@ class Rights {
     bool read = false;
     bool admin = false;
     JobPattern jobs;  // Anchored at both ends. Null: every job.
-    // The owner of an agent_id that these rights were the first to use, for example 'token "a"'. It
-    // stays the same when a token is replaced. Empty: these rights never own an id.
-    std::string principal;
+    // Who has the agent_ids that these rights are the first to use: TokenOwner() or
+    // CertificateOwner(). The store keeps it. Empty: these rights never own an id.
+    std::string owner;
     std::string agent_id;  // The only one that may be used; empty: any.
     JobPattern agents;     // The only ones that may be used. Anchored at both ends. Null: any.
     absl::Time expires = absl::InfiniteFuture();
@@ -43,7 +49,7 @@ class Rights {
   static std::shared_ptr<const Rights> Everything();
 
   const std::string& name() const { return options_.name; }
-  const std::string& principal() const { return options_.principal; }
+  const std::string& owner() const { return options_.owner; }
   absl::Time expires() const { return options_.expires; }
 
   bool Has(Role role) const;
@@ -56,7 +62,7 @@ class Rights {
   // Whether an operator has given it agent_ids by name: then it may use those that CheckAgentId()
   // allows whoever used them first.
   bool IsGivenAgentIds() const { return !options_.agent_id.empty() || options_.agents != nullptr; }
-  // The refusal of an agent_id that `owner`, another principal, used first.
+  // The refusal of an agent_id that `owner`, another than owner(), used first.
   absl::Status RefuseAgentId(absl::string_view agent_id, absl::string_view owner) const;
 
   // Whether both allow the same.

@@ -276,10 +276,11 @@ class TokenTest(SecurityCase):
         self.assertEqual(again.welcome.durable_sequence, 1)
         again.close()
 
-        # A new secret of the same name is the same holder.
+        # A new secret of the same name is the same owner.
         old_hash = entry.split("sha256: ")[1][:64]
         new, new_hash = make_token()
-        self.tokens["vision-writer"] = (new, entry.replace(old_hash, new_hash))
+        new_entry = entry.replace(old_hash, new_hash)
+        self.tokens["vision-writer"] = (new, new_entry)
         self.write_tokens()
         self.reload()
         renewed = self.stream(new)
@@ -294,9 +295,19 @@ class TokenTest(SecurityCase):
         heir = late()
         self.assertIsNone(heir.error)
         self.assertEqual(heir.durable, 101)
-        heir.close()
         lost_it = self.stream(new)
         self.assertEqual(self.deliver(lost_it, "vision-1", 102), DENIED)
+
+        # Who stays connected loses it as well, although his spool is another.
+        self.tokens["vision-writer"] = (new, new_entry.replace("}", ", agents: 'agent-[0-9]'}"))
+        self.write_tokens()
+        self.reload()
+        back = client.Stream(self.collector.address, "agent-1", 8, 1, token=new)
+        self.addCleanup(back.close)
+        self.assertTrue(back.welcomed(), back.error)
+        self.assertFalse(heir.wait(lambda: False, "its end"))
+        self.assertEqual(heir.error.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertIn("took over", heir.error.details())
 
     def test_other_rights_make_a_stream_connect_again(self):
         stream = self.stream(self.secret("vision-writer"))

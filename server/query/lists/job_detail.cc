@@ -222,7 +222,7 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
   }
   std::optional<storage::JobDetail> detail = store.FindJob(request.job());
   if (!detail.has_value()) {
-    if (refusals == nullptr || refusals->SamplesOf(request.job()) == 0) {
+    if (refusals == nullptr || !refusals->IsRecent(request.job(), now)) {
       return NoSuchJob(store, request.job());
     }
     AddRefusals(refusals, request.job(), response);

@@ -16,8 +16,9 @@ inline constexpr uint32_t kDefaultEntities = 10'000;
 inline constexpr uint32_t kMaxEntities = 1'000'000;
 
 //   INVALID_ARGUMENT  the text names the field.
-//   NOT_FOUND         no such job, and nothing of one was refused; the text names the nearest
-//   names. others            from the store and control.Check().
+//   NOT_FOUND         no such job, and nothing of one was refused lately (JobRefusals::kRecent);
+//                     the text names the nearest names.
+//   others            from the store and control.Check().
 absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
                     const QueryControl& control, v1::GetJobResponse* response,
                     const limits::JobRefusals* refusals = nullptr);

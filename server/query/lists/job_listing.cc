@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
@@ -50,17 +51,32 @@ absl::StatusOr<Position> Decode(absl::string_view token) {
   return errors::InvalidFieldError("page_token", "is not one of a previous answer");
 }
 
-// Adds the jobs that are not there because all of them was refused.
-void AddRefused(const limits::JobRefusals* refusals, std::vector<storage::JobSummary>* jobs) {
-  if (refusals == nullptr) return;
+// When something of a job was refused last, by its name, for those of which that was lately.
+using RefusedJobs = absl::flat_hash_map<std::string, absl::Time>;
+
+RefusedJobs RefusedLately(const limits::JobRefusals* refusals, absl::Time now) {
+  RefusedJobs refused;
+  if (refusals == nullptr) return refused;
+  for (auto& job : refusals->RecentJobs(now)) refused.emplace(std::move(job.name), job.last);
+  return refused;
+}
+
+// Adds those that the store does not have.
+void AddRefused(const RefusedJobs& refused, std::vector<storage::JobSummary>* jobs) {
   absl::flat_hash_set<std::string> known;
   for (const storage::JobSummary& job : *jobs) known.insert(job.name);
-  for (std::string& name : refusals->Jobs()) {
-    if (known.contains(name)) continue;
-    storage::JobSummary job;
-    job.name = std::move(name);
-    jobs->push_back(std::move(job));
+  for (const auto& [name, last] : refused) {
+    if (!known.contains(name)) jobs->emplace_back().name = name;
   }
+}
+
+// A job without rows was seen when something of it was refused.
+bool IsSeenSince(const storage::JobSummary& job, const RefusedJobs& refused, absl::Time since) {
+  if (job.extent.first_time_ns <= job.extent.last_time_ns) {
+    return job.extent.last_time_ns >= absl::ToUnixNanos(since);
+  }
+  const auto found = refused.find(job.name);
+  return found != refused.end() && found->second >= since;
 }
 
 // Jobs on which the conditions hold that need no look at the disk.
@@ -70,13 +86,14 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
                                                             const security::Rights& rights,
                                                             const limits::JobRefusals* refusals) {
   std::vector<storage::JobSummary> jobs = store.Jobs();
-  AddRefused(refusals, &jobs);
+  const RefusedJobs refused = RefusedLately(refusals, now);
+  AddRefused(refused, &jobs);
   std::erase_if(jobs, [&](const auto& job) { return !rights.MayTouch(job.name); });
   if (request.seen_within_ns() < 0)
     return errors::InvalidFieldError("seen_within_ns", "is negative");
   if (request.seen_within_ns() > 0) {
-    const int64_t since = absl::ToUnixNanos(now - absl::Nanoseconds(request.seen_within_ns()));
-    std::erase_if(jobs, [&](const auto& job) { return job.extent.last_time_ns < since; });
+    const absl::Time since = now - absl::Nanoseconds(request.seen_within_ns());
+    std::erase_if(jobs, [&](const auto& job) { return !IsSeenSince(job, refused, since); });
   }
   if (request.has_time()) {
     int64_t begin_ns = INT64_MIN;
@@ -123,13 +140,16 @@ class JobConditions {
     return made;
   }
 
-  // Fills *proto; false if a condition does not hold. None holds for a job that has expired.
+  // Fills *proto; false if a condition does not hold. None holds for a job that has expired, unless
+  // something of it was refused lately.
   absl::StatusOr<bool> Take(const storage::Store& store, const storage::JobSummary& job,
                             absl::Time now, v1::Job* proto) const {
     const auto outline = store.Outline(job.name, !hosts_.empty());
-    const uint64_t refused = refusals_ == nullptr ? 0 : refusals_->SamplesOf(job.name);
-    proto->set_refused_samples(refused);
-    if (absl::IsNotFound(outline.status())) return refused > 0 && TakeRefused(job.name, proto);
+    if (refusals_ != nullptr) proto->set_refused_samples(refusals_->SamplesOf(job.name));
+    if (absl::IsNotFound(outline.status())) {
+      return refusals_ != nullptr && refusals_->IsRecent(job.name, now) &&
+             TakeRefused(job.name, proto);
+    }
     if (!outline.ok()) return outline.status();
     if (!Hold(*outline)) return false;
     TACHO_ASSIGN_OR_RETURN(const auto state, StateOfJob(store, job, now));

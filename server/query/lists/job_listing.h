@@ -19,7 +19,8 @@ inline constexpr uint32_t kMaxPageSize = 10'000;
 // alone it would move before the start of the next page, and no page would have it. Jobs that
 // `rights` do not include are left out. States, hosts and attributes may only be on disk; they are
 // looked up for the jobs of the page and, where the request has conditions on them, for those
-// in between. A job of which everything was refused has nothing but its name, and counts as silent.
+// in between. A job that the store does not have, but of which something was refused lately
+// (JobRefusals::kRecent), has nothing but its name, and counts as silent.
 //   INVALID_ARGUMENT  the text names the field.
 //   others            from the store and control.Check().
 absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& request,

@@ -9,6 +9,7 @@ using security::JobPattern;
 using security::Rights;
 using security::RightsPtr;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -19,7 +20,7 @@ class AgentIdTest : public StreamSessionTest {
     Rights::Options options;
     options.name = name;
     options.write = true;
-    options.principal = "the token \"" + name + "\"";
+    options.owner = security::TokenOwner(name);
     if (agents != nullptr) options.agents = std::make_shared<const RE2>(agents);
     return std::make_shared<const Rights>(std::move(options));
   }
@@ -49,7 +50,7 @@ TEST_F(AgentIdTest, NobodyElseClosesAnAgentsSequencesAlsoIfHeKnowsItsGeneration)
   EXPECT_EQ(Watermark(), 2u);
 }
 
-TEST_F(AgentIdTest, TheSameHolderConnectsAgain) {
+TEST_F(AgentIdTest, TheSameOwnerConnectsAgain) {
   EXPECT_TRUE(Hello(Token("a")).ok());
   EXPECT_TRUE(Hello(Token("a")).ok());
 }
@@ -62,7 +63,30 @@ TEST_F(AgentIdTest, WhoIsGivenTheIdTakesItOverFromWhoUsedItFirst) {
   EXPECT_TRUE(Hello(Token("b")).ok());
 }
 
-TEST_F(AgentIdTest, WithoutAuthenticationNobodyHoldsAnId) {
+// Else an owner that stays connected could keep the id, although its spool is another.
+TEST_F(AgentIdTest, TakingAnIdOverEndsTheStreamOfItsFormerOwnerWhateverItsGeneration) {
+  StreamSession former = NewSession(1, Token("a"));
+  ASSERT_TRUE(Send(&former, {HelloMessage("agent-1", 7)}).ok());
+  StreamSession heir = NewSession(2, Token("b", "agent-.*"));
+  ASSERT_TRUE(Send(&heir, {HelloMessage("agent-1", 8)}).ok());
+  EXPECT_THAT(evicted_, ElementsAre(1));
+  agents_.Release(1);  // As the evicted stream does; it must not free the id.
+  StreamSession other_spool = NewSession(3, Token("b"));
+  EXPECT_EQ(Send(&other_spool, {HelloMessage("agent-1", 9)}).code(),
+            absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(evicted_, ElementsAre(1));
+}
+
+// As after a reload: the store and a stream that ends soon may know an owner.
+TEST_F(AgentIdTest, WithoutAnOwnerNobodyTakesAnIdFromALiveStream) {
+  StreamSession owned = NewSession(1, Token("a"));
+  ASSERT_TRUE(Send(&owned, {HelloMessage("agent-1", 7)}).ok());
+  StreamSession anyone = NewSession(2);
+  EXPECT_EQ(Send(&anyone, {HelloMessage("agent-1", 8)}).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(evicted_, IsEmpty());
+}
+
+TEST_F(AgentIdTest, WithoutAuthenticationNobodyOwnsAnId) {
   EXPECT_TRUE(Hello(Rights::Everything()).ok());
   EXPECT_TRUE(Hello(Token("a")).ok());
   EXPECT_TRUE(Hello(Rights::Everything()).ok());

@@ -259,6 +259,24 @@ TEST_F(StreamSessionTest, WhatWasAcknowledgedAndIsMissingIsCountedAndRecordedAsS
   EXPECT_EQ(store_.losses()[1].fields.at("last_sequence"), "7");
 }
 
+// A Hello cannot be checked: the counters must go on counting after one that is not true.
+TEST_F(StreamSessionTest, OneReportAddsABoundedNumberToTheCountersOfLosses) {
+  constexpr uint64_t kHighest = uint64_t{1} << 62;
+  v1::ClientMessage hello = HelloMessage("foreign", 7, kHighest - 1);
+  hello.mutable_hello()->set_acknowledged_sequence(kHighest);
+  StreamSession session = NewSession();
+  Greet(&session, hello);
+  constexpr char kMissing[] = "tacho_ingest_acknowledged_missing_messages_total";
+  EXPECT_EQ(Counter(kMissing, "gone"), IngestMetrics::kMostReported);
+  EXPECT_EQ(Counter(kMissing, "again"), 2);
+  EXPECT_EQ(Counter("tacho_ingest_lost_messages_total"), IngestMetrics::kMostReported);
+  hello = HelloMessage("honest", 7, IngestMetrics::kMostReported);
+  hello.mutable_hello()->set_acknowledged_sequence(IngestMetrics::kMostReported - 1);
+  StreamSession honest = NewSession(2);
+  Greet(&honest, hello);
+  EXPECT_EQ(Counter(kMissing, "gone"), 2 * IngestMetrics::kMostReported - 1);
+}
+
 TEST_F(StreamSessionTest, WhatTheSpoolLostIsToldApartFromWhatTheStoreLost) {
   v1::ClientMessage hello = HelloMessage("agent-1", 7, 10);
   hello.mutable_hello()->set_acknowledged_sequence(6);

@@ -96,13 +96,13 @@ inline bool HasRetryInfo(const grpc::Status& status) {
 
 class IngestStreamTest : public testing::Test {
  protected:
-  IngestStreamTest() {
+  explicit IngestStreamTest(const config::v1::Collector::Ingest& limits = SmallLimits()) {
     IngestServiceOptions options;
     options.store = store_.get();
     options.registry = &registry_;
     options.quotas = &quotas_;
     options.limiting = &limiting_;
-    options.limits = SmallLimits();
+    options.limits = limits;
     options.retention = absl::Hours(24);
     options.ack_tick = absl::Milliseconds(1);
     options.now = [] { return absl::FromUnixNanos(kNowNs); };
@@ -115,7 +115,7 @@ class IngestStreamTest : public testing::Test {
     service_ = std::make_unique<IngestService>(std::move(options));
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.SetMaxReceiveMessageSize(static_cast<int>(SmallLimits().max_message_bytes()));
+    builder.SetMaxReceiveMessageSize(static_cast<int>(limits.max_message_bytes()));
     builder.RegisterService(service_.get());
     server_ = builder.BuildAndStart();
   }

@@ -4,8 +4,10 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/ingest/definition_queue.h"
 #include "tests/server/ingest/ingest_stream_fixture.h"
 
 namespace tacho::server::ingest {
@@ -95,6 +97,57 @@ TEST_F(IngestStreamTest, AStreamWithoutHelloIsEnded) {
   EXPECT_THAT(status.error_message(), HasSubstr("quotas.hello_timeout"));
   EXPECT_FALSE(HasRetryInfo(status));
   ASSERT_TRUE(AwaitNoStreams());
+}
+
+class LargeLayoutTest : public IngestStreamTest {
+ protected:
+  LargeLayoutTest() : IngestStreamTest(Limits()) {}
+
+  static config::v1::Collector::Ingest Limits() {
+    auto limits = SmallLimits();
+    limits.set_max_message_bytes(4 * DefinitionQueue::kSmallBytes);
+    return limits;
+  }
+  // So large that it goes through the queue of definitions.
+  static v1::ClientMessage Layout() {
+    v1::ClientMessage message = LayoutMessage(8);
+    for (v1::Layout::Series& series : *message.mutable_layout()->mutable_series()) {
+      for (int i = 0; i < 12; ++i) {
+        v1::Label* const label = series.add_labels();
+        label->set_name(absl::StrCat("label_", i));
+        label->set_value(std::string(1000, 'x'));
+      }
+    }
+    EXPECT_GT(message.ByteSizeLong(), DefinitionQueue::kSmallBytes);
+    return message;
+  }
+  bool AwaitHeldBack(int times) {
+    for (int i = 0; i < 2000 && Throttled("flow_control") < times; ++i) {
+      absl::SleepFor(absl::Milliseconds(5));
+    }
+    return Throttled("flow_control") >= times;
+  }
+};
+
+TEST_F(LargeLayoutTest, AfterItAStreamIsHeldBackAsAfterAnyMessage) {
+  auto quotas = SmallQuotas();
+  quotas.set_pending_bytes(4096);
+  Reload(quotas);
+  Client definer(port_);
+  definer.Greet(HelloMessage("definer"));
+  Client other(port_);
+  other.Greet(HelloMessage("other"));
+  // By then the definer's stream is read from; else it would be held back before its layout.
+  absl::SleepFor(absl::Milliseconds(100));
+  other.Send({LayoutMessage(8), BatchMessage(1, std::vector<double>(800), 100)});
+  ASSERT_TRUE(AwaitHeldBack(1));
+  definer.Send(Layout());
+  EXPECT_TRUE(AwaitHeldBack(2)) << "too much waits for the disk";
+  store_.CommitAtOnce();
+  store_.Commit();
+  definer.Send(BatchMessage(1, {1, 2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_GT(definer.AwaitDurable(1), 0);
+  EXPECT_EQ(Throttled("flow_control"), 2) << "each once";
 }
 
 // One stream fills all that may wait; another, with nothing pending, waits for its turn instead of

@@ -7,7 +7,6 @@
 namespace tacho::server::limits {
 namespace {
 
-using testing::Contains;
 using testing::IsEmpty;
 using testing::SizeIs;
 
@@ -44,10 +43,27 @@ TEST(JobRefusalsTest, InventedNamesMakeRoomForEachOther) {
   for (size_t i = 0; i < 3 * JobRefusals::kJobs; ++i) {
     Add(&refusals, absl::StrCat("invented-", i), "too_old", 1);
   }
-  EXPECT_THAT(refusals.Jobs(), SizeIs(JobRefusals::kJobs));
-  EXPECT_THAT(refusals.Jobs(), Contains("honest"));
+  EXPECT_THAT(refusals.RecentJobs(absl::UnixEpoch()), SizeIs(JobRefusals::kJobs));
+  EXPECT_TRUE(refusals.IsRecent("honest", absl::UnixEpoch()));
   Add(&refusals, "another", "too_old", 1);
-  EXPECT_THAT(refusals.Jobs(), Contains("another"));
+  EXPECT_TRUE(refusals.IsRecent("another", absl::UnixEpoch()));
+}
+
+TEST(JobRefusalsTest, AJobIsRecentForADayAfterItsNewestRefusal) {
+  JobRefusals refusals;
+  Add(&refusals, "a", "too_old", 1, 100);
+  Add(&refusals, "a", "future", 1, 150);
+  Add(&refusals, "a", "too_old", 1, 200);
+  const absl::Time last = absl::FromUnixSeconds(200);
+  const auto recent = refusals.RecentJobs(last + JobRefusals::kRecent);
+  ASSERT_THAT(recent, SizeIs(1));
+  EXPECT_EQ(recent[0].name, "a");
+  EXPECT_EQ(recent[0].last, last);
+  EXPECT_TRUE(refusals.IsRecent("a", last + JobRefusals::kRecent));
+  EXPECT_FALSE(refusals.IsRecent("a", last + JobRefusals::kRecent + absl::Nanoseconds(1)));
+  EXPECT_THAT(refusals.RecentJobs(last + JobRefusals::kRecent + absl::Nanoseconds(1)), IsEmpty());
+  EXPECT_FALSE(refusals.IsRecent("b", last));
+  EXPECT_EQ(refusals.SamplesOf("a"), 3u) << "what a stored job shows is not forgotten";
 }
 
 }  // namespace

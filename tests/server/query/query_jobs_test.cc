@@ -175,6 +175,50 @@ TEST_F(QueryJobsTest, AJobOfWhichEverythingWasRefusedIsFoundWithTheReasons) {
             absl::StatusCode::kNotFound);
 }
 
+// A single sample that came late would else list a job for ever that expired long ago.
+TEST_F(QueryJobsTest, AJobThatIsNotStoredIsForgottenADayAfterItsLastRefusal) {
+  limits::JobRefusals refusals;
+  const auto refuse = [&](const std::string& job, absl::Duration ago) {
+    refusals.Add(job, "too_old", 1, now_ - ago, [](limits::JobRefusal*) {});
+  };
+  constexpr absl::Duration kDay = limits::JobRefusals::kRecent;
+  refuse("now", absl::Seconds(1));
+  refuse("hour", absl::Hours(1));
+  refuse("day", kDay);
+  refuse("old", kDay + absl::Nanoseconds(1));
+  refuse("stored", 2 * kDay);
+  refuse("attributes", absl::Seconds(1));
+  Row("stored", 7200);
+  Attribute("attributes", 0, "m");
+  const auto list = [&](absl::Duration seen_within) {
+    v1::ListJobsRequest request;
+    request.set_seen_within_ns(absl::ToInt64Nanoseconds(seen_within));
+    v1::ListJobsResponse response;
+    EXPECT_TRUE(ListJobs(*store_, request, now_, control_, &response,
+                         *security::Rights::Everything(), &refusals)
+                    .ok());
+    std::vector<std::string> jobs;
+    for (const v1::Job& job : response.jobs()) {
+      jobs.push_back(absl::StrCat(job.name(), " ", job.refused_samples()));
+    }
+    return jobs;
+  };
+  EXPECT_THAT(list(absl::ZeroDuration()),
+              ElementsAre("stored 1", "attributes 1", "day 1", "hour 1", "now 1"));
+  EXPECT_THAT(list(absl::Hours(1)), ElementsAre("attributes 1", "hour 1", "now 1"));
+  EXPECT_THAT(list(absl::Minutes(1)), ElementsAre("attributes 1", "now 1"));
+  const auto get = [&](const std::string& job) {
+    v1::GetJobRequest request;
+    request.set_job(job);
+    v1::GetJobResponse response;
+    const absl::Status status = GetJob(*store_, request, now_, control_, &response, &refusals);
+    return status.ok() ? absl::StatusCode::kOk : status.code();
+  };
+  EXPECT_EQ(get("day"), absl::StatusCode::kOk);
+  EXPECT_EQ(get("old"), absl::StatusCode::kNotFound);
+  EXPECT_EQ(get("stored"), absl::StatusCode::kOk);
+}
+
 TEST_F(QueryJobsTest, TheEndOfAnOldAttemptIsNotTheEndOfTheJob) {
   Row("j", 200, 0);
   Event("j", 200, "ended", 0);

@@ -204,22 +204,34 @@ TEST_F(AccessControlTest, AnEntryMayBeGivenTheAgentIdsThatMatch) {
 }
 
 // An agent_id stays with its token's name, so that the secret can be replaced.
-TEST_F(AccessControlTest, ANewSecretIsTheSamePrincipalAndEachCertificateOneOfItsOwn) {
+TEST_F(AccessControlTest, ANewSecretIsTheSameOwnerAndEachCertificateOneOfItsOwn) {
   const std::string certificates =
       "certificates:\n  - {name: fleet, names: 'DNS:.*', roles: [write], jobs: '.*'}\n";
   const auto control = Open(Tokens() + certificates);
-  const auto principal = [&](const Credentials& shown) {
+  const auto owner = [&](const Credentials& shown) {
     const auto caller = control->Admit(shown, Role::kWrite);
     EXPECT_TRUE(caller.ok()) << caller.status();
-    return caller.ok() ? caller->rights().principal() : "";
+    return caller.ok() ? caller->rights().owner() : "";
   };
-  EXPECT_EQ(principal(Token(kWriter)), "the token \"agents\"");
-  EXPECT_EQ(principal(Certificate({"CN:x", "DNS:h1"})), "the certificate \"DNS:h1\"");
-  EXPECT_EQ(principal(Certificate({"DNS:h2"})), "the certificate \"DNS:h2\"");
+  EXPECT_EQ(owner(Token(kWriter)), "token:agents");
+  EXPECT_EQ(owner(Certificate({"CN:x", "DNS:h1"})), "certificate:DNS:h1");
+  EXPECT_EQ(owner(Certificate({"DNS:h2"})), "certificate:DNS:h2");
   Reload(control.get(), absl::StrCat("tokens:\n", Entry("agents", "another-secret",
                                                         "roles: [write], jobs: '.*'")));
-  EXPECT_EQ(principal(Token("another-secret")), "the token \"agents\"");
-  EXPECT_EQ(Caller::Anyone().rights().principal(), "");
+  EXPECT_EQ(owner(Token("another-secret")), "token:agents");
+  EXPECT_EQ(Caller::Anyone().rights().owner(), "");
+}
+
+// The store keeps owners in a short form; a person reads a sentence.
+TEST(RightsTest, TheRefusalOfAnAgentIdSaysWhoOwnsIt) {
+  const Rights rights({.name = "b"});
+  const auto refusal = [&](const std::string& owner) {
+    return std::string(rights.RefuseAgentId("h1", owner).message());
+  };
+  EXPECT_THAT(refusal("token:a \"1\""), HasSubstr("\"h1\": the token \"a \"1\"\" used it first"));
+  EXPECT_THAT(refusal("certificate:DNS:h1"),
+              HasSubstr("\"h1\": the certificate \"DNS:h1\" used it first"));
+  EXPECT_THAT(refusal("other"), HasSubstr("\"h1\": \"other\" used it first"));
 }
 
 TEST_F(AccessControlTest, ACertificateHasTheRightsOfTheFirstRuleThatFits) {
