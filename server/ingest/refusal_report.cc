@@ -95,7 +95,7 @@ storage::LimitAction RefusalReport::JobWithoutRoom(const std::string& job) {
   const bool observed = policy->totals().action == storage::LimitAction::kObserve;
   const auto action = observed ? storage::LimitAction::kObserve : storage::LimitAction::kReject;
   const storage::Breach breach{.limit = storage::Limit::kJobs};
-  const std::string detail = limits::DescribeLimit(*policy, breach, "");
+  std::string detail = limits::DescribeLimit(*policy, breach, "");
   options_.limiting->Count({.job = job,
                             .limit = storage::Limit::kJobs,
                             .action = action,

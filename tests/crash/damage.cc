@@ -17,20 +17,6 @@
 namespace tacho::crash {
 namespace {
 
-// Whether it has lost something, and has nothing that was not there.
-bool IsPartOf(const Contents& found, const Contents& expected) {
-  for (const auto& [name, samples] : found.series) {
-    const auto series = expected.series.find(name);
-    if (series == expected.series.end()) return false;
-    const bool all = std::all_of(samples.begin(), samples.end(), [&](const auto& sample) {
-      const auto known = series->second.find(sample.first);
-      return known != series->second.end() && known->second == sample.second;
-    });
-    if (!all) return false;
-  }
-  return true;
-}
-
 // Whether the store says that the end of its log is missing: in its figures and in an event.
 bool ReportsLoss(const storage::Store& store) {
   if (store.Stats().missing_messages == 0) return false;
@@ -89,9 +75,7 @@ Judgement JudgeStore(const storage::StoreOptions& options, const Contents& expec
   }
   text = Compare(wanted, found);
   const bool tail_lost =
-      failures.empty() &&
-      (earlier.empty() ? IsPartOf(found, wanted)
-                       : std::find(earlier.begin(), earlier.end(), found) != earlier.end());
+      failures.empty() && std::find(earlier.begin(), earlier.end(), found) != earlier.end();
   if (tail_lost && !reported) return {Outcome::kWrong, absl::StrCat("lost in silence: ", text)};
   return {tail_lost ? Outcome::kTailLost : Outcome::kWrong, text};
 }

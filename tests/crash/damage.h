@@ -29,10 +29,9 @@ struct Judgement {
 };
 
 // Opens the store and compares everything that can be read with what was there. `earlier`: what it
-// held after each of its last messages. Only one of these counts as kTailLost, if there are any;
-// without them it is anything that has no sample which was not there, with the same value.
+// held after each of its last messages: only one of these counts as kTailLost.
 Judgement JudgeStore(const storage::StoreOptions& options, const Contents& expected,
-                     const std::vector<Contents>& earlier = {});
+                     const std::vector<Contents>& earlier);
 
 // Whether an error says which file, record or series is damaged.
 bool NamesWhatIsDamaged(absl::string_view text);

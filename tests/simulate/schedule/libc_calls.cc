@@ -14,8 +14,10 @@
 #include <climits>
 #include <cstdarg>
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <string>
 
 #include "absl/time/clock.h"
 #include "tests/simulate/schedule/real_calls.h"
@@ -303,6 +305,23 @@ void ReplacedUniqueId(uint64_t* a, uint64_t* b, bool /*exclude_port_uuid*/) {
     getentropy(a, sizeof(*a));
     getentropy(b, sizeof(*b));
   }
+}
+
+// rocksdb::port::GenerateRfcUuid(), which asks the kernel. A database's identity decides in which
+// order a cache of its blocks is walked through, and so which memory is free when.
+bool ReplacedUuid(std::string* uuid) __asm__(
+    "_ZN7rocksdb4port15GenerateRfcUuidEPNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE");
+bool ReplacedUuid(std::string* uuid) {
+  uint64_t high = 0;
+  uint64_t low = 0;
+  ReplacedUniqueId(&high, &low, true);
+  char text[37];
+  std::snprintf(text, sizeof(text), "%08x-%04x-4%03x-8%03x-%012llx",
+                static_cast<unsigned>(high >> 32), static_cast<unsigned>(high >> 16 & 0xffff),
+                static_cast<unsigned>(high & 0xfff), static_cast<unsigned>(low >> 48 & 0xfff),
+                static_cast<unsigned long long>(low & 0xffffffffffff));
+  *uuid = text;
+  return true;
 }
 
 // absl::Mutex: a thread may be interrupted before it takes a lock and after it gives it back.
