@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <string>
 
 #include "absl/strings/numbers.h"
@@ -46,6 +47,19 @@ std::string Quoted(const std::string& text) {
   return out + "\"";
 }
 
+// Makes a directory in memory for trainers' rings, and goes there: their names must be the same in
+// each run.
+std::string EnterDirectory() {
+  const char* parent = std::getenv("TMPDIR");
+  if (parent == nullptr) parent = "/dev/shm";
+  std::string path = std::string(parent) + "/tacho-simulate-XXXXXX";
+  if (mkdtemp(path.data()) == nullptr || chdir(path.c_str()) != 0) {
+    std::perror(path.c_str());
+    std::exit(2);
+  }
+  return path;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -78,6 +92,7 @@ int main(int argc, char** argv) {
       options.left_out.insert(number);
     }
   }
+  const std::string directory = EnterDirectory();
   schedule.seed = options.seed;
   // Some runs interrupt threads all the time, some hardly ever.
   constexpr uint32_t kInterrupts[] = {4, 16, 64, 1024};
@@ -113,6 +128,7 @@ int main(int argc, char** argv) {
       static_cast<unsigned long long>(tacho::simulate::Switches()),
       static_cast<unsigned long long>(tacho::simulate::Fingerprint()), faults.c_str());
   std::fflush(stdout);
+  std::filesystem::remove_all(directory);
   // Other threads still run: nothing may be destroyed.
   _exit(result.wrong.empty() ? 0 : 1);
 }

@@ -178,6 +178,11 @@ bool PowerCutEnv::dead() const {
   return dead_;
 }
 
+bool PowerCutEnv::lost_power() const {
+  absl::MutexLock lock(&mutex_);
+  return dead_ && !killed_;
+}
+
 uint64_t PowerCutEnv::bytes() const {
   absl::MutexLock lock(&mutex_);
   uint64_t sum = 0;

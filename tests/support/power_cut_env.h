@@ -36,6 +36,8 @@ class PowerCutEnv : public rocksdb::EnvWrapper {
   void CutAtOperation(uint64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
   void CutNow() ABSL_LOCKS_EXCLUDED(mutex_);
   bool dead() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Dead, and not only the process.
+  bool lost_power() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Of all files, synced or not.
   uint64_t bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Since it was made or started.

@@ -282,6 +282,24 @@ int getentropy(void* buffer, size_t size) {
 // RocksDB makes identifiers of it.
 pid_t getpid() { return Scheduled() ? 4711 : static_cast<pid_t>(syscall(SYS_getpid)); }
 
+// When this process began is a part of a ring's identity.
+int open(const char* path, int flags, ...) {
+  mode_t mode = 0;
+  if ((flags & (O_CREAT | O_TMPFILE)) != 0) {
+    va_list list;
+    va_start(list, flags);
+    mode = va_arg(list, mode_t);
+    va_end(list);
+  }
+  if (!Scheduled() || std::strcmp(path, "/proc/self/stat") != 0) {
+    return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, mode));
+  }
+  constexpr char kStat[] = "4711 (simulated) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 1000 0\n";
+  const int fd = static_cast<int>(syscall(SYS_memfd_create, "stat", 0));
+  if (fd < 0 || write(fd, kStat, sizeof(kStat) - 1) < 0 || lseek(fd, 0, SEEK_SET) < 0) return -1;
+  return fd;
+}
+
 // RocksDB allocates by it.
 int sched_getcpu() { return Scheduled() ? 0 : REAL(sched_getcpu)(); }
 

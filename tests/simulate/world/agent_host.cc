@@ -3,10 +3,13 @@
 #include "tests/simulate/world/agent_host.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "agent/sources/rings/ring_source.h"
 #include "proto/base/check.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
@@ -14,9 +17,6 @@
 
 namespace tacho::simulate {
 namespace {
-
-// A clock that is this wrong is still right.
-constexpr int64_t kRightWithinNs = 20'000'000'000;
 
 v1::Source SourceOf(int agent, int number, const std::string& host) {
   v1::Source source;
@@ -30,6 +30,46 @@ std::string CheckpointKey(int source) { return absl::StrCat("simulated/", source
 
 }  // namespace
 
+// The spool, for the source that reads rings: the model learns what the spool has taken.
+class AgentHost::RingSink : public agent::RowSink {
+ public:
+  explicit RingSink(AgentHost* agent) : agent_(agent), spool_(agent->spool_.get()) {}
+
+  absl::StatusOr<uint32_t> DefineLayout(const v1::Layout& layout) override {
+    return spool_->DefineLayout(layout);
+  }
+  absl::Status AppendRows(uint32_t layout, std::span<const int64_t> times,
+                          std::span<const int64_t> steps, std::span<const double> values,
+                          const Checkpoint& checkpoint) override {
+    absl::MutexLock lock(&agent_->append_mutex_);
+    TACHO_RETURN_IF_ERROR(spool_->AppendRows(layout, times, steps, values, checkpoint));
+    for (const int64_t step : steps) {
+      agent_->model_->Appended({agent_->options_.number, kRingSource}, static_cast<uint64_t>(step),
+                               spool_->end() - 1);
+    }
+    return absl::OkStatus();
+  }
+  absl::Status AppendEvent(const v1::Event& event, const Checkpoint& checkpoint) override {
+    absl::MutexLock lock(&agent_->append_mutex_);
+    return spool_->AppendEvent(event, checkpoint);
+  }
+  absl::Status AppendAttributes(const v1::Attributes& attributes,
+                                const Checkpoint& checkpoint) override {
+    absl::MutexLock lock(&agent_->append_mutex_);
+    return spool_->AppendAttributes(attributes, checkpoint);
+  }
+  absl::Status WriteCheckpoint(const Checkpoint& checkpoint) override {
+    return spool_->WriteCheckpoint(checkpoint);
+  }
+  std::string ReadCheckpoint(absl::string_view key) const override {
+    return spool_->ReadCheckpoint(key);
+  }
+
+ private:
+  AgentHost* const agent_;
+  agent::Spool* const spool_;
+};
+
 AgentHost::AgentHost(AgentOptions options, SimNetwork* network, Model* model, log::Log log)
     : options_(std::move(options)),
       name_(absl::StrCat("agent-", options_.number)),
@@ -37,13 +77,20 @@ AgentHost::AgentHost(AgentOptions options, SimNetwork* network, Model* model, lo
       network_(network),
       model_(model),
       log_(std::move(log)),
-      disk_(options_.seed) {}
+      disk_(options_.seed) {
+  if (options_.ring_directory.empty()) return;
+  trainer_ = std::make_unique<Trainer>(TrainerOptions{.agent = options_.number,
+                                                      .host = host_,
+                                                      .period = options_.period,
+                                                      .directory = options_.ring_directory},
+                                       model_);
+}
 
 AgentHost::~AgentHost() { TACHO_CHECK(spool_ == nullptr); }
 
 absl::Status AgentHost::Start() {
   const OnHost on(host_);
-  if (disk_.power()->dead()) disk_.power()->Start();
+  ComeBack();
   agent::SpoolOptions spool;
   spool.path = "/spool";
   spool.env = &disk_;
@@ -52,6 +99,7 @@ absl::Status AgentHost::Start() {
   TACHO_ASSIGN_OR_RETURN(spool_, agent::Spool::Open(std::move(spool)));
   CheckSynced();
   model_->ForgetUnsynced(options_.number, spool_->end());
+  if (std::exchange(rings_lost_, false)) model_->ForgetRings(options_.number);
   Observe();
   {
     absl::MutexLock lock(&mutex_);
@@ -73,7 +121,25 @@ absl::Status AgentHost::Start() {
     sources_.emplace_back([this, source] { RunSource(source); });
   }
   sources_.emplace_back([this] { RunSource(kShortSource); });
+  if (trainer_ != nullptr) {
+    sources_.emplace_back([this] { FollowRings(); });
+    if (!quiet_) trainer_->Start();
+  }
   return absl::OkStatus();
+}
+
+void AgentHost::ComeBack() {
+  if (!disk_.power()->dead()) return;
+  if (disk_.power()->lost_power() && trainer_ != nullptr) {
+    trainer_->LosePower();
+    rings_lost_ = true;
+  }
+  disk_.power()->Start();
+}
+
+void AgentHost::StopSources() {
+  quiet_ = true;
+  if (trainer_ != nullptr) trainer_->Stop();
 }
 
 void AgentHost::Stop(End how) {
@@ -112,8 +178,9 @@ void AgentHost::CheckSynced() {
 uint64_t AgentHost::lost_samples() const {
   if (spool_ == nullptr) return lost_before_;
   const agent::SpoolStats stats = spool_->Stats();
-  // A message is one row or one event.
-  return lost_before_ + stats.dropped_rows() * (kColumns - 1) + stats.dropped_entries();
+  // A message is one row or one event; those of rings have several rows.
+  const uint64_t rows = trainer_ == nullptr ? stats.dropped_rows() : 0;
+  return lost_before_ + stats.dropped_rows() * kColumns + stats.dropped_entries() - rows;
 }
 
 bool AgentHost::IsActive(int source) const {
@@ -126,10 +193,10 @@ uint64_t AgentHost::waiting() const {
   return spool_ == nullptr ? 0 : spool_->end() - spool_->begin();
 }
 
-bool AgentHost::SleepUntilNext() {
+bool AgentHost::SleepUntilNext(absl::Duration period) {
   absl::MutexLock lock(&mutex_);
   const absl::Duration jitter = absl::Milliseconds(static_cast<int64_t>(ScheduleRandom() % 100));
-  return !AwaitFor(&mutex_, absl::Condition(&stopping_), options_.period + jitter);
+  return !AwaitFor(&mutex_, absl::Condition(&stopping_), period + jitter);
 }
 
 void AgentHost::RunSource(int source) {
@@ -138,7 +205,7 @@ void AgentHost::RunSource(int source) {
   layout.set_has_steps(true);
   for (int column = 0; column < kColumns; ++column) {
     v1::Metric* const metric = layout.add_series()->mutable_metric();
-    metric->set_name(absl::StrCat("source", source, "c", column));
+    metric->set_name(MetricOf(source, column));
     metric->set_type(v1::METRIC_TYPE_GAUGE);
   }
   const auto defined = spool_->DefineLayout(layout);
@@ -146,17 +213,15 @@ void AgentHost::RunSource(int source) {
   uint64_t number = 0;
   const std::string kept = spool_->ReadCheckpoint(CheckpointKey(source));
   TACHO_CHECK(kept.empty() || absl::SimpleAtoi(kept, &number));
-  while (SleepUntilNext()) {
+  while (SleepUntilNext(options_.period)) {
     if (IsActive(source) && Append(source, *defined, number + 1)) ++number;
   }
 }
 
 bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
   const int64_t now = absl::ToUnixNanos(absl::Now());
-  const int64_t error = WallClockError(host_);
   absl::MutexLock lock(&append_mutex_);
-  const Model::Row& row = model_->Make({options_.number, source}, number, now,
-                                       error > -kRightWithinNs && error < kRightWithinNs);
+  const Model::Row& row = model_->Make({options_.number, source}, number, now, IsClockRight(host_));
   const agent::RowSink::Checkpoint place = {CheckpointKey(source), absl::StrCat(number)};
   absl::Status appended;
   if (source == 0) {
@@ -177,6 +242,18 @@ bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
   }
   if (appended.ok()) model_->Appended({options_.number, source}, number, spool_->end() - 1);
   return appended.ok();
+}
+
+void AgentHost::FollowRings() {
+  // The source lists a directory at most once a second, unless it looks changed: the real time of
+  // that change must not matter.
+  constexpr absl::Duration kPeriod = absl::Seconds(1);
+  config::v1::Agent::Rings rings;
+  rings.set_directory(trainer_->directory());
+  rings.set_poll_interval(absl::ToInt64Nanoseconds(kPeriod));
+  agent::RingSource source(rings, {.host = name_, .log = log_});
+  RingSink sink(this);
+  while (SleepUntilNext(kPeriod)) source.Poll(absl::Now(), &sink);
 }
 
 }  // namespace tacho::simulate

@@ -21,6 +21,7 @@
 #include "tests/simulate/transport/sim_network.h"
 #include "tests/simulate/world/collector_host.h"
 #include "tests/simulate/world/model.h"
+#include "tests/simulate/world/trainer.h"
 
 namespace tacho::simulate {
 
@@ -31,6 +32,8 @@ struct AgentOptions {
   int sources = 2;
   Knobs knobs;
   absl::Duration period = absl::Seconds(1);  // Of each source's rows.
+  // Of a trainer's rings; empty: there is no trainer.
+  std::string ring_directory;
   uint64_t seed = 1;
 };
 
@@ -51,23 +54,30 @@ class AgentHost {
   // What is wrong with its spool, in words; empty if nothing is.
   const std::string& wrong() const { return wrong_; }
   // From now on sources make nothing, so that the spool can become empty.
-  void StopSources() { quiet_ = true; }
+  void StopSources();
   // Samples and events that its processes have counted as lost, at most.
   uint64_t lost_samples() const;
   // How many messages wait; none if it is not running.
   uint64_t waiting() const;
+  bool HasRings() const { return trainer_ != nullptr && trainer_->HasRings(); }
 
   HostId host() const { return host_; }
   SimDisk* disk() { return &disk_; }
   const std::string& name() const { return name_; }
 
  private:
+  class RingSink;
+
+  // Makes its processes' disk, rings and model what a power cut or a kill has left.
+  void ComeBack();
   // Whether the spool, just opened, still has what it has called synced.
   void CheckSynced();
   void RunSource(int source);
   // Makes the row and spools it; whether that worked.
   bool Append(int source, uint32_t layout, uint64_t number);
-  bool SleepUntilNext();
+  bool SleepUntilNext(absl::Duration period);
+  // Reads the trainer's rings, as the agent does.
+  void FollowRings();
   // Whether the source makes rows now.
   bool IsActive(int source) const;
 
@@ -91,6 +101,8 @@ class AgentHost {
   std::unique_ptr<agent::Spool> spool_;
   std::unique_ptr<agent::Sender> sender_;
   std::vector<std::thread> sources_;
+  std::unique_ptr<Trainer> trainer_;
+  bool rings_lost_ = false;
 };
 
 }  // namespace tacho::simulate

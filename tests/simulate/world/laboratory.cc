@@ -46,6 +46,8 @@ Laboratory::Laboratory(LaboratoryOptions options)
     agent.sources = 1 + static_cast<int>(ScheduleRandom() % 2);
     agent.period = absl::Milliseconds(500 + static_cast<int64_t>(ScheduleRandom() % 4000));
     agent.seed = ScheduleRandom();
+    // Some runs have trainers too.
+    if (options_.seed % 5 == 0) agent.ring_directory = absl::StrCat("rings-", i);
     agents_.push_back(std::make_unique<AgentHost>(agent, &network_, &model_, options_.log));
   }
 }
@@ -185,6 +187,7 @@ std::string Laboratory::WhatWaits() const {
     if (agent->waiting() > 0) {
       return absl::StrCat(agent->name(), " still has ", agent->waiting(), " messages");
     }
+    if (agent->HasRings()) return absl::StrCat(agent->name(), " still has rings");
   }
   const std::string why = collector_->WhyNotReady();
   return why.empty() ? "" : absl::StrCat("the collector is not ready: ", why);

@@ -17,7 +17,17 @@ std::string NameOf(const Model::Source& source, uint64_t number) {
 }  // namespace
 
 std::string JobOf(int agent, int source) {
+  if (source == kRingSource) return absl::StrCat("rings-", agent);
   return source < kShortSource ? "train" : absl::StrCat("short-", agent);
+}
+
+std::string MetricOf(int source, int column) { return absl::StrCat("source", source, "c", column); }
+
+bool IsClockRight(HostId host) {
+  // A clock that is this wrong is still right.
+  constexpr int64_t kWithinNs = 20'000'000'000;
+  const int64_t error = WallClockError(host);
+  return error > -kWithinNs && error < kWithinNs;
 }
 
 double ValueOf(uint64_t agent, uint64_t source, uint64_t number, int column) {
@@ -49,6 +59,16 @@ Model::Row& Model::Make(const Source& source, uint64_t number, int64_t time_ns, 
 
 void Model::Appended(const Source& source, uint64_t number, uint64_t sequence) {
   rows_[source][number - 1].sequence = sequence;
+}
+
+void Model::Recorded(const Source& source, uint64_t number) {
+  rows_[source][number - 1].in_ring = true;
+}
+
+void Model::ForgetRings(int agent) {
+  for (Row& row : rows_[{agent, kRingSource}]) {
+    if (row.sequence == 0) row.in_ring = false;
+  }
 }
 
 void Model::Trimmed(int agent, uint64_t begin) {
@@ -151,7 +171,8 @@ std::set<std::pair<Model::Source, uint64_t>> Model::Everything() const {
   std::set<std::pair<Source, uint64_t>> all;
   for (const auto& [source, rows] : rows_) {
     for (uint64_t number = 1; number <= rows.size(); ++number) {
-      if (rows[number - 1].sequence != 0) all.emplace(source, number);
+      const Row& row = rows[number - 1];
+      if (row.sequence != 0 || row.in_ring) all.emplace(source, number);
     }
   }
   return all;

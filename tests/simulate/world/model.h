@@ -8,12 +8,19 @@
 #include <string>
 #include <vector>
 
+#include "tests/simulate/schedule/schedule.h"
+
 namespace tacho::simulate {
 
 inline constexpr int kColumns = 3;
 // Sources from this one on belong to a job of their own, which comes and goes.
 inline constexpr int kShortSource = 7;
+// The rows that a trainer writes into a ring; they have a job of their own too.
+inline constexpr int kRingSource = 8;
 std::string JobOf(int agent, int source);
+std::string MetricOf(int source, int column);
+// Whether rows with the times that the host's clock shows now must be taken.
+bool IsClockRight(HostId host);
 
 // The value of a column of a row: bits that follow from where it belongs, NaNs and infinities among
 // them, so that a value that turns up elsewhere is wrong.
@@ -28,6 +35,7 @@ class Model {
     uint64_t sequence = 0;    // In its agent's spool, when it was appended last; 0: not yet.
     bool right_time = false;  // Its agent's clock was right: no collector may refuse it.
     bool acknowledged = false;
+    bool in_ring = false;    // A trainer has written it, and its machine has not lost its power.
     unsigned seen = 0;       // The columns that a query has returned, as bits.
     uint32_t published = 0;  // How often a collector has stored it.
   };
@@ -37,6 +45,10 @@ class Model {
   // spool again, or a new one of this time.
   Row& Make(const Source& source, uint64_t number, int64_t time_ns, bool right_time);
   void Appended(const Source& source, uint64_t number, uint64_t sequence);
+  // A trainer has written it into a ring.
+  void Recorded(const Source& source, uint64_t number);
+  // An agent's machine has lost its rings: what its spool has not taken is gone.
+  void ForgetRings(int agent);
   // What an agent's spool does not keep any more is acknowledged.
   void Trimmed(int agent, uint64_t begin);
   // A sequence that was not synced is gone, and will be another row's.
@@ -60,7 +72,7 @@ class Model {
   };
   Compared Compare(const Found& found, const std::set<std::pair<Source, uint64_t>>& required);
   std::set<std::pair<Source, uint64_t>> Acknowledged() const;
-  // All that a spool has taken.
+  // All that a spool or a ring has taken.
   std::set<std::pair<Source, uint64_t>> Everything() const;
 
   // A collector has stored a row. Returns what is wrong with that.
