@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "tests/simulate/schedule/schedule.h"
 
 namespace tacho::simulate {
@@ -11,8 +12,11 @@ using rocksdb::Status;
 
 class SimDisk::File : public rocksdb::WritableFileWrapper {
  public:
-  File(std::unique_ptr<rocksdb::WritableFile> real, SimDisk* disk)
-      : WritableFileWrapper(real.get()), real_(std::move(real)), disk_(disk) {}
+  File(const std::string& name, std::unique_ptr<rocksdb::WritableFile> real, SimDisk* disk)
+      : WritableFileWrapper(real.get()),
+        is_log_(absl::EndsWith(name, ".log")),
+        real_(std::move(real)),
+        disk_(disk) {}
   using rocksdb::WritableFileWrapper::Append;
 
   Status Append(const rocksdb::Slice& data) override {
@@ -32,11 +36,13 @@ class SimDisk::File : public rocksdb::WritableFileWrapper {
     return real_->Append(data);
   }
   Status Sync() override {
-    return disk_->SyncWith([this] { return real_->Sync(); });
+    return disk_->SyncWith(
+        [this] { return is_log_ && disk_->Lies() ? Status::OK() : real_->Sync(); });
   }
   Status Fsync() override { return Sync(); }
 
  private:
+  const bool is_log_;
   const std::unique_ptr<rocksdb::WritableFile> real_;
   SimDisk* const disk_;
 };
@@ -106,6 +112,18 @@ Status SimDisk::SyncWith(const std::function<Status()>& sync) {
   return Take(&Faults::failing_syncs) ? Status::IOError("injected") : sync();
 }
 
+bool SimDisk::Lies() {
+  absl::MutexLock lock(&mutex_);
+  if (faults_.lying_syncs <= 0) return false;
+  --faults_.lying_syncs;
+  return has_lied_ = true;
+}
+
+bool SimDisk::TakeLies() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(has_lied_, false);
+}
+
 uint64_t SimDisk::errors() const {
   absl::MutexLock lock(&mutex_);
   return errors_;
@@ -116,7 +134,7 @@ Status SimDisk::NewWritableFile(const std::string& name,
                                 const rocksdb::EnvOptions& options) {
   std::unique_ptr<rocksdb::WritableFile> real;
   Status status = power_.NewWritableFile(name, &real, options);
-  if (status.ok()) *file = std::make_unique<File>(std::move(real), this);
+  if (status.ok()) *file = std::make_unique<File>(name, std::move(real), this);
   return status;
 }
 
@@ -125,7 +143,7 @@ Status SimDisk::ReopenWritableFile(const std::string& name,
                                    const rocksdb::EnvOptions& options) {
   std::unique_ptr<rocksdb::WritableFile> real;
   Status status = power_.ReopenWritableFile(name, &real, options);
-  if (status.ok()) *file = std::make_unique<File>(std::move(real), this);
+  if (status.ok()) *file = std::make_unique<File>(name, std::move(real), this);
   return status;
 }
 

@@ -27,6 +27,7 @@ class SimDisk : public rocksdb::EnvWrapper {
     uint64_t capacity = UINT64_MAX;  // Bytes; an append past it is torn and refused with NoSpace.
     int failing_appends = 0;         // So many appends fail with an I/O error, half written.
     int failing_syncs = 0;           // So many syncs of files and directories fail likewise.
+    int lying_syncs = 0;             // So many syncs of logs do nothing, and say that all is well.
     int64_t sync_ns = 200'000;       // What a sync takes.
   };
   void Set(const Faults& faults) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -34,6 +35,9 @@ class SimDisk : public rocksdb::EnvWrapper {
 
   // How many appends and syncs have failed so far, but for a lack of room.
   uint64_t errors() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Whether a sync has lied since this was asked last.
+  bool TakeLies() ABSL_LOCKS_EXCLUDED(mutex_);
 
   testing::PowerCutEnv* power() { return &power_; }
 
@@ -60,6 +64,7 @@ class SimDisk : public rocksdb::EnvWrapper {
   // Waits as long as a sync takes, then calls `sync`, unless it is to fail.
   rocksdb::Status SyncWith(const std::function<rocksdb::Status()>& sync)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  bool Lies() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes one of those that are left; false if there is none.
   bool Take(int Faults::*left) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -67,6 +72,7 @@ class SimDisk : public rocksdb::EnvWrapper {
   mutable absl::Mutex mutex_;
   Faults faults_ ABSL_GUARDED_BY(mutex_);
   uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool has_lied_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace tacho::simulate

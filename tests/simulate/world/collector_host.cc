@@ -76,6 +76,10 @@ CollectorHost::~CollectorHost() = default;
 
 absl::Status CollectorHost::Start() {
   const OnHost on(host_);
+  if (disk_.power()->lost_power() && disk_.TakeLies()) {
+    lied_ = true;
+    model_->ForgetStored();
+  }
   if (disk_.power()->dead()) disk_.power()->Start();
   wants_to_end_ = false;
   errors_before_ = disk_.errors();
@@ -110,7 +114,9 @@ absl::Status CollectorHost::Start() {
     log_.Warn("disk", {{"state", static_cast<int>(state)}, {"why", why.message()}});
     if (state == storage::DiskState::kFailed) wants_to_end_ = true;
   };
-  TACHO_ASSIGN_OR_RETURN(process->store, storage::Store::Open(std::move(options)));
+  auto store = storage::Store::Open(std::move(options));
+  refuses_lies_ = lied_ && absl::IsDataLoss(store.status());
+  TACHO_ASSIGN_OR_RETURN(process->store, std::move(store));
   process->limiting = std::make_unique<server::limits::SeriesLimiting>(
       process->store.get(), &process->registry, process->config.limits());
   process->quotas = std::make_unique<server::edge::Quotas>(
@@ -149,18 +155,28 @@ void CollectorHost::Stop(End how) {
   process_->watch.Stop();
   const absl::Status closed = process_->store->Close();
   if (how == End::kOrderly) log_.Info("collector closed", {{"status", closed.ToString()}});
-  refused_before_ += RefusedNow();
+  refused_before_ = refused_samples();
+  reported_before_ = HasReportedLoss();
   process_->published.reset();
   while (process_->ingest->open_streams() > 0) SleepNs(1'000'000);
   process_->store.reset();
   process_.reset();
 }
 
-uint64_t CollectorHost::RefusedNow() const {
+uint64_t CollectorHost::refused_samples() const {
+  return refused_before_ + Counted("tacho_ingest_samples_rejected_total");
+}
+
+bool CollectorHost::HasReportedLoss() const {
+  return reported_before_ || process_->store->Stats().missing_commits > 0 ||
+         Counted("tacho_ingest_acknowledged_missing_messages_total") > 0;
+}
+
+uint64_t CollectorHost::Counted(absl::string_view name) const {
   if (process_ == nullptr) return 0;
   double sum = 0;
   for (const auto& family : process_->registry.Collect()) {
-    if (family.name != "tacho_ingest_samples_rejected_total") continue;
+    if (family.name != name) continue;
     for (const auto& metric : family.metric) sum += metric.counter.value;
   }
   return static_cast<uint64_t>(sum);
@@ -277,6 +293,8 @@ std::string CollectorHost::Check(bool all, uint64_t lost) {
   }
   const Model::Compared compared = model_->Compare(found, required);
   if (!compared.wrong.empty()) return compared.wrong;
+  // A loss is reported when the collector starts, or when the agent speaks to it again.
+  if (lied_ && (!all || HasReportedLoss())) return "";
   const uint64_t counted = lost + (knobs_.series_per_job == 0 ? 0 : refused);
   if (compared.missing > counted) {
     return absl::StrCat(compared.example, " is missing, and ", compared.missing - 1,

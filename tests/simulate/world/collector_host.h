@@ -46,8 +46,10 @@ class CollectorHost {
   std::string Check(bool all, uint64_t lost);
   // Why it would say that it is not ready; empty if it is ready.
   std::string WhyNotReady() const;
+  // Its disk has lied, and it says that the store is damaged: it will not start any more.
+  bool RefusesLies() const { return refuses_lies_; }
   // Samples that its processes have refused.
-  uint64_t refused_samples() const { return refused_before_ + RefusedNow(); }
+  uint64_t refused_samples() const;
 
   HostId host() const { return host_; }
   SimDisk* disk() { return &disk_; }
@@ -60,7 +62,10 @@ class CollectorHost {
   std::string ReadJob(const std::string& job, Model::Found* found) const;
   std::string ReadSeries(storage::JobView* view, const storage::SeriesPtr& series,
                          Model::Found* found) const;
-  uint64_t RefusedNow() const;
+  // Whether it has reported that something acknowledged is missing.
+  bool HasReportedLoss() const;
+  // The sum of a counter of the process.
+  uint64_t Counted(absl::string_view name) const;
 
   const std::string address_;
   const Knobs knobs_;
@@ -72,6 +77,10 @@ class CollectorHost {
   std::atomic<bool> wants_to_end_ = false;
   uint64_t refused_before_ = 0;
   uint64_t errors_before_ = 0;
+  // Of a disk that lies about syncs: something may be missing, if it is reported.
+  bool lied_ = false;
+  bool reported_before_ = false;
+  bool refuses_lies_ = false;
   std::unique_ptr<Process> process_;
 };
 

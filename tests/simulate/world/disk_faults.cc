@@ -22,6 +22,9 @@ void BeginOnDisk(const Fault& fault, SimDisk* disk) {
     case FaultKind::kSyncFails:
       faults.failing_syncs = static_cast<int>(fault.amount);
       break;
+    case FaultKind::kSyncLies:
+      faults.lying_syncs = 1;
+      break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.
   }

@@ -32,6 +32,9 @@ constexpr KindRow kKinds[] = {
     {FaultKind::kDiskSlow, 3, "has a disk that syncs in so many ms"},
     {FaultKind::kAppendFails, 2, "has so many appends fail"},
     {FaultKind::kSyncFails, 2, "has so many syncs fail"},
+    // Only with the seeds that ask for it.
+    {FaultKind::kSyncLies, 0,
+     "has a disk that lies about a sync, and loses power at the n-th effect on it"},
 };
 
 bool IsOfCollector(FaultKind kind) { return kind <= FaultKind::kCollectorRestart; }
@@ -46,12 +49,15 @@ class Planner {
   std::vector<Fault> Plan() {
     // A few kinds of fault, often, show more than many kinds, each once.
     for (const KindRow& row : kKinds) {
-      if (Below(3) == 0) weights_.emplace_back(row.kind, row.weight);
+      if (row.weight > 0 && Below(3) == 0) weights_.emplace_back(row.kind, row.weight);
     }
-    if (weights_.empty()) return {};
-    const int count = static_cast<int>(Below(options_.seconds / 20 + 2));
+    const int count = weights_.empty() ? 0 : static_cast<int>(Below(options_.seconds / 20 + 2));
     std::vector<Fault> plan;
     for (int i = 0; i < count; ++i) plan.push_back(One());
+    for (int64_t left = options_.lies ? 1 + Below(3) : 0; left > 0; --left) {
+      plan.push_back(
+          {.at_s = Below(options_.seconds), .kind = FaultKind::kSyncLies, .amount = AnyScale(40)});
+    }
     std::sort(plan.begin(), plan.end(),
               [](const Fault& a, const Fault& b) { return a.at_s < b.at_s; });
     return plan;

@@ -25,6 +25,7 @@ enum class FaultKind {
   kDiskSlow,     // A sync takes `amount` ms, for `seconds`.
   kAppendFails,  // `amount` appends to files fail.
   kSyncFails,    // `amount` syncs fail.
+  kSyncLies,     // A sync of the collector's log does nothing; then a power cut, as above.
 };
 
 struct Fault {
@@ -40,6 +41,7 @@ struct FaultPlanOptions {
   uint64_t seed = 1;
   int agents = 3;
   int64_t seconds = 600;  // Faults come in this time.
+  bool lies = false;      // Whether the collector's disk lies about syncs too.
 };
 // Clock steps are such that most clocks are right at any time, the collector's or those of most
 // agents: only then can it be known which rows are right.

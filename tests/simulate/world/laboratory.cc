@@ -110,6 +110,8 @@ void Laboratory::Cause(const Fault& fault) {
       return DiskOf(fault.host)->power()->KillAtOperation(static_cast<uint64_t>(fault.amount));
     case FaultKind::kCollectorPowerCut:
     case FaultKind::kAgentPowerCut:
+    case FaultKind::kSyncLies:
+      if (fault.kind == FaultKind::kSyncLies) BeginOnDisk(fault, DiskOf(fault.host));
       return DiskOf(fault.host)->power()->CutAtOperation(static_cast<uint64_t>(fault.amount));
     case FaultKind::kCollectorRestart:
       return collector_->Stop(End::kOrderly);
@@ -213,8 +215,8 @@ void Laboratory::Drain() {
     SleepNs(5 * kSecond);
     Supervise();
     waits = WhatWaits();
-  } while (!waits.empty() && Now() < until && result_.wrong.empty());
-  if (!result_.wrong.empty()) return;
+  } while (!waits.empty() && Now() < until && result_.wrong.empty() && !collector_->RefusesLies());
+  if (!result_.wrong.empty() || collector_->RefusesLies()) return;
   if (!waits.empty()) {
     result_.wrong = absl::StrCat(kDrainWithin, " s after the last fault ", waits);
   } else {
@@ -225,7 +227,8 @@ void Laboratory::Drain() {
 LaboratoryResult Laboratory::Run() {
   const std::vector<Fault> plan = PlanFaults({.seed = options_.seed,
                                               .agents = static_cast<int>(agents_.size()),
-                                              .seconds = options_.ticks});
+                                              .seconds = options_.ticks,
+                                              .lies = options_.seed % 7 == 0});
   Supervise();
   const int64_t begin = Now();
   size_t next = 0;

@@ -189,6 +189,12 @@ std::string Model::Published(const Source& source, uint64_t number) {
   return "";
 }
 
+void Model::ForgetStored() {
+  for (auto& [source, rows] : rows_) {
+    for (Row& row : rows) row.seen = row.published = 0;
+  }
+}
+
 uint64_t Model::rows() const {
   uint64_t sum = 0;
   for (const auto& [source, rows] : rows_) sum += rows.size();

@@ -78,6 +78,10 @@ class Model {
   // A collector has stored a row. Returns what is wrong with that.
   std::string Published(const Source& source, uint64_t number);
 
+  // A collector's disk has lost something that it had called synced: what was stored or returned
+  // may be gone.
+  void ForgetStored();
+
   uint64_t rows() const;
   uint64_t acknowledged_rows() const;
 
