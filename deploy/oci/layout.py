@@ -5,7 +5,7 @@ import json
 import shutil
 import time
 
-import debian
+import debian_parts
 from tree import Tree
 
 TYPE = "application/vnd.oci.image."
@@ -55,7 +55,7 @@ def write(out, name, version, config, trees, epoch):
         layers.append(blobs.add("layer.v1.tar+gzip", gzip.compress(archive, 6, mtime=0)))
         diffs.append("sha256:" + hashlib.sha256(archive).hexdigest())
         history.append({"created": utc(epoch), "created_by": "deploy/oci/build", "comment": comment})
-    platform = {"architecture": debian.architecture(), "os": "linux"}
+    platform = {"architecture": debian_parts.architecture(), "os": "linux"}
     described = {**platform, "created": utc(epoch), "config": config, "history": history,
                  "rootfs": {"type": "layers", "diff_ids": diffs}}  # fmt: skip
     manifest = {

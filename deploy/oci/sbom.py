@@ -4,7 +4,7 @@ import json
 import re
 import urllib.parse
 
-import debian
+import debian_parts
 
 
 def _id(name):
@@ -48,11 +48,10 @@ def _own_package(name, version):
     }
 
 
-def _file(program):
-    data = debian.stripped(program)
+def _file(name, data):
     return {
-        "SPDXID": _id("file-" + program.name),
-        "fileName": f"./usr/bin/{program.name}",
+        "SPDXID": _id("file-" + name),
+        "fileName": "./usr/bin/" + name,
         "checksums": [
             {"algorithm": "SHA1", "checksumValue": hashlib.sha1(data).hexdigest()},
             {"algorithm": "SHA256", "checksumValue": hashlib.sha256(data).hexdigest()},
@@ -63,9 +62,9 @@ def _file(program):
 
 
 def spdx(name, version, created, programs, packages):
-    """The document's bytes; the same for the same contents."""
-    files = [_file(program) for program in programs]
-    parts = [_debian_package(*package) for package in debian.versions(packages)]
+    """The document's bytes; the same for the same contents. `programs` are {name: content}."""
+    files = [_file(*program) for program in programs.items()]
+    parts = [_debian_package(*package) for package in debian_parts.versions(packages)]
     own = _own_package(name, version)
     contained = [part["SPDXID"] for part in files + parts]
     document = {
