@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Becomes a process in a container: what a container runtime does, for in_container.json's like
+"""Becomes a process in a container, as a container runtime does it. The argument is JSON such as
 
   {"root": folder, "mounts": [[source, target, read-only]], "uid": 1, "gid": 1, "groups": [],
    "capabilities": ["CHOWN"], "writable": false, "env": {}, "command": ["/bin/program"]}
@@ -15,7 +15,6 @@ import sys
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 1, 24, 38
 CAPABILITIES = {"CHOWN": 0, "DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "SYS_PTRACE": 19}
-LAST_CAPABILITY = 40
 
 
 def prctl(option, value):
@@ -44,7 +43,9 @@ def main():
     os.setgroups(spec["groups"])
     os.setgid(spec["gid"])
     kept = {CAPABILITIES[name] for name in spec["capabilities"]}
-    for capability in range(LAST_CAPABILITY + 1):
+    with open("/proc/sys/kernel/cap_last_cap") as file:
+        last = int(file.read())
+    for capability in range(last + 1):
         if capability not in kept:
             prctl(PR_CAPBSET_DROP, capability)
     os.setuid(spec["uid"])

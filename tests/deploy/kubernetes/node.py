@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import pathlib
-import shutil
 import socket
 import struct
 import subprocess
@@ -145,11 +144,3 @@ class Node:
         command = self.command(*arguments, **options)
         return subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL,
                               timeout=harness.PATIENCE_S)  # fmt: skip
-
-
-def copy_of(root, test, name):
-    """A copy that the test may change, with owners and modes."""
-    target = os.path.join(test.directory, name)
-    subprocess.run(["cp", "-a", root, target], check=True)
-    test.addCleanup(shutil.rmtree, target, ignore_errors=True)
-    return target
