@@ -36,6 +36,13 @@ def closure(programs):
     return found
 
 
+def of_libc(names, paths):
+    """Paths of libraries that are beside libc, which is among the paths."""
+    (libc,) = [path for path in paths if os.path.basename(path) == "libc.so.6"]
+    beside = [os.path.join(os.path.dirname(libc), name) for name in names]
+    return {path for library in beside for path in _with_links(library)}
+
+
 def owners(paths):
     """Names of the packages that the files belong to."""
     # Packages list a path as it was before /lib became a link.

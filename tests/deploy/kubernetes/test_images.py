@@ -153,6 +153,22 @@ class ImageTest(harness.TestCase):
         related = {one["relatedSpdxElement"] for one in document["relationships"]}
         self.assertEqual(related, set(names))
 
+    def test_a_library_of_the_driver_finds_what_it_needs(self):
+        """NVIDIA's runtime adds only its own libraries, which were linked with an older libc."""
+        folder = os.path.dirname(os.path.realpath(subprocess.run(
+            ["gcc", "-print-file-name=libc.so.6"], capture_output=True, text=True, check=True).stdout.strip()))  # fmt: skip
+        needs = [os.path.join(folder, name) for name in ("libpthread.so.0", "libdl.so.2", "librt.so.1", "libm.so.6")]
+        library = os.path.join(self.directory, "libnvidia-ml.so.1")
+        rendered.run("gcc", "-shared", "-o", library, "-Wl,--no-as-needed", *needs, "-x", "c", "/dev/null")
+        root = os.path.join(self.directory, "root")
+        node.unpack(OUT / "tachograph-agent", root)
+        told = rendered.run("ldd", library, env={**os.environ, "LD_LIBRARY_PATH": root + folder})
+        # What the image lacks comes from this machine instead.
+        found = [line.split(" => ")[1] for line in told.splitlines() if " => " in line]
+        self.assertGreaterEqual(len(found), len(needs))
+        for path in found:
+            self.assertTrue(path.startswith(root), path)
+
     def test_missing_programs_are_named(self):
         told = subprocess.run([str(BUILD), "--build", self.directory, "--out", self.directory + "/out"],
                               capture_output=True, text=True)  # fmt: skip
