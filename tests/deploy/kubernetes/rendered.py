@@ -52,15 +52,18 @@ def _in_old_words(folder):
         path.write_text(yaml.safe_dump({name: value for name, value in content.items() if value}))
 
 
-def kustomize(name, directory):
-    """Objects of a folder of deploy/kubernetes. Skips the test where there is no kubectl."""
+def kustomize(name, directory, own=None):
+    """Objects of a folder of deploy/kubernetes; `own` is the text of a kustomization.yaml that becomes this
+    folder in a copy. Skips the test where there is no kubectl."""
     kubectl = harness.tool("kubectl")
     told = json.loads(run(kubectl, "version", "--client", "-o", "json"))
-    folder = KUBERNETES
-    if int(told["clientVersion"]["minor"].rstrip("+")) < 21:
-        folder = pathlib.Path(directory) / "kubernetes"
-        if not folder.exists():
-            shutil.copytree(KUBERNETES, folder)
+    folder = pathlib.Path(directory) / "kubernetes"
+    if not folder.exists():
+        shutil.copytree(KUBERNETES, folder)
+        if own is not None:
+            (folder / name).mkdir()
+            (folder / name / "kustomization.yaml").write_text(own)
+        if int(told["clientVersion"]["minor"].rstrip("+")) < 21:
             _in_old_words(folder)
     return objects(run(kubectl, "kustomize", str(folder / name)))
 

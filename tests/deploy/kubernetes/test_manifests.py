@@ -250,6 +250,52 @@ class ConfigurationTest(security_case.SecurityCase):
         self.assertEqual((told.returncode, told.stderr), (0, ""), text)
 
 
+class DocumentedTest(harness.TestCase):
+    """What docs/kubernetes.md tells people to type and to write."""
+
+    def setUp(self):
+        super().setUp()
+        text = (rendered.REPOSITORY / "docs/kubernetes.md").read_text()
+        self.blocks = re.findall(r"(?ms)^```\w*\n(.*?)^```$", text)
+
+    def block(self, word):
+        (found,) = [block for block in self.blocks if word in block]
+        return found
+
+    def test_overlay_of_your_own_renames_every_image(self):
+        own = self.block("kustomization.yaml").replace("tachograph/deploy/kubernetes", "..")
+        objects = rendered.kustomize("own", self.directory, own)
+        self.assertEqual(sorted(objects), sorted(rendered.kustomize("overlays/gpu", self.directory)))
+        for name, template in pods(objects):
+            for container in template["spec"]["containers"] + template["spec"].get("initContainers", []):
+                self.assertRegex(container["image"], r"^registry\.example/ml/tachograph-\w+:[0-9.]+$", name)
+
+    def test_secrets_hold_what_the_pods_take_from_them(self):
+        kubectl = harness.tool("kubectl")
+        authority = certificates.Authority(self.directory, "ca")
+        certificate, key = authority.sign("server")
+        for name, source in (("server.crt", certificate), ("server.key", key)):
+            os.symlink(source, os.path.join(self.directory, name))
+        for name in ("tokens.yaml", "agents.token"):
+            with open(os.path.join(self.directory, name), "w") as file:
+                file.write("secret")
+        made = {}
+        for command in self.block("create secret").splitlines():
+            if "create secret" in command:
+                words = command.split()
+                told = rendered.run(kubectl, *words[1:], "--dry-run=client", "-o", "yaml", cwd=self.directory)
+                secret = yaml.safe_load(told)
+                made[secret["metadata"]["name"]] = set(secret["data"])
+        for overlay in SAME:
+            taken = {}
+            for _, template in pods(rendered.kustomize(overlay, self.directory)):
+                for volume in template["spec"]["volumes"]:
+                    for source in volume.get("projected", {}).get("sources", []):
+                        keys = {item["key"] for item in source["secret"]["items"]}
+                        taken.setdefault(source["secret"]["name"], set()).update(keys)
+            self.assertEqual(taken, made, overlay)
+
+
 class SchemaTest(harness.TestCase):
     def setUp(self):
         super().setUp()
