@@ -11,7 +11,8 @@ from rendered import harness
 try:
     import strict_types
 except ImportError as missing:
-    raise SystemExit(print(f"skipped: {missing}: deploy/packages.sh test provides it") or harness.SKIPPED)
+    print(f"skipped: {missing}: deploy/packages.sh test provides it")
+    raise SystemExit(harness.SKIPPED)
 
 EXAMPLES = rendered.REPOSITORY / "deploy/examples"
 KUBEFLOW = "training.kubeflow.org/"

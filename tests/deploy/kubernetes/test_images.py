@@ -263,6 +263,11 @@ class PodsTest(security_case.SecurityCase):
         told = self.node.run(objects, workload, "agent", ["sh", "-c", health[1]])
         self.assertEqual(told.returncode, 0, told.stderr)
 
+        diagnosed = self.node.run(objects, workload, "agent",
+                                  ["tacho-agent", "diagnose", "--config", "/etc/tacho/agent.yaml"])  # fmt: skip
+        self.assertIn("the agent can read and remove rings", diagnosed.stdout)
+        self.assertIn(f"reached over TLS; the agent {node.NAME} is connected", diagnosed.stdout)
+
         trained = self.train()
         self.assertNotIn("tacho:", trained.stderr)  # So begin complaints of the recorder.
         harness.wait_until(lambda: "in-a-pod" in self.tachoctl(objects, "jobs", "-o", "csv"), "the job is known")
