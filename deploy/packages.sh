@@ -17,13 +17,19 @@ declare -A packages=(
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev rapidjson-dev
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel
     python3-numpy python3-torch curl ca-certificates openssl
-    nodejs npm strace"
+    nodejs npm strace
+    golang-go python3-kubernetes python3-jsonschema skopeo"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
   [bench]="libnghttp2-dev rapidjson-dev python3-numpy python3-torch python3-prometheus-client"
 )
-# Servers are unpacked into build/tools/ instead: installing their packages would start services on
-# your machine.
-declare -A tools=([test]="prometheus prometheus-alertmanager" [bench]="prometheus prometheus-node-exporter victoria-metrics")
+# These are unpacked into build/tools/ instead: installing servers would start services on your machine,
+# kubernetes-client conflicts with kubectl of other vendors, and sprig's package wants all of lintian.
+declare -A tools=([test]="prometheus prometheus-alertmanager kubernetes-client
+    golang-github-masterminds-sprig-dev golang-github-masterminds-semver-dev
+    golang-github-masterminds-goutils-dev golang-github-google-uuid-dev golang-github-huandu-xstrings-dev
+    golang-github-imdario-mergo-dev golang-github-mitchellh-copystructure-dev
+    golang-github-mitchellh-reflectwalk-dev golang-github-shopspring-decimal-dev
+    golang-github-spf13-cast-dev golang-golang-x-crypto-dev golang-gopkg-yaml.v3-dev" [bench]="prometheus prometheus-node-exporter victoria-metrics")
 
 say() { echo "packages: $*" >&2; }
 
@@ -68,17 +74,22 @@ install_missing() {
     "${missing[@]}" >&2
 }
 
-unpack_tool() {
-  local tool=$1 work
-  if command -v "$tool" >/dev/null || [ -x "build/tools/usr/bin/$tool" ]; then return; fi
-  say "unpacking $tool into build/tools"
+# What is no program of its package's name is known by its notice.
+unpack_missing() {
+  local missing=() tool work
+  for tool in "$@"; do
+    if ! command -v "$tool" >/dev/null && [ ! -x "build/tools/usr/bin/$tool" ] &&
+      [ ! -e "build/tools/usr/share/doc/$tool/copyright" ]; then missing+=("$tool"); fi
+  done
+  if [ ${#missing[@]} = 0 ]; then return; fi
+  say "unpacking ${missing[*]} into build/tools"
   update_once
   work=$(mktemp -d)
   # apt's own user may write here, so that it does not complain.
   chmod 755 "$work"
-  (cd "$work" && apt-get -q download "$tool" >&2)
+  (cd "$work" && apt-get -q download "${missing[@]}" >&2)
   mkdir -p build/tools
-  dpkg -x "$work"/*.deb build/tools
+  for tool in "$work"/*.deb; do dpkg -x "$tool" build/tools; done
   rm -rf "$work"
 }
 
@@ -106,7 +117,7 @@ for set_name in "$@"; do
   fi
   read -r -d '' -a names <<<"${packages[$set_name]}" || true
   wanted+=("${names[@]}")
-  read -r -a names <<<"${tools[$set_name]:-}"
+  read -r -d '' -a names <<<"${tools[$set_name]:-}" || true
   wanted_tools+=("${names[@]}")
 done
 if [ "$list" = yes ]; then
@@ -114,4 +125,4 @@ if [ "$list" = yes ]; then
   exit
 fi
 install_missing "${wanted[@]}"
-for tool in "${wanted_tools[@]}"; do unpack_tool "$tool"; done
+unpack_missing "${wanted_tools[@]}"

@@ -1,4 +1,5 @@
-"""The manifests of deploy/kubernetes, held against the real programs."""
+"""The base of deploy/kubernetes, held against the real programs. tests/deploy/kubernetes has the overlays, the
+chart and the images."""
 import os
 import re
 import subprocess
@@ -60,11 +61,12 @@ class Workload:
     def given(self):
         """Names of the files that the command in the manifest's head puts into the Secret."""
         files = re.findall(r"--from-file=([\w.]+)(?:=\S+)?", self.text)
-        return set(files)
+        made = ["tls.crt", "tls.key"] if "secret tls tacho-collector-tls --cert" in self.text else []
+        return {*files, *made}
 
 
-AGENT = ("agent.yml", "DaemonSet", "tacho-agent", "agent")
-COLLECTOR = ("collector.yml", "StatefulSet", "tacho-collector", "collector")
+AGENT = ("base/agent/agent.yml", "DaemonSet", "tacho-agent", "agent")
+COLLECTOR = ("base/collector/collector.yml", "StatefulSet", "tacho-collector", "collector")
 
 
 class ManifestTest(harness.TestCase):
@@ -127,7 +129,7 @@ class ManifestTest(harness.TestCase):
         self.assertLessEqual({"nvidia.com/gpu", "google.com/tpu"}, keys)
 
     def test_patch_for_gpus_is_of_the_agent(self):
-        with open(os.path.join(MANIFESTS, "agent_gpu.yml")) as file:
+        with open(os.path.join(MANIFESTS, "overlays/gpu/gpu_nodes/agent.yml")) as file:
             patch = yaml.safe_load(file)["spec"]["template"]["spec"]
         agent = Workload(*AGENT)
         (container,) = patch["containers"]

@@ -1,0 +1,33 @@
+{{- define "tachograph.collectorConfig" -}}
+{{- $own := dict
+  "listen" (dict "grpc" "0.0.0.0:7411" "http" "0.0.0.0:7412" "tls" (dict
+    "certificate" "/etc/tacho-credentials/tls.crt" "key" "/etc/tacho-credentials/tls.key"))
+  "auth" (dict "tokens_file" "/etc/tacho-credentials/tokens.yaml")
+  "storage" (dict "path" "/var/lib/tacho-collector/data")
+  "admin" (dict "listen" "unix:/run/tacho-collector/admin.sock") -}}
+{{- toYaml (mustMergeOverwrite $own (deepCopy .Values.collector.config)) -}}
+{{- end -}}
+
+{{- /* tachograph.agentConfig (dict "root" $ "tpu" true). */ -}}
+{{- define "tachograph.agentConfig" -}}
+{{- $root := .root -}}
+{{- $addresses := $root.Values.agent.addresses -}}
+{{- if not $addresses -}}
+  {{- $addresses = list -}}
+  {{- range splitList " " (include "tachograph.services" $root) -}}
+    {{- $addresses = append $addresses (printf "%s.%s.svc:7411" . $root.Release.Namespace) -}}
+  {{- end -}}
+{{- end -}}
+{{- $sources := dict "rings" (dict "directory" "/run/tacho") -}}
+{{- if .tpu -}}
+  {{- $plugin := dict "url" "http://127.0.0.1:2112/metrics" "name" "tpu-device-plugin" -}}
+  {{- $_ := set $sources "endpoints" (dict "targets" (list $plugin)) -}}
+{{- end -}}
+{{- $own := dict
+  "collector" (dict "addresses" $addresses
+    "tls" (dict "enabled" true "ca" "/etc/tacho-credentials/ca.crt")
+    "token_file" "/etc/tacho-credentials/token")
+  "spool" (dict "path" "/var/lib/tacho-agent/spool")
+  "sources" $sources -}}
+{{- toYaml (mustMergeOverwrite $own (deepCopy $root.Values.agent.config)) -}}
+{{- end -}}
