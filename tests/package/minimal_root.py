@@ -131,9 +131,10 @@ class MinimalRoot:
         process.terminate()
         return process.wait(60)
 
-    def stop_all(self):
+    def close(self):
         for unit in list(self._running):
             self.stop(unit)
+        subprocess.run(["umount", "--lazy", self.inside("/proc")], check=True)
 
     def _unit(self, unit):
         parser = configparser.ConfigParser(strict=False, interpolation=None)

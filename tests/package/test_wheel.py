@@ -1,11 +1,8 @@
 """The wheel that deploy/package/wheel makes. TACHO_BUILD is the build directory."""
 import os
 import re
-import shutil
 import subprocess
 import sys
-import tempfile
-import unittest
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -18,11 +15,7 @@ NEEDS_GLIBC_2_36 = "unsigned arc4random(void); unsigned tacho(void) { return arc
 NEEDS_ZLIB = "const char* zlibVersion(void); const char* tacho(void) { return zlibVersion(); }"
 
 
-class WheelTest(unittest.TestCase):
-    def setUp(self):
-        self.directory = tempfile.mkdtemp(prefix="tacho-test-")
-        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-
+class WheelTest(harness.TestCase):
     def make(self, build):
         """What the script did; its last line is the wheel."""
         command = [os.path.join(ROOT, "deploy/package/wheel"), "--build", build, "--out", self.directory]
