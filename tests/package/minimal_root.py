@@ -93,7 +93,7 @@ class MinimalRoot:
             spec = [f"--userspec={number}:{first}", f"--groups={','.join(more)}"]
         return ["chroot", *spec, self.path, *arguments]
 
-    def run(self, *arguments, user=None, timeout=120, **environment):
+    def run(self, *arguments, user=None, timeout=240, **environment):
         """Output of the command in the root; fails the test with it where the command does."""
         done = subprocess.run(
             self.command(arguments, user), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -106,7 +106,7 @@ class MinimalRoot:
 
     def apt(self, *arguments):
         options = ["-y", "-q", "--no-install-recommends", "-o", "Dpkg::Use-Pty=0"]
-        return self.run("apt-get", *options, *arguments, timeout=240)
+        return self.run("apt-get", *options, *arguments, timeout=600)
 
     def start(self, unit):
         """Runs ExecStart of the installed unit as its user, with the folders that systemd would make."""

@@ -38,7 +38,7 @@ why_not = None  # Why no minimal Debian can be made; None if it can.
 
 def output_of(*command, **options):
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=240, **options
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600, **options
     )
     if done.returncode != 0:
         raise AssertionError(f"{command} ended with {done.returncode}:\n{done.stdout[-4000:]}")
