@@ -1,26 +1,39 @@
 # What other projects get: find_package(tacho) with tacho::client, tacho::shared (libtacho.so.1, for C),
-# tacho::proto and tacho::client_direct. Programs are installed where they are declared.
+# tacho::proto and tacho::client_direct; pkg-config has tacho (C) and tacho++ (the recorder in C++).
+# Programs are installed where they are declared.
+#
+# Components, for `cmake --install BUILD --component NAME`: collector, agent, ctl, example (one program
+# each), library (libtacho.so.1), development, documents. Each needs only its own targets to be built.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tacho)
+set(development DESTINATION ${package_dir} COMPONENT development)
 
-install(TARGETS tacho_client tacho_crc32c tacho_shared EXPORT tachoClientTargets)
-install(TARGETS tacho_proto tacho_admin_proto EXPORT tachoProtoTargets)
-install(TARGETS tacho_client_direct tacho_channel tacho_config_files tacho_histogram_layout
-  tacho_interop_proto tacho_timed_wait tacho_upload EXPORT tachoDirectTargets)
-install(TARGETS tacho-example-train)
-install(EXPORT tachoClientTargets NAMESPACE tacho:: DESTINATION ${package_dir})
-install(EXPORT tachoProtoTargets NAMESPACE tacho:: DESTINATION ${package_dir})
-install(EXPORT tachoDirectTargets NAMESPACE tacho:: DESTINATION ${package_dir})
+# Installs static libraries, and the export of that name.
+function(tacho_install_export name)
+  install(TARGETS ${ARGN} EXPORT ${name} ARCHIVE COMPONENT development)
+  install(EXPORT ${name} NAMESPACE tacho:: ${development})
+endfunction()
 
-install(FILES client/histogram_buckets.h client/metric.h client/recorder.h client/step_scope.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client)
-install(FILES client/direct/direct_recorder.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client/direct)
-install(FILES client/channel/channel_security.h
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/client/channel)
-install(FILES client/c/tacho.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS tacho_shared EXPORT tachoClientTargets
+  LIBRARY COMPONENT library NAMELINK_COMPONENT development)
+tacho_install_export(tachoClientTargets tacho_client tacho_crc32c)
+tacho_install_export(tachoProtoTargets tacho_proto tacho_admin_proto)
+tacho_install_export(tachoDirectTargets tacho_client_direct tacho_channel tacho_config_files
+  tacho_histogram_layout tacho_interop_proto tacho_timed_wait tacho_upload)
+install(TARGETS tacho-example-train COMPONENT example)
+
+# tacho_install_headers(<folder> <file>...): below include/tacho, as sources include them.
+function(tacho_install_headers folder)
+  list(TRANSFORM ARGN PREPEND ${folder}/)
+  install(FILES ${ARGN} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/${folder} COMPONENT development)
+endfunction()
+
+tacho_install_headers(client histogram_buckets.h metric.h recorder.h step_scope.h)
+tacho_install_headers(client/direct direct_recorder.h)
+tacho_install_headers(client/channel channel_security.h)
+install(FILES client/c/tacho.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 install(DIRECTORY ${PROJECT_BINARY_DIR}/proto/tacho/v1 proto/tacho/v1
-  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/tacho
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tacho/tacho COMPONENT development
   FILES_MATCHING PATTERN "*.pb.h" PATTERN "*.proto")
 
 configure_package_config_file(cmake/tachoConfig.cmake.in ${PROJECT_BINARY_DIR}/tachoConfig.cmake
@@ -28,5 +41,15 @@ configure_package_config_file(cmake/tachoConfig.cmake.in ${PROJECT_BINARY_DIR}/t
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tachoConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tachoConfig.cmake ${PROJECT_BINARY_DIR}/tachoConfigVersion.cmake
-  DESTINATION ${package_dir})
-install(FILES LICENSE README.md TYPE DOC OPTIONAL)
+  ${development})
+
+# From the file's own place, so that `cmake --install --prefix` and a package may choose the prefix.
+set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH prefix_from_pkgconfig /${pkgconfig_dir} /)
+string(REGEX REPLACE "/$" "" prefix_from_pkgconfig ${prefix_from_pkgconfig})
+foreach(module tacho tacho++)
+  configure_file(cmake/${module}.pc.in ${PROJECT_BINARY_DIR}/${module}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${module}.pc DESTINATION ${pkgconfig_dir} COMPONENT development)
+endforeach()
+
+install(FILES LICENSE README.md TYPE DOC COMPONENT documents)

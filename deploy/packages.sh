@@ -1,10 +1,10 @@
 #!/bin/bash
 # The one place that names Debian 12's packages. Installs those that are missing.
 #
-#   deploy/packages.sh [--list] build|test|lint|bench ...
+#   deploy/packages.sh [--list] build|package|test|lint|bench ...
 #
-# build  to compile the programs · test  more for the tests · lint  clang's checks
-# bench  the peers of the benchmarks
+# build    to compile the programs · package  more for deploy/package
+# test     more for the tests, of packages too · lint  clang's checks · bench  the peers of the benchmarks
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,9 @@ declare -A packages=(
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel
     python3-numpy python3-torch curl ca-certificates openssl
     nodejs npm strace
-    golang-go python3-kubernetes python3-jsonschema skopeo"
+    golang-go python3-kubernetes python3-jsonschema skopeo
+    dpkg-dev debhelper dh-python help2man lintian mmdebstrap"
+  [package]="dpkg-dev debhelper dh-python help2man python3 python3-setuptools python3-wheel"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
   [bench]="libnghttp2-dev rapidjson-dev python3-numpy python3-torch python3-prometheus-client"
 )
