@@ -71,7 +71,10 @@ absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
   }
   TACHO_RETURN_IF_ERROR(CountSamples(*piece));
   piece->set_series_index(series_index_);
-  if (!started_) FillInfo(plan_, outputs_[next_output_], piece->mutable_series());
+  if (!started_) {
+    FillInfo(plan_, outputs_[next_output_], piece->mutable_series());
+    if (plan_.max_points > 0) piece->set_bucket_width(bucket_width_);
+  }
   started_ = true;
   return true;
 }
@@ -81,14 +84,16 @@ absl::Status RangeQuery::Begin(const RangeOutput& output) {
   chunk_.Set(storage::SampleView());
   points_.clear();
   buckets_.clear();
+  bucket_width_ = 0;
   scanned_used_ = held_used_ = 0;
   if (plan_.aggregates()) return BeginFolded(output);
   ahead_->Pass(next_output_, reader_.columns_decoded());
   TACHO_CHECK(output.members.size() == 1);
   const storage::SeriesPtr& series = output.members.front();
   if (plan_.max_points > 0) {
-    TACHO_ASSIGN_OR_RETURN(auto buckets, reader_.Reduce(series, output.attempt));
-    buckets_ = std::move(buckets);
+    TACHO_ASSIGN_OR_RETURN(auto reduced, reader_.Reduce(series, output.attempt));
+    buckets_ = std::move(reduced.buckets);
+    bucket_width_ = reduced.width;
     return absl::OkStatus();
   }
   if (plan_.by_step) {
@@ -113,7 +118,9 @@ absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
   if (!plan_.by_step) {
     buckets_ = AsBuckets(places);
   } else if (plan_.max_points > 0) {
-    buckets_ = ReduceSteps(places, plan_.max_points);
+    ReducedSeries reduced = ReduceSteps(places, plan_.max_points);
+    buckets_ = std::move(reduced.buckets);
+    bucket_width_ = reduced.width;
   } else {
     for (const FoldedPlace& place : places) {
       points_.push_back({place.last_time_ns, place.position, place.attempt, place.value});
@@ -138,6 +145,7 @@ absl::Status RangeQuery::FoldAlongTime(const RangeOutput& output, const AxisExte
                                        Fold* fold) {
   if (extent.empty()) return absl::OkStatus();
   const BucketGrid grid(extent, plan_.max_points);
+  bucket_width_ = grid.width();
   FoldByTime by_time(grid, fold);
   for (const storage::SeriesPtr& series : output.members) {
     TACHO_RETURN_IF_ERROR(reader_.FoldInto(series, output.attempt, grid, &by_time));

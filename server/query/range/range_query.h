@@ -84,6 +84,7 @@ class RangeQuery {
   size_t scanned_used_ = 0;  // ... returned up to here.
   std::vector<Sample> points_;
   std::vector<Bucket> buckets_;
+  uint64_t bucket_width_ = 0;
   size_t held_used_ = 0;  // How many of points_ or buckets_ are returned.
   uint64_t samples_ = 0;
 };

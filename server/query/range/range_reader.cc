@@ -58,17 +58,22 @@ storage::Want RangeReader::InBuckets(const BucketGrid& grid) const {
   }};
 }
 
-absl::StatusOr<std::vector<Bucket>> RangeReader::Reduce(const storage::SeriesPtr& series,
-                                                        std::optional<uint32_t> attempt) const {
-  SeriesScan scan = Scan(series, attempt);
-  TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, FindExtent(series, attempt, &scan));
-  if (extent.empty()) return std::vector<Bucket>();
-  const BucketGrid grid(extent, plan_.max_points);
-  Reducer reducer(grid, plan_.by_step);
-  reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
-  TACHO_RETURN_IF_ERROR(scan.ForEach(
-      InBuckets(grid), [&reducer](const storage::Chunk& chunk) { reducer.Add(chunk); }));
-  return reducer.Take();
+absl::StatusOr<ReducedSeries> RangeReader::Reduce(const storage::SeriesPtr& series,
+                                                  std::optional<uint32_t> attempt) const {
+  std::optional<SeriesScan> scan = Scan(series, attempt);
+  TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, FindExtent(series, attempt, &*scan));
+  if (extent.empty()) return ReducedSeries();
+  const auto reduce = [&](const BucketGrid& grid) -> absl::StatusOr<std::vector<Bucket>> {
+    if (!scan.has_value()) scan.emplace(Scan(series, attempt));
+    Reducer reducer(grid, plan_.by_step);
+    reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
+    absl::Status status = scan->ForEach(
+        InBuckets(grid), [&reducer](const storage::Chunk& chunk) { reducer.Add(chunk); });
+    scan.reset();
+    if (!status.ok()) return status;
+    return reducer.Take();
+  };
+  return ReduceWithoutGaps(extent, plan_.max_points, plan_.by_step, reduce);
 }
 
 absl::Status RangeReader::FoldInto(const storage::SeriesPtr& series,

@@ -29,9 +29,9 @@ class RangeReader {
   // Where its samples lie along the axis.
   absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
                                       std::optional<uint32_t> attempt) const;
-  // Its buckets in its own extent.
-  absl::StatusOr<std::vector<Bucket>> Reduce(const storage::SeriesPtr& series,
-                                             std::optional<uint32_t> attempt) const;
+  // Its buckets in its own extent. It is read again where gaps would take many of them.
+  absl::StatusOr<ReducedSeries> Reduce(const storage::SeriesPtr& series,
+                                       std::optional<uint32_t> attempt) const;
   // Enters it into a fold with that grid; the axis is time.
   absl::Status FoldInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
                         const BucketGrid& grid, FoldByTime* fold) const;

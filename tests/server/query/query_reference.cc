@@ -1,5 +1,7 @@
 #include "tests/server/query/query_reference.h"
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -114,8 +116,40 @@ struct Extent {
   }
 };
 
-int64_t BucketOf(int64_t position, const Extent& extent, uint32_t max_points) {
-  return (position - extent.first) / ((extent.last - extent.first) / max_points + 1);
+// Parts of the axis, in buckets of one width. Each part begins with a bucket of its own.
+struct Grid {
+  std::vector<Extent> stretches;
+  int64_t width = 1;
+
+  int64_t Buckets() const {
+    int64_t buckets = 0;
+    for (const Extent& one : stretches) buckets += (one.last - one.first) / width + 1;
+    return buckets;
+  }
+  int64_t BucketOf(int64_t position) const {
+    int64_t before = 0;
+    for (const Extent& one : stretches) {
+      if (position <= one.last) return before + (position - one.first) / width;
+      before += (one.last - one.first) / width + 1;
+    }
+    ADD_FAILURE() << position << " is in no stretch";
+    return 0;
+  }
+};
+
+// The narrowest buckets of which there are at most so many.
+Grid GridOf(const std::vector<Extent>& stretches, uint32_t max_points) {
+  const int64_t length = stretches.back().last - stretches.front().first;
+  if (stretches.size() == 1 || max_points == 1) {
+    return {{{stretches.front().first, stretches.back().last}}, length / max_points + 1};
+  }
+  int64_t too_narrow = 0;
+  int64_t fits = length + 1;
+  while (fits - too_narrow > 1) {
+    const int64_t middle = (fits + too_narrow) / 2;
+    (Grid{stretches, middle}.Buckets() <= max_points ? fits : too_narrow) = middle;
+  }
+  return {stretches, fits};
 }
 
 // The rows are in the order of the axis, earlier ones first at equal places.
@@ -146,7 +180,7 @@ Bucket Reduce(const std::vector<Row>& rows) {
   return bucket;
 }
 
-std::map<int64_t, std::vector<Row>> Divide(std::vector<Row> rows, const Extent& extent,
+std::map<int64_t, std::vector<Row>> Divide(std::vector<Row> rows, const Grid& grid,
                                            const v1::RangeRequest& request) {
   const bool by_step = request.axis() == v1::AXIS_STEP;
   if (by_step) {
@@ -155,9 +189,44 @@ std::map<int64_t, std::vector<Row>> Divide(std::vector<Row> rows, const Extent& 
   }
   std::map<int64_t, std::vector<Row>> buckets;
   for (const Row& row : rows) {
-    buckets[BucketOf(Position(row, by_step), extent, request.max_points())].push_back(row);
+    buckets[grid.BucketOf(Position(row, by_step))].push_back(row);
   }
   return buckets;
+}
+
+// As Divide(), but gaps that leave many buckets empty get none. `samples` says for how many a row
+// stands. Sets the grid.
+template <typename Samples>
+std::map<int64_t, std::vector<Row>> DivideWithoutGaps(const std::vector<Row>& rows,
+                                                      const v1::RangeRequest& request,
+                                                      const Samples& samples, Grid* grid) {
+  const bool by_step = request.axis() == v1::AXIS_STEP;
+  const uint32_t max_points = request.max_points();
+  std::set<int64_t> positions;
+  uint64_t count = 0;
+  for (const Row& row : rows) {
+    positions.insert(Position(row, by_step));
+    count += samples(row);
+  }
+  if (rows.empty()) return {};
+  std::vector<Extent> stretches = {{*positions.begin(), *positions.rbegin()}};
+  for (int round = 1;; ++round) {
+    *grid = GridOf(stretches, max_points);
+    std::vector<Extent> found;
+    std::set<int64_t> used;
+    for (const int64_t position : positions) {
+      const int64_t bucket = grid->BucketOf(position);
+      bool begins = used.empty() || bucket > *used.rbegin() + 1;
+      for (const Extent& one : stretches) begins = begins || position == one.first;
+      if (begins) found.emplace_back();
+      found.back().Include(position);
+      used.insert(bucket);
+    }
+    const bool wasteful = used.size() * 8 < std::min<uint64_t>(count, max_points) * 7;
+    if (round == 4 || !wasteful || found.size() == stretches.size()) break;
+    stretches = found;
+  }
+  return Divide(rows, *grid, request);
 }
 
 // --- Across series ---------------------------------------------------------------------------
@@ -286,8 +355,8 @@ Output FoldTimes(const Job& job, const Group& group, const Extent& extent,
                  const v1::RangeRequest& request) {
   std::map<int64_t, std::vector<Entry>> places;
   for (const Series* series : group.members) {
-    for (auto& [index, rows] :
-         Divide(RowsOf(job, *series, request, group.attempt), extent, request)) {
+    for (auto& [index, rows] : Divide(RowsOf(job, *series, request, group.attempt),
+                                      GridOf({extent}, request.max_points()), request)) {
       places[index].push_back({EntryOf(rows, request), rows});
     }
   }
@@ -325,7 +394,6 @@ Output FoldSteps(const Job& job, const Group& group, const v1::RangeRequest& req
     for (const auto& [step, row] : newest) places[step].push_back({{row.value, 0}, {row}});
   }
   Output output;
-  Extent extent;
   for (const auto& [step, entries] : places) {
     Point& point = output.points.emplace_back();
     point.step = step;
@@ -335,17 +403,21 @@ Output FoldSteps(const Job& job, const Group& group, const v1::RangeRequest& req
       point.attempt = std::max(point.attempt, entry.rows.front().attempt);
     }
     point.value = Fold(entries, request.aggregation());
-    extent.Include(step);
   }
   if (request.max_points() == 0 || output.points.empty()) return output;
   std::vector<Row> folded;
   std::map<int64_t, double> scales;  // By bucket.
   for (const Point& point : output.points) {
     folded.push_back({point.time_ns, point.step, point.attempt, point.value.value});
-    scales[BucketOf(*point.step, extent, request.max_points())] += point.value.scale;
+  }
+  Grid grid;
+  const auto divided = DivideWithoutGaps(
+      folded, request, [&](const Row& row) { return RowsUnder(places[*row.step]).size(); }, &grid);
+  for (const Point& point : output.points) {
+    scales[grid.BucketOf(*point.step)] += point.value.scale;
   }
   output.points.clear();
-  for (const auto& [index, rows] : Divide(folded, extent, request)) {
+  for (const auto& [index, rows] : divided) {
     Bucket bucket = Reduce(rows);
     bucket.count = bucket.non_finite = 0;
     for (const Row& row : rows) {
@@ -367,9 +439,9 @@ Output Single(const Job& job, const Series& series, const v1::RangeRequest& requ
   std::vector<Row> rows = RowsOf(job, series, request, std::nullopt);
   Output output;
   if (request.max_points() > 0) {
-    Extent extent;
-    for (const Row& row : rows) extent.Include(Position(row, by_step));
-    for (const auto& [index, in_it] : Divide(rows, extent, request)) {
+    Grid grid;
+    for (const auto& [index, in_it] : DivideWithoutGaps(
+             rows, request, [](const Row&) { return uint64_t{1}; }, &grid)) {
       output.buckets.push_back(Reduce(in_it));
     }
     return output;
