@@ -60,20 +60,31 @@ storage::Want RangeReader::InBuckets(const BucketGrid& grid) const {
 
 absl::StatusOr<ReducedSeries> RangeReader::Reduce(const storage::SeriesPtr& series,
                                                   std::optional<uint32_t> attempt) const {
-  std::optional<SeriesScan> scan = Scan(series, attempt);
-  TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, FindExtent(series, attempt, &*scan));
+  SeriesScan first = Scan(series, attempt);
+  TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, FindExtent(series, attempt, &first));
   if (extent.empty()) return ReducedSeries();
-  const auto reduce = [&](const BucketGrid& grid) -> absl::StatusOr<std::vector<Bucket>> {
-    if (!scan.has_value()) scan.emplace(Scan(series, attempt));
-    Reducer reducer(grid, plan_.by_step);
-    reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
-    absl::Status status = scan->ForEach(
-        InBuckets(grid), [&reducer](const storage::Chunk& chunk) { reducer.Add(chunk); });
-    scan.reset();
-    if (!status.ok()) return status;
-    return reducer.Take();
+  bool again = false;
+  const auto reduce = [&](const BucketGrid& grid) {
+    if (std::exchange(again, true)) return BucketsIn(series, attempt, grid);
+    return BucketsOf(&first, grid);
   };
   return ReduceWithoutGaps(extent, plan_.max_points, plan_.by_step, reduce);
+}
+
+absl::StatusOr<std::vector<Bucket>> RangeReader::BucketsIn(const storage::SeriesPtr& series,
+                                                           std::optional<uint32_t> attempt,
+                                                           const BucketGrid& grid) const {
+  SeriesScan scan = Scan(series, attempt);
+  return BucketsOf(&scan, grid);
+}
+
+absl::StatusOr<std::vector<Bucket>> RangeReader::BucketsOf(SeriesScan* scan,
+                                                           const BucketGrid& grid) const {
+  Reducer reducer(grid, plan_.by_step);
+  reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
+  TACHO_RETURN_IF_ERROR(scan->ForEach(
+      InBuckets(grid), [&reducer](const storage::Chunk& chunk) { reducer.Add(chunk); }));
+  return reducer.Take();
 }
 
 absl::Status RangeReader::FoldInto(const storage::SeriesPtr& series,

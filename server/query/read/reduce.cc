@@ -47,11 +47,13 @@ uint64_t WidthFor(std::span<const AxisExtent> stretches, uint32_t max_buckets) {
 
 }  // namespace
 
-BucketGrid::BucketGrid(std::span<const AxisExtent> stretches, uint32_t max_buckets) {
+BucketGrid::BucketGrid(std::span<const AxisExtent> stretches, uint32_t max_buckets,
+                       uint64_t min_width) {
   TACHO_CHECK(!stretches.empty() && stretches.size() <= std::max(max_buckets, uint32_t{1}));
   width_ = WidthFor(stretches, max_buckets);
   if (width_ == 0) stretches_.push_back({stretches.front().first, stretches.back().last, 0});
   if (width_ == 0) return;
+  width_ = std::max(width_, min_width);
   buckets_ = 0;
   for (const AxisExtent& stretch : stretches) {
     TACHO_CHECK(!stretch.empty());

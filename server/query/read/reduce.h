@@ -37,8 +37,9 @@ class BucketGrid {
  public:
   BucketGrid(const AxisExtent& extent, uint32_t max_buckets)
       : BucketGrid(std::span(&extent, 1), max_buckets) {}
-  // `stretches` ascend and are disjoint; there are at most `max_buckets`, and at least one.
-  BucketGrid(std::span<const AxisExtent> stretches, uint32_t max_buckets);
+  // `stretches` ascend and are disjoint; there are at most `max_buckets`, and at least one. Buckets
+  // are at least `min_width` wide.
+  BucketGrid(std::span<const AxisExtent> stretches, uint32_t max_buckets, uint64_t min_width = 1);
 
   // `position` lies in a stretch, which is checked.
   uint32_t IndexOf(int64_t position) const;

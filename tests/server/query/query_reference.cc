@@ -1,7 +1,5 @@
 #include "tests/server/query/query_reference.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,6 +8,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "tests/server/query/query_reference_grid.h"
 
 namespace tacho::server::reference {
 namespace {
@@ -106,51 +105,6 @@ std::vector<Row> RowsOf(const Job& job, const Series& series, const v1::RangeReq
 // --- Buckets ---------------------------------------------------------------------------------
 
 int64_t Position(const Row& row, bool by_step) { return by_step ? *row.step : row.time_ns; }
-
-struct Extent {
-  int64_t first = INT64_MAX;
-  int64_t last = INT64_MIN;
-  void Include(int64_t position) {
-    first = std::min(first, position);
-    last = std::max(last, position);
-  }
-};
-
-// Parts of the axis, in buckets of one width. Each part begins with a bucket of its own.
-struct Grid {
-  std::vector<Extent> stretches;
-  int64_t width = 1;
-
-  int64_t Buckets() const {
-    int64_t buckets = 0;
-    for (const Extent& one : stretches) buckets += (one.last - one.first) / width + 1;
-    return buckets;
-  }
-  int64_t BucketOf(int64_t position) const {
-    int64_t before = 0;
-    for (const Extent& one : stretches) {
-      if (position <= one.last) return before + (position - one.first) / width;
-      before += (one.last - one.first) / width + 1;
-    }
-    ADD_FAILURE() << position << " is in no stretch";
-    return 0;
-  }
-};
-
-// The narrowest buckets of which there are at most so many.
-Grid GridOf(const std::vector<Extent>& stretches, uint32_t max_points) {
-  const int64_t length = stretches.back().last - stretches.front().first;
-  if (stretches.size() == 1 || max_points == 1) {
-    return {{{stretches.front().first, stretches.back().last}}, length / max_points + 1};
-  }
-  int64_t too_narrow = 0;
-  int64_t fits = length + 1;
-  while (fits - too_narrow > 1) {
-    const int64_t middle = (fits + too_narrow) / 2;
-    (Grid{stretches, middle}.Buckets() <= max_points ? fits : too_narrow) = middle;
-  }
-  return {stretches, fits};
-}
 
 // The rows are in the order of the axis, earlier ones first at equal places.
 Bucket Reduce(const std::vector<Row>& rows) {
@@ -351,12 +305,50 @@ struct Group {
   std::optional<uint32_t> attempt;
 };
 
-Output FoldTimes(const Job& job, const Group& group, const Extent& extent,
+// The buckets in which all groups meet: without the gaps of all series, if many would be empty.
+Grid SharedGrid(const Job& job, const std::vector<Group>& groups, const Extent& extent,
+                const v1::RangeRequest& request) {
+  const uint32_t max_points = request.max_points();
+  const Grid plain = GridOf({extent}, max_points);
+  std::set<int64_t> times;
+  std::set<int64_t> used;
+  int64_t intervals = 0;
+  int64_t between = 0;
+  for (const Group& group : groups) {
+    for (const Series* series : group.members) {
+      for (auto& [index, rows] :
+           Divide(RowsOf(job, *series, request, group.attempt), plain, request)) {
+        used.insert(index);
+        for (const Row& row : rows) times.insert(row.time_ns);
+        intervals += static_cast<int64_t>(rows.size()) - 1;
+        between += rows.back().time_ns - rows.front().time_ns;
+      }
+    }
+  }
+  if (max_points <= 1 || used.size() * 8 >= uint64_t{max_points} * 7 || intervals == 0) {
+    return plain;
+  }
+  const int64_t interval = between / intervals;
+  std::vector<Extent> stretches;
+  for (const int64_t time : times) {
+    const int64_t before = stretches.empty() ? time : stretches.back().last;
+    const bool cut = plain.BucketOf(time) > plain.BucketOf(before) + 1 &&
+                     time - before >= 5 * interval && interval > 0;
+    if (stretches.empty() || cut) stretches.emplace_back();
+    stretches.back().Include(time);
+  }
+  if (stretches.size() == 1) return plain;
+  Grid grid = GridOf(stretches, max_points);
+  grid.width = std::max(grid.width, 2 * interval);
+  return grid;
+}
+
+Output FoldTimes(const Job& job, const Group& group, const Grid& grid,
                  const v1::RangeRequest& request) {
   std::map<int64_t, std::vector<Entry>> places;
   for (const Series* series : group.members) {
-    for (auto& [index, rows] : Divide(RowsOf(job, *series, request, group.attempt),
-                                      GridOf({extent}, request.max_points()), request)) {
+    for (auto& [index, rows] :
+         Divide(RowsOf(job, *series, request, group.attempt), grid, request)) {
       places[index].push_back({EntryOf(rows, request), rows});
     }
   }
@@ -554,9 +546,11 @@ std::vector<Output> Answer(const std::vector<Series>& all, const v1::RangeReques
       }
     }
   }
+  const bool by_step = request.axis() == v1::AXIS_STEP;
+  Grid grid;
+  if (!by_step && extent.first <= extent.last) grid = SharedGrid(job, groups, extent, request);
   for (const Group& group : groups) {
-    add(group, request.axis() == v1::AXIS_STEP ? FoldSteps(job, group, request)
-                                               : FoldTimes(job, group, extent, request));
+    add(group, by_step ? FoldSteps(job, group, request) : FoldTimes(job, group, grid, request));
   }
   return outputs;
 }
