@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -279,11 +280,23 @@ class StepReader {
   uint64_t advanced_ = 0;
 };
 
+// With the plan that an attempt gave last: a later one need not repeat it.
 AttemptAttributes AttributesOf(const storage::JobDetail& detail, uint32_t attempt) {
+  constexpr const char* kPlanned = "planned_steps";
+  AttemptAttributes attributes;
+  std::string planned;
   for (const storage::AttemptInfo& info : detail.attempts) {
-    if (info.attempt == attempt) return info.attributes;
+    if (info.attempt == attempt) attributes = info.attributes;
+    const auto found = info.attributes.find(kPlanned);
+    if (found != info.attributes.end()) planned = found->second;
   }
-  return {};
+  if (!planned.empty()) attributes[kPlanned] = planned;
+  return attributes;
+}
+
+bool CountsFromZero(const storage::JobDetail& detail) {
+  return std::any_of(detail.attempts.begin(), detail.attempts.end(),
+                     [](const storage::AttemptInfo& info) { return info.extent.first_step == 0; });
 }
 
 std::vector<std::string> HostsOf(const storage::JobDetail& detail, uint32_t attempt) {
@@ -326,7 +339,8 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
   goodput->has_steps = true;
   goodput->steps_attempt = facts[spans[stepping].index].attempt;
   goodput->step_metric = clocks[stepping]->metric;
-  goodput->steps = FiguresOf(maker.samples(), AttributesOf(detail, *goodput->steps_attempt));
+  goodput->steps = FiguresOf(maker.samples(), AttributesOf(detail, *goodput->steps_attempt),
+                             CountsFromZero(detail));
   return absl::OkStatus();
 }
 

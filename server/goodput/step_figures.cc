@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "proto/base/progress.h"
 #include "server/goodput/device_peak.h"
 
 namespace tacho::server::goodput {
@@ -83,24 +84,25 @@ std::optional<double> CountedTokens(const std::deque<StepSample>& samples) {
 }
 
 void AddProgress(const std::deque<StepSample>& samples, const AttemptAttributes& attributes,
-                 StepFigures* figures) {
+                 bool from_zero, StepFigures* figures) {
   if (samples.empty()) return;
   const StepSample& newest = samples.back();
   figures->last_step = newest.step;
   const auto planned = Positive(attributes, "planned_steps");
-  if (!planned || *planned >= 9e18) return;
+  if (!planned || *planned < 1 || *planned >= 9e18) return;
   figures->planned_steps = static_cast<int64_t>(*planned);
-  const double done = static_cast<double>(newest.step);
-  figures->progress = std::clamp(done / *planned, 0.0, 1.0);
-  const double steps = done - static_cast<double>(samples.front().step);
+  const int64_t done = StepsDone(newest.step, from_zero);
+  figures->progress = std::clamp(ProgressRatio(done, *figures->planned_steps), 0.0, 1.0);
+  const double steps = static_cast<double>(newest.step) - static_cast<double>(samples.front().step);
   if (steps <= 0) return;
   const double wall = static_cast<double>(newest.time_ns - samples.front().time_ns) / 1e9;
-  figures->remaining_seconds = std::max(0.0, *planned - done) * wall / steps;
+  figures->remaining_seconds = std::max(0.0, *planned - static_cast<double>(done)) * wall / steps;
 }
 
 }  // namespace
 
-StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttributes& attributes) {
+StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttributes& attributes,
+                      bool from_zero) {
   StepFigures figures;
   std::vector<double> seconds;
   for (const StepSample& sample : samples) {
@@ -113,7 +115,7 @@ StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttrib
   if (!figures.tokens_per_second && tokens && figures.mean && *figures.mean > 0) {
     figures.tokens_per_second = *tokens / *figures.mean;
   }
-  AddProgress(samples, attributes, &figures);
+  AddProgress(samples, attributes, from_zero, &figures);
   return figures;
 }
 

@@ -33,6 +33,8 @@ struct StepFigures {
 using AttemptAttributes = std::map<std::string, std::string>;
 
 // `samples` are ascending by step. An attribute that is not a positive number is as if absent.
-StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttributes& attributes);
+// `from_zero`: an attempt of the job began at step 0.
+StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttributes& attributes,
+                      bool from_zero);
 
 }  // namespace tacho::server::goodput

@@ -127,7 +127,7 @@ inline constexpr MetricInfo kGoodputMetrics[] = {
     {"tacho_job_planned_steps", "gauge", "steps", "job", "The attribute `planned_steps`",
      kIfRecorded},
     {"tacho_job_progress_ratio", "gauge", "1", "job",
-     "Newest step divided by `planned_steps`, at most 1", kIfRecorded},
+     "Steps done divided by `planned_steps`, at most 1", kIfRecorded},
     {"tacho_job_remaining_seconds", "gauge", "s", "job",
      "Estimated time left: steps left × wall time of a step over the newest steps, pauses included",
      "If `planned_steps` is recorded"},

@@ -24,6 +24,7 @@
 #include "server/query/lists/job_detail.h"
 #include "server/query/lists/job_listing.h"
 #include "server/query/lists/listings.h"
+#include "server/query/range/integrate_query.h"
 #include "server/query/range/range_query.h"
 #include "server/query/reactors.h"
 #include "server/query/read/message_packing.h"
@@ -309,6 +310,18 @@ grpc::ServerWriteReactor<v1::RangeResponse>* QueryService::Range(
           TACHO_RETURN_IF_ERROR(packing.Add(std::move(piece)));
           metrics_.AddSamples((*query)->samples() - std::exchange(counted, (*query)->samples()));
         }
+      });
+}
+
+grpc::ServerWriteReactor<v1::IntegrateResponse>* QueryService::Integrate(
+    grpc::CallbackServerContext* context, const v1::IntegrateRequest* request) {
+  const Scope scope = {&request->selector().job(), "selector.job"};
+  return Stream<v1::IntegrateResponse>(
+      "Integrate", context, scope, [this, request](StreamReactor<v1::IntegrateResponse>* reactor) {
+        const auto limits = this->limits();
+        return query::Integrate(*options_.store, *request,
+                                {limits.max_series(), limits.max_samples()}, reactor->control(),
+                                [&](auto piece) { return reactor->Write(std::move(piece)); });
       });
 }
 

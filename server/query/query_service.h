@@ -88,6 +88,8 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
       grpc::CallbackServerContext* context, const v1::ListSeriesRequest* request) override;
   grpc::ServerWriteReactor<v1::RangeResponse>* Range(grpc::CallbackServerContext* context,
                                                      const v1::RangeRequest* request) override;
+  grpc::ServerWriteReactor<v1::IntegrateResponse>* Integrate(
+      grpc::CallbackServerContext* context, const v1::IntegrateRequest* request) override;
   grpc::ServerWriteReactor<v1::LatestResponse>* Latest(grpc::CallbackServerContext* context,
                                                        const v1::LatestRequest* request) override;
   grpc::ServerWriteReactor<v1::WatchResponse>* Watch(grpc::CallbackServerContext* context,

@@ -213,6 +213,27 @@ class LiveAndComparedTest(Case):
         self.assertEqual(loss.avg, [[1.0, 2.0], [1.5, 4.0]])
         self.assertEqual(loss.difference[1], [0.5, 2.0])
 
+    def test_figures_of_a_comparison_are_of_the_samples_at_any_resolution(self):
+        self.record("a", ["loss"], [[float(v * v)] for v in range(10)], steps=list(range(10)))
+        for points in (1, 3, 0):
+            comparison = tacho.compare(self.address, ["a"], "loss", max_points=points)
+            (summary,) = comparison.metrics[0].summary
+            self.assertEqual((summary["first"], summary["last"], summary["avg"]), (0, 81, 28.5))
+            self.assertEqual((summary["last_position"], summary["count"]), (9, 10))
+            self.assertIsNone(summary["rate"])
+
+    def test_integrate_adds_up_time(self):
+        self.record("j", ["power"], [[2.0], [4.0], [6.0]], steps=[1, 2, 3])
+        (power,) = tacho.query(self.address, "j", "power")
+        seconds = [(b - a) / 1e9 for a, b in zip(power.times, power.times[1:])]
+        (integral,) = tacho.integrate(self.address, "j", "power")
+        self.assertAlmostEqual(integral.value, 3 * seconds[0] + 5 * seconds[1])
+        self.assertEqual(integral.series.metric, "power")
+        self.assertEqual((integral.gaps, integral.not_covered_ns), (0, 0))
+        self.assertEqual((integral.first_ns, integral.last_ns), (power.times[0], power.times[-1]))
+        (total,) = tacho.integrate(self.address, "j", total=True, max_gap=1e-9)
+        self.assertEqual((total.value, total.gaps, total.series_count), (0, 2, 1))
+
 
 class ReflectionTest(Case):
     def test_a_client_without_generated_code_learns_the_api_and_asks(self):

@@ -14,6 +14,8 @@ namespace {
 // A bucket of the collector may lie across the border of two places: finer ones blur less.
 constexpr size_t kBucketsPerPlace = 2;
 
+constexpr double kPartsOfTime = 200;
+
 // In halves, because the sum of two times is beyond 64 bits.
 double Middle(int64_t first, int64_t last) {
   return static_cast<double>(first) + static_cast<double>(last - first) / 2;
@@ -38,8 +40,9 @@ absl::Status CurveFolder::Add(const v1::RangeResponse& response) {
     const std::string group = GroupOf(series);
     const auto [found, added] =
         index_.emplace(std::make_pair(series.metric().name(), group), folded_.size());
-    if (added) folded_.push_back({{series.metric(), group, 0, {}}, {}});
+    if (added) folded_.push_back({{series.metric(), group, 0, {}}, {}, {}});
     current_ = found->second;
+    begins_ = true;
     ++folded_[current_].curve.series;
   }
   if (folded_.empty()) {
@@ -55,6 +58,14 @@ absl::Status CurveFolder::Add(const v1::RangeResponse& response) {
 void CurveFolder::AddBucket(const Bucket& bucket) {
   if (by_step_ && !bucket.first_step) return;
   const uint64_t finite = bucket.count - std::min(bucket.count, bucket.non_finite);
+  const auto first = static_cast<double>(by_step_ ? *bucket.first_step : bucket.first_time_unix_ns);
+  const auto last = static_cast<double>(by_step_ ? bucket.last_step.value_or(*bucket.first_step)
+                                                 : bucket.last_time_unix_ns);
+  std::vector<Reach>& reaches = folded_[current_].reaches;
+  if (begins_) reaches.push_back({first, last, bucket.last});
+  begins_ = false;
+  reaches.back().last = last;
+  reaches.back().value = bucket.last;
   folded_[current_].pieces.push_back(
       {.x = by_step_ ? Middle(*bucket.first_step, bucket.last_step.value_or(*bucket.first_step))
                      : Middle(bucket.first_time_unix_ns, bucket.last_time_unix_ns),
@@ -63,6 +74,25 @@ void CurveFolder::AddBucket(const Bucket& bucket) {
        .sum = finite > 0 ? bucket.avg * static_cast<double>(finite) : 0,
        .count = bucket.count,
        .non_finite = bucket.non_finite});
+}
+
+double CurveFolder::LastOf(const std::vector<Reach>& reaches) const {
+  if (reaches.empty()) return kNotANumber;
+  double first = reaches.front().first;
+  double last = reaches.front().last;
+  for (const Reach& reach : reaches) {
+    first = std::min(first, reach.first);
+    last = std::max(last, reach.last);
+  }
+  const double from = by_step_ ? last : last - (last - first) / kPartsOfTime;
+  double sum = 0;
+  double count = 0;
+  for (const Reach& reach : reaches) {
+    if (reach.last < from) continue;
+    sum += reach.value;
+    ++count;
+  }
+  return sum / count;
 }
 
 std::vector<CurvePoint> CurveFolder::Fold(std::vector<Piece> pieces) const {
@@ -118,6 +148,7 @@ std::vector<MetricCurve> CurveFolder::Finish() && {
   std::vector<MetricCurve> curves;
   for (Folded& folded : folded_) {
     folded.curve.points = Fold(std::move(folded.pieces));
+    folded.curve.last = LastOf(folded.reaches);
     if (!folded.curve.points.empty()) curves.push_back(std::move(folded.curve));
   }
   return curves;

@@ -17,6 +17,9 @@ struct MetricCurve {
   std::string group;  // "task 0": values of the labels to group by; "" without any.
   size_t series = 0;  // How many series it combines.
   std::vector<CurvePoint> points;
+  // The average of the last samples of those series that reach to the end: by step to the last
+  // step, by time into the last two-hundredth. It does not depend on the number of points.
+  double last = kNotANumber;
 };
 
 // Folds the buckets and points of a Range answer into curves. Not thread-safe.
@@ -43,11 +46,19 @@ class CurveFolder {
     uint64_t count = 0;
     uint64_t non_finite = 0;
   };
+  // Where a series begins and ends, and its last value.
+  struct Reach {
+    double first = 0;
+    double last = 0;
+    double value = kNotANumber;
+  };
   struct Folded {
     MetricCurve curve;
     std::vector<Piece> pieces;
+    std::vector<Reach> reaches;  // Of series with a place.
   };
   void AddBucket(const Bucket& bucket);
+  double LastOf(const std::vector<Reach>& reaches) const;
   std::vector<CurvePoint> Fold(std::vector<Piece> pieces) const;
   std::string GroupOf(const v1::SeriesInfo& series) const;
 
@@ -57,6 +68,7 @@ class CurveFolder {
   std::vector<Folded> folded_;
   std::map<std::pair<std::string, std::string>, size_t> index_;  // By metric and group.
   size_t current_ = 0;
+  bool begins_ = false;  // The next bucket is the first of its series.
 };
 
 // Sets the request's max_points so that `points` places result.

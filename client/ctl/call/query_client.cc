@@ -160,6 +160,21 @@ absl::StatusOr<v1::FirstNonFiniteResponse> QueryClient::FirstNonFinite(
   return calls_->Call(&v1::Query::Stub::FirstNonFinite, request);
 }
 
+absl::StatusOr<std::vector<v1::Integral>> QueryClient::Integrate(
+    const v1::IntegrateRequest& request) {
+  std::vector<v1::Integral> integrals;
+  absl::Status status = calls_->ReadStream<v1::IntegrateResponse>(
+      [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+        return calls_->stub()->AsyncIntegrate(context, request, queue, nullptr);
+      },
+      [&](const v1::IntegrateResponse& response) {
+        integrals.insert(integrals.end(), response.integrals().begin(), response.integrals().end());
+        return true;
+      });
+  if (!status.ok()) return status;
+  return integrals;
+}
+
 absl::StatusOr<v1::GoodputResponse> QueryClient::Goodput(const v1::GoodputRequest& request) {
   return calls_->Call(&v1::Query::Stub::Goodput, request);
 }

@@ -38,6 +38,7 @@ class QueryClient {
   absl::StatusOr<v1::LabelValuesResponse> LabelValues(const v1::LabelValuesRequest& request);
   absl::StatusOr<v1::FirstNonFiniteResponse> FirstNonFinite(
       const v1::FirstNonFiniteRequest& request);
+  absl::StatusOr<std::vector<v1::Integral>> Integrate(const v1::IntegrateRequest& request);
   absl::StatusOr<v1::GoodputResponse> Goodput(const v1::GoodputRequest& request);
   absl::StatusOr<v1::CardinalityResponse> Cardinality(const v1::CardinalityRequest& request);
   absl::StatusOr<v1::ConditionsResponse> Conditions(const v1::ConditionsRequest& request);

@@ -1,5 +1,8 @@
 // 'compare': tables of figures for people; JSON and CSV with every place for programs.
+#include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
@@ -61,54 +64,91 @@ void PrintAttributes(const Environment& env, const Comparison& comparison) {
 
 struct SummaryColumn {
   TableColumn column;
-  std::string (*text)(const v1::ComparedSummary&);
+  // Of one run's figures; `index` is its place.
+  std::string (*text)(const v1::CompareMetric& metric, size_t index);
   int worth;  // Where the terminal is narrow, columns of the lowest worth are left out first.
   bool is_difference = false;  // Has nothing to say of the first job.
+  bool is_of_counts = false;   // Is there only if a metric counts.
 };
+
+const v1::ComparedSummary& SummaryOf(const v1::CompareMetric& metric, size_t index) {
+  return metric.columns(static_cast<int>(index)).summary();
+}
+
+template <double (v1::ComparedSummary::*kFigure)() const>
+std::string FigureText(const v1::CompareMetric& metric, size_t index) {
+  return ReadableNumber((SummaryOf(metric, index).*kFigure)());
+}
+
+// A count has no average.
+template <double (v1::ComparedSummary::*kFigure)() const>
+std::string UncountedText(const v1::CompareMetric& metric, size_t index) {
+  return IsCount(metric.metric()) ? "" : FigureText<kFigure>(metric, index);
+}
+
+std::string RateText(const v1::CompareMetric& metric, size_t index) {
+  const v1::ComparedSummary& summary = SummaryOf(metric, index);
+  return summary.has_rate() ? ReadableNumber(summary.rate()) : "";
+}
+
+std::string DifferenceText(const v1::CompareMetric& metric, size_t index) {
+  const Change change = ChangeOf(metric, index);
+  return change.known ? SignedText(change.difference) : "";
+}
+
+std::string RelativeText(const v1::CompareMetric& metric, size_t index) {
+  const Change change = ChangeOf(metric, index);
+  return change.known ? PercentText(change.relative) : "";
+}
+
+std::string LargestText(const v1::CompareMetric& metric, size_t index) {
+  const bool shares = SummaryOf(metric, index).shared() > 0;
+  return shares ? UncountedText<&v1::ComparedSummary::max_difference>(metric, index) : "";
+}
+
+std::string SharedText(const v1::CompareMetric& metric, size_t index) {
+  const uint64_t shared = SummaryOf(metric, index).shared();
+  return shared > 0 ? absl::StrCat(shared) : "";
+}
+
+std::string NonFiniteText(const v1::CompareMetric& metric, size_t index) {
+  const uint64_t non_finite = SummaryOf(metric, index).non_finite();
+  return non_finite > 0 ? absl::StrCat(non_finite) : "";
+}
 
 const std::vector<SummaryColumn>& SummaryColumns() {
   using Summary = v1::ComparedSummary;
-  static const auto* const columns = new std::vector<SummaryColumn>{
-      {{"AVG", Align::kRight}, [](const Summary& s) { return ReadableNumber(s.avg()); }, 8},
-      {{"LAST", Align::kRight}, [](const Summary& s) { return ReadableNumber(s.last()); }, 6},
-      {{"MIN", Align::kRight}, [](const Summary& s) { return ReadableNumber(s.min()); }, 4},
-      {{"MAX", Align::kRight}, [](const Summary& s) { return ReadableNumber(s.max()); }, 3},
-      {{"DIFFERENCE", Align::kRight},
-       [](const Summary& s) { return s.shared() > 0 ? SignedText(s.mean_difference()) : ""; },
-       7,
-       true},
-      {{"CHANGE", Align::kRight},
-       [](const Summary& s) { return s.shared() > 0 ? PercentText(s.relative_difference()) : ""; },
-       9,
-       true},
-      {{"LARGEST", Align::kRight},
-       [](const Summary& s) { return s.shared() > 0 ? ReadableNumber(s.max_difference()) : ""; },
-       2,
-       true},
-      {{"SHARED", Align::kRight},
-       [](const Summary& s) { return s.shared() > 0 ? absl::StrCat(s.shared()) : ""; },
-       1,
-       true},
-      {{"NON-FINITE", Align::kRight},
-       [](const Summary& s) { return s.non_finite() > 0 ? absl::StrCat(s.non_finite()) : ""; },
-       5}};
+  static const auto* const columns =
+      new std::vector<SummaryColumn>{{{"AVG", Align::kRight}, UncountedText<&Summary::avg>, 8},
+                                     {{"RATE/S", Align::kRight}, RateText, 8, false, true},
+                                     {{"LAST", Align::kRight}, FigureText<&Summary::last>, 6},
+                                     {{"MIN", Align::kRight}, FigureText<&Summary::min>, 4},
+                                     {{"MAX", Align::kRight}, FigureText<&Summary::max>, 3},
+                                     {{"DIFFERENCE", Align::kRight}, DifferenceText, 7, true},
+                                     {{"CHANGE", Align::kRight}, RelativeText, 9, true},
+                                     {{"LARGEST", Align::kRight}, LargestText, 2, true},
+                                     {{"SHARED", Align::kRight}, SharedText, 1, true},
+                                     {{"NON-FINITE", Align::kRight}, NonFiniteText, 5}};
   return *columns;
 }
 
 Table MetricTable(const Comparison& comparison, int least_worth) {
-  std::vector<TableColumn> columns = {{"METRIC", Align::kLeft, true}, {"JOB", Align::kLeft, true}};
+  const bool counts =
+      std::any_of(comparison.metrics.begin(), comparison.metrics.end(),
+                  [](const v1::CompareMetric& metric) { return IsCount(metric.metric()); });
+  std::vector<SummaryColumn> shown;
   for (const SummaryColumn& one : SummaryColumns()) {
-    if (one.worth >= least_worth) columns.push_back(one.column);
+    if (one.worth >= least_worth && (counts || !one.is_of_counts)) shown.push_back(one);
   }
+  std::vector<TableColumn> columns = {{"METRIC", Align::kLeft, true}, {"JOB", Align::kLeft, true}};
+  for (const SummaryColumn& one : shown) columns.push_back(one.column);
   Table table(std::move(columns));
   for (const v1::CompareMetric& metric : comparison.metrics) {
     for (size_t i = 0; i < comparison.names.size(); ++i) {
-      const v1::ComparedSummary& summary = metric.columns(static_cast<int>(i)).summary();
       std::vector<std::string> cells = {metric.metric().name(), comparison.names[i]};
-      for (const SummaryColumn& one : SummaryColumns()) {
-        if (one.worth < least_worth) continue;
-        const bool nothing = summary.count() == 0 || (one.is_difference && i == 0);
-        cells.push_back(nothing ? "" : one.text(summary));
+      for (const SummaryColumn& one : shown) {
+        const bool nothing = SummaryOf(metric, i).count() == 0 || (one.is_difference && i == 0);
+        cells.push_back(nothing ? "" : one.text(metric, i));
       }
       table.AddRow(std::move(cells));
     }
@@ -144,10 +184,12 @@ void PrintMetrics(const Environment& env, const Comparison& comparison) {
 void WriteSummaryCsv(std::ostream& out, const Comparison& comparison) {
   out << CsvLine({"metric", "unit", "job", "count", "non_finite", "min", "max", "avg", "last",
                   comparison.by_step ? "last_step" : "last_elapsed_ns", "shared", "mean_difference",
-                  "max_difference", "relative_difference"});
+                  "max_difference", "relative_difference", "first",
+                  comparison.by_step ? "first_step" : "first_elapsed_ns", "increase", "rate"});
   for (const v1::CompareMetric& metric : comparison.metrics) {
     for (size_t i = 0; i < comparison.names.size(); ++i) {
-      const v1::ComparedSummary& summary = metric.columns(static_cast<int>(i)).summary();
+      const v1::ComparedSummary& summary = SummaryOf(metric, i);
+      const bool is_count = IsCount(metric.metric());
       std::vector<std::string> fields = {metric.metric().name(),
                                          metric.metric().unit(),
                                          comparison.names[i],
@@ -155,17 +197,22 @@ void WriteSummaryCsv(std::ostream& out, const Comparison& comparison) {
                                          absl::StrCat(summary.non_finite()),
                                          ExactNumber(summary.min()),
                                          ExactNumber(summary.max()),
-                                         ExactNumber(summary.avg()),
+                                         is_count ? "" : ExactNumber(summary.avg()),
                                          ExactNumber(summary.last()),
                                          absl::StrCat(summary.last_position())};
       if (i == 0) {
         fields.resize(fields.size() + 4);
       } else {
+        const Change change = ChangeOf(metric, i);
         fields.push_back(absl::StrCat(summary.shared()));
-        fields.push_back(ExactNumber(summary.mean_difference()));
-        fields.push_back(ExactNumber(summary.max_difference()));
-        fields.push_back(ExactNumber(summary.relative_difference()));
+        fields.push_back(ExactNumber(change.difference));
+        fields.push_back(is_count ? "" : ExactNumber(summary.max_difference()));
+        fields.push_back(ExactNumber(change.relative));
       }
+      fields.push_back(ExactNumber(summary.first()));
+      fields.push_back(absl::StrCat(summary.first_position()));
+      fields.push_back(summary.has_increase() ? ExactNumber(summary.increase()) : "");
+      fields.push_back(summary.has_rate() ? ExactNumber(summary.rate()) : "");
       out << CsvLine(fields);
     }
   }
@@ -247,9 +294,12 @@ Command CompareCommand() {
       .summary = "Compare runs: attributes that differ, and the figures of each metric",
       .details = absl::StrCat(
           R"(The first run is the baseline. The values of all tasks and chips are averaged at each step (or elapsed
-time). DIFFERENCE is the mean difference at the places that both runs have, CHANGE the same relative
-to the baseline's average there, LARGEST the largest difference, SHARED the number of such places.
-The other figures cover all places.
+time). DIFFERENCE is the mean difference at the places that both runs have (steps, or 200 parts of
+the time), CHANGE the same relative to the baseline's average there, LARGEST the largest difference,
+SHARED the number of such places. AVG, MIN and MAX are of all finite samples, and LAST is the value at
+the last step, whatever --points is: that is only for --rows. Counters, and the observations of
+histograms, have no average: RATE/S is their growth per second, of one series on average, and
+DIFFERENCE and CHANGE compare that.
 
 Examples:
   tachoctl compare bert-base bert-large

@@ -59,7 +59,7 @@ void PrintBuckets(const Invocation& invocation, const v1::Goodput& total) {
   for (const v1::BucketTime& bucket : total.buckets()) {
     const double percent = PercentOf(total, bucket.ns());
     table.AddRow({NameOf(bucket.bucket()), bucket.ns() == 0 ? "-" : Time(bucket.ns()),
-                  absl::StrFormat("%.1f", percent), Bar(percent, invocation.env.unicode)});
+                  ShareNumber(percent / 100), Bar(percent, invocation.env.unicode)});
   }
   table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
 }
@@ -78,7 +78,7 @@ void PrintAttempts(const Invocation& invocation, const v1::GoodputResponse& answ
     const int64_t wasted = TimeIn(goodput, v1::GOODPUT_BUCKET_WASTED);
     table.AddRow({absl::StrCat(attempt.attempt()),
                   ReadableTime(goodput.begin_unix_ns(), invocation.env.zone),
-                  Time(goodput.wall_ns()), absl::StrFormat("%.1f", 100 * goodput.goodput_ratio()),
+                  Time(goodput.wall_ns()), ShareNumber(goodput.goodput_ratio()),
                   wasted == 0 ? "-" : Time(wasted), Thousands(goodput.productive_steps())});
   }
   table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
@@ -97,15 +97,15 @@ void PrintSteps(const Invocation& invocation, const v1::StepFigures& steps) {
                    Seconds(steps.step_time_p99_seconds()), ", ideal ",
                    Seconds(steps.step_time_ideal_seconds())));
   add("MFU", steps.has_mfu_ratio(),
-      absl::StrFormat("%.1f %% of %s TFLOP/s a device (%s)", 100 * steps.mfu_ratio(),
+      absl::StrFormat("%s of %s TFLOP/s a device (%s)", ShareText(steps.mfu_ratio()),
                       ReadableNumber(steps.device_peak_flops() / 1e12),
                       steps.device_peak_source()));
   add("tokens a second", steps.has_tokens_per_second(), ReadableNumber(steps.tokens_per_second()));
   add("progress", steps.has_progress_ratio(),
-      absl::StrFormat("step %s of %s, %.1f %%",
+      absl::StrFormat("step %s of %s, %s",
                       Thousands(static_cast<uint64_t>(std::max<int64_t>(0, steps.last_step()))),
                       Thousands(static_cast<uint64_t>(std::max<int64_t>(0, steps.planned_steps()))),
-                      100 * steps.progress_ratio()));
+                      ShareText(steps.progress_ratio())));
   add("time left", steps.has_remaining_seconds(),
       absl::StrCat("about ",
                    ReadableDuration(absl::Seconds(std::floor(steps.remaining_seconds())))));
@@ -120,7 +120,7 @@ void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer)
   if (answer.attempts_size() > 1) {
     *invocation.env.out << " in " << answer.attempts_size() << " attempts";
   }
-  *invocation.env.out << absl::StrFormat(", %.1f %% productive\n\n", 100 * total.goodput_ratio());
+  *invocation.env.out << absl::StrCat(", ", ShareText(total.goodput_ratio()), " productive\n\n");
   PrintBuckets(invocation, total);
   PrintAttempts(invocation, answer);
   if (answer.has_steps()) PrintSteps(invocation, answer.steps());

@@ -100,7 +100,7 @@ std::vector<Curve> NameCurves(const PlotRequest& plot, std::vector<NamedCurve> n
       absl::StrAppend(&name, name.empty() ? "" : " ", one.curve.group);
     }
     if (one.curve.series > 1) absl::StrAppend(&name, " (", one.curve.series, " series)");
-    curves.push_back({std::move(name), std::move(one.curve.points)});
+    curves.push_back({std::move(name), std::move(one.curve.points), one.curve.last});
   }
   return curves;
 }
@@ -141,6 +141,7 @@ void WriteJson(std::ostream& out, const PlotRequest& plot, const std::vector<Nam
       json.Field("unit", one.curve.metric.unit());
       json.Field("group", one.curve.group);
       json.Field("series", one.curve.series);
+      json.Field("last", one.curve.last);
       json.Objects("points", one.curve.points, write_point);
     });
   });
@@ -289,7 +290,10 @@ Examples:
   tachoctl plot bert-base step_time_seconds --group-by host --since 1h
   tachoctl plot bert-base host_network_bytes --rate --since 1d
 
-JSON: {"axis": "time"|"step", "curves": [{"job", "metric", "unit", "group", "series",
+The legend has the last samples themselves (the average over the series that reach to the end), not
+the average of the last place, and the lowest and the highest sample.
+
+JSON: {"axis": "time"|"step", "curves": [{"job", "metric", "unit", "group", "series", "last",
   "points": [{"step" or "time" and "time_unix_ns", "min", "avg", "max", "count", "non_finite"}]}]}
 NaN is written as in 'query'. CSV: the same fields, one line for each point.)",
       .flags = PlotFlags(),

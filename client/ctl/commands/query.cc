@@ -3,6 +3,7 @@
 
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/commands/integrate.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/sample_sink.h"
 
@@ -32,7 +33,7 @@ class Feeder {
     status_ = CheckColumns(response);
     if (!status_.ok()) return false;
     if (response.has_series()) {
-      sink_.Begin(response.series());
+      sink_.Begin(response.series(), response.bucket_width());
       metrics_.insert(response.series().metric().name());
       in_series_ = true;
     }
@@ -81,8 +82,18 @@ std::vector<std::string> Missing(const v1::Selector& selector, const std::set<st
   return missing;
 }
 
+std::vector<FlagSpec> AllFlags() {
+  std::vector<FlagSpec> flags = QueryFlags();
+  flags.insert(flags.end() - 1, IntegrateFlags().begin(), IntegrateFlags().end());
+  return flags;
+}
+
 int RunQuery(const Invocation& invocation) {
   const Environment& env = invocation.env;
+  if (invocation.args.Has("integrate")) return RunIntegrate(invocation);
+  if (invocation.args.Has("max-gap")) {
+    return UsageError(env, "query", "--max-gap needs --integrate");
+  }
   const auto options = ParseQueryOptions(invocation.args, env.now, env.zone);
   if (!options.ok()) {
     return UsageError(env, "query", std::string(options.status().message()));
@@ -127,6 +138,7 @@ Command QueryCommand() {
   tachoctl query bert-base loss --points 40              an overview with min, avg and max
   tachoctl query bert-base step_time_seconds --across p99 --by step --steps 1000:
   tachoctl query bert-base host_cpu_ratio --across max --group-by host --points 60
+  tachoctl query bert-base chip_power_watts --integrate --across sum      its energy
   tachoctl query bert-base loss --from 2026-01-31 --to '2026-02-01 06:00' --utc -o csv > loss.csv
 
 Times without a zone are local time, or UTC with --utc. Tables show times the same way.
@@ -135,11 +147,15 @@ JSON: {"job", "axis": "time"|"step", "reduced": bool, "series": [{"metric", "typ
   "task" or null, "host", "labels": {}, "samples": [...]}], "error": null or why the answer is incomplete}
   a sample: {"time", "time_unix_ns", "step" or null, "attempt", "value"}
   with --points: {"first_time", "first_time_unix_ns", "last_time", "last_time_unix_ns",
-  "first_step", "last_step", "min", "max", "avg", "first", "last", "count", "non_finite"}
+  "first_step", "last_step", "min", "max", "avg", "first", "last", "count", "non_finite"}, and each
+  series has "bucket_width": the width of its points, ns or steps; gaps that are long have no point
+  with --integrate: {"integrals": [{"metric", "task" or null, "host", "labels": {}, "value", "unit",
+  "kilowatt_hours" or null, "covered_seconds", "not_covered_seconds", "gaps", "series", "count",
+  "non_finite", "first_time", "first_time_unix_ns", "last_time", "last_time_unix_ns"}]}
 CSV: the same fields, one line a sample, with job, metric, task, host and labels in front.
 Values in JSON and CSV read back bit for bit; NaN and infinities are written as NaN, Infinity and
 -Infinity (strings in JSON). min, max and avg cover the finite samples; non_finite counts the others.)",
-          .flags = QueryFlags(),
+          .flags = AllFlags(),
           .min_operands = 2,
           .max_operands = kAnyNumber,
           .run = RunQuery};

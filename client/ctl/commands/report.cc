@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/line/parse.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
@@ -110,6 +111,50 @@ void PrintVerdicts(const Environment& env, const Report& report) {
   }
 }
 
+// A metric of power that was used; a limit was not.
+bool IsPower(const v1::Metric& metric) {
+  return metric.unit() == "W" && metric.type() != v1::METRIC_TYPE_COUNTER &&
+         metric.name().find("limit") == std::string::npos;
+}
+
+// The energy of the metrics of power that are compared. A report does without where the collector
+// does not answer: standard error says why.
+std::vector<EnergyLine> ReadEnergy(const Invocation& invocation, QueryClient& client,
+                                   const ReportRequest& report, const Comparison& comparison) {
+  std::vector<EnergyLine> lines;
+  v1::IntegrateRequest request;
+  for (const v1::CompareMetric& metric : comparison.metrics) {
+    if (!IsPower(metric.metric())) continue;
+    request.mutable_selector()->add_metrics(metric.metric().name());
+    lines.push_back({metric.metric().name(), {std::nullopt, std::nullopt}});
+  }
+  if (lines.empty()) return lines;
+  request.set_sum(true);
+  request.set_attempts(ParseAttempts(invocation.args));
+  if (report.compare.has_steps()) *request.mutable_steps() = report.compare.steps();
+  for (size_t run = 0; run < report.subjects.size(); ++run) {
+    const SubjectName& subject = report.subjects[run];
+    request.mutable_selector()->set_job(subject.job);
+    *request.mutable_selector()->mutable_matchers() = report.compare.matchers();
+    if (subject.attempt) {
+      *request.mutable_selector()->add_matchers() =
+          *ParseMatcher(absl::StrCat("attempt=", *subject.attempt));
+    }
+    const auto integrals = client.Integrate(request);
+    if (!integrals.ok()) {
+      *invocation.env.err << "tachoctl report: without energy: "
+                          << Printable(integrals.status().message()) << '\n';
+      return {};
+    }
+    for (EnergyLine& line : lines) {
+      for (const v1::Integral& one : *integrals) {
+        if (one.series().metric().name() == line.metric) line.runs[run] = one;
+      }
+    }
+  }
+  return lines;
+}
+
 int RunReport(const Invocation& invocation) {
   const Environment& env = invocation.env;
   const absl::StatusOr<ReportRequest> request = ParseReportRequest(invocation);
@@ -119,7 +164,8 @@ int RunReport(const Invocation& invocation) {
       ReadComparison(client, request->compare, request->subjects);
   if (!comparison.ok()) return CallError(invocation, client, comparison.status());
   Report report{*std::move(comparison), {}, env.now, env.zone, ZoneName(env.now, env.zone),
-                request->curves};
+                request->curves,        {}};
+  report.energy = ReadEnergy(invocation, client, *request, report.comparison);
   for (const Threshold& threshold : request->thresholds) {
     report.verdicts.push_back(Judge(threshold, report.comparison));
   }
@@ -171,7 +217,11 @@ Command ReportCommand() {
       .details = absl::StrCat(
           R"(The report shows how much each metric changed, attributes that differ, curves (HTML) or sparklines
 (Markdown), and whether each --threshold was kept. A threshold also fails if its metric is missing, if
-the runs share no step, or if B has NaN or infinite values and A has none.
+the runs share no step, or if B has NaN or infinite values and A has none. All figures, and therefore
+the verdict, are of the samples themselves: --points changes only the curves. The mean of a counter is
+its growth per second. Metrics in watts also come to energy: the power of all tasks and chips over
+time, of all attempts unless --attempts or JOB@N chooses; more than a minute without a sample is not
+covered, and the report says how long that was.
 
 Exit codes:
   0  every threshold was kept, or none was given
@@ -187,6 +237,8 @@ Examples:
 
 JSON: {"verdict": "passed"|"failed"|"none", "thresholds": [{"metric", "statistic",
   "direction": "above"|"below"|"either", "limit", "relative", "change", "passed", "reason"}],
+  "energy": [{"metric", "columns": [{"joules", "kilowatt_hours", "covered_seconds",
+  "not_covered_seconds"; null where a run has none}]}],
   )",
           kComparisonJsonHelp, "}\nCSV: the thresholds."),
       .flags = ReportFlags(),

@@ -28,7 +28,7 @@ class CsvSink : public SampleSink {
     out_ << (options.reduced() ? kBucketHeader : kPointHeader);
   }
 
-  void Begin(const v1::SeriesInfo& series) override {
+  void Begin(const v1::SeriesInfo& series, uint64_t) override {
     series_ = absl::StrCat(CsvField(series.job()), ",", CsvField(series.metric().name()), ",",
                            series.has_task() ? absl::StrCat(series.task()) : "", ",",
                            CsvField(series.host()), ",", CsvField(OwnLabels(series)), ",");
@@ -67,7 +67,7 @@ class CsvSink : public SampleSink {
 class JsonSink : public SampleSink {
  public:
   JsonSink(std::ostream& out, const QueryOptions& options)
-      : out_(out), json_(out), limit_(options.limit.value_or(0)) {
+      : out_(out), json_(out), limit_(options.limit.value_or(0)), reduced_(options.reduced()) {
     json_.BeginObject();
     json_.Field("job", options.request.selector().job());
     json_.Field("axis", options.by_step() ? "step" : "time");
@@ -76,7 +76,7 @@ class JsonSink : public SampleSink {
     json_.BeginArray();
   }
 
-  void Begin(const v1::SeriesInfo& series) override {
+  void Begin(const v1::SeriesInfo& series, uint64_t bucket_width) override {
     EndSeries();
     in_series_ = true;
     json_.BeginObject();
@@ -86,6 +86,7 @@ class JsonSink : public SampleSink {
     json_.Field("task", Maybe(series.has_task(), series.task()));
     json_.Field("host", series.host());
     json_.Field("labels", OwnLabelPairs(series));
+    if (reduced_) json_.Field("bucket_width", Maybe(bucket_width > 0, bucket_width));
     json_.Key("samples");
     json_.BeginArray();
   }
@@ -137,6 +138,7 @@ class JsonSink : public SampleSink {
   std::ostream& out_;
   JsonWriter json_;
   const size_t limit_;  // 0 is none.
+  const bool reduced_;
   size_t written_ = 0;
   bool in_series_ = false;
 };

@@ -1,6 +1,7 @@
 // Where the samples of a query go: a table, JSON or CSV.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -16,7 +17,8 @@ class SampleSink {
  public:
   virtual ~SampleSink() = default;
 
-  virtual void Begin(const v1::SeriesInfo& series) = 0;
+  // `bucket_width`: as RangeResponse.bucket_width, 0 if it is not known.
+  virtual void Begin(const v1::SeriesInfo& series, uint64_t bucket_width) = 0;
   // Points or buckets, depending on whether the query reduces. False: the sink wants no more.
   virtual bool Add(const Point& point) = 0;
   virtual bool Add(const Bucket& bucket) = 0;

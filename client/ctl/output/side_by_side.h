@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -13,6 +14,7 @@ struct SampleSeries {
   v1::SeriesInfo info;
   std::vector<Point> points;    // Filled if the query does not reduce,
   std::vector<Bucket> buckets;  // this one if it does.
+  uint64_t bucket_width = 0;
 };
 
 // For each line, the index of each series' sample, or kNone where it has none.

@@ -218,7 +218,9 @@ class TableSink : public SampleSink {
  public:
   TableSink(const Environment& env, const QueryOptions& options) : env_(env), options_(options) {}
 
-  void Begin(const v1::SeriesInfo& series) override { series_.push_back({series, {}, {}}); }
+  void Begin(const v1::SeriesInfo& series, uint64_t bucket_width) override {
+    series_.push_back({series, {}, {}, bucket_width});
+  }
 
   bool Add(const Point& point) override {
     series_.back().points.push_back(point);
@@ -301,11 +303,19 @@ class TableSink : public SampleSink {
     const std::string& unit = series.info.metric().unit();
     *env_.out << Printable(FullName(series.info))
               << (unit.empty() || unit == "1" ? "" : absl::StrCat(" [", Printable(unit), "]"))
-              << '\n';
+              << WidthText(series) << '\n';
     const Table table = options_.reduced() ? BucketTable(env_, series, RowLimit())
                                            : PointTable(env_, series, RowLimit());
     cut_ = cut_ || std::max(series.points.size(), series.buckets.size()) > RowLimit();
     table.Print(*env_.out, env_.width, env_.unicode);
+  }
+
+  // ", points of 2.5 s each"
+  std::string WidthText(const SampleSeries& series) const {
+    if (series.bucket_width == 0) return "";
+    if (options_.by_step()) return absl::StrCat(", points of ", Count(series.bucket_width, "step"));
+    return absl::StrCat(", points of ",
+                        ReadableNumber(static_cast<double>(series.bucket_width) / 1e9), " s");
   }
 
   void PrintHowToSeeAll() const {

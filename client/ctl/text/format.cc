@@ -82,6 +82,15 @@ std::string Thousands(uint64_t value) {
   return text;
 }
 
+double KilowattHours(double joules) { return joules / 3.6e6; }
+
+std::string ShareNumber(double ratio) {
+  constexpr double kAlmostAll = 0.999;
+  return absl::StrFormat("%.1f", 100 * (ratio < 1 ? std::min(ratio, kAlmostAll) : ratio));
+}
+
+std::string ShareText(double ratio) { return absl::StrCat(ShareNumber(ratio), " %"); }
+
 std::string Count(uint64_t count, absl::string_view noun) {
   return absl::StrCat(Thousands(count), " ", noun, count == 1 ? "" : "s");
 }

@@ -21,6 +21,13 @@ std::string ReadableNumber(double value);
 // digits line up; otherwise each value is as ReadableNumber() writes it.
 std::vector<std::string> ReadableColumn(const std::vector<double>& values);
 
+// A share of a whole as "99.9 %": "100.0 %" only if it is all of it.
+std::string ShareText(double ratio);
+// The same without the sign.
+std::string ShareNumber(double ratio);
+
+double KilowattHours(double joules);
+
 // "1,234,567".
 std::string Thousands(uint64_t value);
 

@@ -225,8 +225,8 @@ class Plotter {
     }
     const std::string name = Printable(curve.name);
     if (std::isnan(last)) return absl::StrCat(name, ": nothing finite");
-    return absl::StrCat(name, ": last ", ReadableNumber(last), ", min ", ReadableNumber(reach.low),
-                        ", max ", ReadableNumber(reach.high));
+    return absl::StrCat(name, ": last ", ReadableNumber(curve.last.value_or(last)), ", min ",
+                        ReadableNumber(reach.low), ", max ", ReadableNumber(reach.high));
   }
 
   const std::vector<Curve>& curves_;

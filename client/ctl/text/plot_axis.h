@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct CurvePoint {
 struct Curve {
   std::string name;
   std::vector<CurvePoint> points;  // By x, ascending.
+  // The last value of the samples; nullopt: that of the last point stands for it.
+  std::optional<double> last = std::nullopt;
 };
 
 // The range of an axis. Never empty: low < high.

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/text/format.h"
+#include "client/ctl/text/samples.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::ctl {
@@ -63,29 +64,38 @@ class ComparisonDocument {
   // Members of the open object.
   void Metric(const v1::CompareMetric& metric, bool with_rows) {
     json_.Field("metric", metric.metric().name());
+    json_.Field("type", TypeName(metric.metric().type()));
     json_.Field("unit", metric.metric().unit());
     size_t index = 0;
     json_.Objects("columns", metric.columns(),
-                  [&](const v1::ComparedColumn& column) { Summary(index++, column.summary()); });
+                  [&](const v1::ComparedColumn&) { Summary(index++, metric); });
     if (with_rows) Rows(metric);
   }
 
  private:
-  void Summary(size_t index, const v1::ComparedSummary& summary) {
+  void Summary(size_t index, const v1::CompareMetric& metric) {
+    const v1::ComparedSummary& summary = metric.columns(static_cast<int>(index)).summary();
+    const bool is_count = IsCount(metric.metric());
     json_.Field("name", comparison_.names[index]);
     json_.Field("count", summary.count());
     json_.Field("non_finite", summary.non_finite());
     json_.Field("min", summary.min());
     json_.Field("max", summary.max());
-    json_.Field("avg", summary.avg());
+    json_.Field("avg", Maybe(!is_count, summary.avg()));
     json_.Field("last", summary.last());
     json_.Field(comparison_.by_step ? "last_step" : "last_elapsed_ns",
                 Maybe(summary.count() > 0, summary.last_position()));
+    json_.Field("first", summary.first());
+    json_.Field(comparison_.by_step ? "first_step" : "first_elapsed_ns",
+                Maybe(summary.count() > 0, summary.first_position()));
+    json_.Field("increase", Maybe(summary.has_increase(), summary.increase()));
+    json_.Field("rate", Maybe(summary.has_rate(), summary.rate()));
     if (index == 0) return;
+    const Change change = ChangeOf(metric, index);
     json_.Field("shared", summary.shared());
-    json_.Field("mean_difference", summary.mean_difference());
-    json_.Field("max_difference", summary.max_difference());
-    json_.Field("relative_difference", summary.relative_difference());
+    json_.Field("mean_difference", change.difference);
+    json_.Field("max_difference", Maybe(!is_count, summary.max_difference()));
+    json_.Field("relative_difference", change.relative);
   }
 
   void Rows(const v1::CompareMetric& metric) {
@@ -138,7 +148,7 @@ const std::vector<FlagSpec>& CompareFlags() {
       {.name = "points",
        .letter = 'n',
        .placeholder = "N",
-       .help = "Compare at most N places along the axis. Default: 200."}};
+       .help = "Make at most N rows, or places of curves; no figure depends on it. Default: 200."}};
   return *flags;
 }
 
@@ -207,6 +217,22 @@ absl::StatusOr<Comparison> ReadComparison(QueryClient& client, const v1::Compare
   return comparison;
 }
 
+bool IsCount(const v1::Metric& metric) {
+  return metric.type() == v1::METRIC_TYPE_COUNTER || metric.type() == v1::METRIC_TYPE_HISTOGRAM;
+}
+
+Change ChangeOf(const v1::CompareMetric& metric, size_t subject) {
+  const v1::ComparedSummary& first = metric.columns(0).summary();
+  const v1::ComparedSummary& second = metric.columns(static_cast<int>(subject)).summary();
+  if (!IsCount(metric.metric())) {
+    return {second.shared() > 0, second.mean_difference(), second.relative_difference()};
+  }
+  if (!first.has_rate() || !second.has_rate()) return {};
+  const double difference = second.rate() - first.rate();
+  const double base = std::fabs(first.rate());
+  return {true, difference, base == 0 ? kNotANumber : difference / base};
+}
+
 std::string AttemptsText(const v1::ComparedSubject& subject) {
   std::string text;
   for (int first = 0; first < subject.attempts_size();) {
@@ -258,9 +284,11 @@ const char* const kComparisonJsonHelp =
     R"("by": "step"|"elapsed", "subjects": [{"name", "job", "attempts": [],
   "first_step" or null, "last_step", "first_time", "first_time_unix_ns", "last_time",
   "last_time_unix_ns"}], "attributes": [{"name", "values": []}], "equal_attributes",
-  "metrics": [{"metric", "unit", "columns": [{"name", "count", "non_finite", "min", "max", "avg",
-  "last", "last_step" or "last_elapsed_ns"; but for the first "shared", "mean_difference",
-  "max_difference", "relative_difference"}]}])";
+  "metrics": [{"metric", "type", "unit", "columns": [{"name", "count", "non_finite", "min", "max",
+  "avg", "last", "last_step" or "last_elapsed_ns", "first", "first_step" or "first_elapsed_ns",
+  "increase", "rate"; but for the first "shared", "mean_difference", "max_difference",
+  "relative_difference"}]}]; of counters and histograms, which count up, "avg" and "max_difference"
+  are null and the differences are those of the rate, and of others "increase" and "rate" are null)";
 
 void WriteComparison(JsonWriter& json, const Comparison& comparison, bool with_rows) {
   ComparisonDocument document(json, comparison);

@@ -33,6 +33,19 @@ absl::StatusOr<v1::CompareRequest> ParseCompareRequest(const ParsedArgs& args,
 absl::StatusOr<Comparison> ReadComparison(QueryClient& client, const v1::CompareRequest& request,
                                           const std::vector<SubjectName>& subjects);
 
+// Whether the metric only counts up: a counter, or the observations of a histogram. An average of
+// its values says nothing; how fast it grows does.
+bool IsCount(const v1::Metric& metric);
+
+// How a subject differs from the first one: by the mean difference of their values, or in the rate
+// at which they count.
+struct Change {
+  bool known = false;  // Else there is nothing to compare.
+  double difference = kNotANumber;
+  double relative = kNotANumber;  // To the first one's magnitude; NaN if that is 0.
+};
+Change ChangeOf(const v1::CompareMetric& metric, size_t subject);
+
 // The attempts that took part: "0, 2..4".
 std::string AttemptsText(const v1::ComparedSubject& subject);
 

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "proto/base/progress.h"
 
 namespace tacho::ctl {
 namespace {
@@ -56,13 +57,12 @@ void AssessProgress(JobStatus& status) {
     if (planned > 0) status.planned_steps = planned;
   }
   if (!status.planned_steps || !attempt->has_last_step()) return;
-  // Trainers that count from 0 end at the step before the planned number.
   status.from_zero = std::any_of(
       status.job.attempts().begin(), status.job.attempts().end(),
       [](const v1::Attempt& each) { return each.has_first_step() && each.first_step() == 0; });
-  const int64_t done = attempt->last_step() + (status.from_zero ? 1 : 0);
+  const int64_t done = StepsDone(attempt->last_step(), status.from_zero);
   const int64_t missing = *status.planned_steps - done;
-  status.progress = static_cast<double>(done) / static_cast<double>(*status.planned_steps);
+  status.progress = ProgressRatio(done, *status.planned_steps);
   if (status.steps_per_second && missing > 0) {
     status.remaining = absl::Seconds(static_cast<double>(missing) / *status.steps_per_second);
   }

@@ -35,9 +35,8 @@ bool HasThreshold(const Report& report, const v1::CompareMetric& metric) {
 double Weight(const v1::CompareMetric& metric) {
   const v1::ComparedSummary& summary = metric.columns(1).summary();
   if (summary.non_finite() != metric.columns(0).summary().non_finite()) return HUGE_VAL;
-  const double change = std::fabs(summary.relative_difference());
-  if (summary.shared() == 0 || std::isnan(change)) return -1;
-  return change;
+  const Change change = ChangeOf(metric, 1);
+  return !change.known || std::isnan(change.relative) ? -1 : std::fabs(change.relative);
 }
 
 constexpr size_t kSparklineWidth = 24;
@@ -117,18 +116,29 @@ void Metrics(std::ostream& out, const Report& report) {
   for (const v1::CompareMetric* metric : ByWeight(report)) {
     const v1::ComparedSummary& a = metric->columns(0).summary();
     const v1::ComparedSummary& b = metric->columns(1).summary();
-    const auto number = [](const v1::ComparedSummary& summary, double value) {
-      return summary.count() == 0 ? std::string() : ReadableNumber(value);
+    const auto last = [](const v1::ComparedSummary& summary) {
+      return summary.count() == 0 ? std::string() : ReadableNumber(summary.last());
     };
     const std::vector<Curve> curves = CurvesOf(report.comparison, *metric);
-    Row(out, {Cell(MetricTitle(metric->metric())), Cell(ChangeText(b)), number(a, a.avg()),
-              number(a, a.last()), number(b, b.avg()), number(b, b.last()), NonFiniteText(*metric),
-              Spark(curves[0]), Spark(curves[1])});
+    Row(out, {Cell(MetricTitle(metric->metric())), Cell(ChangeText(*metric)),
+              AverageText(*metric, 0), last(a), AverageText(*metric, 1), last(b),
+              NonFiniteText(*metric), Spark(curves[0]), Spark(curves[1])});
   }
   out << "\nChange: the mean difference at the "
       << (report.comparison.by_step ? "steps" : "times since the beginning")
       << " that both have, relative to the average of " << first
       << " there. Values are averages over tasks and chips.\n";
+  if (AnyCount(report)) out << kCountRemark << '\n';
+}
+
+void Energy(std::ostream& out, const Report& report) {
+  if (report.energy.empty()) return;
+  out << "\n## Energy\n\n| | " << Cell(report.first()) << " | " << Cell(report.second())
+      << " |\n|---|---|---|\n";
+  for (const EnergyLine& line : report.energy) {
+    Row(out, {Cell(line.metric), EnergyText(line.runs[0]), EnergyText(line.runs[1])});
+  }
+  out << '\n' << kEnergyRemark << '\n';
 }
 
 }  // namespace
@@ -171,17 +181,57 @@ std::string MetricTitle(const v1::Metric& metric) {
   return plain ? metric.name() : absl::StrCat(metric.name(), " [", metric.unit(), "]");
 }
 
-std::string ChangeText(const v1::ComparedSummary& second) {
-  if (second.shared() == 0) return "";
-  if (second.mean_difference() == 0) return "0 %";
-  const std::string percent = PercentText(second.relative_difference());
-  return percent.empty() ? SignedText(second.mean_difference()) : percent;
+std::string ChangeText(const v1::CompareMetric& metric) {
+  const Change change = ChangeOf(metric, 1);
+  if (!change.known) return "";
+  if (change.difference == 0) return "0 %";
+  const std::string percent = PercentText(change.relative);
+  return percent.empty() ? SignedText(change.difference) : percent;
+}
+
+std::string AverageText(const v1::CompareMetric& metric, size_t run) {
+  const v1::ComparedSummary& summary = metric.columns(static_cast<int>(run)).summary();
+  if (summary.count() == 0) return "";
+  if (!IsCount(metric.metric())) return ReadableNumber(summary.avg());
+  return summary.has_rate() ? absl::StrCat(ReadableNumber(summary.rate()), "/s") : "";
+}
+
+bool AnyCount(const Report& report) {
+  const auto& metrics = report.comparison.metrics;
+  return std::any_of(metrics.begin(), metrics.end(),
+                     [](const v1::CompareMetric& metric) { return IsCount(metric.metric()); });
+}
+
+std::string EnergyText(const std::optional<v1::Integral>& energy) {
+  if (!energy) return "";
+  std::string text = absl::StrCat(ReadableNumber(energy->value()), " J, ",
+                                  ReadableNumber(KilowattHours(energy->value())), " kWh");
+  if (energy->not_covered_ns() == 0) return text;
+  return absl::StrCat(text, "; without ",
+                      ReadableDuration(absl::Nanoseconds(energy->not_covered_ns())),
+                      " that are not covered");
 }
 
 std::string ChangeText(const Verdict& verdict) {
   if (std::isnan(verdict.change)) return "unknown";
   return verdict.threshold.relative ? PercentText(verdict.change) : SignedText(verdict.change);
 }
+
+namespace {
+
+void WriteEnergy(JsonWriter& json, const EnergyLine& line) {
+  json.Field("metric", line.metric);
+  json.Objects("columns", line.runs, [&](const std::optional<v1::Integral>& run) {
+    const v1::Integral& energy = run.value_or(v1::Integral());
+    const auto seconds = [&](int64_t ns) { return Maybe(run.has_value(), 1e-9 * double(ns)); };
+    json.Field("joules", Maybe(run.has_value(), energy.value()));
+    json.Field("kilowatt_hours", Maybe(run.has_value(), KilowattHours(energy.value())));
+    json.Field("covered_seconds", seconds(energy.covered_ns()));
+    json.Field("not_covered_seconds", seconds(energy.not_covered_ns()));
+  });
+}
+
+}  // namespace
 
 void WriteReportJson(std::ostream& out, const Report& report) {
   JsonWriter json(out);
@@ -200,6 +250,7 @@ void WriteReportJson(std::ostream& out, const Report& report) {
       json.Field("passed", verdict.passed);
       json.Field("reason", verdict.reason);
     });
+    json.Objects("energy", report.energy, [&](const EnergyLine& line) { WriteEnergy(json, line); });
     WriteComparison(json, report.comparison, false);
   });
 }
@@ -215,6 +266,7 @@ void WriteMarkdown(std::ostream& out, const Report& report) {
   }
   Attributes(out, report);
   Metrics(out, report);
+  Energy(out, report);
   out << "\nMade " << ReadableTime(absl::ToUnixNanos(report.now), report.zone) << " "
       << report.zone_name << " by `tachoctl report`.\n";
 }

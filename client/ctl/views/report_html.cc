@@ -65,6 +65,7 @@ class HtmlWriter {
     Runs();
     Curves();
     Metrics();
+    Energy();
     out_ << "<footer>Made " << ReadableTime(absl::ToUnixNanos(report_.now), report_.zone) << " "
          << EscapeXml(report_.zone_name)
          << " by tachoctl report. Change is the mean difference at the "
@@ -143,15 +144,30 @@ class HtmlWriter {
     out_ << "</tr>\n";
     for (const v1::CompareMetric* metric : ByWeight(report_)) {
       out_ << "<tr><td>" << EscapeXml(MetricTitle(metric->metric())) << "</td><td class=\"n\">"
-           << EscapeXml(ChangeText(metric->columns(1).summary())) << "</td>";
-      for (const v1::ComparedColumn& column : metric->columns()) Figures(column.summary());
+           << EscapeXml(ChangeText(*metric)) << "</td>";
+      Figures(*metric, 0);
+      Figures(*metric, 1);
       out_ << "</tr>\n";
     }
     out_ << "</table>\n";
+    if (AnyCount(report_)) out_ << "<p>" << kCountRemark << "</p>\n";
   }
 
-  void Figures(const v1::ComparedSummary& summary) {
-    for (const double value : {summary.avg(), summary.last(), summary.min(), summary.max()}) {
+  void Energy() {
+    if (report_.energy.empty()) return;
+    out_ << "<h2>Energy</h2>\n<table>\n<tr><th></th><th>" << first_ << "</th><th>" << second_
+         << "</th></tr>\n";
+    for (const EnergyLine& line : report_.energy) {
+      out_ << "<tr><th>" << EscapeXml(line.metric) << "</th><td>" << EnergyText(line.runs[0])
+           << "</td><td>" << EnergyText(line.runs[1]) << "</td></tr>\n";
+    }
+    out_ << "</table>\n<p>" << kEnergyRemark << "</p>\n";
+  }
+
+  void Figures(const v1::CompareMetric& metric, size_t run) {
+    const v1::ComparedSummary& summary = metric.columns(static_cast<int>(run)).summary();
+    out_ << "<td class=\"n\">" << AverageText(metric, run) << "</td>";
+    for (const double value : {summary.last(), summary.min(), summary.max()}) {
       out_ << "<td class=\"n\">" << (summary.count() == 0 ? "" : ReadableNumber(value)) << "</td>";
     }
     out_ << "<td class=\"n" << (summary.non_finite() > 0 ? " failed" : "") << "\">"

@@ -53,7 +53,7 @@ std::string ProgressText(const JobStatus& status) {
   if (attempt == nullptr || !attempt->has_last_step()) return "";
   std::string text = absl::StrCat("step ", attempt->last_step());
   if (status.progress) {
-    absl::StrAppendFormat(&text, " of %d (%.1f %%)", *status.planned_steps, 100 * *status.progress);
+    absl::StrAppend(&text, " of ", *status.planned_steps, " (", ShareText(*status.progress), ")");
   }
   if (status.steps_per_second) {
     absl::StrAppend(&text, ", ", ReadableNumber(*status.steps_per_second), " steps/s");

@@ -34,13 +34,14 @@ double ValueOf(const v1::ComparedSummary& summary, Statistic statistic) {
 }
 
 // NaN if it is not known.
-double ChangeOf(const Threshold& threshold, const v1::ComparedSummary& first,
-                const v1::ComparedSummary& second) {
+double ChangeFor(const Threshold& threshold, const v1::CompareMetric& metric) {
   if (threshold.statistic == Statistic::kMean) {
-    if (second.shared() == 0) return kNotANumber;
-    if (!threshold.relative || second.mean_difference() == 0) return second.mean_difference();
-    return second.relative_difference();
+    const Change change = ChangeOf(metric, 1);
+    if (!change.known) return kNotANumber;
+    return threshold.relative && change.difference != 0 ? change.relative : change.difference;
   }
+  const v1::ComparedSummary& first = metric.columns(0).summary();
+  const v1::ComparedSummary& second = metric.columns(1).summary();
   if (first.count() == 0 || second.count() == 0) return kNotANumber;
   const double before = ValueOf(first, threshold.statistic);
   const double difference = ValueOf(second, threshold.statistic) - before;
@@ -74,9 +75,10 @@ std::string Failure(const Threshold& threshold, const v1::CompareMetric* metric,
     return absl::StrCat(Count(second.non_finite(), "value"), " NaN or infinite");
   }
   if (!std::isfinite(change)) {
-    const bool compared = second.shared() > 0 && first.count() > 0;
-    return compared ? "not a number; the first run may be 0 there: give a limit without %"
-                    : "nothing to compare: the runs share no step or time";
+    const bool compared = threshold.statistic != Statistic::kMean || ChangeOf(*metric, 1).known;
+    if (compared) return "not a number; the first run may be 0 there: give a limit without %";
+    return IsCount(metric->metric()) ? "nothing to compare: a run has no two samples of it in time"
+                                     : "nothing to compare: the runs share no step or time";
   }
   if (!Exceeds(threshold, change)) return "";
   return absl::StrCat("more than ", LimitText(threshold));
@@ -143,8 +145,7 @@ Verdict Judge(const Threshold& threshold, const Comparison& comparison) {
   const v1::CompareMetric* metric = found == comparison.metrics.end() ? nullptr : &*found;
   Verdict verdict{threshold, false, kNotANumber, ""};
   if (metric != nullptr) {
-    verdict.change =
-        ChangeOf(threshold, metric->columns(0).summary(), metric->columns(1).summary());
+    verdict.change = ChangeFor(threshold, *metric);
   }
   verdict.reason = Failure(threshold, metric, verdict.change);
   verdict.passed = verdict.reason.empty();

@@ -9,6 +9,7 @@
 
 namespace tacho::ctl {
 
+// The mean of a counter is the rate at which it grows.
 struct Threshold {
   enum class Statistic { kMean, kLast, kMin, kMax };
   enum class Direction { kEither, kAbove, kBelow };

@@ -16,6 +16,7 @@
 #include "client/ctl/text/table.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/views/condition_report.h"
+#include "proto/base/progress.h"
 
 namespace tacho::ctl {
 namespace {
@@ -60,13 +61,13 @@ std::optional<int64_t> LastStep(const WatchView& view) {
 std::optional<int64_t> Done(const WatchView& view) {
   const std::optional<int64_t> step = LastStep(view);
   if (!step || view.status == nullptr || !view.status->planned_steps) return std::nullopt;
-  return *step + (view.status->from_zero ? 1 : 0);
+  return StepsDone(*step, view.status->from_zero);
 }
 
 std::optional<double> Progress(const WatchView& view) {
   const std::optional<int64_t> done = Done(view);
   if (!done) return std::nullopt;
-  return static_cast<double>(*done) / static_cast<double>(*view.status->planned_steps);
+  return ProgressRatio(*done, *view.status->planned_steps);
 }
 
 std::string ProgressText(const WatchView& view) {
@@ -75,7 +76,7 @@ std::string ProgressText(const WatchView& view) {
   std::string text = absl::StrCat("step ", *step);
   const std::optional<double> progress = Progress(view);
   if (progress) {
-    absl::StrAppendFormat(&text, " of %d (%.1f %%)", *view.status->planned_steps, 100 * *progress);
+    absl::StrAppend(&text, " of ", *view.status->planned_steps, " (", ShareText(*progress), ")");
   }
   const std::optional<double> rate = view.model->StepsPerSecond();
   if (!rate) return text;

@@ -29,7 +29,7 @@ _HOMES = {
         "DataLoss", "Unimplemented", "DeadlineExceeded",
     ),
     "tacho.history": (
-        "Client", "query", "jobs", "job", "latest", "events", "compare", "watch",
+        "Client", "query", "jobs", "job", "latest", "integrate", "events", "compare", "watch",
     ),
     "tacho.columns": ("Series", "to_pandas"),
     "tacho.recording": ("init", "log", "finish", "active_run"),
@@ -38,8 +38,8 @@ _HOMES = {
     "tacho._values": ("fetch",),
     "tacho.config": ("Config",),
     "tacho.records": (
-        "Attempt", "ComparedMetric", "Comparison", "Event", "Job", "JobDetail", "Live", "Metric",
-        "Sample", "Samples", "SeriesName", "Subject", "Task",
+        "Attempt", "ComparedMetric", "Comparison", "Event", "Integral", "Job", "JobDetail", "Live",
+        "Metric", "Sample", "Samples", "SeriesName", "Subject", "Task",
     ),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from .history import Client as Client
     from .history import compare as compare
     from .history import events as events
+    from .history import integrate as integrate
     from .history import job as job
     from .history import jobs as jobs
     from .history import latest as latest

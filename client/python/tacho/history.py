@@ -52,6 +52,10 @@ def _sample(message: Any) -> records.Sample:
     return records.make(records.Sample, message, series=_name(message.series))
 
 
+def _integral(message: Any) -> records.Integral:
+    return records.make(records.Integral, message, series=_name(message.series))
+
+
 def _samples(series: records.SeriesName, points: Any) -> records.Samples:
     values = list(points.values)
     steps = None
@@ -221,6 +225,37 @@ class Client:
         answers = self._connection.stream("Latest", request, self._timeout)
         return [_sample(sample) for answer in answers for sample in answer.samples]
 
+    def integrate(
+        self,
+        job: str,
+        metrics: Names = None,
+        *,
+        begin: Moment = None,
+        end: Moment = None,
+        attempts: Attempts = None,
+        max_gap: float = 0,
+        total: bool = False,
+        keep: Names = None,
+        matchers: Matchers = None,
+    ) -> List[records.Integral]:
+        """The integrals of series over time, such as the energy of a power in watts, in joules.
+
+        max_gap  seconds: a longer time without a finite sample is not bridged, and counts as not
+                 covered; 0 is the collector's default, a minute.
+        total    adds up the series of each metric; `keep` names labels that stay apart.
+        The others are those of query().
+        """
+        request = messages.IntegrateRequest(
+            selector=_requests.selector(job, metrics, matchers),
+            max_gap_ns=round(max_gap * 1e9),
+            sum=total,
+            by=_requests.names(keep),
+        )
+        _requests.set_times(request, begin, end)
+        _requests.set_attempts(request, attempts)
+        answers = self._connection.stream("Integrate", request, self._timeout)
+        return [_integral(one) for answer in answers for one in answer.integrals]
+
     def events(
         self,
         job: str,
@@ -383,6 +418,14 @@ def latest(
 ) -> List[records.Sample]:
     with _client(address, arguments) as client:
         return client.latest(job, metrics, **arguments)
+
+
+@_documented_as(Client.integrate)
+def integrate(
+    address: Optional[str], job: str, metrics: Names = None, **arguments: Any
+) -> List[records.Integral]:
+    with _client(address, arguments) as client:
+        return client.integrate(job, metrics, **arguments)
 
 
 @_documented_as(Client.events)

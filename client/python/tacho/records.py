@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar
 
 __all__ = [
-    "Attempt", "ComparedMetric", "Comparison", "Event", "Job", "JobDetail", "Live", "Metric",
-    "Sample", "Samples", "SeriesName", "Subject", "Task",
+    "Attempt", "ComparedMetric", "Comparison", "Event", "Integral", "Job", "JobDetail", "Live",
+    "Metric", "Sample", "Samples", "SeriesName", "Subject", "Task",
 ]  # fmt: skip
 
 
@@ -98,6 +98,23 @@ class Sample:
 
 
 @dataclass(frozen=True)
+class Integral:
+    """A series over time, or several that were added up: 1 kWh is 3.6e6 J."""
+
+    series: SeriesName  # Its unit is that of the samples.
+    series_count: int
+    value: float
+    unit: str  # "J" where the samples are in W.
+    covered_ns: int
+    not_covered_ns: int  # Between the first and the last sample, in gaps that are not bridged.
+    gaps: int
+    count: int
+    non_finite: int
+    first_ns: Optional[int]
+    last_ns: Optional[int]
+
+
+@dataclass(frozen=True)
 class Event:
     job: str
     task: Optional[int]
@@ -151,6 +168,8 @@ class ComparedMetric:
     max: List[List[float]]
     counts: List[List[int]]
     difference: List[List[float]]  # From the first subject; empty for that one.
+    # One a subject: "last", "avg", "min", … of its samples, the same at any max_points; "rate" and
+    # "increase" of a counter. ComparedSummary in query.proto says what each is.
     summary: List[Dict[str, Any]]
 
 

@@ -92,36 +92,88 @@ class Comparison {
     }
   }
 
+  // What the subjects have of one metric.
+  struct Read {
+    explicit Read(size_t subjects) : series(subjects), rows(subjects), figures(subjects) {}
+
+    std::vector<const ComparedSubject::SeriesList*> series;
+    std::vector<ComparedPlaces> rows;    // From which rows are made.
+    std::vector<ComparedPlaces> places;  // At which they are compared; empty: those of `rows`.
+    std::vector<ComparedFigures> figures;
+  };
+
   absl::Status Fill(const std::string& name, v1::CompareMetric* metric) {
     metric->mutable_metric()->set_name(name);
-    std::vector<ComparedPlaces> places(subjects_.size());
-    std::vector<const ComparedSubject::SeriesList*> series;
-    AxisExtent extent;
-    for (ComparedSubject& subject : subjects_) {
-      series.push_back(subject.Find(name));
-      if (series.back() == nullptr) continue;
+    Read read(subjects_.size());
+    for (size_t i = 0; i < subjects_.size(); ++i) {
+      read.series[i] = subjects_[i].Find(name);
+      if (read.series[i] == nullptr) continue;
       if (metric->metric().type() == v1::METRIC_TYPE_UNSPECIFIED) {
-        ToProto(*series.back()->front()->metric, metric->mutable_metric());
+        ToProto(*read.series[i]->front()->metric, metric->mutable_metric());
       }
-      if (plan_.by_step) continue;
-      absl::Status status = subject.IncludeExtent(*series.back(), &extent);
-      if (!status.ok()) return status;
     }
-    if (plan_.by_step || !extent.empty()) {
-      const BucketGrid grid(extent.empty() ? AxisExtent{0, 0} : extent, plan_.max_points);
-      size_t total = 0;
-      for (size_t i = 0; i < subjects_.size(); ++i) {
-        if (series[i] == nullptr) continue;
-        TACHO_ASSIGN_OR_RETURN(auto found, plan_.by_step
-                                               ? subjects_[i].PlacesByStep(*series[i])
-                                               : subjects_[i].PlacesByTime(*series[i], grid));
-        places[i] = std::move(found);
-        total += places[i].size();
-        if (total > kMaxComparedPlaces) return TooManyPlaces(name);
+    absl::Status status = plan_.by_step ? ReadBySteps(name, &read) : ReadByTime(name, &read);
+    if (status.ok()) status = ReadGrowth(metric->metric().type(), &read);
+    if (!status.ok()) return status;
+    FillComparison(read.rows, plan_.max_points, plan_.values, metric);
+    FillSummaries(read.places.empty() ? read.rows : read.places, read.figures,
+                  plan_.fold.function == v1::AGGREGATE_FUNCTION_AVG, metric);
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadBySteps(const std::string& name, Read* read) {
+    size_t total = 0;
+    for (size_t i = 0; i < subjects_.size(); ++i) {
+      if (read->series[i] == nullptr) continue;
+      TACHO_ASSIGN_OR_RETURN(read->rows[i],
+                             subjects_[i].PlacesByStep(*read->series[i], &read->figures[i]));
+      total += read->rows[i].size();
+      if (total > kMaxComparedPlaces) return TooManyPlaces(name);
+    }
+    return absl::OkStatus();
+  }
+
+  // Rows are as many as are asked for, but what the figures are taken from is always the same.
+  absl::Status ReadByTime(const std::string& name, Read* read) {
+    AxisExtent extent;
+    for (size_t i = 0; i < subjects_.size(); ++i) {
+      if (read->series[i] == nullptr) continue;
+      TACHO_RETURN_IF_ERROR(subjects_[i].IncludeExtent(*read->series[i], &extent));
+    }
+    if (extent.empty()) return absl::OkStatus();
+    const BucketGrid compared(extent, kDefaultComparedPoints);
+    const BucketGrid shown(extent, plan_.max_points);
+    const bool same = plan_.max_points == kDefaultComparedPoints;
+    read->places.resize(same ? 0 : subjects_.size());
+    size_t total = 0;
+    for (size_t i = 0; i < subjects_.size(); ++i) {
+      if (read->series[i] == nullptr) continue;
+      ComparedSubject& subject = subjects_[i];
+      const auto& series = *read->series[i];
+      TACHO_ASSIGN_OR_RETURN(read->rows[i],
+                             subject.PlacesByTime(series, compared, &read->figures[i]));
+      total += read->rows[i].size();
+      if (!same) {
+        read->places[i] = std::move(read->rows[i]);
+        TACHO_ASSIGN_OR_RETURN(read->rows[i], subject.PlacesByTime(series, shown, nullptr));
+        total += read->rows[i].size();
       }
-      if (!plan_.by_step) SetPositions(grid, extent, &places);
+      if (total > kMaxComparedPlaces) return TooManyPlaces(name);
     }
-    FillComparison(places, plan_.max_points, plan_.values, metric);
+    SetPositions(shown, extent, &read->rows);
+    SetPositions(compared, extent, &read->places);
+    return absl::OkStatus();
+  }
+
+  // Averages of counters say nothing: how fast they grow does.
+  absl::Status ReadGrowth(v1::MetricType type, Read* read) {
+    if (type != v1::METRIC_TYPE_COUNTER && type != v1::METRIC_TYPE_HISTOGRAM) {
+      return absl::OkStatus();
+    }
+    for (size_t i = 0; i < subjects_.size(); ++i) {
+      if (read->series[i] == nullptr) continue;
+      TACHO_RETURN_IF_ERROR(subjects_[i].AddGrowth(*read->series[i], &read->figures[i]));
+    }
     return absl::OkStatus();
   }
 

@@ -20,9 +20,10 @@ inline constexpr size_t kMaxComparedPlaces = size_t{4} << 20;
 inline constexpr size_t kHeldComparisonBytes = size_t{16} << 20;
 
 // By step, every sample of a metric is read once, one series after the other (step_order.h), and
-// folded into places. By time it is read three times, but columns that lie in one bucket are not
-// decoded. `rights` must include every subject's job. limits.max_series applies to all subjects
-// together, limits.max_samples to the rows of all columns.
+// folded into places. By time it is read three times, and a fourth time where max_points is not the
+// default, but columns that lie in one bucket are not decoded. Counters are read once more.
+// `rights` must include every subject's job. limits.max_series applies to all subjects together,
+// limits.max_samples to the rows of all columns.
 //   PERMISSION_DENIED  `rights` do not include a job, whether or not it exists.
 //   others             the statuses of query.proto, control.Check() and `send`.
 absl::Status Compare(const storage::Store& store, const v1::CompareRequest& request,

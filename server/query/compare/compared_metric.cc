@@ -1,5 +1,6 @@
 // Lays the subjects' places side by side. Rows are the union of all positions, so the columns are
-// walked together like a merge of sorted lists; too many rows become buckets.
+// walked together like a merge of sorted lists; too many rows become buckets. Summaries never see
+// rows, so that a figure does not change with their number.
 #include "server/query/compare/compared_metric.h"
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <limits>
 #include <span>
 
+#include "proto/base/check.h"
 #include "server/query/read/reduce.h"
 
 namespace tacho::server::query {
@@ -152,52 +154,61 @@ std::vector<Cell> CellsOf(const ComparedPlaces& places, std::span<const int64_t>
   return cells;
 }
 
-void SummariseSamples(const std::vector<Cell>& cells, const std::vector<int64_t>& positions,
-                      v1::ComparedSummary* summary) {
-  double min = kNan;
-  double max = kNan;
+double AverageOfFinite(std::span<const double> values) {
   long double sum = 0;
   uint64_t finite = 0;
-  summary->set_last(kNan);
-  for (size_t row = 0; row < cells.size(); ++row) {
-    const Cell& cell = cells[row];
-    if (cell.count == 0) continue;
-    summary->set_count(summary->count() + cell.count);
-    summary->set_non_finite(summary->non_finite() + cell.non_finite);
-    min = Lower(min, cell.lowest);
-    max = Higher(max, cell.highest);
-    if (std::isfinite(cell.avg)) {
-      sum += cell.avg;
-      ++finite;
-    }
-    summary->set_last(cell.avg);
-    summary->set_last_position(positions[row]);
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    sum += value;
+    ++finite;
   }
-  summary->set_min(min);
-  summary->set_max(max);
-  summary->set_avg(Mean(sum, finite));
+  return Mean(sum, finite);
 }
 
-void SummariseDifferences(const std::vector<Cell>& first, const std::vector<Cell>& cells,
+void SummariseSamples(const ComparedPlaces& places, const ComparedFigures& figures,
+                      bool average_samples, v1::ComparedSummary* summary) {
+  summary->set_count(figures.count);
+  summary->set_non_finite(figures.non_finite);
+  summary->set_min(figures.min);
+  summary->set_max(figures.max);
+  summary->set_avg(average_samples ? figures.Average() : AverageOfFinite(places.values));
+  summary->set_first(figures.first.value);
+  summary->set_first_position(figures.first.position);
+  summary->set_last(figures.last.value);
+  summary->set_last_position(figures.last.position);
+  if (figures.increase.has_value()) summary->set_increase(*figures.increase);
+  if (figures.rate.has_value()) summary->set_rate(*figures.rate);
+}
+
+// Calls visit(base, value) with the finite values at the places that both have.
+template <typename Visit>
+void ForEachShared(const ComparedPlaces& first, const ComparedPlaces& places, const Visit& visit) {
+  for (size_t i = 0, j = 0; i < first.size() && j < places.size();) {
+    if (first.positions[i] != places.positions[j]) {
+      ++(first.positions[i] < places.positions[j] ? i : j);
+      continue;
+    }
+    const double base = first.values[i++];
+    const double value = places.values[j++];
+    if (std::isfinite(base) && std::isfinite(value)) visit(base, value);
+  }
+}
+
+void SummariseDifferences(const ComparedPlaces& first, const ComparedPlaces& places,
                           v1::ComparedSummary* summary) {
   long double differences = 0;
   long double firsts = 0;
   double largest = 0;
   uint64_t shared = 0;
-  for (size_t row = 0; row < cells.size(); ++row) {
-    if (first[row].count == 0 || cells[row].count == 0) continue;
-    const double base = first[row].avg;
-    const double value = cells[row].avg;
-    if (!std::isfinite(base) || !std::isfinite(value)) continue;
+  ForEachShared(first, places, [&](double base, double value) {
     ++shared;
     differences += value - base;
     firsts += base;
     largest = std::max(largest, std::abs(value - base));
-  }
+  });
   summary->set_shared(shared);
-  const auto count = static_cast<long double>(shared);
-  const double mean = shared == 0 ? kNan : static_cast<double>(differences / count);
-  const double base = shared == 0 ? kNan : std::abs(static_cast<double>(firsts / count));
+  const double mean = Mean(differences, shared);
+  const double base = std::abs(Mean(firsts, shared));
   summary->set_mean_difference(mean);
   summary->set_max_difference(shared == 0 ? kNan : largest);
   summary->set_relative_difference(base == 0 ? kNan : mean / base);
@@ -232,6 +243,37 @@ void FillColumn(const std::vector<Cell>& first, const std::vector<Cell>& cells, 
 
 }  // namespace
 
+void ComparedFigures::Add(std::span<const double> samples) {
+  if (samples.empty()) return;
+  count += samples.size();
+  FiniteValues usual;
+  if (usual.Take(samples)) {
+    min = Lower(min, usual.min);
+    max = Higher(max, usual.max);
+    sum += usual.sum;
+    return;
+  }
+  for (const double sample : samples) {
+    if (!std::isfinite(sample)) {
+      ++non_finite;
+      continue;
+    }
+    min = Lower(min, sample);
+    max = Higher(max, sample);
+    sum += sample;
+  }
+}
+
+void ComparedFigures::Add(const Bucket& bucket) {
+  count += bucket.count;
+  non_finite += bucket.non_finite;
+  min = Lower(min, bucket.min);
+  max = Higher(max, bucket.max);
+  sum += bucket.sum;
+}
+
+double ComparedFigures::Average() const { return Mean(sum, count - non_finite); }
+
 ComparedPlaces AsPlaces(const std::vector<FoldedPlace>& folded) {
   ComparedPlaces places;
   places.positions.reserve(folded.size());
@@ -253,10 +295,19 @@ void FillComparison(const std::vector<ComparedPlaces>& subjects, uint32_t max_ro
   for (size_t i = 0; i < subjects.size(); ++i) {
     std::vector<Cell> cells = CellsOf(subjects[i], rows);
     if (i == 0) first = cells;
-    v1::ComparedColumn* column = metric->add_columns();
-    FillColumn(first, cells, i == 0, values, column);
-    SummariseSamples(cells, rows, column->mutable_summary());
-    SummariseDifferences(first, cells, column->mutable_summary());
+    FillColumn(first, cells, i == 0, values, metric->add_columns());
+  }
+}
+
+void FillSummaries(const std::vector<ComparedPlaces>& subjects,
+                   const std::vector<ComparedFigures>& figures, bool average_samples,
+                   v1::CompareMetric* metric) {
+  const auto columns = static_cast<size_t>(metric->columns_size());
+  TACHO_CHECK(subjects.size() == columns && figures.size() == columns);
+  for (size_t i = 0; i < columns; ++i) {
+    v1::ComparedSummary* summary = metric->mutable_columns(static_cast<int>(i))->mutable_summary();
+    SummariseSamples(subjects[i], figures[i], average_samples, summary);
+    SummariseDifferences(subjects.front(), subjects[i], summary);
   }
 }
 

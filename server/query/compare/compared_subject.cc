@@ -3,6 +3,7 @@
 #include "server/query/compare/compared_subject.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <span>
 
@@ -31,6 +32,70 @@ absl::Status NoSuchAttempt(const ComparedSelection& subject, const storage::JobD
                                           absl::StrJoin(job.attempts, ", ", name)));
 }
 
+// The values across series.
+absl::StatusOr<double> Across(const std::vector<double>& values, const FoldOptions& options) {
+  Fold fold(options);
+  for (const double value : values) {
+    TACHO_RETURN_IF_ERROR(fold.AddAtStep({.step = 0, .value = value}));
+  }
+  return fold.Take().front().value;
+}
+
+// Where a subject begins, from the first bucket of each of its series.
+absl::StatusOr<ComparedFigures::End> BeginningOf(const std::vector<Bucket>& begins,
+                                                 const FoldOptions& options) {
+  ComparedFigures::End end;
+  if (begins.empty()) return end;
+  uint32_t first = begins.front().index;
+  for (const Bucket& bucket : begins) first = std::min(first, bucket.index);
+  std::vector<double> values;
+  for (const Bucket& bucket : begins) {
+    if (bucket.index != first) continue;
+    const bool earliest = values.empty() || bucket.first_time_ns < end.position;
+    if (earliest) end.position = bucket.first_time_ns;
+    values.push_back(bucket.first);
+  }
+  TACHO_ASSIGN_OR_RETURN(end.value, Across(values, options));
+  return end;
+}
+
+// Where it ends. A series that ended long before, as that of an earlier attempt on another host,
+// has nothing to say about it.
+absl::StatusOr<ComparedFigures::End> EndingOf(const std::vector<Bucket>& ends,
+                                              const FoldOptions& options) {
+  ComparedFigures::End end;
+  if (ends.empty()) return end;
+  uint32_t last = 0;
+  for (const Bucket& bucket : ends) last = std::max(last, bucket.index);
+  std::vector<double> values;
+  for (const Bucket& bucket : ends) {
+    if (bucket.index != last) continue;
+    const bool latest = values.empty() || bucket.last_time_ns > end.position;
+    if (latest) end.position = bucket.last_time_ns;
+    values.push_back(bucket.last);
+  }
+  TACHO_ASSIGN_OR_RETURN(end.value, Across(values, options));
+  return end;
+}
+
+void SetEnds(const ComparedPlaces& places, ComparedFigures* figures) {
+  if (places.size() == 0) return;
+  figures->first = {places.values.front(), places.positions.front()};
+  figures->last = {places.values.back(), places.positions.back()};
+}
+
+bool CountsEverything(const storage::Series& series) { return series.labels->Find("le") == "+Inf"; }
+
+// The buckets of a histogram count the same observations: those of all are enough.
+void KeepObservations(std::vector<storage::SeriesPtr>* list) {
+  if (list->front()->metric->type != storage::MetricType::kHistogram) return;
+  std::vector<storage::SeriesPtr> kept;
+  for (const storage::SeriesPtr& one : *list) {
+    if (CountsEverything(*one)) kept.push_back(one);
+  }
+  if (!kept.empty()) *list = std::move(kept);
+}
+
 }  // namespace
 
 absl::StatusOr<ComparedSubject> ComparedSubject::Create(const storage::Store& store,
@@ -50,6 +115,7 @@ absl::StatusOr<ComparedSubject> ComparedSubject::Create(const storage::Store& st
     }
     made.metrics_.back().second.push_back(std::move(one));
   }
+  for (auto& entry : made.metrics_) KeepObservations(&entry.second);
   return made;
 }
 
@@ -121,34 +187,83 @@ absl::Status ComparedSubject::IncludeExtent(const SeriesList& series, AxisExtent
   return absl::OkStatus();
 }
 
-absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& series,
-                                                             const BucketGrid& grid) {
-  Fold fold(plan_->fold);
+absl::StatusOr<std::vector<Bucket>> ComparedSubject::BucketsOf(const storage::SeriesPtr& series,
+                                                               const BucketGrid& grid) const {
   std::vector<int64_t> elapsed;
   const storage::Want in_buckets = {.summary = [&](const storage::SampleSummary& summary) {
     return grid.IndexOf(Elapsed(summary.first_time_ns, origin_ns_)) ==
            grid.IndexOf(Elapsed(summary.last_time_ns, origin_ns_));
   }};
-  for (const storage::SeriesPtr& one : series) {
-    Reducer reducer(grid, /*by_step=*/false);
-    TACHO_RETURN_IF_ERROR(Scan(one).ForEach(in_buckets, [&](const storage::Chunk& chunk) {
-      if (chunk.is_summary()) {
-        storage::SampleSummary summary = chunk.summary();
-        summary.first_time_ns = Elapsed(summary.first_time_ns, origin_ns_);
-        summary.last_time_ns = Elapsed(summary.last_time_ns, origin_ns_);
-        return reducer.AddByTime(summary);
-      }
-      storage::SampleColumns columns = chunk.samples().columns;
-      elapsed.clear();
-      for (const int64_t time : columns.times) elapsed.push_back(Elapsed(time, origin_ns_));
-      columns.times = elapsed;
-      reducer.Add(columns);
-    }));
-    for (const Bucket& bucket : reducer.Take()) {
-      TACHO_RETURN_IF_ERROR(fold.AddBucket(bucket));
+  Reducer reducer(grid, /*by_step=*/false);
+  TACHO_RETURN_IF_ERROR(Scan(series).ForEach(in_buckets, [&](const storage::Chunk& chunk) {
+    if (chunk.is_summary()) {
+      storage::SampleSummary summary = chunk.summary();
+      summary.first_time_ns = Elapsed(summary.first_time_ns, origin_ns_);
+      summary.last_time_ns = Elapsed(summary.last_time_ns, origin_ns_);
+      return reducer.AddByTime(summary);
     }
+    storage::SampleColumns columns = chunk.samples().columns;
+    elapsed.clear();
+    for (const int64_t time : columns.times) elapsed.push_back(Elapsed(time, origin_ns_));
+    columns.times = elapsed;
+    reducer.Add(columns);
+  }));
+  return reducer.Take();
+}
+
+absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& series,
+                                                             const BucketGrid& grid,
+                                                             ComparedFigures* figures) {
+  Fold fold(plan_->fold);
+  std::vector<Bucket> begins;
+  std::vector<Bucket> ends;
+  for (const storage::SeriesPtr& one : series) {
+    TACHO_ASSIGN_OR_RETURN(const auto buckets, BucketsOf(one, grid));
+    for (const Bucket& bucket : buckets) {
+      TACHO_RETURN_IF_ERROR(fold.AddBucket(bucket));
+      if (figures != nullptr) figures->Add(bucket);
+    }
+    if (buckets.empty()) continue;
+    begins.push_back(buckets.front());
+    ends.push_back(buckets.back());
+  }
+  if (figures != nullptr) {
+    TACHO_ASSIGN_OR_RETURN(figures->first, BeginningOf(begins, plan_->fold));
+    TACHO_ASSIGN_OR_RETURN(figures->last, EndingOf(ends, plan_->fold));
   }
   return AsPlaces(fold.Take());
+}
+
+absl::Status ComparedSubject::AddGrowth(const SeriesList& series, ComparedFigures* figures) const {
+  double seconds = 0;
+  double increase = 0;
+  for (const storage::SeriesPtr& one : series) {
+    CounterGrowth growth(v1::COUNTER_FUNCTION_INCREASE);
+    std::optional<AxisExtent> times;
+    const auto add = [&increase](const storage::Chunk& chunk) {
+      for (const double value : chunk.samples().columns.values) {
+        if (std::isfinite(value)) increase += value;
+      }
+    };
+    SeriesScan scan = Scan(one);
+    storage::Chunk chunk;
+    for (bool more = true; more;) {
+      TACHO_ASSIGN_OR_RETURN(more, scan.Next({}, &chunk));
+      if (more) {
+        if (!times.has_value()) times.emplace();
+        times->Include(chunk.first_time_ns());
+        times->Include(chunk.last_time_ns());
+        growth.Apply(&chunk);
+      } else {
+        growth.Finish(&chunk);
+      }
+      add(chunk);
+    }
+    if (times.has_value()) seconds += SecondsBetween(times->first, times->last);
+  }
+  figures->increase = increase;
+  if (seconds > 0) figures->rate = increase / seconds;
+  return absl::OkStatus();
 }
 
 void ComparedSubject::Include(const storage::SampleBlock& samples) {
@@ -169,7 +284,8 @@ void ComparedSubject::Include(const storage::SampleBlock& samples) {
   }
 }
 
-absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& series) {
+absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& series,
+                                                             ComparedFigures* figures) {
   Fold fold(plan_->fold);
   // A sample that meets no other comes to itself, if it is summed or averaged.
   const bool alone = series.size() == 1 && (plan_->fold.function == v1::AGGREGATE_FUNCTION_AVG ||
@@ -178,15 +294,20 @@ absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByStep(const SeriesList& s
     SeriesScan scan = Scan(one);
     TACHO_ASSIGN_OR_RETURN(auto samples, NewestOfEachStep(&scan));
     Include(samples);
+    figures->Add(samples.values);
     if (alone && samples.size() <= kMaxPlaces) {
       TACHO_CHECK(samples.steps.size() == samples.values.size());
-      return ComparedPlaces{std::move(samples.steps), std::move(samples.values), {}};
+      ComparedPlaces places{std::move(samples.steps), std::move(samples.values), {}};
+      SetEnds(places, figures);
+      return places;
     }
     for (size_t i = 0; i < samples.size(); ++i) {
       TACHO_RETURN_IF_ERROR(fold.AddAtStep(SampleOf(samples, i)));
     }
   }
-  return AsPlaces(fold.Take());
+  ComparedPlaces places = AsPlaces(fold.Take());
+  SetEnds(places, figures);
+  return places;
 }
 
 void ComparedSubject::Describe(v1::ComparedSubject* proto) const {

@@ -44,11 +44,18 @@ class ComparedSubject {
   absl::Status FindOrigin(const std::vector<std::string>& metrics);
   // Extends *extent to the samples of the series, ns since the origin.
   absl::Status IncludeExtent(const SeriesList& series, AxisExtent* extent);
-  // Positions are indexes of the grid.
-  absl::StatusOr<ComparedPlaces> PlacesByTime(const SeriesList& series, const BucketGrid& grid);
+  // Positions are indexes of the grid. `figures` may be null; else what the samples come to is
+  // added, with ends that depend on the grid: a series takes part in an end if it reaches into the
+  // first or the last bucket of the subject.
+  absl::StatusOr<ComparedPlaces> PlacesByTime(const SeriesList& series, const BucketGrid& grid,
+                                              ComparedFigures* figures);
 
   // --- By step ---------------------------------------------------------------------------------
-  absl::StatusOr<ComparedPlaces> PlacesByStep(const SeriesList& series);
+  // Adds what the samples come to.
+  absl::StatusOr<ComparedPlaces> PlacesByStep(const SeriesList& series, ComparedFigures* figures);
+
+  // Sets the growth of counters, which is read along time.
+  absl::Status AddGrowth(const SeriesList& series, ComparedFigures* figures) const;
 
   // Describes what was compared so far.
   void Describe(v1::ComparedSubject* proto) const;
@@ -61,6 +68,9 @@ class ComparedSubject {
   SeriesScan Scan(const storage::SeriesPtr& series) const;
   // Adds samples to what Describe() reports. Steps ascend.
   void Include(const storage::SampleBlock& samples);
+  // The buckets of one series along the time since the origin.
+  absl::StatusOr<std::vector<Bucket>> BucketsOf(const storage::SeriesPtr& series,
+                                                const BucketGrid& grid) const;
 
   const ComparePlan* plan_;
   const QueryControl* control_;

@@ -9,6 +9,7 @@
 #include "proto/base/check.h"
 #include "proto/base/status_macros.h"
 #include "server/query/range/pieces.h"
+#include "server/query/range/shared_grid.h"
 #include "server/query/read/across.h"
 #include "server/query/read/step_order.h"
 
@@ -71,7 +72,10 @@ absl::StatusOr<bool> RangeQuery::Next(v1::RangeResponse* piece) {
   }
   TACHO_RETURN_IF_ERROR(CountSamples(*piece));
   piece->set_series_index(series_index_);
-  if (!started_) FillInfo(plan_, outputs_[next_output_], piece->mutable_series());
+  if (!started_) {
+    FillInfo(plan_, outputs_[next_output_], piece->mutable_series());
+    if (plan_.max_points > 0) piece->set_bucket_width(bucket_width_);
+  }
   started_ = true;
   return true;
 }
@@ -81,14 +85,16 @@ absl::Status RangeQuery::Begin(const RangeOutput& output) {
   chunk_.Set(storage::SampleView());
   points_.clear();
   buckets_.clear();
+  bucket_width_ = 0;
   scanned_used_ = held_used_ = 0;
   if (plan_.aggregates()) return BeginFolded(output);
   ahead_->Pass(next_output_, reader_.columns_decoded());
   TACHO_CHECK(output.members.size() == 1);
   const storage::SeriesPtr& series = output.members.front();
   if (plan_.max_points > 0) {
-    TACHO_ASSIGN_OR_RETURN(auto buckets, reader_.Reduce(series, output.attempt));
-    buckets_ = std::move(buckets);
+    TACHO_ASSIGN_OR_RETURN(auto reduced, reader_.Reduce(series, output.attempt));
+    buckets_ = std::move(reduced.buckets);
+    bucket_width_ = reduced.width;
     return absl::OkStatus();
   }
   if (plan_.by_step) {
@@ -103,17 +109,19 @@ absl::Status RangeQuery::Begin(const RangeOutput& output) {
 
 absl::Status RangeQuery::BeginFolded(const RangeOutput& output) {
   if (!plan_.by_step) {
-    TACHO_RETURN_IF_ERROR(FindTotalExtent());
+    TACHO_RETURN_IF_ERROR(FindSharedGrid());
   }
   const bool increases = plan_.counter == v1::COUNTER_FUNCTION_INCREASE;
   Fold fold({plan_.function, plan_.quantile, /*enter_sums=*/increases});
   TACHO_RETURN_IF_ERROR(plan_.by_step ? FoldAlongSteps(output, &fold)
-                                      : FoldAlongTime(output, *total_extent_, &fold));
+                                      : FoldAlongTime(output, &fold));
   const std::vector<FoldedPlace> places = fold.Take();
   if (!plan_.by_step) {
     buckets_ = AsBuckets(places);
   } else if (plan_.max_points > 0) {
-    buckets_ = ReduceSteps(places, plan_.max_points);
+    ReducedSeries reduced = ReduceSteps(places, plan_.max_points);
+    buckets_ = std::move(reduced.buckets);
+    bucket_width_ = reduced.width;
   } else {
     for (const FoldedPlace& place : places) {
       points_.push_back({place.last_time_ns, place.position, place.attempt, place.value});
@@ -134,19 +142,18 @@ absl::Status RangeQuery::FoldAlongSteps(const RangeOutput& output, Fold* fold) c
   return absl::OkStatus();
 }
 
-absl::Status RangeQuery::FoldAlongTime(const RangeOutput& output, const AxisExtent& extent,
-                                       Fold* fold) {
-  if (extent.empty()) return absl::OkStatus();
-  const BucketGrid grid(extent, plan_.max_points);
-  FoldByTime by_time(grid, fold);
+absl::Status RangeQuery::FoldAlongTime(const RangeOutput& output, Fold* fold) {
+  if (!shared_grid_.has_value()) return absl::OkStatus();
+  bucket_width_ = shared_grid_->width();
+  FoldByTime by_time(*shared_grid_, fold);
   for (const storage::SeriesPtr& series : output.members) {
-    TACHO_RETURN_IF_ERROR(reader_.FoldInto(series, output.attempt, grid, &by_time));
+    TACHO_RETURN_IF_ERROR(reader_.FoldInto(series, output.attempt, *shared_grid_, &by_time));
   }
   return absl::OkStatus();
 }
 
-absl::Status RangeQuery::FindTotalExtent() {
-  if (total_extent_.has_value()) return absl::OkStatus();
+absl::Status RangeQuery::FindSharedGrid() {
+  if (next_output_ > 0) return absl::OkStatus();  // Found before, or there is none.
   AxisExtent total;
   for (const RangeOutput& output : outputs_) {
     for (const storage::SeriesPtr& series : output.members) {
@@ -156,7 +163,9 @@ absl::Status RangeQuery::FindTotalExtent() {
       total.Include(extent.last);
     }
   }
-  total_extent_ = total;
+  if (total.empty()) return absl::OkStatus();
+  TACHO_ASSIGN_OR_RETURN(auto grid, MakeSharedGrid(reader_, outputs_, total, plan_.max_points));
+  shared_grid_ = std::move(grid);
   return absl::OkStatus();
 }
 

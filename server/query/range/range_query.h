@@ -10,6 +10,8 @@
 //   step  - or N      yes          one place a step; for quantiles every value (across.h)
 //   time  N           yes          N places and a bucket; for quantiles N values a series
 //
+// Where gaps would take many buckets, a series is read again for buckets without them.
+//
 // Buckets divide the time from the first sample to the last. The headers of a series' first and
 // last columns give both. Only if a condition on attempts leaves out the last sample, the series is
 // first read once for that, by the headers of its columns.
@@ -61,8 +63,8 @@ class RangeQuery {
   absl::Status Begin(const RangeOutput& output);
   absl::Status BeginFolded(const RangeOutput& output);
   absl::Status FoldAlongSteps(const RangeOutput& output, Fold* fold) const;
-  absl::Status FoldAlongTime(const RangeOutput& output, const AxisExtent& extent, Fold* fold);
-  absl::Status FindTotalExtent();
+  absl::Status FoldAlongTime(const RangeOutput& output, Fold* fold);
+  absl::Status FindSharedGrid();
 
   // Fills the data of *piece with what is left of the output; false if that is nothing.
   absl::StatusOr<bool> FillData(v1::RangeResponse* piece);
@@ -72,8 +74,8 @@ class RangeQuery {
   const RangePlan plan_;
   RangeReader reader_;  // Has a view of all series: every pass sees the same.
   std::vector<RangeOutput> outputs_;
-  std::optional<ColumnsAhead> ahead_;       // Without an aggregation.
-  std::optional<AxisExtent> total_extent_;  // Covers all series: the buckets in which they meet.
+  std::optional<ColumnsAhead> ahead_;      // Without an aggregation.
+  std::optional<BucketGrid> shared_grid_;  // Covers all series: the buckets in which they meet.
 
   size_t next_output_ = 0;
   uint32_t series_index_ = 0;
@@ -84,6 +86,7 @@ class RangeQuery {
   size_t scanned_used_ = 0;  // ... returned up to here.
   std::vector<Sample> points_;
   std::vector<Bucket> buckets_;
+  uint64_t bucket_width_ = 0;
   size_t held_used_ = 0;  // How many of points_ or buckets_ are returned.
   uint64_t samples_ = 0;
 };

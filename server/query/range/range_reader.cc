@@ -58,15 +58,31 @@ storage::Want RangeReader::InBuckets(const BucketGrid& grid) const {
   }};
 }
 
-absl::StatusOr<std::vector<Bucket>> RangeReader::Reduce(const storage::SeriesPtr& series,
-                                                        std::optional<uint32_t> attempt) const {
+absl::StatusOr<ReducedSeries> RangeReader::Reduce(const storage::SeriesPtr& series,
+                                                  std::optional<uint32_t> attempt) const {
+  SeriesScan first = Scan(series, attempt);
+  TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, FindExtent(series, attempt, &first));
+  if (extent.empty()) return ReducedSeries();
+  bool again = false;
+  const auto reduce = [&](const BucketGrid& grid) {
+    if (std::exchange(again, true)) return BucketsIn(series, attempt, grid);
+    return BucketsOf(&first, grid);
+  };
+  return ReduceWithoutGaps(extent, plan_.max_points, plan_.by_step, reduce);
+}
+
+absl::StatusOr<std::vector<Bucket>> RangeReader::BucketsIn(const storage::SeriesPtr& series,
+                                                           std::optional<uint32_t> attempt,
+                                                           const BucketGrid& grid) const {
   SeriesScan scan = Scan(series, attempt);
-  TACHO_ASSIGN_OR_RETURN(const AxisExtent extent, FindExtent(series, attempt, &scan));
-  if (extent.empty()) return std::vector<Bucket>();
-  const BucketGrid grid(extent, plan_.max_points);
+  return BucketsOf(&scan, grid);
+}
+
+absl::StatusOr<std::vector<Bucket>> RangeReader::BucketsOf(SeriesScan* scan,
+                                                           const BucketGrid& grid) const {
   Reducer reducer(grid, plan_.by_step);
   reducer.Reserve(std::min<size_t>(plan_.max_points, kUsualPoints));
-  TACHO_RETURN_IF_ERROR(scan.ForEach(
+  TACHO_RETURN_IF_ERROR(scan->ForEach(
       InBuckets(grid), [&reducer](const storage::Chunk& chunk) { reducer.Add(chunk); }));
   return reducer.Take();
 }

@@ -29,9 +29,13 @@ class RangeReader {
   // Where its samples lie along the axis.
   absl::StatusOr<AxisExtent> ExtentOf(const storage::SeriesPtr& series,
                                       std::optional<uint32_t> attempt) const;
-  // Its buckets in its own extent.
-  absl::StatusOr<std::vector<Bucket>> Reduce(const storage::SeriesPtr& series,
-                                             std::optional<uint32_t> attempt) const;
+  // Its buckets in its own extent. It is read again where gaps would take many of them.
+  absl::StatusOr<ReducedSeries> Reduce(const storage::SeriesPtr& series,
+                                       std::optional<uint32_t> attempt) const;
+  // Its buckets in a grid that has all of its samples.
+  absl::StatusOr<std::vector<Bucket>> BucketsIn(const storage::SeriesPtr& series,
+                                                std::optional<uint32_t> attempt,
+                                                const BucketGrid& grid) const;
   // Enters it into a fold with that grid; the axis is time.
   absl::Status FoldInto(const storage::SeriesPtr& series, std::optional<uint32_t> attempt,
                         const BucketGrid& grid, FoldByTime* fold) const;
@@ -45,6 +49,7 @@ class RangeReader {
   // As ExtentOf(). `scan` is a new one of the series; along time it only looks ahead.
   absl::StatusOr<AxisExtent> FindExtent(const storage::SeriesPtr& series,
                                         std::optional<uint32_t> attempt, SeriesScan* scan) const;
+  absl::StatusOr<std::vector<Bucket>> BucketsOf(SeriesScan* scan, const BucketGrid& grid) const;
   // Along time: summaries that lie in one bucket. Along steps: samples only.
   storage::Want InBuckets(const BucketGrid& grid) const;
 

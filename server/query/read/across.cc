@@ -80,6 +80,20 @@ absl::Status TooManyValues() {
                    "or use AVG, MIN or MAX, which hold none"));
 }
 
+std::vector<Bucket> StepsInGrid(const std::vector<FoldedPlace>& places, const BucketGrid& grid) {
+  Reducer reducer(grid, /*by_step=*/true);
+  for (const FoldedPlace& place : places) {
+    const Sample sample{place.last_time_ns, place.position, place.attempt, place.value};
+    Bucket& bucket = reducer.BucketOf(sample);
+    const uint64_t count = bucket.count + place.count;
+    const uint64_t non_finite = bucket.non_finite + place.non_finite;
+    bucket.Add(sample, /*by_step=*/true);
+    bucket.count = count;
+    bucket.non_finite = non_finite;
+  }
+  return reducer.Take();
+}
+
 }  // namespace
 
 double EntryOf(const Bucket& bucket, const FoldOptions& options) {
@@ -301,20 +315,15 @@ absl::Status FoldByTime::EndSeries() {
   return status_;
 }
 
-std::vector<Bucket> ReduceSteps(const std::vector<FoldedPlace>& places, uint32_t max_buckets) {
+ReducedSeries ReduceSteps(const std::vector<FoldedPlace>& places, uint32_t max_buckets) {
   if (places.empty()) return {};
   const AxisExtent extent{places.front().position, places.back().position};
-  Reducer reducer(BucketGrid(extent, max_buckets), /*by_step=*/true);
-  for (const FoldedPlace& place : places) {
-    const Sample sample{place.last_time_ns, place.position, place.attempt, place.value};
-    Bucket& bucket = reducer.BucketOf(sample);
-    const uint64_t count = bucket.count + place.count;
-    const uint64_t non_finite = bucket.non_finite + place.non_finite;
-    bucket.Add(sample, /*by_step=*/true);
-    bucket.count = count;
-    bucket.non_finite = non_finite;
-  }
-  return reducer.Take();
+  auto reduced =
+      ReduceWithoutGaps(extent, max_buckets, /*by_step=*/true,
+                        [&](const BucketGrid& grid) -> absl::StatusOr<std::vector<Bucket>> {
+                          return StepsInGrid(places, grid);
+                        });
+  return *std::move(reduced);  // Nothing here can fail.
 }
 
 std::vector<Bucket> AsBuckets(const std::vector<FoldedPlace>& places) {

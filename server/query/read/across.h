@@ -126,7 +126,7 @@ class FoldByTime {
 };
 
 // Folded steps as buckets along the steps. Counts are of the samples that went in.
-std::vector<Bucket> ReduceSteps(const std::vector<FoldedPlace>& places, uint32_t max_buckets);
+ReducedSeries ReduceSteps(const std::vector<FoldedPlace>& places, uint32_t max_buckets);
 // Folded time buckets in the form of an answer: min, max, avg, first and last are all the value.
 std::vector<Bucket> AsBuckets(const std::vector<FoldedPlace>& places);
 

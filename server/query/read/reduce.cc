@@ -13,29 +13,108 @@
 namespace tacho::server::query {
 namespace {
 
-constexpr uint64_t kHighest = std::numeric_limits<int64_t>::max();
+// Unsigned, so that the extent of all of int64 fits.
+uint64_t LengthOf(const AxisExtent& extent) {
+  return static_cast<uint64_t>(extent.last) - static_cast<uint64_t>(extent.first);
+}
 
-uint64_t WidthFor(const AxisExtent& extent, uint32_t max_buckets) {
-  // Unsigned, so that the extent of all of int64 fits.
-  const uint64_t span = static_cast<uint64_t>(extent.last) - static_cast<uint64_t>(extent.first);
-  return max_buckets <= 1 ? 0 : span / max_buckets + 1;
+bool Fits(std::span<const AxisExtent> stretches, uint64_t width, uint32_t max_buckets) {
+  uint64_t buckets = 0;
+  for (const AxisExtent& stretch : stretches) {
+    const uint64_t more = LengthOf(stretch) / width;
+    if (more >= max_buckets) return false;
+    buckets += more + 1;
+  }
+  return buckets <= max_buckets;
+}
+
+// The smallest that fits.
+uint64_t WidthFor(std::span<const AxisExtent> stretches, uint32_t max_buckets) {
+  if (max_buckets <= 1) return 0;
+  const uint64_t all = LengthOf({stretches.front().first, stretches.back().last});
+  uint64_t fits = all / max_buckets + 1;
+  // One stretch fits so at best. Several do because no stretch begins before the bucket that its
+  // predecessor ends in.
+  if (stretches.size() == 1) return fits;
+  uint64_t too_small = 0;
+  if (!Fits(stretches, fits, max_buckets)) fits = all == UINT64_MAX ? all : all + 1;
+  while (fits - too_small > 1) {
+    const uint64_t middle = too_small + (fits - too_small) / 2;
+    (Fits(stretches, middle, max_buckets) ? fits : too_small) = middle;
+  }
+  return fits;
 }
 
 }  // namespace
 
-BucketGrid::BucketGrid(const AxisExtent& extent, uint32_t max_buckets)
-    : first_(extent.first),
-      last_(extent.last),
-      width_(WidthFor(extent, max_buckets)),
-      complete_(width_ == 0 ? 0 : (kHighest - static_cast<uint64_t>(first_)) / width_) {
-  TACHO_CHECK(!extent.empty());
+BucketGrid::BucketGrid(std::span<const AxisExtent> stretches, uint32_t max_buckets,
+                       uint64_t min_width) {
+  TACHO_CHECK(!stretches.empty() && stretches.size() <= std::max(max_buckets, uint32_t{1}));
+  width_ = WidthFor(stretches, max_buckets);
+  if (width_ == 0) stretches_.push_back({stretches.front().first, stretches.back().last, 0});
+  if (width_ == 0) return;
+  width_ = std::max(width_, min_width);
+  buckets_ = 0;
+  for (const AxisExtent& stretch : stretches) {
+    TACHO_CHECK(!stretch.empty());
+    TACHO_CHECK(stretches_.empty() || stretches_.back().last < stretch.first);
+    stretches_.push_back({stretch.first, stretch.last, buckets_});
+    buckets_ += static_cast<uint32_t>(LengthOf(stretch) / width_) + 1;
+  }
+}
+
+const BucketGrid::Stretch& BucketGrid::StretchOf(uint32_t index) const {
+  if (stretches_.size() == 1) return stretches_.front();
+  const auto after =
+      std::upper_bound(stretches_.begin(), stretches_.end(), index,
+                       [](uint32_t i, const Stretch& stretch) { return i < stretch.index; });
+  return *(after - 1);  // The first stretch has index 0.
+}
+
+bool BucketGrid::BeginsStretch(uint32_t index) const { return StretchOf(index).index == index; }
+
+int64_t BucketGrid::LastOf(uint32_t index) const {
+  if (index + 1 >= buckets_) return std::numeric_limits<int64_t>::max();
+  const Stretch& stretch = StretchOf(index);
+  const Stretch& next = StretchOf(index + 1);
+  if (&next != &stretch) return next.first - 1;
+  const uint64_t buckets = uint64_t{index} - stretch.index + 1;
+  return static_cast<int64_t>(static_cast<uint64_t>(stretch.first) + buckets * width_ - 1);
 }
 
 uint32_t BucketGrid::IndexOf(int64_t position) const {
-  TACHO_CHECK(first_ <= position && position <= last_);
+  const Stretch* stretch = &stretches_.front();
+  if (stretches_.size() > 1) {
+    const auto after =
+        std::upper_bound(stretches_.begin(), stretches_.end(), position,
+                         [](int64_t at, const Stretch& one) { return at < one.first; });
+    TACHO_CHECK(after != stretches_.begin());
+    stretch = &*(after - 1);
+  }
+  TACHO_CHECK(stretch->first <= position && position <= stretch->last);
   if (width_ == 0) return 0;
-  return static_cast<uint32_t>((static_cast<uint64_t>(position) - static_cast<uint64_t>(first_)) /
-                               width_);
+  return stretch->index + static_cast<uint32_t>(LengthOf({stretch->first, position}) / width_);
+}
+
+std::vector<AxisExtent> StretchesOf(const BucketGrid& grid, std::span<const Bucket> buckets,
+                                    bool by_step) {
+  std::vector<AxisExtent> stretches;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    const Bucket& bucket = buckets[i];
+    const bool begins =
+        i == 0 || bucket.index > buckets[i - 1].index + 1 || grid.BeginsStretch(bucket.index);
+    if (begins) stretches.emplace_back();
+    stretches.back().Include(by_step ? bucket.first_step : bucket.first_time_ns);
+    stretches.back().Include(by_step ? bucket.last_step : bucket.last_time_ns);
+  }
+  return stretches;
+}
+
+bool WastesBuckets(std::span<const Bucket> buckets, uint32_t max_buckets) {
+  uint64_t samples = 0;
+  for (const Bucket& bucket : buckets) samples += bucket.count;
+  const uint64_t possible = std::min<uint64_t>(samples, max_buckets);
+  return buckets.size() * 8 < possible * 7;
 }
 
 void Bucket::AddValue(double value) {

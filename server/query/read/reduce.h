@@ -1,5 +1,5 @@
 // Reduces a series to at most N buckets of equal width. A bucket keeps what a plot must not lose:
-// the extremes, both ends, and whether a value was not finite.
+// the extremes, both ends, and whether a value was not finite. Long gaps take no buckets.
 #pragma once
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
 #include "proto/base/check.h"
 #include "server/query/read/sample.h"
 
@@ -30,29 +31,42 @@ struct FiniteValues {
   bool Take(std::span<const double> values);
 };
 
-// Divides an extent into at most `max_buckets` (at least 1) buckets of equal width, a whole number.
+// Divides one or several stretches of an axis into at most `max_buckets` (at least 1) buckets of
+// equal width, a whole number. Each stretch begins with a bucket of its own.
 class BucketGrid {
  public:
-  BucketGrid(const AxisExtent& extent, uint32_t max_buckets);
+  BucketGrid(const AxisExtent& extent, uint32_t max_buckets)
+      : BucketGrid(std::span(&extent, 1), max_buckets) {}
+  // `stretches` ascend and are disjoint; there are at most `max_buckets`, and at least one. Buckets
+  // are at least `min_width` wide.
+  BucketGrid(std::span<const AxisExtent> stretches, uint32_t max_buckets, uint64_t min_width = 1);
 
-  // `position` lies in the extent, which is checked.
+  // `position` lies in a stretch, which is checked.
   uint32_t IndexOf(int64_t position) const;
   // The same for a position after bucket `index`, which is mostly in the next bucket.
   uint32_t IndexAfter(uint32_t index, int64_t position) const {
     if (width_ == 0) return 0;
     return position <= LastOf(index + 1) ? index + 1 : IndexOf(position);
   }
-  // The last position of a bucket, or the highest of all.
-  int64_t LastOf(uint32_t index) const {
-    if (complete_ <= index) return std::numeric_limits<int64_t>::max();
-    return static_cast<int64_t>(static_cast<uint64_t>(first_) + (uint64_t{index} + 1) * width_ - 1);
-  }
+  // The last position of a bucket, or the highest of all. After the last bucket of a stretch comes
+  // the first of the next one.
+  int64_t LastOf(uint32_t index) const;
+  // Whether a stretch begins with this bucket.
+  bool BeginsStretch(uint32_t index) const;
+  // 0: everything is one bucket.
+  uint64_t width() const { return width_; }
 
  private:
-  const int64_t first_;
-  const int64_t last_;
-  const uint64_t width_;     // 0: everything is one bucket.
-  const uint64_t complete_;  // So many buckets end at or before the highest position.
+  struct Stretch {
+    int64_t first = 0;
+    int64_t last = 0;
+    uint32_t index = 0;  // Of its first bucket.
+  };
+  const Stretch& StretchOf(uint32_t index) const;
+
+  std::vector<Stretch> stretches_;
+  uint64_t width_ = 0;
+  uint32_t buckets_ = 1;
 };
 
 struct Bucket {
@@ -122,6 +136,41 @@ class Reducer {
   absl::flat_hash_map<uint32_t, size_t> places_;  // By index, once they do not.
   size_t newest_ = 0;  // Place of the bucket that was used last: mostly the next as well.
 };
+
+// The stretches of the axis that have samples, by the buckets of a grid, which ascend: where the
+// grid has an empty bucket, one ends and another begins. As many as there are in the grid, if no
+// bucket is empty.
+std::vector<AxisExtent> StretchesOf(const BucketGrid& grid, std::span<const Bucket> buckets,
+                                    bool by_step);
+// Whether more than an eighth of the buckets that could have a sample have none.
+bool WastesBuckets(std::span<const Bucket> buckets, uint32_t max_buckets);
+
+struct ReducedSeries {
+  std::vector<Bucket> buckets;
+  uint64_t width = 0;  // As BucketGrid::width().
+};
+
+// How often samples are read at most to find gaps within stretches that seemed to have none.
+inline constexpr int kMostReductions = 4;
+
+// Reduces samples in `extent`, which is not empty, so that gaps take no buckets.
+// reduce(const BucketGrid&) makes the buckets of a grid: absl::StatusOr<std::vector<Bucket>>.
+template <typename Reduce>
+absl::StatusOr<ReducedSeries> ReduceWithoutGaps(const AxisExtent& extent, uint32_t max_buckets,
+                                                bool by_step, const Reduce& reduce) {
+  std::vector<AxisExtent> stretches = {extent};
+  for (int made = 1;; ++made) {
+    const BucketGrid grid(stretches, max_buckets);
+    absl::StatusOr<std::vector<Bucket>> buckets = reduce(grid);
+    if (!buckets.ok()) return buckets.status();
+    std::vector<AxisExtent> found = StretchesOf(grid, *buckets, by_step);
+    if (made == kMostReductions || found.size() == stretches.size() ||
+        !WastesBuckets(*buckets, max_buckets)) {
+      return ReducedSeries{*std::move(buckets), grid.width()};
+    }
+    stretches = std::move(found);
+  }
+}
 
 // Inline: most runs are of a few values.
 inline bool FiniteValues::Take(std::span<const double> values) {

@@ -9,13 +9,12 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-// Unsigned, so that all of int64 fits.
+}  // namespace
+
 double SecondsBetween(int64_t from_ns, int64_t to_ns) {
   return static_cast<double>(static_cast<uint64_t>(to_ns) - static_cast<uint64_t>(from_ns)) /
          kNsPerSecond;
 }
-
-}  // namespace
 
 SeriesScan::SeriesScan(std::unique_ptr<storage::SeriesReader> reader,
                        const AttemptCondition& attempts, const QueryControl& control,

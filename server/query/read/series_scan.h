@@ -16,6 +16,9 @@
 
 namespace tacho::server::query {
 
+// Unsigned arithmetic, so that all of int64 fits.
+double SecondsBetween(int64_t from_ns, int64_t to_ns);
+
 // How much a counter grew from one sample to the next, or how fast. Samples of one series come in
 // ascending time. A value below the one before it, or the first of another attempt, is a reset: it
 // counts from zero. Otherwise IEEE arithmetic: a NaN makes its own growth and the next one NaN.

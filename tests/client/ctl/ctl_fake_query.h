@@ -39,6 +39,8 @@ class FakeQuery : public v1::Query::Service {
   v1::ListSeriesResponse series;
   v1::CardinalityResponse cardinality;
   v1::GoodputResponse goodput;
+  v1::IntegrateResponse integrals;
+  grpc::Status integrals_status;
   v1::LatestResponse latest;
   v1::ListEventsResponse events;
   grpc::Status events_status;
@@ -55,6 +57,7 @@ class FakeQuery : public v1::Query::Service {
   // The requests; read them after the command has returned.
   std::vector<std::string> shown;  // Each call's metadata "authorization"; empty if none.
   v1::RangeRequest range_request;
+  std::vector<v1::IntegrateRequest> integrate_requests;
   v1::LatestRequest latest_request;
   v1::ListJobsRequest jobs_request;
   v1::ListEventsRequest events_request;
@@ -183,6 +186,14 @@ class FakeQuery : public v1::Query::Service {
     if (call + 1 < condition_watches.size()) return {grpc::StatusCode::UNAVAILABLE, "draining"};
     while (!context->IsCancelled()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return grpc::Status::CANCELLED;
+  }
+
+  grpc::Status Integrate(grpc::ServerContext* context, const v1::IntegrateRequest* request,
+                         grpc::ServerWriter<v1::IntegrateResponse>* writer) override {
+    Note(*context);
+    integrate_requests.push_back(*request);
+    if (integrals_status.ok()) writer->Write(integrals);
+    return integrals_status;
   }
 
   grpc::Status ListEvents(grpc::ServerContext* context, const v1::ListEventsRequest* request,

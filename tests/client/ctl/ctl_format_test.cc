@@ -42,6 +42,16 @@ TEST(NumberFormatTest, ColumnsShareTheirDecimalsWhereSizesAreSimilar) {
   EXPECT_EQ(Thousands(123), "123");
 }
 
+// A hundred percent is all of it, wherever it is printed.
+TEST(NumberFormatTest, AShareIsAHundredPercentOnlyIfItIsAll) {
+  EXPECT_EQ(ShareText(1), "100.0 %");
+  EXPECT_EQ(ShareText(0.99999999), "99.9 %");
+  EXPECT_EQ(ShareText(0.9995), "99.9 %");
+  EXPECT_EQ(ShareText(0.714), "71.4 %");
+  EXPECT_EQ(ShareText(0), "0.0 %");
+  EXPECT_EQ(ShareText(1.5), "150.0 %") << "beyond the plan";
+}
+
 TEST(TimeFormatTest, ExactTimesSortAsTextAndAgesReadWell) {
   EXPECT_EQ(ExactTime(1'769'860'800'000'000'001), "2026-01-31T12:00:00.000000001Z");
   EXPECT_EQ(ReadableDuration(absl::Seconds(200)), "3m 20s");

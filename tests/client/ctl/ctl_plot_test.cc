@@ -191,6 +191,42 @@ TEST_F(CtlReadingTest, PlotRefusesWhatItCannotDo) {
   EXPECT_THAT(Err(), HasSubstr("did you mean 'loss'?"));
 }
 
+// The last value of a curve is of the samples: neither the average of its last point nor of a
+// series that ended long before.
+TEST(CurveFolderTest, LastIsOfTheSamplesAtAnyNumberOfPoints) {
+  for (const bool by_step : {false, true}) {
+    for (const size_t points : {1, 3, 80}) {
+      CurveFolder folder(by_step, points, {});
+      for (uint32_t task = 0; task < 3; ++task) {
+        v1::RangeResponse piece;
+        piece.mutable_series()->set_task(task);
+        const int end = task == 2 ? 500 : 1000;
+        for (int begin = 0; begin < end; begin += 50) {
+          v1::Buckets& buckets = *piece.mutable_buckets();
+          buckets.add_first_times_unix_ns(begin);
+          buckets.add_last_times_unix_ns(begin + 49);
+          buckets.add_first_steps(begin);
+          buckets.add_last_steps(begin + 49);
+          for (auto* column :
+               {buckets.mutable_min(), buckets.mutable_max(), buckets.mutable_avg(),
+                buckets.mutable_first(), buckets.mutable_last(), buckets.mutable_sum()}) {
+            column->Add(0);
+          }
+          buckets.add_counts(50);
+          buckets.add_non_finite(0);
+        }
+        auto& last = *piece.mutable_buckets()->mutable_last();
+        last[last.size() - 1] = task == 2 ? 100 : 2 + task;
+        ASSERT_TRUE(folder.Add(piece).ok());
+      }
+      const std::vector<MetricCurve> curves = std::move(folder).Finish();
+      ASSERT_EQ(curves.size(), 1u);
+      EXPECT_EQ(curves[0].last, 2.5) << points;
+      EXPECT_EQ(curves[0].points.back().middle, 0);
+    }
+  }
+}
+
 // However buckets are folded, extremes, counts and non-finite values stay.
 TEST(CurveFolderTest, KeepsExtremesAndCounts) {
   CurveFolder folder(true, 10, {});

@@ -199,5 +199,53 @@ TEST_F(CtlReadingTest, CompletionKnowsEveryChoiceOfEveryFlag) {
           Not(HasSubstr("_CASES@"))));
 }
 
+TEST_F(CtlReadingTest, QueryIntegratesInsteadOfShowingSamples) {
+  v1::Integral& integral = *fake_.integrals.add_integrals();
+  integral.mutable_series()->mutable_metric()->set_name("chip_power_watts");
+  integral.mutable_series()->set_task(3);
+  integral.set_series_count(1);
+  integral.set_value(1.8e6);
+  integral.set_unit("J");
+  integral.set_covered_ns(1200 * kSecond);
+  integral.set_not_covered_ns(90 * kSecond + kSecond / 2);
+  integral.set_gaps(1);
+  ASSERT_EQ(Run({"query", "bert", "chip_power_watts", "--integrate"}), kOk) << Err();
+  EXPECT_THAT(Out(), AllOf(HasSubstr("INTEGRAL"), HasSubstr("1800000"), HasSubstr("0.5"),
+                           HasSubstr("90.5"), HasSubstr("1200")));
+  EXPECT_FALSE(fake_.integrate_requests.at(0).sum());
+  EXPECT_EQ(fake_.integrate_requests.at(0).max_gap_ns(), 0) << "the collector's default";
+  ASSERT_EQ(Run({"query", "bert", "chip_power_watts", "--integrate", "--across", "sum",
+                 "--group-by", "task,chip", "--max-gap", "5m", "--attempt", "1", "-o", "json"}),
+            kOk)
+      << Err();
+  const v1::IntegrateRequest& request = fake_.integrate_requests.at(1);
+  EXPECT_TRUE(request.sum());
+  EXPECT_THAT(request.by(), testing::ElementsAre("task", "chip"));
+  EXPECT_EQ(request.max_gap_ns(), 300 * kSecond);
+  EXPECT_EQ(request.selector().matchers(0).label(), "attempt");
+  EXPECT_THAT(Out(), AllOf(HasSubstr("\"kilowatt_hours\": 0.5"), HasSubstr("\"unit\": \"J\""),
+                           HasSubstr("\"not_covered_seconds\": 90.5")));
+  integral.set_unit("By");
+  ASSERT_EQ(Run({"query", "bert", "rate", "--integrate", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("\"kilowatt_hours\": null")) << "bytes are no energy";
+}
+
+TEST_F(CtlReadingTest, IntegrateRefusesWhatDoesNotGoWithIt) {
+  const auto refused = [&](std::vector<std::string> flags) {
+    std::vector<std::string> line = {"query", "bert", "power", "--integrate"};
+    line.insert(line.end(), flags.begin(), flags.end());
+    EXPECT_EQ(Run(line), kUsage);
+    return Err();
+  };
+  EXPECT_THAT(refused({"--points", "5"}), HasSubstr("leave out --points"));
+  EXPECT_THAT(refused({"--rate"}), HasSubstr("leave out --rate"));
+  EXPECT_THAT(refused({"--across", "avg"}), HasSubstr("--across sum, not --across avg"));
+  EXPECT_THAT(refused({"--group-by", "task"}), HasSubstr("--group-by needs --across"));
+  EXPECT_THAT(refused({"--max-gap", "never"}), HasSubstr("--max-gap"));
+  EXPECT_EQ(Run({"query", "bert", "power", "--max-gap", "5m"}), kUsage);
+  EXPECT_THAT(Err(), HasSubstr("--max-gap needs --integrate"));
+  EXPECT_TRUE(fake_.integrate_requests.empty());
+}
+
 }  // namespace
 }  // namespace tacho::ctl

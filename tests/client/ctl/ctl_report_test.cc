@@ -67,6 +67,64 @@ TEST_F(CtlComparisonTest, FailedThresholdHasAnExitCodeOfItsOwn) {
   EXPECT_THAT(Err(), HasSubstr("did you mean 'bert'?"));
 }
 
+// What counts is judged by its rate or by its end: an average of its values is neither.
+TEST_F(CtlComparisonTest, CountersAreComparedByTheirRate) {
+  MakeComparison();
+  v1::CompareMetric& metric = *fake_.comparison[1].mutable_metric();
+  for (const auto type : {v1::METRIC_TYPE_COUNTER, v1::METRIC_TYPE_HISTOGRAM}) {
+    metric.mutable_metric()->set_type(type);
+    for (int i = 0; i < 2; ++i) {
+      v1::ComparedSummary& summary = *metric.mutable_columns(i)->mutable_summary();
+      summary.set_non_finite(0);
+      summary.set_rate(i == 0 ? 8 : 10);
+      summary.set_increase(800);
+    }
+    EXPECT_EQ(Run({"report", "bert@0", "bert@1", "-t", "loss:+25%"}), kOk) << Err();
+    EXPECT_THAT(Out(), AllOf(HasSubstr("| +25.00 % | 8/s | 1 | 10/s | 2.25 |"),
+                             HasSubstr("growth per second of one series")));
+    EXPECT_EQ(Run({"report", "bert@0", "bert@1", "-t", "loss:+24%"}), kThreshold);
+    EXPECT_EQ(Run({"report", "bert@0", "bert@1", "-t", "loss:1"}), kThreshold);
+    EXPECT_EQ(Run({"report", "bert@0", "bert@1", "-t", "loss:last:+125%"}), kOk);
+    EXPECT_EQ(Run({"compare", "bert@0", "bert@1"}), kOk);
+    EXPECT_THAT(Out(), AllOf(HasSubstr("RATE/S"), Not(HasSubstr("2.875")), HasSubstr("+25.00 %")));
+    EXPECT_EQ(Run({"compare", "bert@0", "bert@1", "-o", "json"}), kOk);
+    EXPECT_THAT(Out(), AllOf(HasSubstr("\"avg\": null"), HasSubstr("\"rate\": 10"),
+                             HasSubstr("\"relative_difference\": 0.25")));
+  }
+  metric.mutable_columns(0)->mutable_summary()->clear_rate();
+  EXPECT_EQ(Run({"report", "bert@0", "bert@1", "-t", "loss:+25%"}), kThreshold);
+  EXPECT_THAT(Err(), HasSubstr("no two samples of it in time"));
+}
+
+TEST_F(CtlComparisonTest, ReportHasTheEnergyOfMetricsInWatts) {
+  MakeComparison();
+  EXPECT_EQ(Run({"report", "bert@0", "bert@1"}), kOk);
+  EXPECT_TRUE(fake_.integrate_requests.empty()) << "no metric is a power";
+  v1::CompareMetric& metric = *fake_.comparison[1].mutable_metric();
+  metric.mutable_metric()->set_name("chip_power_watts");
+  metric.mutable_metric()->set_unit("W");
+  v1::Integral& integral = *fake_.integrals.add_integrals();
+  integral.mutable_series()->mutable_metric()->set_name("chip_power_watts");
+  integral.set_value(7.2e6);
+  integral.set_covered_ns(3600 * kSecond);
+  integral.set_not_covered_ns(90 * kSecond);
+  ASSERT_EQ(Run({"report", "bert@0", "bert@1"}), kOk) << Err();
+  EXPECT_THAT(Out(), AllOf(HasSubstr("## Energy"),
+                           HasSubstr("7200000 J, 2 kWh; without 1m 30s that are not covered")));
+  ASSERT_EQ(fake_.integrate_requests.size(), 2u);
+  EXPECT_TRUE(fake_.integrate_requests[1].sum());
+  EXPECT_EQ(fake_.integrate_requests[1].selector().matchers(0).value(), "1");
+  ASSERT_EQ(Run({"report", "bert@0", "bert@1", "--format", "html"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("<h2>Energy</h2>"));
+  ASSERT_EQ(Run({"report", "bert@0", "bert@1", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(),
+              AllOf(HasSubstr("\"kilowatt_hours\": 2"), HasSubstr("\"not_covered_seconds\": 90")));
+  fake_.integrals_status = {grpc::StatusCode::UNIMPLEMENTED, "unknown method"};
+  EXPECT_EQ(Run({"report", "bert@0", "bert@1"}), kOk) << "of an older collector";
+  EXPECT_THAT(Out(), Not(HasSubstr("Energy")));
+  EXPECT_THAT(Err(), HasSubstr("without energy"));
+}
+
 TEST_F(CtlComparisonTest, ThresholdOfZeroInTheFirstRunNeedsAnAbsoluteLimit) {
   MakeComparison();
   v1::CompareMetric& accuracy = *fake_.comparison[2].mutable_metric();

@@ -182,8 +182,8 @@ class QueryCompareTest : public QueryStoreFixture, public testing::WithParamInte
         ++row;
       }
       if (i == 0) base = averages;
-      ExpectSummary(subjects[i], base, averages, column);
     }
+    ExpectSummaries(metric, first);
   }
   static void ExpectSame(double expected, double actual) {
     if (std::isnan(expected)) {
@@ -192,13 +192,32 @@ class QueryCompareTest : public QueryStoreFixture, public testing::WithParamInte
       EXPECT_EQ(expected, actual);
     }
   }
-  static void ExpectSummary(const NaivePlaces& places, const std::vector<double>& base,
-                            const std::vector<double>& averages, const v1::ComparedColumn& column) {
+  // Figures are of samples and of places that do not depend on the rows: steps, or 200 parts of the
+  // time from `first` on.
+  void ExpectSummaries(const v1::CompareMetric& metric, int64_t first) const {
+    int64_t width = 1;
+    if (request_.alignment() == v1::ALIGNMENT_ELAPSED) {
+      int64_t last = first;
+      for (const v1::Subject& subject : request_.subjects()) {
+        const NaivePlaces all = PlacesOf(subject, metric.metric().name(), 0, 1);
+        if (!all.empty()) last = std::max(last, all.rbegin()->first);
+      }
+      width = (last - first) / 200 + 1;
+    }
+    NaivePlaces base;
+    for (int i = 0; i < request_.subjects_size(); ++i) {
+      const NaivePlaces places =
+          PlacesOf(request_.subjects(i), metric.metric().name(), first, width);
+      if (i == 0) base = places;
+      ExpectSummary(base, places, metric.columns(i).summary());
+    }
+  }
+  static void ExpectSummary(const NaivePlaces& base, const NaivePlaces& places,
+                            const v1::ComparedSummary& summary) {
     std::vector<double> samples;
     for (const auto& [position, place] : places) {
       samples.insert(samples.end(), place.samples.begin(), place.samples.end());
     }
-    const v1::ComparedSummary& summary = column.summary();
     const std::vector<double> finite = FiniteOf(samples);
     EXPECT_EQ(summary.count(), samples.size());
     EXPECT_EQ(summary.non_finite(), samples.size() - finite.size());
@@ -206,12 +225,16 @@ class QueryCompareTest : public QueryStoreFixture, public testing::WithParamInte
       EXPECT_EQ(summary.min(), *std::min_element(finite.begin(), finite.end()));
       EXPECT_EQ(summary.max(), *std::max_element(finite.begin(), finite.end()));
     }
-    ExpectSame(MeanOf(FiniteOf(averages)), summary.avg());
+    ExpectSame(MeanOf(finite), summary.avg());
     std::vector<double> differences, bases;
-    for (size_t row = 0; row < base.size(); ++row) {
-      if (!std::isfinite(base[row]) || !std::isfinite(averages[row])) continue;
-      differences.push_back(averages[row] - base[row]);
-      bases.push_back(base[row]);
+    for (const auto& [position, place] : places) {
+      const auto found = base.find(position);
+      if (found == base.end()) continue;
+      const double before = MeanOf(found->second.entries);
+      const double value = MeanOf(place.entries);
+      if (!std::isfinite(before) || !std::isfinite(value)) continue;
+      differences.push_back(value - before);
+      bases.push_back(before);
     }
     EXPECT_EQ(summary.shared(), differences.size());
     ExpectSame(MeanOf(differences), summary.mean_difference());

@@ -60,7 +60,7 @@ TEST(Fold, CountsWhatIsNotFiniteWhateverTheFunction) {
   for (const double value : {1.0, kNan, kInf}) ASSERT_TRUE(fold.AddAtStep({1, 7, 0, value}).ok());
   const std::vector<FoldedPlace> places = fold.Take();
   EXPECT_EQ(places[0].non_finite, 2u);
-  const std::vector<Bucket> buckets = ReduceSteps(places, 10);
+  const std::vector<Bucket> buckets = ReduceSteps(places, 10).buckets;
   ASSERT_EQ(buckets.size(), 1u);
   EXPECT_EQ(buckets[0].count, 3u);
   EXPECT_EQ(buckets[0].non_finite, 2u);

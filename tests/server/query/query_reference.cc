@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "absl/strings/str_cat.h"
+#include "tests/server/query/query_reference_grid.h"
 
 namespace tacho::server::reference {
 namespace {
@@ -105,19 +106,6 @@ std::vector<Row> RowsOf(const Job& job, const Series& series, const v1::RangeReq
 
 int64_t Position(const Row& row, bool by_step) { return by_step ? *row.step : row.time_ns; }
 
-struct Extent {
-  int64_t first = INT64_MAX;
-  int64_t last = INT64_MIN;
-  void Include(int64_t position) {
-    first = std::min(first, position);
-    last = std::max(last, position);
-  }
-};
-
-int64_t BucketOf(int64_t position, const Extent& extent, uint32_t max_points) {
-  return (position - extent.first) / ((extent.last - extent.first) / max_points + 1);
-}
-
 // The rows are in the order of the axis, earlier ones first at equal places.
 Bucket Reduce(const std::vector<Row>& rows) {
   Bucket bucket;
@@ -146,7 +134,7 @@ Bucket Reduce(const std::vector<Row>& rows) {
   return bucket;
 }
 
-std::map<int64_t, std::vector<Row>> Divide(std::vector<Row> rows, const Extent& extent,
+std::map<int64_t, std::vector<Row>> Divide(std::vector<Row> rows, const Grid& grid,
                                            const v1::RangeRequest& request) {
   const bool by_step = request.axis() == v1::AXIS_STEP;
   if (by_step) {
@@ -155,9 +143,44 @@ std::map<int64_t, std::vector<Row>> Divide(std::vector<Row> rows, const Extent& 
   }
   std::map<int64_t, std::vector<Row>> buckets;
   for (const Row& row : rows) {
-    buckets[BucketOf(Position(row, by_step), extent, request.max_points())].push_back(row);
+    buckets[grid.BucketOf(Position(row, by_step))].push_back(row);
   }
   return buckets;
+}
+
+// As Divide(), but gaps that leave many buckets empty get none. `samples` says for how many a row
+// stands. Sets the grid.
+template <typename Samples>
+std::map<int64_t, std::vector<Row>> DivideWithoutGaps(const std::vector<Row>& rows,
+                                                      const v1::RangeRequest& request,
+                                                      const Samples& samples, Grid* grid) {
+  const bool by_step = request.axis() == v1::AXIS_STEP;
+  const uint32_t max_points = request.max_points();
+  std::set<int64_t> positions;
+  uint64_t count = 0;
+  for (const Row& row : rows) {
+    positions.insert(Position(row, by_step));
+    count += samples(row);
+  }
+  if (rows.empty()) return {};
+  std::vector<Extent> stretches = {{*positions.begin(), *positions.rbegin()}};
+  for (int round = 1;; ++round) {
+    *grid = GridOf(stretches, max_points);
+    std::vector<Extent> found;
+    std::set<int64_t> used;
+    for (const int64_t position : positions) {
+      const int64_t bucket = grid->BucketOf(position);
+      bool begins = used.empty() || bucket > *used.rbegin() + 1;
+      for (const Extent& one : stretches) begins = begins || position == one.first;
+      if (begins) found.emplace_back();
+      found.back().Include(position);
+      used.insert(bucket);
+    }
+    const bool wasteful = used.size() * 8 < std::min<uint64_t>(count, max_points) * 7;
+    if (round == 4 || !wasteful || found.size() == stretches.size()) break;
+    stretches = found;
+  }
+  return Divide(rows, *grid, request);
 }
 
 // --- Across series ---------------------------------------------------------------------------
@@ -282,12 +305,50 @@ struct Group {
   std::optional<uint32_t> attempt;
 };
 
-Output FoldTimes(const Job& job, const Group& group, const Extent& extent,
+// The buckets in which all groups meet: without the gaps of all series, if many would be empty.
+Grid SharedGrid(const Job& job, const std::vector<Group>& groups, const Extent& extent,
+                const v1::RangeRequest& request) {
+  const uint32_t max_points = request.max_points();
+  const Grid plain = GridOf({extent}, max_points);
+  std::set<int64_t> times;
+  std::set<int64_t> used;
+  int64_t intervals = 0;
+  int64_t between = 0;
+  for (const Group& group : groups) {
+    for (const Series* series : group.members) {
+      for (auto& [index, rows] :
+           Divide(RowsOf(job, *series, request, group.attempt), plain, request)) {
+        used.insert(index);
+        for (const Row& row : rows) times.insert(row.time_ns);
+        intervals += static_cast<int64_t>(rows.size()) - 1;
+        between += rows.back().time_ns - rows.front().time_ns;
+      }
+    }
+  }
+  if (max_points <= 1 || used.size() * 8 >= uint64_t{max_points} * 7 || intervals == 0) {
+    return plain;
+  }
+  const int64_t interval = between / intervals;
+  std::vector<Extent> stretches;
+  for (const int64_t time : times) {
+    const int64_t before = stretches.empty() ? time : stretches.back().last;
+    const bool cut = plain.BucketOf(time) > plain.BucketOf(before) + 1 &&
+                     time - before >= 5 * interval && interval > 0;
+    if (stretches.empty() || cut) stretches.emplace_back();
+    stretches.back().Include(time);
+  }
+  if (stretches.size() == 1) return plain;
+  Grid grid = GridOf(stretches, max_points);
+  grid.width = std::max(grid.width, 2 * interval);
+  return grid;
+}
+
+Output FoldTimes(const Job& job, const Group& group, const Grid& grid,
                  const v1::RangeRequest& request) {
   std::map<int64_t, std::vector<Entry>> places;
   for (const Series* series : group.members) {
     for (auto& [index, rows] :
-         Divide(RowsOf(job, *series, request, group.attempt), extent, request)) {
+         Divide(RowsOf(job, *series, request, group.attempt), grid, request)) {
       places[index].push_back({EntryOf(rows, request), rows});
     }
   }
@@ -325,7 +386,6 @@ Output FoldSteps(const Job& job, const Group& group, const v1::RangeRequest& req
     for (const auto& [step, row] : newest) places[step].push_back({{row.value, 0}, {row}});
   }
   Output output;
-  Extent extent;
   for (const auto& [step, entries] : places) {
     Point& point = output.points.emplace_back();
     point.step = step;
@@ -335,17 +395,21 @@ Output FoldSteps(const Job& job, const Group& group, const v1::RangeRequest& req
       point.attempt = std::max(point.attempt, entry.rows.front().attempt);
     }
     point.value = Fold(entries, request.aggregation());
-    extent.Include(step);
   }
   if (request.max_points() == 0 || output.points.empty()) return output;
   std::vector<Row> folded;
   std::map<int64_t, double> scales;  // By bucket.
   for (const Point& point : output.points) {
     folded.push_back({point.time_ns, point.step, point.attempt, point.value.value});
-    scales[BucketOf(*point.step, extent, request.max_points())] += point.value.scale;
+  }
+  Grid grid;
+  const auto divided = DivideWithoutGaps(
+      folded, request, [&](const Row& row) { return RowsUnder(places[*row.step]).size(); }, &grid);
+  for (const Point& point : output.points) {
+    scales[grid.BucketOf(*point.step)] += point.value.scale;
   }
   output.points.clear();
-  for (const auto& [index, rows] : Divide(folded, extent, request)) {
+  for (const auto& [index, rows] : divided) {
     Bucket bucket = Reduce(rows);
     bucket.count = bucket.non_finite = 0;
     for (const Row& row : rows) {
@@ -367,9 +431,9 @@ Output Single(const Job& job, const Series& series, const v1::RangeRequest& requ
   std::vector<Row> rows = RowsOf(job, series, request, std::nullopt);
   Output output;
   if (request.max_points() > 0) {
-    Extent extent;
-    for (const Row& row : rows) extent.Include(Position(row, by_step));
-    for (const auto& [index, in_it] : Divide(rows, extent, request)) {
+    Grid grid;
+    for (const auto& [index, in_it] : DivideWithoutGaps(
+             rows, request, [](const Row&) { return uint64_t{1}; }, &grid)) {
       output.buckets.push_back(Reduce(in_it));
     }
     return output;
@@ -482,9 +546,11 @@ std::vector<Output> Answer(const std::vector<Series>& all, const v1::RangeReques
       }
     }
   }
+  const bool by_step = request.axis() == v1::AXIS_STEP;
+  Grid grid;
+  if (!by_step && extent.first <= extent.last) grid = SharedGrid(job, groups, extent, request);
   for (const Group& group : groups) {
-    add(group, request.axis() == v1::AXIS_STEP ? FoldSteps(job, group, request)
-                                               : FoldTimes(job, group, extent, request));
+    add(group, by_step ? FoldSteps(job, group, request) : FoldTimes(job, group, grid, request));
   }
   return outputs;
 }

@@ -60,6 +60,64 @@ TEST(BucketGrid, HoldsTheWholeOfInt64) {
   }
 }
 
+TEST(BucketGrid, IsAsFineAsItsStretchesAllow) {
+  const std::vector<AxisExtent> stretches = {{0, 9}, {1000, 1019}, {5000, 5000}};
+  EXPECT_EQ(BucketGrid(stretches, 3).width(), 20u);
+  EXPECT_EQ(BucketGrid(stretches, 6).width(), 7u) << "2 + 3 + 1 buckets";
+  EXPECT_EQ(BucketGrid(stretches, 7).width(), 5u) << "2 + 4 + 1 buckets";
+}
+
+// The buckets of a grid are where LastOf() says that they are.
+TEST(BucketGrid, KnowsTheLastPositionsOfBuckets) {
+  const std::vector<AxisExtent> stretches = {{-7, 9}, {1000, 1019}, {5000, 5000}, {5002, 5050}};
+  for (const uint32_t most : {4u, 5u, 9u, 40u, 1000u}) {
+    const BucketGrid grid(stretches, most);
+    uint32_t before = 0;
+    for (const AxisExtent& stretch : stretches) {
+      EXPECT_TRUE(grid.BeginsStretch(grid.IndexOf(stretch.first)));
+      for (int64_t at = stretch.first; at <= stretch.last; ++at) {
+        const uint32_t index = grid.IndexOf(at);
+        EXPECT_LT(index, most);
+        EXPECT_LE(at, grid.LastOf(index));
+        if (index != before) {
+          EXPECT_EQ(index, before + 1);
+          EXPECT_LT(grid.LastOf(before), at);
+          EXPECT_EQ(grid.IndexAfter(before, at), index);
+        }
+        before = index;
+      }
+    }
+  }
+}
+
+TEST(ReduceWithoutGaps, SpreadsBucketsOverWhatHasSamples) {
+  // Two runs of 100 samples that are 90,000 apart, and a sample a long time after.
+  std::vector<Sample> samples = Ramp(100);
+  for (const Sample& sample : Ramp(100)) {
+    samples.push_back({sample.time_ns + 90'000, sample.step, 1, sample.value});
+  }
+  samples.push_back({90'000'000, 100, 1, 5});
+  const storage::SampleBlock block = BlockOf(samples);
+  const auto reduced =
+      ReduceWithoutGaps({samples.front().time_ns, samples.back().time_ns}, 21, /*by_step=*/false,
+                        [&](const BucketGrid& grid) -> absl::StatusOr<std::vector<Bucket>> {
+                          Reducer reducer(grid, /*by_step=*/false);
+                          reducer.Add(block.columns());
+                          return reducer.Take();
+                        });
+  ASSERT_TRUE(reduced.ok());
+  EXPECT_EQ(reduced->width, 10u);
+  ASSERT_EQ(reduced->buckets.size(), 21u);
+  uint64_t count = 0;
+  for (const Bucket& bucket : reduced->buckets) {
+    EXPECT_LT(static_cast<uint64_t>(bucket.last_time_ns - bucket.first_time_ns), reduced->width);
+    count += bucket.count;
+  }
+  EXPECT_EQ(count, samples.size());
+  EXPECT_EQ(reduced->buckets[9].last_time_ns, 1099);
+  EXPECT_EQ(reduced->buckets[10].first_time_ns, 91'000);
+}
+
 TEST(Reducer, KeepsEverySampleInExactlyOneBucket) {
   const std::vector<Bucket> buckets = Reduce(Ramp(1000), 7);
   ASSERT_EQ(buckets.size(), 7u);
