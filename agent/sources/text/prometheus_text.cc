@@ -187,7 +187,7 @@ class PrometheusReader {
 
   const ExpositionLimits& limits_;
   Exposition result_;
-  size_t line_ = 0;  // From 1.
+  size_t line_ = 0;                                // From 1.
   absl::flat_hash_map<std::string, Known> known_;  // By the family's name.
 };
 

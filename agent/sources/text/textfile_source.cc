@@ -58,8 +58,9 @@ absl::StatusOr<std::vector<std::string>> TextfileSource::Files() const {
 absl::Status TextfileSource::ReadInto(const std::string& path, Exposition* all) const {
   TACHO_ASSIGN_OR_RETURN(const std::string text, ReadBoundedFile(path, config_.max_file_bytes()));
   if (!text.empty() && text.back() != '\n') {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "line ", std::count(text.begin(), text.end(), '\n') + 1, ": the last line has no end: the file is cut off"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("line ", std::count(text.begin(), text.end(), '\n') + 1,
+                     ": the last line has no end: the file is cut off"));
   }
   TACHO_ASSIGN_OR_RETURN(Exposition read, ReadPrometheusText(text));
   for (const ExpositionSample& sample : read.samples) {
