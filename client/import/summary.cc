@@ -9,6 +9,7 @@ namespace tacho::importer {
 namespace {
 
 constexpr size_t kMaxNotes = 20;
+constexpr char kMoreNotes[] = "there is more to note: import fewer files at a time to see it";
 
 void Lower(std::optional<int64_t>* bound, const std::optional<int64_t>& value) {
   if (value && (!*bound || *value < **bound)) *bound = value;
@@ -80,9 +81,9 @@ void Summary::Add(const Summary& other) {
     skipped[i].samples += other.skipped[i].samples;
   }
   for (const std::string& note : other.notes) {
-    if (notes.size() < kMaxNotes && std::find(notes.begin(), notes.end(), note) == notes.end()) {
-      notes.push_back(note);
-    }
+    if (std::find(notes.begin(), notes.end(), note) != notes.end()) continue;
+    if (notes.size() < kMaxNotes) notes.push_back(note);
+    if (notes.size() == kMaxNotes) notes.back() = kMoreNotes;
   }
 }
 
