@@ -69,7 +69,8 @@ class FileSearch {
                 : "a log of a known format (" + absl::StrJoin(FormatNames(), ", ") + ")");
     if (!passed_over_.first.empty()) {
       const auto& [path, why] = passed_over_.first.front();
-      absl::StrAppend(&text, "; it has ", passed_over_.files, " other files, like ", path, ": ",
+      absl::StrAppend(&text, "; it has ", passed_over_.files,
+                      passed_over_.files == 1 ? " other file, " : " other files, like ", path, ": ",
                       why);
     }
     return absl::InvalidArgumentError(

@@ -3,6 +3,7 @@
 // twice.
 #include "client/ctl/views/import_run.h"
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -145,6 +146,10 @@ class Importer {
 
 importer::Summary Import::Total() const {
   importer::Summary total;
+  std::map<std::string, size_t> files_with;  // By note.
+  for (const ImportedUnit& each : units) {
+    for (const std::string& note : each.summary.notes) ++files_with[note];
+  }
   for (const ImportedUnit& each : units) {
     importer::Summary summary = each.summary;
     // A line's number says nothing without its file.
@@ -155,6 +160,9 @@ importer::Summary Import::Total() const {
     };
     for (importer::Summary::Skipped& skipped : summary.skipped) name_file(&skipped.where);
     name_file(&summary.first_replaced);
+    for (std::string& note : summary.notes) {
+      if (files_with[note] == 1) name_file(&note);
+    }
     total.Add(summary);
   }
   return total;
