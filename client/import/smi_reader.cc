@@ -195,7 +195,12 @@ class SmiTable {
 
 bool IsSmiHead(absl::string_view head) {
   const std::vector<std::string> fields = SmiFields(head.substr(0, head.find('\n')));
-  return fields.size() > 1 && std::any_of(fields.begin(), fields.end(), IsSmiColumn);
+  // It knows no steps: a table with both is a program's own.
+  const bool has_steps = std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
+    size_t rank = 0;
+    return IsStepName(field, &rank);
+  });
+  return !has_steps && fields.size() > 1 && std::any_of(fields.begin(), fields.end(), IsSmiColumn);
 }
 
 absl::Status ReadSmi(OpenSource open, const ReadOptions& options, RecordSink* sink) {

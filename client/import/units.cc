@@ -1,16 +1,15 @@
 // Decides what each file of an import stands for: a run, a task, an attempt or a host.
 #include "client/import/units.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/import/input_file.h"
 #include "client/import/readers.h"
 #include "client/import/text_source.h"

@@ -77,6 +77,7 @@ TEST(ImportDetectionTest, MonitorAndSmiAreKnownAlsoInUtf16) {
   for (const std::string& bytes : {smi, Utf16(smi, false), Utf16(smi, true)}) {
     EXPECT_EQ(DetectFormatOfBytes(bytes), FileFormat::kSmi);
   }
+  EXPECT_EQ(DetectFormatOfBytes("step,memory.used [MiB],loss\n1,2,3\n"), FileFormat::kCsv);
   EXPECT_EQ(DetectFormatOfBytes("\xEF\xBB\xBF{\"step\": 1, \"loss\": 2}\n"),
             FileFormat::kJsonLines);
 }
