@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
+#include "client/import/attempt_counter.h"
 #include "client/import/exported_series.h"
 #include "client/import/readers.h"
 #include "client/import/row_maker.h"
@@ -131,7 +131,8 @@ class WideTable {
       : header_(std::move(header)),
         options_(options),
         sink_(sink),
-        rows_(options, sink),
+        attempts_(options, sink),
+        rows_(options, &attempts_),
         clock_(options, sink) {}
 
   absl::Status Begin() {
@@ -142,11 +143,10 @@ class WideTable {
     step_ = *step;
     time_ = *time;
     if (step_ == kNone && time_ == kNone) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("no column of steps or times is among ", absl::StrJoin(header_, ", "),
-                       "; say which one is: --step-field NAME or --time-field NAME. The first line "
-                       "must have the "
-                       "columns' names"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "line 1: no column of steps or times is among ", absl::StrJoin(header_, ", "),
+          "; say which one is: --step-field NAME or --time-field NAME. The first line "
+          "must have the columns' names"));
     }
     if (time_ != kNone) time_field_.emplace(header_[time_], options_, &clock_);
     return absl::OkStatus();
@@ -181,6 +181,7 @@ class WideTable {
   const Fields header_;
   const ReadOptions& options_;
   RecordSink* const sink_;
+  AttemptCounter attempts_;
   RowMaker rows_;
   StepClock clock_;
   std::optional<TimeField> time_field_;
@@ -195,6 +196,13 @@ absl::Status CheckHeader(const Fields& header) {
   }
   Fields sorted = header;
   std::sort(sorted.begin(), sorted.end());
+  const bool has_name = std::any_of(sorted.begin(), sorted.end(),
+                                    [](const std::string& name) { return !ParseNumber(name); });
+  if (!has_name) {
+    return absl::InvalidArgumentError(
+        "line 1 has numbers where the columns' names are expected: put a line like step,loss,lr "
+        "before it");
+  }
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice == sorted.end()) return absl::OkStatus();
   return absl::InvalidArgumentError(
@@ -215,15 +223,8 @@ absl::Status ReadTable(CsvRecords& records, size_t columns, const ReadOptions& o
     } else {
       status = table.Add(fields, where);
     }
-    if (status.ok()) continue;
-    if (!absl::IsInvalidArgument(status) || absl::StrContains(status.message(), "--start")) {
-      return status;
-    }
-    if (!options.skip_damaged) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": ", status.message(), "; to pass over such lines: --skip-damaged"));
-    }
-    sink->AddSkipped(Skip::kDamaged, 1, where);
+    if (!status.ok()) status = OnDamagedLine(status, where, options, sink);
+    if (!status.ok()) return status;
   }
   return records.status();
 }
@@ -267,26 +268,23 @@ bool CsvRecords::Next(std::vector<std::string>* fields) {
   absl::string_view line;
   if (!status_.ok() || !lines_.Next(&line)) return false;
   line_ = lines_.number();
-  if (separator_ == 0) {
-    absl::ConsumePrefix(&line, "\xEF\xBB\xBF");  // Spreadsheets write it.
-    separator_ = MostFrequentSeparator(line);
-  }
+  if (separator_ == 0) separator_ = MostFrequentSeparator(line);
   if (line.find('\0') != absl::string_view::npos) {
     status_ = absl::InvalidArgumentError(absl::StrCat("line ", line_, " has zero bytes: no text"));
     return false;
   }
-  if (Split(line, fields)) return true;
+  if (SplitCsvRecord(line, separator_, fields)) return true;
   std::string record(line);
   while (lines_.Next(&line) && record.size() <= LineReader::kMaxLineBytes) {
     absl::StrAppend(&record, "\n", line);
-    if (Split(record, fields)) return true;
+    if (SplitCsvRecord(record, separator_, fields)) return true;
   }
   status_ = absl::InvalidArgumentError(
       absl::StrCat("line ", line_, ": a quoted field has no end; is the file cut off?"));
   return false;
 }
 
-bool CsvRecords::Split(absl::string_view record, std::vector<std::string>* fields) const {
+bool SplitCsvRecord(absl::string_view record, char separator, std::vector<std::string>* fields) {
   fields->clear();
   std::string* field = &fields->emplace_back();
   bool quoted = false;
@@ -303,7 +301,7 @@ bool CsvRecords::Split(absl::string_view record, std::vector<std::string>* field
       }
     } else if (c == '"' && field->empty()) {
       quoted = true;
-    } else if (c == separator_) {
+    } else if (c == separator) {
       field = &fields->emplace_back();
     } else {
       field->push_back(c);

@@ -5,9 +5,14 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "client/import/input_file.h"
 
 namespace tacho::importer {
+
+// Splits a record without the end of its line. False if a quoted field has no end, as where the
+// record goes on after a line feed.
+bool SplitCsvRecord(absl::string_view record, char separator, std::vector<std::string>* fields);
 
 // Used from one thread. The separator is the comma, semicolon or tab that the first line has most
 // of.
@@ -23,9 +28,6 @@ class CsvRecords {
   absl::Status status() const;
 
  private:
-  // False if the record continues on the next line.
-  bool Split(absl::string_view record, std::vector<std::string>* fields) const;
-
   LineReader lines_;
   uint64_t line_ = 0;
   char separator_ = 0;

@@ -23,9 +23,9 @@ constexpr size_t kBlockBytes = size_t{256} << 10;
 // One run: files in the order of their names.
 class EventFiles {
  public:
-  EventFiles(bool fixed_attempt, const ReadOptions& options,
-             absl::FunctionRef<void(uint64_t)> progress, RecordSink* sink)
-      : fixed_attempt_(fixed_attempt), options_(options), progress_(progress), sink_(sink) {}
+  EventFiles(const ReadOptions& options, absl::FunctionRef<void(uint64_t)> progress,
+             RecordSink* sink)
+      : options_(options), progress_(progress), sink_(sink) {}
 
   absl::Status Read(const std::string& path) {
     TACHO_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
@@ -49,7 +49,7 @@ class EventFiles {
  private:
   client::TfeventsAttemptRule Rule() const {
     client::TfeventsAttemptRule rule;
-    if (fixed_attempt_) rule.fixed = options_.attempt;
+    if (options_.fixed_attempt) rule.fixed = options_.attempt;
     rule.newest = newest_.value_or(options_.attempt);
     rule.highest = highest_;
     return rule;
@@ -182,7 +182,6 @@ class EventFiles {
     return absl::OkStatus();
   }
 
-  const bool fixed_attempt_;
   const ReadOptions& options_;
   const absl::FunctionRef<void(uint64_t)> progress_;
   RecordSink* const sink_;
@@ -203,10 +202,9 @@ class EventFiles {
 
 }  // namespace
 
-absl::Status ReadEventFiles(const std::vector<std::string>& paths, bool fixed_attempt,
-                            const ReadOptions& options,
+absl::Status ReadEventFiles(const std::vector<std::string>& paths, const ReadOptions& options,
                             absl::FunctionRef<void(uint64_t bytes)> progress, RecordSink* sink) {
-  EventFiles files(fixed_attempt, options, progress, sink);
+  EventFiles files(options, progress, sink);
   for (const std::string& path : paths) {
     if (absl::Status status = files.Read(path); !status.ok()) return status;
   }

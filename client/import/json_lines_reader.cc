@@ -1,5 +1,6 @@
 // Reads JSON lines: an object of metrics a line, or the lines of an export, which carry their
 // own series.
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/import/attempt_counter.h"
 #include "client/import/exported_series.h"
 #include "client/import/json_reader.h"
 #include "client/import/readers.h"
@@ -160,12 +162,15 @@ class ExportedLines {
 class PlainLines {
  public:
   PlainLines(const ReadOptions& options, RecordSink* sink)
-      : options_(options), rows_(options, sink), clock_(options, sink) {}
+      : options_(options),
+        attempts_(options, sink),
+        rows_(options, &attempts_),
+        clock_(options, sink) {}
 
   absl::Status Add(const FlatObject& object, absl::string_view where) {
     const JsonMember* step_member = Role(object, options_.step_field, IsStepName);
     const JsonMember* time_member = Role(object, options_.time_field, IsTimeName);
-    if (step_member == nullptr && time_member == nullptr) return NoRoles();
+    if (step_member == nullptr && time_member == nullptr) return NoRoles(object);
     for (const JsonMember& member : object.members()) {
       if (&member == step_member || &member == time_member) continue;
       if (!options_.Wants(member.name)) continue;
@@ -199,12 +204,25 @@ class PlainLines {
     return best;
   }
 
-  static absl::Status NoRoles() {
-    return absl::InvalidArgumentError(
-        "no member is a step or a time; say which one is: --step-field NAME or --time-field NAME");
+  static absl::Status NoRoles(const FlatObject& object) {
+    constexpr size_t kShownNames = 5;
+    std::string names;
+    for (size_t i = 0; i < std::min(kShownNames, object.members().size()); ++i) {
+      absl::StrAppend(&names, i == 0 ? "" : ", ", object.members()[i].name);
+    }
+    if (names.empty()) {
+      return absl::InvalidArgumentError(
+          "the object is empty: there is nothing to import; to pass over such lines: "
+          "--skip-damaged");
+    }
+    return absl::InvalidArgumentError(absl::StrCat(
+        "no member is a step or a time, as in {\"step\": 1, \"loss\": 2.5}; there are ", names,
+        object.members().size() > kShownNames ? ", …" : "",
+        "; say which one is: --step-field NAME or --time-field NAME"));
   }
 
   const ReadOptions& options_;
+  AttemptCounter attempts_;
   RowMaker rows_;
   StepClock clock_;
 };
@@ -233,15 +251,8 @@ absl::Status ReadJsonLines(OpenSource open, const ReadOptions& options, RecordSi
       status = exported ? exported->Add(object, where) : plain.Add(object, where);
     }
     first = false;
-    if (status.ok()) continue;
-    if (!absl::IsInvalidArgument(status) || absl::StrContains(status.message(), "--start")) {
-      return status;
-    }
-    if (!options.skip_damaged) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": ", status.message(), "; to pass over such lines: --skip-damaged"));
-    }
-    sink->AddSkipped(Skip::kDamaged, 1, where);
+    if (!status.ok()) status = OnDamagedLine(status, where, options, sink);
+    if (!status.ok()) return status;
   }
   if (!lines.status().ok()) return lines.status();
   if (first) return absl::InvalidArgumentError("it is empty: one JSON object a line is expected");

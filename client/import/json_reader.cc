@@ -4,31 +4,13 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/import/text_source.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::importer {
 namespace {
 
 constexpr size_t kReadBytes = size_t{64} << 10;
-
-void AppendUtf8(uint32_t code, std::string* text) {
-  const auto byte = [text](uint32_t value) { text->push_back(static_cast<char>(value)); };
-  if (code < 0x80) {
-    byte(code);
-  } else if (code < 0x800) {
-    byte(0xC0 | code >> 6);
-    byte(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    byte(0xE0 | code >> 12);
-    byte(0x80 | (code >> 6 & 0x3F));
-    byte(0x80 | (code & 0x3F));
-  } else {
-    byte(0xF0 | code >> 18);
-    byte(0x80 | (code >> 12 & 0x3F));
-    byte(0x80 | (code >> 6 & 0x3F));
-    byte(0x80 | (code & 0x3F));
-  }
-}
 
 bool IsNumberByte(int c) {
   return absl::ascii_isdigit(static_cast<unsigned char>(c)) || c == '-' || c == '+' || c == '.' ||

@@ -65,8 +65,8 @@ bool IsAllowed(const SeriesKey& key) {
 
 // Identifies a series. Control characters separate its parts, because names have none.
 std::string Encoded(const SeriesKey& key) {
-  std::string text = absl::StrCat(key.attempt, "\n", key.task ? absl::StrCat(*key.task) : "", "\n",
-                                  key.host, "\n", key.metric);
+  std::string text =
+      absl::StrCat(key.task ? absl::StrCat(*key.task) : "", "\n", key.host, "\n", key.metric);
   for (const auto& [name, value] : key.labels) absl::StrAppend(&text, "\n", name, "\t", value);
   return text;
 }
@@ -80,7 +80,8 @@ absl::Status MessageBuilder::FindSeries(const SeriesKey& key, std::optional<uint
   series->reset();
   SeriesKey sorted = key;
   std::sort(sorted.labels.begin(), sorted.labels.end());
-  std::string encoded = Encoded(sorted);
+  const std::string name = Encoded(sorted);
+  std::string encoded = absl::StrCat(sorted.attempt, "\n", name);
   if (const auto found = series_by_key_.find(encoded); found != series_by_key_.end()) {
     *series = found->second;
     return absl::OkStatus();
@@ -94,7 +95,7 @@ absl::Status MessageBuilder::FindSeries(const SeriesKey& key, std::optional<uint
   sorted.unit = Cleaned(sorted.unit, kMaxUnitBytes);
   sorted.help = Cleaned(sorted.help, kMaxHelpBytes);
   *series = static_cast<uint32_t>(series_.size());
-  series_.push_back({std::move(sorted), absl::HashOf(encoded)});
+  series_.push_back({std::move(sorted), absl::HashOf(encoded), absl::HashOf(name)});
   series_by_key_.emplace(std::move(encoded), **series);
   return absl::OkStatus();
 }
@@ -122,12 +123,19 @@ void MessageBuilder::NoteRow(const Row& row) {
   if (row.step) note(*row.step, &summary_.first_step, &summary_.last_step);
   for (const Cell& cell : row.cells) {
     Series& series = series_[cell.series];
-    if (!series.used) ++summary_.series;
-    series.used = true;
-    if (repeats_ == nullptr) continue;
-    if (repeats_->Repeats(series.hash, row.time_unix_ns, row.step)) ++summary_.repeated;
-    summary_.repeated_is_exact = repeats_->exact();
+    if (!std::exchange(series.used, true)) summary_.series.insert(series.name_hash);
+    if (repeats_ != nullptr) NoteRepeat(row, series, cell.value);
   }
+}
+
+void MessageBuilder::NoteRepeat(const Row& row, const Series& series, double value) {
+  const RepeatCounter::Seen seen = repeats_->Add(series.hash, row.time_unix_ns, row.step, value);
+  summary_.repeated_is_exact = repeats_->exact();
+  if (seen == RepeatCounter::Seen::kNo) return;
+  ++summary_.repeated;
+  if (seen == RepeatCounter::Seen::kSameValue || summary_.replaced++ > 0) return;
+  summary_.first_replaced = series.key.metric;
+  if (row.step) absl::StrAppend(&summary_.first_replaced, " at step ", *row.step);
 }
 
 absl::Status MessageBuilder::AddCells(const Row& row, size_t begin, size_t end) {

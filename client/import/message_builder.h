@@ -49,7 +49,8 @@ class MessageBuilder : public RecordSink {
  private:
   struct Series {
     SeriesKey key;
-    uint64_t hash = 0;
+    uint64_t hash = 0;       // Of the series in its attempt.
+    uint64_t name_hash = 0;  // Of the series.
     bool used = false;
   };
   // Rows of the same series, in the same order.
@@ -68,6 +69,7 @@ class MessageBuilder : public RecordSink {
   absl::Status FlushShape(Shape* shape);
   absl::Status EmitMessage(const v1::Layout* layout, v1::ClientMessage* message);
   void NoteRow(const Row& row);
+  void NoteRepeat(const Row& row, const Series& series, double value);
 
   const std::string job_;
   const Emit emit_;

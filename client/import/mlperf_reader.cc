@@ -18,8 +18,6 @@
 namespace tacho::importer {
 namespace {
 
-constexpr absl::string_view kMarker = ":::MLLOG";
-
 // Keys whose numbers describe a run and are not measured in it (mlperf_logging's constants).
 constexpr absl::string_view kSettings[] = {
     "eval_samples",
@@ -192,24 +190,19 @@ absl::Status ReadMlperfLog(OpenSource open, const ReadOptions& options, RecordSi
   FlatObject object;
   uint64_t found = 0;
   while (lines.Next(&line)) {
-    const size_t marker = line.find(kMarker);
+    const size_t marker = line.find(kMlperfMark);
     if (marker == absl::string_view::npos) continue;
     ++found;
     const std::string where = LineText(lines.number());
-    absl::Status status = object.Parse(line.substr(marker + kMarker.size()));
+    absl::Status status = object.Parse(line.substr(marker + kMlperfMark.size()));
     if (status.ok()) {
       status = log.Add(object, where);
     } else {
       status =
           absl::InvalidArgumentError(absl::StripPrefix(std::string(status.message()), "line 1: "));
     }
-    if (status.ok()) continue;
-    if (!absl::IsInvalidArgument(status)) return status;
-    if (!options.skip_damaged) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(where, ": ", status.message(), "; to pass over such lines: --skip-damaged"));
-    }
-    sink->AddSkipped(Skip::kDamaged, 1, where);
+    if (!status.ok()) status = OnDamagedLine(status, where, options, sink);
+    if (!status.ok()) return status;
   }
   if (!lines.status().ok()) return lines.status();
   if (found > 0) return absl::OkStatus();

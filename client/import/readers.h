@@ -34,18 +34,22 @@ absl::Status ReadCsv(OpenSource open, const ReadOptions& options, RecordSink* si
 // jsonl'.
 absl::Status ReadJsonLines(OpenSource open, const ReadOptions& options, RecordSink* sink);
 // MLPerf logs: lines with ":::MLLOG {…}" among others.
+inline constexpr absl::string_view kMlperfMark = ":::MLLOG";
 absl::Status ReadMlperfLog(OpenSource open, const ReadOptions& options, RecordSink* sink);
-// Hugging Face's trainer_state.json.
+// Hugging Face's trainer_state.json, or its all_results.json.
 absl::Status ReadTrainerState(OpenSource open, const ReadOptions& options, RecordSink* sink);
 // Megatron's golden values: {"lm loss": {"values": {"1": 10.9, …}}, …}.
 absl::Status ReadMegatron(OpenSource open, const ReadOptions& options, RecordSink* sink);
 // Lines like "s:12 trl:3.31 lr:0.0018" and "step:12/5000 val_loss:3.31 train_time:340ms".
 absl::Status ReadStepLog(OpenSource open, const ReadOptions& options, RecordSink* sink);
+// The monitor.csv of Stable-Baselines: '#{"t_start": …}', 'r,l,t', a line for each episode.
+absl::Status ReadMonitor(OpenSource open, const ReadOptions& options, RecordSink* sink);
+// What 'nvidia-smi --query-gpu=timestamp,index,… --format=csv' prints.
+absl::Status ReadSmi(OpenSource open, const ReadOptions& options, RecordSink* sink);
 
 // The event files of one run, in the order of their names. Repeated steps at the beginning of a
-// file are a new attempt, as the agent counts them, unless `fixed_attempt`.
-absl::Status ReadEventFiles(const std::vector<std::string>& paths, bool fixed_attempt,
-                            const ReadOptions& options,
+// file are a new attempt, as the agent counts them, unless options.fixed_attempt.
+absl::Status ReadEventFiles(const std::vector<std::string>& paths, const ReadOptions& options,
                             absl::FunctionRef<void(uint64_t bytes)> progress, RecordSink* sink);
 
 struct StepLogValue {

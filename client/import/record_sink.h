@@ -46,7 +46,7 @@ enum class Skip {
   kNotNumber,  // Text where a number was expected.
   kNoTime,     // No time, or one outside of 1970 to 2262.
   kBadName,    // A name, label or text that is not allowed.
-  kNoValue,    // The bits that mean "no value".
+  kNoValue,    // The bits or the words that mean "no value".
   kTwice,      // The same name occurs twice in one record; the last one counts.
   kDamaged,    // The line or record is damaged, and skip_damaged is set.
 };
@@ -78,6 +78,7 @@ struct ReadOptions {
   // Defaults for series that do not have their own.
   std::optional<uint32_t> task = 0;
   uint32_t attempt = 0;
+  bool fixed_attempt = false;  // Steps that start again then begin no further attempt.
   std::string host;
   std::vector<std::pair<std::string, std::string>> labels;  // Added to their own.
 

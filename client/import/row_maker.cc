@@ -45,6 +45,22 @@ bool IsTimeName(absl::string_view name, size_t* rank) { return Find(kTimeNames, 
 
 std::string LineText(uint64_t line) { return absl::StrCat("line ", line); }
 
+absl::Status OnDamagedLine(const absl::Status& reason, absl::string_view where,
+                           const ReadOptions& options, RecordSink* sink) {
+  if (!absl::IsInvalidArgument(reason) || absl::StrContains(reason.message(), "--start")) {
+    return reason;
+  }
+  if (options.skip_damaged) {
+    sink->AddSkipped(Skip::kDamaged, 1, where);
+    return absl::OkStatus();
+  }
+  // A text that names a flag already says what helps.
+  const bool has_remedy = absl::StrContains(reason.message(), "--");
+  return absl::InvalidArgumentError(
+      absl::StrCat(where, ": ", reason.message(),
+                   has_remedy ? "" : "; to pass over such lines: --skip-damaged"));
+}
+
 absl::Status RowMaker::Add(const std::string& metric, double value, absl::string_view where) {
   auto found = metrics_.find(metric);
   if (found == metrics_.end()) {

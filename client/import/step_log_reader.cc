@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "client/import/attempt_counter.h"
 #include "client/import/readers.h"
 #include "client/import/row_maker.h"
 #include "client/import/values.h"
@@ -44,7 +45,11 @@ absl::string_view TakeUnit(absl::string_view* text) {
 class StepLog {
  public:
   StepLog(const ReadOptions& options, RecordSink* sink)
-      : options_(options), sink_(sink), rows_(options, sink), clock_(options, sink) {}
+      : options_(options),
+        sink_(sink),
+        attempts_(options, sink),
+        rows_(options, &attempts_),
+        clock_(options, sink) {}
 
   absl::Status Add(const StepLogLine& line, absl::string_view where) {
     std::optional<absl::Duration> elapsed;
@@ -74,6 +79,7 @@ class StepLog {
  private:
   const ReadOptions& options_;
   RecordSink* const sink_;
+  AttemptCounter attempts_;
   RowMaker rows_;
   StepClock clock_;
 };

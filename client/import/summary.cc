@@ -1,11 +1,15 @@
 #include "client/import/summary.h"
 
+#include <cstring>
+#include <utility>
+
 #include "absl/hash/hash.h"
 
 namespace tacho::importer {
 namespace {
 
 constexpr size_t kMaxNotes = 20;
+constexpr char kMoreNotes[] = "there is more to note: import fewer files at a time to see it";
 
 void Lower(std::optional<int64_t>* bound, const std::optional<int64_t>& value) {
   if (value && (!*bound || *value < **bound)) *bound = value;
@@ -48,7 +52,7 @@ const char* SkipWords(Skip reason) {
     case Skip::kBadName:
       return "a name, label or text that is not allowed";
     case Skip::kNoValue:
-      return "the bits that mean 'no value'";
+      return "bits or words that mean 'no value'";
     case Skip::kTwice:
       return "the same name twice in one record";
     case Skip::kDamaged:
@@ -58,13 +62,15 @@ const char* SkipWords(Skip reason) {
 }
 
 void Summary::Add(const Summary& other) {
-  series += other.series;
+  series.insert(other.series.begin(), other.series.end());
   rows += other.rows;
   samples += other.samples;
   events += other.events;
   attributes += other.attributes;
   messages += other.messages;
   repeated += other.repeated;
+  if (replaced == 0) first_replaced = other.first_replaced;
+  replaced += other.replaced;
   repeated_is_exact = repeated_is_exact && other.repeated_is_exact;
   Lower(&first_unix_ns, other.first_unix_ns);
   Raise(&last_unix_ns, other.last_unix_ns);
@@ -75,18 +81,24 @@ void Summary::Add(const Summary& other) {
     skipped[i].samples += other.skipped[i].samples;
   }
   for (const std::string& note : other.notes) {
-    if (notes.size() < kMaxNotes && std::find(notes.begin(), notes.end(), note) == notes.end()) {
-      notes.push_back(note);
-    }
+    if (std::find(notes.begin(), notes.end(), note) != notes.end()) continue;
+    if (notes.size() < kMaxNotes) notes.push_back(note);
+    if (notes.size() == kMaxNotes) notes.back() = kMoreNotes;
   }
 }
 
-bool RepeatCounter::Repeats(uint64_t series, int64_t time_unix_ns,
-                            const std::optional<int64_t>& step) {
+RepeatCounter::Seen RepeatCounter::Add(uint64_t series, int64_t time_unix_ns,
+                                       const std::optional<int64_t>& step, double value) {
   const uint64_t hash = absl::HashOf(series, time_unix_ns, step.has_value(), step.value_or(0));
-  if (seen_.size() < kMaxSamples) return !seen_.insert(hash).second;
-  exact_ = false;
-  return seen_.contains(hash);
+  uint64_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  auto before = bits_.find(hash);
+  if (before != bits_.end()) {
+    return std::exchange(before->second, bits) == bits ? Seen::kSameValue : Seen::kOtherValue;
+  }
+  exact_ = exact_ && bits_.size() < kMaxSamples;
+  if (exact_) bits_.emplace(hash, bits);
+  return Seen::kNo;
 }
 
 }  // namespace tacho::importer

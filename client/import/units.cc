@@ -1,19 +1,18 @@
-// Finds the files of an import and decides what each stands for: a run, a task, an attempt or a
-// host.
+// Decides what each file of an import stands for: a run, a task, an attempt or a host.
 #include "client/import/units.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/import/input_file.h"
 #include "client/import/readers.h"
+#include "client/import/text_source.h"
 #include "proto/base/status_macros.h"
 #include "re2/re2.h"
 
@@ -22,36 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxFiles = 100'000;
-constexpr absl::string_view kEventFileMark = "tfevents";
-
-absl::Status PathError(const std::string& path, const std::error_code& error) {
-  return absl::ErrnoToStatus(error.value(), absl::StrCat("cannot read ", path));
-}
-
-// Event files below `directory`, by the directory that they lie in.
-absl::Status WalkRuns(const std::string& directory,
-                      std::map<std::string, std::vector<std::string>>* runs) {
-  std::error_code error;
-  size_t files = 0;
-  auto walk = fs::recursive_directory_iterator(
-      directory, fs::directory_options::skip_permission_denied, error);
-  for (; !error && walk != fs::recursive_directory_iterator(); walk.increment(error)) {
-    const std::string name = walk->path().filename().string();
-    std::error_code ignored;
-    if (!absl::StrContains(name, kEventFileMark) || !walk->is_regular_file(ignored)) continue;
-    if (++files > kMaxFiles) {
-      return absl::InvalidArgumentError(absl::StrCat(directory, " has more than ", kMaxFiles,
-                                                     " event files: import it in parts"));
-    }
-    (*runs)[walk->path().parent_path().string()].push_back(walk->path().string());
+// Names that occur more than once get a number.
+void NumberNames(std::vector<Unit>* units) {
+  std::map<std::string, size_t> seen;
+  for (Unit& unit : *units) {
+    const size_t times = ++seen[unit.name];
+    if (times > 1) absl::StrAppend(&unit.name, "-", times);
   }
-  if (error) return PathError(directory, error);
-  if (files > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "no event files are below ", directory,
-      " (their names contain 'tfevents'); files of other formats are named one by one: ", directory,
-      "/*.json"));
 }
 
 // Names the units by the parts in which their paths differ, without the ends of file names.
@@ -71,14 +47,12 @@ void NameUnits(std::vector<Unit>* units) {
       common = common.parent_path();
     }
   }
-  std::map<std::string, size_t> seen;
   for (size_t i = 0; i < paths.size(); ++i) {
     fs::path name = common.empty() ? paths[i] : paths[i].lexically_relative(common);
     if ((*units)[i].format != FileFormat::kEventFiles) name.replace_extension();
     std::string text = name.string();
     if (text == "." || text.empty()) text = paths[i].filename().string();
-    const size_t times = ++seen[text];
-    (*units)[i].name = times == 1 ? text : absl::StrCat(text, "-", times);
+    (*units)[i].name = text;
   }
 }
 
@@ -106,7 +80,7 @@ absl::StatusOr<bool> ApplyPattern(const RE2& pattern, Unit* unit) {
       unit->options.task = number;
     } else {
       unit->options.attempt = number;
-      unit->fixed_attempt = true;
+      unit->options.fixed_attempt = true;
     }
   }
   return true;
@@ -152,7 +126,7 @@ void TellApart(UnitOptions::Each each, std::vector<Unit>* units) {
         break;
       case UnitOptions::Each::kAttempt:
         unit.options.attempt += number;
-        unit.fixed_attempt = true;
+        unit.options.fixed_attempt = true;
         break;
       case UnitOptions::Each::kHost:
         unit.options.host = unit.name;
@@ -192,6 +166,10 @@ absl::Status ReadFile(const Unit& unit, OpenSource open, RecordSink* sink) {
       return ReadMegatron(open, unit.options, sink);
     case FileFormat::kStepLog:
       return ReadStepLog(open, unit.options, sink);
+    case FileFormat::kMonitor:
+      return ReadMonitor(open, unit.options, sink);
+    case FileFormat::kSmi:
+      return ReadSmi(open, unit.options, sink);
     case FileFormat::kEventFiles:
       break;
   }
@@ -201,41 +179,24 @@ absl::Status ReadFile(const Unit& unit, OpenSource open, RecordSink* sink) {
 }  // namespace
 
 absl::StatusOr<std::vector<Unit>> FindUnits(const std::vector<std::string>& paths,
-                                            const UnitOptions& options) {
-  std::map<std::string, std::vector<std::string>> runs;
+                                            const UnitOptions& options, PassedOver* passed_over) {
+  PassedOver unwanted;
+  TACHO_ASSIGN_OR_RETURN(auto runs, FindRuns(paths, options.format, options.read,
+                                             passed_over == nullptr ? &unwanted : passed_over));
   std::vector<Unit> units;
-  for (const std::string& path : paths) {
-    std::error_code error;
-    if (fs::is_directory(path, error)) {
-      TACHO_RETURN_IF_ERROR(WalkRuns(path, &runs));
-      continue;
-    }
-    absl::StatusOr<FileFormat> format = DetectFormat(path);
-    // A given format counts, but not for a file that is empty or cannot be read.
-    const bool only_unknown =
-        !format.ok() && absl::StrContains(format.status().message(), "in place of auto");
-    if (!format.ok() && !(options.format && only_unknown)) return format.status();
-    Unit unit;
-    unit.format = options.format ? *options.format : *format;
-    unit.paths = {path};
-    if (unit.format == FileFormat::kEventFiles) {
-      runs[fs::path(path).parent_path().string()].push_back(path);
-    } else {
-      units.push_back(std::move(unit));
-    }
+  for (FoundRun& run : runs) {
+    Unit& unit = units.emplace_back();
+    unit.format = run.format;
+    unit.paths = std::move(run.paths);
+    unit.name = std::move(run.name);
   }
-  for (auto& [directory, files] : runs) {
-    Unit unit;
-    unit.format = FileFormat::kEventFiles;
-    std::sort(files.begin(), files.end());
-    files.erase(std::unique(files.begin(), files.end()), files.end());
-    unit.paths = std::move(files);
-    units.push_back(std::move(unit));
-  }
-  NameUnits(&units);
+  // Below one directory, names are those from it; of several paths, they have to tell them apart.
+  std::error_code ignored;
+  if (paths.size() != 1 || !fs::is_directory(paths[0], ignored)) NameUnits(&units);
+  NumberNames(&units);
   for (Unit& unit : units) {
     unit.options = options.read;
-    unit.fixed_attempt = options.attempt_given;
+    unit.options.fixed_attempt = options.attempt_given;
     for (const std::string& path : unit.paths) {
       std::error_code error;
       const auto size = fs::file_size(path, error);
@@ -253,12 +214,12 @@ absl::StatusOr<std::vector<Unit>> FindUnits(const std::vector<std::string>& path
 absl::Status ReadUnit(const Unit& unit, absl::FunctionRef<void(uint64_t bytes)> progress,
                       RecordSink* sink) {
   if (unit.format == FileFormat::kEventFiles) {
-    return ReadEventFiles(unit.paths, unit.fixed_attempt, unit.options, progress, sink);
+    return ReadEventFiles(unit.paths, unit.options, progress, sink);
   }
   const std::string& path = unit.paths[0];
   const auto open = [&]() -> absl::StatusOr<std::unique_ptr<ByteSource>> {
     TACHO_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
-    return std::make_unique<CountedSource>(std::move(file), progress);
+    return std::make_unique<TextSource>(std::make_unique<CountedSource>(std::move(file), progress));
   };
   absl::Status status = ReadFile(unit, open, sink);
   if (status.ok() || absl::StrContains(status.message(), path)) return status;

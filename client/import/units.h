@@ -8,6 +8,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/import/file_search.h"
 #include "client/import/formats.h"
 #include "client/import/record_sink.h"
 
@@ -19,7 +20,6 @@ struct Unit {
   std::vector<std::string> paths;  // In the order in which they are read.
   std::string name;                // Short, different for each unit of an import.
   ReadOptions options;
-  bool fixed_attempt = false;
   uint64_t bytes = 0;
 };
 
@@ -39,12 +39,14 @@ struct UnitOptions {
   bool attempt_given = false;  // By the user: event files then do not count attempts of their own.
 };
 
-// `paths` are files, and directories in which event files lie at any depth.
+// `paths` are files, and directories in which logs lie at any depth. `passed_over`, if not null,
+// receives the files below directories that are none.
 //   NOT_FOUND, …      a path cannot be read; the text names it.
 //   INVALID_ARGUMENT  it is of no known format, empty, or has nothing to import; or the pattern is
 //                     wrong, or matches none of the names.
 absl::StatusOr<std::vector<Unit>> FindUnits(const std::vector<std::string>& paths,
-                                            const UnitOptions& options);
+                                            const UnitOptions& options,
+                                            PassedOver* passed_over = nullptr);
 
 // Reads the unit from its beginning. `progress` receives the bytes read since its last call. The
 // statuses are those of readers.h; the text names the file.

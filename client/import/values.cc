@@ -107,13 +107,13 @@ std::optional<int64_t> ParseFloatTime(absl::string_view text, TimeUnit unit) {
 
 std::optional<int64_t> ParseCalendar(absl::string_view text, absl::TimeZone zone) {
   // A bare number would pass as a year.
-  if (!absl::StrContains(text, '-')) return std::nullopt;
+  if (!absl::StrContains(text, '-') && !absl::StrContains(text, '/')) return std::nullopt;
   absl::Time time;
   std::string error;
   const std::string copy(text);
   bool found = absl::ParseTime(absl::RFC3339_full, copy, &time, &error);
   for (const char* format : {"%Y-%m-%d %H:%M:%E*S%Ez", "%Y-%m-%d %H:%M:%E*S", "%Y-%m-%dT%H:%M:%E*S",
-                             "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+                             "%Y-%m-%d %H:%M", "%Y-%m-%d", "%Y/%m/%d %H:%M:%E*S"}) {
     found = found || absl::ParseTime(format, copy, zone, &time, &error);
   }
   if (!found || time < absl::UnixEpoch() || time > absl::FromUnixNanos(kMaxNs)) return std::nullopt;

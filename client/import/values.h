@@ -29,8 +29,8 @@ enum class TimeUnit {
   kNanos,
 };
 // ns since the Unix epoch, from a decimal number of units (exact; what is finer than 1 ns is cut)
-// or from a date and time as RFC 3339 or "2026-01-31 12:00:00.25", which is in `zone`. nullopt if
-// it is neither, or outside of 1970 to 2262.
+// or from a date and time as RFC 3339 or "2026-01-31 12:00:00.25", which is in `zone`, also with
+// slashes, as nvidia-smi writes it. nullopt if it is neither, or outside of 1970 to 2262.
 std::optional<int64_t> ParseTimeNs(absl::string_view text, TimeUnit unit, absl::TimeZone zone);
 
 // Which unit a name stands for: "time_ms", "timestamp_unix_ns", …; kGuess if it says nothing.

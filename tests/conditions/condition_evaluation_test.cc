@@ -65,8 +65,8 @@ TEST_F(RecordedCurvesTest, FewAreSaidToHaveAConditionAtTheirEnd) {
       found[detector.name] += detector.detect(window).present ? 1 : 0;
     }
   }
-  // Four recordings end with NaN, a few have really stopped improving or overfit.
-  EXPECT_LE(found["Diverged"], 4u);
+  // Seven recordings end with NaN, a few have really stopped improving or overfit.
+  EXPECT_LE(found["Diverged"], 7u);
   EXPECT_LE(found["LossSpike"], 1u);
   EXPECT_LE(found["Oscillating"], 1u);
   EXPECT_LE(found["GradientExploding"], 0u);

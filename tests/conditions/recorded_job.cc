@@ -195,6 +195,7 @@ absl::StatusOr<std::vector<RecordedJob>> LoadRecordedJobs(const std::string& dir
       options.read.start = absl::FromUnixSeconds(1'700'000'000);
       options.read.step_time = absl::Seconds(1);
       options.read.skip_damaged = true;
+      if (fs::is_directory(path)) options.format = importer::FileFormat::kEventFiles;
       const auto units = importer::FindUnits({path}, options);
       if (!units.ok()) continue;  // Licences, files without scalars.
       for (const importer::Unit& unit : *units) {

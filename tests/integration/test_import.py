@@ -90,7 +90,8 @@ class ImportTest(imported.ImportCase):
         got.update(event_files.scalars(open(files[0], "rb").read()))
         self.assertEqual(got, expected)
         # And once more through tachoctl.
-        self.run_import("tfevents", logs, "--job", "again", "--run-pattern", r"(?P<attempt>\d+)")
+        run = os.path.join(logs, "net")
+        self.run_import("tfevents", run, "--job", "again", "--run-pattern", r"(?P<attempt>\d+)")
         self.assertEqual(
             imported.stored(self.collector.address, "again"), imported.stored(self.collector.address, "net")
         )

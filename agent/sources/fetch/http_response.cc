@@ -131,6 +131,7 @@ absl::Status HttpResponseReader::EndHeader() {
   } else {
     state_ = left_ == 0 ? State::kDone : State::kBody;
   }
+  response_.has_end = state_ != State::kBodyToEnd;
   return absl::OkStatus();
 }
 

@@ -16,6 +16,8 @@ struct HttpResponse {
   std::string content_type;
   std::map<std::string, std::string> headers;  // Names in lower case; the last of equal ones.
   std::string body;
+  // By its length or chunks. Without them a body ends with the connection, wherever that was cut.
+  bool has_end = false;
 };
 
 // One thread.

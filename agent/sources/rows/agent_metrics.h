@@ -83,6 +83,10 @@ inline constexpr Metric kScrapeDuration = {"tacho_agent_scrape_duration_seconds"
                                            "How long the last reading took"};
 inline constexpr Metric kScrapeBody = {"tacho_agent_scrape_body_bytes", kGaugeType, "By",
                                        "Length of the last answer"};
+inline constexpr Metric kScrapeLapses = {
+    "tacho_agent_scrape_lapses", kGaugeType, "1",
+    "Broken rules of the format that were let pass in the last reading: a second HELP, a last line "
+    "without an end"};
 inline constexpr Metric kTextfilesRead = {"tacho_agent_textfiles_read", kGaugeType, "files",
                                           "Files used at the last reading"};
 inline constexpr Metric kTextfilesLeftOut = {
@@ -113,6 +117,7 @@ inline constexpr const Metric* kAll[] = {&kInfo,
                                          &kScrapeLeftOut,
                                          &kScrapeDuration,
                                          &kScrapeBody,
+                                         &kScrapeLapses,
                                          &kTextfilesRead,
                                          &kTextfilesLeftOut};
 

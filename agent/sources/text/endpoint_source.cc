@@ -1,5 +1,6 @@
 #include "agent/sources/text/endpoint_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -53,6 +54,7 @@ absl::Time EndpointSource::Poll(absl::Time now, RowSink* sink) {
   status_ = read.ok() ? absl::OkStatus()
                       : absl::Status(read.status().code(),
                                      absl::StrCat(config_.url(), ": ", read.status().message()));
+  if (read.ok()) ReportLapses(*read);
   const absl::Status written = rows_.Write(now, read.ok() ? *read : Exposition(), sink);
   if (!written.ok()) {
     log_.Warn("a scrape is lost", {{"reason", written.ToString()}});
@@ -62,6 +64,14 @@ absl::Time EndpointSource::Poll(absl::Time now, RowSink* sink) {
               {{"url", config_.url()}, {"samples", rows_.left_out()}});
   }
   return cadence_.due();
+}
+
+void EndpointSource::ReportLapses(const Exposition& read) {
+  rows_.SetOwn(own::kScrapeLapses, static_cast<double>(read.lapses));
+  if (read.lapses == 0 || lapse_logged_) return;
+  lapse_logged_ = true;  // Once: every scrape of the exporter has it.
+  log_.Warn("the text breaks its format, and is taken all the same",
+            {{"url", config_.url()}, {"first", read.first_lapse}, {"lapses", read.lapses}});
 }
 
 absl::StatusOr<Exposition> EndpointSource::Scrape() {
@@ -78,8 +88,15 @@ absl::StatusOr<Exposition> EndpointSource::Scrape() {
         absl::StrCat("HTTP status ", response->status, "; is it the path of its metrics?"));
   }
   rows_.SetOwn(own::kScrapeBody, static_cast<double>(response->body.size()));
-  return IsOpenMetricsType(response->content_type) ? ReadOpenMetricsText(response->body)
-                                                   : ReadPrometheusText(response->body);
+  if (IsOpenMetricsType(response->content_type)) return ReadOpenMetricsText(response->body);
+  // The rest of the last number may be missing.
+  if (!response->has_end && !response->body.empty() && response->body.back() != '\n') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("line ", std::count(response->body.begin(), response->body.end(), '\n') + 1,
+                     ": the last line has no end, and the answer no length: it may be cut off; the "
+                     "exporter should end its last line, or send Content-Length"));
+  }
+  return ReadPrometheusText(response->body);
 }
 
 }  // namespace tacho::agent

@@ -42,6 +42,7 @@ class EndpointSource : public Source {
                  SeriesRuler ruler, const TextSourceOptions& options);
 
   absl::StatusOr<Exposition> Scrape();
+  void ReportLapses(const Exposition& read);
 
   const config::v1::Endpoint config_;
   const HttpUrl url_;
@@ -49,6 +50,7 @@ class EndpointSource : public Source {
   SourceLog log_;
   Cadence cadence_;
   ExpositionRows rows_;
+  bool lapse_logged_ = false;
   absl::Status status_;
 };
 

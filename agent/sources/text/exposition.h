@@ -1,7 +1,8 @@
 // Reads the text of endpoints and exporters: the Prometheus text format 0.0.4 and OpenMetrics
 // text 1.0 (prometheus/docs instrumenting/exposition_formats.md, prometheus/OpenMetrics). Both
 // readers are strict: what breaks a rule of its format is refused as a whole, with the line and the
-// rule, since half a scrape looks like a fall of everything that is missing.
+// rule, since half a scrape looks like a fall of everything that is missing. Two lapses of the
+// Prometheus format that real exporters have, and that Prometheus takes, are taken and counted.
 #pragma once
 
 #include <cstddef>
@@ -47,6 +48,9 @@ struct ExpositionSample {
 struct Exposition {
   std::vector<ExpositionFamily> families;
   std::vector<ExpositionSample> samples;  // In their order.
+  // What breaks a rule of the format without making a value doubtful.
+  uint64_t lapses = 0;
+  std::string first_lapse;  // Line and rule.
 };
 
 struct ExpositionLimits {
@@ -54,8 +58,10 @@ struct ExpositionLimits {
   size_t max_labels = 64;        // Per sample; a series may have 16 in the end.
 };
 
-// The text is valid UTF-8, lines end in LF, the last one too. Families may be interleaved, and TYPE
-// and HELP repeated in the same words, as Prometheus allows.
+// The text is valid UTF-8, lines end in LF. Families may be interleaved, and TYPE and HELP repeated
+// in the same words, as Prometheus allows. Lapses: a last line without an end, which only a caller
+// who knows that the text is whole may take; and a second, other HELP of a family, which counts
+// instead of the first.
 //   INVALID_ARGUMENT    it is not of the format; the text names line and rule.
 //   RESOURCE_EXHAUSTED  it has more samples or labels than the limits allow.
 absl::StatusOr<Exposition> ReadPrometheusText(absl::string_view text,

@@ -44,11 +44,16 @@ class PrometheusReader {
   explicit PrometheusReader(const ExpositionLimits& limits) : limits_(limits) {}
 
   absl::Status ReadLine(absl::string_view line) {
+    ++line_;
     ExpositionScanner scanner(line, true, limits_);
     scanner.SkipBlanks();
     if (scanner.rest().empty()) return absl::OkStatus();
     if (scanner.TakeByte('#')) return ReadComment(&scanner);
     return ReadSample(&scanner);
+  }
+  // Counts a broken rule of the last line that is let pass.
+  void LetPass(absl::string_view rule) {
+    if (result_.lapses++ == 0) result_.first_lapse = absl::StrCat("line ", line_, ": ", rule);
   }
   Exposition Take() { return std::move(result_); }
 
@@ -82,7 +87,9 @@ class PrometheusReader {
       return absl::InvalidArgumentError(absl::StrCat("the name after ", keyword, " is none"));
     }
     scanner->SkipBlanks();
-    return keyword == "TYPE" ? SetType(name, scanner->rest()) : SetHelp(name, scanner->rest());
+    if (keyword == "TYPE") return SetType(name, scanner->rest());
+    SetHelp(name, scanner->rest());
+    return absl::OkStatus();
   }
 
   absl::Status SetType(const std::string& name, absl::string_view word) {
@@ -101,15 +108,14 @@ class PrometheusReader {
     return absl::OkStatus();
   }
 
-  absl::Status SetHelp(const std::string& name, absl::string_view text) {
+  void SetHelp(const std::string& name, absl::string_view text) {
     Known& known = FamilyNamed(name);
     std::string help = UnescapeHelp(text, false);
-    if (std::exchange(known.has_help, true)) {
-      if (result_.families[known.family].help == help) return absl::OkStatus();
-      return absl::InvalidArgumentError(absl::StrCat("a second, other HELP of ", name));
+    std::string& kept = result_.families[known.family].help;
+    if (std::exchange(known.has_help, true) && kept != help) {
+      LetPass(absl::StrCat("a second, other HELP of ", name));
     }
-    result_.families[known.family].help = std::move(help);
-    return absl::OkStatus();
+    kept = std::move(help);
   }
 
   // Finds the family of that name, or the histogram or summary that the sample is part of.
@@ -181,6 +187,7 @@ class PrometheusReader {
 
   const ExpositionLimits& limits_;
   Exposition result_;
+  size_t line_ = 0;                                // From 1.
   absl::flat_hash_map<std::string, Known> known_;  // By the family's name.
 };
 
@@ -192,16 +199,14 @@ absl::StatusOr<Exposition> ReadPrometheusText(absl::string_view text,
   for (size_t number = 1; !text.empty(); ++number) {
     const size_t end = text.find('\n');
     const absl::string_view line = text.substr(0, end);
-    absl::Status status;
-    if (end == absl::string_view::npos) {
-      status = absl::InvalidArgumentError("the last line has no end: the text is cut off");
-    } else if (!IsUtf8(line)) {
-      status = absl::InvalidArgumentError("not UTF-8");
-    } else {
-      status = reader.ReadLine(line);
-    }
+    const absl::Status status =
+        IsUtf8(line) ? reader.ReadLine(line) : absl::InvalidArgumentError("not UTF-8");
     if (!status.ok()) {
       return absl::Status(status.code(), absl::StrCat("line ", number, ": ", status.message()));
+    }
+    if (end == absl::string_view::npos) {
+      reader.LetPass("the last line has no end");
+      break;
     }
     text.remove_prefix(end + 1);
   }

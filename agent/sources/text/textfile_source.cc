@@ -57,6 +57,11 @@ absl::StatusOr<std::vector<std::string>> TextfileSource::Files() const {
 
 absl::Status TextfileSource::ReadInto(const std::string& path, Exposition* all) const {
   TACHO_ASSIGN_OR_RETURN(const std::string text, ReadBoundedFile(path, config_.max_file_bytes()));
+  if (!text.empty() && text.back() != '\n') {
+    return absl::InvalidArgumentError(
+        absl::StrCat("line ", std::count(text.begin(), text.end(), '\n') + 1,
+                     ": the last line has no end: the file is cut off"));
+  }
   TACHO_ASSIGN_OR_RETURN(Exposition read, ReadPrometheusText(text));
   for (const ExpositionSample& sample : read.samples) {
     if (sample.time_ns) {
@@ -64,6 +69,10 @@ absl::Status TextfileSource::ReadInto(const std::string& path, Exposition* all) 
           absl::StrCat("the sample ", sample.name, " has a time; write files without times"));
     }
   }
+  if (all->lapses == 0 && read.lapses > 0) {
+    all->first_lapse = absl::StrCat(path, ": ", read.first_lapse);
+  }
+  all->lapses += read.lapses;
   const size_t families = all->families.size();
   for (ExpositionFamily& family : read.families) all->families.push_back(std::move(family));
   for (ExpositionSample& sample : read.samples) {
@@ -98,6 +107,11 @@ absl::Time TextfileSource::Poll(absl::Time now, RowSink* sink) {
   if (used == 0 && refused > 0) status_ = last;
   rows_.SetOwn(own::kTextfilesRead, static_cast<double>(used));
   rows_.SetOwn(own::kTextfilesLeftOut, static_cast<double>(refused));
+  rows_.SetOwn(own::kScrapeLapses, static_cast<double>(all.lapses));
+  if (all.lapses > 0 && !std::exchange(lapse_logged_, true)) {
+    log_.Warn("a file breaks its format, and is taken all the same",
+              {{"first", all.first_lapse}, {"lapses", all.lapses}});
+  }
   if (const absl::Status written = rows_.Write(now, all, sink); !written.ok()) {
     log_.Warn("a reading is lost", {{"reason", written.ToString()}});
   }

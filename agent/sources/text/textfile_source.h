@@ -22,8 +22,9 @@
 namespace tacho::agent {
 
 // All files are read as one text. A file that cannot be read, is too long, is damaged, or has
-// samples with times (which could be of any age) is left out as a whole and
-// counted; the others count. A series that is in two files has the value of the later name. One
+// samples with times (which could be of any age) is left out as a whole and counted; the others
+// count. A file whose last line has no end was cut off or is being written: nothing says how long
+// it should be. A series that is in two files has the value of the later name. One
 // thread.
 class TextfileSource : public Source {
  public:
@@ -51,6 +52,7 @@ class TextfileSource : public Source {
   SourceLog log_;
   Cadence cadence_;
   ExpositionRows rows_;
+  bool lapse_logged_ = false;
   absl::Status status_;
 };
 

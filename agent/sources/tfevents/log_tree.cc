@@ -14,6 +14,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "client/tfevents/run_name.h"
 
 namespace tacho::agent {
 namespace {
@@ -30,8 +31,8 @@ uint64_t HashOf(const Parts&... parts) {
 
 LogTree::LogTree(BeneathDirectory* root, Options options)
     : root_(root), options_(std::move(options)) {
-  Directory& top = directories_["."];
-  top.path = ".";
+  Directory& top = directories_[client::kRootRun];
+  top.path = client::kRootRun;
   top.next_look = absl::InfinitePast();
   due_.emplace(top.next_look, &top);
 }
@@ -132,7 +133,7 @@ LogTree::Step LogTree::LookAtFile(const char* name) {
 }
 
 void LogTree::SeeChild(const std::string& name, absl::Time now) {
-  const std::string path = Below(listed_->path) + name;
+  const std::string path = client::RunBelow(listed_->path, name);
   auto child = directories_.find(path);
   if (child == directories_.end()) {
     if (listed_->depth >= kMaxDepth || directories_.size() >= options_.max_directories) {

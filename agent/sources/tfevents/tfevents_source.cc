@@ -6,17 +6,12 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "client/tfevents/run_name.h"
 
 namespace tacho::agent {
 namespace {
-
-// The profiler's plugin leaves empty files that only mark a directory as a run.
-bool IsEventFile(absl::string_view name) {
-  return absl::StrContains(name, "tfevents") && !absl::EndsWith(name, ".profile-empty");
-}
 
 // Without slashes at its end, so that it is compared and joined in one way.
 std::string Normalize(absl::string_view path) {
@@ -55,7 +50,8 @@ absl::StatusOr<std::unique_ptr<TfeventsSource>> TfeventsSource::Create(
     }
     auto root = std::make_unique<BeneathDirectory>(path);
     auto tree = std::make_unique<LogTree>(
-        root.get(), LogTree::Options{.interval = source->poll_interval_, .wanted = IsEventFile});
+        root.get(),
+        LogTree::Options{.interval = source->poll_interval_, .wanted = client::IsEventFileName});
     source->directories_.push_back({std::move(root), *std::move(namer), std::move(tree), {}});
   }
   return source;

@@ -158,8 +158,8 @@ std::vector<FlagSpec> Flags() {
        .help = "Read everything and report what would be written, but write nothing."},
       {.name = "each",
        .placeholder = "WHAT",
-       .help = "What each of several files or runs is: run (a label with the file's name), "
-               "task, attempt or host. Default: run.",
+       .help = "What each of several files or runs is: run (a label with its name, for event files "
+               "that of an agent), task, attempt or host. Default: run.",
        .choices = {"run", "task", "attempt", "host"}},
       {.name = "run-pattern",
        .placeholder = "RE2",
@@ -168,8 +168,8 @@ std::vector<FlagSpec> Flags() {
       {.name = "task", .placeholder = "N", .help = "The task, or the first one. Default: 0."},
       {.name = "attempt",
        .placeholder = "N",
-       .help = "The attempt, or the first of them. Default: 0; event files count on from it where "
-               "steps are repeated, unless it is given."},
+       .help = "The attempt of everything, or with --each attempt the first one. Default: 0, and "
+               "the next one wherever the steps of a file start again."},
       {.name = "host", .placeholder = "NAME", .help = "The host. Default: imported."},
       {.name = "start",
        .placeholder = "TIME",
@@ -204,17 +204,21 @@ std::vector<FlagSpec> Flags() {
 }  // namespace
 
 Command ImportCommand() {
-  return {.name = "import",
-          .group = CommandGroup::kData,
-          .operands = "FORMAT|auto PATH...",
-          .summary = "Import logs of other tools: event files, CSV, JSON lines, MLPerf, …",
-          .details =
-              R"(Formats: tfevents (a file, or a directory of runs), csv, jsonl, mlperf (:::MLLOG),
-hf (trainer_state.json), megatron (golden values), nanogpt (lines 's:12 trl:3.31'), or auto.
+  return {
+      .name = "import",
+      .group = CommandGroup::kData,
+      .operands = "FORMAT|auto PATH...",
+      .summary = "Import logs of other tools: event files, CSV, JSON lines, MLPerf, …",
+      .details =
+          R"(Formats: tfevents (event files), csv, jsonl, mlperf (:::MLLOG), hf (trainer_state.json,
+all_results.json), megatron (golden values), nanogpt (lines 's:12 trl:3.31'), monitor (monitor.csv of
+Stable-Baselines), nvidia-smi (its --format=csv), or auto, which recognises each file by its content.
+A path may be a directory: its logs are found, and what is none is passed over and counted.
 
 Examples:
   tachoctl import auto runs/bert --job bert --dry-run
   tachoctl import tfevents runs/ --job bert --each task
+  tachoctl import nvidia-smi gpus.csv --job bert --host node-7
   tachoctl import csv loss.csv --job bert --step-field iteration --start 2026-01-31T12:00:00Z
   tachoctl import hf trainer_state.json --job mt5 --start 2024-05-18T11:00:00Z --step-time 1200ms
 
@@ -222,10 +226,10 @@ The command reads the files twice: first to check them and report what they hold
 When it returns 0, everything is on the collector's disk. Running the same import again stores nothing
 twice, and continues an import that was interrupted. Exit codes: 1 if the collector refused some of it
 or there is nothing to import; 2 if a file or flag is wrong; 3 if no collector answers.)",
-          .flags = Flags(),
-          .min_operands = 2,
-          .max_operands = kAnyNumber,
-          .run = RunImport};
+      .flags = Flags(),
+      .min_operands = 2,
+      .max_operands = kAnyNumber,
+      .run = RunImport};
 }
 
 }  // namespace tacho::ctl

@@ -1,4 +1,5 @@
 // The report of an import, as text and as JSON.
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -21,6 +22,7 @@ using importer::Skip;
 using importer::Summary;
 
 constexpr size_t kShownUnits = 20;
+constexpr size_t kShownFiles = 5;
 
 std::string ReasonName(v1::Reject::Reason reason) {
   std::string name = v1::Reject::Reason_Name(reason);
@@ -74,7 +76,7 @@ class TextReport {
                               Count(summary.attributes, "attribute")));
     PrintSkipped();
     Line(options_.dry_run ? "to write" : "written",
-         absl::StrCat(Count(summary.samples, "sample"), " of ", Thousands(summary.series),
+         absl::StrCat(Count(summary.samples, "sample"), " of ", Thousands(summary.series.size()),
                       " series in ", Count(summary.rows, "row")));
     if (!options_.dry_run) PrintOutcome();
     if (summary.repeated > 0) {
@@ -83,9 +85,16 @@ class TextReport {
                         " of them have the series, attempt, time and step of another: "
                         "one of them stays"));
     }
+    if (summary.replaced > 0) {
+      Line("lost",
+           absl::StrCat(summary.repeated_is_exact ? "" : "at least ", Thousands(summary.replaced),
+                        " of these, because they differ from the one that stays; the first: ",
+                        summary.first_replaced));
+    }
     Line("times", absl::StrCat(Times(summary, env_.zone), " ", ZoneName(env_.now, env_.zone)));
     Line("steps", Steps(summary));
     for (const std::string& note : summary.notes) Line("note", note);
+    PrintPassedOver();
   }
 
  private:
@@ -104,13 +113,24 @@ class TextReport {
     size_t shown = 0;
     for (const ImportedUnit& unit : import_.units) {
       if (++shown > kShownUnits) break;
-      table.AddRow({absl::StrCat("  ", unit.unit.name), Thousands(unit.summary.series),
+      table.AddRow({absl::StrCat("  ", unit.unit.name), Thousands(unit.summary.series.size()),
                     Thousands(unit.summary.samples), Steps(unit.summary)});
     }
     table.Print(out_, env_.width, env_.unicode);
     if (import_.units.size() > kShownUnits) {
       out_ << "  and " << import_.units.size() - kShownUnits << " more\n";
     }
+  }
+
+  void PrintPassedOver() {
+    const importer::PassedOver& over = import_.passed_over;
+    if (over.files == 0) return;
+    Line("passed", absl::StrCat("over ", Count(over.files, "file"), " that ",
+                                over.files == 1 ? "is no log" : "are no logs", ":"));
+    for (size_t i = 0; i < std::min(kShownFiles, over.first.size()); ++i) {
+      Line("", absl::StrCat(over.first[i].first, ": ", over.first[i].second));
+    }
+    if (over.files > kShownFiles) Line("", absl::StrCat("and ", over.files - kShownFiles, " more"));
   }
 
   void PrintSkipped() {
@@ -168,10 +188,11 @@ void WriteCounts(const ImportedUnit& unit, JsonWriter* json) {
     json->Field(name, first ? std::optional(std::vector<int64_t>{*first, *last}) : std::nullopt);
   };
   json->Field("read", summary.samples + summary.skipped_samples());
-  json->Field("series", summary.series);
+  json->Field("series", summary.series.size());
   json->Field("rows", summary.rows);
   json->Field("samples", summary.samples);
   json->Field("repeated", summary.repeated);
+  json->Field("replaced", summary.replaced);
   json->Field("events", summary.events);
   json->Field("attributes", summary.attributes);
   json->Field("messages", summary.messages);
@@ -205,6 +226,11 @@ void WriteJson(std::ostream& out, const ImportOptions& options, const Import& im
       WriteCounts(unit, &json);
     });
     json.Field("notes", sum.summary.notes);
+    json.Field("passed_over", import.passed_over.files);
+    json.Objects("passed_over_first", import.passed_over.first, [&](const auto& path_and_reason) {
+      json.Field("path", path_and_reason.first);
+      json.Field("reason", path_and_reason.second);
+    });
   });
 }
 

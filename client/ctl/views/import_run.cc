@@ -3,8 +3,10 @@
 // twice.
 #include "client/ctl/views/import_run.h"
 
+#include <map>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/ctl/call/channel.h"
 #include "client/import/message_builder.h"
@@ -33,7 +35,7 @@ class Importer {
       : options_(options), progress_(*progress), import_(*import) {}
 
   absl::Status Run() {
-    auto units = importer::FindUnits(options_.paths, options_.units);
+    auto units = importer::FindUnits(options_.paths, options_.units, &import_.passed_over);
     if (!units.ok()) return units.status();
     total_bytes_ = TotalBytes(*units);
     for (importer::Unit& unit : *units) {
@@ -144,7 +146,25 @@ class Importer {
 
 importer::Summary Import::Total() const {
   importer::Summary total;
-  for (const ImportedUnit& each : units) total.Add(each.summary);
+  std::map<std::string, size_t> files_with;  // By note.
+  for (const ImportedUnit& each : units) {
+    for (const std::string& note : each.summary.notes) ++files_with[note];
+  }
+  for (const ImportedUnit& each : units) {
+    importer::Summary summary = each.summary;
+    // A line's number says nothing without its file.
+    const std::string& file = each.unit.paths.front();
+    const auto name_file = [&](std::string* where) {
+      if (units.size() < 2 || where->empty() || absl::StrContains(*where, file)) return;
+      *where = absl::StrCat(file, ", ", *where);
+    };
+    for (importer::Summary::Skipped& skipped : summary.skipped) name_file(&skipped.where);
+    name_file(&summary.first_replaced);
+    for (std::string& note : summary.notes) {
+      if (files_with[note] == 1) name_file(&note);
+    }
+    total.Add(summary);
+  }
   return total;
 }
 

@@ -10,6 +10,7 @@
 #include "client/channel/channel_security.h"
 #include "client/ctl/line/command.h"
 #include "client/ctl/text/progress_line.h"
+#include "client/import/file_search.h"
 #include "client/import/summary.h"
 #include "client/import/units.h"
 #include "client/import/upload.h"
@@ -46,6 +47,7 @@ struct ImportedUnit {
 
 struct Import {
   std::vector<ImportedUnit> units;
+  importer::PassedOver passed_over;
   bool reached = true;   // After an error: whether a collector answered.
   bool sending = false;  // The files were read; errors come from sending.
 

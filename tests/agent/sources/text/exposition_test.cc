@@ -112,7 +112,7 @@ TEST(PrometheusTextTest, QuotedNamesAreRead) {
 }
 
 TEST(PrometheusTextTest, RefusesWithLineAndRule) {
-  EXPECT_THAT(PrometheusError("a 1\nb"), HasSubstr("line 2: the last line has no end"));
+  EXPECT_THAT(PrometheusError("a 1\nb"), HasSubstr("line 2: no value of b"));
   EXPECT_THAT(PrometheusError("a 1\nb\n"), HasSubstr("line 2: no value of b"));
   EXPECT_THAT(PrometheusError("a{b=\"c\nd\"} 1\n"), HasSubstr("line 1: a quoted text has no end"));
   EXPECT_THAT(PrometheusError("a{b=\"\\t\"} 1\n"), HasSubstr("a backslash before"));
@@ -125,10 +125,26 @@ TEST(PrometheusTextTest, RefusesWithLineAndRule) {
               HasSubstr("second, other TYPE"));
   EXPECT_THAT(PrometheusError("a 1\n# TYPE a gauge\n"), HasSubstr("after its samples"));
   EXPECT_THAT(PrometheusError("# TYPE a bla\n"), HasSubstr("no type"));
-  EXPECT_THAT(PrometheusError("# HELP a b\n# HELP a c\n"), HasSubstr("second, other HELP"));
   EXPECT_THAT(PrometheusError("# TYPE a histogram\na_bucket{le=\"x\"} 1\n"),
               HasSubstr("no number"));
   EXPECT_THAT(PrometheusError("a{b=\"\xff\"} 1\n"), HasSubstr("not UTF-8"));
+}
+
+TEST(PrometheusTextTest, LapsesThatPrometheusTakesAreTakenAndCounted) {
+  const auto no_end = ReadPrometheusText("a 1\nb 2");
+  ASSERT_TRUE(no_end.ok()) << no_end.status();
+  ASSERT_EQ(no_end->samples.size(), 2);
+  EXPECT_EQ(no_end->samples[1].value, 2);
+  EXPECT_EQ(no_end->lapses, 1);
+  EXPECT_EQ(no_end->first_lapse, "line 2: the last line has no end");
+  const auto help = ReadPrometheusText(
+      "# HELP a One\n# TYPE a gauge\na{x=\"1\"} 1\n# HELP a Two\na{x=\"2\"} 2\n# HELP a One\n");
+  ASSERT_TRUE(help.ok()) << help.status();
+  EXPECT_EQ(help->samples.size(), 2);
+  EXPECT_EQ(help->families[0].help, "One") << "the last one counts, as in Prometheus";
+  EXPECT_EQ(help->lapses, 2);
+  EXPECT_EQ(help->first_lapse, "line 4: a second, other HELP of a");
+  EXPECT_EQ(ReadPrometheusText("# HELP a One\n# HELP a One\na 1\n")->lapses, 0);
 }
 
 TEST(PrometheusTextTest, LimitsHoldAtTheirEdges) {

@@ -240,6 +240,31 @@ TEST_F(EndpointSourceTest, MistakesOfTheConfigurationNameTheirKey) {
   EXPECT_THAT(why(), HasSubstr("labels: 'host'"));
 }
 
+TEST_F(EndpointSourceTest, LapsesThatPrometheusTakesAreCountedAndLoggedOnce) {
+  const std::string page = "# HELP a One\na 1\n# HELP a Two\nb 2";
+  Scrape(page);
+  Scrape(page);
+  EXPECT_EQ(source_->status(), absl::OkStatus());
+  EXPECT_THAT(Filed(), ElementsAre(absl::StrCat("hosts/-1 a{", Instance(), "} 1"),
+                                   absl::StrCat("hosts/-1 b{", Instance(), "} 2")));
+  EXPECT_EQ(Own("tacho_agent_scrape_lapses", "source=endpoint:tpu"), 2);
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("line 3: a second, other HELP of a")));
+  Scrape("a 1\n");
+  EXPECT_EQ(Own("tacho_agent_scrape_lapses", "source=endpoint:tpu"), 0);
+}
+
+// "b 2" may be what is left of "b 25".
+TEST_F(EndpointSourceTest, AnswerWithoutLengthMustEndItsLastLine) {
+  Make();
+  server_.AnswerBytes("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\na 1\nb 2");
+  Poll(source_.get());
+  EXPECT_THAT(std::string(source_->status().message()),
+              HasSubstr("line 2: the last line has no end"));
+  server_.AnswerBytes("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\na 1\nb 2\n");
+  Poll(source_.get());
+  EXPECT_EQ(source_->status(), absl::OkStatus());
+}
+
 class TextfileSourceTest : public TextSourceTest {
  protected:
   void Read() {
@@ -288,6 +313,15 @@ TEST_F(TextfileSourceTest, FailsWhereTheDirectoryIsMissingOrNothingCanBeUsed) {
   WriteFile(root_ + "/text/torn.prom", "b 12\n");
   Read();
   EXPECT_EQ(source_->status(), absl::OkStatus());
+}
+
+TEST_F(TextfileSourceTest, SecondHelpIsTakenCountedAndLoggedOnce) {
+  WriteFile(root_ + "/text/a.prom", "# HELP a One\na{x=\"1\"} 1\n# HELP a Two\n");
+  Read();
+  Read();
+  EXPECT_THAT(Filed(), ElementsAre("hosts/-1 a{x=1} 1"));
+  EXPECT_EQ(Own("tacho_agent_scrape_lapses", "source=textfiles"), 1);
+  EXPECT_THAT(log_, ElementsAre(HasSubstr("a.prom: line 3: a second, other HELP of a")));
 }
 
 class JsonLinesSourceTest : public TextSourceTest {
