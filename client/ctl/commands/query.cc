@@ -5,6 +5,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/sample_sink.h"
+#include "client/ctl/text/text.h"
 
 namespace tacho::ctl {
 namespace {
@@ -81,6 +82,17 @@ std::vector<std::string> Missing(const v1::Selector& selector, const std::set<st
   return missing;
 }
 
+// Whoever writes the metric first gets the right order.
+void SayRightOrder(const Invocation& invocation, QueryClient& client,
+                   const v1::Selector& selector) {
+  for (const std::string& word : selector.metrics()) {
+    if (!client.GetJob(word).ok()) continue;
+    *invocation.env.err << "The job comes first: tachoctl query " << Printable(word) << " "
+                        << Printable(selector.job()) << "\n";
+    return;
+  }
+}
+
 int RunQuery(const Invocation& invocation) {
   const Environment& env = invocation.env;
   const auto options = ParseQueryOptions(invocation.args, env.now, env.zone);
@@ -101,7 +113,9 @@ int RunQuery(const Invocation& invocation) {
   sink->Finish(status);
   if (!status.ok()) {
     env.out->flush();
-    return JobCallError(invocation, client, selector.job(), status);
+    const int code = JobCallError(invocation, client, selector.job(), status);
+    if (absl::IsNotFound(status)) SayRightOrder(invocation, client, selector);
+    return code;
   }
   const std::vector<std::string> missing = Missing(selector, feeder.metrics());
   const bool explained = !stopped && !missing.empty() &&

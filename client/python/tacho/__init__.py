@@ -29,7 +29,7 @@ _HOMES = {
         "DataLoss", "Unimplemented", "DeadlineExceeded",
     ),
     "tacho.history": (
-        "Client", "query", "jobs", "job", "latest", "events", "compare", "watch",
+        "Client", "query", "jobs", "job", "mark", "latest", "events", "compare", "watch",
     ),
     "tacho.columns": ("Series", "to_pandas"),
     "tacho.recording": ("init", "log", "finish", "active_run"),
@@ -38,8 +38,8 @@ _HOMES = {
     "tacho._values": ("fetch",),
     "tacho.config": ("Config",),
     "tacho.records": (
-        "Attempt", "ComparedMetric", "Comparison", "Event", "Job", "JobDetail", "Live", "Metric",
-        "Sample", "Samples", "SeriesName", "Subject", "Task",
+        "Attempt", "ComparedMetric", "Comparison", "Event", "Job", "JobDetail", "Live", "Marks",
+        "Metric", "Sample", "Samples", "SeriesName", "Subject", "Task",
     ),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .history import job as job
     from .history import jobs as jobs
     from .history import latest as latest
+    from .history import mark as mark
     from .history import query as query
     from .history import watch as watch
     from .recording import active_run as active_run
