@@ -94,7 +94,7 @@ absl::string_view RemedyFor(absl::string_view reason) {
 
 // "the collector refused 114,128 samples as too_old: older than …".
 std::string RefusedText(const std::string& reason, uint64_t samples) {
-  return absl::StrCat("the collector refused ", Thousands(samples), " samples as ", reason, ": ",
+  return absl::StrCat("the collector refused ", Count(samples, "sample"), " as ", reason, ": ",
                       RemedyFor(reason));
 }
 

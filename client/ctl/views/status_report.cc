@@ -219,8 +219,8 @@ void PrintTasks(const Environment& env, const JobStatus& status, size_t limit) {
   table.Print(*env.out, env.width, env.unicode);
   if (tasks.size() < status.tasks.size()) {
     *env.out << "\n"
-             << Thousands(status.tasks.size() - tasks.size())
-             << " more tasks, none worse than these; to see all: --limit 0\n";
+             << Count(status.tasks.size() - tasks.size(), "more task")
+             << ", none worse than these; to see all: --limit 0\n";
   }
 }
 
