@@ -155,13 +155,18 @@ class ShellsTest(harness.TestCase):
             self.assertIn(f"\n.SS {command}", text)
             for flag in re.findall(r"--[a-z-]+", harness.tachoctl("", "help", command).stdout):
                 self.assertIn(flag, text)
-        for name, program in (("tacho-collector.8", "TACHO_COLLECTOR"), ("tacho-agent.8", "TACHO_AGENT")):
+        programs = {"tacho-collector.8": "TACHO_COLLECTOR", "tacho-agent.8": "TACHO_AGENT"}
+        for name, program in programs.items():
             help_text = subprocess.run(
                 [os.environ[program], "--help"], capture_output=True, text=True, check=True
             ).stdout
-            for flag in re.findall(r"^ +(?:-h, )?(--[a-z-]+)", help_text, re.MULTILINE):
-                self.assertIn(f".TP\n\\fB{'-h, ' if flag == '--help' and 'agent' in name else ''}{flag}", page(name))
-            for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES"):
+            for flag in re.findall(r"^  (?:-h, )?(--[a-z-]+)", help_text, re.MULTILINE):
+                self.assertRegex(page(name), rf"\.TP\n\\fB(-h, )?{flag}\b")
+        diagnose = ".SH DIAGNOSE\ntacho-agent diagnose checks this machine"
+        self.assertIn(diagnose, page("tacho-agent.8"))
+        sections = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXIT STATUS", "EXAMPLES")
+        for name in programs:
+            for section in sections:
                 self.assertIn(f".SH {section}\n", page(name))
 
     def test_manual_pages_are_well_formed(self):

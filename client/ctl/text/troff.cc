@@ -101,6 +101,20 @@ std::string Purpose(absl::string_view name, const std::string& help) {
   return std::string(text);
 }
 
+PageParts PartsOf(const std::string& help) {
+  PageParts parts;
+  for (const auto& paragraph : absl::StrSplit(help, "\n\n", absl::SkipWhitespace())) {
+    AddParagraph(std::string(absl::StripTrailingAsciiWhitespace(paragraph)), &parts);
+  }
+  return parts;
+}
+
+// The second word: "diagnose" of "tacho-agent diagnose checks …".
+std::string CommandOf(const std::string& help) {
+  const std::vector<std::string> words = absl::StrSplit(help, absl::MaxSplits(' ', 2));
+  return words.size() > 1 ? words[1] : "";
+}
+
 std::string Section(absl::string_view title, const std::string& text) {
   return text.empty() ? "" : absl::StrCat(".SH ", title, "\n", text);
 }
@@ -129,16 +143,23 @@ std::string TroffTitle(absl::string_view name, int section) {
 
 std::string HelpPage(absl::string_view name, int section, const std::vector<std::string>& helps) {
   PageParts page;
+  std::string commands;
   for (const std::string& help : helps) {
-    for (const auto& paragraph : absl::StrSplit(help, "\n\n", absl::SkipWhitespace())) {
-      AddParagraph(std::string(absl::StripTrailingAsciiWhitespace(paragraph)), &page);
+    PageParts part = PartsOf(help);
+    if (&help == &helps.front()) {
+      page = std::move(part);
+      continue;
     }
+    absl::StrAppend(&page.synopsis, ".PP\n", part.synopsis);
+    absl::StrAppend(&commands, Section(absl::AsciiStrToUpper(CommandOf(help)), part.description),
+                    part.options, ".PP\nExit status: ", part.exit_status);
   }
   return absl::StrCat(TroffTitle(name, section), ".SH NAME\n", name, " \\- ",
                       Troff(helps.empty() ? "" : Purpose(name, helps[0])), "\n",
                       Section("SYNOPSIS", page.synopsis), Section("DESCRIPTION", page.description),
                       Section("OPTIONS", page.options), Section("SIGNALS", page.signals),
                       Section("EXIT STATUS", page.exit_status), Section("EXAMPLES", page.examples),
+                      commands,
                       ".SH SEE ALSO\n.BR tachoctl (1),\n.BR tacho\\-collector (8),\n.BR "
                       "tacho\\-agent (8)\n");
 }

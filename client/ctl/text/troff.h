@@ -19,7 +19,8 @@ std::string TroffTitle(absl::string_view name, int section);
 
 // A page from the text that a program prints for --help: its first paragraph says what it is;
 // "Usage:", "Signals:", "Exit status:" and "Example:" begin paragraphs of their own; options are
-// indented. Texts after the first are about a command of the program.
+// indented. Texts after the first are about a command of the program, and get sections
+// of their own.
 std::string HelpPage(absl::string_view name, int section, const std::vector<std::string>& helps);
 
 }  // namespace tacho::ctl
