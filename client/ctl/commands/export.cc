@@ -151,7 +151,11 @@ int RunExport(const Invocation& invocation) {
   }
   Report(invocation, end, *target->writer);
   if (end.samples() > 0 || end.events() > 0) return kOk;
-  *env.err << "tachoctl: no samples match; widen --since, --steps or --match\n";
+  const auto& metrics = request->selector().metrics();
+  if (!ReportUnknownMetrics(invocation, client, request->selector().job(),
+                            {metrics.begin(), metrics.end()})) {
+    *env.err << "tachoctl: no samples match; widen --since, --steps or --match\n";
+  }
   return kNothing;
 }
 
