@@ -87,7 +87,7 @@ struct JobOutline {
   std::map<std::string, std::string> attributes;  // The attributes of that attempt.
   // Each attribute that some attempt has, with the value of the latest of these.
   std::map<std::string, std::string> merged_attributes;
-  std::vector<std::string> hosts;                 // Ascending; only if they were asked for.
+  std::vector<std::string> hosts;  // Ascending; only if they were asked for.
 };
 
 }  // namespace tacho::storage
