@@ -57,8 +57,7 @@ struct RingRows {
 
 struct RingEvent {
   int64_t time_unix_ns = 0;
-  std::optional<int64_t>
-      step;  // That of the last row before the event, or one that the trainer gave.
+  std::optional<int64_t> step;  // One that the trainer gave, else that of the last row before it.
   std::string kind;
   std::string message;
   std::vector<std::pair<std::string, std::string>> fields;
