@@ -21,6 +21,7 @@ namespace {
 
 constexpr char kDefaultDirectory[] = "/run/tacho";
 constexpr OpenRow kNoRow;
+constexpr size_t kMaxGroupBytes = 256;  // As the collector allows people who set one.
 
 int64_t Read(clockid_t clock) {
   timespec now = {};
@@ -89,6 +90,9 @@ Recorder RecorderFactory::Make(std::unique_ptr<RecorderBackend> backend,
   recorder.state_ =
       std::make_unique<RecorderState>(std::move(backend), clocks, options.histogram_interval_ns);
   recorder.row_ = recorder.state_->row();
+  const std::string group =
+      options.group.empty() ? EnvironmentOf(options, "TACHO_GROUP") : options.group;
+  if (!group.empty()) recorder.SetAttribute("group", CleanText(group, kMaxGroupBytes));
   return recorder;
 }
 
@@ -202,7 +206,12 @@ void Recorder::Commit() noexcept {
 
 void Recorder::Event(std::string_view kind, std::string_view message,
                      std::span<const EventField> fields) noexcept {
-  if (state_ != nullptr) state_->AddEvent(kind, message, fields);
+  if (state_ != nullptr) state_->AddEvent(state_->last_step(), kind, message, fields);
+}
+
+void Recorder::EventAtStep(int64_t step, std::string_view kind, std::string_view message,
+                           std::span<const EventField> fields) noexcept {
+  if (state_ != nullptr) state_->AddEvent(step, kind, message, fields);
 }
 
 void Recorder::SetAttribute(std::string_view key, std::string_view value) noexcept {

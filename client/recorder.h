@@ -46,6 +46,9 @@ struct RecorderOptions {
   std::optional<uint32_t> task = {};
   // Which start of the job this is, from 0.
   std::optional<uint32_t> attempt = {};
+  // The group of runs that the job belongs to, such as a sweep: TACHO_GROUP. It becomes the
+  // attribute "group". At most 256 bytes; what is longer is cut.
+  std::string group = {};
   // Room for records, rounded up to a power of two from 256 KiB to 1 GiB. The default holds the
   // last 30,000 rows of ten metrics. All of it is resident memory.
   uint64_t ring_bytes = uint64_t{4} * 1024 * 1024;
@@ -131,9 +134,14 @@ class Recorder {
     Event(kind, message, std::span<const EventField>(fields.begin(), fields.size()));
   }
 
+  // The same at a step of your choice.
+  void EventAtStep(int64_t step, std::string_view kind, std::string_view message,
+                   std::span<const EventField> fields = {}) noexcept;
+
   // A fact about this attempt that is not a metric: model, batch size, a hyperparameter. A later
   // value replaces an earlier one; an empty value removes it. Keys have 1 to 128 bytes, values are
-  // cut at 4,096; all values ever set may take 128 KiB together. May allocate.
+  // cut at 4,096; all values ever set may take 128 KiB together. "tag.NAME" with any value gives
+  // the job a tag, and "note" its note (docs/notation.md). May allocate.
   void SetAttribute(std::string_view key, std::string_view value) noexcept;
   // A number, in decimal.
   template <typename Number>

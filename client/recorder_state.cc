@@ -223,7 +223,8 @@ void RecorderState::RecordHistograms(std::optional<int64_t> step, int64_t time_u
   }
 }
 
-void RecorderState::AddEvent(std::string_view kind, std::string_view message,
+void RecorderState::AddEvent(std::optional<int64_t> step, std::string_view kind,
+                             std::string_view message,
                              std::span<const EventField> fields) noexcept {
   if (!Mine()) return;
   if (kind.empty() || kind.size() > kMaxEventKindBytes || !IsCleanText(kind)) {
@@ -243,7 +244,7 @@ void RecorderState::AddEvent(std::string_view kind, std::string_view message,
       values.push_back(CleanText(value, kMaxEventFieldValueBytes));
       clean.emplace_back(name, values.back());
     }
-    backend_->AddEvent(std::max<int64_t>(clocks_.unix_ns(), 0), last_step_, kind,
+    backend_->AddEvent(std::max<int64_t>(clocks_.unix_ns(), 0), step, kind,
                        CleanText(message, kMaxEventMessageBytes), clean);
   } catch (...) {
     Refuse("out of memory");

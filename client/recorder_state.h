@@ -50,7 +50,8 @@ class RecorderState {
   int64_t now_unix_ns() const noexcept { return clocks_.unix_ns(); }
   void Commit(std::optional<int64_t> step, int64_t time_unix_ns) noexcept;
   using EventField = RecorderBackend::Field;
-  void AddEvent(std::string_view kind, std::string_view message,
+  std::optional<int64_t> last_step() const { return last_step_; }
+  void AddEvent(std::optional<int64_t> step, std::string_view kind, std::string_view message,
                 std::span<const EventField> fields) noexcept;
   void SetAttribute(std::string_view key, std::string_view value) noexcept;
   void Refuse(const char* what) noexcept;

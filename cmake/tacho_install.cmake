@@ -3,7 +3,8 @@
 # Programs are installed where they are declared.
 #
 # Components, for `cmake --install BUILD --component NAME`: collector, agent, ctl, example (one program
-# each), library (libtacho.so.1), development, documents. Each needs only its own targets to be built.
+# each), manual (pages and completion of shells), library (libtacho.so.1), development, documents. Each
+# needs only its own targets to be built.
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tacho)
 set(development DESTINATION ${package_dir} COMPONENT development)
@@ -53,3 +54,39 @@ foreach(module tacho tacho++)
 endforeach()
 
 install(FILES LICENSE README.md TYPE DOC COMPONENT documents)
+
+# What people read and type, from the same texts as --help: manual pages and completion of shells.
+set(manual_dir ${PROJECT_BINARY_DIR}/manual)
+file(MAKE_DIRECTORY ${manual_dir})
+add_custom_command(OUTPUT ${manual_dir}/tachoctl.1
+  COMMAND tacho-manual > tachoctl.1
+  DEPENDS tacho-manual WORKING_DIRECTORY ${manual_dir} VERBATIM)
+add_custom_command(OUTPUT ${manual_dir}/tacho-collector.8
+  COMMAND tacho-collector --help > tacho-collector.help
+  COMMAND tacho-manual tacho-collector 8 tacho-collector.help > tacho-collector.8
+  DEPENDS tacho-manual tacho-collector WORKING_DIRECTORY ${manual_dir} VERBATIM)
+add_custom_command(OUTPUT ${manual_dir}/tacho-agent.8
+  COMMAND tacho-agent --help > tacho-agent.help
+  COMMAND tacho-agent diagnose --help > tacho-agent-diagnose.help
+  COMMAND tacho-manual tacho-agent 8 tacho-agent.help tacho-agent-diagnose.help > tacho-agent.8
+  DEPENDS tacho-manual tacho-agent WORKING_DIRECTORY ${manual_dir} VERBATIM)
+add_custom_command(OUTPUT ${manual_dir}/tachoctl ${manual_dir}/_tachoctl ${manual_dir}/tachoctl.fish
+  COMMAND tachoctl completion bash > tachoctl
+  COMMAND tachoctl completion zsh > _tachoctl
+  COMMAND tachoctl completion fish > tachoctl.fish
+  DEPENDS tachoctl WORKING_DIRECTORY ${manual_dir} VERBATIM)
+add_custom_target(manual ALL DEPENDS
+  ${manual_dir}/tachoctl.1 ${manual_dir}/tacho-collector.8 ${manual_dir}/tacho-agent.8
+  ${manual_dir}/tachoctl ${manual_dir}/_tachoctl ${manual_dir}/tachoctl.fish)
+
+# tacho_install_manual(<folder below the prefix> <file>...)
+function(tacho_install_manual folder)
+  list(TRANSFORM ARGN PREPEND ${manual_dir}/)
+  install(FILES ${ARGN} DESTINATION ${folder} COMPONENT manual)
+endfunction()
+
+tacho_install_manual(${CMAKE_INSTALL_MANDIR}/man1 tachoctl.1)
+tacho_install_manual(${CMAKE_INSTALL_MANDIR}/man8 tacho-collector.8 tacho-agent.8)
+tacho_install_manual(${CMAKE_INSTALL_DATADIR}/bash-completion/completions tachoctl)
+tacho_install_manual(${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions _tachoctl)
+tacho_install_manual(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d tachoctl.fish)

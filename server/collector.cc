@@ -40,6 +40,7 @@
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/ingest_service.h"
 #include "server/limits/series_limiting.h"
+#include "server/marks/marks_service.h"
 #include "server/process/clock_watch.h"
 #include "server/process/grpc_transport.h"
 #include "server/process/reload_metrics.h"
@@ -141,6 +142,7 @@ class Collector::Parts {
   std::unique_ptr<ingest::IngestService> ingest_;
   std::unique_ptr<query::QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
+  std::unique_ptr<marks::MarksService> marks_;
   std::unique_ptr<goodput::GoodputBoard> goodput_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<http::MetricsPage> metrics_page_;
@@ -347,6 +349,8 @@ void Collector::Parts::MakeServices() {
   query.signals = signals;
   query_ = std::make_unique<query::QueryService>(std::move(query));
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
+  marks_ = std::make_unique<marks::MarksService>(
+      marks::MarksServiceOptions{store_.get(), security_->access(), world_.log});
   reloadables_.push_back(query_.get());
 
   goodput::GoodputBoardOptions goodput;
@@ -369,6 +373,7 @@ absl::Status Collector::Parts::StartGrpc() {
   builder.RegisterService(ingest_.get());
   builder.RegisterService(query_.get());
   builder.RegisterService(tensorboard_.get());
+  builder.RegisterService(marks_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server does not start");
   door_->Serve();
@@ -516,6 +521,7 @@ void Collector::Parts::StopGrpc() {
                     {{"streams", ingest_->open_streams()}});
   }
   query_->Drain();
+  marks_->Drain();
   door_->Stop();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + kShutdownGrace));
   grpc_->Wait();

@@ -67,6 +67,7 @@ RecorderOptions Translate(const tacho_options& given) {
   options.now_monotonic_ns = given.now_monotonic_ns;
   if (given.histogram_interval_ns >= 0) options.histogram_interval_ns = given.histogram_interval_ns;
   if (given.ring_mode != 0) options.ring_mode = given.ring_mode;
+  options.group = Text(given.group);
   return options;
 }
 
@@ -141,6 +142,27 @@ int InStep(tacho_recorder* recorder, bool last, Call call) {
 template <typename Call>
 int CommitRow(tacho_recorder* recorder, Call call) {
   return Counted(recorder, "a row", "", "no metric is declared, or its time is before 1970", call);
+}
+
+// Gives the translated fields to `record`, which records the event.
+template <typename Record>
+int RecordEvent(tacho_recorder* recorder, const char* kind, const tacho_field* fields, size_t count,
+                const Record& record) {
+  if (const int trouble = Check(recorder); trouble != TACHO_OK) return trouble;
+  if (count != 0 && fields == nullptr) return TACHO_INVALID;
+  constexpr char kRule[] =
+      "its kind and the names of its at most 32 fields have 1 to 128 bytes of UTF-8";
+  try {
+    std::vector<Recorder::EventField> translated;
+    // One more than is allowed is enough to be refused.
+    for (size_t i = 0; i < std::min<size_t>(count, 33); ++i) {
+      translated.emplace_back(Text(fields[i].name), Text(fields[i].value));
+    }
+    return Counted(recorder, "the event", kind, kRule,
+                   [&](Recorder* to) { record(to, translated); });
+  } catch (...) {
+    return Refused(recorder, "the event", kind, "out of memory");
+  }
 }
 
 }  // namespace
@@ -298,21 +320,16 @@ int tacho_observe(tacho_recorder* recorder, tacho_histogram histogram, const dou
 
 int tacho_event(tacho_recorder* recorder, const char* kind, const char* message,
                 const tacho_field* fields, size_t count) {
-  if (const int trouble = Check(recorder); trouble != TACHO_OK) return trouble;
-  if (count != 0 && fields == nullptr) return TACHO_INVALID;
-  constexpr char kRule[] =
-      "its kind and the names of its at most 32 fields have 1 to 128 bytes of UTF-8";
-  try {
-    std::vector<Recorder::EventField> translated;
-    // One more than is allowed is enough to be refused.
-    for (size_t i = 0; i < std::min<size_t>(count, 33); ++i) {
-      translated.emplace_back(Text(fields[i].name), Text(fields[i].value));
-    }
-    return Counted(recorder, "the event", kind, kRule,
-                   [&](Recorder* to) { to->Event(Text(kind), Text(message), translated); });
-  } catch (...) {
-    return Refused(recorder, "the event", kind, "out of memory");
-  }
+  return RecordEvent(recorder, kind, fields, count, [&](Recorder* to, const auto& translated) {
+    to->Event(Text(kind), Text(message), translated);
+  });
+}
+
+int tacho_event_at_step(tacho_recorder* recorder, int64_t step, const char* kind,
+                        const char* message, const tacho_field* fields, size_t count) {
+  return RecordEvent(recorder, kind, fields, count, [&](Recorder* to, const auto& translated) {
+    to->EventAtStep(step, Text(kind), Text(message), translated);
+  });
 }
 
 int tacho_set_attribute(tacho_recorder* recorder, const char* key, const char* value) {

@@ -74,10 +74,12 @@ typedef struct tacho_options {
   int64_t histogram_interval_ns;
   /* Permissions of the ring, of which 0644 can be given; 0 is 0644. */
   uint32_t ring_mode;
+  /* The group of runs that the job belongs to, such as a sweep: TACHO_GROUP. Cut at 256 bytes. */
+  const char* group;
 } tacho_options;
 
 #define TACHO_OPTIONS_INIT \
-  { sizeof(tacho_options), NULL, NULL, -1, -1, 0, NULL, NULL, -1, 0 }
+  { sizeof(tacho_options), NULL, NULL, -1, -1, 0, NULL, NULL, -1, 0, NULL }
 
 /* The version of the library that is loaded, such as "0.1.0". */
 const char* tacho_version(void);
@@ -169,6 +171,10 @@ typedef struct tacho_field {
  * cut at 1,024 bytes; at most 32 fields. May allocate. */
 int tacho_event(tacho_recorder* recorder, const char* kind, const char* message,
                 const tacho_field* fields, size_t count);
+
+/* The same at a step of your choice. */
+int tacho_event_at_step(tacho_recorder* recorder, int64_t step, const char* kind,
+                        const char* message, const tacho_field* fields, size_t count);
 
 /* A fact about this attempt that is no metric: model, batch size, a hyperparameter. A later value
  * replaces an earlier one, an empty one removes it. Keys of 1 to 128 bytes, values cut at 4,096.

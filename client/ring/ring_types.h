@@ -57,7 +57,7 @@ struct RingRows {
 
 struct RingEvent {
   int64_t time_unix_ns = 0;
-  std::optional<int64_t> step;  // The step of the last row before the event, if that row had one.
+  std::optional<int64_t> step;  // One that the trainer gave, else that of the last row before it.
   std::string kind;
   std::string message;
   std::vector<std::pair<std::string, std::string>> fields;

@@ -366,6 +366,9 @@ JobOutline JobTable::OutlineOf(const Detail& detail, bool hosts) {
     outline.attempt = number;
     outline.attributes = attempt.attributes;
   }
+  for (const auto& [number, attempt] : detail.attempts) {
+    for (const auto& [name, value] : attempt.attributes) outline.merged_attributes[name] = value;
+  }
   if (!hosts) return outline;
   std::set<absl::string_view> names;
   for (const auto& [id, task] : detail.tasks) names.insert(id.second);
@@ -383,8 +386,8 @@ absl::StatusOr<JobOutline> JobTable::Outline(JobId id, bool hosts) const {
   return ReadOutline(id, hosts);
 }
 
-absl::StatusOr<std::optional<uint32_t>> JobTable::ReadLastAttempt(char kind, JobId id) const {
-  const std::string prefix = JobPrefix(kind, id);
+absl::StatusOr<std::optional<uint32_t>> JobTable::ReadLastAttempt(JobId id) const {
+  const std::string prefix = JobPrefix('A', id);
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator(rocksdb::ReadOptions(), state_));
   it->SeekForPrev(PrefixEnd(prefix));
   if (!it->Valid() || !it->key().starts_with(prefix)) {
@@ -397,29 +400,13 @@ absl::StatusOr<std::optional<uint32_t>> JobTable::ReadLastAttempt(char kind, Job
 absl::StatusOr<JobOutline> JobTable::ReadOutline(JobId id, bool hosts) const {
   Job job;
   job.detail = std::make_unique<Detail>();
-  for (const char kind : {'A', 'B'}) {
-    TACHO_ASSIGN_OR_RETURN(const auto last, ReadLastAttempt(kind, id));
-    if (last.has_value()) job.detail->attempts[*last];
-  }
-  if (!job.detail->attempts.empty()) {
-    const std::string key = AttributesKey(id, job.detail->attempts.rbegin()->first);
-    std::string value;
-    const rocksdb::Status got = db_->Get(rocksdb::ReadOptions(), state_, key, &value);
-    absl::Status status;
-    if (got.ok()) {
-      status = LoadDetail(key, value, &job);
-    } else if (!got.IsNotFound()) {
-      status = FromRocksDb(got, "read a job");
-    }
-    if (!status.ok()) return status;
-  }
-  if (hosts) {
-    absl::Status status =
-        ForEachRecord('K', id, [&](absl::string_view key, absl::string_view value) {
-          return LoadDetail(key, value, &job);
-        });
-    if (!status.ok()) return status;
-  }
+  TACHO_ASSIGN_OR_RETURN(const auto last, ReadLastAttempt(id));
+  if (last.has_value()) job.detail->attempts[*last];
+  const auto load = [&](absl::string_view key, absl::string_view value) {
+    return LoadDetail(key, value, &job);
+  };
+  TACHO_RETURN_IF_ERROR(ForEachRecord('B', id, load));
+  if (hosts) TACHO_RETURN_IF_ERROR(ForEachRecord('K', id, load));
   return OutlineOf(*job.detail, hosts);
 }
 

@@ -123,8 +123,8 @@ class JobTable {
   static JobOutline OutlineOf(const Detail& detail, bool hosts);
   // Reads the outline of a job that is not in memory.
   absl::StatusOr<JobOutline> ReadOutline(JobId job, bool hosts) const;
-  // The highest attempt with a record of this kind.
-  absl::StatusOr<std::optional<uint32_t>> ReadLastAttempt(char kind, JobId job) const;
+  // The highest attempt with rows.
+  absl::StatusOr<std::optional<uint32_t>> ReadLastAttempt(JobId job) const;
   // Calls `visit` with key and value of each record of a kind, until it fails.
   absl::Status ForEachRecord(
       char kind, JobId job,

@@ -85,7 +85,9 @@ struct JobOutline {
   uint64_t metrics = 0;
   std::optional<uint32_t> attempt;                // The highest-numbered one.
   std::map<std::string, std::string> attributes;  // The attributes of that attempt.
-  std::vector<std::string> hosts;                 // Ascending; only if they were asked for.
+  // Each attribute that some attempt has, with the value of the latest of these.
+  std::map<std::string, std::string> merged_attributes;
+  std::vector<std::string> hosts;  // Ascending; only if they were asked for.
 };
 
 }  // namespace tacho::storage

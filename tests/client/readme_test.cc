@@ -102,6 +102,21 @@ recorder.CommitStep(7);
   EXPECT_EQ((*reader)->metrics()[3].name, "data_wait_seconds");
 }
 
+TEST_F(ReadmeTest, TagsGroupsAndNotes) {
+  // clang-format off
+auto sweep = tacho::client::Recorder::Open({.job = "lr-0.1", .group = "lr-sweep"});
+sweep.SetAttribute("tag.baseline", "1");
+sweep.SetAttribute("note", "with the new tokenizer");
+  // clang-format on
+  auto reader = RingReader::Open(sweep.path());
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  ASSERT_TRUE((*reader)->Read({}).ok());
+  std::vector<std::string> found;
+  for (const auto& [key, value] : (*reader)->attributes()) found.push_back(key + "=" + value);
+  EXPECT_THAT(found,
+              ElementsAre("group=lr-sweep", "tag.baseline=1", "note=with the new tokenizer"));
+}
+
 TEST_F(ReadmeTest, RecordingWithoutAnAgent) {
   agent::FakeCollector fake;
   const std::string collector = fake.address();
@@ -127,7 +142,7 @@ TEST_F(ReadmeTest, EveryExampleOfThePageIsRunHere) {
     EXPECT_THAT(source, HasSubstr(page.substr(begin, page.find("```", begin) - begin)));
     ++blocks;
   }
-  EXPECT_EQ(blocks, 5);
+  EXPECT_EQ(blocks, 6);
 }
 
 }  // namespace

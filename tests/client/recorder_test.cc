@@ -254,6 +254,7 @@ TEST_F(RecorderTest, WhatIsNotSetComesFromTheEnvironmentAndThenFromDefaults) {
   options.environment = [](const char* name) -> const char* {
     if (std::string_view(name) == "TACHO_JOB") return "from environment";
     if (std::string_view(name) == "TACHO_TASK") return "9";
+    if (std::string_view(name) == "TACHO_GROUP") return "sweep";
     if (std::string_view(name) == "TACHO_RING_DIR") return ring_directory.c_str();
     return nullptr;
   };
@@ -263,6 +264,8 @@ TEST_F(RecorderTest, WhatIsNotSetComesFromTheEnvironmentAndThenFromDefaults) {
   EXPECT_EQ(reader->info().task, 9u);
   EXPECT_EQ(reader->info().attempt, 0u);
   EXPECT_EQ(reader->info().record_bytes, 4u << 20);
+  ASSERT_THAT(reader->attributes(), SizeIs(1));
+  EXPECT_EQ(reader->attributes()[0].value, "sweep");
   EXPECT_THAT(recorder.path(), HasSubstr("/made/from_environment.9."));
 }
 

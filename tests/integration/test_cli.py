@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import os
 import time
 
 import client
@@ -159,6 +160,11 @@ class CliTest(harness.TestCase):
         self.assertEqual(event["fields"], {"bytes": "123"})
         (row,) = self.csv("events", JOB, "--kind", "checkpoint_saved")
         self.assertEqual(row["message"], 'To "/ckpt, 99".')
+
+    def test_an_export_of_a_mistyped_metric_names_its_neighbour(self):
+        file = os.path.join(self.directory, "export.csv")
+        said = self.run_ctl("export", JOB, "los", "-f", file, code=1)
+        self.assertIn("no metric 'los'; did you mean 'loss'?", said)
 
     def test_mistyped_job_is_answered_with_its_neighbour(self):
         for command in (["status"], ["series"], ["query", "loss"], ["events"]):

@@ -16,11 +16,11 @@ EXAMPLE = os.path.join(PACKAGE, "../examples/train_torch.py")
 STEPS = 600
 
 
-class PythonTrainingTest(harness.TestCase):
+class TrainerCase(harness.TestCase):
+    """A collector, and an agent that follows the rings of trainers."""
+
     def setUp(self):
         super().setUp()
-        if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode:
-            self.skipTest("no python3-torch: deploy/packages.sh test provides it")
         self.collector = self.started(harness.Collector(self.directory))
         self.rings = os.path.join(self.directory, "rings")
         os.mkdir(self.rings)
@@ -35,6 +35,43 @@ class PythonTrainingTest(harness.TestCase):
             [sys.executable, "-B", *program, *arguments],
             os.path.join(self.directory, "trainer.log"), env=environment,
         )  # fmt: skip
+
+
+class TextsAndMarksTest(TrainerCase):
+    PROGRAM = """
+import tacho
+run = tacho.init(job="lr-0.1", group="sweep", tags=["baseline"], note="the first")
+run.log({"loss": 1.0, "stage": "warmup"})
+run.log({"loss": 0.5, "sample": "a cat"}, step=5)
+run.log({"sample": "a dog"}, step=7)
+"""
+
+    def test_strings_tags_group_and_note_arrive(self):
+        trainer = self.trainer(program=("-c", self.PROGRAM), job="lr-0.1")
+        self.assertEqual(trainer.wait(), 0, trainer.tail())
+        address = self.collector.address
+
+        def ended():
+            found = harness.tachoctl(address, "events", "lr-0.1", "--kind", "ended")
+            return found.returncode == 0
+
+        harness.wait_until(ended, "the run's end arrives")
+        events = tacho.events(address, "lr-0.1", "text")
+        texts = [(event.step, event.message, event.fields["tag"]) for event in events]
+        self.assertEqual(texts, [(5, "a cat", "sample"), (7, "a dog", "sample")])
+        attributes = tacho.job(address, "lr-0.1").attempts[0].attributes
+        self.assertEqual(attributes["stage"], "warmup")
+        (job,) = tacho.jobs(address, tags="baseline", group="sweep")
+        self.assertEqual((job.name, job.marks.note), ("lr-0.1", "the first"))
+        shown = harness.tachoctl(address, "jobs", "--group", "sweep", "--tag", "baseline").stdout
+        self.assertRegex(shown, r"lr-0\.1 .*baseline +sweep")
+
+
+class PythonTrainingTest(TrainerCase):
+    def setUp(self):
+        if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode:
+            self.skipTest("no python3-torch: deploy/packages.sh test provides it")
+        super().setUp()
 
     def points(self, name, job="spirals"):
         """[(step, bits)] of a metric."""

@@ -11,6 +11,7 @@
 #include "tacho/v1/conditions.pb.h"
 #include "tacho/v1/goodput.pb.h"
 #include "tacho/v1/ingest.pb.h"
+#include "tacho/v1/marks.pb.h"
 #include "tacho/v1/query.pb.h"
 #include "tacho/v1/types.pb.h"
 
@@ -35,7 +36,8 @@ FileDescriptorSet Compiled() {
   for (const FileDescriptor* file :
        {v1::Source::descriptor()->file(), v1::Hello::descriptor()->file(),
         v1::RangeRequest::descriptor()->file(), v1::DrainRequest::descriptor()->file(),
-        v1::GoodputRequest::descriptor()->file(), v1::Condition::descriptor()->file()}) {
+        v1::GoodputRequest::descriptor()->file(), v1::Condition::descriptor()->file(),
+        v1::JobMarks::descriptor()->file()}) {
     file->CopyTo(set.add_file());
   }
   return set;

@@ -114,6 +114,17 @@ int JobCallError(const Invocation& invocation, QueryClient& client, const std::s
   return kNothing;
 }
 
+std::string JobPatternHint(QueryClient& client, const std::string& pattern) {
+  const std::vector<std::string> known = KnownJobs(client);
+  const bool inside = std::any_of(known.begin(), known.end(), [&](const std::string& name) {
+    return name != pattern && absl::StrContains(name, pattern);
+  });
+  if (inside) {
+    return absl::StrCat(". A pattern must match the whole name: tachoctl jobs '.*", pattern, ".*'");
+  }
+  return DidYouMean(pattern, known);
+}
+
 bool ReportUnknownMetrics(const Invocation& invocation, QueryClient& client, const std::string& job,
                           const std::vector<std::string>& wanted) {
   const auto answer = client.GetJob(job);

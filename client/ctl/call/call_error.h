@@ -23,6 +23,11 @@ int CallError(const Invocation& invocation, const QueryClient& client, const abs
 int JobCallError(const Invocation& invocation, QueryClient& client, const std::string& job,
                  const absl::Status& status);
 
+// What to add to an error about a PATTERN of jobs that matches none: the nearest names, or how to
+// find the text anywhere in a name. Empty if the collector does not answer or has nothing of the
+// kind.
+std::string JobPatternHint(QueryClient& client, const std::string& pattern);
+
 // Prints which of the `wanted` metrics the job does not have, with similar names. Returns whether
 // one was missing. Prints nothing if the collector does not answer.
 bool ReportUnknownMetrics(const Invocation& invocation, QueryClient& client, const std::string& job,

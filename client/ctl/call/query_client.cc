@@ -1,5 +1,5 @@
-// Calls of the Query service. The header keeps gRPC's generated code, which takes seconds to
-// compile, out of the commands.
+// Calls of the Query and Marks services. The header keeps gRPC's generated code, which takes
+// seconds to compile, out of the commands.
 #include "client/ctl/call/query_client.h"
 
 #include <grpcpp/channel.h>
@@ -15,6 +15,7 @@
 #include "client/ctl/call/watch_call.h"
 #include "client/ctl/text/condition_text.h"
 #include "proto/base/status_macros.h"
+#include "tacho/v1/marks.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
 
 namespace tacho::ctl {
@@ -41,12 +42,20 @@ class QueryClient::Calls {
   absl::StatusOr<Response> Call(grpc::Status (v1::Query::Stub::*method)(grpc::ClientContext*,
                                                                         const Request&, Response*),
                                 const Request& request) {
+    return CallOf(stub_.get(), method, request);
+  }
+
+  template <typename Stub, typename Request, typename Response>
+  absl::StatusOr<Response> CallOf(Stub* stub,
+                                  grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                               Response*),
+                                  const Request& request) {
     if (!channel_.status().ok()) return channel_.status();
     grpc::ClientContext context;
     channel_.Prepare(&context);
     context.set_deadline(absl::ToChronoTime(absl::Now() + options_.timeout));
     Response response;
-    absl::Status status = FromGrpc((stub_.get()->*method)(&context, request, &response));
+    absl::Status status = FromGrpc((stub->*method)(&context, request, &response));
     if (!status.ok()) return status;
     return response;
   }
@@ -187,6 +196,12 @@ absl::StatusOr<v1::CardinalityResponse> QueryClient::Cardinality(
 absl::StatusOr<v1::ConditionsResponse> QueryClient::Conditions(
     const v1::ConditionsRequest& request) {
   return calls_->Call(&v1::Query::Stub::Conditions, request);
+}
+
+absl::StatusOr<v1::ChangeMarksResponse> QueryClient::ChangeMarks(
+    const v1::ChangeMarksRequest& request) {
+  const auto stub = v1::Marks::NewStub(calls_->channel().grpc());
+  return calls_->CallOf(stub.get(), &v1::Marks::Stub::ChangeMarks, request);
 }
 
 std::optional<std::vector<v1::Condition>> QueryClient::ConditionsOf(const std::string& job) {

@@ -1,4 +1,4 @@
-// The Query service of one collector, as calls that return absl::Status.
+// The services Query and Marks of one collector, as calls that return absl::Status.
 #pragma once
 
 #include <functional>
@@ -45,6 +45,7 @@ class QueryClient {
   // The conditions of one job, the most severe first. nullopt if nothing judges it or the call
   // fails: for callers that can do without.
   std::optional<std::vector<v1::Condition>> ConditionsOf(const std::string& job);
+  absl::StatusOr<v1::ChangeMarksResponse> ChangeMarks(const v1::ChangeMarksRequest& request);
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.
   template <typename Response>

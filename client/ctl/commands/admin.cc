@@ -9,6 +9,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/parse.h"
 #include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
 #include "proto/base/nearest.h"
 
@@ -68,8 +69,9 @@ int Drain(const Invocation& invocation, AdminClient& client) {
   PrintFigures(invocation,
                {{"", "streams", answer->streams()}, {"", "streams_left", answer->streams_left()}});
   if (answer->streams_left() == 0) return kOk;
-  *invocation.env.err << "tachoctl: " << answer->streams_left()
-                      << " streams have not ended yet; their agents keep what is not acknowledged. "
+  *invocation.env.err << "tachoctl: " << Count(answer->streams_left(), "stream")
+                      << (answer->streams_left() == 1 ? " has" : " have")
+                      << " not ended yet; the agents keep what is not acknowledged. "
                          "To wait longer, run it again with --wait 1m\n";
   return kNothing;
 }

@@ -7,6 +7,7 @@
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/parse.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/views/agent_status.h"
 
@@ -116,18 +117,24 @@ void Show(const Invocation& invocation, const std::vector<AgentStatus>& agents) 
   }
 }
 
-int SayNone(const Invocation& invocation, const QueryClient& client, const AgentsOptions& options,
-            size_t known) {
-  std::ostream& err = *invocation.env.err;
-  err << "tachoctl: ";
-  if (known > 0) {
-    err << "none of " << known << " agents fails or is silent at ";
-  } else {
-    err << "no agent" << (options.pattern.empty() ? "" : " matches") << " in job '"
-        << Printable(options.job) << "' within " << absl::FormatDuration(options.seen) << " at ";
-  }
-  err << Printable(client.address()) << "\n";
+int SayNone(const Invocation& invocation, const QueryClient& client, const AgentsOptions& options) {
+  *invocation.env.err << "tachoctl: no agent"
+                      << (options.pattern.empty()
+                              ? std::string()
+                              : absl::StrCat(" matches '", Printable(options.pattern), "'"))
+                      << " in job '" << Printable(options.job) << "' within "
+                      << ReadableDuration(options.seen) << " at " << Printable(client.address())
+                      << "\n";
   return kNothing;
+}
+
+// The answer in place of an empty table.
+void SayAllIsWell(const Invocation& invocation, size_t known) {
+  if (invocation.common.format != Format::kTable) return;
+  *invocation.env.out << (known == 1 ? std::string("The one agent neither fails nor is silent")
+                                     : absl::StrCat("None of ", Thousands(known),
+                                                    " agents fails or is silent"))
+                      << "\n";
 }
 
 int RunAgents(const Invocation& invocation) {
@@ -154,7 +161,9 @@ int RunAgents(const Invocation& invocation) {
     ReadTasks(invocation, client, *options, &agents);
   }
   Show(invocation, agents);
-  return agents.empty() ? SayNone(invocation, client, *options, known) : kOk;
+  if (known == 0) return SayNone(invocation, client, *options);
+  if (agents.empty()) SayAllIsWell(invocation, known);
+  return kOk;
 }
 
 }  // namespace
@@ -171,6 +180,9 @@ it has not reported for a minute; its line then shows its last report. WAITING c
 its spool, ROWS and LOST count since the agent started; LOST includes rows that rings overwrote.
 Below an agent, each source that fails is listed: for how long, when it tries again, and why; and
 what the collector refused of the agent since its start.
+
+The exit code is 0 if there are agents, whether or not one fails or is silent, also with --failing;
+it is 1 if no agent matches.
 
 Examples:
   tachoctl agents

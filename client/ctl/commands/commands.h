@@ -2,6 +2,9 @@
 #pragma once
 
 #include <ostream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "client/ctl/line/command.h"
 
@@ -23,6 +26,9 @@ Command NonFiniteCommand();
 Command GoodputCommand();
 Command CompareCommand();
 Command ReportCommand();
+Command TagCommand();
+Command GroupCommand();
+Command NoteCommand();
 Command CardinalityCommand();
 Command AdminCommand();
 Command CompletionCommand();
@@ -35,5 +41,10 @@ Command VersionCommand();
 // flags, exit codes.
 void PrintOverview(const Environment& env, std::ostream& out);
 void PrintCommandHelp(const Environment& env, const Command& command, std::ostream& out);
+// The heading of a group of commands, and what each exit code means.
+const char* GroupTitle(CommandGroup group);
+const std::vector<std::pair<int, std::string>>& ExitCodes();
+// The page tachoctl.1 as troff, from the same texts.
+void PrintManual(std::ostream& out);
 
 }  // namespace tacho::ctl

@@ -58,7 +58,8 @@ void PrintAttributes(const Environment& env, const Comparison& comparison) {
   *env.out << '\n';
   table.Print(*env.out, env.width, env.unicode);
   if (subjects.equal_attributes() > 0) {
-    *env.out << "(" << subjects.equal_attributes() << " more are equal)\n";
+    *env.out << "(" << subjects.equal_attributes() << " more "
+             << (subjects.equal_attributes() == 1 ? "is" : "are") << " equal)\n";
   }
 }
 

@@ -1,12 +1,18 @@
-// 'completion': prints the script for bash, and the names that the script asks for.
+// 'completion': prints the script for a shell, here that for bash, and the names that scripts ask
+// for.
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/commands/completion_scripts.h"
 #include "client/ctl/text/text.h"
 #include "client/import/formats.h"
 
@@ -81,21 +87,21 @@ _tachoctl() {
       COMPREPLY=($(compgen -f -- "$cur"))
     fi
   elif [[ $command == completion ]]; then
-    COMPREPLY=($(compgen -W 'bash' -- "$cur"))
+    [[ -z $job ]] && COMPREPLY=($(compgen -W '@SHELLS@' -- "$cur"))
   elif [[ $command == admin ]]; then
-    [[ -z $job ]] && COMPREPLY=($(compgen -W 'drain stats log-level reload snapshot' -- "$cur"))
-  elif [[ $command == version || $command == agents || $command == jobs && -n $job ]]; then
+    [[ -z $job ]] && COMPREPLY=($(compgen -W '@ADMIN_ACTIONS@' -- "$cur"))
+  elif [[ $command == @NONE@ || $command == jobs && -n $job ]]; then
     return
   elif [[ -z $job ]]; then
     _tachoctl_names "$cur" < <(tachoctl completion job-names "${where[@]}" --timeout 1s 2>/dev/null)
   else
     case $command in
-      plot|compare|report)
+      @MORE_JOBS@)
         _tachoctl_names "$cur" \
           < <(tachoctl completion job-names "${where[@]}" --timeout 1s 2>/dev/null) ;;
     esac
     case $command in
-      query|series|nonfinite|watch|plot|export) _tachoctl_metrics "$cur" "$job" "${where[@]}" ;;
+      @METRICS@) _tachoctl_metrics "$cur" "$job" "${where[@]}" ;;
     esac
   fi
 }
@@ -110,20 +116,7 @@ std::string FlagNames(const std::vector<FlagSpec>& flags) {
   return names;
 }
 
-// "-m|--match|…": every flag that takes the next word.
-std::string ValueFlags() {
-  std::set<std::string> names;
-  const auto add = [&](const std::vector<FlagSpec>& flags) {
-    for (const FlagSpec& flag : flags) {
-      if (flag.placeholder.empty() || flag.name == "address") continue;
-      if (flag.letter != 0) names.insert(std::string{'-', flag.letter});
-      names.insert("--" + flag.name);
-    }
-  };
-  add(CommonFlags());
-  for (const Command& command : Commands()) add(command.flags);
-  return absl::StrJoin(names, "|");
-}
+std::string Words(const Command& command) { return absl::StrJoin(KindsOf(command).words, " "); }
 
 // "    query:--by) … ;;" for every flag that takes one of a few words.
 void AddChoiceCases(const std::string& command, const std::vector<FlagSpec>& flags,
@@ -138,11 +131,69 @@ void AddChoiceCases(const std::string& command, const std::vector<FlagSpec>& fla
   }
 }
 
-std::string ImportFormats() {
-  return absl::StrCat("auto ", absl::StrJoin(importer::FormatNames(), " "));
+// "plot|compare": the commands whose operands are of a kind.
+template <typename Is>
+std::string CommandsWhose(const Is& is, const char* separator) {
+  std::vector<std::string> names;
+  for (const Command& command : Commands()) {
+    if (is(KindsOf(command))) names.push_back(command.name);
+  }
+  return absl::StrJoin(names, separator);
 }
 
-std::string Script() {
+}  // namespace
+
+OperandKinds KindsOf(const Command& command) {
+  const std::string& text = command.operands;
+  OperandKinds kinds;
+  // A pattern of jobs is mostly begun with a name; agents' hosts have none to offer.
+  kinds.job = absl::StrContains(text, "JOB") || absl::StartsWith(text, "A[@") ||
+              (text == "[PATTERN]" && command.name == "jobs");
+  kinds.jobs = absl::StrContains(text, "@ATTEMPT]...") || absl::StrContains(text, " B[@");
+  kinds.metrics = absl::StrContains(text, "METRIC");
+  kinds.files = absl::StrContains(text, "PATH");
+  if (text == "[COMMAND]") {
+    for (const Command& other : Commands()) kinds.words.push_back(other.name);
+  } else if (absl::StartsWith(text, "FORMAT")) {
+    kinds.words = importer::FormatNames();
+    kinds.words.insert(kinds.words.begin(), "auto");
+  } else if (absl::StartsWith(text, "ACTION")) {
+    kinds.words = {"drain", "stats", "log-level", "reload", "snapshot"};
+  } else if (command.name == "completion") {
+    kinds.words = absl::StrSplit(text, '|');
+  }
+  return kinds;
+}
+
+ValueKind ValueKindOf(const FlagSpec& flag) {
+  if (flag.placeholder.empty()) return ValueKind::kNone;
+  if (!flag.choices.empty()) return ValueKind::kChoice;
+  if (flag.placeholder == "FILE") return ValueKind::kFile;
+  return flag.name == "metric" ? ValueKind::kMetric : ValueKind::kOther;
+}
+
+std::vector<std::string> FlagsWithValue() {
+  std::set<std::string> names;
+  const auto add = [&](const std::vector<FlagSpec>& flags) {
+    for (const FlagSpec& flag : flags) {
+      if (flag.placeholder.empty() || flag.name == "address") continue;
+      if (flag.letter != 0) names.insert(std::string{'-', flag.letter});
+      names.insert("--" + flag.name);
+    }
+  };
+  add(CommonFlags());
+  for (const Command& command : Commands()) add(command.flags);
+  return {names.begin(), names.end()};
+}
+
+std::string FirstSentence(const std::string& help) {
+  const size_t end = help.find(". ");
+  std::string text = help.substr(0, end);
+  if (end == std::string::npos && absl::EndsWith(text, ".")) text.pop_back();
+  return text;
+}
+
+std::string BashScript() {
   std::string commands;
   std::string cases;
   std::string choices;
@@ -154,13 +205,25 @@ std::string Script() {
                     FlagNames(command.flags), command.flags.empty() ? "" : " ", common, "' ;;");
     AddChoiceCases(command.name, command.flags, choices);
   }
-  return absl::StrReplaceAll(kScript, {{"@VALUE_FLAGS@", ValueFlags()},
+  const std::string none =
+      CommandsWhose([](const OperandKinds& kinds) { return !kinds.job && kinds.words.empty(); },
+                    " || $command == ");
+  const auto takes_jobs = [](const OperandKinds& kinds) { return kinds.jobs; };
+  const auto takes_metrics = [](const OperandKinds& kinds) { return kinds.metrics; };
+  return absl::StrReplaceAll(kScript, {{"@NONE@", none},
+                                       {"@MORE_JOBS@", CommandsWhose(takes_jobs, "|")},
+                                       {"@METRICS@", CommandsWhose(takes_metrics, "|")},
+                                       {"@VALUE_FLAGS@", absl::StrJoin(FlagsWithValue(), "|")},
                                        {"@CHOICE_CASES@", choices},
                                        {"@FLAG_CASES@", cases},
                                        {"@COMMON_FLAGS@", common},
-                                       {"@IMPORT_FORMATS@", ImportFormats()},
+                                       {"@IMPORT_FORMATS@", Words(*FindCommand("import"))},
+                                       {"@SHELLS@", Words(*FindCommand("completion"))},
+                                       {"@ADMIN_ACTIONS@", Words(*FindCommand("admin"))},
                                        {"@COMMANDS@", commands}});
 }
+
+namespace {
 
 // A name with a line break in it cannot be typed anyway.
 void PrintName(std::ostream& out, const std::string& name) { out << Printable(name) << '\n'; }
@@ -186,8 +249,10 @@ int PrintMetricNames(const Invocation& invocation, const std::string& job) {
 
 int RunCompletion(const Invocation& invocation) {
   const std::vector<std::string>& operands = invocation.args.positionals();
-  if (operands[0] == "bash") {
-    *invocation.env.out << Script();
+  for (const auto& [shell, script] : {std::pair{"bash", &BashScript}, std::pair{"zsh", &ZshScript},
+                                      std::pair{"fish", &FishScript}}) {
+    if (operands[0] != shell) continue;
+    *invocation.env.out << script();
     return kOk;
   }
   if (operands[0] == "job-names") return PrintJobNames(invocation);
@@ -195,20 +260,22 @@ int RunCompletion(const Invocation& invocation) {
     return PrintMetricNames(invocation, operands[1]);
   }
   return UsageError(invocation.env, "completion",
-                    absl::StrCat("'", operands[0], "': expected bash"));
+                    absl::StrCat("'", operands[0], "': expected bash, zsh or fish"));
 }
 
 }  // namespace
 
 Command CompletionCommand() {
   return {.name = "completion",
-          .operands = "bash",
-          .summary = "Print a script that completes commands, flags, jobs and metrics",
+          .operands = "bash|zsh|fish",
+          .summary = "Print a shell's script that completes commands, flags, jobs and metrics",
           .details = R"(Examples:
   source <(tachoctl completion bash)
   tachoctl completion bash > ~/.local/share/bash-completion/completions/tachoctl
+  tachoctl completion zsh > ~/.zfunc/_tachoctl    # with fpath+=~/.zfunc before compinit
+  tachoctl completion fish > ~/.config/fish/completions/tachoctl.fish
 
-The script asks 'tachoctl completion job-names' and 'tachoctl completion metric-names JOB', which
+An installed tachoctl brings these files along. The script asks 'tachoctl completion job-names' and 'tachoctl completion metric-names JOB', which
 print one name a line.)",
           .flags = {},
           .min_operands = 1,

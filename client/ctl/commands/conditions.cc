@@ -79,8 +79,13 @@ void PrintNone(const Invocation& invocation, const ConditionsOptions& options,
     ++(condition.status() == v1::CONDITION_STATUS_UNKNOWN ? unknown : judged);
   }
   std::ostream& out = *invocation.env.out;
-  out << "None" << (options.least > v1::CONDITION_SEVERITY_INFO ? " as severe" : "") << " of "
-      << Count(judged, "condition") << " of " << Count(jobs.size(), "job") << " that are judged";
+  if (judged == 0) {
+    out << "No condition of " << Count(jobs.size(), "job") << " can be judged: --all says why\n";
+    return;
+  }
+  out << "No condition" << (options.least > v1::CONDITION_SEVERITY_INFO ? " as severe" : "")
+      << " holds: " << Count(judged, "condition") << " of " << Count(jobs.size(), "job")
+      << (judged == 1 ? " is" : " are") << " judged";
   if (unknown > 0) out << "; " << unknown << " cannot be judged: --all says which";
   out << '\n';
 }

@@ -120,12 +120,13 @@ void PrintSummary(const Invocation& invocation, const v1::FirstNonFiniteResponse
   if (!table && answer.series_turned() <= static_cast<uint64_t>(answer.spread_size())) return;
   std::ostream& out = table ? *invocation.env.out : *invocation.env.err;
   if (answer.series_turned() == 0) {
-    out << "All finite: " << Thousands(answer.samples_examined()) << " samples of "
+    out << "All finite: " << Count(answer.samples_examined(), "sample") << " of "
         << Thousands(answer.series_examined()) << " series\n";
     return;
   }
   out << (table ? "\n" : "tachoctl: ") << Thousands(answer.series_turned()) << " of "
-      << Thousands(answer.series_examined()) << " series have values that are NaN or infinite";
+      << Thousands(answer.series_examined()) << " series "
+      << (answer.series_turned() == 1 ? "has" : "have") << " values that are NaN or infinite";
   if (answer.series_turned() > static_cast<uint64_t>(answer.spread_size())) {
     out << "; the first " << answer.spread_size() << " are listed; for more: --limit";
   }

@@ -150,8 +150,15 @@ int RunExport(const Invocation& invocation) {
     return kNothing;
   }
   Report(invocation, end, *target->writer);
-  if (end.samples() > 0 || end.events() > 0) return kOk;
-  *env.err << "tachoctl: no samples match; widen --since, --steps or --match\n";
+  if (end.samples() > 0) return kOk;
+  // Events belong to no metric: they are there also if its name is wrong.
+  const auto& metrics = request->selector().metrics();
+  const bool explained = ReportUnknownMetrics(invocation, client, request->selector().job(),
+                                              {metrics.begin(), metrics.end()});
+  if (!explained && end.events() > 0) return kOk;
+  if (!explained) {
+    *env.err << "tachoctl: no samples match; widen --since, --steps or --match\n";
+  }
   return kNothing;
 }
 

@@ -43,10 +43,11 @@ int64_t TimeIn(const v1::Goodput& goodput, v1::GoodputBucket wanted) {
   return 0;
 }
 
+// What is printed as 0.0 % has no bar, and what is too little for a block a thin one.
 std::string Bar(double percent, bool unicode) {
   const double share = std::clamp(percent / 100, 0.0, 1.0);
-  auto cells = static_cast<size_t>(std::lround(share * static_cast<double>(kBarWidth)));
-  if (percent > 0) cells = std::max<size_t>(cells, 1);
+  const auto cells = static_cast<size_t>(std::lround(share * static_cast<double>(kBarWidth)));
+  if (cells == 0 && percent >= 0.05) return unicode ? "▏" : "|";
   std::string bar;
   for (size_t i = 0; i < cells; ++i) bar += unicode ? "█" : "#";
   return bar;

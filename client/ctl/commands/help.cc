@@ -1,6 +1,8 @@
 // Help as text, made from the commands' descriptions, so that it cannot miss one.
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -48,6 +50,8 @@ void PrintFlags(const Environment& env, const std::vector<FlagSpec>& flags, std:
   }
 }
 
+}  // namespace
+
 const char* GroupTitle(CommandGroup group) {
   switch (group) {
     case CommandGroup::kNow:
@@ -56,6 +60,8 @@ const char* GroupTitle(CommandGroup group) {
       return "What was recorded";
     case CommandGroup::kCompare:
       return "Comparing runs";
+    case CommandGroup::kMark:
+      return "Keeping order";
     case CommandGroup::kData:
       return "Data in and out";
     case CommandGroup::kOperate:
@@ -65,6 +71,8 @@ const char* GroupTitle(CommandGroup group) {
   }
   return "This tool";
 }
+
+namespace {
 
 void PrintCommands(std::ostream& out) {
   const Command* before = nullptr;
@@ -138,10 +146,24 @@ A first look:
 Flags of every command:
 )";
   PrintFlags(env, CommonFlags(), out);
-  out << R"(
-Exit codes: 0 success; 1 nothing found, or the collector refused; 2 wrong command line;
-3 no collector at the address; 4 'report': a threshold failed; 'conditions --fail-on': one holds.
-)";
+  out << "\nExit codes:\n";
+  for (const auto& [code, meaning] : ExitCodes()) {
+    out << "  " << code << "  ";
+    PrintWrapped(out, meaning, 5, kWidth);
+  }
+}
+
+const std::vector<std::pair<int, std::string>>& ExitCodes() {
+  static const auto* const codes = new std::vector<std::pair<int, std::string>>{
+      {kOk, "success"},
+      {kNothing, "nothing found, or the collector refused"},
+      {kUsage, "wrong command line"},
+      {kUnreachable, "no collector at the address"},
+      {kThreshold,
+       "a check that was asked for failed: a --threshold of 'report', which has written its "
+       "report; "
+       "or a condition of the severity of 'conditions --fail-on' holds"}};
+  return *codes;
 }
 
 void PrintCommandHelp(const Environment& env, const Command& command, std::ostream& out) {

@@ -64,7 +64,37 @@ std::vector<Cell> Row(const v1::Job& job, const std::optional<ConditionsByJob>& 
           SeenCell(job.first_seen_unix_ns()),
           SeenCell(job.last_seen_unix_ns()),
           IsRefused(job) ? std::string("refused") : StateName(job.state()),
-          ConditionsCell(conditions, job.name())};
+          ConditionsCell(conditions, job.name()),
+          StringList(job.marks().tags().begin(), job.marks().tags().end()),
+          job.marks().group().empty() ? Cell() : job.marks().group(),
+          job.marks().note().empty() ? Cell() : job.marks().note()};
+}
+
+std::vector<FlagSpec> JobsFlags() {
+  std::vector<FlagSpec> flags = {
+      {.name = "state",
+       .placeholder = "STATE",
+       .help = "Only jobs that are running (rows came within five minutes), silent (none did, and "
+               "no end was reported) or ended. Repeat for more.",
+       .choices = {"running", "silent", "ended"},
+       .repeated = true},
+      {.name = "label",
+       .letter = 'l',
+       .placeholder = "NAME=VALUE",
+       .help = "Only jobs for which this holds; also !=, =~ and !~. A name is an attribute of the "
+               "latest attempt, or host. Repeat for more: all must hold.",
+       .repeated = true},
+      {.name = "tag",
+       .placeholder = "TAG",
+       .help = "Only jobs with this tag. Repeat for more: they must have all.",
+       .repeated = true},
+      {.name = "group", .placeholder = "NAME", .help = "Only jobs of this group."},
+      {.name = "seen",
+       .placeholder = "AGE",
+       .help = "Only jobs that reported within the last 10m, 2d, …"}};
+  flags.insert(flags.end(), TimeFlags().begin(), TimeFlags().end());
+  flags.push_back({.name = "limit", .placeholder = "N", .help = "At most N jobs; 0 for all."});
+  return flags;
 }
 
 absl::StatusOr<v1::ListJobsRequest> ParseJobsRequest(const Invocation& invocation) {
@@ -89,12 +119,42 @@ absl::StatusOr<v1::ListJobsRequest> ParseJobsRequest(const Invocation& invocatio
     }
     *request.add_matchers() = *matcher;
   }
+  for (const std::string& tag : args.GetAll("tag")) {
+    if (tag.empty()) return absl::InvalidArgumentError("--tag '': expected the name of a tag");
+    request.add_tags(tag);
+  }
+  if (const auto group = args.Get("group")) {
+    if (group->empty()) {
+      return absl::InvalidArgumentError(
+          "--group '': expected the name of a group; for jobs without one: --label group=");
+    }
+    request.set_group(*group);
+  }
   return request;
 }
 
-bool IsConditional(const v1::ListJobsRequest& request) {
-  return !request.name_pattern().empty() || request.seen_within_ns() != 0 || request.has_time() ||
-         !request.states().empty() || !request.matchers().empty();
+// "no job matches 'bert' --state silent": what was asked for, as it was typed.
+std::string WhatMatchesNothing(const Invocation& invocation) {
+  std::string asked;
+  if (!invocation.args.positionals().empty()) {
+    absl::StrAppend(&asked, " '", invocation.Positional(0), "'");
+  }
+  for (const FlagSpec& flag : JobsFlags()) {
+    if (flag.name == "limit") continue;
+    for (const std::string& value : invocation.args.GetAll(flag.name)) {
+      absl::StrAppend(&asked, " --", flag.name, " ", value);
+    }
+  }
+  return asked.empty() ? "no jobs yet" : absl::StrCat("no job matches", asked);
+}
+
+int SayNone(const Invocation& invocation, QueryClient& client) {
+  std::string text = absl::StrCat(WhatMatchesNothing(invocation), " at ", client.address());
+  if (!invocation.args.positionals().empty()) {
+    absl::StrAppend(&text, JobPatternHint(client, invocation.Positional(0)));
+  }
+  *invocation.env.err << "tachoctl: " << Printable(text) << "\n";
+  return kNothing;
 }
 
 int RunJobs(const Invocation& invocation) {
@@ -109,52 +169,31 @@ int RunJobs(const Invocation& invocation) {
 
   const std::optional<ConditionsByJob> conditions = ReadConditions(client);
   const bool any = conditions && !conditions->empty();
+  const auto has = [&](const auto& of) { return std::any_of(jobs->begin(), jobs->end(), of); };
+  const bool tags = has([](const v1::Job& job) { return job.marks().tags_size() > 0; });
+  const bool groups = has([](const v1::Job& job) { return !job.marks().group().empty(); });
   RecordWriter writer(invocation, "jobs",
                       {{"job", "JOB", Kind::kText},
-                       {"tasks", "TASKS", Kind::kNumber},
-                       {"hosts", "HOSTS", Kind::kNumber},
-                       {"attempts", "ATTEMPTS", Kind::kNumber},
-                       {"series", "SERIES", Kind::kNumber},
+                       {"tasks", "TASKS", Kind::kCount},
+                       {"hosts", "HOSTS", Kind::kCount},
+                       {"attempts", "ATTEMPTS", Kind::kCount},
+                       {"series", "SERIES", Kind::kCount},
                        {"last_step", "LAST STEP", Kind::kNumber},
                        {"first_seen", "FIRST SEEN", Kind::kTime},
                        {"last_seen", "LAST SEEN", Kind::kAge},
                        {"state", "STATE", Kind::kText},
-                       {"conditions", any ? "CONDITIONS" : "", Kind::kMap}});
+                       {"conditions", any ? "CONDITIONS" : "", Kind::kMap},
+                       {"tags", tags ? "TAGS" : "", Kind::kList},
+                       {"group", groups ? "GROUP" : "", Kind::kText},
+                       {"note", "", Kind::kText}});
   for (const v1::Job& job : *jobs) writer.Row(Row(job, conditions));
   writer.Finish();
-  if (invocation.common.format == Format::kTable &&
-      std::any_of(jobs->begin(), jobs->end(), IsRefused)) {
+  if (invocation.common.format == Format::kTable && has(IsRefused)) {
     *invocation.env.err
         << "tachoctl: the collector refused everything of some jobs; for the reasons "
            "and what to do: tachoctl status JOB\n";
   }
-  if (!jobs->empty()) return kOk;
-  *invocation.env.err << "tachoctl: "
-                      << (IsConditional(*request) ? "no job matches at " : "no jobs yet at ")
-                      << Printable(client.address()) << "\n";
-  return kNothing;
-}
-
-std::vector<FlagSpec> JobsFlags() {
-  std::vector<FlagSpec> flags = {
-      {.name = "state",
-       .placeholder = "STATE",
-       .help = "Only jobs that are running (rows came within five minutes), silent (none did, and "
-               "no end was reported) or ended. Repeat for more.",
-       .choices = {"running", "silent", "ended"},
-       .repeated = true},
-      {.name = "label",
-       .letter = 'l',
-       .placeholder = "NAME=VALUE",
-       .help = "Only jobs for which this holds; also !=, =~ and !~. A name is an attribute of the "
-               "latest attempt, or host. Repeat for more: all must hold.",
-       .repeated = true},
-      {.name = "seen",
-       .placeholder = "AGE",
-       .help = "Only jobs that reported within the last 10m, 2d, …"}};
-  flags.insert(flags.end(), TimeFlags().begin(), TimeFlags().end());
-  flags.push_back({.name = "limit", .placeholder = "N", .help = "At most N jobs; 0 for all."});
-  return flags;
+  return jobs->empty() ? SayNone(invocation, client) : kOk;
 }
 
 }  // namespace
@@ -174,11 +213,13 @@ Examples:
   tachoctl jobs 'bert-.*' --seen 1h
   tachoctl jobs --state silent --state running
   tachoctl jobs --label user=ana --label 'host=~web-.*' --since 7d
+  tachoctl jobs --group lr-sweep --tag baseline
   tachoctl jobs -o json | jq -r '.jobs[].job'
 
 JSON: {"jobs": [{"job", "tasks", "hosts", "attempts", "series", "last_step" or null,
   "first_seen", "first_seen_unix_ns", "last_seen", "last_seen_unix_ns", "state",
-  "conditions": {NAME: SEVERITY} of those that hold, or null}]})",
+  "conditions": {NAME: SEVERITY} of those that hold, or null, "tags": [], "group" or null,
+  "note" or null}]})",
       .flags = JobsFlags(),
       .min_operands = 0,
       .max_operands = 1,

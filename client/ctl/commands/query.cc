@@ -6,6 +6,7 @@
 #include "client/ctl/commands/integrate.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/sample_sink.h"
+#include "client/ctl/text/text.h"
 
 namespace tacho::ctl {
 namespace {
@@ -88,6 +89,17 @@ std::vector<FlagSpec> AllFlags() {
   return flags;
 }
 
+// Whoever writes the metric first gets the right order.
+void SayRightOrder(const Invocation& invocation, QueryClient& client,
+                   const v1::Selector& selector) {
+  for (const std::string& word : selector.metrics()) {
+    if (!client.GetJob(word).ok()) continue;
+    *invocation.env.err << "The job comes first: tachoctl query " << Printable(word) << " "
+                        << Printable(selector.job()) << "\n";
+    return;
+  }
+}
+
 int RunQuery(const Invocation& invocation) {
   const Environment& env = invocation.env;
   if (invocation.args.Has("integrate")) return RunIntegrate(invocation);
@@ -112,7 +124,9 @@ int RunQuery(const Invocation& invocation) {
   sink->Finish(status);
   if (!status.ok()) {
     env.out->flush();
-    return JobCallError(invocation, client, selector.job(), status);
+    const int code = JobCallError(invocation, client, selector.job(), status);
+    if (absl::IsNotFound(status)) SayRightOrder(invocation, client, selector);
+    return code;
   }
   const std::vector<std::string> missing = Missing(selector, feeder.metrics());
   const bool explained = !stopped && !missing.empty() &&

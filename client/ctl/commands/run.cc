@@ -39,6 +39,9 @@ std::string OwnerOfFlag(const std::vector<std::string>& args, const Command& com
                          [&](const FlagSpec& flag) { return flag.name == name; });
     };
     if (name.empty() || has(command.flags) || has(CommonFlags())) continue;
+    if (name == "metric" && absl::StrContains(command.operands, "METRIC")) {
+      return absl::StrCat(" (a metric follows the job: tachoctl ", command.name, " JOB METRIC)");
+    }
     for (const Command& other : Commands()) {
       if (has(other.flags)) return absl::StrCat(" (it belongs to 'tachoctl ", other.name, "')");
     }
@@ -89,6 +92,19 @@ absl::StatusOr<CommonOptions> ParseCommon(const ParsedArgs& args, const Environm
   return common;
 }
 
+// A word after JOB is mostly a metric, for people who come from 'query'.
+std::string HintForMetric(const Command& command, const std::vector<std::string>& operands) {
+  if (!absl::StrContains(command.operands, "JOB") || operands.size() != 2) return "";
+  const bool takes_metric = std::any_of(command.flags.begin(), command.flags.end(),
+                                        [](const FlagSpec& flag) { return flag.name == "metric"; });
+  if (takes_metric) {
+    return absl::StrCat(". If '", operands[1], "' is a metric: tachoctl ", command.name, " ",
+                        operands[0], " --metric ", operands[1]);
+  }
+  return absl::StrCat(". For the values of a metric: tachoctl query ", operands[0], " ",
+                      operands[1]);
+}
+
 absl::Status CheckOperands(const Command& command, const std::vector<std::string>& operands) {
   if (operands.size() < command.min_operands) {
     const std::string hint = operands.size() == 1 && command.name == "query"
@@ -97,9 +113,9 @@ absl::Status CheckOperands(const Command& command, const std::vector<std::string
     return absl::InvalidArgumentError(absl::StrCat("expected ", command.operands, hint));
   }
   if (operands.size() > command.max_operands) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", operands[command.max_operands], "' is one operand too many: expected ",
-                     command.operands.empty() ? "nothing" : command.operands));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", operands[command.max_operands], "' is one operand too many: expected ",
+        command.operands.empty() ? "nothing" : command.operands, HintForMetric(command, operands)));
   }
   return absl::OkStatus();
 }
@@ -196,12 +212,13 @@ const std::vector<FlagSpec>& CommonFlags() {
 const std::vector<Command>& Commands() {
   static const auto* const commands = new std::vector<Command>{
       // The order of the help; commands of a group stand together.
-      JobsCommand(),       StatusCommand(),   WatchCommand(),       ConditionsCommand(),
-      AgentsCommand(),     AttemptsCommand(), QueryCommand(),       PlotCommand(),
-      MetricsCommand(),    SeriesCommand(),   LabelsCommand(),      EventsCommand(),
-      NonFiniteCommand(),  GoodputCommand(),  CompareCommand(),     ReportCommand(),
-      ImportCommand(),     ExportCommand(),   CardinalityCommand(), AdminCommand(),
-      CompletionCommand(), HelpCommand(),     VersionCommand()};
+      JobsCommand(),      StatusCommand(),      WatchCommand(),   ConditionsCommand(),
+      AgentsCommand(),    AttemptsCommand(),    QueryCommand(),   PlotCommand(),
+      MetricsCommand(),   SeriesCommand(),      LabelsCommand(),  EventsCommand(),
+      NonFiniteCommand(), GoodputCommand(),     CompareCommand(), ReportCommand(),
+      TagCommand(),       GroupCommand(),       NoteCommand(),    ImportCommand(),
+      ExportCommand(),    CardinalityCommand(), AdminCommand(),   CompletionCommand(),
+      HelpCommand(),      VersionCommand()};
   return *commands;
 }
 

@@ -8,6 +8,7 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/record_writer.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/samples.h"
 #include "client/ctl/text/text.h"
 #include "proto/base/status_macros.h"
@@ -114,9 +115,9 @@ int RunLabels(const Invocation& invocation) {
   const auto answer = client.LabelValues(*request);
   if (!answer.ok()) return JobCallError(invocation, client, job, answer.status());
   const bool names = request->label().empty();
-  RecordWriter writer(invocation, names ? "labels" : "values",
-                      {{names ? "label" : "value", names ? "LABEL" : "VALUE"},
-                       {"series", "SERIES", Kind::kNumber}});
+  RecordWriter writer(
+      invocation, names ? "labels" : "values",
+      {{names ? "label" : "value", names ? "LABEL" : "VALUE"}, {"series", "SERIES", Kind::kCount}});
   for (const v1::LabelValue& value : answer->values()) writer.Row({value.value(), value.series()});
   writer.Finish();
   if (!answer->values().empty()) return kOk;
@@ -162,8 +163,8 @@ int RunCardinality(const Invocation& invocation) {
                       {{"kind", "KIND", Kind::kText},
                        {"job", "JOB", Kind::kText},
                        {"name", "NAME", Kind::kText},
-                       {"count", "COUNT", Kind::kNumber},
-                       {"limit", "LIMIT", Kind::kNumber},
+                       {"count", "COUNT", Kind::kCount},
+                       {"limit", "LIMIT", Kind::kCount},
                        {"percent", "%", Kind::kNumber},
                        {"broken_limit", "BROKEN LIMIT", Kind::kText},
                        {"too_many", "", Kind::kNumber},
@@ -181,8 +182,8 @@ int RunCardinality(const Invocation& invocation) {
     *invocation.env.out << Printable(absl::StrCat(refusal.job(), ": ", refusal.detail())) << "\n";
   }
   if (answer->jobs_left_out() > 0) {
-    *invocation.env.out << "Metrics and labels of " << answer->jobs_left_out()
-                        << " jobs that are not in use are left out: name a job to see its own.\n";
+    *invocation.env.out << "Metrics and labels of " << Count(answer->jobs_left_out(), "job")
+                        << " not in use are left out: name a job to see its own.\n";
   }
   return kOk;
 }

@@ -13,6 +13,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "client/ctl/export/export_writer.h"
+#include "client/ctl/text/format.h"
 #include "client/import/values.h"
 #include "proto/base/status_macros.h"
 
@@ -96,12 +97,12 @@ class OpenMetricsExport : public ExportWriter {
     std::vector<std::string> losses = {
         "OpenMetrics has no place for steps, attributes and events; the attempt is a label"};
     if (rounded_times_ > 0) {
-      losses.push_back(absl::StrCat(rounded_times_, " times were cut to milliseconds"));
+      losses.push_back(absl::StrCat(Count(rounded_times_, "time"), " cut to milliseconds"));
     }
     if (crowded_ > 0) {
-      losses.push_back(absl::StrCat(crowded_,
-                                    " samples lie in the same millisecond as the next of "
-                                    "their series and are left out"));
+      losses.push_back(absl::StrCat(Count(crowded_, "sample"),
+                                    " left out, in the same millisecond as the next of the "
+                                    "series"));
     }
     if (renamed_ > 0) {
       losses.push_back(absl::StrCat(renamed_,

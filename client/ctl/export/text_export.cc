@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/ctl/export/export_writer.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/samples.h"
 #include "client/ctl/text/text.h"
 #include "client/import/values.h"
@@ -50,7 +51,7 @@ class CsvExport : public ExportWriter {
 
   std::vector<std::string> Losses() const override {
     std::vector<std::string> losses = {"CSV has no place for attributes and help texts"};
-    if (events_ > 0) losses.push_back(absl::StrCat(events_, " events are left out"));
+    if (events_ > 0) losses.push_back(absl::StrCat(Count(events_, "event"), " left out"));
     losses.back() += "; --format jsonl has everything";
     return losses;
   }

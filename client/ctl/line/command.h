@@ -31,7 +31,7 @@ struct Invocation {
 };
 
 // The headings of the help.
-enum class CommandGroup { kNow, kHistory, kCompare, kData, kOperate, kTool };
+enum class CommandGroup { kNow, kHistory, kCompare, kMark, kData, kOperate, kTool };
 
 struct Command {
   std::string name;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
 #include "proto/base/check.h"
@@ -42,7 +43,8 @@ std::string Text(const Cell& cell, Style style) {
                  [](uint64_t value) { return absl::StrCat(value); },
                  [=](double value) { return exact ? ExactNumber(value) : ReadableNumber(value); },
                  [](UnixNs time) { return ExactTime(time.value); },
-                 [](const StringMap& map) { return MapText(map); }},
+                 [](const StringMap& map) { return MapText(map); },
+                 [](const StringList& list) { return absl::StrJoin(list, ","); }},
       cell);
 }
 
@@ -59,8 +61,10 @@ std::vector<TableColumn> TableColumns(const std::vector<RecordColumn>& columns,
     if (column.kind == Kind::kTime) {
       absl::StrAppend(&heading, " (", ZoneName(env.now, env.zone), ")");
     }
-    headings.push_back({heading, column.kind == Kind::kNumber ? Align::kRight : Align::kLeft,
-                        column.kind == Kind::kText || column.kind == Kind::kMap});
+    const bool number = column.kind == Kind::kNumber || column.kind == Kind::kCount;
+    headings.push_back(
+        {heading, number ? Align::kRight : Align::kLeft,
+         column.kind == Kind::kText || column.kind == Kind::kMap || column.kind == Kind::kList});
   }
   return headings;
 }
@@ -139,6 +143,8 @@ RecordWriter::RecordWriter(const Invocation& invocation, const std::string& name
 }
 
 std::string RecordWriter::TableText(const Cell& cell, Kind kind) const {
+  const auto* natural = std::get_if<uint64_t>(&cell);
+  if (kind == Kind::kCount && natural != nullptr) return Thousands(*natural);
   const auto* time = std::get_if<UnixNs>(&cell);
   if (time == nullptr) return Text(cell, Style::kReadable);
   return kind == Kind::kAge ? Age(time->value, env_.now) : ReadableTime(time->value, env_.zone);

@@ -17,14 +17,16 @@ struct UnixNs {
   int64_t value = 0;
 };
 using StringMap = std::vector<std::pair<std::string, std::string>>;
+using StringList = std::vector<std::string>;
 // monostate stands for "absent": empty in a table and in CSV, null in JSON.
-using Cell =
-    std::variant<std::monostate, std::string, int64_t, uint64_t, double, UnixNs, StringMap>;
+using Cell = std::variant<std::monostate, std::string, int64_t, uint64_t, double, UnixNs, StringMap,
+                          StringList>;
 
 struct RecordColumn {
   std::string key;      // JSON member and CSV heading. A time adds a second one, KEY_unix_ns.
   std::string heading;  // In the table; "" leaves the column out of it.
-  enum class Kind { kText, kNumber, kTime, kAge, kMap } kind = Kind::kText;
+  // A count has its digits grouped in the table; another number (a task) can be typed as it stands.
+  enum class Kind { kText, kNumber, kCount, kTime, kAge, kMap, kList } kind = Kind::kText;
 };
 
 // Rows are written as they come, except for the table, which has to know its widths.
@@ -54,7 +56,7 @@ class RecordWriter {
 struct Figure {
   std::string group;  // May be empty; figures of a group stand together.
   std::string key;
-  Cell value;  // No map.
+  Cell value;  // No map, no list.
 };
 
 // Table: one line for each; CSV: key,value; JSON: an object with an object for each group.

@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/ctl/text/condition_text.h"
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
@@ -78,12 +80,18 @@ class Fields {
   std::ostream& out_;
 };
 
+// Its attributes that are marks (proto/tacho/v1/marks.proto).
+bool IsMarkAttribute(absl::string_view name) {
+  return name == "group" || name == "note" || absl::StartsWith(name, "tag.");
+}
+
 std::string AttributesText(const v1::Attempt& attempt) {
   std::vector<std::pair<std::string, std::string>> sorted(attempt.attributes().begin(),
                                                           attempt.attributes().end());
   std::sort(sorted.begin(), sorted.end());
   std::string text;
   for (const auto& [name, value] : sorted) {
+    if (IsMarkAttribute(name)) continue;  // Shown above, as the job's.
     absl::StrAppend(&text, text.empty() ? "" : ", ", name, "=", value);
   }
   return text;
@@ -107,6 +115,8 @@ std::string ConditionsText(const JobStatus& status) {
   const auto judged = static_cast<size_t>(
       std::count_if(status.conditions->begin(), status.conditions->end(),
                     [](const auto& one) { return one.status() != v1::CONDITION_STATUS_UNKNOWN; }));
+  if (judged == 0) return "none can be judged yet";
+  if (holding == 0 && judged == 1) return "none; 1 condition is judged";
   return absl::StrCat(holding == 0 ? "none" : absl::StrCat(holding), " of ",
                       Count(judged, "condition"), " that ", judged == 1 ? "is" : "are", " judged");
 }
@@ -120,6 +130,9 @@ void PrintHeader(const Environment& env, const JobStatus& status) {
   fields.Line("size", absl::StrCat(Count(job.tasks(), "task"), " on ", Count(job.hosts(), "host"),
                                    ", ", Count(job.attempts(), "attempt"), ", ",
                                    Thousands(job.series()), " series"));
+  fields.Line("tags", absl::StrJoin(job.marks().tags(), ", "));
+  fields.Line("group", job.marks().group());
+  fields.Line("note", job.marks().note());
   fields.Line("conditions", ConditionsText(status));
   fields.Line("run again", RunAgainText(status.job));
   fields.Line("first seen", SeenText(env, job.first_seen_unix_ns()));
@@ -206,8 +219,8 @@ void PrintTasks(const Environment& env, const JobStatus& status, size_t limit) {
   table.Print(*env.out, env.width, env.unicode);
   if (tasks.size() < status.tasks.size()) {
     *env.out << "\n"
-             << Thousands(status.tasks.size() - tasks.size())
-             << " more tasks, none worse than these; to see all: --limit 0\n";
+             << Count(status.tasks.size() - tasks.size(), "more task")
+             << ", none worse than these; to see all: --limit 0\n";
   }
 }
 
@@ -271,7 +284,7 @@ void PrintStatus(const Environment& env, const JobStatus& status, size_t limit) 
 const char* const kStatusJsonHelp =
     R"(JSON: {"job", "state": "reporting"|"silent"|"ended", "first_seen", "first_seen_unix_ns",
   "last_seen", "last_seen_unix_ns", "age_seconds", "last_step", "tasks", "hosts", "attempts",
-  "series", "planned_steps", "progress", "steps_per_second", "remaining_seconds",
+  "series", "tags": [], "group", "note", "planned_steps", "progress", "steps_per_second", "remaining_seconds",
   "conditions": null or those that hold, as in 'tachoctl help conditions',
   "refused_samples", "refusals": [{"reason", "samples", "example", "detail", "last",
   "last_unix_ns"}] of samples that the collector refused since its start,
@@ -295,6 +308,9 @@ void WriteStatusJson(std::ostream& out, const JobStatus& status) {
     json.Field("hosts", job.hosts());
     json.Field("attempts", job.attempts());
     json.Field("series", job.series());
+    json.Field("tags", job.marks().tags());
+    json.Field("group", MaybeText(job.marks().group()));
+    json.Field("note", MaybeText(job.marks().note()));
     json.Field("planned_steps", status.planned_steps);
     json.Field("progress", status.progress);
     json.Field("steps_per_second", status.steps_per_second);

@@ -29,7 +29,8 @@ _HOMES = {
         "DataLoss", "Unimplemented", "DeadlineExceeded",
     ),
     "tacho.history": (
-        "Client", "query", "jobs", "job", "latest", "integrate", "events", "compare", "watch",
+        "Client", "query", "jobs", "job", "mark", "latest", "integrate", "events", "compare",
+        "watch",
     ),
     "tacho.columns": ("Series", "to_pandas"),
     "tacho.recording": ("init", "log", "finish", "active_run"),
@@ -39,6 +40,7 @@ _HOMES = {
     "tacho.config": ("Config",),
     "tacho.records": (
         "Attempt", "ComparedMetric", "Comparison", "Event", "Integral", "Job", "JobDetail", "Live",
+        "Marks",
         "Metric", "Sample", "Samples", "SeriesName", "Subject", "Task",
     ),
 }  # fmt: skip
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
     from .history import job as job
     from .history import jobs as jobs
     from .history import latest as latest
+    from .history import mark as mark
     from .history import query as query
     from .history import watch as watch
     from .recording import active_run as active_run

@@ -113,7 +113,7 @@ def _tls_credentials(security: Security) -> Any:
 
 
 class Connection:
-    """Calls of tacho.v1.Query. Thread-safe, as gRPC's channels are."""
+    """Calls of tacho.v1.Query and tacho.v1.Marks. Thread-safe, as gRPC's channels are."""
 
     def __init__(self, address: Optional[str], security: Security):
         self.address = address or os.environ.get("TACHO_ADDRESS") or DEFAULT_ADDRESS
@@ -144,14 +144,13 @@ class Connection:
                 )
             self._channel = grpc.insecure_channel(self.address, options=options)
         self._metadata = (("authorization", "Bearer " + token),) if token else None
-        self._methods = messages.service("Query").methods_by_name
 
     def close(self) -> None:
         self._channel.close()
 
-    def _types(self, method: str) -> Tuple[str, Any]:
-        descriptor = self._methods[method]
-        return f"/tacho.v1.Query/{method}", messages.of(descriptor.output_type).FromString
+    def _types(self, method: str, service: str = "Query") -> Tuple[str, Any]:
+        descriptor = messages.service(service).methods_by_name[method]
+        return f"/tacho.v1.{service}/{method}", messages.of(descriptor.output_type).FromString
 
     def _error(self, error: Any, method: str) -> errors.CallError:
         code, text = error.code().name, error.details() or ""
@@ -161,8 +160,10 @@ class Connection:
             text = f"no collector answers at {self.address}: {text}"
         return errors.of_call(code, text)
 
-    def unary(self, method: str, request: Any, timeout: Optional[float]) -> Any:
-        path, parse = self._types(method)
+    def unary(
+        self, method: str, request: Any, timeout: Optional[float], service: str = "Query"
+    ) -> Any:
+        path, parse = self._types(method, service)
         call = self._channel.unary_unary(path, lambda m: m.SerializeToString(), parse)
         try:
             return call(request, timeout=timeout, metadata=self._metadata)

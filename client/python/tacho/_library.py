@@ -27,6 +27,7 @@ class Options(ctypes.Structure):
         ("now_monotonic_ns", ctypes.c_void_p),
         ("histogram_interval_ns", ctypes.c_int64),
         ("ring_mode", ctypes.c_uint32),
+        ("group", ctypes.c_char_p),
     ]
 
 
@@ -62,6 +63,9 @@ _FUNCTIONS = {
     "tacho_commit": (_INT, [_HANDLE]),
     "tacho_log": (_INT, [_HANDLE, _STEP, _ARRAY, _BYTES, _SIZE]),
     "tacho_event": (_INT, [_HANDLE, _TEXT, _TEXT, ctypes.POINTER(Field), _SIZE]),
+    "tacho_event_at_step": (
+        _INT, [_HANDLE, _STEP, _TEXT, _TEXT, ctypes.POINTER(Field), _SIZE],
+    ),
     "tacho_set_attribute": (_INT, [_HANDLE, _TEXT, _TEXT]),
     "tacho_begin_step": (_INT, [_HANDLE, _STEP]),
     "tacho_declare_phase": (_METRIC, [_HANDLE, _TEXT]),

@@ -8,6 +8,7 @@ from . import _library
 from ._guard import guarded
 from ._library import NO_METRIC, OK, say_once
 from ._step import NO_STEP_SCOPE, Step
+from ._texts import Texts, split_texts
 from ._values import PLAIN, NotANumber, NotFetched, fetch as _fetch, to_float
 from .config import Config, flatten, to_text
 
@@ -50,6 +51,7 @@ class Run:
         self._phases: Dict[str, int] = {}
         self._scope: Optional[Step] = None
         self._next_step = 0
+        self._texts = Texts(self)
         self._log = library.tacho_log if library is not None else None
         self._set_values = library.tacho_set_values if library is not None else None
         self._path = "" if handle is None else library.tacho_path(self._handle).decode()
@@ -104,6 +106,10 @@ class Run:
         Names are declared as gauges when they are first used (see define_metric). Values are numbers
         of Python, NumPy, PyTorch or JAX; a nested dictionary gives names such as "train.loss". What
         lies on a device is left out, with one warning, unless fetch=True, which waits for it.
+
+        A string with `step`, or within `with run.step(n)`, is an event of the kind "text" at that
+        step, unless the name has the same string as before: at most 1,024 bytes, and 1,000 a run. A
+        string without a step is an attribute of the attempt: at most 4,096 bytes, and 64 names.
         """
         # The common case: known names and plain numbers.
         try:
@@ -132,10 +138,18 @@ class Run:
     def _log_slowly(self, data: Any, step: Any, commit: Optional[bool], fetch: bool) -> None:
         if not self._handle:
             return
+        if any(isinstance(value, dict) for value in data.values()):
+            data = flatten(data)
+        texts = split_texts(data)
+        if texts:
+            data = {name: value for name, value in data.items() if not isinstance(value, str)}
         values = self._numbers(data, fetch)
         if step is not None:
             step = operator.index(step.item() if hasattr(step, "item") else step)
         scope = self._scope
+        if texts:
+            within = None if scope is None else scope.number
+            self._texts.log(texts, within if step is None else step)
         if scope is not None and step is not None and step != scope.number:
             scope.later.append((values, step))
             return
@@ -168,8 +182,6 @@ class Run:
 
     def _numbers(self, data: Any, fetch: bool) -> Dict[str, float]:
         """Those entries that can be recorded, as numbers."""
-        if any(isinstance(value, dict) for value in data.values()):
-            data = flatten(data)
         if fetch:
             data = _fetch(dict(data))
         numbers = {}
@@ -306,15 +318,21 @@ class Run:
         docs/notation.md lists the kinds that mean something to the collector, such as
         "checkpoint_saved"; any other is kept and shown.
         """
+        self._event_at(None, kind, message, **fields)
+
+    def _event_at(self, step: Optional[int], kind: str, message: str, **fields: Any) -> None:
+        """event() at a step; None is that of the last row."""
         if not self._handle:
             return
         array = (_library.Field * len(fields))()
         texts = [(_text(name), _text(to_text(value))) for name, value in fields.items()]
         for i, (name, value) in enumerate(texts):
             array[i].name, array[i].value = name, value
-        result = self._library.tacho_event(
-            self._handle, _text(kind), _text(message), array, len(fields)
-        )
+        event = (_text(kind), _text(message), array, len(fields))
+        if step is None:
+            result = self._library.tacho_event(self._handle, *event)
+        else:
+            result = self._library.tacho_event_at_step(self._handle, step, *event)
         if result != OK and self._handle:
             say_once(self.error)
 
@@ -323,6 +341,13 @@ class Run:
             self._handle, _text(key), _text(value)
         ):
             say_once(self.error)
+
+    @guarded
+    def _mark(self, tags: Any, note: Any) -> None:
+        for tag in (tags,) if isinstance(tags, str) else tags:
+            self._set_attribute(f"tag.{tag}", "1")
+        if note:
+            self._set_attribute("note", str(note))
 
     # ---- The end
 

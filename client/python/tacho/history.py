@@ -33,7 +33,11 @@ def _name(message: Any) -> records.SeriesName:
 
 def _job(message: Any) -> records.Job:
     state = enum_word("JobState", "JOB_STATE_", message.state)
-    return records.make(records.Job, message, state=state)
+    return records.make(records.Job, message, state=state, marks=_marks(message.marks))
+
+
+def _marks(message: Any) -> records.Marks:
+    return records.Marks(tuple(message.tags), message.group, message.note)
 
 
 def _event(message: Any) -> records.Event:
@@ -182,13 +186,22 @@ class Client:
             yield from getattr(message, "more", ())
 
     def jobs(
-        self, pattern: str = "", *, states: Names = None, matchers: Matchers = None
+        self,
+        pattern: str = "",
+        *,
+        states: Names = None,
+        matchers: Matchers = None,
+        tags: Names = None,
+        group: str = "",
     ) -> List[records.Job]:
         """Jobs whose whole name matches (RE2); those seen in the last minutes first.
 
-        states are of "running", "silent", "ended"; matchers are on "host" and on attributes.
+        states are of "running", "silent", "ended"; matchers are on "host" and on attributes. A job
+        must have all of the tags, and be of the group.
         """
-        request = messages.ListJobsRequest(name_pattern=pattern, page_size=1000)
+        request = messages.ListJobsRequest(
+            name_pattern=pattern, page_size=1000, tags=_requests.names(tags), group=group
+        )
         for state in _requests.names(states):
             request.states.append(enum_value("JobState", "JOB_STATE_", state, "states"))
         _requests.add_matchers(request.matchers, matchers)
@@ -199,6 +212,29 @@ class Client:
             if not answer.next_page_token:
                 return found
             request.page_token = answer.next_page_token
+
+    def mark(
+        self,
+        job: str,
+        *,
+        add_tags: Names = None,
+        remove_tags: Names = None,
+        group: Optional[str] = None,
+        note: Optional[str] = None,
+    ) -> Optional[records.Marks]:
+        """Changes the tags, the group or the note of a job; "" removes a group or a note.
+
+        Needs the role write. Returns what the job has now; None to a caller who may not read.
+        """
+        request = messages.ChangeMarksRequest(
+            job=job,
+            add_tags=_requests.names(add_tags),
+            remove_tags=_requests.names(remove_tags),
+            group=group,
+            note=note,
+        )
+        answer = self._connection.unary("ChangeMarks", request, self._timeout, "Marks")
+        return _marks(answer.marks) if answer.HasField("marks") else None
 
     def job(self, name: str) -> records.JobDetail:
         """One job with its attempts, tasks and metrics."""
@@ -404,6 +440,12 @@ def query(address: Optional[str], job: str, metrics: Names = None, **arguments: 
 def jobs(address: Optional[str] = None, pattern: str = "", **arguments: Any) -> List[records.Job]:
     with _client(address, arguments) as client:
         return client.jobs(pattern, **arguments)
+
+
+@_documented_as(Client.mark)
+def mark(address: Optional[str], job: str, **arguments: Any) -> Optional[records.Marks]:
+    with _client(address, arguments) as client:
+        return client.mark(job, **arguments)
 
 
 @_documented_as(Client.job)

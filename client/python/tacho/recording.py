@@ -3,7 +3,7 @@ import atexit
 import ctypes
 import os
 import sys
-from typing import Any, Mapping, Optional
+from typing import Any, Iterable, Mapping, Optional
 
 from . import _library
 from ._library import Options, say_once
@@ -19,6 +19,9 @@ def init(
     config: Optional[Mapping[str, Any]] = None,
     *,
     attempt: Optional[int] = None,
+    group: Optional[str] = None,
+    tags: Iterable[str] = (),
+    note: Optional[str] = None,
     directory: Optional[str] = None,
     ring_bytes: int = 0,
     ring_mode: int = 0,
@@ -27,14 +30,17 @@ def init(
 ) -> Run:
     """Begins to record this process' part of a training.
 
-    What is not given comes from the environment: TACHO_JOB, TACHO_TASK, TACHO_ATTEMPT, TACHO_RING_DIR,
-    and what Kubernetes, Slurm, torchrun and TPUs leave there.
+    What is not given comes from the environment: TACHO_JOB, TACHO_TASK, TACHO_ATTEMPT, TACHO_GROUP,
+    TACHO_RING_DIR, and what Kubernetes, Slurm, torchrun and TPUs leave there.
 
     Args:
       job: The training run as its owner names it. Without one nothing is recorded.
       task: Which process of the job this is, from 0.
       config: Facts about the attempt (model, batch_size, hyperparameters): see Run.config.
       attempt: Which start of the job this is, from 0.
+      group: The group of runs that the job belongs to, such as a sweep.
+      tags: Short words by which the job is found: `tachoctl jobs --tag WORD`.
+      note: A sentence about the job, which `tachoctl status` shows.
       directory: Where the ring is created; /run/tacho by default, which the agent reads.
       ring_bytes: Room for records; 4 MiB by default.
       ring_mode: Permissions of the ring; 0o644 by default.
@@ -47,13 +53,14 @@ def init(
     if _active is not None:
         _active.finish(0)
     run = _open(
-        job, task, attempt, directory, ring_bytes, ring_mode, histogram_interval_s
+        job, task, attempt, group, directory, ring_bytes, ring_mode, histogram_interval_s
     )
     if not run.recording:
         if strict:
             raise ConfigurationError("nothing is recorded: " + run.error)
         return run
     _active = run
+    run._mark(tags, note)
     if config:
         run.config.update(config)
     run.event("attempt_started")
@@ -65,8 +72,8 @@ def _number(value: Optional[int]) -> int:
 
 
 def _open(
-    job: Any, task: Any, attempt: Any, directory: Any, ring_bytes: int, ring_mode: int,
-    histogram_interval_s: Optional[float],
+    job: Any, task: Any, attempt: Any, group: Any, directory: Any, ring_bytes: int,
+    ring_mode: int, histogram_interval_s: Optional[float],
 ) -> Run:  # fmt: skip
     library, trouble = _library.load()
     if library is None:
@@ -79,6 +86,7 @@ def _open(
             job=None if job is None else str(job).encode(),
             task=_number(task),
             attempt=_number(attempt),
+            group=None if group is None else str(group).encode(),
             ring_bytes=ring_bytes,
             ring_mode=ring_mode,
             histogram_interval_ns=(

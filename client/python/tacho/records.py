@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple, Type, TypeVar
 
 __all__ = [
     "Attempt", "ComparedMetric", "Comparison", "Event", "Integral", "Job", "JobDetail", "Live",
+    "Marks",
     "Metric", "Sample", "Samples", "SeriesName", "Subject", "Task",
 ]  # fmt: skip
 
@@ -41,6 +42,15 @@ class SeriesName:
 
 
 @dataclass(frozen=True)
+class Marks:
+    """What people say of a job."""
+
+    tags: Tuple[str, ...] = ()
+    group: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Job:
     name: str
     first_seen_ns: int
@@ -52,6 +62,7 @@ class Job:
     series: int
     metrics: int
     state: str  # "running", "silent", "ended", "unspecified"
+    marks: Marks = Marks()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
+#include "server/query/read/job_marks.h"
 #include "server/query/read/job_state.h"
 #include "server/query/read/selection.h"
 #include "server/query/read/timeline.h"
@@ -239,6 +240,8 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
   ToProto(parts.detail.summary, job);
   job->set_metrics(static_cast<uint32_t>(parts.detail.metrics.size()));
   job->set_state(state);
+  v1::JobMarks marks = MarksOf(MergedAttributes(parts.detail.attempts));
+  if (HasMarks(marks)) *job->mutable_marks() = std::move(marks);
   AddRefusals(refusals, request.job(), response);
   AddAttempts(parts, now, response);
   AddTasks(parts, now, response);

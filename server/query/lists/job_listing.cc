@@ -18,6 +18,7 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/lists/job_detail.h"
+#include "server/query/read/job_marks.h"
 #include "server/query/read/job_state.h"
 #include "server/query/read/selection.h"
 #include "storage/index/matcher.h"
@@ -129,6 +130,14 @@ class JobConditions {
       TACHO_ASSIGN_OR_RETURN(auto matcher, MakeMatcher(proto, "matchers"));
       (matcher.label() == "host" ? made.hosts_ : made.attributes_).push_back(std::move(matcher));
     }
+    if (request.tags_size() > kMaxSelectorMatchers) {
+      return errors::InvalidFieldError("tags", absl::StrCat("at most ", kMaxSelectorMatchers));
+    }
+    for (const std::string& tag : request.tags()) {
+      if (tag.empty()) return errors::InvalidFieldError("tags", "must not be empty");
+      made.tags_.push_back(absl::StrCat(kTagPrefix, tag));
+    }
+    made.group_ = request.group();
     for (const int state : request.states()) {
       if (!v1::JobState_IsValid(state) || state == v1::JOB_STATE_UNSPECIFIED ||
           state == v1::JOB_STATE_REPLACED) {
@@ -159,20 +168,34 @@ class JobConditions {
     ToProto(job, proto);
     proto->set_metrics(static_cast<uint32_t>(outline->metrics));
     proto->set_state(state);
+    v1::JobMarks marks = MarksOf(outline->merged_attributes);
+    if (HasMarks(marks)) *proto->mutable_marks() = std::move(marks);
     return true;
   }
 
  private:
   bool Hold(const storage::JobOutline& outline) const {
+    if (!HasWantedMarks(outline.merged_attributes)) return false;
     for (const storage::Matcher& matcher : attributes_) {
-      const auto found = outline.attributes.find(matcher.label());
-      const bool known = found != outline.attributes.end();
+      const AttributeMap& attributes =
+          IsMark(matcher.label()) ? outline.merged_attributes : outline.attributes;
+      const auto found = attributes.find(matcher.label());
+      const bool known = found != attributes.end();
       if (!matcher.MatchesValue(known ? found->second : "")) return false;
     }
     return std::all_of(hosts_.begin(), hosts_.end(), [&](const storage::Matcher& matcher) {
       return std::any_of(outline.hosts.begin(), outline.hosts.end(),
                          [&](const std::string& host) { return matcher.MatchesValue(host); });
     });
+  }
+
+  bool HasWantedMarks(const AttributeMap& merged) const {
+    if (!group_.empty()) {
+      const auto found = merged.find(kGroupAttribute);
+      if (found == merged.end() || found->second != group_) return false;
+    }
+    return std::all_of(tags_.begin(), tags_.end(),
+                       [&](const std::string& tag) { return merged.contains(tag); });
   }
 
   // A job that is only known for what was refused of it.
@@ -190,6 +213,8 @@ class JobConditions {
   const limits::JobRefusals* refusals_ = nullptr;
   std::vector<storage::Matcher> hosts_;
   std::vector<storage::Matcher> attributes_;
+  std::vector<std::string> tags_;  // As attributes.
+  std::string group_;              // Empty: any.
   std::vector<v1::JobState> states_;
 };
 

@@ -1,7 +1,9 @@
 // The C functions, called as a C program does, and what a reader finds afterwards.
 #include <sys/wait.h>
 
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "client/c/tacho.h"
@@ -140,14 +142,30 @@ TEST_F(CAbiTest, EventsAndAttributes) {
   const tacho_field fields[] = {{"seconds", "1.5"}, {"path", nullptr}};
   EXPECT_EQ(tacho_event(r, "checkpoint_saved", "To disk.", fields, 2), TACHO_OK);
   EXPECT_EQ(tacho_event(r, "compiled", nullptr, nullptr, 0), TACHO_OK);
+  EXPECT_EQ(tacho_event_at_step(r, 41, "text", "Here.", nullptr, 0), TACHO_OK);
   EXPECT_EQ(tacho_set_attribute(r, "model", "mlp"), TACHO_OK);
   const auto events = Read().events;
-  ASSERT_THAT(events, SizeIs(2));
+  ASSERT_THAT(events, SizeIs(3));
+  EXPECT_EQ(events[1].step, std::nullopt);
+  EXPECT_EQ(events[2].step, 41);
   EXPECT_EQ(events[0].kind, "checkpoint_saved");
   EXPECT_EQ(events[0].message, "To disk.");
   EXPECT_THAT(events[0].fields, ElementsAre(Pair("seconds", "1.5"), Pair("path", "")));
   const auto reader = OpenReader(tacho_path(r));
   EXPECT_THAT(reader->attributes(), ElementsAre(FieldsAre("model", "mlp")));
+}
+
+TEST_F(CAbiTest, TheGroupIsAnAttribute) {
+  options_.group = "sweep";
+  const auto reader = OpenReader(tacho_path(Open()));
+  EXPECT_THAT(reader->attributes(), ElementsAre(FieldsAre("group", "sweep")));
+}
+
+TEST_F(CAbiTest, OptionsOfAnOlderHeaderHaveNoGroup) {
+  options_.group = "not read";
+  options_.size = offsetof(tacho_options, group);
+  const auto reader = OpenReader(tacho_path(Open()));
+  EXPECT_THAT(reader->attributes(), ::testing::IsEmpty());
 }
 
 TEST_F(CAbiTest, RefusalsAreToldAndCounted) {
@@ -185,6 +203,7 @@ TEST_F(CAbiTest, NothingAtAllIsHarmless) {
   EXPECT_EQ(tacho_commit_step_at(nullptr, 0, 0), TACHO_INVALID);
   EXPECT_EQ(tacho_log(nullptr, 0, nullptr, nullptr, 0), TACHO_INVALID);
   EXPECT_EQ(tacho_event(nullptr, "kind", "", nullptr, 0), TACHO_INVALID);
+  EXPECT_EQ(tacho_event_at_step(nullptr, 1, "kind", "", nullptr, 0), TACHO_INVALID);
   EXPECT_EQ(tacho_set_attribute(nullptr, "key", "value"), TACHO_INVALID);
   EXPECT_EQ(tacho_refused(nullptr), 0u);
   EXPECT_THAT(tacho_path(nullptr), StrEq(""));

@@ -178,17 +178,24 @@ TEST_F(CtlAgentsTest, FailingLeavesOutWhatIsWell) {
   EXPECT_THAT(Out(), AllOf(HasSubstr("host-1"), Not(HasSubstr("host-2"))));
   fake_.latest.clear_samples();
   AddAgent("host-2", "host-2", kNow);
-  EXPECT_EQ(Run({"agents", "--failing"}), kNothing);
-  EXPECT_THAT(Err(), HasSubstr("none of 1 agents fails or is silent at"));
+  EXPECT_EQ(Run({"agents", "--failing"}), kOk) << "all is well";
+  EXPECT_EQ(Out(), "The one agent neither fails nor is silent\n");
+  EXPECT_EQ(Err(), "");
+  EXPECT_EQ(Run({"agents", "--failing", "-o", "json"}), kOk);
+  EXPECT_EQ(Out(), "{\n  \"agents\": []\n}\n");
+  AddAgent("host-3", "host-3", kNow);
+  EXPECT_EQ(Run({"agents", "--failing"}), kOk);
+  EXPECT_EQ(Out(), "None of 2 agents fails or is silent\n");
 }
 
 TEST_F(CtlAgentsTest, AsksForWhatIsWantedAndSaysWhereNothingIs) {
   fake_.latest.clear_samples();
   EXPECT_EQ(Run({"agents", "web-.*", "--job", "nodes"}), kNothing);
-  EXPECT_THAT(Err(), HasSubstr("no agent matches in job 'nodes'"));
+  EXPECT_THAT(Err(), HasSubstr("no agent matches 'web-.*' in job 'nodes' within 1d"));
   EXPECT_EQ(fake_.latest_request.selector().job(), "nodes");
   ASSERT_EQ(fake_.latest_request.selector().matchers_size(), 1);
   EXPECT_EQ(fake_.latest_request.selector().matchers(0).value(), "web-.*");
+  EXPECT_EQ(Run({"agents", "--failing"}), kNothing) << "no agent is no good news";
 }
 
 TEST_F(CtlAgentsTest, WrongInputIsAnsweredWell) {

@@ -131,8 +131,18 @@ TEST_F(CtlConditionsTest, ExitCodeTellsWhetherOneIsSoSevere) {
 TEST_F(CtlConditionsTest, SaysThatAllIsWellAndWhatIsNotJudged) {
   fake_.conditions.mutable_conditions()->DeleteSubrange(2, 2);
   ASSERT_EQ(Run({"conditions"}), kOk);
-  EXPECT_EQ(Out(),
-            "None of 1 condition of 1 job that are judged; 1 cannot be judged: --all says which\n");
+  EXPECT_EQ(
+      Out(),
+      "No condition holds: 1 condition of 1 job is judged; 1 cannot be judged: --all says which\n");
+  EXPECT_EQ(Run({"status", "vit"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("conditions: none; 1 condition is judged\n"));
+  for (auto& one : *fake_.conditions.mutable_conditions()) {
+    one.set_status(v1::CONDITION_STATUS_UNKNOWN);
+  }
+  ASSERT_EQ(Run({"conditions"}), kOk);
+  EXPECT_EQ(Out(), "No condition of 1 job can be judged: --all says why\n");
+  EXPECT_EQ(Run({"status", "vit"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("conditions: none can be judged yet\n"));
   fake_.conditions.clear_conditions();
   EXPECT_EQ(Run({"conditions", "vit"}), kNothing);
   EXPECT_THAT(Err(), HasSubstr("vit is not judged"));

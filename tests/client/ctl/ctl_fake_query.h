@@ -31,6 +31,7 @@ class FakeQuery : public v1::Query::Service {
 
   // Answers, set before a command runs.
   std::vector<v1::Job> jobs;
+  bool jobs_of_patterns = true;  // False: a request with a pattern finds none.
   v1::GetJobResponse job;
   grpc::Status job_status;
   std::vector<v1::RangeResponse> range;
@@ -74,6 +75,7 @@ class FakeQuery : public v1::Query::Service {
                         v1::ListJobsResponse* response) override {
     Note(*context);
     jobs_request = *request;
+    if (!jobs_of_patterns && !request->name_pattern().empty()) return grpc::Status::OK;
     // Pages of two, so that a client that forgets the token is found out.
     size_t begin = request->page_token().empty() ? 0 : std::stoul(request->page_token());
     for (int i = 0; i < 2 && begin < jobs.size(); ++i) *response->add_jobs() = jobs[begin++];

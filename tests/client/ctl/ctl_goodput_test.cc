@@ -4,6 +4,8 @@
 namespace tacho::ctl {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -64,6 +66,16 @@ TEST_F(CtlGoodputTest, EveryBucketHasABarWithin80Columns) {
   EXPECT_EQ(fake_.goodput_request.job(), "bert");
   EXPECT_LE(Width(), 80u);
   ExpectGolden("goodput_80.txt", Out());
+}
+
+TEST_F(CtlGoodputTest, WhatRoundsToNothingHasNoBarAndALittleHasAThinOne) {
+  fake_.goodput.set_job("bert");
+  Fill(0, {99'920, 30, 50}, fake_.goodput.mutable_total());  // Seconds of 100,000.
+  ASSERT_EQ(Run({"goodput", "bert"}), kOk);
+  EXPECT_THAT(Out(), AllOf(ContainsRegex("initializing +30s +0.0\n"), HasSubstr(" 0.1  ▏\n")));
+  env_.unicode = false;
+  ASSERT_EQ(Run({"goodput", "bert"}), kOk);
+  EXPECT_THAT(Out(), AllOf(ContainsRegex("initializing +30s +0.0\n"), HasSubstr(" 0.1  |\n")));
 }
 
 TEST_F(CtlGoodputTest, BarsAreAsciiWhereTheyMustBe) {

@@ -28,7 +28,25 @@ TEST_F(CtlReadingTest, JobsAreFilteredByStateLabelAndTime) {
   EXPECT_THAT(Out(), HasSubstr("silent"));
   fake_.jobs.clear();
   EXPECT_EQ(Run({"jobs", "--state", "ended"}), kNothing);
-  EXPECT_THAT(Err(), HasSubstr("no job matches"));
+  EXPECT_THAT(Err(), HasSubstr("no job matches --state ended at"));
+}
+
+TEST_F(CtlReadingTest, JobsAreFilteredByTagAndGroupAndShowBoth) {
+  v1::Job& job = fake_.jobs.emplace_back();
+  job.set_name("bert");
+  ASSERT_EQ(Run({"jobs"}), kOk);
+  EXPECT_THAT(Out(), AllOf(Not(HasSubstr("TAGS")), Not(HasSubstr("GROUP"))));
+  job.mutable_marks()->add_tags("baseline");
+  job.mutable_marks()->add_tags("good");
+  job.mutable_marks()->set_group("sweep");
+  ASSERT_EQ(Run({"jobs", "--tag", "good", "--tag", "baseline", "--group", "sweep"}), kOk);
+  EXPECT_THAT(fake_.jobs_request.tags(), ElementsAre("good", "baseline"));
+  EXPECT_EQ(fake_.jobs_request.group(), "sweep");
+  EXPECT_THAT(Out(), AllOf(HasSubstr("baseline,good"), HasSubstr("sweep")));
+  ASSERT_EQ(Run({"jobs", "-o", "csv"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("\"baseline,good\",sweep,\r\n"));
+  EXPECT_EQ(Run({"jobs", "--tag", ""}), kUsage);
+  EXPECT_EQ(Run({"jobs", "--group", ""}), kUsage);
 }
 
 TEST_F(CtlReadingTest, EventsOfSeveralKindsAndTheNewestOnly) {

@@ -2,8 +2,10 @@
 #include <cmath>
 #include <limits>
 #include <sstream>
+#include <string>
 
 #include "client/ctl/commands/run.h"
+#include "client/ctl/line/command.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/ctl/ctl_reading_fixture.h"
@@ -118,12 +120,24 @@ TEST_F(CtlRunTest, NoJobsIsNothingFound) {
   EXPECT_EQ(Out(), "{\n  \"jobs\": []\n}\n") << "a document all the same";
 }
 
+TEST_F(CtlRunTest, APatternThatMatchesNothingIsNamed) {
+  // The fake lists its jobs whatever the pattern is, as a collector does for the suggestion.
+  fake_.jobs_of_patterns = false;
+  AddJob("bert-base");
+  EXPECT_EQ(Run({"jobs", "bret-base"}), kNothing);
+  EXPECT_THAT(Err(), AllOf(HasSubstr("no job matches 'bret-base' at"),
+                           HasSubstr("did you mean 'bert-base'?")));
+  EXPECT_EQ(Run({"jobs", "bert", "--state", "silent"}), kNothing);
+  EXPECT_THAT(Err(), AllOf(HasSubstr("no job matches 'bert' --state silent at"),
+                           HasSubstr("tachoctl jobs '.*bert.*'")));
+}
+
 TEST_F(CtlRunTest, CardinalityShowsUseBesideLimitsAndWhatWasRefused) {
   auto* metric = fake_.cardinality.add_metrics();
   metric->set_job("bert");
   metric->set_name("loss");
-  metric->set_used(30);
-  metric->set_limit(40);
+  metric->set_used(30'000);
+  metric->set_limit(40'000);
   auto* refusal = fake_.cardinality.add_refusals();
   refusal->set_job("bert");
   refusal->set_limit("values_per_label");
@@ -134,12 +148,16 @@ TEST_F(CtlRunTest, CardinalityShowsUseBesideLimitsAndWhatWasRefused) {
   ASSERT_EQ(Run({"cardinality", "bert", "--top", "3"}), kOk);
   EXPECT_EQ(fake_.cardinality_request.job(), "bert");
   EXPECT_EQ(fake_.cardinality_request.top(), 3u);
-  EXPECT_THAT(Out(), HasSubstr("75"));
+  EXPECT_THAT(Out(), AllOf(HasSubstr("  75\n"), HasSubstr(" 30,000 "), HasSubstr(" 40,000 ")));
   EXPECT_THAT(Out(), HasSubstr("loss{id=\"9\"}"));
   EXPECT_THAT(Out(), HasSubstr("bert: limits.values_per_label is 5"));
   ASSERT_EQ(Run({"cardinality", "-o", "json"}), kOk);
-  EXPECT_THAT(Out(), HasSubstr("\"broken_limit\": \"values_per_label\""));
+  EXPECT_THAT(Out(), AllOf(HasSubstr("\"broken_limit\": \"values_per_label\""),
+                           HasSubstr("\"count\": 30000")));
   EXPECT_EQ(Run({"cardinality", "--top", "0"}), kUsage);
+  fake_.cardinality.set_jobs_left_out(1);
+  ASSERT_EQ(Run({"cardinality"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr("Metrics and labels of 1 job not in use are left out"));
 }
 
 TEST_F(CtlRunTest, QueryTableShowsTasksSideBySideByStep) {
@@ -288,6 +306,19 @@ TEST_F(CtlRunTest, MistypedMetricIsAnsweredWithTheNearest) {
   EXPECT_THAT(Err(), HasSubstr("did you mean 'accuracy'?"));
 }
 
+TEST_F(CtlRunTest, AMetricInTheWrongPlaceIsAnsweredWithTheRightSyntax) {
+  EXPECT_EQ(Run({"status", "bert", "loss"}), kUsage);
+  EXPECT_THAT(Err(), HasSubstr("If 'loss' is a metric: tachoctl status bert --metric loss"));
+  EXPECT_EQ(Run({"events", "bert", "loss"}), kUsage);
+  EXPECT_THAT(Err(), HasSubstr("tachoctl query bert loss"));
+  EXPECT_EQ(Run({"query", "bert", "--metric", "loss"}), kUsage);
+  EXPECT_THAT(Err(), HasSubstr("a metric follows the job: tachoctl query JOB METRIC"));
+  MakeRunningJob();
+  fake_.range_status = {grpc::StatusCode::NOT_FOUND, "no job \"loss\"; did you mean \"los\"?"};
+  EXPECT_EQ(Run({"query", "loss", "bert"}), kNothing);
+  EXPECT_THAT(Err(), HasSubstr("The job comes first: tachoctl query bert loss"));
+}
+
 TEST_F(CtlRunTest, StatusShowsProgressAndWhoIsBehind) {
   MakeRunningJob();
   EXPECT_EQ(Run({"status", "bert"}), kOk) << Err();
@@ -370,7 +401,9 @@ TEST_F(CtlRunTest, WrongCommandLinesSayWhatWouldBeRight) {
 
 TEST_F(CtlRunTest, EveryCommandExplainsItself) {
   EXPECT_EQ(Run({}), kOk);
-  EXPECT_THAT(Out(), AllOf(HasSubstr("jobs [PATTERN]"), HasSubstr("Exit codes")));
+  EXPECT_THAT(Out(), AllOf(HasSubstr("jobs [PATTERN]"), HasSubstr("Exit codes"),
+                           HasSubstr("  4  a check that was asked for failed: a --threshold of "
+                                     "'report'")));
   for (const char* name : {"jobs", "status", "metrics", "series", "query", "events", "admin",
                            "import", "export", "completion", "help", "version"}) {
     EXPECT_EQ(Run({"help", name}), kOk);
@@ -397,7 +430,23 @@ TEST_F(CtlRunTest, CompletionListsNames) {
   EXPECT_EQ(Run({"completion", "bash"}), kOk);
   EXPECT_THAT(Out(), AllOf(HasSubstr("complete -F _tachoctl tachoctl"), HasSubstr("--points"),
                            Not(HasSubstr("FLAGS@"))));
-  EXPECT_EQ(Run({"completion", "fish"}), kUsage);
+  EXPECT_EQ(Run({"completion", "tcsh"}), kUsage);
+  EXPECT_THAT(Err(), HasSubstr("expected bash, zsh or fish"));
+}
+
+// What is typed in one shell can be typed in another.
+TEST_F(CtlRunTest, EveryShellKnowsEveryCommandAndFlag) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    ASSERT_EQ(Run({"completion", shell}), kOk);
+    EXPECT_THAT(Out(), Not(::testing::ContainsRegex("@[A-Z_]+@")));
+    for (const Command& command : Commands()) {
+      EXPECT_THAT(Out(), HasSubstr(command.name)) << shell;
+      for (const FlagSpec& flag : command.flags) {
+        EXPECT_THAT(Out(), HasSubstr((shell == std::string("fish") ? "-l " : "--") + flag.name))
+            << shell << " " << command.name;
+      }
+    }
+  }
 }
 
 }  // namespace

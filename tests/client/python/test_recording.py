@@ -72,11 +72,65 @@ class LogTest(case.Case):
 
     def test_what_is_no_number_is_left_out_and_said_once(self):
         run = self.init()
-        odd = {"text": "x", "none": None, "list": [1], "huge": 10**400, "complex": 1j}
+        odd = {"bytes": b"x", "none": None, "list": [1], "huge": 10**400, "complex": 1j}
         for _ in range(3):
             run.log({"loss": 1.0, **odd}, step=1)
         self.assertEqual([row.values for row in self.read().rows], [{"loss": 1}] * 3)
         self.assertEqual(len(self.warnings), len(odd), self.warnings)
+
+    def test_a_string_with_a_step_is_an_event_when_it_changes(self):
+        run = self.init()
+        run.log({"loss": 1.0, "sample": "a cat"}, step=5)
+        run.log({"sample": "a cat"}, step=6)
+        run.log({"nested": {"sample": "a dog"}}, step=7)  # No row, and yet its own step.
+        with run.step(8):
+            run.log({"sample": "x" * 2000})
+        read = self.read()
+        texts = [e for e in read.events if e.kind == "text"]
+        self.assertEqual(
+            [(e.step, e.message, e.fields) for e in texts],
+            [
+                (5, "a cat", {"tag": "sample"}),
+                (7, "a dog", {"tag": "nested.sample"}),
+                (8, "x" * 1024, {"tag": "sample"}),
+            ],
+        )
+        self.assertEqual([row.step for row in read.rows], [5, 8])
+        self.assertEqual(len(self.warnings), 1, self.warnings)
+        self.assertIn('"sample": a text with a step is cut at 1024 bytes', self.warnings[0])
+
+    def test_a_run_logs_a_thousand_texts_and_says_so(self):
+        run = self.init(ring_bytes=4 << 20)
+        for step in range(1003):
+            run.log({"sample": f"text {step}"}, step=step)
+        texts = [e for e in self.read().events if e.kind == "text"]
+        self.assertEqual((len(texts), texts[-1].step), (1000, 999))
+        self.assertEqual(len(self.warnings), 1, self.warnings)
+        self.assertIn("at most 1000 texts", self.warnings[0])
+
+    def test_a_string_without_a_step_is_an_attribute(self):
+        run = self.init()
+        run.log({"loss": 1.0, "phase": "warmup"})
+        run.log({"phase": "main", "long": "é" * 3000})
+        read = self.read()
+        self.assertEqual(read.attributes["phase"], "main")
+        self.assertEqual(len(read.attributes["long"].encode()), 4096)
+        self.assertIn('tacho: "long": an attribute is cut at 4096 bytes', self.warnings)
+        for i in range(70):
+            run.log({f"name{i}": "x"})
+        found = [name for name in self.read().attributes if name.startswith("name")]
+        self.assertEqual(len(found), 62)
+        self.assertIn("at most 64 attributes", self.warnings[-1])
+
+    def test_tags_group_and_note_are_attributes(self):
+        self.init(tags=["baseline", "good"], group="sweep", note="for the paper")
+        self.assertEqual(
+            self.read().attributes,
+            {"tag.baseline": "1", "tag.good": "1", "group": "sweep", "note": "for the paper"},
+        )
+
+    def test_misuse_of_tags_never_raises(self):
+        self.assertTrue(self.init(tags=5, note=7).recording)
 
     def test_misuse_never_raises(self):
         run = self.init()

@@ -43,7 +43,7 @@ class ScalarTest(case.Case):
         for row in self.read().rows:
             self.assertEqual([bits(v) for v in row.values.values()],
                              [bits(float(value.item())) for value in values])  # fmt: skip
-        run.log({"many": numpy.zeros(2), "text": numpy.str_("x"), "complex": numpy.complex64(1)})
+        run.log({"many": numpy.zeros(2), "none": None, "complex": numpy.complex64(1)})
         self.assertEqual(len(self.warnings), 3, self.warnings)
         run.log({"loss": numpy.float32(1)}, step=numpy.int64(12))
         self.assertEqual(self.read().rows[-1].step, 12)

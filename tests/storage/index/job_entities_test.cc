@@ -1,6 +1,7 @@
 // What the store reports about a job besides its samples: attempts, incarnations, chips, metrics,
 // events.
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,9 +97,15 @@ TEST_F(JobEntitiesTest, OutlinesAJobAlikeInMemoryAndOutOfIt) {
   Record(0, 0, "b", {Gauge("loss"), Gauge("lr")}, 1);
   Record(0, 1, "a", {Gauge("loss")}, 1);
   Record(2, 1, "a", {Gauge("loss")}, 1);
-  ASSERT_TRUE(Wait([&](AppendDone done) {
-                store_->AppendAttributes({}, {"job", 3, {{"model", "x"}}}, std::move(done));
-              }).ok());
+  const auto set = [&](uint32_t attempt, std::map<std::string, std::string> values) {
+    ASSERT_TRUE(Wait([&](AppendDone done) {
+                  store_->AppendAttributes({}, {"job", attempt, values}, std::move(done));
+                }).ok());
+  };
+  set(0, {{"model", "w"}, {"tag.old", "1"}});
+  set(1, {{"tag.gone", "1"}});
+  set(1, {{"tag.gone", ""}});
+  set(3, {{"model", "x"}});
   for (const bool in_memory : {true, false}) {
     SCOPED_TRACE(in_memory);
     if (!in_memory) LeaveMemory();
@@ -107,6 +114,7 @@ TEST_F(JobEntitiesTest, OutlinesAJobAlikeInMemoryAndOutOfIt) {
     EXPECT_EQ(outline->metrics, 2u);
     EXPECT_EQ(outline->attempt, 3u);
     EXPECT_THAT(outline->attributes, ElementsAre(Pair("model", "x")));
+    EXPECT_THAT(outline->merged_attributes, ElementsAre(Pair("model", "x"), Pair("tag.old", "1")));
     EXPECT_THAT(outline->hosts, ElementsAre("a", "b"));
     EXPECT_THAT(store_->Outline("job", false)->hosts, IsEmpty());
     EXPECT_EQ(store_->Stats().jobs_in_memory, in_memory ? 1u : 0u) << "it stays where it is";

@@ -1,0 +1,138 @@
+#include "server/marks/mark_change.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "proto/base/status_macros.h"
+#include "server/errors/grpc_status.h"
+#include "server/ingest/text_rules.h"
+#include "server/query/read/job_marks.h"
+#include "server/query/read/selection.h"
+
+namespace tacho::server::marks {
+namespace {
+
+using query::AttributeMap;
+
+bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
+bool IsSpace(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
+
+absl::Status CheckTag(absl::string_view field, const std::string& tag) {
+  std::string problem = ingest::TextProblem(tag, 1, kMaxTagBytes);
+  if (problem.empty() && std::any_of(tag.begin(), tag.end(), [](char c) {
+        return c == ',' || IsSpace(c) || IsControl(c);
+      })) {
+    problem = absl::StrCat("\"", tag, "\" has a space, a comma or a control character");
+  }
+  return problem.empty() ? absl::OkStatus() : errors::InvalidFieldError(field, problem);
+}
+
+absl::Status CheckRequest(const v1::ChangeMarksRequest& request) {
+  if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
+  for (const std::string& tag : request.add_tags()) {
+    TACHO_RETURN_IF_ERROR(CheckTag("add_tags", tag));
+  }
+  for (const std::string& tag : request.remove_tags()) {
+    // A trainer may have set a tag of another form, which must not stay forever.
+    if (tag.empty()) return errors::InvalidFieldError("remove_tags", "must not be empty");
+  }
+  std::string problem = ingest::TextProblem(request.group(), 0, kMaxGroupBytes);
+  if (problem.empty() && std::any_of(request.group().begin(), request.group().end(), IsControl)) {
+    problem = "has a control character";
+  }
+  if (!problem.empty()) return errors::InvalidFieldError("group", problem);
+  problem = ingest::TextProblem(request.note(), 0, kMaxNoteBytes);
+  if (!problem.empty()) return errors::InvalidFieldError("note", problem);
+  return absl::OkStatus();
+}
+
+std::string TagAttribute(const std::string& tag) { return absl::StrCat(query::kTagPrefix, tag); }
+
+// The attributes to set, by attempt; an empty value removes its key.
+using ChangeByAttempt = std::map<uint32_t, AttributeMap>;
+
+ChangeByAttempt PlanOf(const std::vector<storage::AttemptInfo>& attempts,
+                       const v1::ChangeMarksRequest& request) {
+  ChangeByAttempt plan;
+  const auto remove = [&](const std::string& name) {
+    for (const storage::AttemptInfo& one : attempts) {
+      if (one.attributes.contains(name)) plan[one.attempt][name] = "";
+    }
+  };
+  const uint32_t latest = attempts.empty() ? 0 : attempts.back().attempt;
+  const auto set = [&](const std::string& name, const std::string& value) {
+    if (value.empty()) return remove(name);
+    plan[latest][name] = value;
+  };
+  for (const std::string& tag : request.remove_tags()) remove(TagAttribute(tag));
+  for (const std::string& tag : request.add_tags()) set(TagAttribute(tag), "1");
+  if (request.has_group()) set(query::kGroupAttribute, request.group());
+  if (request.has_note()) set(query::kNoteAttribute, request.note());
+  return plan;
+}
+
+absl::Status CheckNumber(const v1::JobMarks& now, const v1::ChangeMarksRequest& request) {
+  std::set<std::string> tags(now.tags().begin(), now.tags().end());
+  for (const std::string& tag : request.remove_tags()) tags.erase(tag);
+  const size_t before = tags.size();
+  tags.insert(request.add_tags().begin(), request.add_tags().end());
+  if (tags.size() <= std::max(before, kMaxTags)) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat("add_tags: the job \"", request.job(),
+                                                   "\" would have ", tags.size(), " tags; at most ",
+                                                   kMaxTags, " are allowed: remove some"));
+}
+
+// Waits for several messages to become durable.
+class Commits {
+ public:
+  storage::AppendDone Expect() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    ++open_;
+    return [this](const absl::Status& status) {
+      absl::MutexLock done(&mutex_);
+      first_.Update(status);
+      --open_;
+    };
+  }
+  absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
+    absl::MutexLock lock(&mutex_);
+    mutex_.Await(absl::Condition(
+        +[](int* open) { return *open == 0; }, &open_));
+    return first_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int open_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status first_ ABSL_GUARDED_BY(mutex_);  // The first error.
+};
+
+}  // namespace
+
+absl::StatusOr<v1::JobMarks> ChangeMarks(storage::Store& store,
+                                         const v1::ChangeMarksRequest& request) {
+  TACHO_RETURN_IF_ERROR(CheckRequest(request));
+  if (const auto known = store.Outline(request.job(), /*hosts=*/false); !known.ok()) {
+    return absl::IsNotFound(known.status()) ? query::NoSuchJob(store, request.job())
+                                            : known.status();
+  }
+  TACHO_ASSIGN_OR_RETURN(const auto attempts, store.Attempts(request.job()));
+  TACHO_RETURN_IF_ERROR(CheckNumber(query::MarksOf(query::MergedAttributes(attempts)), request));
+  Commits commits;
+  for (auto& [attempt, values] : PlanOf(attempts, request)) {
+    store.AppendAttributes({}, {request.job(), attempt, values}, commits.Expect());
+  }
+  TACHO_RETURN_IF_ERROR(commits.Wait());
+  TACHO_ASSIGN_OR_RETURN(const auto now, store.Attempts(request.job()));
+  return query::MarksOf(query::MergedAttributes(now));
+}
+
+}  // namespace tacho::server::marks
