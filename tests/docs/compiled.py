@@ -1,7 +1,7 @@
 """Runs blocks that no interpreter runs: C++ is compiled, YAML is checked by the program that would read it."""
 
-import os
 import re
+import shutil
 import subprocess
 
 import pages
@@ -12,7 +12,6 @@ READERS = {
                         "conditions"},
     "tacho-agent": {"collector", "identity", "spool", "sources", "log"},
 }
-# What the client library of the dev build was compiled with, so that it can be linked.
 COMPILE = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror"]
 
 
@@ -24,10 +23,10 @@ def run_cpp(session, block):
     source = session.scratch / f"line-{block.line}.cc"
     source.write_text("\n".join(["#include <cstdint>", *includes, block.first, "int main() {", *body, "}\n"]))
     program = source.with_suffix("")
-    client = session.clone / "build/release/client"
+    libraries = [session.clone / "build/release" / name for name in ("client/libtacho_client.a",
+                                                                      "proto/libtacho_crc32c.a")]
     build = subprocess.run(
-        [*COMPILE, "-I", session.clone, source, "-o", program, client / "libtacho_client.a",
-         client / "libtacho_histogram_layout.a"], capture_output=True, text=True, check=False)
+        [*COMPILE, "-I", session.clone, source, "-o", program, *libraries], capture_output=True, text=True, check=False)
     if build.returncode != 0:
         raise pages.Mistake(f"{block.where}: it does not compile:\n{build.stderr}")
     _run(session, block, [program])
@@ -47,8 +46,11 @@ def run_yaml(session, block):
 
 
 def _run(session, block, words):
-    environment = {**session.environment, **{"TACHO_RING_DIR": str(session.scratch / "rings")}}
-    os.makedirs(environment["TACHO_RING_DIR"], exist_ok=True)
+    rings = session.scratch / "rings"
+    rings.mkdir(exist_ok=True)
+    environment = {**session.environment, "TACHO_RING_DIR": str(rings), "PATH": session.programs_path()}
+    if shutil.which(str(words[0]), path=environment["PATH"]) is None:
+        raise pages.Mistake(f"{block.where}: there is no {words[0]}; deploy/packages.sh test provides it")
     done = subprocess.run(words, cwd=session.clone, env=environment, capture_output=True, text=True, check=False,
                           timeout=60)
     if done.returncode != 0:

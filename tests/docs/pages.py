@@ -15,7 +15,7 @@ A block is run unless a comment right before its fence says otherwise. Comments 
       file=NAME         it is the file NAME for the blocks after it
 
 A comment <!-- the quickstart runs --> anywhere in the page gives its blocks the collector, the agent and the job of
-deploy/quickstart.
+deploy/quickstart. A page with <!-- needs namespaces --> is left out where they are not allowed.
 """
 
 import dataclasses
@@ -27,6 +27,8 @@ import subprocess
 FENCE = re.compile(r"^(\s*)(`{3,})\s*(\w*)\s*$")
 COMMENT = re.compile(r"<!--\s*(not run|run by|first|run):\s?(.*?)\s*-->", re.DOTALL)
 RUNNING = "<!-- the quickstart runs -->"
+NAMESPACES = "<!-- needs namespaces -->"
+STANDING = (RUNNING, NAMESPACES)
 OPTIONS = {"status", "ctrl-c", "until", "terminals", "output", "file"}
 
 # Pages whose blocks another test holds, all of them.
@@ -80,6 +82,9 @@ def _options(block, text):
 
 
 def _mark(block, comments):
+    for comment in re.findall(r"<!--.*?-->", comments, re.DOTALL):
+        if not COMMENT.match(comment) and comment not in STANDING:
+            raise Mistake(f"{block.where}: the comment before it is not known: {comment}")
     for what, text in COMMENT.findall(comments):
         if what == "not run":
             if len(text.split()) < 2:

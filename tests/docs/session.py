@@ -4,6 +4,7 @@ import fcntl
 import os
 import pathlib
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import time
 import pages
 
 PATIENCE_S = 60
+# Where a build has them.
+PROGRAMS = ("server", "agent", "client/ctl", "client/examples")
 # Reads file names, sources each, and reports every command that failed, with its status and line. Job control gives
 # background programs a process group of their own, and Ctrl-C its usual meaning.
 SHELL = r"""
@@ -76,14 +79,16 @@ class Interpreter:
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=(ask, answer), start_new_session=True)
         os.close(ask)
         os.close(answer)
-        self._lines = os.fdopen(answers)
+        self._answers = answers
+        self._rest = b""
 
     def run(self, path):
         """([(status, line, command)] of what failed, the last background process)."""
         os.write(self._ask, f"{path}\n".encode())
         failed, background = [], None
-        for line in self._lines:
-            what, _, rest = line.rstrip("\n").partition(" ")
+        deadline = time.monotonic() + 2 * PATIENCE_S
+        while True:
+            what, _, rest = self._line(path, deadline).partition(" ")
             if what == "done":
                 return failed, background
             if what == "pid":
@@ -91,11 +96,21 @@ class Interpreter:
             elif what == "failed":
                 status, number, command = rest.split(" ", 2)
                 failed.append((int(status), int(number), command))
-        raise pages.Mistake(f"{path} ended its shell: a block must not call exit")
+
+    def _line(self, path, deadline):
+        while b"\n" not in self._rest:
+            if not select.select([self._answers], [], [], max(deadline - time.monotonic(), 0))[0]:
+                raise pages.Mistake(f"{path} did not end in {2 * PATIENCE_S} s: {path.read_text()}")
+            read = os.read(self._answers, 4096)
+            if not read:
+                raise pages.Mistake(f"{path} ended its shell: a block must not call exit")
+            self._rest += read
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line.decode(errors="replace")
 
     def close(self):
         os.close(self._ask)
-        self._lines.close()
+        os.close(self._answers)
         self.process.kill()
         self.process.wait()
 
@@ -118,6 +133,11 @@ class Session:
         path = self.scratch / f"block-{self._count}{suffix}"
         path.write_text(text, encoding="utf-8")
         return path
+
+    def programs_path(self):
+        """Of the programs that were built, and of Prometheus."""
+        found = [self.clone / "build/release" / folder for folder in PROGRAMS] + [self.clone / "build/tools/usr/bin"]
+        return os.pathsep.join([*map(str, found), self.environment["PATH"]])
 
     def output(self):
         return self.log.read_text(encoding="utf-8", errors="replace")
@@ -159,8 +179,9 @@ class Session:
             for command in commands(block.text):
                 self._start(block, command)
         elif "until" in options:
+            begin = len(self.output())
             self._start(block, block.text)
-            self._await([options["until"]], block, 2 * PATIENCE_S)
+            self._await([options["until"]], block, 2 * PATIENCE_S, begin)
         elif "ctrl-c" in options:
             inner = self._file(block.text, ".sh")
             failed, _ = self._run_shell(f"timeout -s INT {options['ctrl-c']} bash {inner}\n")
@@ -179,11 +200,12 @@ class Session:
         self._expect(block, failed, 0)
         self._background.append((block.where, process))
 
-    def _await(self, texts, block, patience_s):
+    def _await(self, texts, block, patience_s, begin=0):
+        """Until all texts stand in the output from there on."""
         patterns = [re.compile(".*".join(re.escape(part) for part in plain(text).split("…"))) for text in texts]
         deadline = time.monotonic() + patience_s
         while True:
-            output = plain(self.output())
+            output = plain(self.output()[begin:])
             missing = [text for text, pattern in zip(texts, patterns) if not pattern.search(output)]
             if not missing:
                 return
@@ -196,6 +218,7 @@ class Session:
     def run(self, block, languages):
         """`languages` are those that need more than a session: {language: function(session, block)}."""
         if "output" in block.options:
+            self._prepare(block)
             self._await([line for line in block.text.splitlines() if line.strip()], block,
                         float(block.options["output"] or 0))
         elif "file" in block.options:

@@ -16,7 +16,7 @@
 namespace tacho::ctl {
 namespace {
 
-constexpr size_t kIndent = 2;
+constexpr size_t kReasonIndent = 2;
 
 const char* StateName(AgentStatus::State state) {
   switch (state) {
@@ -180,7 +180,7 @@ void PrintAgents(const Environment& env, const std::vector<AgentStatus>& agents)
                                  {"ROWS", Align::kRight, false},
                                  {"LOST", Align::kRight, false},
                                  {"TASKS", Align::kLeft, true}});
-  const size_t room = env.width == 0 ? 0 : std::max(env.width, kIndent + 1) - kIndent;
+  const size_t room = env.width == 0 ? 0 : std::max(env.width, kReasonIndent + 1) - kReasonIndent;
   Table table(std::move(columns));
   for (const AgentStatus& agent : agents) {
     std::vector<std::string> cells = {agent.host};
@@ -192,7 +192,7 @@ void PrintAgents(const Environment& env, const std::vector<AgentStatus>& agents)
     table.AddRow(std::move(cells));
     const auto remark = [&](const std::string& text) {
       for (const std::string& line : Wrap(text, room)) {
-        table.AddRemark(std::string(kIndent, ' ') + line);
+        table.AddRemark(std::string(kReasonIndent, ' ') + line);
       }
     };
     for (const SourceStatus& source : agent.sources) {
