@@ -34,7 +34,7 @@ OPTIONS = {"status", "ctrl-c", "until", "terminals", "output", "file"}
 # Pages whose blocks another test holds, all of them.
 HELD_ELSEWHERE = {
     "docs/runbooks/": "tests/integration/test_alert_rules.py",
-    "docs/grafana.md": "tests/integration/test_grafana.py",
+    "docs/grafana.md": "tests/grafana/test_rules.py",
 }
 # Pages that show no command and no example of use, but formats and what was.
 NOT_FOR_READERS_HANDS = ("CHANGELOG.md", "docs/decisions/")
