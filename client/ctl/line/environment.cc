@@ -50,7 +50,7 @@ bool LocaleHasUnicode() {
 // The first socket that exists: of the system's service, of a collector without a configuration, of
 // one with data in the working directory. Else that of the service.
 std::string AdminSocketHere(const std::string& state_directory) {
-  const std::string packaged(kDefaultAdminAddress);
+  std::string packaged(kDefaultAdminAddress);
   for (const std::string& address :
        {packaged, absl::StrCat("unix:", CollectorData(state_directory), "/admin.sock"),
         std::string(kLocalAdminAddress)}) {
