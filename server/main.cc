@@ -8,12 +8,14 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
 #include <iostream>
 #include <memory>
 #include <span>
 #include <string>
+#include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
@@ -22,6 +24,7 @@
 #include "proto/base/exhaustion.h"
 #include "proto/base/log.h"
 #include "proto/base/service_manager.h"
+#include "proto/base/state_directory.h"
 #include "proto/base/status_macros.h"
 #include "proto/config/config_value.h"
 #include "proto/config/yaml_config.h"
@@ -137,7 +140,49 @@ absl::Status ReportStart(const CommandLine& line, mode_t port_file_mode,
   return absl::OkStatus();
 }
 
-int Run(const CommandLine& line, const config::v1::Collector& config) {
+// Without a configuration, data goes where this user's state belongs, not where the shell stands.
+//   FAILED_PRECONDITION, UNAVAILABLE  there is no such place; the text says why.
+absl::Status ChooseData(CommandLine* line, config::v1::Collector* config) {
+  StateWorld world;
+  world.environment = [](const char* name) -> const char* {
+    return std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  };
+  world.user = ::geteuid();
+  const auto state = StateDirectory(world);
+  if (!state.ok()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(state.status().message(), "; name one with --data DIRECTORY"));
+  }
+  std::error_code error;
+  std::filesystem::create_directories(*state, error);
+  if (error) {
+    return absl::UnavailableError(absl::StrCat("cannot create ", *state,
+                                               " for the data: ", error.message(),
+                                               "; name another place with --data DIRECTORY"));
+  }
+  line->data = CollectorData(*state);  // A reload takes the flags again.
+  config->mutable_storage()->set_path(line->data);
+  return absl::OkStatus();
+}
+
+// For the person who has typed "tacho-collector" and nothing more.
+void Greet(const config::v1::Collector& config, const Collector& collector) {
+  const std::string grpc = WithPort(config.listen().grpc(), collector.grpc_port());
+  const std::string http = WithPort(config.listen().http(), collector.http_port());
+  const bool usual = grpc == "127.0.0.1:7411";  // Where the others look by themselves.
+  std::cout << "tacho-collector " TACHO_VERSION
+               " runs with its defaults; Ctrl-C stops it.\n"
+               "  data                "
+            << config.storage().path() << "\n  agents and queries  " << grpc
+            << " (gRPC)\n  Prometheus          http://" << http
+            << "/metrics\nNext, in another terminal: tacho-agent"
+            << (usual ? "" : absl::StrCat(" --collector ", grpc)) << ", then: tachoctl"
+            << (usual ? "" : absl::StrCat(" --address ", grpc))
+            << " jobs\n('tachoctl up' does both. Every setting: tacho-collector --print-config)"
+            << std::endl;
+}
+
+int Run(CommandLine line, config::v1::Collector config) {
   // Before the first thread, so that every thread leaves them to sigwait().
   const sigset_t signals = SignalSet({SIGTERM, SIGINT, SIGHUP});
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
@@ -146,6 +191,11 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
   const char* const notify = std::getenv("NOTIFY_SOCKET");  // NOLINT(concurrency-mt-unsafe)
   const ServiceManager manager(notify == nullptr ? "" : notify);
 
+  if (line.config.empty() && line.data.empty()) {
+    if (const absl::Status chosen = ChooseData(&line, &config); !chosen.ok()) {
+      return Fail(kExitFailure, chosen);
+    }
+  }
   edge::RaiseFileLimit();
   const log::Log log = log::StandardLog(config.log().format(), config.log().level());
   const process::HeapTrimmer trimmer({});
@@ -163,6 +213,7 @@ int Run(const CommandLine& line, const config::v1::Collector& config) {
     return kExitFailure;
   }
 
+  if (line.config.empty()) Greet(config, **collector);
   const int signal = AwaitEnd(signals, collector->get());
   const sigset_t ending = SignalSet({SIGTERM, SIGINT});
   pthread_sigmask(SIG_UNBLOCK, &ending, nullptr);  // The next one ends the process at once.

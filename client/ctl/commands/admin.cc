@@ -239,8 +239,9 @@ Command AdminCommand() {
 
 These calls go to admin.listen of the collector's configuration, not to the address for queries:
 --address unix:/PATH, or TACHO_ADMIN_ADDRESS in the environment; else
-unix:/run/tacho-collector/admin.sock, or unix:tacho-data/admin.sock if only that exists. Only the
-collector's user and root may use a socket.
+the first that exists of unix:/run/tacho-collector/admin.sock, collector/admin.sock where 'tachoctl
+up' keeps its data, and unix:tacho-data/admin.sock. Only the collector's user and root may use a
+socket.
 
 Examples:
   tachoctl admin stats

@@ -35,6 +35,7 @@ Command CompletionCommand();
 Command ExportCommand();
 Command HelpCommand();
 Command ImportCommand();
+Command UpCommand();
 Command VersionCommand();
 
 // Prints what 'tachoctl' without a command shows: its purpose, its commands, a first look, common

@@ -10,6 +10,8 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "proto/base/state_directory.h"
 
 namespace tacho::ctl {
 namespace {
@@ -45,14 +47,25 @@ bool LocaleHasUnicode() {
   return true;
 }
 
-// The local socket if it is the only one of the two defaults that exists, else the packaged one.
-std::string AdminSocketHere() {
-  const std::string local(kLocalAdminAddress);
-  const std::string path = local.substr(local.find(':') + 1);
-  const std::string packaged(kDefaultAdminAddress);
-  const bool only_local = access(packaged.substr(packaged.find(':') + 1).c_str(), F_OK) != 0 &&
-                          access(path.c_str(), F_OK) == 0;
-  return only_local ? local : packaged;
+// The first socket that exists: of the system's service, of a collector without a configuration, of
+// one with data in the working directory. Else that of the service.
+std::string AdminSocketHere(const std::string& state_directory) {
+  std::string packaged(kDefaultAdminAddress);
+  for (const std::string& address :
+       {packaged, absl::StrCat("unix:", CollectorData(state_directory), "/admin.sock"),
+        std::string(kLocalAdminAddress)}) {
+    if (access(address.substr(address.find(':') + 1).c_str(), F_OK) == 0) return address;
+  }
+  return packaged;
+}
+
+std::string StateDirectoryHere() {
+  StateWorld world;
+  world.environment = [](const char* name) -> const char* {
+    return std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  };
+  world.user = geteuid();
+  return StateDirectory(world).value_or("");
 }
 
 // Off only for a word that says so: someone who sets the variable wants TLS.
@@ -87,7 +100,10 @@ Environment RealEnvironment() {
   const std::string address = Variable("TACHO_ADDRESS");
   if (!address.empty()) environment.address = address;
   const std::string admin_address = Variable("TACHO_ADMIN_ADDRESS");
-  environment.admin_address = admin_address.empty() ? AdminSocketHere() : admin_address;
+  environment.state_directory = StateDirectoryHere();
+  environment.admin_address =
+      admin_address.empty() ? AdminSocketHere(environment.state_directory) : admin_address;
+  environment.path = Variable("PATH");
   environment.security = SecurityVariables();
   return environment;
 }

@@ -17,7 +17,7 @@ namespace tacho::ctl {
 inline constexpr absl::string_view kDefaultAddress = "127.0.0.1:7411";
 // The socket of a collector that systemd started (deploy/systemd).
 inline constexpr absl::string_view kDefaultAdminAddress = "unix:/run/tacho-collector/admin.sock";
-// The socket of a collector that was started with its defaults in the working directory.
+// The socket of a collector whose configuration leaves storage.path as it is.
 inline constexpr absl::string_view kLocalAdminAddress = "unix:tacho-data/admin.sock";
 
 // The exit status of the process. Scripts depend on it.
@@ -49,6 +49,8 @@ struct Environment {
   std::string address{kDefaultAddress};       // Unless --address is given.
   // The same for 'tachoctl admin'.
   std::string admin_address{kDefaultAdminAddress};
+  std::string state_directory;       // For data, unless a flag names it; empty: none is known.
+  std::string path;                  // $PATH.
   client::ChannelSecurity security;  // Unless its flags are given.
 };
 
