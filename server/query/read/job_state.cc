@@ -100,37 +100,38 @@ v1::JobState StateOf(const storage::Extent& extent, std::optional<int64_t> ended
 absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const storage::JobSummary& job,
                                         absl::Time now) {
   struct End {
-    int64_t time_ns = 0;     // The newest.
-    bool of_all = false;     // One of them names no task.
-    bool restarted = false;  // A task began after it.
+    std::optional<int64_t> time_ns;  // The newest.
+    bool of_all = false;             // One of them names no task.
+    bool restarted = false;          // A task began after them.
   };
-  std::map<uint32_t, End> ends;
-  absl::Status status = store.VisitEvents(
-      job.name, EarliestEnd(job.extent), INT64_MAX, storage::Store::EventOrder::kNewestFirst,
-      [&](const storage::Event& event) {
-        const bool starts = event.kind == kStartedKind;
-        if (!starts && !IsEndKind(event.kind)) return true;
-        if (starts) {
-          ends.try_emplace(event.source.attempt, End{.time_ns = event.time_ns, .restarted = true});
-          return true;
-        }
-        End& end =
-            ends.try_emplace(event.source.attempt, End{.time_ns = event.time_ns}).first->second;
-        end.of_all = end.of_all || !event.source.task.has_value();
-        return true;
-      });
-  if (!status.ok()) return status;
-  if (ends.empty()) return StateOf(job.extent, std::nullopt, now);
+  std::map<uint32_t, End> ends;  // By attempt.
+  const auto visit = [&](const storage::Event& event) {
+    if (event.kind == kStartedKind) {
+      End& end = ends[event.source.attempt];
+      end.restarted = end.restarted || !end.time_ns.has_value();
+    } else if (IsEndKind(event.kind)) {
+      End& end = ends[event.source.attempt];
+      if (!end.time_ns.has_value()) end.time_ns = event.time_ns;
+      end.of_all = end.of_all || !event.source.task.has_value();
+    }
+    return true;
+  };
+  TACHO_RETURN_IF_ERROR(store.VisitEvents(job.name, EarliestEnd(job.extent), INT64_MAX,
+                                          storage::Store::EventOrder::kNewestFirst, visit));
+  const v1::JobState without_end = StateOf(job.extent, std::nullopt, now);
+  if (ends.empty()) return without_end;
   TACHO_ASSIGN_OR_RETURN(const auto outline, store.Outline(job.name, /*hosts=*/false));
   const auto found = ends.find(outline.attempt.value_or(ends.rbegin()->first));
-  if (found == ends.end()) return StateOf(job.extent, std::nullopt, now);
-  bool ended = !found->second.restarted && (found->second.of_all || job.tasks <= 1);
+  if (found == ends.end() || !found->second.time_ns.has_value()) return without_end;
+  const End& end = found->second;
+  // Tasks without an end may have gone without a word, with their machines.
+  bool ended =
+      !end.restarted && (end.of_all || job.tasks <= 1 || without_end == v1::JOB_STATE_SILENT);
   // Costs more, so it is asked only where several tasks may have ended one by one.
   if (!ended && job.tasks > 1) {
     TACHO_ASSIGN_OR_RETURN(ended, AllTasksEnded(store, job.name, found->first));
   }
-  if (!ended) return StateOf(job.extent, std::nullopt, now);
-  return StateOf(job.extent, found->second.time_ns, now);
+  return ended ? StateOf(job.extent, end.time_ns, now) : without_end;
 }
 
 absl::StatusOr<Ends> EndsOf(const storage::Store& store, const storage::JobDetail& job,

@@ -270,6 +270,14 @@ TEST_F(QueryJobsTest, AJobEndsWithTheLastOfItsTasks) {
   EXPECT_EQ(Get("j").tasks(1).end_message(), "exited 28");
 }
 
+TEST_F(QueryJobsTest, AJobWhoseOtherTasksWentSilentHasEnded) {
+  for (const uint32_t task : {0, 1}) Row("j", 301, 0, task);
+  Event("j", 300, "attempt_started", 0, std::nullopt, 1);
+  EXPECT_EQ(StateInList("j"), v1::JOB_STATE_SILENT);
+  Event("j", 299, "ended", 0, std::nullopt, 0);
+  EXPECT_EQ(StateInList("j"), v1::JOB_STATE_ENDED);
+}
+
 TEST_F(QueryJobsTest, ATaskThatBeginsAgainAtOnceHasNotEnded) {
   for (const char* job : {"one", "two"}) {
     Row(job, 30, 0, 0);
