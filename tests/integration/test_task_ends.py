@@ -101,10 +101,13 @@ class TaskEndsTest(harness.TestCase):
         good = {how: self.train(how, f"good-{how}", 50) for how in ways}
         killed = {how: self.train(how, f"killed-{how}", 1_000_000) for how in ways}
         failed = self.train("python", "failed", 50, TRAIN_RETURNS="3")
+        first = self.train("cc", "partly", 50, TACHO_TASK="0")
+        self.train("cc", "partly", 1_000_000, TACHO_TASK="1")
         hung = self.train("cc", "hung", 1_000_000)
         for how, program in good.items():
             self.assertEqual(program.wait(), 0, f"{how}: {program.tail()}")
         self.assertEqual(failed.wait(), 3, failed.tail())
+        self.assertEqual(first.wait(), 0, first.tail())
         for job in [f"killed-{how}" for how in ways] + ["hung"]:
             harness.wait_until(lambda: self.state(job) == "running", f"{job} runs")
         for program in killed.values():
@@ -129,6 +132,11 @@ class TaskEndsTest(harness.TestCase):
             self.assertEqual(list(found[f"killed-{how}"]), ["TrainerExited"], how)
             self.assertEqual(self.state(f"killed-{how}"), "ended", how)
         self.assertEqual(self.ends("imported"), ([], set()))
+        ends, raised = self.ends("partly")
+        self.assertEqual(([kind for kind, _ in ends], raised), (["ended"], set()))
+        self.assertEqual(self.state("partly"), "running")
+        status = harness.tachoctl(self.collector.address, "status", "partly", "-o", "json")
+        self.assertEqual(json.loads(status.stdout)["state"], "reporting", "its other task goes on")
         ends, raised = self.ends("failed")
         self.assertEqual(ends, [("exited", {"status": "failed", "exit_code": "3"})])
         self.assertEqual(raised, {"TrainerExited"})
