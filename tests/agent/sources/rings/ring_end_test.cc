@@ -248,9 +248,9 @@ TEST_F(RingEndTest, AChildThatLivesOnWithTheLockDoesNotHideTheDeath) {
   trainer.Kill();
   trainer.AwaitDeath();
   Cycle();
-  EXPECT_THAT(Kinds(), ElementsAre("exited"));
-  EXPECT_EQ(Field("signal"), "9");
   kill(child, SIGKILL);
+  ASSERT_THAT(Kinds(), ElementsAre("exited"));
+  EXPECT_EQ(Field("signal"), "9");
 }
 
 }  // namespace
