@@ -10,8 +10,8 @@ import client
 import harness
 from tacho.v1 import conditions_pb2
 
-# The durations of the defaults, 60 times as short or nearly so: ten seconds stand for ten minutes. `for` is 0, so that
-# nothing is hidden by it.
+# The durations of the defaults, 60 times as short or nearly so: ten seconds stand for ten minutes. `for`
+# is 0, so that nothing is hidden by it.
 CONFIG = """
 log: {level: warn}
 conditions:

@@ -280,7 +280,10 @@ class LifeTest(case.Case):
                          {("one", True, 0), ("two", False, 1)})  # fmt: skip
 
     def test_at_exit(self):
-        log_elsewhere = "import threading as t; w = t.Thread(target=tacho.log, args=({'b': 2},)); w.start(); w.join()"
+        log_elsewhere = (
+            "import threading; other = threading.Thread(target=tacho.log, args=({'b': 2},));"
+            " other.start(); other.join()"
+        )
         for ending, code, kind, exception in (
             ("", 0, "ended", None),
             ("sys.exit()", 0, "ended", None),
@@ -290,7 +293,7 @@ class LifeTest(case.Case):
             ("raise SystemExit(4)", 4, "exited", None),
             ("sys.exit('no data')", 1, "exited", None),
             (log_elsewhere + "; sys.exit(5)", 5, "exited", None),
-            ("run.__enter__(); run.__exit__(SystemExit, SystemExit(6), None); sys.exit(6)", 6, "exited", None),
+            ("run.__exit__(SystemExit, SystemExit(6), None); sys.exit(6)", 6, "exited", None),
         ):
             with self.subTest(ending):
                 program = f"import sys, tacho; run = tacho.init(); tacho.log({{'a': 1}}); {ending}"
