@@ -150,6 +150,10 @@ std::string Recorder::path() const noexcept {
   }
 }
 
+void Recorder::LeaveToExit() noexcept {
+  if (state_ != nullptr) state_->LeaveToExit();
+}
+
 uint64_t Recorder::refused() const noexcept { return state_ == nullptr ? 0 : state_->refused(); }
 
 Metric Recorder::Gauge(std::string_view name, std::string_view unit,

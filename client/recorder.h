@@ -76,8 +76,11 @@ class Recorder {
   Recorder(Recorder&& other) noexcept;
   Recorder& operator=(Recorder&& other) noexcept;
   // Records what histograms still hold, marks the ring as closed and leaves the file to the agent,
-  // which deletes it once it has delivered everything. exit() does the same if the thread that
-  // calls it recorded last; otherwise it only marks the ring.
+  // which deletes it once it has delivered everything. This is the end of the task: the agent adds
+  // the event "ended", unless the trainer has recorded "ended" or "exited" after its last row.
+  // exit() does the same if the thread that calls it recorded last, and records its status: as
+  // "ended" if that is 0, else as "exited". On another thread it only marks the ring, or leaves it
+  // open if it fails.
   ~Recorder();
 
   bool recording() const noexcept { return state_ != nullptr; }
@@ -151,6 +154,9 @@ class Recorder {
     const auto end = std::to_chars(std::begin(text), std::end(text), value).ptr;
     SetAttribute(key, std::string_view(text, static_cast<size_t>(end - text)));
   }
+
+  // For exit() on this thread: no other one records any more, whichever recorded last.
+  void LeaveToExit() noexcept;
 
   // How many values, metrics, rows, events and attributes were refused.
   uint64_t refused() const noexcept;

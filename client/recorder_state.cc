@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <utility>
@@ -15,6 +16,7 @@
 #include "client/ring/ring_text.h"
 #include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
+#include "proto/base/task_end.h"
 
 namespace tacho::client {
 namespace {
@@ -32,10 +34,10 @@ constexpr size_t kMaxFlushed = 64;
 constinit std::array<std::atomic<RecorderState*>, kMaxFlushed> flushed_at_exit = {};
 constinit std::atomic<bool> exiting = false;
 
-void FlushAll() {
+void FlushAll(int exit_code, void* /*unused*/) {
   exiting = true;
   for (auto& slot : flushed_at_exit) {
-    if (RecorderState* const state = slot.exchange(nullptr)) state->FlushAtExit();
+    if (RecorderState* const state = slot.exchange(nullptr)) state->FlushAtExit(exit_code);
   }
 }
 
@@ -60,7 +62,8 @@ RecorderState::RecorderState(std::unique_ptr<RecorderBackend> backend, RecorderC
                clocks_.monotonic_ns != nullptr);
   row_.values = values_.data();
   histograms_.reserve(kMaxHistograms);
-  static const bool registered = std::atexit(FlushAll) == 0;
+  // Not atexit(), which does not say what the process returns.
+  static const bool registered = on_exit(FlushAll, nullptr) == 0;
   if (registered) ReplaceFlushed(nullptr, this);
 }
 
@@ -203,6 +206,7 @@ void RecorderState::Commit(std::optional<int64_t> step, int64_t time_unix_ns) no
     if (row_.metric_count != 0) {
       backend_->AddRow(time_unix_ns, step, {row_.values, row_.metric_count});
       last_step_ = step;
+      end_recorded_ = false;
       ClearGauges();
     }
     if (!histograms_.empty() && (time_unix_ns - histograms_recorded_ns_ >= histogram_interval_ns_ ||
@@ -246,6 +250,7 @@ void RecorderState::AddEvent(std::optional<int64_t> step, std::string_view kind,
     }
     backend_->AddEvent(std::max<int64_t>(clocks_.unix_ns(), 0), step, kind,
                        CleanText(message, kMaxEventMessageBytes), clean);
+    if (IsEndKind(kind)) end_recorded_ = true;
   } catch (...) {
     Refuse("out of memory");
   }
@@ -269,20 +274,42 @@ void RecorderState::SetAttribute(std::string_view key, std::string_view value) n
 
 bool RecorderState::LeaveExit() noexcept { return ReplaceFlushed(this, nullptr) || !exiting; }
 
-void RecorderState::Close() noexcept {
+void RecorderState::CloseBackend(int exit_code) noexcept {
+  try {
+    backend_->Close({.time_unix_ns = std::max<int64_t>(clocks_.unix_ns(), 0),
+                     .exit_code = exit_code,
+                     .recorded = end_recorded_});
+  } catch (...) {
+    Refuse("out of memory");
+  }
+}
+
+void RecorderState::Close(std::optional<int> exit_code) noexcept {
   if (!Mine()) return;
   try {
     RecordHistograms(last_step_, std::max<int64_t>(clocks_.unix_ns(), 0));
   } catch (...) {
     Refuse("out of memory");
   }
-  backend_->Close();
+  if (exit_code.has_value() && !end_recorded_) RecordExit(*exit_code);
+  CloseBackend(exit_code.value_or(0));
 }
 
-void RecorderState::FlushAtExit() noexcept {
-  if (!Mine()) return;
-  if (last_thread_ == static_cast<uint64_t>(pthread_self())) return Close();
-  backend_->Close();  // The thread that records may be about to write.
+void RecorderState::RecordExit(int exit_code) noexcept {
+  char code[16];
+  const auto end = std::to_chars(std::begin(code), std::end(code), exit_code).ptr;
+  const std::string_view text(code, static_cast<size_t>(end - code));
+  const EventField fields[] = {{"status", exit_code == 0 ? "succeeded" : "failed"},
+                               {"exit_code", text}};
+  AddEvent(exit_code == 0 ? kEndedKind : kExitedKind, "The process returned", fields);
 }
+
+void RecorderState::FlushAtExit(int exit_code) noexcept {
+  if (!Mine()) return;
+  if (last_thread_ == static_cast<uint64_t>(pthread_self())) return Close(exit_code);
+  CloseBackend(exit_code);  // The thread that records may be about to write.
+}
+
+void RecorderState::LeaveToExit() noexcept { last_thread_ = static_cast<uint64_t>(pthread_self()); }
 
 }  // namespace tacho::client

@@ -1,6 +1,7 @@
 // The metrics of a recorder and the row that it is about to write. Internal to the recorder.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -67,10 +68,12 @@ class RecorderState {
   // Takes this state out of those that exit() flushes. False if another thread is flushing it in
   // exit(), or has done so: the process is about to end, and the state must not be deleted.
   bool LeaveExit() noexcept;
-  // The recorder ends.
-  void Close() noexcept;
+  // The recorder ends, with its process or before it; `exit_code` of the process, if it exits.
+  void Close(std::optional<int> exit_code = std::nullopt) noexcept;
   // The process exits, on this thread.
-  void FlushAtExit() noexcept;
+  void FlushAtExit(int exit_code) noexcept;
+  // No other thread records any more, so that FlushAtExit() on this one may write.
+  void LeaveToExit() noexcept;
 
  private:
   static constexpr uint32_t kNone = UINT32_MAX;
@@ -83,6 +86,8 @@ class RecorderState {
   void ClearGauges();
   void RecordHistograms(std::optional<int64_t> step, int64_t time_unix_ns);
   void LeavePhase(int64_t now_ns);
+  void RecordExit(int exit_code) noexcept;
+  void CloseBackend(int exit_code) noexcept;
 
   const std::unique_ptr<RecorderBackend> backend_;
   const RecorderClocks clocks_;
@@ -102,6 +107,8 @@ class RecorderState {
   std::optional<int64_t> last_step_;
   uint64_t refused_ = 0;
   uint64_t last_thread_ = 0;  // The last thread that committed a row.
+  // An event of an end came after the last row. Atomic: exit() may look from another thread.
+  std::atomic<bool> end_recorded_ = false;
 
   struct OpenStep {
     bool open = false;

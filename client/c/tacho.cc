@@ -190,6 +190,12 @@ tacho_recorder* tacho_open(const tacho_options* options) {
 
 void tacho_close(tacho_recorder* recorder) { delete recorder; }
 
+void tacho_leave_to_exit(tacho_recorder* recorder) {
+  if (recorder == nullptr) return;
+  recorder->step.reset();
+  recorder->recorder.LeaveToExit();
+}
+
 int tacho_recording(const tacho_recorder* recorder) {
   return Check(recorder) == TACHO_OK && recorder->pid == getpid() ? 1 : 0;
 }

@@ -88,9 +88,14 @@ const char* tacho_version(void);
  */
 tacho_recorder* tacho_open(const tacho_options* options);
 
-/* Marks the ring as properly ended and leaves the file to the agent. The handle is invalid after.
- */
+/* Marks the ring as properly ended and leaves the file to the agent: the task has ended. The handle
+ * is invalid after. */
 void tacho_close(tacho_recorder* recorder);
+
+/* Instead of tacho_close(), for a process that is about to call exit() on this thread and may fail:
+ * nothing more is recorded, and exit() closes the ring. With another status than 0 the record says
+ * that the process failed. exit() on the thread that recorded last needs no such call. */
+void tacho_leave_to_exit(tacho_recorder* recorder);
 
 /* 1 if this process records, else 0. */
 int tacho_recording(const tacho_recorder* recorder);

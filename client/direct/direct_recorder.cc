@@ -7,6 +7,8 @@
 #include <array>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/random/random.h"
@@ -16,6 +18,7 @@
 #include "client/fork_guard.h"
 #include "client/recorder_factory.h"
 #include "client/ring/recorder_backend.h"
+#include "proto/base/task_end.h"
 
 namespace tacho::client {
 namespace {
@@ -65,8 +68,9 @@ class DirectBackend final : public RecorderBackend {
     queue_->Add(std::move(event));
   }
   void SetRefused(uint64_t /*refused*/) override {}
-  void Close() override {
+  void Close(const RecorderEnd& end) override {
     if (sender_ == nullptr) return;
+    if (!end.recorded) queue_->Add(EventOf(end));
     queue_->Close();
     if (!sender_->WaitForAll(flush_timeout_)) {
       std::fputs("tacho: the end of the record did not reach the collector in time\n", stderr);
@@ -76,6 +80,19 @@ class DirectBackend final : public RecorderBackend {
   std::string path() const override { return ""; }
 
  private:
+  // There is no agent that would tell it.
+  static DirectEvent EventOf(const RecorderEnd& end) {
+    if (end.exit_code == 0) {
+      return {end.time_unix_ns, std::nullopt, kEndedKind, "The recorder was closed", {}};
+    }
+    const std::string code = absl::StrCat(end.exit_code);
+    return {end.time_unix_ns,
+            std::nullopt,
+            kExitedKind,
+            absl::StrCat("The process returned ", code),
+            {{"exit_code", code}}};
+  }
+
   const ForkGuard guard_;
   const absl::Duration flush_timeout_;
   std::unique_ptr<DirectQueue> queue_;

@@ -146,6 +146,7 @@ absl::Status Upload::Dial() {
   hello.set_spool_generation(options_.generation);
   hello.set_first_sequence(1);
   hello.set_version(options_.version);
+  hello.set_imports(options_.imports);
   hello.set_clock_unix_ns(absl::ToUnixNanos(absl::Now()));
   stream_->Write(message);
   bool welcomed = false;

@@ -33,6 +33,7 @@ struct UploadOptions {
   std::string agent_id;     // The sender; see ingest.proto.
   uint64_t generation = 1;  // The generation of the sequences.
   std::string version;
+  bool imports = false;  // Whether it sends files rather than what happens now; see ingest.proto.
   // The upload gives up when nothing has become durable for this long, however often it tries.
   absl::Duration patience = absl::Minutes(5);
   std::function<void(absl::string_view)> say;  // Prints waits and lost connections.

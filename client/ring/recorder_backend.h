@@ -12,6 +12,13 @@
 
 namespace tacho::client {
 
+// How a recorder ends.
+struct RecorderEnd {
+  int64_t time_unix_ns = 0;
+  int exit_code = 0;      // Of the process; 0 where the recorder ends before it.
+  bool recorded = false;  // The newest record but for histograms is an event of kind IsEndKind().
+};
+
 // Used from one thread at a time, in the process that made it (see ForkGuard). Callers keep the
 // limits of ring_format.h and pass clean texts (ring_text.h). May throw std::bad_alloc.
 class RecorderBackend {
@@ -41,8 +48,9 @@ class RecorderBackend {
 
   // How many things the recorder has refused so far; it never falls.
   virtual void SetRefused(uint64_t refused) = 0;
-  // The process ends properly. More calls may follow.
-  virtual void Close() = 0;
+  // The record ends. May be called on any thread, and more calls may follow, if the process exits
+  // while another thread records.
+  virtual void Close(const RecorderEnd& end) = 0;
   // The ring's file; empty if there is none.
   virtual std::string path() const = 0;
 };

@@ -221,6 +221,10 @@ void RingWriter::SetRefused(uint64_t refused) {
   Store(offsetof(RingCursors, refused), refused, std::memory_order_relaxed);
 }
 
-void RingWriter::Close() { Store(offsetof(RingCursors, closed), 1, std::memory_order_release); }
+void RingWriter::Close(const RecorderEnd& end) {
+  // A ring that stays open shows the agent that its process failed.
+  if (end.exit_code != 0 && !end.recorded) return;
+  Store(offsetof(RingCursors, closed), 1, std::memory_order_release);
+}
 
 }  // namespace tacho::client

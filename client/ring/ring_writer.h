@@ -38,7 +38,7 @@ class RingWriter final : public RecorderBackend {
                 std::string_view message, std::span<const Field> fields) override;
 
   void SetRefused(uint64_t refused) override;
-  void Close() override;
+  void Close(const RecorderEnd& end) override;
   std::string path() const override { return file_->path(); }
 
  private:

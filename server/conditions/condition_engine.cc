@@ -11,6 +11,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/timed_wait.h"
 #include "server/conditions/condition_events.h"
+#include "server/conditions/window/running_tasks.h"
 #include "server/conditions/window/window_loader.h"
 
 namespace tacho::server::conditions {
@@ -279,7 +280,7 @@ Finding ConditionEngine::RunDetector(const Detector& detector, const JudgedJob& 
     return none;
   }
   // The last rows of a job are judged once; then its conditions end.
-  if (window.ended && job.ended) {
+  if (window.ended && job.ended && detector.judges != Judges::kEnds) {
     none.reason = "JobEnded";
     none.message = "the job has ended";
     return none;
@@ -298,8 +299,7 @@ void ConditionEngine::Judge(const std::string& name, JudgedJob* job, absl::Time 
   std::set<std::string> changed;
   windows_->Visit(name, now_ns, options_.agents, [&](JobWindow& window) {
     CompleteWindow(*job, &window);
-    const Detectors& detectors = settings_->Of(name);
-    for (const Detector& detector : detectors) {
+    const auto judge = [&](const Detector& detector) {
       ConditionState& state = job->states[detector.name];
       const auto change = state.Update(RunDetector(detector, *job, window), now_ns,
                                        {detector.hold_for, detector.clear_after}, frozen);
@@ -308,6 +308,15 @@ void ConditionEngine::Judge(const std::string& name, JudgedJob* job, absl::Time 
         Store(ToEvent({name, window.attempt, detector.name, state.status(), state.finding(),
                        state.since_ns(), state.changed_ns(), now_ns}));
       }
+    };
+    const Detectors& detectors = settings_->Of(name);
+    for (const Detector& detector : detectors) {
+      if (detector.judges != Judges::kRunning) judge(detector);
+    }
+    // Once, because it costs a little for each task.
+    const RunningTasks running(&window);
+    for (const Detector& detector : detectors) {
+      if (detector.judges == Judges::kRunning) judge(detector);
     }
     job->ended = window.ended;
   });

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "proto/base/task_end.h"
 #include "server/goodput/job_goodput.h"
 #include "server/phases/phases.h"
 #include "server/query/read/job_state.h"
@@ -14,6 +16,7 @@ namespace tacho::server::goodput {
 namespace {
 
 bool EndedWell(const storage::Event& event) {
+  if (event.kind == kExitedKind) return false;
   if (const auto code = event.fields.find("exit_code"); code != event.fields.end()) {
     return code->second == "0";
   }
@@ -30,19 +33,26 @@ struct Attempt {
 
   AttemptFacts facts;
   phases::PhasePairs pairs;
-  std::optional<std::pair<int64_t, bool>> end;  // The newest event "ended": its time, whether well.
+  std::optional<std::pair<int64_t, bool>> end;  // The newest end of a task: its time, whether well.
+  std::set<uint32_t> ended_tasks;
+  bool all_ended = false;  // An end of no task came.
 };
 
 // Events of other kinds mention an attempt without being its own, as the collector's verdicts do.
 bool IsSignOfLife(absl::string_view kind) {
-  return kind == query::kEndedKind || kind == "attempt_started" || phases::IsPhaseEvent(kind);
+  return IsEndKind(kind) || kind == "attempt_started" || phases::IsPhaseEvent(kind);
 }
 
 void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_events,
               Attempt* attempt) {
   attempt->facts.first_ns = std::min(attempt->facts.first_ns, event.time_ns);
-  if (event.kind == query::kEndedKind) {
+  if (IsEndKind(event.kind)) {
     attempt->end = {event.time_ns, EndedWell(event)};
+    if (event.source.task.has_value()) {
+      attempt->ended_tasks.insert(*event.source.task);
+    } else {
+      attempt->all_ended = true;
+    }
     return;
   }
   attempt->facts.last_ns = std::max(attempt->facts.last_ns, event.time_ns);
@@ -54,9 +64,13 @@ void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_even
   attempt->pairs.Add(event.kind, event.time_ns, std::nullopt);
 }
 
-// Whether it ended, and when it was alive last.
-void SetEnd(Attempt* attempt) {
+// Whether it ended, and when it was alive last. A task without an end may go on.
+void SetEnd(const storage::JobDetail& job, Attempt* attempt) {
   AttemptFacts& facts = attempt->facts;
+  for (const storage::TaskInfo& task : job.tasks) {
+    if (attempt->all_ended || !task.task.has_value() || task.attempt != facts.attempt) continue;
+    if (!attempt->ended_tasks.contains(*task.task)) attempt->end.reset();
+  }
   if (attempt->end.has_value()) {
     const auto [ended_ns, well] = *attempt->end;
     const int64_t slack = absl::ToInt64Nanoseconds(query::kRowsAfterEnd);
@@ -104,7 +118,7 @@ absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
   if (!status.ok()) return status;
   std::vector<AttemptFacts> facts;
   for (auto& [number, attempt] : attempts) {
-    SetEnd(&attempt);
+    SetEnd(job, &attempt);
     if (attempt.facts.first_ns > attempt.facts.last_ns) continue;  // No sign of life at all.
     attempt.facts.phases = attempt.pairs.Take();
     facts.push_back(std::move(attempt.facts));

@@ -107,6 +107,16 @@ void AgentLedger::Serves(const Stream& stream, absl::string_view host) {
   hosts_[std::string(host)].insert(stream.agent_);
 }
 
+void AgentLedger::Imports(absl::string_view host) {
+  absl::MutexLock lock(&mutex_);
+  if (imported_.size() < kMaxAgents) imported_.emplace(host);
+}
+
+bool AgentLedger::IsImported(const std::string& host) const {
+  absl::MutexLock lock(&mutex_);
+  return imported_.contains(host);
+}
+
 std::optional<AgentState> AgentLedger::Find(const std::string& host, int64_t since_ns) const {
   std::shared_ptr<Agent> newest;
   {

@@ -110,6 +110,11 @@ class AgentLedger {
   // The stream sends rows of this host.
   void Serves(const Stream& stream, absl::string_view host) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // An import sends rows of this host. It is no agent, and nobody waits for it. Past kMaxAgents
+  // hosts, further ones are not remembered.
+  void Imports(absl::string_view host) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool IsImported(const std::string& host) const ABSL_LOCKS_EXCLUDED(mutex_);
+
   // The agent that speaks for a host, with its losses since `since_ns`; of several the one that was
   // heard last.
   std::optional<AgentState> Find(const std::string& host, int64_t since_ns) const
@@ -124,6 +129,7 @@ class AgentLedger {
   // By host.
   std::map<std::string, std::set<std::shared_ptr<Agent>>, std::less<>> hosts_
       ABSL_GUARDED_BY(mutex_);
+  std::set<std::string, std::less<>> imported_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::server::ingest

@@ -171,7 +171,8 @@ absl::StatusOr<v1::Welcome> StreamSession::HandleHello(const v1::Hello& untruste
           context_.clocks->Join(origin_.agent_id, absl::FromUnixNanos(untrusted.clock_unix_ns()));
     }
   }
-  if (context_.ledger != nullptr) {
+  imports_ = untrusted.imports();
+  if (context_.ledger != nullptr && !imports_) {
     heard_ = context_.ledger->Open(origin_.agent_id, absl::ToUnixNanos(now), offset_seconds);
   }
   const auto& limits = context_.admission->limits();
@@ -256,6 +257,15 @@ absl::Status StreamSession::CheckJob(const std::string& job, absl::string_view f
   return context_.admission->CheckRights(rights_->CheckJob(job, field));
 }
 
+void StreamSession::NoteHost(const std::string& host) {
+  if (context_.ledger == nullptr) return;
+  if (imports_) {
+    context_.ledger->Imports(host);
+  } else {
+    context_.ledger->Serves(heard_, host);
+  }
+}
+
 absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   const auto replaced = layouts_.find(untrusted.id());
   const uint64_t before = replaced == layouts_.end() ? 0 : replaced->second.width;
@@ -263,7 +273,7 @@ absl::Status StreamSession::HandleLayout(const v1::Layout& untrusted) {
   const uint64_t others = columns_ - before;
   TACHO_ASSIGN_OR_RETURN(auto admitted, context_.admission->AdmitLayout(untrusted, others));
   TACHO_RETURN_IF_ERROR(CheckJob(untrusted.source().job(), "layout.source.job"));
-  if (context_.ledger != nullptr) context_.ledger->Serves(heard_, untrusted.source().host());
+  NoteHost(untrusted.source().host());
   storage::Registration registration;
   if (!admitted.definition.series.empty()) {
     const auto pause = [this] {

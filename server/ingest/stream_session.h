@@ -87,6 +87,7 @@ class StreamSession {
   //                settled, so that the agent keeps it.
   absl::Status CheckClock() const;
   absl::Status CheckJob(const std::string& job, absl::string_view field) const;
+  void NoteHost(const std::string& host);
   // Closes the holes below what the agent's spool still holds: what the store never got is lost or,
   // if the agent has other collectors too, will not come.
   void CloseHoles(const storage::SequenceSet& durable, const v1::Hello& hello);
@@ -115,6 +116,7 @@ class StreamSession {
 
   bool hello_seen_ = false;
   AgentLedger::Stream heard_;
+  bool imports_ = false;                       // It is no agent.
   std::unique_ptr<AgentClocks::Clock> clock_;  // Null: the agent has not said its time.
   storage::Origin origin_;                     // Its sequence is that of the message at hand.
   absl::flat_hash_map<uint32_t, StreamLayout> layouts_;  // By the agent's number.

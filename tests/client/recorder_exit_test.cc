@@ -47,6 +47,8 @@ TEST(RecorderExitTest, ExitFlushesHistogramsAndClosesTheRing) {
   EXPECT_TRUE(left.closed);
   EXPECT_THAT(left.read.rows, SizeIs(1));
   EXPECT_THAT(left.read.states, SizeIs(1));
+  ASSERT_THAT(left.read.events, SizeIs(1));
+  EXPECT_EQ(left.read.events[0].kind, "ended");
 }
 
 // The thread that records may be in the middle of a row, so its memory is left alone.
@@ -57,6 +59,50 @@ TEST(RecorderExitTest, ExitOnAnotherThreadOnlyClosesTheRing) {
   EXPECT_TRUE(left.closed);
   EXPECT_THAT(left.read.rows, SizeIs(1));
   EXPECT_THAT(left.read.states, SizeIs(0));
+}
+
+TEST(RecorderExitTest, AStatusOtherThanZeroIsRecordedAsAFailure) {
+  TestDirectory directory;
+  const Left left = RunTrainer(directory, [](Recorder*) { std::exit(3); });
+  EXPECT_TRUE(left.closed);
+  ASSERT_THAT(left.read.events, SizeIs(1));
+  EXPECT_EQ(left.read.events[0].kind, "exited");
+  EXPECT_THAT(left.read.events[0].fields,
+              ::testing::ElementsAre(::testing::Pair("status", "failed"),
+                                     ::testing::Pair("exit_code", "3")));
+}
+
+TEST(RecorderExitTest, AnEndThatTheTrainerRecordedStandsWhateverTheStatus) {
+  TestDirectory directory;
+  const Left left = RunTrainer(directory, [](Recorder* recorder) {
+    recorder->Event("ended", "Done.");
+    std::exit(3);
+  });
+  EXPECT_TRUE(left.closed);
+  ASSERT_THAT(left.read.events, SizeIs(1));
+  EXPECT_EQ(left.read.events[0].kind, "ended");
+}
+
+TEST(RecorderExitTest, AFailureOnAnotherThreadLeavesTheRingOpen) {
+  TestDirectory directory;
+  const Left left =
+      RunTrainer(directory, [](Recorder*) { std::thread([] { std::exit(3); }).join(); });
+  EXPECT_FALSE(left.closed) << "so that the agent takes it for a failure";
+  EXPECT_THAT(left.read.events, SizeIs(0));
+}
+
+TEST(RecorderExitTest, AThreadThatIsLeftAloneMayWriteTheEnd) {
+  TestDirectory directory;
+  const Left left = RunTrainer(directory, [](Recorder* recorder) {
+    std::thread([recorder] {
+      recorder->LeaveToExit();
+      std::exit(3);
+    }).join();
+  });
+  EXPECT_TRUE(left.closed);
+  ASSERT_THAT(left.read.events, SizeIs(1));
+  EXPECT_EQ(left.read.events[0].kind, "exited");
+  EXPECT_THAT(left.read.states, SizeIs(1));
 }
 
 TEST(RecorderExitTest, AChildOfTheTrainerThatExitsLeavesTheRingOpen) {

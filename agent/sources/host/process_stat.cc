@@ -19,7 +19,8 @@ std::optional<ProcessStat> ParseProcessStat(absl::string_view text) {
     kThreads = 17,
     kStart = 19,
     kResident = 21,
-    kWords = 22
+    kWords = 22,
+    kExitStatus = 49
   };
   const size_t name_end = text.rfind(')');
   if (name_end == absl::string_view::npos) return std::nullopt;
@@ -33,6 +34,11 @@ std::optional<ProcessStat> ParseProcessStat(absl::string_view text) {
   stat.threads = Number(words[kThreads]).value_or(0);
   stat.resident_pages = Number(words[kResident]).value_or(0);
   if (!absl::SimpleAtoi(words[kStart], &stat.start_ticks)) return std::nullopt;
+  int exit_status = 0;
+  if (stat.state == 'Z' && words.size() > kExitStatus &&
+      absl::SimpleAtoi(words[kExitStatus], &exit_status)) {
+    stat.exit_status = exit_status;
+  }
   return stat;
 }
 

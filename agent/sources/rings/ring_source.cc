@@ -111,14 +111,16 @@ bool RingSource::ReadOne(absl::Time now, RowSink* sink) {
   to_read_.pop_front();
   const auto ring = rings_.find(path);
   if (ring == rings_.end()) return true;
-  bool more = false;
-  bool drained = false;
+  using State = RingTail::State;
+  State state = State::kWaiting;
   const uint64_t lost_before = stats_.lost_rows;
-  const absl::Status status = ring->second->Read(now, sink, &more, &drained);
+  absl::Status status = ring->second->Read(now, sink, &state);
   if (stats_.lost_rows != lost_before) {
     log_.Warn("rows were overwritten before they were read",
               {{"ring", path}, {"rows", stats_.lost_rows - lost_before}});
   }
+  const bool ended = state == State::kEnded || state == State::kDrained;
+  if (status.ok() && ended) status = TellEnd(ring->second.get(), now, sink);
   if (absl::IsUnavailable(status)) {
     to_read_.push_back(path);
     return false;
@@ -128,9 +130,19 @@ bool RingSource::ReadOne(absl::Time now, RowSink* sink) {
     rings_.erase(ring);
     return true;
   }
-  if (more) to_read_.push_back(path);
-  if (drained) Remove(path, now, sink);
+  if (state == State::kMore) to_read_.push_back(path);
+  if (state == State::kDrained) Remove(path, now, sink);
   return true;
+}
+
+absl::Status RingSource::TellEnd(RingTail* ring, absl::Time now, RowSink* sink) const {
+  const client::RingInfo& ended = ring->info();
+  const bool goes_on = std::any_of(rings_.begin(), rings_.end(), [&](const auto& item) {
+    const client::RingInfo& info = item.second->info();
+    return item.second.get() != ring && info.job == ended.job && info.task == ended.task &&
+           info.attempt == ended.attempt && item.second->WriterAlive();
+  });
+  return goes_on ? absl::OkStatus() : ring->TellEnd(now, sink);
 }
 
 void RingSource::Remove(const std::string& path, absl::Time now, RowSink* sink) {

@@ -27,8 +27,8 @@ struct RingOptions {
 };
 
 // Every *.ring in a directory is read to its end, again and again, until its writer is dead and
-// nothing is left in it; then the file is removed. A file that is no sound ring is said once and
-// left where it is. One thread.
+// nothing is left in it; then the file is removed. The end of the task goes with it, as an event
+// "ended" or "exited". A file that is no sound ring is said once and left where it is. One thread.
 class RingSource : public Source {
  public:
   // How often a file that was rejected is looked at again, should it be mended or become readable.
@@ -61,6 +61,8 @@ class RingSource : public Source {
   void Reject(const std::string& path, const absl::Status& status, absl::Time now);
   // Reads one batch of the first ring in to_read_. False if the sink has no room.
   bool ReadOne(absl::Time now, RowSink* sink);
+  // Tells how a ring ended, unless its task goes on in another ring.
+  absl::Status TellEnd(RingTail* ring, absl::Time now, RowSink* sink) const;
   void Remove(const std::string& path, absl::Time now, RowSink* sink);
 
   const std::string directory_;

@@ -1,8 +1,13 @@
 // Turns what one ring holds into batches, events and attributes, and stores the place in the ring
-// with them, so that a restart neither repeats nor skips a row.
+// with them, so that a restart neither repeats nor skips a row. The end of a task is an event that
+// the agent adds, because a trainer that was killed cannot.
 #include "agent/sources/rings/ring_tail.h"
 
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <cstring>
+#include <optional>
 #include <span>
 #include <utility>
 #include <variant>
@@ -13,6 +18,7 @@
 #include "absl/strings/str_split.h"
 #include "client/histogram_layout.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/task_end.h"
 
 namespace tacho::agent {
 namespace {
@@ -20,11 +26,32 @@ namespace {
 // Keys of one Attributes message: half of what tacho.v1 allows.
 constexpr size_t kMaxAttributesPerMessage = 128;
 
-// "1 <pid> <start ticks> <created> <record> <row> <attributes>"
-constexpr size_t kCheckpointWords = 7;
+// "1 <pid> <start ticks> <created> <record> <row> <attributes> <last time> <whether its end was
+// told>"
+constexpr size_t kCheckpointWords = 9;
+
+// A process that lost its ring's lock and lives after so many looks has become another program.
+constexpr int kLooksAtDying = 10;
 
 std::string Identity(const client::RingInfo& info) {
   return absl::StrCat("1 ", info.pid, " ", info.process_start_ticks, " ", info.created_unix_ns);
+}
+
+// Adds what is known of an end that the trainer did not record. `status` is as wait(2) returns it.
+void DescribeExit(std::optional<int> status, v1::Event* event) {
+  if (!status.has_value()) {
+    event->set_message("The process is gone and left its record open; how it ended is not known");
+  } else if (WIFSIGNALED(*status)) {
+    const int signal = WTERMSIG(*status);
+    const char* name = sigabbrev_np(signal);
+    (*event->mutable_fields())["signal"] = absl::StrCat(signal);
+    event->set_message(name == nullptr ? absl::StrCat("Signal ", signal, " ended the process")
+                                       : absl::StrCat("SIG", name, " ended the process"));
+  } else {
+    (*event->mutable_fields())["exit_code"] = absl::StrCat(WEXITSTATUS(*status));
+    event->set_message(
+        absl::StrCat("The process left its record open and returned ", WEXITSTATUS(*status)));
+  }
 }
 
 v1::MetricType TypeOf(client::MetricType type) {
@@ -35,25 +62,50 @@ v1::MetricType TypeOf(client::MetricType type) {
 
 RingTail::RingTail(std::unique_ptr<client::RingReader> reader, std::string key, std::string host,
                    const RowSink& sink, RingStats* stats)
-    : reader_(std::move(reader)), key_(std::move(key)), host_(std::move(host)), stats_(stats) {
+    : reader_(std::move(reader)),
+      key_(std::move(key)),
+      host_(std::move(host)),
+      stats_(stats),
+      process_(reader_->info().pid, reader_->info().process_start_ticks) {
   const std::string checkpoint = sink.ReadCheckpoint(key_);
   const std::vector<absl::string_view> words = absl::StrSplit(checkpoint, ' ');
   client::RingCursor cursor;
   uint64_t attributes = 0;
+  Told told;
   if (words.size() != kCheckpointWords ||
       absl::StrCat(words[0], " ", words[1], " ", words[2], " ", words[3]) !=
           Identity(reader_->info()) ||
       !absl::SimpleAtoi(words[4], &cursor.record) || !absl::SimpleAtoi(words[5], &cursor.row) ||
-      !absl::SimpleAtoi(words[6], &attributes)) {
+      !absl::SimpleAtoi(words[6], &attributes) || !absl::SimpleAtoi(words[7], &told.last_ns)) {
     return;
   }
+  told.end = words[8] == "1";
   cursor_ = cursor;
   attributes_sent_ = attributes;
+  told_ = told;
 }
 
 std::string RingTail::Checkpoint(const client::RingCursor& cursor) const {
   return absl::StrCat(Identity(reader_->info()), " ", cursor.record, " ", cursor.row, " ",
-                      attributes_sent_);
+                      attributes_sent_, " ", told_.last_ns, " ", told_.end ? 1 : 0);
+}
+
+bool RingTail::WriterAlive() const { return reader_->WriterAlive() && !process_.Gone(); }
+
+bool RingTail::Settled() {
+  return reader_->closed() || !process_.Lives() || ++looks_at_dying_ > kLooksAtDying;
+}
+
+RingTail::Told RingTail::After(const client::RingPiece& piece, Told told) {
+  const auto note = [&told](int64_t time_ns) { told.last_ns = std::max(told.last_ns, time_ns); };
+  if (const auto* rows = std::get_if<client::RingRows>(&piece.content)) {
+    if (!rows->times_unix_ns.empty()) note(rows->times_unix_ns.back());
+    told.end = false;
+  } else if (const auto* event = std::get_if<client::RingEvent>(&piece.content)) {
+    note(event->time_unix_ns);
+    told.end = told.end || IsEndKind(event->kind);
+  }
+  return told;
 }
 
 v1::Source RingTail::SourceOf() const {
@@ -65,10 +117,10 @@ v1::Source RingTail::SourceOf() const {
   return source;
 }
 
-absl::Status RingTail::Read(absl::Time now, RowSink* sink, bool* more, bool* drained) {
-  *more = false;
-  *drained = false;
-  const bool alive = reader_->WriterAlive();  // Before Read(): see there.
+absl::Status RingTail::Read(absl::Time now, RowSink* sink, State* state) {
+  *state = State::kWaiting;
+  const bool alive = WriterAlive();  // Before RingReader::Read(): see there.
+  seen_alive_ = seen_alive_ || alive;
   absl::StatusOr<client::RingBatch> batch = reader_->Read(cursor_);
   if (absl::IsOutOfRange(batch.status())) {
     // The checkpoint is of a ring that only looked the same. Repeats count once.
@@ -81,9 +133,44 @@ absl::Status RingTail::Read(absl::Time now, RowSink* sink, bool* more, bool* dra
     if (absl::Status status = SendPiece(piece, sink); !status.ok()) return status;
   }
   TACHO_RETURN_IF_ERROR(SendLoss(*batch, now, sink));
-  *more = !batch->at_end;
-  *drained = batch->at_end && !alive;
+  if (!batch->at_end) {
+    *state = State::kMore;
+  } else if (!alive && Settled()) {
+    *state = State::kDrained;
+  } else if (reader_->closed()) {
+    *state = State::kEnded;
+  }
   return absl::OkStatus();
+}
+
+absl::Status RingTail::TellEnd(absl::Time now, RowSink* sink) {
+  if (told_.end) return absl::OkStatus();
+  const v1::Event event = EndEvent(now);
+  told_.end = true;
+  absl::Status status = sink->AppendEvent(event, {key_, Checkpoint(cursor_)});
+  if (absl::IsUnavailable(status)) {
+    told_.end = false;
+    return status;
+  }
+  if (!status.ok()) ++stats_->refused;
+  return absl::OkStatus();
+}
+
+v1::Event RingTail::EndEvent(absl::Time now) const {
+  v1::Event event;
+  *event.mutable_source() = SourceOf();
+  // A trainer that ended before this agent looked was there until its last record at least.
+  const int64_t now_ns = absl::ToUnixNanos(now);
+  const bool before_us = !seen_alive_ && told_.last_ns > 0;
+  event.set_time_unix_ns(before_us ? told_.last_ns : std::max(now_ns, told_.last_ns));
+  if (reader_->closed()) {
+    event.set_kind(kEndedKind);
+    event.set_message("The recorder was closed");
+  } else {
+    event.set_kind(kExitedKind);
+    DescribeExit(process_.ExitStatus(), &event);
+  }
+  return event;
 }
 
 absl::Status RingTail::SendAttributes(RowSink* sink) {
@@ -109,6 +196,7 @@ absl::Status RingTail::SendAttributes(RowSink* sink) {
 }
 
 absl::Status RingTail::SendPiece(const client::RingPiece& piece, RowSink* sink) {
+  const Told before = std::exchange(told_, After(piece, told_));
   const RowSink::Checkpoint checkpoint{key_, Checkpoint(piece.end)};
   const auto* rows = std::get_if<client::RingRows>(&piece.content);
   const auto* event = std::get_if<client::RingEvent>(&piece.content);
@@ -117,7 +205,10 @@ absl::Status RingTail::SendPiece(const client::RingPiece& piece, RowSink* sink) 
       : event != nullptr
           ? SendEvent(*event, checkpoint, sink)
           : SendHistogram(std::get<client::RingHistogramState>(piece.content), checkpoint, sink);
-  if (absl::IsUnavailable(status)) return status;
+  if (absl::IsUnavailable(status)) {
+    told_ = before;
+    return status;
+  }
   if (!status.ok()) {
     ++stats_->refused;
   } else if (rows != nullptr) {

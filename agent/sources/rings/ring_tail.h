@@ -1,4 +1,5 @@
-// Follows one ring: hands what its trainer recorded to the agent, each record once over restarts.
+// Follows one ring: hands what its trainer recorded to the agent, each record once over restarts,
+// and behind it how the trainer ended, if it did not record that itself.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "agent/sources/rings/trainer_process.h"
 #include "agent/sources/rows/source.h"
 #include "client/ring/ring_reader.h"
 
@@ -31,17 +33,34 @@ class RingTail {
   RingTail(std::unique_ptr<client::RingReader> reader, std::string key, std::string host,
            const RowSink& sink, RingStats* stats);
 
-  // Hands on one bounded batch; *drained is set if nothing is left and the writer is dead, *more if
-  // there is more to read at once.
+  enum class State : uint8_t {
+    kMore,     // There is more to read at once.
+    kWaiting,  // Nothing is left at present.
+    kEnded,    // Nothing is left, and the ring is closed: TellEnd(). Its file is still in use.
+    kDrained,  // Nothing is left, and the writer is dead: TellEnd(), then remove the file.
+  };
+  // Hands on one bounded batch.
   //   UNAVAILABLE  the sink has no room, or the file could not be read: later.
   //   DATA_LOSS    the ring is damaged: give it up.
-  absl::Status Read(absl::Time now, RowSink* sink, bool* more, bool* drained);
+  absl::Status Read(absl::Time now, RowSink* sink, State* state);
+
+  // Hands on the event "ended" of a closed ring, or "exited" of one that its writer left open;
+  // nothing if the trainer recorded such an event, or this was called before, by whatever agent.
+  //   UNAVAILABLE  the sink has no room: later.
+  absl::Status TellEnd(absl::Time now, RowSink* sink);
+
+  // Whether the process may write more.
+  bool WriterAlive() const;
 
   const client::RingInfo& info() const { return reader_->info(); }
 
  private:
   v1::Source SourceOf() const;
   std::string Checkpoint(const client::RingCursor& cursor) const;
+  // Whether a dead writer's end can be told: a process that dies loses its ring's lock before the
+  // kernel shows how it ended.
+  bool Settled();
+  v1::Event EndEvent(absl::Time now) const;
   absl::Status SendAttributes(RowSink* sink);
   absl::Status SendPiece(const client::RingPiece& piece, RowSink* sink);
   absl::Status SendRows(const client::RingRows& rows, const RowSink::Checkpoint& checkpoint,
@@ -58,8 +77,19 @@ class RingTail {
   const std::string key_;
   const std::string host_;
   RingStats* const stats_;
+  const TrainerProcess process_;
   client::RingCursor cursor_;
   uint64_t attributes_sent_ = 0;
+
+  // What was handed on; part of the checkpoint.
+  struct Told {
+    int64_t last_ns = 0;  // The newest time of a row or event.
+    bool end = false;     // The last of them was an event that ends the task.
+  };
+  static Told After(const client::RingPiece& piece, Told told);
+  Told told_;
+  bool seen_alive_ = false;
+  int looks_at_dying_ = 0;
   // By number of metrics and whether rows have steps. Metrics are only ever added at the end.
   std::map<std::pair<uint32_t, bool>, uint32_t> layouts_;
   std::map<std::pair<uint32_t, bool>, uint32_t> histogram_layouts_;  // By histogram and steps.

@@ -5,6 +5,7 @@
 #include "client/ctl/line/parse.h"
 #include "client/ctl/views/job_status.h"
 #include "client/ctl/views/status_report.h"
+#include "proto/base/task_end.h"
 
 namespace tacho::ctl {
 namespace {
@@ -31,7 +32,8 @@ absl::Status ReadLatest(QueryClient& client, const std::string& job,
 std::vector<v1::RecordedEvent> ReadEnded(QueryClient& client, const std::string& job) {
   v1::ListEventsRequest request;
   request.set_job(job);
-  request.set_kind("ended");
+  request.add_kinds(kEndedKind);
+  request.add_kinds(kExitedKind);
   std::vector<v1::RecordedEvent> ended;
   const absl::Status status = client.ListEvents(request, [&](const auto& response) {
     ended.insert(ended.end(), response.events().begin(), response.events().end());

@@ -17,6 +17,7 @@
 #include "client/ctl/views/watch_display.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
+#include "proto/base/task_end.h"
 
 namespace tacho::ctl {
 namespace {
@@ -188,7 +189,7 @@ class Watcher {
     if (model_.told_events() > before) {
       display_->Event(message.event());
       refreshed_ = absl::InfinitePast();
-      if (message.event().kind() == "ended") ended_.push_back(message.event());
+      if (IsEndKind(message.event().kind())) ended_.push_back(message.event());
     }
     if (message.has_live()) Found();
     return absl::OkStatus();

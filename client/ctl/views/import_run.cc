@@ -90,6 +90,7 @@ class Importer {
     upload_options.agent_id = imported->agent_id;
     upload_options.generation = imported->generation;
     upload_options.version = absl::StrCat("tachoctl ", TACHO_VERSION);
+    upload_options.imports = true;
     upload_options.patience = options_.patience;
     upload_options.say = [this](absl::string_view line) { progress_.Say(line); };
     StreamDigest digest(options_.job);

@@ -70,7 +70,9 @@ void AssessProgress(JobStatus& status) {
 
 void AssessTask(const JobStatus& status, int64_t furthest_step, absl::Time now, TaskStatus& task) {
   task.age = Ago(task.task.last_seen_unix_ns(), now);
-  task.silent = status.state != JobStatus::State::kEnded && task.age > status.silent_after;
+  const bool ended =
+      status.state == JobStatus::State::kEnded || task.task.state() == v1::JOB_STATE_ENDED;
+  task.silent = !ended && task.age > status.silent_after;
   if (task.task.has_last_step()) task.behind_steps = furthest_step - task.task.last_step();
 }
 
@@ -138,6 +140,9 @@ JobStatus AssessJob(v1::GetJobResponse job, std::vector<std::string> key_metrics
     const v1::Attempt* attempt = status.attempt();
     if (attempt != nullptr && event.source().attempt() == attempt->attempt()) status.ended = event;
   }
+  // The end of one task is not that of the job. Collectors that say no state say ends of jobs.
+  const v1::JobState state = status.job.job().state();
+  if (state != v1::JOB_STATE_ENDED && state != v1::JOB_STATE_UNSPECIFIED) status.ended.reset();
   if (status.ended) {
     status.state = JobStatus::State::kEnded;
   } else if (status.age > status.silent_after) {

@@ -51,6 +51,7 @@ _FUNCTIONS = {
     "tacho_version": (_TEXT, []),
     "tacho_open": (_HANDLE, [ctypes.POINTER(Options)]),
     "tacho_close": (None, [_HANDLE]),
+    "tacho_leave_to_exit": (None, [_HANDLE]),
     "tacho_recording": (_INT, [_HANDLE]),
     "tacho_error": (_TEXT, [_HANDLE]),
     "tacho_path": (_TEXT, [_HANDLE]),

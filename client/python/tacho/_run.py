@@ -353,20 +353,38 @@ class Run:
 
     @guarded
     def finish(self, exit_code: Optional[int] = None) -> None:
-        """Ends the run: an event "ended", and nothing is recorded afterwards.
+        """Ends the run, and nothing is recorded afterwards: the event "ended", or "exited" if it failed.
 
-        It failed if the exit code says so, or without one if an exception is being handled. At the
-        normal end of a process this is done by itself, with the exit code 1 after an exception that
-        nobody caught and else 0; a program that leaves by sys.exit(n) calls finish(n) first.
+        It failed if the exit code says so, or without one if an exception is being handled. At the end of
+        a process this is done by itself: it failed by an exception that nobody caught, and by sys.exit(n)
+        where n is not 0.
         """
+        self._finish(exit_code, sys.exc_info()[1])
+
+    def _finish(self, exit_code: Optional[int], error: Optional[BaseException]) -> None:
         if exit_code is None:
-            exit_code = 0 if sys.exc_info()[0] is None else 1
-        status = "succeeded" if exit_code == 0 else "failed"
+            exit_code = _exit_code_of(error)
+        fields = {"status": "succeeded" if exit_code == 0 else "failed", "exit_code": exit_code}
+        if exit_code != 0 and error is not None and not isinstance(error, SystemExit):
+            fields["exception"] = type(error).__name__
+        self._leave_step()
+        if self._handle:
+            self.event("ended" if exit_code == 0 else "exited", "", **fields)
+        self._close("the run has ended")
+
+    def _leave_step(self) -> None:
         if self._scope is not None:
             self._scope.leave()
+
+    @guarded
+    def _leave_to_exit(self) -> None:
+        """The process ends: the library records its end, because it alone learns the exit status."""
+        self._leave_step()
         if self._handle:
-            self.event("ended", "", status=status, exit_code=exit_code)
-        self._close("the run has ended")
+            self._library.tacho_leave_to_exit(self._handle)
+        self._handle.value = None
+        self._open.clear()
+        self._reason = "the process ends"
 
     def _close(self, reason: str) -> None:
         self._reason = reason
@@ -388,13 +406,24 @@ class Run:
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        self.finish(0 if kind is None else 1)
+        guarded(self._finish)(None, error)
 
     def __deepcopy__(self, memo: Any) -> "Run":
         return self
 
     def __reduce__(self) -> Any:
         return _run_elsewhere, ()
+
+
+def _exit_code_of(error: Optional[BaseException]) -> int:
+    """What Python returns for it: sys.exit() without a code is a good end, and with a text a bad one."""
+    if error is None:
+        return 0
+    if not isinstance(error, SystemExit):
+        return 1
+    if error.code is None:
+        return 0
+    return error.code if isinstance(error.code, int) else 1
 
 
 def _run_elsewhere() -> Run:

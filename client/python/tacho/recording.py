@@ -128,10 +128,14 @@ def finish(exit_code: Optional[int] = None) -> None:
 
 
 def _at_exit() -> None:
-    if _active is not None:
-        # An interactive session goes on after an exception.
-        uncaught = hasattr(sys, "last_value") and not hasattr(sys, "ps1")
-        _active.finish(1 if uncaught else 0)
+    if _active is None:
+        return
+    # An interactive session goes on after an exception.
+    uncaught = None if hasattr(sys, "ps1") else getattr(sys, "last_value", None)
+    if uncaught is not None:
+        _active._finish(1, uncaught)
+    else:
+        _active._leave_to_exit()
 
 
 def _after_fork_in_child() -> None:

@@ -8,6 +8,7 @@
 // Every key of a message is set, as ParseYaml() leaves it. Durations are in nanoseconds.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -39,6 +40,7 @@ Finding DetectThroughputDropped(const JobWindow& window,
 Finding DetectTaskMissing(const JobWindow& window, const Progress::TaskMissing& settings);
 Finding DetectAgentSilent(const JobWindow& window, const Progress::AgentSilent& settings);
 Finding DetectTrainerSilent(const JobWindow& window, const Progress::TrainerSilent& settings);
+Finding DetectTrainerExited(const JobWindow& window, const Progress::TrainerExited& settings);
 Finding DetectClockSkewed(const JobWindow& window, const Progress::ClockSkewed& settings);
 Finding DetectDataLoss(const JobWindow& window, const Progress::DataLoss& settings);
 
@@ -60,6 +62,13 @@ Finding DetectMemoryPressure(const JobWindow& window, const Hardware::MemoryPres
 Finding DetectThrottled(const JobWindow& window, const Hardware::Throttled& settings);
 Finding DetectHardwareErrors(const JobWindow& window, const Hardware::HardwareErrors& settings);
 
+// What a detector is given, and until when.
+enum class Judges : uint8_t {
+  kJob,      // The whole window; the job's end clears the condition.
+  kRunning,  // The tasks that live, with their hosts and chips (running_tasks.h); the same.
+  kEnds,     // The whole window, also after the job's end.
+};
+
 // A detector with its settings. A disabled one is in the table too: its condition is not judged,
 // and the engine clears it if it is open.
 struct Detector {
@@ -71,33 +80,37 @@ struct Detector {
   absl::Duration hold_for;
   absl::Duration clear_after;
   std::optional<Severity> severity;  // Replaces the finding's; nullopt keeps that.
+  Judges judges = Judges::kJob;
 };
 
 // `settings` is the message of one condition: all have `enabled`, `for`, `clear_after` and
 // `severity`. Its type has the name of the condition.
 template <typename Settings>
-Detector Row(Finding (*detect)(const JobWindow&, const Settings&), const Settings& settings) {
+Detector Row(Finding (*detect)(const JobWindow&, const Settings&), const Settings& settings,
+             Judges judges = Judges::kJob) {
   return {
       .name = Settings::descriptor()->name(),
       .enabled = settings.enabled(),
       .detect = [detect, settings](const JobWindow& window) { return detect(window, settings); },
       .hold_for = absl::Nanoseconds(settings.for_()),
       .clear_after = absl::Nanoseconds(settings.clear_after()),
-      .severity = ParseSeverity(settings.severity())};
+      .severity = ParseSeverity(settings.severity()),
+      .judges = judges};
 }
 
 inline std::vector<Detector> DetectorsOf(const Progress& config) {
   return {Row(DetectStalled, config.stalled()),
-          Row(DetectStraggling, config.straggling()),
-          Row(DetectInputBound, config.input_bound()),
-          Row(DetectLowUtilization, config.low_utilization()),
-          Row(DetectSlowerThanBaseline, config.slower_than_baseline()),
-          Row(DetectThroughputDropped, config.throughput_dropped()),
+          Row(DetectStraggling, config.straggling(), Judges::kRunning),
+          Row(DetectInputBound, config.input_bound(), Judges::kRunning),
+          Row(DetectLowUtilization, config.low_utilization(), Judges::kRunning),
+          Row(DetectSlowerThanBaseline, config.slower_than_baseline(), Judges::kRunning),
+          Row(DetectThroughputDropped, config.throughput_dropped(), Judges::kRunning),
           Row(DetectTaskMissing, config.task_missing()),
           Row(DetectAgentSilent, config.agent_silent()),
           Row(DetectTrainerSilent, config.trainer_silent()),
-          Row(DetectClockSkewed, config.clock_skewed()),
-          Row(DetectDataLoss, config.data_loss())};
+          Row(DetectClockSkewed, config.clock_skewed(), Judges::kRunning),
+          Row(DetectDataLoss, config.data_loss()),
+          Row(DetectTrainerExited, config.trainer_exited(), Judges::kEnds)};
 }
 
 inline std::vector<Detector> DetectorsOf(const Curves& config) {
@@ -113,9 +126,9 @@ inline std::vector<Detector> DetectorsOf(const Curves& config) {
 }
 
 inline std::vector<Detector> DetectorsOf(const Hardware& config) {
-  return {Row(DetectMemoryLeak, config.memory_leak()),
-          Row(DetectMemoryPressure, config.memory_pressure()),
-          Row(DetectThrottled, config.throttled()),
+  return {Row(DetectMemoryLeak, config.memory_leak(), Judges::kRunning),
+          Row(DetectMemoryPressure, config.memory_pressure(), Judges::kRunning),
+          Row(DetectThrottled, config.throttled(), Judges::kRunning),
           Row(DetectHardwareErrors, config.hardware_errors())};
 }
 

@@ -126,7 +126,7 @@ Finding DetectAgentSilent(const JobWindow& window, const Progress::AgentSilent& 
   if (window.ended) return NotPresent();
   std::map<std::string, std::optional<uint32_t>> running;  // Hosts, and the first task of each.
   for (const TaskWindow& task : window.tasks) {
-    if (!task.ended) running.emplace(task.host, task.task);
+    if (task.lives()) running.emplace(task.host, task.task);
   }
   std::vector<SilentAgent> silent;
   size_t known = 0;
@@ -171,7 +171,7 @@ Finding DetectTrainerSilent(const JobWindow& window, const Progress::TrainerSile
   std::vector<SilentTrainer> silent;
   size_t known = 0;
   for (const TaskWindow& task : window.tasks) {
-    if (task.ended || !hosts.Heard(task.host)) continue;
+    if (!task.lives() || !hosts.Heard(task.host)) continue;
     ++known;
     const int64_t last_ns = hosts.Corrected(task.host, task.last_time_ns);
     const double seconds = Seconds(window.now_ns - last_ns);

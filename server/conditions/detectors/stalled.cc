@@ -204,7 +204,7 @@ Finding DetectStalled(const JobWindow& window, const Progress::Stalled& settings
   int64_t advanced_ns = 0;
   int64_t row_ns = 0;
   for (const TaskWindow& task : window.tasks) {
-    if (task.ended) continue;
+    if (!task.lives()) continue;
     ++active;
     if (hosts.Unheard(task.host)) continue;
     heard.push_back(&task);

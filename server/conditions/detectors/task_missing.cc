@@ -95,7 +95,7 @@ void AddGone(const JobWindow& window, const Hosts& hosts, double gone_after,
   std::vector<Missing> gone;
   size_t sending = 0;
   for (const TaskWindow& task : window.tasks) {
-    if (task.ended || !task.task.has_value() || hosts.Unheard(task.host)) continue;
+    if (!task.lives() || !task.task.has_value() || hosts.Unheard(task.host)) continue;
     const int64_t silent_ns = window.now_ns - hosts.Corrected(task.host, task.last_time_ns);
     if (Seconds(silent_ns) <= gone_after) {
       ++sending;
@@ -132,6 +132,9 @@ Finding DetectTaskMissing(const JobWindow& window, const Progress::TaskMissing& 
     if (task.task.has_value()) seen.insert(*task.task);
   }
   if (seen.empty()) return NotJudged();
+  const bool any_lives = std::any_of(window.tasks.begin(), window.tasks.end(),
+                                     [](const TaskWindow& task) { return task.lives(); });
+  if (!any_lives) return NotPresent();
   const Hosts hosts(window);
   std::vector<Missing> missing;
   const std::optional<uint32_t> expected = Expected(window);

@@ -48,7 +48,20 @@ struct TaskWindow {
   int64_t last_time_ns = 0;
   std::optional<int64_t> last_step;
   int64_t last_step_time_ns = 0;  // When a row first had last_step.
-  bool ended = false;             // An event said so.
+  bool ended = false;             // An event said so, and its rows do not contradict.
+  bool imported = false;          // Nothing but an import sends for its host.
+
+  // Whether a process may be behind it. Without one it is neither silent nor slow.
+  bool lives() const { return !ended && !imported; }
+};
+
+// The end of a task whose process failed, or left its record open: proto/base/task_end.h.
+struct TaskExit {
+  std::optional<uint32_t> task;
+  std::string host;
+  int64_t time_ns = 0;
+  std::string message;
+  std::map<std::string, std::string> fields;
 };
 
 struct ChipWindow {
@@ -62,6 +75,7 @@ struct HostWindow {
   Tracks tracks;
   // The agent that sends for it; nullopt if none is known. Its losses are those in the window.
   std::optional<ingest::AgentState> agent;
+  bool imported = false;  // An import sends for it, and no agent.
 };
 
 struct WindowEvent {
@@ -89,13 +103,14 @@ struct JobWindow {
   std::string job;
   uint32_t attempt = 0;  // The newest.
   int64_t now_ns = 0;
-  bool ended = false;  // The attempt has ended, by an event.
+  bool ended = false;           // The attempt has ended, by events; also if tasks of it failed.
+  std::vector<TaskExit> exits;  // Of the attempt's tasks that failed, ascending by time.
   int64_t attempt_started_ns = 0;
   std::map<std::string, std::string> attributes;  // Those of the attempt; docs/notation.md.
-  std::vector<WindowEvent> events;                // Those of the attempt, ascending by time.
-  std::vector<TaskWindow> tasks;                  // Ascending by task number.
-  std::vector<ChipWindow> chips;                  // Those of its hosts; by host and chip.
-  std::vector<HostWindow> hosts;                  // The hosts of its tasks, by name.
+  std::vector<WindowEvent> events;  // Those of the attempt but for ends of tasks, by time.
+  std::vector<TaskWindow> tasks;    // Ascending by task number.
+  std::vector<ChipWindow> chips;    // Those of its hosts; by host and chip.
+  std::vector<HostWindow> hosts;    // The hosts of its tasks, by name.
   std::vector<Baseline> baselines;
   // In how many other jobs each host straggled lately.
   std::map<std::string, uint32_t> straggles_elsewhere;

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "proto/base/check.h"
 #include "proto/base/stale_marker.h"
+#include "proto/base/task_end.h"
 #include "server/conditions/window/window_builder_state.h"
 
 namespace tacho::server::conditions {
@@ -18,6 +19,8 @@ namespace {
 constexpr size_t kMaxLayoutsOfJob = 65'536;
 // A row that comes this long after an end shows that it was no end.
 constexpr int64_t kRowsAfterEndNs = 60'000'000'000;
+// The same for a row with a new step, which only a trainer writes: it began again.
+constexpr int64_t kStepsAfterEndNs = 1'000'000'000;
 
 constexpr std::array<absl::string_view, 4> kKindsThatBeginJobs = {
     "attempt_started", "init_started", "compile_started", "restore_started"};
@@ -220,6 +223,8 @@ void WindowBuilder::AddEvent(const storage::Event& event) {
   if (!begins && !Knows(event.source.job)) return;
   JobState* const job = FindOrAddJob(event.source.job, event.time_ns);
   if (job == nullptr || !EnterAttempt(event.source.attempt, job)) return;
+  job->last_ns = std::max(job->last_ns, event.time_ns);
+  if (NoteEnd(event, job)) return;
   WindowEvent added;
   added.time_ns = event.time_ns;
   added.step = event.step.value_or(kNoPointStep);
@@ -238,7 +243,6 @@ void WindowBuilder::AddEvent(const storage::Event& event) {
   }
   events.insert(at, std::move(added));
   if (events.size() > kMaxEvents) events.erase(events.begin());
-  job->last_ns = std::max(job->last_ns, event.time_ns);
 }
 
 std::vector<std::string> WindowBuilder::Jobs() const {
@@ -279,30 +283,77 @@ void WindowBuilder::SortTasks(JobState* job) {
   job->sorted = true;
 }
 
+bool WindowBuilder::NoteEnd(const storage::Event& event, JobState* job) {
+  if (!event.source.task.has_value()) return false;
+  const uint32_t task = *event.source.task;
+  if (event.kind == "attempt_started") {
+    int64_t& started_ns = job->started_ns.try_emplace(task, event.time_ns).first->second;
+    started_ns = std::max(started_ns, event.time_ns);
+  }
+  if (!IsEndKind(event.kind)) return false;
+  JobState::End& end = job->ends[task];
+  if (event.time_ns >= end.about.time_ns) {
+    end = {.about = {task, event.source.host, event.time_ns, event.message, event.fields},
+           .exited = event.kind == kExitedKind};
+  }
+  return true;
+}
+
 void WindowBuilder::FindEnds(int64_t now_ns, JobState* job) {
   JobWindow& window = job->window;
   for (TaskWindow& task : window.tasks) task.ended = false;
   window.ended = false;
-  bool any = false;
+  window.exits.clear();
   for (const WindowEvent& event : window.events) {
     if (event.kind == "attempt_started") window.attempt_started_ns = event.time_ns;
-    if (event.kind != "ended") continue;
-    const auto task = event.task ? job->by_number.find(*event.task) : job->by_number.end();
-    if (task != job->by_number.end()) {
-      TACHO_CHECK(task->second < window.tasks.size());
-      TaskWindow& ended = window.tasks[task->second];
-      ended.ended = event.time_ns + kRowsAfterEndNs >= ended.last_time_ns;
-      any = any || ended.ended;
-    } else if (event.time_ns + kRowsAfterEndNs >= job->last_ns) {
-      window.ended = true;
+    if (!IsEndKind(event.kind) || event.time_ns + kRowsAfterEndNs < job->last_ns) continue;
+    window.ended = true;
+    if (event.kind == kExitedKind) {
+      window.exits.push_back({std::nullopt, event.host, event.time_ns, "", event.fields});
     }
   }
-  if (!any) return;
-  // The other tasks may have gone without an event.
-  const bool all_silent = now_ns - job->last_ns > kRowsAfterEndNs;
-  window.ended = window.ended || all_silent ||
-                 std::all_of(window.tasks.begin(), window.tasks.end(),
-                             [](const TaskWindow& task) { return task.ended; });
+  size_t ended = 0;
+  for (const auto& [number, end] : job->ends) {
+    const int64_t time_ns = end.about.time_ns;
+    const auto started = job->started_ns.find(number);
+    if (started != job->started_ns.end() && started->second > time_ns) continue;
+    if (const auto found = job->by_number.find(number); found != job->by_number.end()) {
+      TACHO_CHECK(found->second < window.tasks.size());
+      TaskWindow& task = window.tasks[found->second];
+      if (time_ns + kRowsAfterEndNs < task.last_time_ns) continue;
+      if (task.last_step && time_ns + kStepsAfterEndNs < task.last_step_time_ns) continue;
+      task.ended = true;
+    }
+    ++ended;
+    if (end.exited) window.exits.push_back(end.about);
+  }
+  std::stable_sort(window.exits.begin(), window.exits.end(),
+                   [](const TaskExit& a, const TaskExit& b) { return a.time_ns < b.time_ns; });
+  if (ended > 0) window.ended = window.ended || !MayLive(now_ns, *job);
+}
+
+bool WindowBuilder::MayLive(int64_t now_ns, const JobState& job) {
+  const JobWindow& window = job.window;
+  const bool all_silent = now_ns - job.last_ns > kRowsAfterEndNs;
+  const auto may_live = [&](const TaskWindow& task) {
+    if (!task.lives()) return false;
+    if (!all_silent) return true;
+    if (!task.task.has_value()) return false;
+    // Where an agent reports, it would have told the end.
+    const auto host = std::lower_bound(
+        window.hosts.begin(), window.hosts.end(), task.host,
+        [](const HostWindow& one, const std::string& name) { return one.host < name; });
+    return host != window.hosts.end() && host->host == task.host && host->agent.has_value() &&
+           host->agent->connected;
+  };
+  if (std::any_of(window.tasks.begin(), window.tasks.end(), may_live)) return true;
+  // Tasks that have begun and sent no row yet.
+  return std::any_of(job.started_ns.begin(), job.started_ns.end(), [&](const auto& started) {
+    const auto& [number, time_ns] = started;
+    if (job.by_number.contains(number)) return false;
+    const auto end = job.ends.find(number);
+    return end == job.ends.end() || end->second.about.time_ns < time_ns;
+  });
 }
 
 void WindowBuilder::Visit(absl::string_view name, int64_t now_ns, const ingest::AgentLedger* agents,
@@ -321,9 +372,9 @@ void WindowBuilder::Visit(absl::string_view name, int64_t now_ns, const ingest::
       }
     }
   }
-  FindEnds(now_ns, job);
   Rebalance(job);
   BorrowHosts(now_ns, agents, &window);
+  FindEnds(now_ns, job);
   visit(window);
   ReturnHosts(&window);
 }

@@ -125,7 +125,12 @@ class WindowBuilder {
   void ShrinkTracks(size_t most, Tracks* tracks);
   void Uncount(const Tracks& tracks, uint64_t* of_job);
   static void SortTasks(JobState* job);
+  // Requires hosts in the window.
   static void FindEnds(int64_t now_ns, JobState* job);
+  // Whether a task of a job, some of whose tasks have ended, may still run.
+  static bool MayLive(int64_t now_ns, const JobState& job);
+  // Notes an event that begins or ends a numbered task. Returns whether it ends one.
+  static bool NoteEnd(const storage::Event& event, JobState* job);
   void BorrowHosts(int64_t now_ns, const ingest::AgentLedger* agents, JobWindow* window);
   void ReturnHosts(JobWindow* window);
 

@@ -42,6 +42,15 @@ struct WindowBuilder::JobState {
   uint64_t tracks = 0;           // Counts those of its tasks.
   uint64_t balanced_tracks = 0;  // The same at the last Rebalance().
   int64_t last_ns = 0;           // The time of its newest row or event.
+
+  // Ends and beginnings of numbered tasks, the newest of each. They are no part of window.events,
+  // which the ends of a large job would fill.
+  struct End {
+    TaskExit about;
+    bool exited = false;
+  };
+  std::map<uint32_t, End> ends;
+  std::map<uint32_t, int64_t> started_ns;
 };
 
 }  // namespace tacho::server::conditions

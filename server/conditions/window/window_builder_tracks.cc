@@ -211,6 +211,7 @@ void WindowBuilder::BorrowHosts(int64_t now_ns, const ingest::AgentLedger* agent
     }
     ShrinkTracks(PointsOf(nullptr, nullptr), tracks);
   };
+  std::set<absl::string_view> imported;
   for (const absl::string_view name : names) {
     HostWindow& host = window->hosts.emplace_back();
     const auto found = hosts_.find(name);
@@ -225,8 +226,12 @@ void WindowBuilder::BorrowHosts(int64_t now_ns, const ingest::AgentLedger* agent
       }
       found->second->chips.clear();
     }
-    if (agents != nullptr) host.agent = agents->Find(host.host, oldest_ns);
+    if (agents == nullptr) continue;
+    host.agent = agents->Find(host.host, oldest_ns);
+    host.imported = !host.agent.has_value() && agents->IsImported(host.host);
+    if (host.imported) imported.insert(name);
   }
+  for (TaskWindow& task : window->tasks) task.imported = imported.contains(task.host);
 }
 
 void WindowBuilder::ReturnHosts(JobWindow* window) {

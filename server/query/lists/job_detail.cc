@@ -54,7 +54,9 @@ struct Parts {
   size_t most = 0;  // Entities of a kind.
 };
 
-void AddAttempts(const Parts& parts, absl::Time now, v1::GetJobResponse* response) {
+// `of_job` is the state of the job, which is that of its newest attempt.
+void AddAttempts(const Parts& parts, v1::JobState of_job, absl::Time now,
+                 v1::GetJobResponse* response) {
   const Timeline timeline = Timeline::Of(parts.detail.attempts);
   std::map<uint32_t, std::pair<std::set<uint32_t>, std::set<absl::string_view>>> who;
   for (const auto& one : parts.entities.incarnations) {
@@ -78,6 +80,8 @@ void AddAttempts(const Parts& parts, absl::Time now, v1::GetJobResponse* respons
     v1::JobState state = StateOf(info.extent, ended_ns, now);
     const bool newest = info.attempt == parts.detail.attempts.back().attempt;
     if (state != v1::JOB_STATE_ENDED && !newest) state = v1::JOB_STATE_REPLACED;
+    // Not all of its tasks have ended.
+    if (state == v1::JOB_STATE_ENDED && newest) state = of_job;
     proto->set_state(state);
     for (const StepInterval& steps : timeline.SupersededOf(info.attempt)) {
       v1::StepRange* range = proto->add_superseded();
@@ -243,7 +247,7 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
   v1::JobMarks marks = MarksOf(MergedAttributes(parts.detail.attempts));
   if (HasMarks(marks)) *job->mutable_marks() = std::move(marks);
   AddRefusals(refusals, request.job(), response);
-  AddAttempts(parts, now, response);
+  AddAttempts(parts, state, now, response);
   AddTasks(parts, now, response);
   AddEntities(parts, response);
   for (const auto& metric : parts.detail.metrics) ToProto(metric, response->add_metrics());

@@ -5,9 +5,12 @@
 #include <utility>
 
 #include "proto/base/status_macros.h"
+#include "proto/base/task_end.h"
 
 namespace tacho::server::query {
 namespace {
+
+constexpr char kStartedKind[] = "attempt_started";
 
 // INT64_MIN if there are no rows, or the time would lie before that.
 int64_t EarliestEnd(const storage::Extent& extent) {
@@ -29,7 +32,8 @@ class EndFinder {
   // Returns whether an older event may matter.
   bool Look(storage::Event event) {
     const int64_t time_ns = event.time_ns;
-    if (event.kind == kEndedKind) {
+    if (event.kind == kStartedKind) restarted_.insert({event.source.task, event.source.host});
+    if (IsEndKind(event.kind)) {
       AddToTask(event);
       const uint32_t attempt = event.source.attempt;
       if (attempts_.contains(attempt)) ends_.attempts.try_emplace(attempt, std::move(event));
@@ -45,15 +49,43 @@ class EndFinder {
     Ends::TaskId id = {event.source.task, event.source.host};
     const auto task = tasks_.find(id);
     if (task == tasks_.end() || task->second->attempt != event.source.attempt) return;
-    if (event.time_ns < EarliestEnd(task->second->extent)) return;
+    if (event.time_ns < EarliestEnd(task->second->extent) || restarted_.contains(id)) return;
     ends_.tasks.try_emplace(std::move(id), event);
   }
 
   std::set<uint32_t> attempts_;
   std::map<Ends::TaskId, const storage::TaskInfo*> tasks_;
   int64_t earliest_task_end_ns_ = INT64_MAX;  // No older event is the end of a task.
+  std::set<Ends::TaskId> restarted_;          // After what may come.
   Ends ends_;
 };
+
+// Whether each numbered task with rows in the attempt has ended.
+absl::StatusOr<bool> AllTasksEnded(const storage::Store& store, const std::string& job,
+                                   uint32_t attempt) {
+  const std::optional<storage::JobDetail> detail = store.FindJob(job);
+  if (!detail.has_value()) return false;
+  std::map<uint32_t, int64_t> earliest_end_ns;  // Of those that may go on.
+  for (const storage::TaskInfo& task : detail->tasks) {
+    if (!task.task.has_value() || task.attempt != attempt) continue;
+    int64_t& end_ns = earliest_end_ns.try_emplace(*task.task, INT64_MIN).first->second;
+    end_ns = std::max(end_ns, EarliestEnd(task.extent));
+  }
+  int64_t since_ns = INT64_MAX;
+  for (const auto& [task, end_ns] : earliest_end_ns) since_ns = std::min(since_ns, end_ns);
+  bool restarted = false;
+  const auto visit = [&](const storage::Event& event) {
+    if (event.source.attempt != attempt || !event.source.task.has_value()) return true;
+    const auto task = earliest_end_ns.find(*event.source.task);
+    if (task == earliest_end_ns.end()) return true;
+    restarted = restarted || event.kind == kStartedKind;
+    if (IsEndKind(event.kind) && event.time_ns >= task->second) earliest_end_ns.erase(task);
+    return !restarted && !earliest_end_ns.empty();
+  };
+  TACHO_RETURN_IF_ERROR(
+      store.VisitEvents(job, since_ns, INT64_MAX, storage::Store::EventOrder::kNewestFirst, visit));
+  return earliest_end_ns.empty();
+}
 
 }  // namespace
 
@@ -67,21 +99,39 @@ v1::JobState StateOf(const storage::Extent& extent, std::optional<int64_t> ended
 
 absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const storage::JobSummary& job,
                                         absl::Time now) {
-  std::map<uint32_t, int64_t> ended_ns;
-  absl::Status status =
-      store.VisitEvents(job.name, EarliestEnd(job.extent), INT64_MAX,
-                        storage::Store::EventOrder::kNewestFirst, [&](storage::Event event) {
-                          if (event.kind == kEndedKind) {
-                            ended_ns.try_emplace(event.source.attempt, event.time_ns);
-                          }
-                          return true;
-                        });
-  if (!status.ok()) return status;
-  if (ended_ns.empty()) return StateOf(job.extent, std::nullopt, now);
+  struct End {
+    std::optional<int64_t> time_ns;  // The newest.
+    bool of_all = false;             // One of them names no task.
+    bool restarted = false;          // A task began after them.
+  };
+  std::map<uint32_t, End> ends;  // By attempt.
+  const auto visit = [&](const storage::Event& event) {
+    if (event.kind == kStartedKind) {
+      End& end = ends[event.source.attempt];
+      end.restarted = end.restarted || !end.time_ns.has_value();
+    } else if (IsEndKind(event.kind)) {
+      End& end = ends[event.source.attempt];
+      if (!end.time_ns.has_value()) end.time_ns = event.time_ns;
+      end.of_all = end.of_all || !event.source.task.has_value();
+    }
+    return true;
+  };
+  TACHO_RETURN_IF_ERROR(store.VisitEvents(job.name, EarliestEnd(job.extent), INT64_MAX,
+                                          storage::Store::EventOrder::kNewestFirst, visit));
+  const v1::JobState without_end = StateOf(job.extent, std::nullopt, now);
+  if (ends.empty()) return without_end;
   TACHO_ASSIGN_OR_RETURN(const auto outline, store.Outline(job.name, /*hosts=*/false));
-  const auto found = ended_ns.find(outline.attempt.value_or(ended_ns.rbegin()->first));
-  if (found == ended_ns.end()) return StateOf(job.extent, std::nullopt, now);
-  return StateOf(job.extent, found->second, now);
+  const auto found = ends.find(outline.attempt.value_or(ends.rbegin()->first));
+  if (found == ends.end() || !found->second.time_ns.has_value()) return without_end;
+  const End& end = found->second;
+  // Tasks without an end may have gone without a word, with their machines.
+  bool ended =
+      !end.restarted && (end.of_all || job.tasks <= 1 || without_end == v1::JOB_STATE_SILENT);
+  // Costs more, so it is asked only where several tasks may have ended one by one.
+  if (!ended && job.tasks > 1) {
+    TACHO_ASSIGN_OR_RETURN(ended, AllTasksEnded(store, job.name, found->first));
+  }
+  return ended ? StateOf(job.extent, end.time_ns, now) : without_end;
 }
 
 absl::StatusOr<Ends> EndsOf(const storage::Store& store, const storage::JobDetail& job,

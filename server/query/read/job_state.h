@@ -1,4 +1,5 @@
-// The state of jobs and attempts (v1::JobState), from their rows and their events "ended".
+// The state of jobs and attempts (v1::JobState), from their rows and the events that end tasks
+// (proto/base/task_end.h).
 #pragma once
 
 #include <cstdint>
@@ -19,21 +20,21 @@ namespace tacho::server::query {
 
 // Rows of the last five minutes mean that a job runs.
 inline constexpr absl::Duration kActiveFor = absl::Minutes(5);
-// Rows that come at most this long after an event "ended" do not contradict it: tasks do not end at
+// Rows that come at most this long after an end do not contradict it: tasks do not end at
 // the same moment, and agents go on for a while.
 inline constexpr absl::Duration kRowsAfterEnd = absl::Minutes(1);
-inline constexpr char kEndedKind[] = "ended";
 
-// `ended_ns`: time of the newest event "ended"; nullopt if there is none.
+// `ended_ns`: time of the newest end; nullopt if there is none.
 v1::JobState StateOf(const storage::Extent& extent, std::optional<int64_t> ended_ns,
                      absl::Time now);
 
-// The state of a job as a whole: an event "ended" counts if it is of the highest-numbered attempt.
-// Reads the events after the job's last rows, and holds none of them in memory.
+// The state of a job as a whole. Ends count if they are of the highest-numbered attempt: one of no
+// task, those of all its tasks, or one of a task where all are silent. Reads the events after the last rows of the job, and if some of
+// its tasks ended there, those after the last rows of each task; holds none of them in memory.
 absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const storage::JobSummary& job,
                                         absl::Time now);
 
-// The newest event "ended" of each attempt that has one, and of each task that has ended.
+// The newest end of each attempt that has one, and of each task that has ended.
 struct Ends {
   using TaskId = std::pair<std::optional<uint32_t>, std::string>;  // Task and host.
 

@@ -103,6 +103,27 @@ TEST_F(DirectRecorderTest, WhatIsRecordedIsThereWhenTheRecorderIsGone) {
   EXPECT_EQ(collector_.undefined_layouts(), 0);
 }
 
+TEST_F(DirectRecorderTest, TheEndOfARecorderIsTheEndOfItsTask) {
+  {
+    Recorder recorder = OpenDirect(Options());
+    Record(&recorder, 0, 10);
+  }
+  ASSERT_EQ(Events().size(), 1u);
+  EXPECT_EQ(Events()[0].kind(), "ended");
+  EXPECT_EQ(Events()[0].source().task(), 3u);
+  EXPECT_EQ(Events()[0].source().attempt(), 2u);
+}
+
+TEST_F(DirectRecorderTest, AnEndThatTheTrainerRecordedIsNotRepeated) {
+  {
+    Recorder recorder = OpenDirect(Options());
+    Record(&recorder, 0, 10);
+    recorder.Event("exited", "It failed.");
+  }
+  ASSERT_EQ(Events().size(), 1u);
+  EXPECT_EQ(Events()[0].kind(), "exited");
+}
+
 TEST_F(DirectRecorderTest, ACollectorThatComesLaterGetsWhatWaited) {
   collector_.Stop();
   Recorder recorder = OpenDirect(Options());
@@ -170,6 +191,7 @@ TEST_F(DirectRecorderTest, AFullQueueDropsTheOldestAndTellsHowMany) {
   EXPECT_EQ(steps.back(), kRows - 1);
   uint64_t lost = 0;
   for (const v1::Event& event : Events()) {
+    if (event.kind() == "ended") continue;
     EXPECT_EQ(event.kind(), "rows_lost");
     lost += std::stoull(event.fields().at("rows"));
   }

@@ -319,7 +319,9 @@ class LifeTest(case.Case):
         with self.assertRaises(KeyError):
             with self.init():
                 raise KeyError
-        self.assertEqual(self.read().events[-1].fields["status"], "failed")
+        failed = self.read().events[-1]
+        self.assertEqual(failed.kind, "exited")
+        self.assertEqual(failed.fields, {"status": "failed", "exit_code": "1", "exception": "KeyError"})
 
     def test_a_second_init_ends_the_first_run(self):
         first = self.init(job="one")
@@ -332,14 +334,37 @@ class LifeTest(case.Case):
                          {("one", True, 0), ("two", False, 1)})  # fmt: skip
 
     def test_at_exit(self):
-        for ending, status in (("", "succeeded"), ("1 / 0", "failed")):
-            program = f"import tacho; tacho.init(); tacho.log({{'a': 1}}); {ending}"
-            ended = self.python(program)
-            self.assertEqual(ended.returncode, 1 if ending else 0, ended.stderr)
-            read = self.read()
-            self.assertTrue(read.closed)
-            self.assertEqual(read.events[-1].fields["status"], status)
-            os.remove(os.path.join(self.directory, os.listdir(self.directory)[0]))
+        log_elsewhere = (
+            "import threading; other = threading.Thread(target=tacho.log, args=({'b': 2},));"
+            " other.start(); other.join()"
+        )
+        for ending, code, kind, exception in (
+            ("", 0, "ended", None),
+            ("sys.exit()", 0, "ended", None),
+            (log_elsewhere, 0, "ended", None),
+            ("1 / 0", 1, "exited", "ZeroDivisionError"),
+            ("sys.exit(3)", 3, "exited", None),
+            ("raise SystemExit(4)", 4, "exited", None),
+            ("sys.exit('no data')", 1, "exited", None),
+            (log_elsewhere + "; sys.exit(5)", 5, "exited", None),
+            ("run.__exit__(SystemExit, SystemExit(6), None); sys.exit(6)", 6, "exited", None),
+        ):
+            with self.subTest(ending):
+                program = f"import sys, tacho; run = tacho.init(); tacho.log({{'a': 1}}); {ending}"
+                ended = self.python(program)
+                self.assertEqual(ended.returncode, code, ended.stderr)
+                read = self.read()
+                self.assertTrue(read.closed)
+                expected = {"status": "failed" if code else "succeeded", "exit_code": str(code)}
+                if exception:
+                    expected["exception"] = exception
+                self.assertEqual([event.kind for event in read.events], ["attempt_started", kind])
+                self.assertEqual(read.events[-1].fields, expected)
+                os.remove(os.path.join(self.directory, os.listdir(self.directory)[0]))
+
+    def test_a_process_that_skips_its_exit_leaves_the_ring_open(self):
+        self.python("import os, tacho; tacho.init(); tacho.log({'a': 1}); os._exit(0)")
+        self.assertFalse(self.read().closed)
 
     def test_what_was_logged_survives_a_kill(self):
         program = (

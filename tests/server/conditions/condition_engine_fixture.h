@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "proto/config/yaml_config.h"
 #include "server/conditions/condition_engine.h"
+#include "server/ingest/agent_ledger.h"
 #include "storage/store.h"
 #include "tests/support/faulty_env.h"
 
@@ -50,6 +51,7 @@ class ConditionEngineFixture : public ::testing::Test {
     ConditionEngineOptions options;
     options.store = store_.get();
     options.settings = ConditionSettings::WithDetectors(config_.conditions(), std::move(detectors));
+    options.agents = &agents_;
     options.now = [this] { return now_; };
     options.registry = registry_.get();
     options.buffer_bytes = buffer_bytes_;
@@ -95,6 +97,9 @@ class ConditionEngineFixture : public ::testing::Test {
     event.source.attempt = attempt;
     event.time_ns = absl::ToUnixNanos(now_);
     event.kind = kind;
+    Append(event);
+  }
+  void Append(const storage::Event& event) {
     absl::Notification durable;
     store_->AppendEvent({}, event, [&](const absl::Status&) { durable.Notify(); });
     durable.WaitForNotification();
@@ -145,6 +150,7 @@ class ConditionEngineFixture : public ::testing::Test {
   const std::unique_ptr<storage::FaultyEnv> env_;
   std::unique_ptr<prometheus::Registry> registry_;
   std::unique_ptr<storage::Store> store_;
+  ingest::AgentLedger agents_;
   std::unique_ptr<ConditionEngine> engine_;
 };
 

@@ -63,6 +63,15 @@ class WindowBuilderTest : public testing::Test {
     builder_.AddRows(*layout, {&entry, 1});
   }
 
+  void EndTask(uint32_t task, int64_t second, const std::string& kind) {
+    storage::Event event;
+    event.source.job = "a";
+    event.source.task = task;
+    event.kind = kind;
+    event.time_ns = second * kSecond;
+    builder_.AddEvent(event);
+  }
+
   // A copy of what a detector would see.
   JobWindow Window(const std::string& job, int64_t now_seconds) {
     JobWindow copy;
@@ -197,6 +206,52 @@ TEST_F(WindowBuilderTest, ATaskMayEndBeforeItsJob) {
   EXPECT_FALSE(window.tasks[1].ended);
   EXPECT_FALSE(window.ended);
   EXPECT_TRUE(Window("a", 100).ended) << "the other went without a word";
+}
+
+TEST_F(WindowBuilderTest, WhereAnAgentReportsASilentTaskHasNotEnded) {
+  Add(Layout("a", 0, "h", {"loss"}), 10, 1, {1});
+  Add(Layout("a", 1, "g", {"loss"}), 10, 1, {1});
+  ingest::AgentLedger::Stream stream = agents_.Open("g's", 10 * kSecond, std::nullopt);
+  agents_.Serves(stream, "g");
+  EndTask(0, 11, "ended");
+  EXPECT_FALSE(Window("a", 100).ended) << "it may hang, and its agent would have told its end";
+  EndTask(1, 101, "ended");
+  EXPECT_TRUE(Window("a", 102).ended);
+}
+
+TEST_F(WindowBuilderTest, ATaskThatStartsAgainHasNotEnded) {
+  const auto* layout = Layout("a", 0, "h", {"loss"});
+  Add(layout, 10, 1, {1});
+  EndTask(0, 11, "exited");
+  EXPECT_TRUE(Window("a", 12).tasks[0].ended);
+  EXPECT_EQ(Window("a", 12).exits.size(), 1u);
+  EndTask(0, 13, "attempt_started");
+  EXPECT_FALSE(Window("a", 14).tasks[0].ended);
+  EXPECT_TRUE(Window("a", 14).exits.empty());
+  EndTask(0, 11, "exited");  // Read once more from the store.
+  EXPECT_FALSE(Window("a", 14).tasks[0].ended);
+}
+
+TEST_F(WindowBuilderTest, AStepAfterItsEndShowsThatATaskGoesOn) {
+  Add(Layout("a", 0, "h", {"loss"}), 10, 1, {1});
+  EndTask(0, 11, "ended");
+  Add(Layout("a", 0, "h", {"loss"}), 12, 2, {1});
+  EXPECT_TRUE(Window("a", 13).tasks[0].ended) << "within the second in which rows are late";
+  Add(Layout("a", 0, "h", {"loss"}), 13, 3, {1});
+  EXPECT_FALSE(Window("a", 14).tasks[0].ended);
+}
+
+TEST_F(WindowBuilderTest, EndsOfManyTasksLeaveRoomForOtherEvents) {
+  constexpr uint32_t kTasks = 3 * WindowBuilder::kMaxEvents;
+  for (uint32_t task = 0; task < kTasks; ++task) {
+    Add(Layout("a", task, "h", {"loss"}), 10, 1, {1});
+  }
+  EndTask(0, 10, "compile_started");
+  for (uint32_t task = 0; task < kTasks; ++task) EndTask(task, 11, "ended");
+  const JobWindow window = Window("a", 12);
+  EXPECT_TRUE(window.ended);
+  ASSERT_EQ(window.events.size(), 1u);
+  EXPECT_EQ(window.events[0].kind, "compile_started");
 }
 
 TEST_F(WindowBuilderTest, ForgettingGivesTheMemoryBack) {

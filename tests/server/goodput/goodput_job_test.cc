@@ -113,6 +113,16 @@ TEST_F(GoodputJobTest, ALedgerOfTwoAttempts) {
   EXPECT_EQ(goodput.steps.remaining_seconds, 850) << "it counts from 0";
 }
 
+TEST_F(GoodputJobTest, TheBooksCloseWhenTheLastTaskHasEnded) {
+  AppendSteps(0, 20, 0, 99, /*tasks=*/2);
+  AppendEvent("ended", 125, 0, 0);
+  EXPECT_GT(Seconds(Goodput(1000).total, GoodputBucket::kDown), 800) << "task 1 went silent";
+  AppendEvent("exited", 130, 0, 1, {{"signal", "9"}});
+  const JobGoodput goodput = Goodput(1000);
+  EXPECT_EQ(goodput.total.end_ns, At(130));
+  EXPECT_EQ(Seconds(goodput.total, GoodputBucket::kDown), 0);
+}
+
 TEST_F(GoodputJobTest, SealingChangesNothing) {
   AppendTwoAttempts();
   const JobGoodput live = Goodput(5000);

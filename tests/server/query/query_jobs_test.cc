@@ -257,6 +257,41 @@ TEST_F(QueryJobsTest, TasksEndOneByOne) {
   EXPECT_EQ(job.chips(1).last_seen_unix_ns(), Ago(100));
 }
 
+TEST_F(QueryJobsTest, AJobEndsWithTheLastOfItsTasks) {
+  for (const uint32_t task : {0, 1, 2}) Row("j", 30, 0, task);
+  Event("j", 29, "ended", 0, std::nullopt, 0);
+  Event("j", 28, "exited", 0, std::nullopt, 1);
+  EXPECT_EQ(StateInList("j"), v1::JOB_STATE_RUNNING) << "task 2 goes on";
+  EXPECT_EQ(Get("j").attempts(0).state(), v1::JOB_STATE_RUNNING);
+  Event("j", 5, "ended", 0, std::nullopt, 2);
+  EXPECT_EQ(StateInList("j"), v1::JOB_STATE_ENDED);
+  EXPECT_EQ(Get("j").attempts(0).state(), v1::JOB_STATE_ENDED);
+  EXPECT_EQ(Get("j").tasks(1).state(), v1::JOB_STATE_ENDED);
+  EXPECT_EQ(Get("j").tasks(1).end_message(), "exited 28");
+}
+
+TEST_F(QueryJobsTest, AJobWhoseOtherTasksWentSilentHasEnded) {
+  for (const uint32_t task : {0, 1}) Row("j", 301, 0, task);
+  Event("j", 300, "attempt_started", 0, std::nullopt, 1);
+  EXPECT_EQ(StateInList("j"), v1::JOB_STATE_SILENT);
+  Event("j", 299, "ended", 0, std::nullopt, 0);
+  EXPECT_EQ(StateInList("j"), v1::JOB_STATE_ENDED);
+}
+
+TEST_F(QueryJobsTest, ATaskThatBeginsAgainAtOnceHasNotEnded) {
+  for (const char* job : {"one", "two"}) {
+    Row(job, 30, 0, 0);
+    if (job[0] == 't') Row(job, 30, 0, 1);
+    Event(job, 29, "attempt_started", 0, std::nullopt, 0);
+    Event(job, 20, "exited", 0, std::nullopt, 0);
+    Event(job, 20, "ended", 0, std::nullopt, 1);
+    EXPECT_EQ(StateInList(job), v1::JOB_STATE_ENDED) << job;
+    Event(job, 10, "attempt_started", 0, std::nullopt, 0);
+    EXPECT_EQ(StateInList(job), v1::JOB_STATE_RUNNING) << job;
+    EXPECT_EQ(Get(job).tasks(0).state(), v1::JOB_STATE_RUNNING) << job;
+  }
+}
+
 TEST_F(QueryJobsTest, AnAttemptThatDidNotEndIsReplacedByTheNext) {
   Row("j", 100, 0);
   Row("j", 10, 3);

@@ -45,7 +45,7 @@ TEST(DetectorsTest, NoConditionIsLostOrRenamed) {
   EXPECT_THAT(NamesOf(DetectorsOf(config.progress())),
               IsSupersetOf({"Stalled", "Straggling", "InputBound", "LowUtilization",
                             "SlowerThanBaseline", "ThroughputDropped", "TaskMissing", "AgentSilent",
-                            "TrainerSilent", "ClockSkewed", "DataLoss"}));
+                            "TrainerSilent", "ClockSkewed", "DataLoss", "TrainerExited"}));
   EXPECT_THAT(
       NamesOf(DetectorsOf(config.curves())),
       IsSupersetOf({"Diverged", "LossSpike", "Plateau", "Oscillating", "GradientExploding",
