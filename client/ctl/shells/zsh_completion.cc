@@ -5,7 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/commands/completion_scripts.h"
+#include "client/ctl/shells/completion_scripts.h"
 
 namespace tacho::ctl {
 namespace {

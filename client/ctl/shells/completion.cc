@@ -12,7 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
-#include "client/ctl/commands/completion_scripts.h"
+#include "client/ctl/shells/completion_scripts.h"
 #include "client/ctl/text/text.h"
 #include "client/import/formats.h"
 
