@@ -301,7 +301,7 @@ void RecorderState::RecordExit(int exit_code) noexcept {
   const std::string_view text(code, static_cast<size_t>(end - code));
   const EventField fields[] = {{"status", exit_code == 0 ? "succeeded" : "failed"},
                                {"exit_code", text}};
-  AddEvent(exit_code == 0 ? kEndedKind : kExitedKind, "The process returned", fields);
+  AddEvent(last_step_, exit_code == 0 ? kEndedKind : kExitedKind, "The process returned", fields);
 }
 
 void RecorderState::FlushAtExit(int exit_code) noexcept {

@@ -166,7 +166,7 @@ OperandKinds KindsOf(const Command& command) {
 }
 
 ValueKind ValueKindOf(const FlagSpec& flag) {
-  if (flag.placeholder.empty()) return ValueKind::kNone;
+  if (flag.placeholder.empty()) return ValueKind::kNothing;
   if (!flag.choices.empty()) return ValueKind::kChoice;
   if (flag.placeholder == "FILE") return ValueKind::kFile;
   return flag.name == "metric" ? ValueKind::kMetric : ValueKind::kOther;

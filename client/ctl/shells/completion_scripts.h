@@ -18,7 +18,7 @@ struct OperandKinds {
 };
 OperandKinds KindsOf(const Command& command);
 
-enum class ValueKind { kNone, kChoice, kFile, kMetric, kOther };
+enum class ValueKind { kNothing, kChoice, kFile, kMetric, kOther };
 ValueKind ValueKindOf(const FlagSpec& flag);
 
 // The flags that take the next word, as they are typed; --address left out.

@@ -72,7 +72,7 @@ std::string FishQuoted(const std::string& text) {
 
 std::string ValueOf(const FlagSpec& flag) {
   switch (ValueKindOf(flag)) {
-    case ValueKind::kNone:
+    case ValueKind::kNothing:
       return "";
     case ValueKind::kChoice:
       return absl::StrCat(" -x -a ", FishQuoted(absl::StrJoin(flag.choices, " ")));

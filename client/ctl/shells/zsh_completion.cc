@@ -89,7 +89,7 @@ std::string InBrackets(const std::string& text) {
 
 std::string ActionOf(const FlagSpec& flag) {
   switch (ValueKindOf(flag)) {
-    case ValueKind::kNone:
+    case ValueKind::kNothing:
       return "";
     case ValueKind::kChoice:
       return absl::StrCat(":", flag.placeholder, ":(", absl::StrJoin(flag.choices, " "), ")");

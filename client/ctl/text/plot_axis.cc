@@ -39,16 +39,16 @@ double NiceSpacing(double span, size_t at_most) {
 }
 
 // How the numbers of one axis are written.
-struct Style {
+struct AxisStyle {
   double unit = 1;
   const char* suffix = "";
   int decimals = 0;
   bool exponent = false;
 };
 
-Style StyleFor(double largest, double spacing) {
+AxisStyle StyleFor(double largest, double spacing) {
   constexpr double kMostDecimals = 6;
-  Style style;
+  AxisStyle style;
   if (largest >= 1e15 || (largest > 0 && largest < 1e-4)) {
     style.exponent = true;
     style.decimals = std::max(0, static_cast<int>(std::floor(std::log10(largest) + 1e-9)) -
@@ -71,7 +71,7 @@ Style StyleFor(double largest, double spacing) {
   return style;
 }
 
-std::string Label(double value, const Style& style) {
+std::string Label(double value, const AxisStyle& style) {
   if (value == 0) return "0";
   if (style.exponent) return absl::StrFormat("%.*e", style.decimals, value);
   return absl::StrFormat("%.*f%s", style.decimals, value / style.unit, style.suffix);
@@ -156,7 +156,7 @@ std::vector<Tick> LinearTicks(double low, double high, size_t at_most) {
   // Few multiples may all lie outside.
   for (size_t count = at_most; ticks.size() < kEnough && count <= at_most + 8; ++count) {
     const double spacing = NiceSpacing(span, count);
-    const Style style = StyleFor(std::max(std::fabs(low), std::fabs(high)), spacing);
+    const AxisStyle style = StyleFor(std::max(std::fabs(low), std::fabs(high)), spacing);
     ticks.clear();
     for (double at = std::ceil(low / spacing - 1e-9); at * spacing <= high + spacing * 1e-9; ++at) {
       ticks.push_back({at * spacing, Label(at * spacing, style)});

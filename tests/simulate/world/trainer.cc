@@ -44,7 +44,7 @@ void Trainer::EndThread() {
 
 void Trainer::Stop() {
   EndThread();
-  if (ring_ != nullptr) ring_->Close();
+  if (ring_ != nullptr) ring_->Close({});
   ring_.reset();
 }
 
@@ -68,7 +68,7 @@ void Trainer::Run() {
     if (ring_ == nullptr) {
       BeginAttempt();
     } else if (ScheduleRandom() % kRowsOfAttempt == 0) {
-      if (ScheduleRandom() % 2 == 0) ring_->Close();
+      if (ScheduleRandom() % 2 == 0) ring_->Close({});
       ring_.reset();
     } else {
       WriteRow();
