@@ -29,8 +29,9 @@ v1::JobState StateOf(const storage::Extent& extent, std::optional<int64_t> ended
                      absl::Time now);
 
 // The state of a job as a whole. Ends count if they are of the highest-numbered attempt: one of no
-// task, those of all its tasks, or one of a task where all are silent. Reads the events after the last rows of the job, and if some of
-// its tasks ended there, those after the last rows of each task; holds none of them in memory.
+// task, those of all its tasks, or one of a task where all are silent. Reads the events after the
+// last rows of the job, and if some of its tasks ended there, those after the last rows of each
+// task; holds none of them in memory.
 absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const storage::JobSummary& job,
                                         absl::Time now);
 
