@@ -35,8 +35,8 @@ class QuickstartTest(harness.TestCase):
         with open(f"{self.directory}/CMakePresets.json", "w") as file:
             file.write(PRESETS)
         lines = ["cmake_minimum_required(VERSION 3.25)", "project(small LANGUAGES NONE)"]
-        lines += [f"add_custom_target({target} COMMAND {command})" for target, command in commands.items()]
-        # Nobody needs it, so it must not be built.
+        lines += [f"add_custom_target({target} ALL COMMAND {command})" for target, command in commands.items()]
+        # No program, but `cmake --install` needs it.
         lines.append("add_custom_target(another ALL COMMAND ${CMAKE_COMMAND} -E touch ${CMAKE_BINARY_DIR}/another)")
         with open(f"{self.directory}/CMakeLists.txt", "w") as file:
             file.write("\n".join(lines) + "\n")
@@ -63,12 +63,12 @@ class QuickstartTest(harness.TestCase):
         self.assertIn("tachoctl plot spirals loss --by step", done.stdout)
         self.assertRegex(done.stdout, r"Prometheus +http://127.0.0.1:\d+/metrics")
 
-    def test_from_source_it_builds_what_it_needs_and_counts_the_steps(self):
+    def test_from_source_it_builds_everything_and_counts_the_steps(self):
         self.write_project(self.copy_commands())
         done = self.run_quickstart()
         self.assertEqual(done.returncode, 0, done.stdout)
-        self.assertIn("4 of 4 steps after", done.stdout)
-        self.assertFalse(os.path.exists(f"{self.directory}/build/release/another"))
+        self.assertIn("5 of 5 steps after", done.stdout)
+        self.assertTrue(os.path.exists(f"{self.directory}/build/release/another"))
 
     def test_a_build_that_fails_says_which_command_did(self):
         self.write_project({**self.copy_commands(), "tacho-agent": "${CMAKE_COMMAND} -E false"})

@@ -320,7 +320,9 @@ class Run:
         """
         self._event_at(None, kind, message, **fields)
 
-    def _event_at(self, step: Optional[int], kind: str, message: str, **fields: Any) -> None:
+    def _event_at(
+        self, step: Optional[int], kind: str, message: str, /, **fields: Any
+    ) -> None:  # fmt: skip
         """event() at a step; None is that of the last row."""
         if not self._handle:
             return

@@ -60,7 +60,8 @@ class FullDiskTest : public FullDiskFixture {
     EXPECT_EQ(store_->DurableSequences("agent", 2).watermark(), message);
     UseDisk(disk_->Copy("/store"));
     EXPECT_EQ(store_->DurableSequences("agent", 2).watermark(), message) << "after a crash";
-    EXPECT_EQ(store_->Stats().open_rows, message * (128 << 10));
+    // The journal may also have the message as it was when it was refused: its rows are the same.
+    EXPECT_EQ(ReadAll(Find("large", "loss")).values.size(), message * (128 << 10));
   }
   LayoutPtr RegisterLarge() {
     options_.open_bytes = options_.journal_bytes = uint64_t{1} << 32;
