@@ -232,6 +232,7 @@ absl::Duration Episode::AnyStep(absl::Duration most) {
 }
 
 void Episode::StepClock() {
+  clocks_were_set_ = true;
   if (OneIn(2)) {
     ++totals_->collector_steps;
     return collectors_[Below(collectors_.size())].clock->Set(AnyStep(absl::Hours(24 * 120)));
@@ -285,8 +286,13 @@ void Episode::Settle() {
   for (CollectorRun& run : collectors_) run.clock->Set(absl::ZeroDuration());
   for (AgentRun& run : agents_) {
     run.clock->Set(absl::ZeroDuration());
-    for (const auto& trainer : run.trainers) trainer->End();
     for (const auto& proxy : run.proxies) proxy->Heal();
+  }
+  // Abseil's clock notices a step within two seconds. What an agent says of the end of a task by a
+  // clock that is still wrong, the collector takes only later.
+  if (clocks_were_set_) absl::SleepFor(absl::Seconds(3));
+  for (AgentRun& run : agents_) {
+    for (const auto& trainer : run.trainers) trainer->End();
   }
   std::sort(recorded_.events.begin(), recorded_.events.end());
   std::vector<Record> found;
@@ -321,7 +327,7 @@ void Episode::StopAll() {
     // stands still.
     const std::string log = ReadFile(run.log);
     const absl::string_view end =
-        absl::string_view(log).substr(log.size() - std::min<size_t>(log.size(), 300));
+        absl::string_view(log).substr(log.size() - std::min<size_t>(log.size(), 1500));
     if (!absl::StrContains(end, "msg=\"stopped;") ||
         !absl::StrContains(end, "spooled_messages=0 ")) {
       Fail("everything is stored, and the spool is not empty");

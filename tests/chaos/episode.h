@@ -108,6 +108,7 @@ class Episode {
   std::vector<CollectorRun> collectors_;
   std::vector<AgentRun> agents_;
   std::string failure_;
+  bool clocks_were_set_ = false;
 };
 
 }  // namespace tacho::chaos
