@@ -103,9 +103,15 @@ class FirstSetUpTest(harness.TestCase):
         self.assertEqual(len(self.children(program)), 1, "the agent")
         other = self.run_program("TACHO_CTL", "up", *log, "--state", f"{self.directory}/other")
         self.assertEqual(other.wait(), 0, other.tail())
-        self.assertIn("An agent of this host reports already", other.tail())
+        self.assertIn("It does; this uses it", other.tail())
         self.assertEqual(program.stop(), 0)
         self.assertTrue(collector.program.alive())
+
+    def test_an_agent_that_ended_just_now_is_not_taken_for_one_that_works(self):
+        program, _ = self.up()
+        self.assertEqual(program.stop(), 0, program.tail())
+        again, _ = self.up()
+        self.assertEqual(len(self.children(again)), 2, again.tail())
 
     def test_up_ends_when_a_part_does(self):
         program, _ = self.up()

@@ -31,8 +31,9 @@ namespace {
 constexpr char kDefaultHttp[] = "127.0.0.1:7412";
 constexpr absl::Duration kPollPause = absl::Milliseconds(50);
 constexpr absl::Duration kAskTimeout = absl::Seconds(2);
-// A working agent reports every ten seconds.
+// A working agent reports every ten seconds. One that has reported lately may have ended since.
 constexpr absl::Duration kReportsWithin = absl::Seconds(30);
+constexpr absl::Duration kNextReport = absl::Seconds(13);
 constexpr absl::Duration kAgentPatience = absl::Seconds(15);
 // It makes durable what it has received, and closes its columns.
 constexpr absl::Duration kCollectorPatience = absl::Minutes(1);
@@ -168,11 +169,22 @@ class Up {
     } else {
       TACHO_RETURN_IF_ERROR(StartCollector());
     }
-    if (AgentReports(absl::Now() - kReportsWithin)) {
-      out() << "An agent of this host reports already; this uses it." << std::endl;
-      return absl::OkStatus();
+    return AnAgentLives() ? absl::OkStatus() : StartAgent();
+  }
+
+  // Whether an agent of this host reports to the collector, that this has not started.
+  bool AnAgentLives() const {
+    const absl::Time begin = absl::Now();
+    if (!AgentReports(begin - kReportsWithin)) return false;
+    out() << "An agent of this host has reported; waiting whether it still does." << std::endl;
+    while (absl::Now() - begin < kNextReport && !interrupts_.came()) {
+      if (AgentReports(begin)) {
+        out() << "It does; this uses it." << std::endl;
+        return true;
+      }
+      absl::SleepFor(kPollPause);
     }
-    return StartAgent();
+    return false;
   }
 
   absl::Status StartCollector() {
