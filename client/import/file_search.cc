@@ -155,7 +155,7 @@ class FileSearch {
   PassedOver& passed_over_;
   std::vector<FoundRun> found_;
   std::set<std::string> seen_;            // Paths in found_.
-  std::map<std::string, FoundRun> runs_;  // Of event files, by directory.
+  std::map<std::string, FoundRun> runs_;  // The runs of event files, by directory.
   size_t files_ = 0;
 };
 

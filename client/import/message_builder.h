@@ -49,8 +49,8 @@ class MessageBuilder : public RecordSink {
  private:
   struct Series {
     SeriesKey key;
-    uint64_t hash = 0;       // Of the series in its attempt.
-    uint64_t name_hash = 0;  // Of the series.
+    uint64_t hash = 0;       // Identifies the series in its attempt.
+    uint64_t name_hash = 0;  // Identifies the series in any attempt.
     bool used = false;
   };
   // Rows of the same series, in the same order.

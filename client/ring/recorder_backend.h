@@ -15,7 +15,7 @@ namespace tacho::client {
 // How a recorder ends.
 struct RecorderEnd {
   int64_t time_unix_ns = 0;
-  int exit_code = 0;      // Of the process; 0 where the recorder ends before it.
+  int exit_code = 0;      // The process's; 0 if the recorder ends before the process.
   bool recorded = false;  // The newest record but for histograms is an event of kind IsEndKind().
 };
 

@@ -55,7 +55,7 @@ class CurveFolder {
   struct Folded {
     MetricCurve curve;
     std::vector<Piece> pieces;
-    std::vector<Reach> reaches;  // Of series with a place.
+    std::vector<Reach> reaches;  // How far series with a place reach.
   };
   void AddBucket(const Bucket& bucket);
   double LastOf(const std::vector<Reach>& reaches) const;

@@ -65,7 +65,7 @@ void PrintAttributes(const Environment& env, const Comparison& comparison) {
 
 struct SummaryColumn {
   TableColumn column;
-  // Of one run's figures; `index` is its place.
+  // The cells of one run's figures; `index` is the run's place.
   std::string (*text)(const v1::CompareMetric& metric, size_t index);
   int worth;  // Where the terminal is narrow, columns of the lowest worth are left out first.
   bool is_difference = false;  // Has nothing to say of the first job.

@@ -43,7 +43,7 @@ int64_t TimeIn(const v1::Goodput& goodput, v1::GoodputBucket wanted) {
   return 0;
 }
 
-// What is printed as 0.0 % has no bar, and what is too little for a block a thin one.
+// A share that is printed as 0.0 % gets no bar. One that is too small for a block gets a thin bar.
 std::string Bar(double percent, bool unicode) {
   const double share = std::clamp(percent / 100, 0.0, 1.0);
   const auto cells = static_cast<size_t>(std::lround(share * static_cast<double>(kBarWidth)));

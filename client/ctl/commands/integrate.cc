@@ -34,7 +34,7 @@ absl::Status CheckFlags(const ParsedArgs& args) {
 absl::StatusOr<v1::IntegrateRequest> ParseIntegrateRequest(const Invocation& invocation) {
   const ParsedArgs& args = invocation.args;
   TACHO_RETURN_IF_ERROR(CheckFlags(args));
-  // What is selected is written as in every query.
+  // The flags that select series are those of every query.
   TACHO_ASSIGN_OR_RETURN(const QueryOptions options,
                          ParseQueryOptions(args, invocation.env.now, invocation.env.zone));
   const v1::RangeRequest& range = options.request;

@@ -89,7 +89,7 @@ std::vector<FlagSpec> AllFlags() {
   return flags;
 }
 
-// Whoever writes the metric first gets the right order.
+// Tells a person who wrote the metric first what the right order is.
 void SayRightOrder(const Invocation& invocation, QueryClient& client,
                    const v1::Selector& selector) {
   for (const std::string& word : selector.metrics()) {
