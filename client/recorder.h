@@ -155,7 +155,8 @@ class Recorder {
     SetAttribute(key, std::string_view(text, static_cast<size_t>(end - text)));
   }
 
-  // For exit() on this thread: no other one records any more, whichever recorded last.
+  // Call it on the thread that is about to call exit(), when no other thread records any more.
+  // exit() then records the end, even if another thread recorded last.
   void LeaveToExit() noexcept;
 
   // How many values, metrics, rows, events and attributes were refused.

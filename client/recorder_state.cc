@@ -301,7 +301,8 @@ void RecorderState::RecordExit(int exit_code) noexcept {
   const std::string_view text(code, static_cast<size_t>(end - code));
   const EventField fields[] = {{"status", exit_code == 0 ? "succeeded" : "failed"},
                                {"exit_code", text}};
-  AddEvent(last_step_, exit_code == 0 ? kEndedKind : kExitedKind, "The process returned", fields);
+  const std::string message = "The process returned " + std::string(text);
+  AddEvent(last_step_, exit_code == 0 ? kEndedKind : kExitedKind, message, fields);
 }
 
 void RecorderState::FlushAtExit(int exit_code) noexcept {

@@ -18,7 +18,8 @@ Usage: tacho-collector [--config FILE] [options]
   --config FILE     Read the configuration from FILE (YAML). Without it, every key
                     has its default: loopback addresses, data in
                     $XDG_STATE_HOME/tachograph/collector (~/.local/state/...), for
-                    root in /var/lib/tachograph/collector if a package has made it.
+                    root in /var/lib/tachograph/collector if /var/lib/tachograph
+                    is there and belongs to root.
   --grpc ADDRESS    Listen here for agents and queries, instead of on listen.grpc,
                     e.g. 127.0.0.1:7411. Port 0 picks a free port.
   --http ADDRESS    Serve /metrics, /healthz and /readyz here, instead of on

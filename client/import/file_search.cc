@@ -20,6 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// More is mostly a data set or a home directory, named by mistake.
 constexpr size_t kMaxFiles = 100'000;
 
 class FileSearch {
@@ -55,9 +56,11 @@ class FileSearch {
 
  private:
   absl::Status AddDirectory(const std::string& directory) {
-    const size_t before = found_.size() + runs_.size();
+    const size_t logs_before = logs_;
+    PassedOver passed_over;  // Below this directory.
+    passed_here_ = &passed_over;
     TACHO_RETURN_IF_ERROR(Walk(directory, client::kRootRun));
-    if (found_.size() + runs_.size() > before) return absl::OkStatus();
+    if (logs_ > logs_before) return absl::OkStatus();
     if (format_ == FileFormat::kEventFiles) {
       return absl::InvalidArgumentError(absl::StrCat("no event files are below ", directory,
                                                      " (their names contain '",
@@ -67,14 +70,19 @@ class FileSearch {
         "no file below ", directory, " is ",
         format_ ? FormatTitle(*format_)
                 : "a log of a known format (" + absl::StrJoin(FormatNames(), ", ") + ")");
-    if (!passed_over_.first.empty()) {
-      const auto& [path, why] = passed_over_.first.front();
-      absl::StrAppend(&text, "; it has ", passed_over_.files,
-                      passed_over_.files == 1 ? " other file, " : " other files, like ", path, ": ",
+    if (!passed_over.first.empty()) {
+      const auto& [path, why] = passed_over.first.front();
+      absl::StrAppend(&text, "; it has ", passed_over.files,
+                      passed_over.files == 1 ? " other file, " : " other files, like ", path, ": ",
                       why);
     }
     return absl::InvalidArgumentError(
         absl::StrCat(text, ". Name a file itself to read it all the same"));
+  }
+
+  void PassOver(const std::string& path, absl::string_view why) {
+    passed_over_.Add(path, why);
+    passed_here_->Add(path, why);
   }
 
   // `run`: what the directory is called from the one that the user named.
@@ -86,7 +94,7 @@ class FileSearch {
       entries.push_back(*at);
     }
     if (error && run != client::kRootRun) {
-      passed_over_.Add(directory, absl::StrCat("cannot be read: ", error.message()));
+      PassOver(directory, absl::StrCat("cannot be read: ", error.message()));
       return absl::OkStatus();
     }
     if (error) {
@@ -123,28 +131,30 @@ class FileSearch {
 
   // Once, however many of the paths lead to it.
   void AddFile(FileFormat format, const std::string& path, const std::string& name) {
+    ++logs_;
     if (seen_.insert(path).second) found_.push_back({format, {path}, name});
   }
 
   void AddEventFile(const std::string& directory, const std::string& run, const std::string& path) {
+    ++logs_;
     FoundRun& found = runs_[directory];
-    found.name = run;
+    if (found.paths.empty()) found.name = run;
     found.paths.push_back(path);
   }
 
   void AddIfLog(const std::string& directory, const std::string& run,
                 const fs::directory_entry& entry) {
     const std::string path = entry.path().string();
-    if (format_ == FileFormat::kEventFiles) return passed_over_.Add(path, "no event file by name");
+    if (format_ == FileFormat::kEventFiles) return PassOver(path, "no event file by name");
     const absl::StatusOr<std::string> head = ReadHead(path);
-    if (!head.ok()) return passed_over_.Add(path, head.status().message());
+    if (!head.ok()) return PassOver(path, head.status().message());
     const auto format = DetectFormatOfBytes(*head);
-    if (!format) return passed_over_.Add(path, "no log of a known format");
+    if (!format) return PassOver(path, "no log of a known format");
     if (format_ && *format_ != *format) {
-      return passed_over_.Add(path, absl::StrCat("it is ", FormatTitle(*format)));
+      return PassOver(path, absl::StrCat("it is ", FormatTitle(*format)));
     }
     if (!IsSurelyLog(*format, *head, options_)) {
-      return passed_over_.Add(path, absl::StrCat(FormatTitle(*format), " without a step or time"));
+      return PassOver(path, absl::StrCat(FormatTitle(*format), " without a step or time"));
     }
     if (*format == FileFormat::kEventFiles) return AddEventFile(directory, run, path);
     AddFile(*format, path, client::RunBelow(run, entry.path().stem().string()));
@@ -152,11 +162,13 @@ class FileSearch {
 
   const std::optional<FileFormat> format_;
   const ReadOptions& options_;
-  PassedOver& passed_over_;
+  PassedOver& passed_over_;            // Of all paths.
+  PassedOver* passed_here_ = nullptr;  // Of the directory that is walked.
   std::vector<FoundRun> found_;
   std::set<std::string> seen_;            // Paths in found_.
   std::map<std::string, FoundRun> runs_;  // The runs of event files, by directory.
   size_t files_ = 0;
+  size_t logs_ = 0;  // Those that paths led to, each as often.
 };
 
 }  // namespace

@@ -210,7 +210,9 @@ std::optional<FileFormat> DetectFormatOfBytes(absl::string_view head) {
 }
 
 bool IsSurelyLog(FileFormat format, absl::string_view head, const ReadOptions& options) {
-  if (format == FileFormat::kCsv) return HasRoleColumn(TextOfBytes(head), options);
+  if (format == FileFormat::kCsv || format == FileFormat::kSmi) {
+    return HasRoleColumn(TextOfBytes(head), options);
+  }
   return format != FileFormat::kJsonLines || HasRoleMember(TextOfBytes(head), options);
 }
 

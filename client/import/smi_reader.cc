@@ -32,6 +32,7 @@ namespace {
 struct SmiLabel {
   absl::string_view column, label;
 };
+constexpr absl::string_view kTimestamp = "timestamp";
 constexpr SmiLabel kSmiLabels[] = {
     {"index", "chip"},           {"uuid", "uuid"},
     {"gpu_uuid", "uuid"},        {"name", "name"},
@@ -102,7 +103,7 @@ class SmiTable {
     for (const std::string& field : header_) {
       Column& column = columns_.emplace_back();
       const bool is_time =
-          options_.time_field.empty() ? field == "timestamp" : field == options_.time_field;
+          options_.time_field.empty() ? field == kTimestamp : field == options_.time_field;
       if (is_time) {
         column.is_time = has_time_ = true;
         continue;
@@ -195,12 +196,13 @@ class SmiTable {
 
 bool IsSmiHead(absl::string_view head) {
   const std::vector<std::string> fields = SmiFields(head.substr(0, head.find('\n')));
-  // It knows no steps: a table with both is a program's own.
-  const bool has_steps = std::any_of(fields.begin(), fields.end(), [](const std::string& field) {
+  // It knows no steps, and no time but "timestamp": a table with others is a program's own.
+  const bool has_timestamp = std::find(fields.begin(), fields.end(), kTimestamp) != fields.end();
+  const bool is_other = std::any_of(fields.begin(), fields.end(), [&](const std::string& field) {
     size_t rank = 0;
-    return IsStepName(field, &rank);
+    return IsStepName(field, &rank) || (!has_timestamp && IsTimeName(field, &rank));
   });
-  return !has_steps && fields.size() > 1 && std::any_of(fields.begin(), fields.end(), IsSmiColumn);
+  return !is_other && fields.size() > 1 && std::any_of(fields.begin(), fields.end(), IsSmiColumn);
 }
 
 absl::Status ReadSmi(OpenSource open, const ReadOptions& options, RecordSink* sink) {

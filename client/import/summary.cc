@@ -82,8 +82,11 @@ void Summary::Add(const Summary& other) {
   }
   for (const std::string& note : other.notes) {
     if (std::find(notes.begin(), notes.end(), note) != notes.end()) continue;
-    if (notes.size() < kMaxNotes) notes.push_back(note);
-    if (notes.size() == kMaxNotes) notes.back() = kMoreNotes;
+    if (notes.size() < kMaxNotes) {
+      notes.push_back(note);
+    } else {
+      notes.back() = kMoreNotes;
+    }
   }
 }
 

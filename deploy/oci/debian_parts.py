@@ -3,6 +3,7 @@ import glob
 import os
 import re
 import subprocess
+import tempfile
 
 
 def _run(*command):
@@ -103,13 +104,10 @@ def architecture():
 
 def stripped(program):
     """The program's bytes without symbols for debuggers."""
-    target = f"/tmp/tacho-oci-{os.getpid()}"
-    try:
+    with tempfile.TemporaryDirectory() as folder:
+        target = os.path.join(folder, "program")
         told = _run("strip", "--strip-unneeded", "-o", target, str(program))
         if told.returncode != 0:
             raise SystemExit(f"oci: strip {program}: {told.stderr.strip()}")
         with open(target, "rb") as file:
             return file.read()
-    finally:
-        if os.path.exists(target):
-            os.remove(target)

@@ -111,7 +111,8 @@ class AgentLedger {
   void Serves(const Stream& stream, absl::string_view host) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // An import sends rows of this host. It is no agent, and nobody waits for it. Past kMaxAgents
-  // hosts, further ones are not remembered.
+  // hosts, further ones are not remembered. A restart of the collector forgets all: then tasks of
+  // an import count as living until windows forget them.
   void Imports(absl::string_view host) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsImported(const std::string& host) const ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -22,6 +22,11 @@ namespace {
 
 using query::AttributeMap;
 
+// The most bytes that an agent may give an attribute's name.
+constexpr size_t kMaxNameBytes = 128;
+constexpr absl::string_view kTooManyTags = "has more than 256 tags: send several requests";
+static_assert(kMaxTagsOfRequest == 256);
+
 bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
 bool IsSpace(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
@@ -37,12 +42,19 @@ absl::Status CheckTag(absl::string_view field, const std::string& tag) {
 
 absl::Status CheckRequest(const v1::ChangeMarksRequest& request) {
   if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
+  if (static_cast<size_t>(request.add_tags_size()) > kMaxTagsOfRequest) {
+    return errors::InvalidFieldError("add_tags", kTooManyTags);
+  }
+  if (static_cast<size_t>(request.remove_tags_size()) > kMaxTagsOfRequest) {
+    return errors::InvalidFieldError("remove_tags", kTooManyTags);
+  }
   for (const std::string& tag : request.add_tags()) {
     TACHO_RETURN_IF_ERROR(CheckTag("add_tags", tag));
   }
   for (const std::string& tag : request.remove_tags()) {
     // A trainer may have set a tag of another form, which must not stay forever.
-    if (tag.empty()) return errors::InvalidFieldError("remove_tags", "must not be empty");
+    const std::string problem = ingest::TextProblem(tag, 1, kMaxNameBytes);
+    if (!problem.empty()) return errors::InvalidFieldError("remove_tags", problem);
   }
   std::string problem = ingest::TextProblem(request.group(), 0, kMaxGroupBytes);
   if (problem.empty() && std::any_of(request.group().begin(), request.group().end(), IsControl)) {

@@ -13,6 +13,8 @@ inline constexpr size_t kMaxTags = 64;  // Of a job. Concurrent changes may make
 inline constexpr size_t kMaxTagBytes = 64;
 inline constexpr size_t kMaxGroupBytes = 256;
 inline constexpr size_t kMaxNoteBytes = 4096;
+// To add, and to remove.
+inline constexpr size_t kMaxTagsOfRequest = 256;
 
 // Makes the change durable and returns the marks that the job has then. A removed mark leaves every
 // attempt that has it; a new one goes to the latest attempt. Blocks for the disk.

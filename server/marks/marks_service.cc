@@ -73,12 +73,20 @@ grpc::ServerUnaryReactor* MarksService::ChangeMarks(grpc::CallbackServerContext*
   const auto run = [this, reactor, request, response, rights = caller->rights_ptr(),
                     peer = context->peer()] {
     const absl::Status status = Change(*rights, *request, response);
-    options_.log.Info("marks changed", {{"job", request->job()},
-                                        {"change", WordsOf(*request)},
-                                        {"by", rights->name()},
-                                        {"peer", peer},
-                                        {"code", absl::StatusCodeToString(status.code())},
-                                        {"text", status.message()}});
+    if (status.ok()) {
+      options_.log.Info("marks changed", {{"job", request->job()},
+                                          {"change", WordsOf(*request)},
+                                          {"by", rights->name()},
+                                          {"peer", peer},
+                                          {"code", absl::StatusCodeToString(status.code())}});
+    } else {
+      options_.log.Limited(log::Level::kWarn, "a change of marks failed",
+                           {{"job", request->job()},
+                            {"by", rights->name()},
+                            {"peer", peer},
+                            {"code", absl::StatusCodeToString(status.code())},
+                            {"reason", status.message()}});
+    }
     reactor->Finish(errors::ToGrpcStatus(status));
   };
   if (const auto admission = workers_.Run(run);

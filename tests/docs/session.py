@@ -53,8 +53,7 @@ def plain(text):
 
 def commands(text):
     """The commands of a block, each of which may go over lines that end with a backslash."""
-    joined = re.sub(r"\\\n", "\\\n", text)
-    return [one for one in re.split(r"(?<!\\)\n", joined) if one.strip() and not one.lstrip().startswith("#")]
+    return [one for one in re.split(r"(?<!\\)\n", text) if one.strip() and not one.lstrip().startswith("#")]
 
 
 def high_pipe():

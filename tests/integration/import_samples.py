@@ -24,7 +24,7 @@ def _open(name, encoding="utf-8"):
 
 
 class Attempts:
-    """A step that is not above the one before it starts again."""
+    """A step below the one before it begins the next attempt."""
 
     def __init__(self):
         self.number, self.last = 0, None

@@ -121,6 +121,10 @@ class MarksTest(MarksCase):
         self.assertIn("would have 65 tags; at most 64", self.ctl("tag", "bert", "more", code=1))
         self.assertIn("tags:  more", self.ctl("tag", "bert", "more", "--remove", "x" * 64))
         stub = marks_pb2_grpc.MarksStub(client.connect(self.collector.address))
+        for tags in ("add_tags", "remove_tags"):
+            with self.assertRaises(grpc.RpcError) as many:
+                stub.ChangeMarks(marks_pb2.ChangeMarksRequest(job="bert", **{tags: ["a"] * 257}))
+            self.assertIn(f"{tags}: has more than 256 tags", many.exception.details())
         with self.assertRaises(grpc.RpcError) as refused:
             stub.ChangeMarks(marks_pb2.ChangeMarksRequest(add_tags=["a"]))
         self.assertEqual(refused.exception.code(), grpc.StatusCode.INVALID_ARGUMENT)

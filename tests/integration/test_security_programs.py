@@ -63,7 +63,7 @@ class ProgramsTest(TlsCase):
         )
         flags = ["--tls-ca", self.ca.certificate, "--token-file", reader]
         harness.wait_until(lambda: "hosts" in self.ctl("jobs", *flags).stdout, "rows of the agent")
-        # Of the same name, so that it owns what the old one owned.
+        # The new token has the old one's name, so it owns the same agent ids.
         self.token("agents", "write")
         self.write_tokens()
         self.reload()

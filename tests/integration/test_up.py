@@ -96,14 +96,14 @@ class FirstSetUpTest(harness.TestCase):
 
     def test_up_uses_what_runs_already(self):
         collector = self.started(harness.Collector(self.directory))
-        log = ["--address", collector.address]
-        program = self.run_program("TACHO_CTL", "up", *log)
+        at = ["--address", collector.address]
+        program = self.run_program("TACHO_CTL", "up", *at)
         self.await_text(program, "Ctrl-C stops")
         self.assertIn("A collector runs already", program.tail())
         self.assertEqual(len(self.children(program)), 1, "the agent")
-        other = self.run_program("TACHO_CTL", "up", *log, "--state", f"{self.directory}/other")
+        other = self.run_program("TACHO_CTL", "up", *at, "--state", f"{self.directory}/other")
         self.assertEqual(other.wait(), 0, other.tail())
-        self.assertIn("It does; this uses it", other.tail())
+        self.assertIn("It still runs; this uses it", other.tail())
         self.assertEqual(program.stop(), 0)
         self.assertTrue(collector.program.alive())
 

@@ -136,11 +136,12 @@ bool RingSource::ReadOne(absl::Time now, RowSink* sink) {
 }
 
 absl::Status RingSource::TellEnd(RingTail* ring, absl::Time now, RowSink* sink) const {
+  if (ring->end_told()) return absl::OkStatus();
   const client::RingInfo& ended = ring->info();
   const bool goes_on = std::any_of(rings_.begin(), rings_.end(), [&](const auto& item) {
     const client::RingInfo& info = item.second->info();
     return item.second.get() != ring && info.job == ended.job && info.task == ended.task &&
-           info.attempt == ended.attempt && item.second->WriterAlive();
+           info.attempt == ended.attempt && item.second->MayGoOn();
   });
   return goes_on ? absl::OkStatus() : ring->TellEnd(now, sink);
 }

@@ -49,12 +49,16 @@ class RingTail {
   //   UNAVAILABLE  the sink has no room: later.
   absl::Status TellEnd(absl::Time now, RowSink* sink);
 
-  // Whether the process may write more.
-  bool WriterAlive() const;
+  // Whether the trainer may record more into this ring, as of the last Read().
+  bool MayGoOn() const { return !reader_->closed() && WriterAlive(); }
+  // Whether TellEnd() has nothing to tell any more.
+  bool end_told() const { return told_.end; }
 
   const client::RingInfo& info() const { return reader_->info(); }
 
  private:
+  // Whether a process still holds the ring.
+  bool WriterAlive() const;
   v1::Source SourceOf() const;
   std::string Checkpoint(const client::RingCursor& cursor) const;
   // Whether a dead writer's end can be told: a process that dies loses its ring's lock before the

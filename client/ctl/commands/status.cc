@@ -36,7 +36,10 @@ std::vector<v1::RecordedEvent> ReadEnded(QueryClient& client, const std::string&
   request.add_kinds(kExitedKind);
   std::vector<v1::RecordedEvent> ended;
   const absl::Status status = client.ListEvents(request, [&](const auto& response) {
-    ended.insert(ended.end(), response.events().begin(), response.events().end());
+    // An older collector does not know `kinds`, and returns all events.
+    for (const v1::RecordedEvent& event : response.events()) {
+      if (IsEndKind(event.kind())) ended.push_back(event);
+    }
     return true;
   });
   if (!status.ok()) ended.clear();

@@ -22,6 +22,8 @@
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/local/local_program.h"
 #include "proto/base/address.h"
+#include "proto/base/clock.h"
+#include "proto/base/json_text.h"
 #include "proto/base/state_directory.h"
 #include "proto/base/status_macros.h"
 
@@ -34,6 +36,7 @@ constexpr absl::Duration kAskTimeout = absl::Seconds(2);
 // A working agent reports every ten seconds. One that has reported lately may have ended since.
 constexpr absl::Duration kReportsWithin = absl::Seconds(30);
 constexpr absl::Duration kNextReport = absl::Seconds(13);
+constexpr absl::Duration kFirstReport = absl::Seconds(45);
 constexpr absl::Duration kAgentPatience = absl::Seconds(15);
 // It makes durable what it has received, and closes its columns.
 constexpr absl::Duration kCollectorPatience = absl::Minutes(1);
@@ -46,14 +49,6 @@ struct UpAddresses {
 std::string HostName() {
   char name[256] = {};
   return gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
-
-// YAML reads a text in double quotes as JSON does.
-std::string Quoted(absl::string_view text) {
-  std::string quoted = "\"";
-  for (const char c : text)
-    absl::StrAppend(&quoted, c == '"' || c == '\\' ? "\\" : "", std::string(1, c));
-  return absl::StrCat(quoted, "\"");
 }
 
 // The one 'tachoctl up' of a directory. Others read where it listens.
@@ -71,9 +66,14 @@ class UpLock {
       return absl::UnavailableError(
           absl::StrCat("cannot write ", path_, ": ", std::generic_category().message(errno)));
     }
-    if (flock(fd_, LOCK_EX | LOCK_NB) != 0) return false;
-    Write({});
-    return true;
+    if (flock(fd_, LOCK_EX | LOCK_NB) == 0) {
+      Write({});
+      return true;
+    }
+    if (errno == EWOULDBLOCK) return false;
+    return absl::UnavailableError(absl::StrCat("cannot lock ", path_, ": ",
+                                               std::generic_category().message(errno),
+                                               "; choose another directory with --state DIR"));
   }
   ~UpLock() {
     if (fd_ >= 0) close(fd_);
@@ -176,10 +176,11 @@ class Up {
   bool AnAgentLives() const {
     const absl::Time begin = absl::Now();
     if (!AgentReports(begin - kReportsWithin)) return false;
-    out() << "An agent of this host has reported; waiting whether it still does." << std::endl;
-    while (absl::Now() - begin < kNextReport && !interrupts_.came()) {
+    out() << "An agent of this host reported lately; checking whether it still runs." << std::endl;
+    const absl::Time deadline = MonotonicNow() + kNextReport;
+    while (MonotonicNow() < deadline && !interrupts_.came()) {
       if (AgentReports(begin)) {
-        out() << "It does; this uses it." << std::endl;
+        out() << "It still runs; this uses it." << std::endl;
         return true;
       }
       absl::SleepFor(kPollPause);
@@ -226,9 +227,9 @@ class Up {
     std::filesystem::create_directories(Rings(), error);
     std::ofstream file(config);
     file << "# Written by tachoctl up. Every key: tacho-agent --print-config\n"
-         << "collector: {address: " << Quoted(addresses_.grpc) << "}\n"
-         << "spool: {path: " << Quoted(directory_ + "/spool") << "}\n"
-         << "sources:\n  rings: {directory: " << Quoted(Rings()) << "}\n";
+         << "collector: {address: " << JsonString(addresses_.grpc) << "}\n"
+         << "spool: {path: " << JsonString(directory_ + "/spool") << "}\n"
+         << "sources:\n  rings: {directory: " << JsonString(Rings()) << "}\n";
     file.close();
     if (error || !file) {
       return absl::UnavailableError(absl::StrCat("cannot write ", config, " or ", Rings()));
@@ -236,7 +237,15 @@ class Up {
     out() << "Starting " << program << std::endl;
     const absl::Time begin = absl::Now();
     TACHO_RETURN_IF_ERROR(agent_.Start({program, "--config", config}));
-    return AwaitReady(&agent_, [&] { return AgentReports(begin); });
+    const absl::Time deadline = MonotonicNow() + kFirstReport;
+    TACHO_RETURN_IF_ERROR(
+        AwaitReady(&agent_, [&] { return AgentReports(begin) || MonotonicNow() >= deadline; }));
+    if (AgentReports(begin)) return absl::OkStatus();
+    return absl::UnavailableError(absl::StrCat(
+        "the agent runs, but does not report to the collector at ", addresses_.grpc,
+        ". If that one asks for TLS or a token, start the agent with a configuration of its own "
+        "(docs/security.md). ",
+        agent_.log(), " says:\n", agent_.LastLines()));
   }
 
   // Waits as long as the program lives: after a crash a collector may read its journal for long.
@@ -267,7 +276,7 @@ class Up {
     while (!interrupts_.came()) {
       if (collector_.HasEnded() || agent_.HasEnded()) {
         LocalProgram& ended = collector_.HasEnded() ? collector_ : agent_;
-        return absl::UnavailableError(absl::StrCat("it ended by itself; its log in ", directory_,
+        return absl::UnavailableError(absl::StrCat(ended.name(), " ended by itself; ", ended.log(),
                                                    " says:\n", ended.LastLines()));
       }
       absl::SleepFor(kPollPause);

@@ -27,9 +27,10 @@ namespace tacho::ctl {
 namespace {
 
 constexpr size_t kLinesShown = 5;
+constexpr off_t kBytesLookedAt = 64 << 10;
 constexpr absl::Duration kPause = absl::Milliseconds(20);
 // Where the folder of tachoctl in a build leads to the other programs.
-constexpr const char* kBuildFolders[] = {"", "../../server/", "../../agent/", "../examples/"};
+constexpr const char* kBuildFolders[] = {"../../server/", "../../agent/"};
 
 std::string ErrorText() { return std::generic_category().message(errno); }
 
@@ -57,8 +58,13 @@ absl::StatusOr<std::string> FindProgram(absl::string_view name, absl::string_vie
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (!error) {
-    for (const char* folder : kBuildFolders) {
-      places.push_back((self.parent_path() / absl::StrCat(folder, name)).lexically_normal());
+    const std::filesystem::path here = self.parent_path();
+    places.push_back(here / std::string(name));
+    // Elsewhere these folders may be anybody's.
+    if (std::filesystem::exists(here / "../../CMakeCache.txt", error)) {
+      for (const char* folder : kBuildFolders) {
+        places.push_back((here / absl::StrCat(folder, name)).lexically_normal());
+      }
     }
   }
   for (const auto folder : absl::StrSplit(path, ':', absl::SkipEmpty())) {
@@ -125,7 +131,9 @@ absl::Status LocalProgram::Stop(absl::Duration patience) {
 
 std::string LocalProgram::LastLines() const {
   std::ifstream file(log_);
-  file.seekg(log_begin_);
+  file.seekg(0, std::ios::end);
+  const off_t end = file.tellg();
+  file.seekg(std::max(log_begin_, end - kBytesLookedAt));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   std::vector<std::string> lines = absl::StrSplit(text, '\n', absl::SkipWhitespace());
   if (lines.size() > kLinesShown) lines.erase(lines.begin(), lines.end() - kLinesShown);

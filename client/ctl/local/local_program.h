@@ -37,7 +37,7 @@ class LocalProgram {
   absl::Status Stop(absl::Duration patience);
   // Whether it has ended, by itself or by Stop().
   bool HasEnded();
-  // Why it ended: the end of what it printed since Start(), without log prefixes of the shell.
+  // The last lines of what it printed since Start(), which mostly say why it ended.
   std::string LastLines() const;
   const std::string& name() const { return name_; }
   const std::string& log() const { return log_; }

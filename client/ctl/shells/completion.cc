@@ -275,8 +275,8 @@ Command CompletionCommand() {
   tachoctl completion zsh > ~/.zfunc/_tachoctl    # with fpath+=~/.zfunc before compinit
   tachoctl completion fish > ~/.config/fish/completions/tachoctl.fish
 
-An installed tachoctl brings these files along. The script asks 'tachoctl completion job-names' and 'tachoctl completion metric-names JOB', which
-print one name a line.)",
+An installed tachoctl brings these files along. The script asks 'tachoctl completion job-names'
+and 'tachoctl completion metric-names JOB', which print one name a line.)",
           .flags = {},
           .min_operands = 1,
           .max_operands = 2,

@@ -109,7 +109,8 @@ class Run:
 
         A string with `step`, or within `with run.step(n)`, is an event of the kind "text" at that
         step, unless the name has the same string as before: at most 1,024 bytes, and 1,000 a run. A
-        string without a step is an attribute of the attempt: at most 4,096 bytes, and 64 names.
+        string without a step is an attribute of the attempt: at most 4,096 bytes, 64 names,
+        and 32 KiB together, replaced ones included.
         """
         # The common case: known names and plain numbers.
         try:
@@ -363,6 +364,7 @@ class Run:
         """
         self._finish(exit_code, sys.exc_info()[1])
 
+    @guarded
     def _finish(self, exit_code: Optional[int], error: Optional[BaseException]) -> None:
         if exit_code is None:
             exit_code = _exit_code_of(error)
@@ -408,7 +410,7 @@ class Run:
         return self
 
     def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        guarded(self._finish)(None, error)
+        self._finish(None, error)
 
     def __deepcopy__(self, memo: Any) -> "Run":
         return self

@@ -10,6 +10,8 @@ _MAX_ATTRIBUTE_BYTES = 4096
 _MAX_EVENTS = 1000
 # As many as a person looks through; an attempt's other attributes come from its config.
 _MAX_ATTRIBUTES = 64
+# A quarter of what all values that a recorder ever sets may take (client/recorder.h).
+_MAX_BYTES_OF_ATTRIBUTES = 32 * 1024
 
 
 def split_texts(data: Mapping[str, Any]) -> Dict[str, str]:
@@ -25,6 +27,7 @@ class Texts:
         self._last: Dict[str, str] = {}  # The newest event of each name.
         self._events = 0
         self._attributes: Dict[str, str] = {}
+        self._attribute_bytes = 0  # Of all that were ever set.
 
     def log(self, texts: Mapping[str, str], step: Optional[int]) -> None:
         for name, text in texts.items():
@@ -52,7 +55,17 @@ class Texts:
                 f"log() without a step sets at most {_MAX_ATTRIBUTES} attributes: further names are"
                 " left out; use run.config, or give a step"
             )
-        if len(text.encode("utf-8", "replace")) > _MAX_ATTRIBUTE_BYTES:
+        if self._attributes.get(name) == text:
+            return  # Nothing new happened.
+        size = len(text.encode("utf-8", "replace"))
+        kept = min(size, _MAX_ATTRIBUTE_BYTES)
+        if self._attribute_bytes + kept > _MAX_BYTES_OF_ATTRIBUTES:
+            return say_once(
+                f"log() without a step sets at most {_MAX_BYTES_OF_ATTRIBUTES} bytes of attributes,"
+                " replaced ones included: further texts are left out; give a step"
+            )
+        if size > _MAX_ATTRIBUTE_BYTES:
             say_once(f'"{name}": an attribute is cut at {_MAX_ATTRIBUTE_BYTES} bytes')
+        self._attribute_bytes += kept
         self._attributes[name] = text
         self._run._set_attribute(name, text)

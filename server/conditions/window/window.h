@@ -60,7 +60,6 @@ struct TaskExit {
   std::optional<uint32_t> task;
   std::string host;
   int64_t time_ns = 0;
-  std::string message;
   std::map<std::string, std::string> fields;
 };
 

@@ -17,6 +17,7 @@ namespace tacho::server::conditions {
 namespace {
 
 constexpr size_t kMaxLayoutsOfJob = 65'536;
+constexpr size_t kMaxTaskEnds = 65'536;
 // A row that comes this long after an end shows that it was no end.
 constexpr int64_t kRowsAfterEndNs = 60'000'000'000;
 // The same for a row with a new step, which only a trainer writes: it began again.
@@ -287,13 +288,15 @@ bool WindowBuilder::NoteEnd(const storage::Event& event, JobState* job) {
   if (!event.source.task.has_value()) return false;
   const uint32_t task = *event.source.task;
   if (event.kind == "attempt_started") {
+    if (job->started_ns.size() >= kMaxTaskEnds && !job->started_ns.contains(task)) return false;
     int64_t& started_ns = job->started_ns.try_emplace(task, event.time_ns).first->second;
     started_ns = std::max(started_ns, event.time_ns);
   }
   if (!IsEndKind(event.kind)) return false;
+  if (job->ends.size() >= kMaxTaskEnds && !job->ends.contains(task)) return true;
   JobState::End& end = job->ends[task];
   if (event.time_ns >= end.about.time_ns) {
-    end = {.about = {task, event.source.host, event.time_ns, event.message, event.fields},
+    end = {.about = {task, event.source.host, event.time_ns, event.fields},
            .exited = event.kind == kExitedKind};
   }
   return true;
@@ -309,7 +312,7 @@ void WindowBuilder::FindEnds(int64_t now_ns, JobState* job) {
     if (!IsEndKind(event.kind) || event.time_ns + kRowsAfterEndNs < job->last_ns) continue;
     window.ended = true;
     if (event.kind == kExitedKind) {
-      window.exits.push_back({std::nullopt, event.host, event.time_ns, "", event.fields});
+      window.exits.push_back({std::nullopt, event.host, event.time_ns, event.fields});
     }
   }
   size_t ended = 0;

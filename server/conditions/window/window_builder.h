@@ -3,7 +3,8 @@
 // Its contents and their limits:
 //   - For a task: its newest step, and the points of each series with a meaning (signal_names.h),
 //     of the newest attempt. For chips and hosts: the same, from whichever job recorded them, for
-//     `host_window`. For a job: the newest kMaxEvents events of its attempt.
+//     `host_window`. For a job: the newest kMaxEvents events of its attempt, and the newest
+//     beginning and end of each of its first 65,536 tasks that have some.
 //   - A series has at most `points` points of 24 bytes (track_points.h selects them), and fewer
 //     where many series share `job_bytes` or `total_bytes`, but at least kMinPoints. If even that
 //     is too much, new series are left out and counted; their tasks keep their newest step and

@@ -45,6 +45,7 @@ struct WindowBuilder::JobState {
 
   // Ends and beginnings of numbered tasks, the newest of each. They are no part of window.events,
   // which the ends of a large job would fill.
+  // An event costs its sender little, so they are limited: more tasks than this have no end.
   struct End {
     TaskExit about;
     bool exited = false;

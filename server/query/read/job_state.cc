@@ -32,7 +32,7 @@ class EndFinder {
   // Returns whether an older event may matter.
   bool Look(storage::Event event) {
     const int64_t time_ns = event.time_ns;
-    if (event.kind == kStartedKind) restarted_.insert({event.source.task, event.source.host});
+    if (event.kind == kStartedKind) NoteStart(event);
     if (IsEndKind(event.kind)) {
       AddToTask(event);
       const uint32_t attempt = event.source.attempt;
@@ -45,6 +45,14 @@ class EndFinder {
   Ends Take() { return std::move(ends_); }
 
  private:
+  // Of another attempt than its newest rows it says nothing about the task's end.
+  void NoteStart(const storage::Event& event) {
+    Ends::TaskId id = {event.source.task, event.source.host};
+    const auto task = tasks_.find(id);
+    if (task == tasks_.end() || task->second->attempt != event.source.attempt) return;
+    restarted_.insert(std::move(id));
+  }
+
   void AddToTask(const storage::Event& event) {
     Ends::TaskId id = {event.source.task, event.source.host};
     const auto task = tasks_.find(id);
@@ -60,7 +68,7 @@ class EndFinder {
   Ends ends_;
 };
 
-// Whether each numbered task with rows in the attempt has ended.
+// Whether each numbered task with rows in the attempt has ended; false if there is none.
 absl::StatusOr<bool> AllTasksEnded(const storage::Store& store, const std::string& job,
                                    uint32_t attempt) {
   const std::optional<storage::JobDetail> detail = store.FindJob(job);
@@ -71,6 +79,8 @@ absl::StatusOr<bool> AllTasksEnded(const storage::Store& store, const std::strin
     int64_t& end_ns = earliest_end_ns.try_emplace(*task.task, INT64_MIN).first->second;
     end_ns = std::max(end_ns, EarliestEnd(task.extent));
   }
+  // Tasks that have begun may still prepare their first row.
+  if (earliest_end_ns.empty()) return false;
   int64_t since_ns = INT64_MAX;
   for (const auto& [task, end_ns] : earliest_end_ns) since_ns = std::min(since_ns, end_ns);
   bool restarted = false;
@@ -103,12 +113,17 @@ absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const stora
     std::optional<int64_t> time_ns;  // The newest.
     bool of_all = false;             // One of them names no task.
     bool restarted = false;          // A task began after them.
+    std::set<uint32_t> begun;        // Tasks, also those without rows yet.
   };
   std::map<uint32_t, End> ends;  // By attempt.
   const auto visit = [&](const storage::Event& event) {
     if (event.kind == kStartedKind) {
       End& end = ends[event.source.attempt];
       end.restarted = end.restarted || !end.time_ns.has_value();
+      // Whether there are several matters, not how many.
+      if (event.source.task.has_value() && end.begun.size() < 2) {
+        end.begun.insert(*event.source.task);
+      }
     } else if (IsEndKind(event.kind)) {
       End& end = ends[event.source.attempt];
       if (!end.time_ns.has_value()) end.time_ns = event.time_ns;
@@ -125,8 +140,8 @@ absl::StatusOr<v1::JobState> StateOfJob(const storage::Store& store, const stora
   if (found == ends.end() || !found->second.time_ns.has_value()) return without_end;
   const End& end = found->second;
   // Tasks without an end may have gone without a word, with their machines.
-  bool ended =
-      !end.restarted && (end.of_all || job.tasks <= 1 || without_end == v1::JOB_STATE_SILENT);
+  bool ended = !end.restarted && (end.of_all || (job.tasks <= 1 && end.begun.size() <= 1) ||
+                                  without_end == v1::JOB_STATE_SILENT);
   // Costs more, so it is asked only where several tasks may have ended one by one.
   if (!ended && job.tasks > 1) {
     TACHO_ASSIGN_OR_RETURN(ended, AllTasksEnded(store, job.name, found->first));

@@ -22,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::tacho::testing::WriteFile;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -199,6 +200,11 @@ TEST(ImportSmiTest, CellsLoseTheirUnitsAndLinesAreOfTheirGpu) {
   EXPECT_THAT(sent.summary.notes, IsEmpty());
 }
 
+TEST(ImportSmiTest, ATableWithATimeOfItsOwnIsNone) {
+  EXPECT_EQ(DetectFormatOfBytes("time,power.draw [W]\n1,2\n"), FileFormat::kCsv);
+  EXPECT_EQ(DetectFormatOfBytes("index, power.draw [W]\n0, 1 W\n"), FileFormat::kSmi);
+}
+
 TEST(ImportSmiTest, WhatIsMissingIsSaid) {
   EXPECT_THAT(ReadText(ReadSmi, "index, power.draw [W]\n0, 1 W\n").error(),
               HasSubstr("no column timestamp"));
@@ -298,6 +304,28 @@ TEST_F(ImportSearchTest, GivenFormatTakesNoOther) {
               AllOf(HasSubstr("is an MLPerf log; it has"), HasSubstr("loss.csv: it is CSV")));
   options.format = FileFormat::kEventFiles;
   EXPECT_THAT(Names(options), ElementsAre(".", "a", "a/b"));
+}
+
+TEST_F(ImportSearchTest, PathsThatOverlapAreReadOnce) {
+  std::vector<std::string> names;
+  const auto units = FindUnits({root_, root_ + "/a", root_}, {}, &passed_over_);
+  ASSERT_TRUE(units.ok()) << units.status();
+  for (const Unit& unit : *units) names.push_back(unit.name);
+  EXPECT_THAT(names, ElementsAre("a/b/loss", "metrics", ::testing::_, "a", "a/b"));
+}
+
+TEST_F(ImportSearchTest, AnErrorOfADirectoryTellsOfItsOwnFiles) {
+  fs::create_directories(root_ + "/z");
+  Make("z/readme.py", "import os\n");
+  const auto units = FindUnits({root_, root_ + "/z"}, {}, &passed_over_);
+  EXPECT_THAT(std::string(units.status().message()), HasSubstr("it has 1 other file, "));
+  EXPECT_THAT(std::string(units.status().message()), HasSubstr("readme.py"));
+}
+
+TEST_F(ImportSearchTest, ATableOfPowerWithoutATimeIsPassedOver) {
+  Make("z/power.csv", "index, power.draw [W]\n0, 1 W\n");
+  const std::vector<std::string> names = Names({});
+  EXPECT_THAT(names, Not(Contains(HasSubstr("power"))));
 }
 
 TEST_F(ImportSearchTest, ColumnThatTheUserNamesMakesATableALog) {

@@ -278,6 +278,18 @@ TEST_F(QueryJobsTest, AJobWhoseOtherTasksWentSilentHasEnded) {
   EXPECT_EQ(StateInList("j"), v1::JOB_STATE_ENDED);
 }
 
+TEST_F(QueryJobsTest, OneTaskThatExitsBeforeTheOthersSendRowsDoesNotEndTheJob) {
+  Row("j", 40, 0, 0);
+  for (const uint32_t task : {0, 1, 2}) Event("j", 50, "attempt_started", 0, std::nullopt, task);
+  Event("j", 30, "exited", 0, std::nullopt, 0);
+  EXPECT_EQ(StateInList("j"), v1::JOB_STATE_RUNNING);
+  for (const uint32_t task : {0, 1}) Row("two", 100, 0, task);
+  Attribute("two", 1, "big");
+  for (const uint32_t task : {0, 1}) Event("two", 50, "attempt_started", 1, std::nullopt, task);
+  Event("two", 30, "exited", 1, std::nullopt, 0);
+  EXPECT_EQ(StateInList("two"), v1::JOB_STATE_RUNNING);
+}
+
 TEST_F(QueryJobsTest, ATaskThatBeginsAgainAtOnceHasNotEnded) {
   for (const char* job : {"one", "two"}) {
     Row(job, 30, 0, 0);

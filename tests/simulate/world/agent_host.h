@@ -68,7 +68,8 @@ class AgentHost {
  private:
   class RingSink;
 
-  // Makes its processes' disk, rings and model what a power cut or a kill has left.
+  // Brings a dead disk back. After a power cut the trainer's rings are gone too; Start() tells the
+  // model once the spool is open.
   void ComeBack();
   // Whether the spool, just opened, still has what it has called synced.
   void CheckSynced();

@@ -108,10 +108,11 @@ void Laboratory::Cause(const Fault& fault) {
     case FaultKind::kAgentKill:
       // Supervise() sees that it is dead.
       return DiskOf(fault.host)->power()->KillAtOperation(static_cast<uint64_t>(fault.amount));
+    case FaultKind::kSyncLies:
+      BeginOnDisk(fault, DiskOf(fault.host));
+      [[fallthrough]];
     case FaultKind::kCollectorPowerCut:
     case FaultKind::kAgentPowerCut:
-    case FaultKind::kSyncLies:
-      if (fault.kind == FaultKind::kSyncLies) BeginOnDisk(fault, DiskOf(fault.host));
       return DiskOf(fault.host)->power()->CutAtOperation(static_cast<uint64_t>(fault.amount));
     case FaultKind::kCollectorRestart:
       return collector_->Stop(End::kOrderly);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "client/recorder.h"
 #include "tests/agent/sources/rings/ring_source_fixture.h"
 
@@ -183,6 +184,32 @@ TEST_F(RingEndTest, ATaskThatGoesOnInAnotherRingHasNotEnded) {
   second = Recorder();
   Cycle();
   EXPECT_THAT(Kinds(), ElementsAre("ended"));
+}
+
+// A child of the trainer has the lock of a ring that the trainer closed before its next one.
+TEST_F(RingEndTest, AClosedRingThatAChildHoldsDoesNotHideTheNextEnd) {
+  now_ = absl::Now();
+  pid_t child = 0;
+  {
+    Recorder first = Open();
+    Record(&first, 0, 3);
+    child = fork();
+    if (child == 0) {
+      for (;;) pause();
+    }
+  }
+  const absl::Cleanup end_child = [child] {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  };
+  Cycle();
+  EXPECT_THAT(Kinds(), ElementsAre("ended"));
+  {
+    Recorder second = Open();
+    Record(&second, 3, 4);
+  }
+  Cycle();
+  EXPECT_THAT(Kinds(), ElementsAre("ended", "ended"));
 }
 
 TEST_F(RingEndTest, AKilledTrainerHasExitedByItsSignal) {

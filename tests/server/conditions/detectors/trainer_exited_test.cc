@@ -14,7 +14,7 @@ JobWindow WithExits(const std::map<uint32_t, std::map<std::string, std::string>>
   window.now_ns = 100'000'000'000;
   window.ended = true;
   for (const auto& [task, fields] : exits) {
-    window.exits.push_back({task, "h", window.now_ns - 10'000'000'000, "", fields});
+    window.exits.push_back({task, "h", window.now_ns - 10'000'000'000, fields});
   }
   return window;
 }
