@@ -10,7 +10,7 @@
 
 namespace tacho {
 
-// What StateDirectory() asks.
+// The surroundings that StateDirectory() looks at.
 struct StateWorld {
   std::function<const char*(const char* name)> environment;  // As getenv().
   uid_t user = 0;                                            // This process's: geteuid().

@@ -25,7 +25,7 @@ absl::Status RefusalOf(query::WorkerPool::Admission admission) {
 
 bool MayReadMarks(const security::Rights& rights) { return rights.Has(security::Role::kRead); }
 
-// What was asked for, for the log.
+// The request in words, for the log.
 std::string WordsOf(const v1::ChangeMarksRequest& request) {
   std::vector<std::string> words;
   for (const std::string& tag : request.add_tags()) words.push_back(absl::StrCat("+", tag));

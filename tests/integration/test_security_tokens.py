@@ -298,7 +298,7 @@ class TokenTest(SecurityCase):
         lost_it = self.stream(new)
         self.assertEqual(self.deliver(lost_it, "vision-1", 102), DENIED)
 
-        # Who stays connected loses it as well, although his spool is another.
+        # An agent that stays connected loses the id as well, even with another spool.
         self.tokens["vision-writer"] = (new, new_entry.replace("}", ", agents: 'agent-[0-9]'}"))
         self.write_tokens()
         self.reload()

@@ -17,7 +17,7 @@ if grep -rIl --include='*.cmake' -e "$build" "$work/prefix"; then
   exit 1
 fi
 
-# A component has its own files and nothing else, so that who has built one program can install it.
+# A component has its own files and nothing else, so that it can be installed after building one program.
 component() {
   local name=$1 found
   shift

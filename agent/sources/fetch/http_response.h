@@ -16,7 +16,8 @@ struct HttpResponse {
   std::string content_type;
   std::map<std::string, std::string> headers;  // Names in lower case; the last of equal ones.
   std::string body;
-  // By its length or chunks. Without them a body ends with the connection, wherever that was cut.
+  // Whether a length or chunks mark the body's end. Without them it ends where the connection did,
+  // which may have been cut.
   bool has_end = false;
 };
 

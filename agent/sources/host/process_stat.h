@@ -19,7 +19,7 @@ struct ProcessStat {
   // Since boot: distinguishes a process from a later one with its number.
   uint64_t start_ticks = 0;
   double resident_pages = 0;
-  // As wait(2) returns it. Of a zombie only, and 0 to readers that may not trace the process.
+  // As wait(2) returns it. Only a zombie has one; a reader that may not trace the process sees 0.
   std::optional<int> exit_status;
 };
 std::optional<ProcessStat> ParseProcessStat(absl::string_view text);

@@ -10,8 +10,8 @@
 // trains any more, unless somebody asked the process to end (SIGINT, SIGTERM). Culprits: the tasks,
 // the first to go first, because the others often follow from it; score: the seconds since then.
 //
-// Needs agents, or trainers that send directly and fail in good order. Limits: of a direct trainer
-// that is killed nobody tells; its host counts as silent (AgentSilent).
+// Needs agents, or trainers that send directly and fail in good order. Limits: nothing
+// reports a direct trainer that is killed; its host counts as silent (AgentSilent).
 //
 // Source: ours.
 #include <algorithm>

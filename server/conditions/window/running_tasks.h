@@ -1,4 +1,4 @@
-// What is judged only where a process lives: speed, and the health of hosts and chips.
+// Limits a window to tasks whose process lives, for verdicts on speed, hosts and chips.
 #pragma once
 
 #include <cstddef>

@@ -20,8 +20,7 @@ class SimDisk : public rocksdb::EnvWrapper {
   explicit SimDisk(uint64_t seed) : EnvWrapper(&power_), power_(seed) {}
   const char* Name() const override { return "SimDisk"; }
 
-  // What goes wrong from now on. What is written over in place needs no room, and fails as an
-  // append does.
+  // The faults from now on. A write in place needs no room, and fails as an append does.
   struct Faults {
     bool late = false;               // Appends that fail with an I/O error are written whole.
     uint64_t capacity = UINT64_MAX;  // Bytes; an append past it is torn and refused with NoSpace.

@@ -92,7 +92,7 @@ class AgentHost {
   std::atomic<bool> quiet_ = false;
   uint64_t lost_before_ = 0;
   std::string wrong_;
-  // Of the spool as it was observed last.
+  // The generation and the synced end of the spool when it was last observed.
   uint64_t generation_ = 0;
   uint64_t synced_ = 0;
   absl::Mutex mutex_;

@@ -77,7 +77,7 @@ class CollectorHost {
   std::atomic<bool> wants_to_end_ = false;
   uint64_t refused_before_ = 0;
   uint64_t errors_before_ = 0;
-  // Of a disk that lies about syncs: something may be missing, if it is reported.
+  // The disk has lied about a sync: rows may be missing, as long as the collector reports it.
   bool lied_ = false;
   bool reported_before_ = false;
   bool refuses_lies_ = false;
