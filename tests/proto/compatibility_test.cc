@@ -14,6 +14,7 @@
 #include "tacho/v1/marks.pb.h"
 #include "tacho/v1/query.pb.h"
 #include "tacho/v1/types.pb.h"
+#include "tacho/v1/view.pb.h"
 
 namespace tacho::proto_test {
 namespace {
@@ -37,7 +38,7 @@ FileDescriptorSet Compiled() {
        {v1::Source::descriptor()->file(), v1::Hello::descriptor()->file(),
         v1::RangeRequest::descriptor()->file(), v1::DrainRequest::descriptor()->file(),
         v1::GoodputRequest::descriptor()->file(), v1::Condition::descriptor()->file(),
-        v1::JobMarks::descriptor()->file()}) {
+        v1::JobMarks::descriptor()->file(), v1::FleetRequest::descriptor()->file()}) {
     file->CopyTo(set.add_file());
   }
   return set;
