@@ -26,6 +26,7 @@ struct HttpRequest {
   Pairs headers;            // Names in lower case, values without the blanks around them.
   uint64_t content_length = 0;
   bool has_body = false;  // A length above zero, or a transfer encoding.
+  std::string body;       // On routes that take one.
 
   security::Credentials credentials;  // What the request and its connection show.
 

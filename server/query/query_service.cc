@@ -386,7 +386,7 @@ grpc::ServerWriteReactor<Response>* QueryService::StartWatch(const char* method,
                                                              grpc::CallbackServerContext* context,
                                                              std::shared_ptr<WatchBell> bell,
                                                              Begin begin) {
-  const std::string peer = context->peer();
+  const std::string peer = security::PeerOf(*context);
   CountWatch(peer, 1);
   metrics_.WatchBegan();
   const auto stream = BasicWatchStream<Response>::Create(
@@ -439,7 +439,7 @@ absl::StatusOr<security::RightsPtr> QueryService::AdmitWatch(
   if (options_.access != nullptr) {
     *recheck = [access = options_.access, caller = *caller] { return access->Recheck(caller); };
   }
-  TACHO_RETURN_IF_ERROR(CheckWatches(context.peer()));
+  TACHO_RETURN_IF_ERROR(CheckWatches(security::PeerOf(context)));
   return caller->rights_ptr();
 }
 

@@ -2,10 +2,14 @@
 
 #include <grpc/grpc_security_constants.h>
 
+#include "absl/strings/str_cat.h"
+#include "server/security/bridged_callers.h"
 #include "server/security/tokens.h"
 
 namespace tacho::server::security {
 namespace {
+
+constexpr char kInProcessPeer[] = "unknown";  // gRPC's word for a call without a socket.
 
 std::string AuthorizationOf(const grpc::CallbackServerContext& context) {
   const auto& metadata = context.client_metadata();
@@ -15,10 +19,19 @@ std::string AuthorizationOf(const grpc::CallbackServerContext& context) {
   return {found->second.data(), found->second.size()};
 }
 
+// Whether the HTTP port made the call. The handle alone cannot be guessed; a call from a socket,
+// whose peer begins with "ipv4:", "ipv6:" or "unix:", could not use one that leaked either.
+bool IsBridged(const grpc::CallbackServerContext& context, Credentials* shown) {
+  const auto found = context.client_metadata().find(kBridgedCallerMetadata);
+  if (found == context.client_metadata().end() || context.peer() != kInProcessPeer) return false;
+  return BridgedCallers::OfProcess().Find({found->second.data(), found->second.size()}, shown);
+}
+
 }  // namespace
 
 Credentials CredentialsOf(const grpc::CallbackServerContext& context) {
   Credentials shown;
+  if (IsBridged(context, &shown)) return shown;
   shown.peer = context.peer();
   shown.token = TokenOf(AuthorizationOf(context), false);
   const auto connection = context.auth_context();
@@ -28,6 +41,11 @@ Credentials CredentialsOf(const grpc::CallbackServerContext& context) {
   auto certificate = DescribePemCertificate(std::string(pem.front().data(), pem.front().size()));
   if (certificate.ok()) shown.certificate = *std::move(certificate);
   return shown;
+}
+
+std::string PeerOf(const grpc::CallbackServerContext& context) {
+  Credentials shown;
+  return IsBridged(context, &shown) ? absl::StrCat("http:", shown.peer) : context.peer();
 }
 
 absl::StatusOr<Caller> AdmitCall(const AccessControl* access,

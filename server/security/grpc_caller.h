@@ -1,14 +1,21 @@
 // Finds out who makes a gRPC call.
 #pragma once
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "grpcpp/server_context.h"
 #include "server/security/access_control.h"
 
 namespace tacho::server::security {
 
-// What the call's metadata and connection show.
+// What the call's metadata and connection show; of a call of the HTTP port, what its request and
+// its connection there showed.
 Credentials CredentialsOf(const grpc::CallbackServerContext& context);
+
+// Who shares the limits of one peer with this call: gRPC's name of its connection; for calls of the
+// HTTP port, "http:" and the address of the client.
+std::string PeerOf(const grpc::CallbackServerContext& context);
 
 // Lets the call in, or says why not; the first thing that a method does. `access` may be null,
 // which lets everybody do everything.

@@ -1,0 +1,129 @@
+#include "server/bridge/connect_bridge.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "grpcpp/grpcpp.h"
+#include "server/bridge/connect_answer.h"
+#include "server/bridge/connect_call.h"
+#include "server/errors/grpc_status.h"
+#include "server/security/bridged_callers.h"
+
+namespace tacho::server::bridge {
+namespace {
+
+grpc::ByteBuffer ToBuffer(const std::string& bytes) {
+  const grpc::Slice slice(bytes);
+  return grpc::ByteBuffer(&slice, 1);
+}
+
+std::string ToString(const grpc::ByteBuffer& buffer) {
+  std::vector<grpc::Slice> slices;
+  std::string bytes;
+  if (!buffer.Dump(&slices).ok()) return bytes;
+  bytes.reserve(buffer.Length());
+  for (const auto& slice : slices) {
+    bytes.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return bytes;
+}
+
+// One call, from its start to its status. To gRPC a unary method is a stream of one message. gRPC
+// calls it from one thread at a time; the next read may be asked for by a thread of the HTTP port.
+class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
+                   public std::enable_shared_from_this<Call> {
+ public:
+  Call(ConnectCall asked, security::Credentials shown, http::ResponderPtr responder)
+      : asked_(std::move(asked)),
+        caller_(security::BridgedCallers::OfProcess().Add(std::move(shown))),
+        responder_(std::move(responder)) {}
+
+  void Start(grpc::GenericStub* stub) {
+    self_ = shared_from_this();  // Until OnDone().
+    context_.AddMetadata(security::kBridgedCallerMetadata, caller_->handle());
+    if (asked_.timeout.has_value()) {
+      context_.set_deadline(absl::ToChronoTime(absl::Now() + *asked_.timeout));
+    }
+    responder_->OnGone([call = std::weak_ptr<Call>(self_)] {
+      if (const auto alive = call.lock(); alive != nullptr) alive->context_.TryCancel();
+    });
+    stub->PrepareBidiStreamingCall(&context_, asked_.name(), grpc::StubOptions(), this);
+    request_ = ToBuffer(asked_.request);
+    AddHold();  // Reads begin outside of reactions, too: without it such a call would never end.
+    StartWriteLast(&request_, grpc::WriteOptions());
+    StartRead(&message_);
+    StartCall();
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return RemoveHold();
+    std::string message = ToString(message_);
+    if (asked_.framing == Framing::kUnary) {
+      answer_ = std::move(message);
+      return StartRead(&message_);  // The end of the stream.
+    }
+    Send(StreamMessage(asked_, message));
+    if (responder_->unsent() <= http::Responder::kHighWater) return StartRead(&message_);
+    responder_->OnRoom([call = self_] { call->StartRead(&call->message_); });
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    if (asked_.framing != Framing::kUnary) {
+      Send(StreamEnd(asked_, status));
+      responder_->Finish();
+    } else {
+      responder_->Answer(status.ok() ? UnaryAnswer(asked_, std::move(answer_))
+                                     : ErrorAnswer(status));
+    }
+    self_.reset();
+  }
+
+ private:
+  void Send(std::string bytes) {
+    if (!std::exchange(begun_, true)) {
+      http::HttpResponse head = StreamHead(asked_);
+      head.body = std::move(bytes);
+      return responder_->Begin(std::move(head));
+    }
+    if (!bytes.empty()) responder_->Write(std::move(bytes));
+  }
+
+  const ConnectCall asked_;
+  const std::unique_ptr<security::BridgedCallers::Entry> caller_;
+  const http::ResponderPtr responder_;
+  grpc::ClientContext context_;
+  grpc::ByteBuffer request_;
+  grpc::ByteBuffer message_;
+  std::string answer_;
+  bool begun_ = false;
+  std::shared_ptr<Call> self_;
+};
+
+}  // namespace
+
+ConnectBridge::ConnectBridge(std::shared_ptr<grpc::Channel> channel) : stub_(std::move(channel)) {}
+
+void ConnectBridge::Handle(http::HttpRequest request, http::ResponderPtr responder) {
+  const auto* const method = FindMethod(request.path);
+  if (method != nullptr && request.method == "POST" &&
+      !TakesContentType(*method, request.Header("content-type"))) {
+    http::HttpResponse refusal;
+    refusal.status = 415;
+    refusal.body = absl::StrCat("Content-Type: this method takes application/json",
+                                method->server_streaming()
+                                    ? ", application/connect+json and application/connect+proto\n"
+                                    : " and application/proto\n");
+    return responder->Answer(std::move(refusal));
+  }
+  auto asked = ReadConnectCall(request);
+  if (!asked.ok()) return responder->Answer(ErrorAnswer(errors::ToGrpcStatus(asked.status())));
+  std::make_shared<Call>(*std::move(asked), std::move(request.credentials), std::move(responder))
+      ->Start(&stub_);
+}
+
+}  // namespace tacho::server::bridge
