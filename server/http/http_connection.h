@@ -1,11 +1,14 @@
-// One connection of the HTTP port: the head of one request comes in, one answer goes out.
+// One connection of the HTTP port: requests come in, one after the other, and answers go out.
 #pragma once
 
 #include <openssl/ossl_typ.h>
 
+#include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 
+#include "absl/strings/string_view.h"
 #include "server/edge/peer_address.h"
 
 namespace tacho::server::http {
@@ -15,11 +18,22 @@ namespace tacho::server::http {
 class HttpConnection {
  public:
   enum class State {
-    kReading,  // The TLS handshake, then the head of the request.
-    kServing,  // The head is complete; Answer() comes next.
+    kReading,  // The TLS handshake, then the head of a request, and after ReadBody() its body.
+    kServing,  // All that was to be read is there; ReadBody() or Send() comes next.
     kWriting,
-    kDraining,  // The answer is out; what the client still sends is read and dropped.
+    kAnswered,  // The answer is out, and the client may ask again: NextRequest() comes next.
+    kDraining,  // The last answer is out; what the client still sends is read and dropped.
     kDone,      // All is over, or the other side has gone.
+  };
+  // What follows the bytes of Send().
+  enum class Then {
+    kMore,   // More bytes of the answer.
+    kNext,   // The next request.
+    kClose,  // The end of the connection.
+    // The same, for a client that may still be sending: the connection drains until the client has
+    // finished. Bytes that arrive at a closed socket make the kernel reset it, and the client never
+    // reads its answer.
+    kDrain,
   };
   // A longer head is not read to its end: the connection is then kServing, and IsTooLarge().
   static constexpr size_t kMaxHeadBytes = 16 << 10;
@@ -34,34 +48,53 @@ class HttpConnection {
 
   State state() const { return state_; }
   int fd() const { return fd_; }
-  // What poll() must wait for; 0 while serving and when done.
+  // What poll() must wait for; 0 when done, and while serving unless the peer is watched.
   short events() const { return events_; }
   const edge::PeerAddress& peer() const { return peer_; }
+  const SSL* tls() const { return tls_.get(); }  // Null: no TLS.
 
   // Reads or writes as much as it can.
   void Advance();
 
-  // The request up to the empty line, and possibly bytes behind it.
-  const std::string& head() const { return head_; }
-  bool IsTooLarge() const { return head_.size() > kMaxHeadBytes; }
-  const SSL* tls() const { return tls_.get(); }  // Null: no TLS.
+  // The request up to and with the empty line.
+  absl::string_view head() const { return absl::string_view(in_).substr(0, head_bytes_); }
+  bool IsTooLarge() const { return too_large_; }
+  // In kServing, after a head: reads so many bytes more. Those that ask for it are told to
+  // continue first (RFC 9110, 10.1.1).
+  void ReadBody(size_t bytes, bool asks_to_continue);
+  absl::string_view body() const { return absl::string_view(in_).substr(head_bytes_, body_bytes_); }
+  // Requests that were answered before this one.
+  int requests_before() const { return requests_before_; }
+  // It has been answered, and no byte of another request has come.
+  bool IsIdle() const { return state_ == State::kReading && requests_before_ > 0 && in_.empty(); }
 
-  // In kReading or kServing: sends these bytes and no others. With `drain`, for a client that may
-  // still be sending, the connection then drains until the client has finished: bytes that arrive
-  // at a closed socket make the kernel reset it, and the client never reads its answer.
-  void Answer(std::string bytes, bool drain = false);
-  size_t unsent_bytes() const { return answer_.size(); }
+  // While serving, events() tell when the client hangs up or ends what it sends. For answers that
+  // take long, whose clients end the connection to say that they have gone.
+  void WatchPeer();
+
+  // In kReading, kServing or kWriting: sends these bytes, and then what `then` says.
+  void Send(std::string bytes, Then then);
+  // In kAnswered. What the client has sent already is not lost.
+  void NextRequest();
+
+  size_t unsent_bytes() const { return unsent_; }
+  // How many bytes were sent since this was asked last.
+  size_t TakeSent() { return std::exchange(sent_, 0); }
 
  private:
   enum class Io { kDone, kWaits, kBroken };
 
   Io Handshake();
   Io Read();
+  // Whether the head, or the body that is asked for, is there.
+  bool HasEnough();
   Io Write();
+  // Begins what follows the last byte.
+  void AfterWriting();
   Io Drain();
   // Interprets the `result` of a call to OpenSSL, and notes what to wait for.
   Io Judge(int result);
-  void Finish();
+  void Enter(State state);
 
   const int fd_;
   const edge::PeerAddress peer_;
@@ -69,10 +102,21 @@ class HttpConnection {
   State state_ = State::kReading;
   short events_;
   bool greeted_;  // The handshake is over, or there is none.
-  std::string head_;
-  std::string answer_;
+  bool watches_peer_ = false;
+
+  std::string in_;         // From the first byte of the request on.
+  size_t searched_ = 0;    // So much of it has no end of a head.
+  size_t head_bytes_ = 0;  // 0: the head's end has not come.
+  size_t body_bytes_ = 0;
+  bool too_large_ = false;
+  bool continues_ = false;  // What is written is no answer yet; the body is read after it.
+  int requests_before_ = 0;
+
+  std::deque<std::string> out_;
+  size_t first_sent_ = 0;  // So much of the first piece is sent.
+  size_t unsent_ = 0;
   size_t sent_ = 0;
-  bool drains_ = false;
+  Then then_ = Then::kMore;
   size_t drained_ = 0;
 };
 

@@ -1,22 +1,15 @@
 // One thread polls all connections, because a thread for each would let a few hundred slow clients
-// keep Prometheus out. When there is no room, the connection that has waited longest for its client
-// goes.
+// keep Prometheus out. Handlers never see a connection: they write to an exchange, whose bell tells
+// this thread to send what they wrote.
 #include "server/http/http_front.h"
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
-#include <cstring>
-#include <iterator>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
-#include "proto/base/check.h"
 #include "proto/base/clock.h"
 #include "server/errors/error_table.h"
 #include "server/metrics/metric_families.h"
@@ -24,13 +17,15 @@
 namespace tacho::server::http {
 namespace {
 
+using State = HttpConnection::State;
+using Then = HttpConnection::Then;
+
 // Those who have asked get their answers after Stop() for this long.
 constexpr absl::Duration kStopGrace = absl::Seconds(1);
-// For a few words to a client that was too slow or sent too much.
-constexpr absl::Duration kRefusalTime = absl::Seconds(1);
+constexpr int kClientHasGone = 499;  // As for CANCELLED of the error table.
 
-bool WaitsForItsClient(const HttpConnection& connection) {
-  return connection.state() != HttpConnection::State::kServing;
+bool AnswersLater(const HttpExchange* exchange) {
+  return exchange != nullptr && exchange->route != nullptr && exchange->route->later != nullptr;
 }
 
 }  // namespace
@@ -41,10 +36,7 @@ absl::StatusOr<std::unique_ptr<HttpFront>> HttpFront::Start(
   // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<HttpFront> front(new HttpFront(std::move(listener), std::move(options)));
-  front->wake_fd_ = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (front->wake_fd_ < 0) {
-    return absl::UnavailableError(absl::StrCat("eventfd: ", std::strerror(errno)));
-  }
+  if (front->bell_->fd() < 0) return absl::UnavailableError("eventfd: no descriptors are left");
   HttpFront* const self = front.get();
   for (size_t i = 0; i < self->options_.limits.threads; ++i) {
     self->workers_.emplace_back([self] { self->Work(); });
@@ -70,10 +62,7 @@ HttpFront::HttpFront(std::unique_ptr<edge::Listener> listener, Options options)
   }
 }
 
-HttpFront::~HttpFront() {
-  Stop();
-  if (wake_fd_ >= 0) close(wake_fd_);
-}
+HttpFront::~HttpFront() { Stop(); }
 
 void HttpFront::Stop() {
   listener_->Stop();
@@ -87,19 +76,9 @@ void HttpFront::Stop() {
   workers_.clear();
 }
 
-void HttpFront::Wake() const {
-  const uint64_t one = 1;
-  while (write(wake_fd_, &one, sizeof(one)) < 0 && errno == EINTR) {
-  }
-}
-
 bool HttpFront::IsStopping() const {
   absl::MutexLock lock(&mutex_);
   return stopping_;
-}
-
-void HttpFront::Count(Closed reason) const {
-  if (!closed_.empty()) closed_[static_cast<size_t>(reason)]->Increment();
 }
 
 void HttpFront::Run() {
@@ -111,30 +90,38 @@ void HttpFront::Run() {
     const bool stopping = IsStopping();  // If so, no connection comes after this.
     TakeNew(now);
     for (const uint64_t number : ready) Advance(number, now);
-    TakeAnswers(now);
+    TakeAnswers(bell_->Take(), now);
     ExpireSlow(now);
     BoundUnsent();
     if (open_ != nullptr) open_->Set(static_cast<double>(connections_.size()));
     if (!stopping) continue;
-    if (stop_by == absl::InfiniteFuture()) stop_by = now + kStopGrace;
-    for (auto it = connections_.begin(); it != connections_.end();) {
-      const auto connection = it++;
-      const bool asks = connection->second.http->state() == HttpConnection::State::kReading;
-      const bool late = WaitsForItsClient(*connection->second.http) && now >= stop_by;
-      if (asks || late) Close(connection);
-    }
-    if (connections_.empty()) break;
+    stop_by = std::min(stop_by, now + kStopGrace);
+    if (WindUp(stop_by, now)) break;
   }
   absl::MutexLock lock(&mutex_);
   done_ = true;
 }
 
-absl::Time HttpFront::NextDeadline() const {
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& [number, connection] : connections_) {
-    if (WaitsForItsClient(*connection.http)) next = std::min(next, connection.deadline);
+bool HttpFront::WindUp(absl::Time stop_by, absl::Time now) {
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    const auto entry = it++;
+    Connection& connection = entry->second;
+    const State state = connection.http->state();
+    if (state == State::kReading) {
+      Close(entry);
+      continue;
+    }
+    if (now < stop_by) continue;
+    if (state != State::kServing) {
+      Close(entry);
+    } else if (AnswersLater(connection.exchange.get())) {
+      // What is sent now goes out without a wait, or not at all.
+      if (!connection.streams) Refuse(&connection, errors::Draining(), Then::kClose, now);
+      connection.http->Advance();
+      Close(entry);
+    }
   }
-  return next;
+  return connections_.empty();
 }
 
 std::vector<uint64_t> HttpFront::Poll() {
@@ -145,15 +132,12 @@ std::vector<uint64_t> HttpFront::Poll() {
     polled.push_back({connection.http->fd(), connection.http->events(), 0});
     numbers.push_back(number);
   }
-  polled.push_back({wake_fd_, POLLIN, 0});
+  polled.push_back({bell_->fd(), POLLIN, 0});
   // Returns at least this often, so that the grace after Stop() can end.
   const absl::Duration wait =
       std::clamp(NextDeadline() - MonotonicNow(), absl::ZeroDuration(), absl::Milliseconds(500));
   poll(polled.data(), polled.size(),
        static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(wait, absl::Milliseconds(1)))));
-  uint64_t woken = 0;
-  while (read(wake_fd_, &woken, sizeof(woken)) < 0 && errno == EINTR) {
-  }
   std::vector<uint64_t> ready;
   for (size_t i = 0; i < numbers.size(); ++i) {
     if (polled[i].revents != 0) ready.push_back(numbers[i]);
@@ -161,149 +145,155 @@ std::vector<uint64_t> HttpFront::Poll() {
   return ready;
 }
 
-void HttpFront::TakeNew(absl::Time now) {
-  std::vector<std::pair<int, edge::PeerAddress>> accepted;
-  {
-    absl::MutexLock lock(&mutex_);
-    accepted.swap(accepted_);
-  }
-  for (const auto& [fd, peer] : accepted) Take(fd, peer, now);
-}
-
-void HttpFront::Take(int fd, const edge::PeerAddress& peer, absl::Time now) {
-  const edge::PeerAddress network = edge::NetworkOf(peer);
-  const auto same = [&network](const auto& entry) { return entry.second.network == network; };
-  const auto of_network =
-      static_cast<size_t>(std::count_if(connections_.begin(), connections_.end(), same));
-  bool room = true;
-  if (of_network >= options_.limits.per_address) {
-    room = MakeRoom(&network);
-  } else if (connections_.size() >= options_.limits.connections) {
-    room = MakeRoom(nullptr);
-  }
-  Connection connection{std::make_unique<HttpConnection>(fd, peer, options_.tls), network,
-                        now + options_.limits.request};
-  if (!room) {
-    // The requests at work leave no place to wait. The client learns so at once if the socket
-    // takes the answer, which without TLS it does.
-    Count(Closed::kBusy);
-    if (connection.http->state() == HttpConnection::State::kDone) return;  // OpenSSL had no memory.
-    connection.http->Answer(options_.refuse(errors::ErrorOf(
-        errors::Failure::kOverloaded, "too many requests of this port are running: try again")));
+void HttpFront::Advance(uint64_t number, absl::Time now) {
+  for (;;) {
+    const auto found = connections_.find(number);
+    if (found == connections_.end()) return;  // It made room for another.
+    Connection& connection = found->second;
+    // Only clients of answers that take long are watched while they wait.
+    if (connection.http->state() == State::kServing && connection.at_work) return Close(found);
+    const State before = connection.http->state();
+    const bool was_idle = connection.http->IsIdle();
     connection.http->Advance();
-    return;
+    const size_t sent = connection.http->TakeSent();
+    if (sent > 0 && connection.streams) connection.deadline = now + options_.limits.answer;
+    if (sent > 0 && connection.exchange != nullptr) connection.exchange->OnSent(sent);
+    const State state = connection.http->state();
+    if (was_idle && state == State::kReading && !connection.http->IsIdle()) {
+      connection.deadline = now + options_.limits.request;
+    }
+    if (before == State::kWriting && state == State::kDraining) {
+      connection.deadline = now + options_.limits.drain;
+    }
+    if (!Continue(found, now)) return;
   }
-  const uint64_t number = ++last_number_;
-  connections_.emplace(number, std::move(connection));
-  Advance(number, now);  // Mostly the request is there already.
 }
 
-bool HttpFront::MakeRoom(const edge::PeerAddress* network) {
-  edge::PeerAddress largest;
-  if (network == nullptr) {
-    absl::flat_hash_map<edge::PeerAddress, size_t> sizes;
-    for (const auto& [number, connection] : connections_) ++sizes[connection.network];
-    largest = std::max_element(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) {
-                return a.second < b.second;
-              })->first;
-    network = &largest;
-  }
-  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
-    if (it->second.network != *network || !WaitsForItsClient(*it->second.http)) continue;
-    Count(Closed::kCrowded);
-    Close(it);
-    return true;
+bool HttpFront::Continue(Connections::iterator entry, absl::Time now) {
+  Connection& connection = entry->second;
+  switch (connection.http->state()) {
+    case State::kDone:
+      Close(entry);
+      return false;
+    case State::kAnswered:
+      EndExchange(&connection, now);
+      connection.http->NextRequest();
+      connection.deadline = now + options_.limits.idle;
+      return true;
+    case State::kDraining:
+      EndExchange(&connection, now);
+      return false;
+    case State::kServing:
+      if (connection.at_work) return false;
+      if (connection.exchange == nullptr) TakeRequest(entry->first, &connection, now);
+      // A refusal can be written, and a body be read, at once.
+      if (connection.http->state() != State::kServing) return true;
+      HandToWorker(&connection);
+      return false;
+    case State::kReading:
+    case State::kWriting:
+      return false;
   }
   return false;
 }
 
-void HttpFront::TakeAnswers(absl::Time now) {
-  std::vector<std::pair<uint64_t, Served>> answers;
-  {
-    absl::MutexLock lock(&mutex_);
-    answers.swap(answers_);
-  }
-  for (auto& [number, answer] : answers) {
-    const auto connection = connections_.find(number);
-    TACHO_CHECK(connection != connections_.end());  // Nobody closes a connection at work.
-    Answer(&connection->second, std::move(answer), now);
-    Advance(number, now);
-  }
-}
-
-void HttpFront::Answer(Connection* connection, Served answer, absl::Time now) {
-  connection->http->Answer(std::move(answer.bytes), answer.drain);
-  connection->deadline = now + options_.limits.answer;
-}
-
-void HttpFront::Advance(uint64_t number, absl::Time now) {
-  const auto found = connections_.find(number);
-  if (found == connections_.end()) return;  // It made room for another.
-  Connection& connection = found->second;
-  HttpConnection& http = *connection.http;
-  const bool was_reading = http.state() == HttpConnection::State::kReading;
-  const bool was_writing = http.state() == HttpConnection::State::kWriting;
-  http.Advance();
-  if (http.state() == HttpConnection::State::kDone) return Close(found);
-  if (was_writing && http.state() == HttpConnection::State::kDraining) {
-    connection.deadline = now + options_.limits.drain;
-  }
-  if (!was_reading || http.state() != HttpConnection::State::kServing) return;
+void HttpFront::TakeRequest(uint64_t number, Connection* connection, absl::Time now) {
+  HttpConnection& http = *connection->http;
   if (http.IsTooLarge()) {
     Count(Closed::kTooLarge);
     const absl::Status too_large = errors::ErrorOf(
         errors::Failure::kTooLarge, absl::StrCat("the head of the request has more than ",
                                                  HttpConnection::kMaxHeadBytes, " bytes"));
-    Answer(&connection, {.bytes = options_.refuse(too_large), .drain = true}, now);
-    return Advance(number, now);
+    return Refuse(connection, too_large, Then::kDrain, now);
   }
+  Intake intake = options_.intake(http);
+  connection->asked = now;
+  connection->drains = intake.drains;
+  connection->exchange = std::make_shared<HttpExchange>(std::move(intake.request), intake.route,
+                                                        std::move(intake.form), number, bell_);
+  if (!intake.refusal.has_value() && AnswersLater(connection->exchange.get())) {
+    const absl::Status crowded = CheckCalls(connection->network);
+    const Then then = intake.body_bytes > 0 ? Then::kDrain : Then::kClose;
+    if (!crowded.ok()) return Refuse(connection, crowded, then, now);
+  }
+  if (intake.refusal.has_value()) {
+    connection->exchange->Answer(*std::move(intake.refusal));
+    return TakePiece(connection, now);
+  }
+  if (intake.body_bytes > 0) http.ReadBody(intake.body_bytes, intake.asks_to_continue);
+}
+
+void HttpFront::HandToWorker(Connection* connection) {
+  connection->exchange->request.body = std::string(connection->http->body());
+  connection->at_work = true;
+  if (AnswersLater(connection->exchange.get())) connection->http->WatchPeer();
   absl::MutexLock lock(&mutex_);
-  requests_.emplace_back(number, &http);
+  requests_.push_back(connection->exchange);
 }
 
-void HttpFront::ExpireSlow(absl::Time now) {
-  for (auto it = connections_.begin(); it != connections_.end();) {
-    const auto connection = it++;
-    HttpConnection& http = *connection->second.http;
-    if (!WaitsForItsClient(http) || now < connection->second.deadline) continue;
-    if (http.state() == HttpConnection::State::kDraining) {  // It has its answer.
-      Close(connection);
-      continue;
-    }
-    Count(Closed::kSlow);
-    if (http.state() == HttpConnection::State::kReading) {
-      http.Answer(options_.refuse(errors::ErrorOf(
-          errors::Failure::kTooSlow, absl::StrCat("no complete request within ",
-                                                  absl::FormatDuration(options_.limits.request)))));
-      connection->second.deadline = now + kRefusalTime;
-      http.Advance();
-      if (http.state() != HttpConnection::State::kDone) continue;
-    }
-    Close(connection);
+void HttpFront::TakeAnswers(const std::vector<uint64_t>& rung, absl::Time now) {
+  for (const uint64_t number : rung) {
+    const auto connection = connections_.find(number);
+    if (connection == connections_.end()) continue;
+    TakePiece(&connection->second, now);
+    // A connection that serves has nothing to send, and must not be taken for one that hung up.
+    if (connection->second.http->state() != State::kServing) Advance(number, now);
   }
 }
 
-void HttpFront::BoundUnsent() {
-  size_t unsent = 0;
-  for (const auto& [number, connection] : connections_) unsent += connection.http->unsent_bytes();
-  // The newest alone may exceed the limit of all.
-  for (auto it = connections_.begin();
-       unsent > options_.limits.unsent_bytes && it != connections_.end();) {
-    const auto connection = it++;
-    const size_t bytes = connection->second.http->unsent_bytes();
-    if (bytes == 0 || bytes == unsent) continue;
-    unsent -= bytes;
-    Count(Closed::kCrowded);
-    Close(connection);
+void HttpFront::TakePiece(Connection* connection, absl::Time now) {
+  HttpExchange* const exchange = connection->exchange.get();
+  // The bell may have rung for a request that was answered before.
+  if (exchange == nullptr) return;
+  HttpExchange::Piece piece = exchange->Take();
+  if (piece.status == 0 || (piece.bytes.empty() && !piece.ended)) return;
+  if (piece.begun && !piece.ended && !std::exchange(connection->streams, true) &&
+      HasTooManyStreams(connection->network)) {
+    return Refuse(
+        connection,
+        errors::ErrorOf(errors::Failure::kOverloaded,
+                        absl::StrCat("this address has ", options_.limits.streams_per_address,
+                                     " streams: end one of them first")),
+        Then::kClose, now);
+  }
+  Then then = Then::kMore;
+  if (piece.ended) {
+    then = exchange->keep_open() && !piece.cut ? Then::kNext : Then::kClose;
+    if (connection->drains) then = Then::kDrain;
+  }
+  if (connection->http->state() != State::kWriting) {
+    connection->deadline = now + options_.limits.answer;
+  }
+  connection->http->Send(std::move(piece.bytes), then);
+}
+
+void HttpFront::Refuse(Connection* connection, const absl::Status& why, Then then, absl::Time now) {
+  connection->http->Send(options_.refuse(why), then);
+  connection->deadline = now + options_.limits.answer;
+  connection->streams = false;
+  const auto exchange = std::exchange(connection->exchange, nullptr);
+  if (exchange == nullptr) return;
+  exchange->Close();
+  if (options_.count != nullptr) {
+    options_.count(exchange->route, errors::RowOf(why).http_status, now - connection->asked);
   }
 }
 
-void HttpFront::Close(Connections::iterator connection) { connections_.erase(connection); }
+void HttpFront::EndExchange(Connection* connection, absl::Time now) {
+  connection->at_work = connection->streams = connection->drains = false;
+  const auto exchange = std::exchange(connection->exchange, nullptr);
+  if (exchange == nullptr) return;
+  const HttpExchange::Piece last = exchange->Take();
+  exchange->Close();
+  if (options_.count == nullptr) return;
+  options_.count(exchange->route, last.ended && !last.cut ? last.status : kClientHasGone,
+                 now - connection->asked);
+}
 
 void HttpFront::Work() {
   pthread_setname_np(pthread_self(), "http worker");
   for (;;) {
-    std::pair<uint64_t, const HttpConnection*> request;
+    std::shared_ptr<HttpExchange> request;
     {
       absl::MutexLock lock(&mutex_);
       const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -311,15 +301,10 @@ void HttpFront::Work() {
       };
       mutex_.Await(absl::Condition(&any));
       if (requests_.empty()) return;
-      request = requests_.front();
+      request = std::move(requests_.front());
       requests_.pop_front();
     }
-    Served answer = options_.serve(*request.second);
-    {
-      absl::MutexLock lock(&mutex_);
-      answers_.emplace_back(request.first, std::move(answer));
-    }
-    Wake();
+    if (request->IsOpen()) options_.serve(request);  // Else nobody waits for it.
   }
 }
 

@@ -109,6 +109,7 @@ absl::Status ReadRequestLine(absl::string_view line, HttpRequest* request) {
     return Malformed("the version is neither HTTP/1.1 nor HTTP/1.0");
   }
   request->method = std::string(parts[0]);
+  request->minor_version = parts[2] == "HTTP/1.0" ? 0 : 1;
   return ReadTarget(parts[1], request);
 }
 
@@ -152,6 +153,12 @@ absl::string_view PhraseOf(int status) {
   switch (status) {
     case 200:
       return "OK";
+    case 204:
+      return "No Content";
+    case 303:
+      return "See Other";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 401:
@@ -160,16 +167,26 @@ absl::string_view PhraseOf(int status) {
       return "Forbidden";
     case 404:
       return "Not Found";
+    case 405:
+      return "Method Not Allowed";
     case 406:
       return "Not Acceptable";
     case 408:
       return "Request Timeout";
+    case 411:
+      return "Length Required";
     case 413:
       return "Payload Too Large";
     case 414:
       return "URI Too Long";
+    case 415:
+      return "Unsupported Media Type";
     case 416:
       return "Range Not Satisfiable";
+    case 421:
+      return "Misdirected Request";
+    case 429:
+      return "Too Many Requests";
     case 500:
       return "Internal Server Error";
     case 503:
@@ -178,6 +195,28 @@ absl::string_view PhraseOf(int status) {
       return "";  // RFC 9112 allows an empty phrase.
   }
 }
+
+// The answer's first lines. `framing` are the lines that say where its body ends.
+std::string WriteHead(const HttpResponse& response, absl::Time now, bool keep_open,
+                      absl::string_view framing) {
+  TACHO_CHECK(response.status >= 200 && response.status <= 999);
+  std::string text =
+      absl::StrCat("HTTP/1.1 ", response.status, " ", PhraseOf(response.status),
+                   "\r\nDate: ", absl::FormatTime(kDateFormat, now, absl::UTCTimeZone()),
+                   "\r\nConnection: ", keep_open ? "keep-alive" : "close", "\r\n", framing);
+  for (const auto& [name, value] : response.headers) {
+    absl::StrAppend(&text, name, ": ", value, "\r\n");
+  }
+  absl::StrAppend(&text, "\r\n");
+  return text;
+}
+
+std::string TypeLine(const HttpResponse& response) {
+  return absl::StrCat("Content-Type: ", response.content_type, "\r\n");
+}
+
+// These have no body, and a length would be that of another answer (RFC 9110, 8.6).
+bool HasNoBody(int status) { return status == 204 || status == 304; }
 
 }  // namespace
 
@@ -191,6 +230,17 @@ absl::string_view HttpRequest::Header(absl::string_view name) const {
 size_t HttpRequest::CountOf(absl::string_view name) const {
   return static_cast<size_t>(std::count_if(
       headers.begin(), headers.end(), [name](const auto& header) { return header.first == name; }));
+}
+
+bool HttpRequest::KeepsOpen() const {
+  if (minor_version == 0) return false;
+  for (const auto& [name, value] : headers) {
+    if (name != "connection") continue;
+    for (const absl::string_view word : absl::StrSplit(value, ',')) {
+      if (absl::EqualsIgnoreCase(WithoutBlanks(word), "close")) return false;
+    }
+  }
+  return true;
 }
 
 std::optional<std::string> PercentDecode(absl::string_view text, bool in_query) {
@@ -234,21 +284,26 @@ HttpResponse ErrorResponse(const absl::Status& status, uint64_t spread) {
   return response;
 }
 
-std::string WriteResponse(const HttpResponse& response, absl::Time now, bool with_body) {
-  TACHO_CHECK(response.status >= 100 && response.status <= 999);
+std::string WriteResponse(const HttpResponse& response, absl::Time now, bool with_body,
+                          bool keep_open) {
+  if (HasNoBody(response.status)) return WriteHead(response, now, keep_open, "");
+  const std::string length = absl::StrCat("Content-Length: ", response.body.size(), "\r\n");
   std::string text =
-      absl::StrCat("HTTP/1.1 ", response.status, " ", PhraseOf(response.status),
-                   "\r\nDate: ", absl::FormatTime(kDateFormat, now, absl::UTCTimeZone()),
-                   "\r\nConnection: close\r\nContent-Length: ", response.body.size(), "\r\n");
-  if (!response.body.empty()) {
-    absl::StrAppend(&text, "Content-Type: ", response.content_type, "\r\n");
-  }
-  for (const auto& [name, value] : response.headers) {
-    absl::StrAppend(&text, name, ": ", value, "\r\n");
-  }
-  text += "\r\n";
+      WriteHead(response, now, keep_open,
+                response.body.empty() ? length : absl::StrCat(length, TypeLine(response)));
   if (with_body) text += response.body;
   return text;
+}
+
+std::string WriteStreamHead(const HttpResponse& head, absl::Time now, bool chunked,
+                            bool keep_open) {
+  return WriteHead(head, now, keep_open,
+                   absl::StrCat(TypeLine(head), chunked ? "Transfer-Encoding: chunked\r\n" : ""));
+}
+
+std::string WriteChunk(absl::string_view bytes) {
+  if (bytes.empty()) return "";
+  return absl::StrCat(absl::Hex(bytes.size()), "\r\n", bytes, "\r\n");
 }
 
 }  // namespace tacho::server::http

@@ -1,5 +1,5 @@
 // Joins the parts of the HTTP port: the front has sockets and deadlines, http_message.h reads and
-// writes; here are routes, TLS, and how a body is packed.
+// writes, the router decides; here are TLS and the calls of handlers.
 #include "server/http/http_server.h"
 
 #include <openssl/ssl.h>
@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "proto/config/config_value.h"
@@ -15,16 +16,20 @@
 #include "server/errors/error_table.h"
 #include "server/http/content.h"
 #include "server/http/http_connection.h"
+#include "server/metrics/metric_families.h"
 #include "server/security/peer_certificate.h"
 #include "server/security/tokens.h"
 
 namespace tacho::server::http {
 namespace {
 
-// RFC 9112, 3, asks for 8000 bytes at least.
-constexpr size_t kMaxTargetBytes = 8 << 10;
-// Bodies smaller than this are not worth packing.
-constexpr size_t kMinGzipBytes = 1024;
+constexpr char kNoRoute[] = "other";
+
+const prometheus::Histogram::BucketBoundaries& DurationBounds() {
+  static const auto* const kBounds =
+      new prometheus::Histogram::BucketBoundaries{0.001, 0.01, 0.1, 1, 10, 60};
+  return *kBounds;
+}
 
 using Chain = std::unique_ptr<STACK_OF(X509), void (*)(STACK_OF(X509)*)>;
 
@@ -86,20 +91,20 @@ security::Credentials CredentialsOf(const HttpRequest& request, const HttpConnec
   return shown;
 }
 
-void Pack(const HttpRequest& request, HttpResponse* response) {
-  if (response->body.size() < kMinGzipBytes || !AcceptsGzip(request.Header("accept-encoding"))) {
-    return;
-  }
-  auto packed = Gzip(response->body);
-  if (!packed.has_value()) return;
-  response->body = *std::move(packed);
-  response->headers.emplace_back("Content-Encoding", "gzip");
+BrowserGuard GuardOf(const HttpServerOptions& options) {
+  return BrowserGuard({options.address, options.hosts, options.tls, options.require_certificate});
 }
 
 }  // namespace
 
 HttpServer::HttpServer(HttpServerOptions options)
-    : options_(std::move(options)), tls_(nullptr, SSL_CTX_free) {}
+    : options_(std::move(options)),
+      router_(options_.routes, GuardOf(options_)),
+      tls_(nullptr, SSL_CTX_free) {
+  if (options_.registry == nullptr) return;
+  requests_ = &metrics::CounterFamily(options_.registry, "tacho_http_requests_total");
+  durations_ = &metrics::HistogramFamily(options_.registry, "tacho_http_request_duration_seconds");
+}
 
 HttpServer::~HttpServer() { Stop(); }
 
@@ -127,7 +132,13 @@ absl::Status HttpServer::Listen() {
   front.limits = options_.limits;
   front.tls = tls_.get();
   front.registry = options_.registry;
-  front.serve = [this](const HttpConnection& connection) { return Serve(connection); };
+  front.intake = [this](const HttpConnection& connection) { return TakeIn(connection); };
+  front.serve = Serve;
+  if (requests_ != nullptr) {
+    front.count = [this](const Route* route, int status, absl::Duration took) {
+      Count(route, status, took);
+    };
+  }
   front.refuse = [this](const absl::Status& why) {
     return WriteResponse(ErrorResponse(why, ++refusals_), options_.now());
   };
@@ -140,46 +151,48 @@ void HttpServer::Stop() {
   if (front_ != nullptr) front_->Stop();
 }
 
-HttpFront::Served HttpServer::Serve(const HttpConnection& connection) const try {
+HttpFront::Intake HttpServer::TakeIn(const HttpConnection& connection) const {
+  HttpFront::Intake intake;
+  intake.form.now = options_.now;
   auto request = ParseRequest(connection.head());
   if (!request.ok()) {  // Whether a body follows is not known.
-    return {.bytes = WriteResponse(ErrorResponse(request.status()), options_.now()), .drain = true};
+    intake.drains = true;
+    intake.refusal = ErrorResponse(request.status());
+    return intake;
   }
-  request->credentials = CredentialsOf(*request, connection);
-  HttpResponse response = Handle(*request);
-  response.headers.emplace_back("Vary", "Accept, Accept-Encoding");
-  Pack(*request, &response);
-  return {.bytes = WriteResponse(response, options_.now(), /*with_body=*/request->method != "HEAD"),
-          .drain = request->has_body};
-} catch (...) {  // Memory ran out; an exception that left the thread would end the process.
-  const absl::Status failed = errors::ErrorOf(errors::Failure::kInternal, "the request failed");
-  return {.bytes = WriteResponse(ErrorResponse(failed), options_.now())};
+  intake.request = *std::move(request);
+  HttpRequest& asked = intake.request;
+  asked.credentials = CredentialsOf(asked, connection);
+  Ruling ruling = router_.Judge(asked);
+  intake.route = ruling.route;
+  intake.refusal = std::move(ruling.refusal);
+  intake.body_bytes = ruling.body_bytes;
+  intake.drains = asked.has_body && ruling.body_bytes == 0;
+  intake.asks_to_continue = absl::EqualsIgnoreCase(asked.Header("expect"), "100-continue");
+  HttpExchange::Form& form = intake.form;
+  if (ruling.route != nullptr) form.audience = ruling.route->audience;
+  form.head_only = asked.method == "HEAD";
+  form.chunked = asked.minor_version > 0;
+  form.keep_open = asked.KeepsOpen() && !intake.drains &&
+                   connection.requests_before() + 1 < options_.limits.requests;
+  form.packs = AcceptsGzip(asked.Header("accept-encoding"));
+  return intake;
 }
 
-HttpResponse HttpServer::Handle(const HttpRequest& request) const {
-  const bool reads = request.method == "GET" || request.method == "HEAD";
-  // The body of a GET means nothing, and is not looked at. Nobody waits for "100 Continue": the
-  // answer itself comes before any body (RFC 9110, 10.1.1).
-  if (!reads && request.has_body) {
-    return ErrorResponse(errors::ErrorOf(errors::Failure::kTooLarge, "requests here have no body"));
+void HttpServer::Serve(const std::shared_ptr<HttpExchange>& exchange) try {
+  const Route& route = *exchange->route;
+  if (route.later != nullptr) {
+    return route.later(std::move(exchange->request), MakeResponder(exchange));
   }
-  if (request.target_bytes > kMaxTargetBytes) {
-    return {
-        .status = 414,
-        .body = absl::StrCat("the request's target has more than ", kMaxTargetBytes, " bytes\n")};
-  }
-  // One header could ask for thousands of overlapping copies of a page.
-  if (request.CountOf("range") > 0) return {.status = 416};
-  for (const Route& route : options_.routes) {
-    if (!reads || route.path != request.path) continue;
-    try {
-      return route.handler(request);
-    } catch (...) {  // The exception's text may hold what clients must not see.
-      return ErrorResponse(errors::ErrorOf(errors::Failure::kInternal, "the page failed"));
-    }
-  }
-  return ErrorResponse(
-      errors::ErrorOf(errors::Failure::kNotFound, "No such page. / lists the pages."));
+  exchange->Answer(route.handler(exchange->request));
+} catch (...) {  // It would end the process; its text may hold what clients must not see.
+  exchange->Abandon();
+}
+
+void HttpServer::Count(const Route* route, int status, absl::Duration took) const {
+  const std::string name = route == nullptr ? kNoRoute : route->path;
+  requests_->Add({{"route", name}, {"status", absl::StrCat(status)}}).Increment();
+  durations_->Add({{"route", name}}, DurationBounds()).Observe(absl::ToDoubleSeconds(took));
 }
 
 }  // namespace tacho::server::http

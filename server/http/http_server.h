@@ -1,4 +1,4 @@
-// The small HTTP side of the collector: a few GET routes, nothing else
+// The HTTP side of the collector: routes, TLS, and how bodies are packed
 // (docs/decisions/0001-http-library.md).
 #pragma once
 
@@ -15,32 +15,34 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "prometheus/counter.h"
+#include "prometheus/family.h"
+#include "prometheus/histogram.h"
 #include "prometheus/registry.h"
 #include "server/http/http_front.h"
 #include "server/http/http_message.h"
+#include "server/http/http_router.h"
 #include "server/security/tls_source.h"
 
 namespace tacho::server::http {
-
-// A path, matched exactly, for GET and HEAD. `handler` is called on any of the server's threads,
-// several at once. What it throws is answered with 500.
-struct Route {
-  std::string path;
-  std::function<HttpResponse(const HttpRequest&)> handler;
-};
 
 struct HttpServerOptions {
   std::string
       address;  // "127.0.0.1:7412", "[::1]:7412", "localhost:7412"; port 0 takes a free one.
   std::vector<Route> routes;
   const security::TlsSource* tls = nullptr;  // Not owned; must outlive the server. Null: no TLS.
+  // Other names of the collector, for Host (browser_guard.h).
+  std::vector<std::string> hosts;
+  // Whether the page and the API are only for clients with a certificate.
+  bool require_certificate = false;
   HttpLimits limits;
   prometheus::Registry* registry = nullptr;     // As `tls`. Null: nothing is counted.
   std::function<absl::Time()> now = absl::Now;  // For the header Date.
 };
 
-// Thread-safe but for destruction. A connection serves one request and is closed. Bodies of
-// requests are refused, and so are ranges. Slow clients hold no thread (http_front.h).
+// Thread-safe but for destruction. A connection serves one request after the other; a client may
+// send the next one before it has its answer. Slow clients hold no thread (http_front.h), and
+// neither do answers that come later.
 class HttpServer {
  public:
   // Listens and serves on threads of its own.
@@ -50,18 +52,23 @@ class HttpServer {
   ~HttpServer();  // Stops if Stop() was not called.
 
   int port() const { return front_->port(); }
-  // Finishes the requests at work, closes the port, joins the threads. May be called again.
+  // Finishes the requests at work as HttpFront::Stop(), closes the port, joins the threads. May be
+  // called again.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   explicit HttpServer(HttpServerOptions options);
   absl::Status Listen();
-  // Answers the request of `connection`. Several threads at once.
-  HttpFront::Served Serve(const HttpConnection& connection) const;
-  HttpResponse Handle(const HttpRequest& request) const;
+  HttpFront::Intake TakeIn(const HttpConnection& connection) const;
+  // Several threads at once.
+  static void Serve(const std::shared_ptr<HttpExchange>& exchange);
+  void Count(const Route* route, int status, absl::Duration took) const;
 
   const HttpServerOptions options_;
-  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_;  // Null: no TLS.
+  const HttpRouter router_;
+  prometheus::Family<prometheus::Counter>* requests_ = nullptr;     // Null: nothing is counted.
+  prometheus::Family<prometheus::Histogram>* durations_ = nullptr;  // The same.
+  std::unique_ptr<SSL_CTX, void (*)(SSL_CTX*)> tls_;                // Null: no TLS.
   std::atomic<uint64_t> refusals_ = 0;  // Spreads the delays of those turned away together.
   absl::Mutex mutex_;                   // Orders Stop().
   std::unique_ptr<HttpFront> front_;    // Last: its threads use the others.

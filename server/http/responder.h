@@ -35,7 +35,9 @@ class Responder {
   // less waits, or the client has gone.
   virtual void OnRoom(std::function<void()> room) = 0;
   // Calls `gone` once, from any thread and possibly before this returns, if the client goes before
-  // the answer has ended. Never calls it after Answer() or Finish().
+  // the answer has ended. A client that ends what it sends counts as gone. Never calls it after
+  // Answer() or Finish(). `room` and `gone` must return soon: they may be called on the thread that
+  // has the sockets.
   virtual void OnGone(std::function<void()> gone) = 0;
 };
 

@@ -1,9 +1,5 @@
 // Clients of the HTTP port that are slow, many, or gone, over real sockets.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <prometheus/registry.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -18,6 +14,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/http/http_server.h"
+#include "tests/server/http/raw_client.h"
 
 namespace tacho::server::http {
 namespace {
@@ -26,54 +23,14 @@ using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-constexpr char kRequest[] = "GET /small HTTP/1.1\r\nHost: x\r\n\r\n";
-constexpr char kHeldRequest[] = "GET /held HTTP/1.1\r\nHost: x\r\n\r\n";
-constexpr char kLargeRequest[] = "GET /large HTTP/1.1\r\nHost: x\r\n\r\n";
-constexpr char kHalfRequest[] = "GET /small HTTP/1.1\r\nHost: x\r\nAccept: te";
+constexpr char kRequest[] = "GET /small HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+constexpr char kHeldRequest[] = "GET /held HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+constexpr char kLargeRequest[] = "GET /large HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+constexpr char kHalfRequest[] = "GET /small HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept: te";
 // More than loopback's buffers hold.
 constexpr size_t kLargeBytes = size_t{16} << 20;
 
-class Client {
- public:
-  explicit Client(int port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  }
-  Client(int port, const std::string& bytes) : Client(port) { Send(bytes); }
-  ~Client() { close(fd_); }
-  Client(const Client&) = delete;
-  Client& operator=(const Client&) = delete;
-
-  void Send(const std::string& bytes) const {
-    EXPECT_EQ(send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
-              static_cast<ssize_t>(bytes.size()));
-  }
-  // False once the other side has closed.
-  bool TrySend(const std::string& bytes) const {
-    return send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) > 0;
-  }
-  // Until the other side closes.
-  std::string Read() const {
-    std::string answer;
-    char buffer[65536];
-    for (ssize_t got; (got = recv(fd_, buffer, sizeof(buffer), 0)) > 0;) {
-      answer.append(buffer, static_cast<size_t>(got));
-    }
-    return answer;
-  }
-  bool IsClosed() const {
-    char byte = 0;
-    const ssize_t got = recv(fd_, &byte, 1, MSG_DONTWAIT | MSG_PEEK);
-    return got == 0 || (got < 0 && errno == ECONNRESET);
-  }
-
- private:
-  const int fd_;
-};
-
+using Client = RawClient;
 using Clients = std::vector<std::unique_ptr<Client>>;
 
 class HttpFrontTest : public testing::Test {

@@ -68,7 +68,7 @@ TEST_F(HttpServerTest, ServesExactPathsAndNothingElse) {
 
 TEST_F(HttpServerTest, AnswersHeadWithoutABody) {
   auto server = Start({Page("/a", "hello\n")});
-  const std::string answer = Talk(server->port(), "HEAD /a HTTP/1.1\r\nHost: x\r\n\r\n");
+  const std::string answer = Talk(server->port(), "HEAD /a HTTP/1.0\r\nHost: x\r\n\r\n");
   EXPECT_THAT(answer, StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(answer, HasSubstr("Content-Length: 6"));
   EXPECT_EQ(BodyOf(answer), "");
