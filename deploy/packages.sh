@@ -25,7 +25,8 @@ declare -A packages=(
   [bench]="libnghttp2-dev rapidjson-dev python3-numpy python3-torch python3-prometheus-client"
 )
 # These are unpacked into build/tools/ instead: installing servers would start services on your machine,
-# kubernetes-client conflicts with kubectl of other vendors, and sprig's package wants all of lintian.
+# kubernetes-client conflicts with kubectl of other vendors, and installing sprig would bring the packages that
+# only its own tests use.
 declare -A tools=([test]="prometheus prometheus-alertmanager kubernetes-client
     golang-github-masterminds-sprig-dev golang-github-masterminds-semver-dev
     golang-github-masterminds-goutils-dev golang-github-google-uuid-dev golang-github-huandu-xstrings-dev

@@ -1,6 +1,5 @@
 // Builds the parts of the collector in the order in which they need each other, and drains them in
-// reverse. Reloads go through all parts that can change: each prepares, and only if all could, all
-// apply.
+// reverse.
 #include "server/collector.h"
 
 #include <unistd.h>
@@ -10,11 +9,9 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -23,7 +20,6 @@
 #include "prometheus/registry.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
-#include "proto/config/config_diff.h"
 #include "server/admin/admin_listener.h"
 #include "server/admin/admin_service.h"
 #include "server/conditions/condition_engine.h"
@@ -46,8 +42,8 @@
 #include "server/marks/marks_service.h"
 #include "server/process/clock_watch.h"
 #include "server/process/grpc_transport.h"
-#include "server/process/reload_metrics.h"
 #include "server/process/reloadable.h"
+#include "server/process/reloader.h"
 #include "server/query/query_service.h"
 #include "server/security/grpc_caller.h"
 #include "server/security/security.h"
@@ -102,7 +98,7 @@ class Collector::Parts {
   int grpc_port() const { return door_->port(); }
   int http_port() const { return http_ == nullptr ? 0 : http_->port(); }
   int admin_port() const { return admin_listener_ == nullptr ? 0 : admin_listener_->port(); }
-  absl::Status Reload(absl::string_view asked_by) ABSL_LOCKS_EXCLUDED(reload_mutex_);
+  absl::Status Reload(absl::string_view asked_by);
   absl::Status Drain();
 
  private:
@@ -112,10 +108,8 @@ class Collector::Parts {
   absl::Status StartAdmin();
   // As tacho.v1.Admin says.
   v1::DrainResponse DrainIngest(absl::Duration timeout);
-  void FillStats(v1::GetStatsResponse* stats) ABSL_LOCKS_EXCLUDED(reload_mutex_);
+  void FillStats(v1::GetStatsResponse* stats);
   void FillCollector(v1::CollectorResponse* response);
-  absl::Status ReloadParts(const config::v1::Collector& config)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   absl::Status MakeConditions();
   void MakeServices();
   void OnDisk(storage::DiskState state, const absl::Status& why);
@@ -157,12 +151,7 @@ class Collector::Parts {
   std::unique_ptr<admin::AdminService> admin_;
   std::unique_ptr<admin::AdminListener> admin_listener_;
   LogLevelPart log_level_;
-  // Not owned; those above that can. In the order in which they take a new configuration.
-  std::vector<process::Reloadable*> reloadables_;
-  process::ReloadMetrics reload_metrics_;
-  absl::Mutex reload_mutex_;
-  // Why the last reload was refused; OK if it was not.
-  absl::Status last_reload_ ABSL_GUARDED_BY(reload_mutex_);
+  process::Reloader reloader_;
 };
 
 Collector::Parts::Parts(const config::v1::Collector& config, CollectorWorld world)
@@ -173,8 +162,9 @@ Collector::Parts::Parts(const config::v1::Collector& config, CollectorWorld worl
       agent_clocks_(world_.now, world_.monotonic),
       clock_watch_(ClockWatchOptions()),
       log_level_(world_.log),
-      reloadables_{&log_level_},
-      reload_metrics_(registry_.get()) {}
+      reloader_({config_, world_.read_config, world_.now, registry_.get(), world_.log}) {
+  reloader_.Add(&log_level_);
+}
 
 process::ClockWatch::Options Collector::Parts::ClockWatchOptions() {
   process::ClockWatch::Options options;
@@ -200,7 +190,7 @@ absl::Status Collector::Parts::Start() {
   MakeServices();
   TACHO_RETURN_IF_ERROR(StartGrpc());
   TACHO_RETURN_IF_ERROR(StartHttp());
-  reload_metrics_.Started(world_.now());
+  reloader_.Started();
   readiness_.SetReady();
   {
     absl::MutexLock lock(&health_mutex_);
@@ -221,8 +211,7 @@ absl::Status Collector::Parts::MakeSecurity() {
   options.registry = registry_.get();
   TACHO_ASSIGN_OR_RETURN(auto security, security::Security::Create(config_, std::move(options)));
   security_ = std::move(security);
-  const auto& parts = security_->reloadables();
-  reloadables_.insert(reloadables_.end(), parts.begin(), parts.end());
+  for (process::Reloadable* const part : security_->reloadables()) reloader_.Add(part);
   return absl::OkStatus();
 }
 
@@ -280,8 +269,8 @@ absl::Status Collector::Parts::OpenDoor() {
   };
   TACHO_ASSIGN_OR_RETURN(auto door, edge::Door::Open(std::move(options)));
   door_ = std::move(door);
-  reloadables_.push_back(quotas_.get());
-  reloadables_.push_back(door_.get());
+  reloader_.Add(quotas_.get());
+  reloader_.Add(door_.get());
   return absl::OkStatus();
 }
 
@@ -316,14 +305,14 @@ absl::Status Collector::Parts::MakeConditions() {
   options.registry = registry_.get();
   options.log = world_.log;
   conditions_ = std::make_unique<conditions::ConditionEngine>(std::move(options));
-  reloadables_.push_back(conditions_.get());
+  reloader_.Add(conditions_.get());
   return absl::OkStatus();
 }
 
 void Collector::Parts::MakeServices() {
   limiting_ =
       std::make_unique<limits::SeriesLimiting>(store_.get(), registry_.get(), config_.limits());
-  reloadables_.push_back(limiting_.get());
+  reloader_.Add(limiting_.get());
   ingest::IngestServiceOptions ingest;
   ingest.quotas = quotas_.get();
   ingest.connections = door_->connections();
@@ -340,7 +329,7 @@ void Collector::Parts::MakeServices() {
   ingest.log = world_.log;
   ingest.access = security_->access();
   ingest_ = std::make_unique<ingest::IngestService>(std::move(ingest));
-  reloadables_.push_back(ingest_.get());
+  reloader_.Add(ingest_.get());
 
   const auto signals = std::make_shared<const conditions::SignalNames>(
       conditions::ConfiguredNames(config_.conditions().signals()));
@@ -358,14 +347,14 @@ void Collector::Parts::MakeServices() {
   tensorboard_ = std::make_unique<TensorBoardService>(query_.get());
   marks_ = std::make_unique<marks::MarksService>(
       marks::MarksServiceOptions{store_.get(), security_->access(), world_.log});
-  reloadables_.push_back(query_.get());
+  reloader_.Add(query_.get());
 
   goodput::GoodputBoardOptions goodput;
   goodput.store = store_.get();
   goodput.now = world_.now;
   goodput.signals = signals;
   goodput_ = std::make_unique<goodput::GoodputBoard>(std::move(goodput));
-  reloadables_.push_back(goodput_.get());
+  reloader_.Add(goodput_.get());
 
   view::ViewServiceOptions view;
   view.queries = query_.get();
@@ -409,7 +398,7 @@ absl::Status Collector::Parts::StartHttp() {
     return goodput::GoodputFamilies(board->Newest(), board->Stats(), max_lines);
   });
   metrics_page_ = std::make_unique<http::MetricsPage>(std::move(page));
-  reloadables_.push_back(metrics_page_.get());
+  reloader_.Add(metrics_page_.get());
   http::HttpServerOptions options;
   options.address = config_.listen().http();
   options.registry = registry_.get();
@@ -470,11 +459,7 @@ void Collector::Parts::FillStats(v1::GetStatsResponse* stats) {
   stats->set_not_ready(readiness_.WhyNotReady());
   stats->set_draining(draining_);
   stats->set_streams(ingest_->open_streams());
-  {
-    absl::MutexLock lock(&reload_mutex_);
-    reload_metrics_.Fill(stats->mutable_reload());
-    stats->mutable_reload()->set_last_refusal(std::string(last_reload_.message()));
-  }
+  reloader_.Fill(stats->mutable_reload());
   const storage::StoreStats store = store_->Stats();
   FillStoreStats(store, stats->mutable_store());
   stats->mutable_store()->set_rows_appended(store.rows_appended);
@@ -499,35 +484,7 @@ void Collector::Parts::FillCollector(v1::CollectorResponse* response) {
 }
 
 absl::Status Collector::Parts::Reload(absl::string_view asked_by) {
-  absl::MutexLock lock(&reload_mutex_);
-  const auto read = world_.read_config
-                        ? world_.read_config()
-                        : absl::FailedPreconditionError("there is no configuration to read again");
-  last_reload_ = read.ok() ? ReloadParts(*read) : read.status();
-  reload_metrics_.Reloaded(last_reload_.ok(), world_.now());
-  if (last_reload_.ok()) {
-    world_.log.Info("the configuration was read again", {{"asked_by", asked_by}});
-  } else {
-    world_.log.Error("reload refused: nothing was changed",
-                     {{"asked_by", asked_by}, {"reason", last_reload_.message()}});
-  }
-  return last_reload_;
-}
-
-absl::Status Collector::Parts::ReloadParts(const config::v1::Collector& config) {
-  const std::vector<std::string> fixed = config::KeysThatNeedRestart(config_, config);
-  if (!fixed.empty()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(absl::StrJoin(fixed, ", "), ": changed, which needs a restart"));
-  }
-  std::vector<std::function<void()>> changes;
-  for (process::Reloadable* const part : reloadables_) {
-    TACHO_ASSIGN_OR_RETURN(auto change, part->Prepare(config));
-    changes.push_back(std::move(change));
-  }
-  for (const auto& change : changes) change();
-  ingest_->RecheckCallers();
-  return absl::OkStatus();
+  return reloader_.Reload(asked_by, [this] { ingest_->RecheckCallers(); });
 }
 
 absl::Status Collector::Parts::Drain() {

@@ -169,7 +169,9 @@ absl::Status ChooseData(CommandLine* line, config::v1::Collector* config) {
 void Greet(const config::v1::Collector& config, const Collector& collector) {
   const std::string grpc = WithPort(config.listen().grpc(), collector.grpc_port());
   const std::string http = WithPort(config.listen().http(), collector.http_port());
-  const bool usual = grpc == "127.0.0.1:7411";  // Where the others look by themselves.
+  config::v1::Collector defaults;
+  const bool usual = config::ParseYaml("", "defaults", &defaults).ok() &&
+                     grpc == defaults.listen().grpc();  // Where the others look by themselves.
   std::cout << "tacho-collector " TACHO_VERSION
                " runs with its defaults; Ctrl-C stops it.\n"
                "  data                "

@@ -4,7 +4,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include "client/fork_guard.h"
 #include "client/recorder_factory.h"
 #include "client/ring/recorder_backend.h"
+#include "proto/base/host_name.h"
 #include "proto/base/task_end.h"
 
 namespace tacho::client {
@@ -99,11 +99,6 @@ class DirectBackend final : public RecorderBackend {
   std::unique_ptr<DirectSender> sender_;  // Null once closed.
 };
 
-std::string HostName() {
-  std::array<char, 257> name = {};
-  return gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 // Returns what is wrong.
 std::string Resolve(const DirectOptions& options, DirectSenderOptions* out) {
   const AttemptIdentity identity = FindIdentity(options.recorder);
@@ -116,7 +111,7 @@ std::string Resolve(const DirectOptions& options, DirectSenderOptions* out) {
   out->source.set_job(identity.job);
   out->source.set_task(identity.task);
   out->source.set_attempt(identity.attempt);
-  out->source.set_host(options.host.empty() ? HostName() : options.host);
+  out->source.set_host(options.host.empty() ? SystemHostName() : options.host);
   if (out->source.host().empty()) return "the machine has no name: set DirectOptions::host";
   out->security = options.security;
   absl::BitGen random;

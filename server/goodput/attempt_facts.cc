@@ -36,11 +36,14 @@ struct Attempt {
   std::optional<std::pair<int64_t, bool>> end;  // The newest end of a task: its time, whether well.
   std::set<uint32_t> ended_tasks;
   bool all_ended = false;  // An end of no task came.
+  bool restarted = false;  // A task began after the newest end.
 };
+
+constexpr char kStartKind[] = "attempt_started";
 
 // Events of other kinds mention an attempt without being its own, as the collector's verdicts do.
 bool IsSignOfLife(absl::string_view kind) {
-  return IsEndKind(kind) || kind == "attempt_started" || phases::IsPhaseEvent(kind);
+  return IsEndKind(kind) || kind == kStartKind || phases::IsPhaseEvent(kind);
 }
 
 void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_events,
@@ -48,6 +51,7 @@ void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_even
   attempt->facts.first_ns = std::min(attempt->facts.first_ns, event.time_ns);
   if (IsEndKind(event.kind)) {
     attempt->end = {event.time_ns, EndedWell(event)};
+    attempt->restarted = false;
     if (event.source.task.has_value()) {
       attempt->ended_tasks.insert(*event.source.task);
     } else {
@@ -56,6 +60,10 @@ void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_even
     return;
   }
   attempt->facts.last_ns = std::max(attempt->facts.last_ns, event.time_ns);
+  if (event.kind == kStartKind) {
+    attempt->restarted = true;
+    if (event.source.task.has_value()) attempt->ended_tasks.erase(*event.source.task);
+  }
   // The time from "preempted" on is no part of the attempt.
   if (!of_reference || event.kind == "preempted" || !phases::IsPhaseEvent(event.kind)) return;
   if (*phase_events >= kMaxPhaseEvents) return;
@@ -64,14 +72,21 @@ void AddEvent(const storage::Event& event, bool of_reference, size_t* phase_even
   attempt->pairs.Add(event.kind, event.time_ns, std::nullopt);
 }
 
-// Whether it ended, and when it was alive last. A task without an end may go on.
-void SetEnd(const storage::JobDetail& job, Attempt* attempt) {
+bool AllTasksEnded(const storage::JobDetail& job, const Attempt& attempt) {
+  return attempt.all_ended ||
+         std::all_of(job.tasks.begin(), job.tasks.end(), [&](const storage::TaskInfo& task) {
+           return !task.task.has_value() || task.attempt != attempt.facts.attempt ||
+                  attempt.ended_tasks.contains(*task.task);
+         });
+}
+
+// Whether it ended, and when it was alive last. While it is not silent, a task without an end may
+// go on.
+void SetEnd(const storage::JobDetail& job, int64_t silent_before_ns, Attempt* attempt) {
   AttemptFacts& facts = attempt->facts;
-  for (const storage::TaskInfo& task : job.tasks) {
-    if (attempt->all_ended || !task.task.has_value() || task.attempt != facts.attempt) continue;
-    if (!attempt->ended_tasks.contains(*task.task)) attempt->end.reset();
-  }
-  if (attempt->end.has_value()) {
+  const bool silent = facts.last_ns < silent_before_ns;
+  const bool over = !attempt->restarted && (silent || AllTasksEnded(job, *attempt));
+  if (attempt->end.has_value() && over) {
     const auto [ended_ns, well] = *attempt->end;
     const int64_t slack = absl::ToInt64Nanoseconds(query::kRowsAfterEnd);
     facts.ended = facts.last_ns <= ended_ns || facts.last_ns - ended_ns <= slack;
@@ -86,6 +101,7 @@ void SetEnd(const storage::JobDetail& job, Attempt* attempt) {
 absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
                                                   const storage::JobDetail& job,
                                                   std::optional<uint32_t> reference_task,
+                                                  absl::Time now,
                                                   const query::QueryControl& control) {
   std::map<uint32_t, Attempt> attempts;
   size_t left_out = job.attempts.size() - std::min(job.attempts.size(), kMaxGoodputAttempts);
@@ -116,9 +132,10 @@ absl::StatusOr<std::vector<AttemptFacts>> FactsOf(const storage::Store& store,
                                           storage::Store::EventOrder::kOldestFirst, visit);
   if (!stopped.ok()) return stopped;
   if (!status.ok()) return status;
+  const int64_t silent_before_ns = absl::ToUnixNanos(now - query::kActiveFor);
   std::vector<AttemptFacts> facts;
   for (auto& [number, attempt] : attempts) {
-    SetEnd(job, &attempt);
+    SetEnd(job, silent_before_ns, &attempt);
     if (attempt.facts.first_ns > attempt.facts.last_ns) continue;  // No sign of life at all.
     attempt.facts.phases = attempt.pairs.Take();
     facts.push_back(std::move(attempt.facts));

@@ -365,7 +365,7 @@ absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_v
   const auto reference = ReferenceTask(*detail);
   if (reference.has_value()) goodput.reference_task = *reference;
   TACHO_ASSIGN_OR_RETURN(const auto facts,
-                         FactsOf(store, *detail, goodput.reference_task, control));
+                         FactsOf(store, *detail, goodput.reference_task, now, control));
   std::vector<storage::SeriesPtr> series;
   if (reference.has_value()) {
     TACHO_ASSIGN_OR_RETURN(auto found, SeriesOfTask(store, job, *reference));

@@ -121,7 +121,7 @@ void AgentStream::HandleQueued() {
   if (IsEnding() || !HandleRead()) return;
   // Not ReadOn(): outside of gRPC's callback the call could end under it.
   const edge::Quotas::Wait wait = session_->wait();
-  if (wait.limit == edge::Quotas::Limit::kNone && MayRead(acks_->pending_bytes())) {
+  if (MayReadAfter(wait)) {
     absl::MutexLock lock(&mutex_);
     read_waits_ = true;
     waits_for_ = edge::Quotas::Limit::kNone;
@@ -233,9 +233,13 @@ bool AgentStream::MayRead(uint64_t pending_bytes) const {
          !context_.total_pending->IsFull();
 }
 
+bool AgentStream::MayReadAfter(const edge::Quotas::Wait& wait) const {
+  return wait.limit == edge::Quotas::Limit::kNone && MayRead(acks_->pending_bytes());
+}
+
 void AgentStream::ReadOn() {
   const edge::Quotas::Wait wait = session_->wait();
-  if (wait.limit == edge::Quotas::Limit::kNone && MayRead(acks_->pending_bytes())) {
+  if (MayReadAfter(wait)) {
     StartRead(&read_buffer_);
     return;
   }

@@ -127,6 +127,8 @@ class AgentStream final : public ByteStreamReactor,
   // By value: once the lock is released the session may be at the next message, on another thread.
   void HoldBack(edge::Quotas::Wait wait) ABSL_LOCKS_EXCLUDED(mutex_);
   bool MayRead(uint64_t pending_bytes) const;
+  // The same right after a message, for which its session asks to `wait`.
+  bool MayReadAfter(const edge::Quotas::Wait& wait) const;
   bool MayReadAgain(uint64_t pending_bytes, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends a stream without Hello; announces that a limit is lifted.
   void LookAtClock(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -8,11 +8,12 @@
 #include "proto/base/utf8.h"
 
 namespace tacho::server::ingest {
-namespace {
 
 bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
 
-}  // namespace
+std::string ControlProblem(absl::string_view text) {
+  return std::any_of(text.begin(), text.end(), IsControl) ? "has a control character" : "";
+}
 
 std::string TextProblem(absl::string_view text, size_t min_bytes, size_t max_bytes) {
   if (text.size() < min_bytes) return "must not be empty";
@@ -24,10 +25,7 @@ std::string TextProblem(absl::string_view text, size_t min_bytes, size_t max_byt
 
 std::string MetricNameProblem(absl::string_view name) {
   std::string problem = TextProblem(name, 1, kMaxMetricNameBytes);
-  if (problem.empty() && std::any_of(name.begin(), name.end(), IsControl)) {
-    problem = "has a control character";
-  }
-  return problem;
+  return problem.empty() ? ControlProblem(name) : problem;
 }
 
 std::string LabelNameProblem(absl::string_view name) {

@@ -1,4 +1,4 @@
-// What names and texts of agents may look like (proto/tacho/v1/types.proto).
+// The rules for names and texts that agents and people send (proto/tacho/v1/types.proto).
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,10 @@ inline constexpr size_t kMaxHelpBytes = 1024;
 inline constexpr size_t kMaxLabelNameBytes = 128;
 inline constexpr size_t kMaxLabelValueBytes = 1024;
 
+bool IsControl(char c);  // An ASCII control character.
+
 // Each returns what is wrong, or an empty string.
+std::string ControlProblem(absl::string_view text);  // Finds control characters.
 std::string TextProblem(absl::string_view text, size_t min_bytes, size_t max_bytes);
 std::string MetricNameProblem(absl::string_view name);  // A text without control characters.
 std::string LabelNameProblem(absl::string_view name);   // Also refuses the reserved names.

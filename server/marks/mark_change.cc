@@ -27,13 +27,12 @@ constexpr size_t kMaxNameBytes = 128;
 constexpr absl::string_view kTooManyTags = "has more than 256 tags: send several requests";
 static_assert(kMaxTagsOfRequest == 256);
 
-bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
 bool IsSpace(char c) { return absl::ascii_isspace(static_cast<unsigned char>(c)); }
 
 absl::Status CheckTag(absl::string_view field, const std::string& tag) {
   std::string problem = ingest::TextProblem(tag, 1, kMaxTagBytes);
   if (problem.empty() && std::any_of(tag.begin(), tag.end(), [](char c) {
-        return c == ',' || IsSpace(c) || IsControl(c);
+        return c == ',' || IsSpace(c) || ingest::IsControl(c);
       })) {
     problem = absl::StrCat("\"", tag, "\" has a space, a comma or a control character");
   }
@@ -57,9 +56,7 @@ absl::Status CheckRequest(const v1::ChangeMarksRequest& request) {
     if (!problem.empty()) return errors::InvalidFieldError("remove_tags", problem);
   }
   std::string problem = ingest::TextProblem(request.group(), 0, kMaxGroupBytes);
-  if (problem.empty() && std::any_of(request.group().begin(), request.group().end(), IsControl)) {
-    problem = "has a control character";
-  }
+  if (problem.empty()) problem = ingest::ControlProblem(request.group());
   if (!problem.empty()) return errors::InvalidFieldError("group", problem);
   problem = ingest::TextProblem(request.note(), 0, kMaxNoteBytes);
   if (!problem.empty()) return errors::InvalidFieldError("note", problem);
@@ -132,11 +129,11 @@ class Commits {
 absl::StatusOr<v1::JobMarks> ChangeMarks(storage::Store& store,
                                          const v1::ChangeMarksRequest& request) {
   TACHO_RETURN_IF_ERROR(CheckRequest(request));
-  if (const auto known = store.Outline(request.job(), /*hosts=*/false); !known.ok()) {
-    return absl::IsNotFound(known.status()) ? query::NoSuchJob(store, request.job())
-                                            : known.status();
-  }
   TACHO_ASSIGN_OR_RETURN(const auto attempts, store.Attempts(request.job()));
+  // A job that has only registered series has none either.
+  if (attempts.empty() && !store.FindJob(request.job()).has_value()) {
+    return query::NoSuchJob(store, request.job());
+  }
   TACHO_RETURN_IF_ERROR(CheckNumber(query::MarksOf(query::MergedAttributes(attempts)), request));
   Commits commits;
   for (auto& [attempt, values] : PlanOf(attempts, request)) {

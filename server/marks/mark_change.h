@@ -1,4 +1,4 @@
-// What a ChangeMarks request does to the attributes of a job.
+// Applies a ChangeMarks request to the attributes of a job.
 #pragma once
 
 #include "absl/status/status.h"

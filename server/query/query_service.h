@@ -155,6 +155,8 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
                                              grpc::CallbackServerContext* context, Scope scope,
                                              Work work);
 
+  // OK if a worker has taken the work.
+  static absl::Status AdmissionStatus(WorkerPool::Admission admission);
   // Makes the stream of a watch, and ends it if `begin` fails.
   template <typename Response, typename Begin>
   grpc::ServerWriteReactor<Response>* StartWatch(const char* method,

@@ -18,7 +18,6 @@ PYTHON = os.path.join(harness._REPOSITORY, "client/python")
 class MarksCase(SecurityCase):
     def record(self, job, attempt=0, attributes=None, token=None):
         """One row of an attempt, and its attributes."""
-        self.sequence = getattr(self, "sequence", 0) + 2
         agent_id = f"agent-{job}-{attempt}"
         stream = self.stream(token=token, agent_id=agent_id)
         stream.send(client.layout(1, job, "host-1", METRICS, attempt=attempt, task=0))

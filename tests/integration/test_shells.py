@@ -42,11 +42,6 @@ print -r -- "re""ady"
 """
 
 
-def shell(name):
-    """The path of a shell; skips the test without it."""
-    return harness.tool(name)
-
-
 class ShellsTest(harness.TestCase):
     def setUp(self):
         super().setUp()
@@ -96,7 +91,7 @@ class ShellsTest(harness.TestCase):
         self.assertIn("--remove", offers("tachoctl", "tag", "--"))
 
     def test_fish_completes_commands_flags_jobs_and_metrics(self):
-        fish = shell("fish")
+        fish = harness.tool("fish")
         self.start_collector()
         path = self.script("fish", "tachoctl.fish")
         self.run_shell(fish, "-n", path)
@@ -116,7 +111,7 @@ class ShellsTest(harness.TestCase):
         self.assertEqual(offers("tachoctl --address 127.0.0.1:1 status m"), [])
 
     def test_zsh_completes_commands_flags_jobs_and_metrics(self):
-        zsh = shell("zsh")
+        zsh = harness.tool("zsh")
         self.start_collector()
         self.run_shell(zsh, "-n", self.script("zsh", "_tachoctl"))
 

@@ -1,5 +1,5 @@
-"""Trainers as in the README, by each way of recording, that end or are killed: a job that has ended raises
-nothing, and one that was killed raises what says so, and nothing else."""
+"""Trainers as in the README end or are killed, one for each way of recording. A job that has ended raises no
+condition; one that was killed raises the condition that says so, and no other."""
 import json
 import os
 import signal
@@ -127,7 +127,7 @@ class TaskEndsTest(harness.TestCase):
         for how in ("cc", "c", "python"):
             ends, raised = self.ends(f"killed-{how}")
             self.assertEqual([kind for kind, _ in ends], ["exited"], how)
-            self.assertIn(ends[0][1].get("signal", "9"), ("9",), "known or not, it is not made up")
+            self.assertEqual(ends[0][1].get("signal", "9"), "9", "known or not, it is not made up")
             self.assertEqual(raised, {"TrainerExited"}, how)
             self.assertEqual(list(found[f"killed-{how}"]), ["TrainerExited"], how)
             self.assertEqual(self.state(f"killed-{how}"), "ended", how)

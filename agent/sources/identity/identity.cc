@@ -1,7 +1,5 @@
 #include "agent/sources/identity/identity.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "proto/base/host_name.h"
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {
@@ -21,12 +20,6 @@ constexpr size_t kMaxHost = 256;
 constexpr size_t kMaxLabels = 32;
 constexpr size_t kMaxLabelName = 128;
 constexpr size_t kMaxLabelValue = 1024;
-
-std::string SystemHostName() {
-  std::array<char, 257> name{};
-  if (gethostname(name.data(), name.size() - 1) != 0) return "";
-  return name.data();
-}
 
 bool IsLabelName(absl::string_view name) {
   if (name.empty() || name.size() > kMaxLabelName || absl::ascii_isdigit(name.front()))

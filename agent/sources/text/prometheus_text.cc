@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "agent/sources/text/exposition.h"
 #include "agent/sources/text/exposition_scanner.h"
@@ -45,6 +46,7 @@ class PrometheusReader {
 
   absl::Status ReadLine(absl::string_view line) {
     ++line_;
+    if (!IsUtf8(line)) return absl::InvalidArgumentError("not UTF-8");
     ExpositionScanner scanner(line, true, limits_);
     scanner.SkipBlanks();
     if (scanner.rest().empty()) return absl::OkStatus();
@@ -55,6 +57,7 @@ class PrometheusReader {
   void LetPass(absl::string_view rule) {
     if (result_.lapses++ == 0) result_.first_lapse = absl::StrCat("line ", line_, ": ", rule);
   }
+  size_t line() const { return line_; }  // The number of the last line.
   Exposition Take() { return std::move(result_); }
 
  private:
@@ -196,20 +199,16 @@ class PrometheusReader {
 absl::StatusOr<Exposition> ReadPrometheusText(absl::string_view text,
                                               const ExpositionLimits& limits) {
   PrometheusReader reader(limits);
-  for (size_t number = 1; !text.empty(); ++number) {
-    const size_t end = text.find('\n');
-    const absl::string_view line = text.substr(0, end);
-    const absl::Status status =
-        IsUtf8(line) ? reader.ReadLine(line) : absl::InvalidArgumentError("not UTF-8");
+  if (text.empty()) return reader.Take();
+  const bool ends = absl::ConsumeSuffix(&text, "\n");
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const absl::Status status = reader.ReadLine(line);
     if (!status.ok()) {
-      return absl::Status(status.code(), absl::StrCat("line ", number, ": ", status.message()));
+      return absl::Status(status.code(),
+                          absl::StrCat("line ", reader.line(), ": ", status.message()));
     }
-    if (end == absl::string_view::npos) {
-      reader.LetPass("the last line has no end");
-      break;
-    }
-    text.remove_prefix(end + 1);
   }
+  if (!ends) reader.LetPass("the last line has no end");
   return reader.Take();
 }
 

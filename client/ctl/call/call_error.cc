@@ -114,6 +114,19 @@ int JobCallError(const Invocation& invocation, QueryClient& client, const std::s
   return kNothing;
 }
 
+int SelectorCallError(const Invocation& invocation, QueryClient& client,
+                      const v1::Selector& selector, const absl::Status& status) {
+  const int code = JobCallError(invocation, client, selector.job(), status);
+  if (!absl::IsNotFound(status)) return code;
+  for (const std::string& word : selector.metrics()) {
+    if (!client.GetJob(word).ok()) continue;
+    *invocation.env.err << "The job comes first: tachoctl query " << Printable(word) << " "
+                        << Printable(selector.job()) << "\n";
+    break;
+  }
+  return code;
+}
+
 std::string JobPatternHint(QueryClient& client, const std::string& pattern) {
   const std::vector<std::string> known = KnownJobs(client);
   const bool inside = std::any_of(known.begin(), known.end(), [&](const std::string& name) {

@@ -23,7 +23,12 @@ int CallError(const Invocation& invocation, const QueryClient& client, const abs
 int JobCallError(const Invocation& invocation, QueryClient& client, const std::string& job,
                  const absl::Status& status);
 
-// What to add to an error about a PATTERN of jobs that matches none: the nearest names, or how to
+// As JobCallError, for a call with a selector. Tells a person who wrote the metric before the job
+// what the right order is.
+int SelectorCallError(const Invocation& invocation, QueryClient& client,
+                      const v1::Selector& selector, const absl::Status& status);
+
+// An addition to an error about a PATTERN of jobs that matches none: the nearest names, or how to
 // find the text anywhere in a name. Empty if the collector does not answer or has nothing of the
 // kind.
 std::string JobPatternHint(QueryClient& client, const std::string& pattern);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/ctl/call/admin_client.h"
 #include "client/ctl/commands/commands.h"
@@ -194,9 +195,7 @@ constexpr absl::Duration kSnapshotTimeout = absl::Minutes(30);
 
 int RunAdmin(const Invocation& invocation) {
   const std::vector<std::string>& operands = invocation.args.positionals();
-  std::vector<std::string> known;
   for (const Action& action : kActions) {
-    known.emplace_back(action.name);
     if (operands[0] != action.name) continue;
     if (operands.size() > action.max_operands) {
       return Wrong(invocation, absl::StrCat("'", operands.back(), "' is one operand too many for ",
@@ -215,12 +214,18 @@ int RunAdmin(const Invocation& invocation) {
     AdminClient client(options);
     return action.run(invocation, client);
   }
-  return Wrong(invocation,
-               absl::StrCat("no action '", operands[0], "'", DidYouMean(operands[0], known),
-                            ": expected drain, stats, log-level, reload or snapshot"));
+  return Wrong(invocation, absl::StrCat("no action '", operands[0], "'",
+                                        DidYouMean(operands[0], AdminActions()),
+                                        ": expected one of ", absl::StrJoin(AdminActions(), ", ")));
 }
 
 }  // namespace
+
+std::vector<std::string> AdminActions() {
+  std::vector<std::string> names;
+  for (const Action& action : kActions) names.emplace_back(action.name);
+  return names;
+}
 
 Command AdminCommand() {
   return {.name = "admin",

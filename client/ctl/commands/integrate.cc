@@ -116,7 +116,7 @@ int RunIntegrate(const Invocation& invocation) {
   const auto integrals = client.Integrate(*request);
   const v1::Selector& selector = request->selector();
   if (!integrals.ok()) {
-    return JobCallError(invocation, client, selector.job(), integrals.status());
+    return SelectorCallError(invocation, client, selector, integrals.status());
   }
   WriteIntegrals(invocation, *integrals);
   if (!integrals->empty()) return kOk;

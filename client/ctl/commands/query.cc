@@ -89,17 +89,6 @@ std::vector<FlagSpec> AllFlags() {
   return flags;
 }
 
-// Tells a person who wrote the metric first what the right order is.
-void SayRightOrder(const Invocation& invocation, QueryClient& client,
-                   const v1::Selector& selector) {
-  for (const std::string& word : selector.metrics()) {
-    if (!client.GetJob(word).ok()) continue;
-    *invocation.env.err << "The job comes first: tachoctl query " << Printable(word) << " "
-                        << Printable(selector.job()) << "\n";
-    return;
-  }
-}
-
 int RunQuery(const Invocation& invocation) {
   const Environment& env = invocation.env;
   if (invocation.args.Has("integrate")) return RunIntegrate(invocation);
@@ -124,9 +113,7 @@ int RunQuery(const Invocation& invocation) {
   sink->Finish(status);
   if (!status.ok()) {
     env.out->flush();
-    const int code = JobCallError(invocation, client, selector.job(), status);
-    if (absl::IsNotFound(status)) SayRightOrder(invocation, client, selector);
-    return code;
+    return SelectorCallError(invocation, client, selector, status);
   }
   const std::vector<std::string> missing = Missing(selector, feeder.metrics());
   const bool explained = !stopped && !missing.empty() &&

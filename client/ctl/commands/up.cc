@@ -14,15 +14,16 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
 #include "client/ctl/local/local_program.h"
+#include "client/import/json_reader.h"
 #include "proto/base/address.h"
 #include "proto/base/clock.h"
+#include "proto/base/host_name.h"
 #include "proto/base/json_text.h"
 #include "proto/base/state_directory.h"
 #include "proto/base/status_macros.h"
@@ -45,11 +46,6 @@ struct UpAddresses {
   std::string grpc;
   std::string http;  // Empty: not known, because somebody else started the collector.
 };
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof name - 1) == 0 ? name : "";
-}
 
 // The one 'tachoctl up' of a directory. Others read where it listens.
 class UpLock {
@@ -155,7 +151,7 @@ class Up {
     QueryClient client = Ask();
     const absl::Status asked = client.Latest(request, [&](const v1::LatestResponse& answer) {
       for (const v1::LatestSample& sample : answer.samples()) {
-        found |= (agent_.pid() >= 0 || sample.series().host() == HostName()) &&
+        found |= (agent_.pid() >= 0 || sample.series().host() == SystemHostName()) &&
                  absl::FromUnixNanos(sample.time_unix_ns()) >= since;
       }
       return true;
@@ -208,15 +204,14 @@ class Up {
     std::ifstream stream(file);
     std::string text;
     std::getline(stream, text);
-    std::vector<int> ports;
-    for (const auto word : absl::StrSplit(text, absl::ByAnyChar(":,}"))) {
-      int port = 0;
-      if (absl::SimpleAtoi(word, &port)) ports.push_back(port);
-    }
-    if (ports.size() != 2) return false;
+    importer::FlatObject ports;
+    if (!ports.Parse(text).ok()) return false;
+    const importer::JsonMember* const grpc = ports.Find("grpc");
+    const importer::JsonMember* const http = ports.Find("http");
+    if (grpc == nullptr || http == nullptr) return false;
     addresses_.grpc =
-        absl::StrCat(addresses_.grpc.substr(0, addresses_.grpc.rfind(':') + 1), ports[0]);
-    addresses_.http = absl::StrCat(http_.substr(0, http_.rfind(':') + 1), ports[1]);
+        absl::StrCat(addresses_.grpc.substr(0, addresses_.grpc.rfind(':') + 1), grpc->text);
+    addresses_.http = absl::StrCat(http_.substr(0, http_.rfind(':') + 1), http->text);
     return true;
   }
 

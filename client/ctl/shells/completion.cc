@@ -158,7 +158,7 @@ OperandKinds KindsOf(const Command& command) {
     kinds.words = importer::FormatNames();
     kinds.words.insert(kinds.words.begin(), "auto");
   } else if (absl::StartsWith(text, "ACTION")) {
-    kinds.words = {"drain", "stats", "log-level", "reload", "snapshot"};
+    kinds.words = AdminActions();
   } else if (command.name == "completion") {
     kinds.words = absl::StrSplit(text, '|');
   }

@@ -284,7 +284,8 @@ void PrintStatus(const Environment& env, const JobStatus& status, size_t limit) 
 const char* const kStatusJsonHelp =
     R"(JSON: {"job", "state": "reporting"|"silent"|"ended", "first_seen", "first_seen_unix_ns",
   "last_seen", "last_seen_unix_ns", "age_seconds", "last_step", "tasks", "hosts", "attempts",
-  "series", "tags": [], "group", "note", "planned_steps", "progress", "steps_per_second", "remaining_seconds",
+  "series", "tags": [], "group", "note", "planned_steps", "progress", "steps_per_second",
+  "remaining_seconds",
   "conditions": null or those that hold, as in 'tachoctl help conditions',
   "refused_samples", "refusals": [{"reason", "samples", "example", "detail", "last",
   "last_unix_ns"}] of samples that the collector refused since its start,

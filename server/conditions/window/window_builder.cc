@@ -23,6 +23,10 @@ constexpr int64_t kRowsAfterEndNs = 60'000'000'000;
 // The same for a row with a new step, which only a trainer writes: it began again.
 constexpr int64_t kStepsAfterEndNs = 1'000'000'000;
 
+// So long a task may prepare its first row: compiling and restoring take tens of minutes. After
+// that it is taken for one whose end was lost.
+constexpr int64_t kPreparesForNs = 3'600'000'000'000;
+
 constexpr std::array<absl::string_view, 4> kKindsThatBeginJobs = {
     "attempt_started", "init_started", "compile_started", "restore_started"};
 
@@ -353,7 +357,7 @@ bool WindowBuilder::MayLive(int64_t now_ns, const JobState& job) {
   // Tasks that have begun and sent no row yet.
   return std::any_of(job.started_ns.begin(), job.started_ns.end(), [&](const auto& started) {
     const auto& [number, time_ns] = started;
-    if (job.by_number.contains(number)) return false;
+    if (job.by_number.contains(number) || now_ns - time_ns > kPreparesForNs) return false;
     const auto end = job.ends.find(number);
     return end == job.ends.end() || end->second.about.time_ns < time_ns;
   });

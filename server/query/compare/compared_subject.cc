@@ -41,39 +41,28 @@ absl::StatusOr<double> Across(const std::vector<double>& values, const FoldOptio
   return fold.Take().front().value;
 }
 
-// Where a subject begins, from the first bucket of each of its series.
-absl::StatusOr<ComparedFigures::End> BeginningOf(const std::vector<Bucket>& begins,
-                                                 const FoldOptions& options) {
-  ComparedFigures::End end;
-  if (begins.empty()) return end;
-  uint32_t first = begins.front().index;
-  for (const Bucket& bucket : begins) first = std::min(first, bucket.index);
-  std::vector<double> values;
-  for (const Bucket& bucket : begins) {
-    if (bucket.index != first) continue;
-    const bool earliest = values.empty() || bucket.first_time_ns < end.position;
-    if (earliest) end.position = bucket.first_time_ns;
-    values.push_back(bucket.first);
-  }
-  TACHO_ASSIGN_OR_RETURN(end.value, Across(values, options));
-  return end;
-}
+enum class Side { kBeginning, kEnd };
 
-// Where it ends. A series that ended long before, as that of an earlier attempt on another host,
-// has nothing to say about it.
-absl::StatusOr<ComparedFigures::End> EndingOf(const std::vector<Bucket>& ends,
-                                              const FoldOptions& options) {
+// Where a subject begins or ends, from the first or the last bucket of each of its series. Only the
+// outermost of them count: a series that ended long before, as that of an earlier attempt on
+// another host, has nothing to say about the end.
+absl::StatusOr<ComparedFigures::End> EndOf(const std::vector<Bucket>& buckets, Side side,
+                                           const FoldOptions& options) {
   ComparedFigures::End end;
-  if (ends.empty()) return end;
-  uint32_t last = 0;
-  for (const Bucket& bucket : ends) last = std::max(last, bucket.index);
-  std::vector<double> values;
-  for (const Bucket& bucket : ends) {
-    if (bucket.index != last) continue;
-    const bool latest = values.empty() || bucket.last_time_ns > end.position;
-    if (latest) end.position = bucket.last_time_ns;
-    values.push_back(bucket.last);
+  if (buckets.empty()) return end;
+  const bool begins = side == Side::kBeginning;
+  uint32_t outermost = buckets.front().index;
+  for (const Bucket& bucket : buckets) {
+    outermost = begins ? std::min(outermost, bucket.index) : std::max(outermost, bucket.index);
   }
+  AxisExtent places;
+  std::vector<double> values;
+  for (const Bucket& bucket : buckets) {
+    if (bucket.index != outermost) continue;
+    places.Include(begins ? bucket.first_time_ns : bucket.last_time_ns);
+    values.push_back(begins ? bucket.first : bucket.last);
+  }
+  end.position = begins ? places.first : places.last;
   TACHO_ASSIGN_OR_RETURN(end.value, Across(values, options));
   return end;
 }
@@ -228,8 +217,8 @@ absl::StatusOr<ComparedPlaces> ComparedSubject::PlacesByTime(const SeriesList& s
     ends.push_back(buckets.back());
   }
   if (figures != nullptr) {
-    TACHO_ASSIGN_OR_RETURN(figures->first, BeginningOf(begins, plan_->fold));
-    TACHO_ASSIGN_OR_RETURN(figures->last, EndingOf(ends, plan_->fold));
+    TACHO_ASSIGN_OR_RETURN(figures->first, EndOf(begins, Side::kBeginning, plan_->fold));
+    TACHO_ASSIGN_OR_RETURN(figures->last, EndOf(ends, Side::kEnd, plan_->fold));
   }
   return AsPlaces(fold.Take());
 }

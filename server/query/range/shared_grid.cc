@@ -1,6 +1,5 @@
 #include "server/query/range/shared_grid.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "proto/base/status_macros.h"
@@ -8,60 +7,50 @@
 namespace tacho::server::query {
 namespace {
 
-// Which buckets of a grid have samples.
+// Which buckets of a plain grid have samples, and where in them. Its memory is 16 bytes a bucket.
 class Occupancy {
  public:
-  Occupancy(const BucketGrid& grid, uint32_t max_points)
-      : grid_(grid), max_points_(max_points), buckets_(max_points) {}
+  explicit Occupancy(uint32_t max_points) : extents_(max_points) {}
 
   // The buckets of one series.
   void Add(const std::vector<Bucket>& buckets) {
     for (const Bucket& bucket : buckets) {
-      Bucket& known = buckets_[bucket.index];
-      if (known.count == 0) {
-        ++occupied_;
-        known.index = bucket.index;
-        known.first_time_ns = bucket.first_time_ns;
-        known.last_time_ns = bucket.last_time_ns;
-      }
-      known.first_time_ns = std::min(known.first_time_ns, bucket.first_time_ns);
-      known.last_time_ns = std::max(known.last_time_ns, bucket.last_time_ns);
-      known.count += bucket.count;
+      AxisExtent& known = extents_[bucket.index];
+      if (known.empty()) ++occupied_;
+      known.Include(bucket.first_time_ns);
+      known.Include(bucket.last_time_ns);
       intervals_ += bucket.count - 1;
       between_ns_ +=
           static_cast<uint64_t>(bucket.last_time_ns) - static_cast<uint64_t>(bucket.first_time_ns);
     }
   }
 
-  bool WastesFew() const { return occupied_ * 8 >= uint64_t{max_points_} * 7; }
+  bool WastesFew() const { return occupied_ * 8 >= extents_.size() * 7; }
 
   // From one sample of a series to the next; 0: no bucket has two of one series.
   uint64_t IntervalNs() const { return intervals_ == 0 ? 0 : between_ns_ / intervals_; }
 
-  // Those between gaps of at least so many ns.
+  // Those between gaps that empty a bucket and are at least so many ns long.
   std::vector<AxisExtent> Stretches(uint64_t gap_ns) const {
-    std::vector<Bucket> occupied;
-    for (const Bucket& bucket : buckets_) {
-      if (bucket.count > 0) occupied.push_back(bucket);
-    }
-    std::vector<AxisExtent> cut;
-    for (const AxisExtent& stretch : StretchesOf(grid_, occupied, /*by_step=*/false)) {
-      const bool near =
-          !cut.empty() &&
-          static_cast<uint64_t>(stretch.first) - static_cast<uint64_t>(cut.back().last) < gap_ns;
-      if (near) {
-        cut.back().last = stretch.last;
-      } else {
-        cut.push_back(stretch);
+    std::vector<AxisExtent> stretches;
+    bool after_empty = true;
+    for (const AxisExtent& extent : extents_) {
+      if (!extent.empty()) {
+        const bool begins = stretches.empty() ||
+                            (after_empty && static_cast<uint64_t>(extent.first) -
+                                                    static_cast<uint64_t>(stretches.back().last) >=
+                                                gap_ns);
+        if (begins) stretches.emplace_back();
+        stretches.back().Include(extent.first);
+        stretches.back().Include(extent.last);
       }
+      after_empty = extent.empty();
     }
-    return cut;
+    return stretches;
   }
 
  private:
-  const BucketGrid& grid_;
-  const uint32_t max_points_;
-  std::vector<Bucket> buckets_;  // By index; of those without samples the count is 0.
+  std::vector<AxisExtent> extents_;  // By index; empty for buckets without samples.
   size_t occupied_ = 0;
   uint64_t intervals_ = 0;
   uint64_t between_ns_ = 0;
@@ -74,7 +63,7 @@ absl::StatusOr<BucketGrid> MakeSharedGrid(const RangeReader& reader,
                                           const AxisExtent& extent, uint32_t max_points) {
   BucketGrid plain(extent, max_points);
   if (max_points <= 1) return plain;
-  Occupancy occupancy(plain, max_points);
+  Occupancy occupancy(max_points);
   for (const RangeOutput& output : outputs) {
     for (const storage::SeriesPtr& series : output.members) {
       TACHO_ASSIGN_OR_RETURN(const auto buckets, reader.BucketsIn(series, output.attempt, plain));

@@ -45,7 +45,7 @@ class EndFinder {
   Ends Take() { return std::move(ends_); }
 
  private:
-  // Of another attempt than its newest rows it says nothing about the task's end.
+  // A start in another attempt than that of its newest rows says nothing about the task's end.
   void NoteStart(const storage::Event& event) {
     Ends::TaskId id = {event.source.task, event.source.host};
     const auto task = tasks_.find(id);

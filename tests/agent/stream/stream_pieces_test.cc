@@ -1,9 +1,12 @@
 // The parts of the stream that need no connection.
+#include <unistd.h>
+
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "agent/spool/spool.h"
@@ -312,8 +315,8 @@ TEST(AcknowledgedTest, WhatIsMissingIsInTheSpoolOrGone) {
 }
 
 TEST(AcknowledgedTest, EveryStreamNotesAtMostOnceASecondAndAtItsEnd) {
-  const std::string path = absl::StrCat(::testing::TempDir(), "/acknowledged_test");
-  std::filesystem::remove_all(path);
+  const std::string path = absl::StrCat(::testing::TempDir(), "/acknowledged_test_", getpid());
+  const absl::Cleanup remove = [&] { std::filesystem::remove_all(path); };  // After the spool.
   const auto spool = Spool::Open({.path = path});
   ASSERT_TRUE(spool.ok()) << spool.status();
   Acknowledged acknowledged;

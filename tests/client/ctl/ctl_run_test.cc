@@ -317,6 +317,9 @@ TEST_F(CtlRunTest, AMetricInTheWrongPlaceIsAnsweredWithTheRightSyntax) {
   fake_.range_status = {grpc::StatusCode::NOT_FOUND, "no job \"loss\"; did you mean \"los\"?"};
   EXPECT_EQ(Run({"query", "loss", "bert"}), kNothing);
   EXPECT_THAT(Err(), HasSubstr("The job comes first: tachoctl query bert loss"));
+  fake_.integrals_status = fake_.range_status;
+  EXPECT_EQ(Run({"query", "loss", "bert", "--integrate"}), kNothing);
+  EXPECT_THAT(Err(), HasSubstr("The job comes first: tachoctl query bert loss"));
 }
 
 TEST_F(CtlRunTest, StatusShowsProgressAndWhoIsBehind) {

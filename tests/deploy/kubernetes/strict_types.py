@@ -4,7 +4,7 @@ import re
 
 import kubernetes.client as types
 
-# What differs from "V1" and the kind; any other kind is its own type.
+# python3-kubernetes has no type for these fields. They take a number or a text.
 INT_OR_STRING = {"targetPort", "port", "maxUnavailable", "maxSurge", "minAvailable"}
 # Kinds of others: (apiVersion, kind) and where in them Kubernetes' own types are.
 EMBEDDED = {

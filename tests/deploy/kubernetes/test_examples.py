@@ -119,8 +119,8 @@ class ExampleTest(harness.TestCase):
                 variables = environment(pod["containers"][0], given)
                 self.assertEqual(self.recorded([os.environ["TACHO_TRAIN"]], variables), wanted, name)
 
-    def test_slurm_starts_a_task_on_each_processor(self):
-        # In the place of srun: a task's number, and the command.
+    def test_slurms_variables_become_job_task_and_attempt(self):
+        # This program stands in for srun. It gives the trainer the number of a task.
         srun = os.path.join(self.directory, "srun")
         with open(srun, "w") as file:
             file.write('#!/bin/sh\nSLURM_PROCID=5 exec "$@" --steps 1\n')

@@ -150,8 +150,20 @@ class ImageTest(harness.TestCase):
         self.assertEqual(len(set(names)), len(names))
         for name in names:
             self.assertRegex(name, r"^SPDXRef-[A-Za-z0-9.-]+$")
+        self.check_verification_codes(document)
         related = {one["relatedSpdxElement"] for one in document["relationships"]}
         self.assertEqual(related, set(names))
+
+    def check_verification_codes(self, document):
+        """SPDX: a package that contains files was analyzed, and has the digest of their digests; no other has one."""
+        sums = {file["SPDXID"]: one["checksumValue"] for file in document["files"] for one in file["checksums"]
+                if one["algorithm"] == "SHA1"}  # fmt: skip
+        for package in document["packages"]:
+            inside = sorted(sums[one["relatedSpdxElement"]] for one in document["relationships"]
+                            if one["spdxElementId"] == package["SPDXID"] and one["relatedSpdxElement"] in sums)  # fmt: skip
+            code = hashlib.sha1("".join(inside).encode()).hexdigest() if inside else None
+            told = package.get("packageVerificationCode", {}).get("packageVerificationCodeValue")
+            self.assertEqual((package["filesAnalyzed"], told), (bool(inside), code), package["name"])
 
     def test_a_library_of_the_driver_finds_what_it_needs(self):
         """NVIDIA's runtime adds only its own libraries, which were linked with an older libc."""

@@ -232,6 +232,15 @@ TEST_F(WindowBuilderTest, ATaskThatStartsAgainHasNotEnded) {
   EXPECT_FALSE(Window("a", 14).tasks[0].ended);
 }
 
+TEST_F(WindowBuilderTest, ATaskThatBeganPreparesItsFirstRowForAnHour) {
+  constexpr int64_t kHour = 3600;
+  Add(Layout("a", 0, "h", {"loss"}), 10, 1, {1});
+  EndTask(1, 10, "attempt_started");
+  EndTask(0, 11, "ended");
+  EXPECT_FALSE(Window("a", 10 + kHour).ended) << "task 1 may compile";
+  EXPECT_TRUE(Window("a", 10 + kHour + 1).ended) << "its end was lost";
+}
+
 TEST_F(WindowBuilderTest, AStepAfterItsEndShowsThatATaskGoesOn) {
   Add(Layout("a", 0, "h", {"loss"}), 10, 1, {1});
   EndTask(0, 11, "ended");

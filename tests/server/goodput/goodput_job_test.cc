@@ -116,12 +116,32 @@ TEST_F(GoodputJobTest, ALedgerOfTwoAttempts) {
 
 TEST_F(GoodputJobTest, TheBooksCloseWhenTheLastTaskHasEnded) {
   AppendSteps(0, 20, 0, 99, /*tasks=*/2);
-  AppendEvent("ended", 125, 0, 0);
-  EXPECT_GT(Seconds(Goodput(1000).total, GoodputBucket::kDown), 800) << "task 1 went silent";
+  AppendEvent("ended", 100, 0, 0);
+  EXPECT_EQ(Goodput(125).total.end_ns, At(119)) << "task 1 may go on";
   AppendEvent("exited", 130, 0, 1, {{"signal", "9"}});
-  const JobGoodput goodput = Goodput(1000);
+  const JobGoodput goodput = Goodput(135);
   EXPECT_EQ(goodput.total.end_ns, At(130));
   EXPECT_EQ(Seconds(goodput.total, GoodputBucket::kDown), 0);
+}
+
+TEST_F(GoodputJobTest, TheBooksCloseWhenOneTaskHasEndedAndAllAreSilent) {
+  AppendSteps(0, 20, 0, 99, /*tasks=*/2);
+  AppendEvent("ended", 125, 0, 0);
+  constexpr double kSilentAt = 119 + 300;
+  EXPECT_LT(Goodput(kSilentAt).total.end_ns, At(125));
+  const JobGoodput goodput = Goodput(kSilentAt + 1);
+  EXPECT_EQ(goodput.total.end_ns, At(125));
+  EXPECT_EQ(Seconds(goodput.total, GoodputBucket::kDown), 0);
+}
+
+TEST_F(GoodputJobTest, ATaskThatStartsAgainKeepsTheBooksOpen) {
+  AppendSteps(0, 20, 0, 99, /*tasks=*/1);
+  AppendEvent("ended", 125, 0, 0);
+  EXPECT_EQ(Seconds(Goodput(1000).total, GoodputBucket::kDown), 0);
+  AppendEvent("attempt_started", 130, 0, 0);
+  EXPECT_EQ(Seconds(Goodput(1000).total, GoodputBucket::kDown), 1000 - 130);
+  AppendEvent("ended", 140, 0, 0);
+  EXPECT_EQ(Goodput(1000).total.end_ns, At(140));
 }
 
 TEST_F(GoodputJobTest, SealingChangesNothing) {

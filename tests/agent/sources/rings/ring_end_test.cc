@@ -270,12 +270,15 @@ TEST_F(RingEndTest, AChildThatLivesOnWithTheLockDoesNotHideTheDeath) {
   });
   pid_t child = 0;
   ASSERT_EQ(read(child_pid[0], &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
+  const absl::Cleanup end_child = [&] {
+    kill(child, SIGKILL);
+    for (const int end : child_pid) close(end);
+  };
   Cycle();
   EXPECT_THAT(Kinds(), IsEmpty());
   trainer.Kill();
   trainer.AwaitDeath();
   Cycle();
-  kill(child, SIGKILL);
   ASSERT_THAT(Kinds(), ElementsAre("exited"));
   EXPECT_EQ(Field("signal"), "9");
 }

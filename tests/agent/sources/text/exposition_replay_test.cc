@@ -1,5 +1,5 @@
-// Replays what others' programs wrote: skipped
-// where it is absent.
+// Reads texts that exporters and other projects' tests have written. The tests skip where these
+// files are absent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -160,8 +160,8 @@ TEST_F(ExpositionReplayTest, MalformedCorpusIsHarmlessAndWhatIsWrongIsRefused) {
         << path;
     if (absl::EndsWith(path.string(), "_error_0") || absl::EndsWith(path.string(), "_error_12")) {
       // The end of its last line is missing, and a second HELP: Prometheus does not mind.
-      EXPECT_TRUE(read.ok()) << read.status();
-      EXPECT_EQ(read->lapses, 1);
+      ASSERT_TRUE(read.ok()) << path << read.status();
+      EXPECT_EQ(read->lapses, 1) << path;
     } else if (absl::StrContains(path.string(), "_error_")) {
       EXPECT_TRUE(absl::StartsWith(read.status().message(), "line ")) << path << read.status();
     }
