@@ -65,7 +65,7 @@ absl::StatusOr<std::string> BodyOf(const NodePlace& place, HttpResponse response
     case kForbidden:
       return absl::PermissionDeniedError(absl::StrCat(
           "the pod's service account may not read the node ", place.node,
-          ": bind it to a ClusterRole with the rule {apiGroups: [\"\"], resources: [nodes], verbs: "
+          ": bind it to a ClusterRole with the rule {apiGroups: [''], resources: [nodes], verbs: "
           "[get]}",
           kNotNeeded));
     case kNotFound:

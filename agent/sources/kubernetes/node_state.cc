@@ -48,9 +48,7 @@ constexpr char kCordoned[] = "cordoned";
 constexpr char kTaint[] = "taint ";
 constexpr char kUnhealthy[] = "unhealthy ";
 
-absl::Status NoNode(absl::string_view what) {
-  return absl::InvalidArgumentError(absl::StrCat("expected a Node object: ", what));
-}
+absl::Status NoNode(absl::string_view what) { return absl::InvalidArgumentError(what); }
 
 std::string Printable(absl::string_view text) {
   std::string clean(text.substr(0, kMaxNodeText));
@@ -122,7 +120,7 @@ class NodeReader {
   absl::StatusOr<std::optional<NodeState>> Read() {
     JsonToken token;
     TACHO_RETURN_IF_ERROR(reader_.Next(&token));
-    if (token != JsonToken::kBeginObject) return NoNode("the answer is no JSON object");
+    if (token != JsonToken::kBeginObject) return NoNode("it is no JSON object");
     const absl::Status read = ReadObject(
         &reader_,
         [this](const std::string& member, JsonToken value) { return TakeMember(member, value); });
@@ -248,7 +246,11 @@ void CompareConditions(const NodeState& before, const NodeState& now,
 absl::StatusOr<std::optional<NodeState>> ParseNode(absl::string_view untrusted,
                                                    absl::string_view name,
                                                    absl::string_view known) {
-  return NodeReader(untrusted, name, known).Read();
+  auto state = NodeReader(untrusted, name, known).Read();
+  if (state.ok()) return state;
+  return absl::Status(
+      state.status().code(),
+      absl::StrCat("the answer is no Node of the API server's: ", state.status().message()));
 }
 
 bool AnnouncesEnd(absl::string_view taint_key) {
