@@ -107,6 +107,10 @@ class NodeTest(harness.TestCase):
         told += [("preempted", ending), ("node_untainted", "example.com/broken"), ("node_cordoned", ""),
                  ("node_unhealthy", "Ready")]  # fmt: skip
         self.await_told(told, "changes after a restart", "spirals")
+        self.agent.kill()
+        asked = len(self.api.tokens)
+        self.started(self.agent)
+        harness.wait_until(lambda: len(self.api.tokens) > asked + 1, "a look at a state that was told")
         self.api.change([gpu], cordoned=False, Ready="True")
         told += [("node_untainted", ending), ("node_uncordoned", ""), ("node_healthy", "Ready")]
         self.await_told(told, "the way back", "spirals")
