@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "agent/sources/fetch/tcp_socket.h"
 #include "proto/base/clock.h"
 #include "proto/base/pem_files.h"

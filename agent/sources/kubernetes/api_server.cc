@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "agent/sources/fetch/bounded_file.h"
 #include "agent/sources/fetch/http_response.h"
 #include "agent/sources/fetch/https_get.h"
