@@ -1,5 +1,6 @@
 #include "agent/agent.h"
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "agent/sources/identity/host_facts.h"
 #include "agent/sources/identity/identity.h"
 #include "agent/sources/identity/identity_source.h"
+#include "agent/sources/kubernetes/api_server.h"
 #include "agent/sources/make_sources.h"
 #include "agent/sources/self/self_source.h"
 #include "agent/sources/self/source_ledger.h"
@@ -75,6 +77,16 @@ std::unique_ptr<Source> MakeSelfSource(const AgentOptions& options, const Identi
       .refused = [refused = std::move(refused)] { return refused->samples(); }});
 }
 
+// None where it cannot be watched; `diagnose` says why as well.
+std::optional<NodePlace> NodeOf(const AgentOptions& options) {
+  const config::v1::Agent::Node& node = options.config.sources().node();
+  if (!node.enabled()) return std::nullopt;
+  auto place = FindNode(options.environment, node.service_account());
+  if (place.ok()) return *std::move(place);
+  options.log.Info("the node is not watched", {{"reason", place.status().message()}});
+  return std::nullopt;
+}
+
 // Filed likewise.
 std::unique_ptr<IdentitySource> MakeIdentitySource(const AgentOptions& options,
                                                    const Identity& identity,
@@ -101,11 +113,12 @@ absl::StatusOr<std::unique_ptr<Agent>> Agent::Create(AgentOptions options) {
   auto identity_source = MakeIdentitySource(options, *identity, known);
   const std::string tpu_ports = identity_source->AskNow();
 
-  auto sources = MakeSources(
-      options.config,
-      SourceIdentity{
-          .host = identity->host, .metadata = identity->metadata, .tpu_metrics_ports = tpu_ports},
-      options.log);
+  auto sources = MakeSources(options.config,
+                             SourceIdentity{.host = identity->host,
+                                            .metadata = identity->metadata,
+                                            .node = NodeOf(options),
+                                            .tpu_metrics_ports = tpu_ports},
+                             options.log);
   if (!sources.ok()) return sources.status();
 
   auto spool = Spool::Open({.path = options.config.spool().path(),

@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "agent/diagnose/context.h"
 #include "agent/diagnose/tcp_connect.h"
+#include "agent/sources/kubernetes/api_server.h"
 #include "agent/sources/make_sources.h"
 #include "agent/sources/rows/source.h"
 #include "proto/base/log.h"
@@ -109,6 +110,13 @@ std::vector<Finding> PollOnce(Source* source, const std::vector<std::string>& lo
   return {finding};
 }
 
+// Where the agent knows no node to ask for, and this is a pod: why.
+std::vector<Finding> CheckNode(const absl::Status& missing) {
+  return {{.subject = "node",
+           .severity = Severity::kInfo,
+           .message = absl::StrCat("not watched; ", missing.message())}};
+}
+
 // A source by its place in the list that MakeSources() makes: each check makes its own.
 std::vector<Finding> CheckSource(const config::v1::Agent& config, const SourceIdentity& identity,
                                  size_t index) {
@@ -158,9 +166,19 @@ std::vector<Check> SourceChecks(const DiagnoseContext& context) {
   const config::v1::Agent config = Harmless(context.config);
   // If the identity is wrong, the identity check reports it.
   const auto identity = IdentityOf(context);
-  const SourceIdentity named =
+  SourceIdentity named =
       identity.ok() ? SourceIdentity{.host = identity->host, .metadata = identity->metadata}
                     : SourceIdentity{.host = "localhost"};
+  const config::v1::Agent::Node& wanted = config.sources().node();
+  if (wanted.enabled()) {
+    auto place = FindNode(context.environment, wanted.service_account());
+    if (place.ok()) {
+      named.node = *std::move(place);
+    } else {
+      checks.push_back(
+          {.name = "metrics", .run = [missing = place.status()] { return CheckNode(missing); }});
+    }
+  }
   const auto sources = MakeSources(config, named, {});
   if (!sources.ok()) {
     checks.push_back({.name = "metrics", .run = [status = sources.status()] {

@@ -17,6 +17,7 @@
 #include "agent/sources/host/host_source.h"
 #include "agent/sources/host/process_source.h"
 #include "agent/sources/host/sampled_source.h"
+#include "agent/sources/kubernetes/node_source.h"
 #include "agent/sources/notices/notices_source.h"
 #include "agent/sources/rings/ring_source.h"
 #include "agent/sources/text/endpoint_source.h"
@@ -86,19 +87,32 @@ void AddHostSources(const config::v1::Agent::Sources& wanted, const HostOptions&
                                                      .page_bytes = options.page_bytes}));
 }
 
+std::function<std::vector<ProcessJob>()> RunningTasksOf(const config::v1::Agent::Sources& wanted) {
+  return
+      [places = RunningTasksPlaces{.rings = wanted.rings().directory(),
+                                   .proc = wanted.host().proc(),
+                                   .dev = wanted.tpu().dev()}] { return FindRunningTasks(places); };
+}
+
 std::unique_ptr<Source> MakeNoticesSource(const config::v1::Agent::Sources& wanted,
                                           const SourceIdentity& identity, log::Log log) {
   NoticesOptions options;
   options.job = wanted.host().job();
   options.host = identity.host;
   options.interval = absl::Nanoseconds(wanted.notices().interval());
-  options.running_tasks = [places = RunningTasksPlaces{.rings = wanted.rings().directory(),
-                                                       .proc = wanted.host().proc(),
-                                                       .dev = wanted.tpu().dev()}] {
-    return FindRunningTasks(places);
-  };
+  options.running_tasks = RunningTasksOf(wanted);
   options.log = std::move(log);
   return std::make_unique<NoticesSource>(*identity.metadata, std::move(options));
+}
+
+std::unique_ptr<Source> MakeNodeSource(const config::v1::Agent::Sources& wanted,
+                                       const SourceIdentity& identity, log::Log log) {
+  return std::make_unique<NodeSource>(
+      *identity.node, NodeSourceOptions{.job = wanted.host().job(),
+                                        .host = identity.host,
+                                        .interval = absl::Nanoseconds(wanted.node().interval()),
+                                        .running_tasks = RunningTasksOf(wanted),
+                                        .log = std::move(log)});
 }
 
 }  // namespace
@@ -150,6 +164,9 @@ absl::StatusOr<std::vector<std::unique_ptr<Source>>> MakeSources(const config::v
   }
   if (wanted.notices().enabled() && identity.metadata.has_value()) {
     sources.push_back(MakeNoticesSource(wanted, identity, log));
+  }
+  if (wanted.node().enabled() && identity.node.has_value()) {
+    sources.push_back(MakeNodeSource(wanted, identity, log));
   }
   const TextSourceOptions text{.host = identity.host, .own_job = wanted.host().job(), .log = log};
   TACHO_RETURN_IF_ERROR(AddTextSources(wanted, text, &sources));

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "agent/sources/identity/metadata_server.h"
+#include "agent/sources/kubernetes/api_server.h"
 #include "agent/sources/rows/source.h"
 #include "agent/sources/rows/source_log.h"
 #include "tacho/config/v1/agent.pb.h"
@@ -18,6 +19,8 @@ struct SourceIdentity {
   std::string host;  // The host label of everything that is sampled. Not empty.
   // Where maintenance is announced; none: nowhere.
   std::optional<MetadataServer> metadata = std::nullopt;
+  // This machine's node in Kubernetes; none: nobody is asked.
+  std::optional<NodePlace> node = std::nullopt;
   // TPU_RUNTIME_METRICS_PORTS as the metadata server has it, for want of one in the environment.
   std::string tpu_metrics_ports = {};
 };

@@ -68,15 +68,19 @@ absl::StatusOr<HttpUrl> ParseHttpUrl(absl::string_view url) {
   return result.host.empty() ? refuse() : absl::StatusOr<HttpUrl>(result);
 }
 
-absl::StatusOr<HttpResponse> HttpGet(const HttpUrl& url, const HttpGetOptions& options) {
-  const absl::Time deadline = MonotonicNow() + options.timeout;
-  TACHO_ASSIGN_OR_RETURN(const auto socket, ConnectTcp(url.host, url.port, deadline));
+std::string HttpRequest(const HttpUrl& url, const HttpGetOptions& options) {
   std::string request =
       absl::StrCat("GET ", url.path, " HTTP/1.1\r\nHost: ", url.authority(),
                    "\r\nUser-Agent: tacho-agent\r\nAccept: ", options.accept, "\r\n");
   for (const std::string& line : options.headers) absl::StrAppend(&request, line, "\r\n");
   absl::StrAppend(&request, "Connection: close\r\n\r\n");
-  TACHO_RETURN_IF_ERROR(socket->Send(request, deadline));
+  return request;
+}
+
+absl::StatusOr<HttpResponse> HttpGet(const HttpUrl& url, const HttpGetOptions& options) {
+  const absl::Time deadline = MonotonicNow() + options.timeout;
+  TACHO_ASSIGN_OR_RETURN(const auto socket, ConnectTcp(url.host, url.port, deadline));
+  TACHO_RETURN_IF_ERROR(socket->Send(HttpRequest(url, options), deadline));
   return ReceiveAnswer(*socket, options, deadline);
 }
 

@@ -32,6 +32,9 @@ struct HttpGetOptions {
   std::vector<std::string> headers = {};  // Further lines, "Name: value".
 };
 
+// What is sent for it, to a server of either scheme.
+std::string HttpRequest(const HttpUrl& url, const HttpGetOptions& options);
+
 // Redirects are not followed. Any status comes back, 404 as 200.
 //   UNAVAILABLE         no connection, or it broke.
 //   DEADLINE_EXCEEDED   not done in time.

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "agent/sources/notices/maintenance.h"
@@ -58,6 +57,8 @@ NoticesSource::NoticesSource(MetadataServer server, NoticesOptions options)
       options_(std::move(options)),
       log_("notices", options_.log),
       cadence_(options_.interval),
+      events_(
+          {.job = options_.job, .host = options_.host, .running_tasks = options_.running_tasks}),
       rows_(options_.job, options_.host, SeriesRows::Leaves::kLate) {}
 
 absl::Time NoticesSource::Poll(absl::Time now, RowSink* sink) {
@@ -71,7 +72,7 @@ absl::Time NoticesSource::Poll(absl::Time now, RowSink* sink) {
                "maintenance_ended", "the maintenance of this machine is over"});
   const bool slow = slow_.TakeDue(now);
   if (slow) LookAtPlans(now);
-  tasks_.reset();
+  events_.EndPoll();
   if (const absl::Status s = book_->Flush(sink); !s.ok()) {
     log_.Warn("events wait", {{"reason", s.ToString()}});
   }
@@ -138,26 +139,7 @@ void NoticesSource::LookAtPlans(absl::Time now) {
 void NoticesSource::Tell(absl::Time now, const std::string& kind, const std::string& message,
                          const std::map<std::string, std::string>& fields) {
   log_.Warn("the metadata server gives notice", {{"event", kind}, {"notice", message}});
-  v1::Event event;
-  event.mutable_source()->set_job(options_.job);
-  event.mutable_source()->set_host(options_.host);
-  event.set_time_unix_ns(absl::ToUnixNanos(now));
-  event.set_kind(kind);
-  event.set_message(message);
-  event.mutable_fields()->insert(fields.begin(), fields.end());
-  book_->Add(event);
-  if (!tasks_.has_value() && options_.running_tasks) tasks_ = options_.running_tasks();
-  if (!tasks_.has_value()) return;
-  for (const ProcessJob& task : *tasks_) {
-    uint32_t number = 0;
-    uint32_t attempt = 0;
-    if (!absl::SimpleAtoi(task.task, &number) || !absl::SimpleAtoi(task.attempt, &attempt))
-      continue;
-    event.mutable_source()->set_job(task.job);
-    event.mutable_source()->set_task(number);
-    event.mutable_source()->set_attempt(attempt);
-    book_->Add(event);
-  }
+  events_.Add(now, kind, message, fields, &*book_);
 }
 
 void NoticesSource::WriteRow(absl::Time now, RowSink* sink) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "agent/sources/chips/process_jobs.h"
 #include "agent/sources/identity/metadata_server.h"
+#include "agent/sources/notices/host_events.h"
 #include "agent/sources/notices/notice_book.h"
 #include "agent/sources/rows/cadence.h"
 #include "agent/sources/rows/sample.h"
@@ -64,11 +66,11 @@ class NoticesSource : public Source {
   SourceLog log_;
   Cadence cadence_;
   Cadence slow_{kSlowInterval};
+  HostEvents events_;
   SeriesRows rows_;
-  std::optional<NoticeBook> book_;                // From the first poll on.
-  std::map<std::string, bool> told_of_;           // Paths the server knows: whether it announces.
-  std::optional<std::vector<ProcessJob>> tasks_;  // Looked up once a poll.
-  bool changed_ = false;                          // In this poll.
+  std::optional<NoticeBook> book_;       // From the first poll on.
+  std::map<std::string, bool> told_of_;  // Paths the server knows: whether it announces.
+  bool changed_ = false;                 // In this poll.
   absl::Status status_;
 };
 

@@ -58,6 +58,20 @@ TEST(MakeSourcesTest, NoticesAreWatchedForWhereSomebodyAnnouncesThem) {
   EXPECT_EQ(sources->front()->name(), "notices");
 }
 
+TEST(MakeSourcesTest, NodeIsWatchedWhereItIsKnown) {
+  config::v1::Agent config;
+  config.mutable_sources()->mutable_node()->set_enabled(true);
+  config.mutable_sources()->mutable_node()->set_interval(1'000'000'000);
+  EXPECT_THAT(Names(config), IsEmpty());
+  const SourceIdentity identity = {.host = "host-a", .node = NodePlace{.node = "n"}};
+  const auto sources = MakeSources(config, identity, {});
+  ASSERT_TRUE(sources.ok()) << sources.status();
+  ASSERT_THAT(*sources, SizeIs(1));
+  EXPECT_EQ(sources->front()->name(), "node");
+  config.mutable_sources()->mutable_node()->set_enabled(false);
+  EXPECT_THAT(*MakeSources(config, identity, {}), IsEmpty());
+}
+
 TEST(MakeSourcesTest, TwoEndpointsOfOneNameAreRefused) {
   config::v1::Agent config;
   config.mutable_sources()->mutable_endpoints()->add_targets()->set_url("http://h:1/a");

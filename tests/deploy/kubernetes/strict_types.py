@@ -117,7 +117,7 @@ def of_object(one):
                 yield from mistakes(part, inner, where)
         return
     group, _, number = version.rpartition("/")
-    known = group in ("", "apps", "batch", "policy", "networking.k8s.io")
+    known = group in ("", "apps", "batch", "policy", "networking.k8s.io", "rbac.authorization.k8s.io")
     if not known or number != "v1" or not hasattr(types, "V1" + kind):
         yield f"{path}: no type for {version} {kind}"
         return

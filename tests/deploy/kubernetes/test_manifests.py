@@ -163,13 +163,45 @@ class ManifestsTest(harness.TestCase):
     def test_nobody_has_more_rights_than_it_uses(self):
         for values in [*SAME.values(), ALL]:
             objects = self.chart(values).objects
-            kinds = {one["kind"] for one in objects.values()}
-            self.assertFalse({kind for kind in kinds if "Role" in kind})
+            self.check_roles(objects)
             for name, template in pods(objects):
                 self.check_rights(name, template["spec"], values.get("agent", {}).get("chips", True))
 
+    def check_roles(self, objects):
+        """Agents may get nodes. Nobody else has a role, and only agents have a token."""
+        agents = {name for name, _ in pods(objects) if name.startswith("DaemonSet/")}
+        bound = set()
+        for name, one in objects.items():
+            if one["kind"] == "ServiceAccount":
+                self.assertIs(one["automountServiceAccountToken"], False)
+            if one["kind"] == "ClusterRole":
+                self.assertEqual(one["rules"], [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}])
+            if one["kind"] == "ClusterRoleBinding":
+                self.assertIn("ClusterRole/" + one["roleRef"]["name"], objects)
+                (subject,) = one["subjects"]
+                account = objects["ServiceAccount/" + subject["name"]]
+                self.assertEqual(subject["namespace"], account["metadata"]["namespace"], name)
+                bound.add("DaemonSet/" + subject["name"])
+            self.assertNotIn(one["kind"], ("Role", "RoleBinding"))
+        self.assertEqual(bound, agents)
+        for name, template in pods(objects):
+            self.assertIs(template["spec"]["automountServiceAccountToken"], name in agents, name)
+
+    def test_agents_that_watch_no_node_have_neither_role_nor_token(self):
+        objects = self.chart({"agent": {"node": {"enabled": False}, "gpu": {"enabled": True}}}).objects
+        self.assertFalse({name for name in objects if "Role" in name})
+        for name, template in pods(objects):
+            self.assertIs(template["spec"]["automountServiceAccountToken"], False, name)
+            if name.startswith("DaemonSet/"):
+                text = objects["ConfigMap/" + name.partition("/")[2]]["data"]["agent.yaml"]
+                self.assertIs(yaml.safe_load(text)["sources"]["node"]["enabled"], False)
+
+    def test_every_agent_of_an_overlay_is_bound_to_its_own_role(self):
+        for overlay in SAME:
+            with self.subTest(overlay):
+                self.check_roles(rendered.kustomize(overlay, self.directory))
+
     def check_rights(self, name, pod, chips):
-        self.assertIs(pod["automountServiceAccountToken"], False)
         for container in pod["containers"] + pod.get("initContainers", []):
             context = container["securityContext"]
             self.assertIs(context["readOnlyRootFilesystem"], True)

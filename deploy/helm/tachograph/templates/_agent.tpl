@@ -3,13 +3,39 @@
 {{- $root := .root }}
 {{- $values := .root.Values.agent }}
 {{- $name := printf "tacho-agent%s" .suffix }}
+{{- /* It is the cluster's, so its name has the namespace. */ -}}
+{{- $role := printf "%s:%s" .root.Release.Namespace $name }}
 {{- $devices := and $values.chips (not .gpu) }}
 ---
 apiVersion: v1
 kind: ServiceAccount
 metadata:
   {{- include "tachograph.metadata" (list .root "agent" $name) | nindent 2 }}
-automountServiceAccountToken: false  # The agent does not speak to Kubernetes.
+automountServiceAccountToken: false  # Only the agent's pods have a token.
+{{- if $values.node.enabled }}
+---
+# To read taints, cordon and health of its own node. docs/kubernetes.md says why for all nodes.
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $role }}
+  labels:
+    app.kubernetes.io/name: tacho-agent
+    {{- include "tachograph.labels" .root | nindent 4 }}
+rules:
+  - {apiGroups: [""], resources: [nodes], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $role }}
+  labels:
+    app.kubernetes.io/name: tacho-agent
+    {{- include "tachograph.labels" .root | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ $role | quote }}}
+subjects:
+  - {kind: ServiceAccount, name: {{ $name }}, namespace: {{ .root.Release.Namespace }}}
+{{- end }}
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -37,7 +63,7 @@ spec:
         checksum/config: {{ include "tachograph.agentConfig" . | sha256sum }}
     spec:
       serviceAccountName: {{ $name }}
-      automountServiceAccountToken: false
+      automountServiceAccountToken: {{ $values.node.enabled }}  # To ask for its node.
       {{- include "tachograph.pullSecrets" .root | nindent 6 }}
       {{- include "tachograph.priority" $values | nindent 6 }}
       # At its end it delivers rows for 5 s, and stops its sources within 2 s.

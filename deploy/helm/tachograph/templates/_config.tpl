@@ -23,6 +23,9 @@
   {{- $plugin := dict "url" "http://127.0.0.1:2112/metrics" "name" "tpu-device-plugin" -}}
   {{- $_ := set $sources "endpoints" (dict "targets" (list $plugin)) -}}
 {{- end -}}
+{{- if not $root.Values.agent.node.enabled -}}
+  {{- $_ := set $sources "node" (dict "enabled" false) -}}
+{{- end -}}
 {{- $own := dict
   "collector" (dict "addresses" $addresses
     "tls" (dict "enabled" true "ca" "/etc/tacho-credentials/ca.crt")
