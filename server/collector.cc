@@ -22,6 +22,7 @@
 #include "proto/base/status_macros.h"
 #include "server/admin/admin_listener.h"
 #include "server/admin/admin_service.h"
+#include "server/bridge/connect_bridge.h"
 #include "server/conditions/condition_engine.h"
 #include "server/conditions/condition_families.h"
 #include "server/conditions/window/signal_names.h"
@@ -147,6 +148,7 @@ class Collector::Parts {
   std::unique_ptr<view::ViewService> view_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<http::MetricsPage> metrics_page_;
+  std::unique_ptr<bridge::ConnectBridge> bridge_;
   std::unique_ptr<http::HttpServer> http_;
   std::unique_ptr<admin::AdminService> admin_;
   std::unique_ptr<admin::AdminListener> admin_listener_;
@@ -407,7 +409,12 @@ absl::Status Collector::Parts::StartHttp() {
   guard.access = security_->access();
   guard.require_certificate = options.tls != nullptr && options.tls->client_certificates() ==
                                                             security::ClientCertificates::kRequire;
+  options.require_certificate = guard.require_certificate;
   options.routes = http::CollectorRoutes(metrics_page_.get(), &readiness_, guard);
+  grpc::ChannelArguments no_limits;
+  no_limits.SetMaxReceiveMessageSize(-1);
+  bridge_ = std::make_unique<bridge::ConnectBridge>(grpc_->InProcessChannel(no_limits));
+  for (http::Route& route : bridge_->Routes()) options.routes.push_back(std::move(route));
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),

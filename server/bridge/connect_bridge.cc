@@ -126,4 +126,21 @@ void ConnectBridge::Handle(http::HttpRequest request, http::ResponderPtr respond
       ->Start(&stub_);
 }
 
+std::vector<http::Route> ConnectBridge::Routes() {
+  std::vector<http::Route> routes;
+  for (const absl::string_view service : kBridgedServices) {
+    http::Route route;
+    route.path = absl::StrCat("/", service, "/");
+    route.prefix = true;
+    route.methods = http::Methods::kGetAndPost;
+    route.max_body = kMaxRequestBytes;
+    route.audience = http::Audience::kApi;
+    route.later = [this](http::HttpRequest request, http::ResponderPtr responder) {
+      Handle(std::move(request), std::move(responder));
+    };
+    routes.push_back(std::move(route));
+  }
+  return routes;
+}
+
 }  // namespace tacho::server::bridge

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "grpcpp/channel.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "server/http/http_message.h"
+#include "server/http/http_router.h"
 #include "server/http/responder.h"
 
 namespace tacho::server::bridge {
@@ -25,6 +27,9 @@ class ConnectBridge {
   // and one that reads slowly slows it down. Calls that still run when the server ends get its
   // status.
   void Handle(http::HttpRequest request, http::ResponderPtr responder);
+
+  // Its routes, one for each service. The bridge is not owned by them and must outlive the server.
+  std::vector<http::Route> Routes();
 
  private:
   grpc::GenericStub stub_;

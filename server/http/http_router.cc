@@ -69,7 +69,7 @@ Ruling HttpRouter::Judge(const HttpRequest& request) const {
   const Route* const route = Find(request.path);
   const bool reads = IsRead(request.method);
   // Nobody waits for "100 Continue" here: the answer itself comes before any body.
-  if (!reads && request.has_body && (route == nullptr || route->max_body == 0)) {
+  if (!reads && request.has_body && route != nullptr && route->max_body == 0) {
     return {route, TooLarge("requests here have no body")};
   }
   if (request.target_bytes > kMaxTargetBytes) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -17,6 +18,7 @@
 #include "proto/base/clock.h"
 #include "proto/base/timed_wait.h"
 #include "server/query/read/query_control.h"
+#include "server/security/grpc_caller.h"
 
 namespace tacho::server::query {
 
@@ -108,7 +110,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   void End(const grpc::Status& status) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (!HasEnded()) {
       if (holds_) {
-        this->StartWriteAndFinish(&held_, grpc::WriteOptions(), status);
+        WriteLast(status);
       } else {
         this->Finish(status);
       }
@@ -117,6 +119,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   }
 
   void OnWriteDone(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (end_.has_value()) return this->Finish(*end_);
     Response* next = nullptr;
     bool last = false;
     const std::function<void()>* before_end = nullptr;
@@ -149,7 +152,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     // A worker that sees the queue empty may finish the call, unless it is ended here: what is
     // touched below is not the worker's.
     if (next != nullptr) this->StartWrite(next, how);
-    if (last) this->StartWriteAndFinish(&held_, grpc::WriteOptions(), grpc::Status::OK);
+    if (last) WriteLast(grpc::Status::OK);
   }
   void OnCancel() override { control_.Cancel(); }
   void OnDone() override { Release(); }
@@ -163,6 +166,17 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
     Response response;
     size_t bytes = 0;
   };
+
+  // What is held back, and the status behind it.
+  void WriteLast(const grpc::Status& status) {
+    if (!security::IsInProcess(*context_)) {
+      return this->StartWriteAndFinish(&held_, grpc::WriteOptions(), status);
+    }
+    // Within a process, gRPC 1.51 loses a message that leaves together with the status before the
+    // client reads on.
+    end_ = status;
+    this->StartWrite(&held_);
+  }
 
   bool HasEnded() ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -189,6 +203,7 @@ class StreamReactor final : public grpc::ServerWriteReactor<Response> {
   // The worker's, and gRPC's once the call has ended.
   Response held_;
   bool holds_ = false;
+  std::optional<grpc::Status> end_;  // For after the write that runs.
   absl::Mutex mutex_;
   absl::CondVar written_;
   std::deque<Queued> queue_ ABSL_GUARDED_BY(mutex_);  // The first is with gRPC.

@@ -23,7 +23,7 @@ std::string AuthorizationOf(const grpc::CallbackServerContext& context) {
 // whose peer begins with "ipv4:", "ipv6:" or "unix:", could not use one that leaked either.
 bool IsBridged(const grpc::CallbackServerContext& context, Credentials* shown) {
   const auto found = context.client_metadata().find(kBridgedCallerMetadata);
-  if (found == context.client_metadata().end() || context.peer() != kInProcessPeer) return false;
+  if (found == context.client_metadata().end() || !IsInProcess(context)) return false;
   return BridgedCallers::OfProcess().Find({found->second.data(), found->second.size()}, shown);
 }
 
@@ -41,6 +41,10 @@ Credentials CredentialsOf(const grpc::CallbackServerContext& context) {
   auto certificate = DescribePemCertificate(std::string(pem.front().data(), pem.front().size()));
   if (certificate.ok()) shown.certificate = *std::move(certificate);
   return shown;
+}
+
+bool IsInProcess(const grpc::CallbackServerContext& context) {
+  return context.peer() == kInProcessPeer;
 }
 
 std::string PeerOf(const grpc::CallbackServerContext& context) {

@@ -13,6 +13,9 @@ namespace tacho::server::security {
 // its connection there showed.
 Credentials CredentialsOf(const grpc::CallbackServerContext& context);
 
+// Whether the call comes from this process, as those of the HTTP port do.
+bool IsInProcess(const grpc::CallbackServerContext& context);
+
 // Who shares the limits of one peer with this call: gRPC's name of its connection; for calls of the
 // HTTP port, "http:" and the address of the client.
 std::string PeerOf(const grpc::CallbackServerContext& context);

@@ -132,7 +132,7 @@ def envelopes(body):
 class EqualTest(WebApiTest):
     def setUp(self):
         super().setUp()
-        self.start("conditions: {interval: 1h}\n")
+        self.start("conditions: {interval: 10m}\n")
         for task in range(3):
             self.record(task=task, agent=f"agent-{task}")
 
@@ -227,7 +227,10 @@ class EqualTest(WebApiTest):
         said = answer.json()
         self.assertEqual(said["code"], "not_found")
         self.assertIn("bert", said["message"])  # The nearest name.
-        self.assertIn("google.rpc.ErrorInfo", [d["type"] for d in said.get("details", [])])
+        wrong = self.ask("/tacho.v1.Query/Range", '{"selector":{"job":"bert"},"maxPoints":9999999}')
+        details = wrong.json()["error"]["details"]
+        self.assertEqual([d["type"] for d in details], ["google.rpc.BadRequest"])
+        self.assertEqual(details[0]["debug"]["fieldViolations"][0]["field"], "max_points")
         rows = [
             ("/tacho.v1.Query/GetJob", '{"jobb":"x"}', "application/json", 400, "jobb"),
             ("/tacho.v1.Query/GetJob", "{", "application/json", 400, "GetJobRequest"),
@@ -267,7 +270,7 @@ class AccessTest(WebApiTest):
             ("other", "read", "vision-.*"), ("mine", "read", JOB),
         ]:  # fmt: skip
             self.token(name, roles, jobs)
-        self.start("conditions: {interval: 1h}\n")
+        self.start("conditions: {interval: 10m}\n")
         self.record(token=self.secret("writer"))
         channel = self.channel()
         tokens = [None, "garbage"] + [self.secret(name) for name in self.tokens]

@@ -1,5 +1,6 @@
 #include "server/bridge/connect_bridge.h"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 #include <string>
@@ -155,6 +156,7 @@ TEST_F(ConnectBridgeTest, StreamsAllMessagesAndTheStatus) {
   EXPECT_EQ(responder->answer().content_type, "application/x-ndjson");
   EXPECT_THAT(body, HasSubstr(R"("seriesIndex":2)"));
   EXPECT_THAT(body, HasSubstr(R"("seriesIndex":1)"));
+  EXPECT_EQ(std::count(body.begin(), body.end(), '\n'), 4) << "the last message has index 0";
   EXPECT_TRUE(body.ends_with("{\"error\":{\"code\":\"data_loss\",\"message\":\"the end\"}}\n"));
 }
 
