@@ -409,6 +409,7 @@ absl::Status Collector::Parts::StartHttp() {
   guard.access = security_->access();
   guard.require_certificate = options.tls != nullptr && options.tls->client_certificates() ==
                                                             security::ClientCertificates::kRequire;
+  options.hosts.assign(config_.listen().http_hosts().begin(), config_.listen().http_hosts().end());
   options.require_certificate = guard.require_certificate;
   options.routes = http::CollectorRoutes(metrics_page_.get(), &readiness_, guard);
   grpc::ChannelArguments no_limits;
