@@ -122,7 +122,8 @@ class MatrixQuery {
   absl::Status SendRows(query::Send<v1::MatrixResponse> send) const;
 
  private:
-  query::SeriesScan Scan(const storage::SeriesPtr& series, v1::CounterFunction counter) const;
+  query::SeriesScan Scan(const storage::SeriesPtr& series, const storage::ReadOptions& read,
+                         v1::CounterFunction counter) const;
   absl::Status Survey(MatrixSurvey* survey) const;
   // Adds the source's row to the table if it has a sample.
   absl::Status ReadRow(size_t source, MatrixRowCells* cells);
@@ -142,17 +143,24 @@ class MatrixQuery {
 };
 
 query::SeriesScan MatrixQuery::Scan(const storage::SeriesPtr& series,
+                                    const storage::ReadOptions& read,
                                     v1::CounterFunction counter) const {
-  return query::SeriesScan(view_->Read(series, plan_.range.read), plan_.range.selection.attempts,
-                           control_, counter);
+  return query::SeriesScan(view_->Read(series, read), plan_.range.selection.attempts, control_,
+                           counter);
 }
 
 absl::Status MatrixQuery::Survey(MatrixSurvey* survey) const {
+  storage::ReadOptions read = plan_.range.read;
+  // With a condition on steps there are no summaries. The survey leaves out rows without a step
+  // itself.
+  if (read.first_step == storage::kNoStep + 1 && !read.last_step.has_value()) {
+    read.first_step.reset();
+  }
   storage::Chunk chunk;
   for (const MatrixRowSource& source : sources_) {
     for (const storage::SeriesPtr& series : source.members) {
       // Growths of a counter lie where its samples do.
-      query::SeriesScan scan = Scan(series, v1::COUNTER_FUNCTION_UNSPECIFIED);
+      query::SeriesScan scan = Scan(series, read, v1::COUNTER_FUNCTION_UNSPECIFIED);
       for (;;) {
         TACHO_ASSIGN_OR_RETURN(const bool more, scan.Next(survey->wanted(), &chunk));
         if (!more) break;
@@ -176,7 +184,8 @@ absl::Status MatrixQuery::ReadRow(size_t source, MatrixRowCells* cells) {
       newest_ns = chunk.last_time_ns();
       host = series->source->host;
     };
-    TACHO_RETURN_IF_ERROR(Scan(series, plan_.range.counter).ForEach(cells->wanted(), add));
+    TACHO_RETURN_IF_ERROR(
+        Scan(series, plan_.range.read, plan_.range.counter).ForEach(cells->wanted(), add));
   }
   if (cells->samples() == 0) return absl::OkStatus();
   samples_ += cells->samples();

@@ -47,6 +47,7 @@ const storage::Want& MatrixSurvey::wanted() const {
 }
 
 void MatrixSurvey::AddStep(int64_t step) {
+  if (step == storage::kNoStep) return;
   const bool first = extent_.empty();
   extent_.Include(step);
   const int64_t before = std::exchange(newest_step_, step);

@@ -19,7 +19,8 @@ struct MatrixGrid {
   uint32_t columns = 0;
 };
 
-// Looks at all series of all rows before they are read. Not thread-safe.
+// Looks at all series of all rows before they are read. Along steps it passes over samples without
+// one. Not thread-safe.
 class MatrixSurvey {
  public:
   explicit MatrixSurvey(bool by_step) : by_step_(by_step) {}

@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "client/ctl/call/call_error.h"
 #include "client/ctl/commands/commands.h"
+#include "client/ctl/line/query_options.h"
 #include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/format.h"
 #include "client/ctl/text/json_writer.h"
@@ -114,6 +115,33 @@ void PrintSteps(const Invocation& invocation, const v1::StepFigures& steps) {
   table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
 }
 
+// "51..99"; "-": there are none.
+std::string StepsOf(const v1::LedgerSpan& span) {
+  if (!span.has_first_step()) return "-";
+  return absl::StrCat(span.first_step(), "..", span.last_step());
+}
+
+void PrintSpans(const Invocation& invocation, const v1::GoodputResponse& answer) {
+  if (answer.spans().empty()) return;
+  *invocation.env.out << "\n";
+  Table table({{absl::StrCat("BEGAN (", ZoneName(invocation.env.now, invocation.env.zone), ")")},
+               {"TIME", Align::kRight},
+               {"BUCKET"},
+               {"ATTEMPT", Align::kRight},
+               {"STEPS", Align::kRight}});
+  for (const v1::LedgerSpan& span : answer.spans()) {
+    table.AddRow({ReadableTime(span.begin_unix_ns(), invocation.env.zone),
+                  Time(span.end_unix_ns() - span.begin_unix_ns()), NameOf(span.bucket()),
+                  absl::StrCat(span.attempt()), StepsOf(span)});
+  }
+  table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
+  if (answer.spans_joined() == 0) return;
+  *invocation.env.out << "\n"
+                      << Thousands(answer.spans_joined())
+                      << " shorter spans are part of a neighbour: a larger --spans shows more of "
+                         "them.\n";
+}
+
 void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer) {
   const v1::Goodput& total = answer.total();
   *invocation.env.out << Printable(answer.job()) << ": " << Time(total.wall_ns())
@@ -128,6 +156,7 @@ void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer)
   if (answer.step_metric().empty()) {
     *invocation.env.out << "\nNo step has been recorded, so productive time is not known.\n";
   }
+  PrintSpans(invocation, answer);
 }
 
 void WriteJson(const v1::Goodput& goodput, JsonWriter* json) {
@@ -169,7 +198,16 @@ void WriteJson(const v1::StepFigures& steps, JsonWriter* json) {
   number("remaining_seconds", steps.has_remaining_seconds(), steps.remaining_seconds());
 }
 
-void PrintJson(const Invocation& invocation, const v1::GoodputResponse& answer) {
+void WriteJson(const v1::LedgerSpan& span, JsonWriter* json) {
+  json->Field("bucket", NameOf(span.bucket()));
+  json->TimeFields("begin", span.begin_unix_ns());
+  json->TimeFields("end", span.end_unix_ns());
+  json->Field("attempt", span.attempt());
+  json->Field("first_step", Maybe(span.has_first_step(), span.first_step()));
+  json->Field("last_step", Maybe(span.has_last_step(), span.last_step()));
+}
+
+void PrintJson(const Invocation& invocation, const v1::GoodputResponse& answer, bool spans) {
   JsonWriter json(*invocation.env.out);
   json.Object([&] {
     json.Field("job", answer.job());
@@ -178,6 +216,11 @@ void PrintJson(const Invocation& invocation, const v1::GoodputResponse& answer) 
       json.Field("attempt", attempt.attempt());
       WriteJson(attempt.goodput(), &json);
     });
+    if (spans) {
+      json.Objects("spans", answer.spans(),
+                   [&](const v1::LedgerSpan& span) { WriteJson(span, &json); });
+      json.Field("spans_joined", answer.spans_joined());
+    }
     json.Key("steps");
     if (!answer.has_steps()) return json.Null();
     json.Object([&] {
@@ -208,9 +251,35 @@ void PrintCsv(const Invocation& invocation, const v1::GoodputResponse& answer) {
   writer.Finish();
 }
 
+void PrintSpansCsv(const Invocation& invocation, const v1::GoodputResponse& answer) {
+  RecordWriter writer(invocation, "spans",
+                      {{"begin", "BEGIN", Kind::kTime},
+                       {"end", "END", Kind::kTime},
+                       {"seconds", "SECONDS", Kind::kNumber},
+                       {"bucket", "BUCKET", Kind::kText},
+                       {"attempt", "ATTEMPT", Kind::kNumber},
+                       {"first_step", "FIRST STEP", Kind::kNumber},
+                       {"last_step", "LAST STEP", Kind::kNumber}});
+  for (const v1::LedgerSpan& span : answer.spans()) {
+    const bool steps = span.has_first_step();
+    writer.Row({UnixNs{span.begin_unix_ns()}, UnixNs{span.end_unix_ns()},
+                SecondsOf(span.end_unix_ns() - span.begin_unix_ns()), NameOf(span.bucket()),
+                uint64_t{span.attempt()}, steps ? Cell(span.first_step()) : Cell(),
+                steps ? Cell(span.last_step()) : Cell()});
+  }
+  writer.Finish();
+}
+
+constexpr uint64_t kMostSpans = 10'000;  // The collector's limit.
+
 int RunGoodput(const Invocation& invocation) {
+  const auto spans = ParseNumber(invocation.args, "spans", 1, kMostSpans);
+  if (!spans.ok()) {
+    return UsageError(invocation.env, "goodput", std::string(spans.status().message()));
+  }
   v1::GoodputRequest request;
   request.set_job(invocation.Positional(0));
+  request.set_max_spans(static_cast<uint32_t>(spans->value_or(0)));
   QueryClient client = Connect(invocation);
   const auto answer = client.Goodput(request);
   if (!answer.ok()) return JobCallError(invocation, client, request.job(), answer.status());
@@ -219,10 +288,10 @@ int RunGoodput(const Invocation& invocation) {
       PrintTable(invocation, *answer);
       break;
     case Format::kJson:
-      PrintJson(invocation, *answer);
+      PrintJson(invocation, *answer, spans->has_value());
       break;
     case Format::kCsv:
-      PrintCsv(invocation, *answer);
+      spans->has_value() ? PrintSpansCsv(invocation, *answer) : PrintCsv(invocation, *answer);
       break;
   }
   return kOk;
@@ -243,8 +312,12 @@ ran again), stalled, down (between attempts), other. docs/goodput.md defines the
 second, ideal step time and time left. Time counts once its bucket is decided: the step in progress
 is not included.
 
+With --spans it also lists when each bucket had the time, in the order of time. If there are more
+spans than N, the shortest become part of a neighbour.
+
 Examples:
   tachoctl goodput bert-base
+  tachoctl goodput bert-base --spans 50
   tachoctl goodput bert-base -o json | jq .total.seconds.wasted
 
 JSON: {"job", "total": {"begin", "begin_unix_ns", "end", "end_unix_ns", "wall_seconds",
@@ -252,8 +325,13 @@ JSON: {"job", "total": {"begin", "begin_unix_ns", "end", "end_unix_ns", "wall_se
   "rewinds"}, "attempts": [{"attempt", …as total}], "steps": null or {"attempt", "metric",
   "sampled", "step_time_{median,p90,p99,mean,mad,ideal}_seconds", "mfu_ratio",
   "device_peak_flops", "device_peak_source", "tokens_per_second", "last_step", "planned_steps",
-  "progress_ratio", "remaining_seconds"; null where nothing is recorded}}
-CSV: attempt (empty: the job), bucket, seconds, percent.)",
+  "progress_ratio", "remaining_seconds"; null where nothing is recorded}}; with --spans also "spans":
+  [{"bucket", "begin", "begin_unix_ns", "end", "end_unix_ns", "attempt", "first_step" or null,
+  "last_step" or null}] and "spans_joined"
+CSV: attempt (empty: the job), bucket, seconds, percent; with --spans the spans instead.)",
+      .flags = {{.name = "spans",
+                 .placeholder = "N",
+                 .help = "Also list when each bucket had the time, in at most N spans."}},
       .min_operands = 1,
       .max_operands = 1,
       .run = RunGoodput};

@@ -95,6 +95,42 @@ TEST_F(CtlGoodputTest, JsonAndCsvHaveEverySecond) {
   EXPECT_THAT(Out(), HasSubstr("\n1,other,30,"));
 }
 
+TEST_F(CtlGoodputTest, SpansAreListedInTheOrderOfTime) {
+  FillAnswer();
+  const auto add = [&](v1::GoodputBucket bucket, int64_t begin_s, int64_t end_s) {
+    v1::LedgerSpan* span = fake_.goodput.add_spans();
+    span->set_bucket(bucket);
+    span->set_begin_unix_ns(kStart + begin_s * kSecond);
+    span->set_end_unix_ns(kStart + end_s * kSecond);
+    span->set_attempt(1);
+    return span;
+  };
+  add(v1::GOODPUT_BUCKET_DOWN, 0, 60);
+  v1::LedgerSpan* wasted = add(v1::GOODPUT_BUCKET_WASTED, 60, 3660);
+  wasted->set_first_step(51);
+  wasted->set_last_step(99);
+  fake_.goodput.set_spans_joined(1234);
+
+  ASSERT_EQ(Run({"goodput", "bert", "--spans", "2"}), kOk) << Err();
+  EXPECT_EQ(fake_.goodput_request.max_spans(), 2u);
+  EXPECT_THAT(Out(), ContainsRegex("2026-01-31 12:00:00 +1m  down +1 +-\n"));
+  EXPECT_THAT(Out(), ContainsRegex("2026-01-31 12:01:00 +1h  wasted +1 +51..99\n"));
+  EXPECT_THAT(Out(), HasSubstr("1,234 shorter spans are part of a neighbour"));
+
+  ASSERT_EQ(Run({"goodput", "bert", "--spans", "2", "-o", "csv"}), kOk);
+  EXPECT_THAT(Out(), HasSubstr(",3600,wasted,1,51,99"));
+  EXPECT_THAT(Out(), Not(HasSubstr("productive_step")));
+
+  ASSERT_EQ(Run({"goodput", "bert", "--spans", "2", "-o", "json"}), kOk);
+  EXPECT_THAT(Out(), AllOf(HasSubstr("\"spans_joined\": 1234"), HasSubstr("\"last_step\": 99"),
+                           HasSubstr("\"first_step\": null")));
+
+  ASSERT_EQ(Run({"goodput", "bert"}), kOk);
+  EXPECT_EQ(fake_.goodput_request.max_spans(), 0u);
+  EXPECT_EQ(Run({"goodput", "bert", "--spans", "10001"}), kUsage);
+  EXPECT_THAT(Err(), HasSubstr("--spans"));
+}
+
 TEST_F(CtlGoodputTest, AJobWithoutStepsSaysSo) {
   fake_.goodput.set_job("bert");
   Fill(0, {0, 60}, fake_.goodput.mutable_total());

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <string>
 #include <vector>
@@ -70,6 +71,30 @@ TEST_F(MatrixTest, StepsThatAreFarApartLeaveNoColumnsBetween) {
   EXPECT_EQ(answer.head.columns(), 1);
   EXPECT_EQ(answer.head.width(), 299'001);
   EXPECT_EQ(answer.values[0], (std::vector<float>{299}));
+}
+
+TEST_F(MatrixTest, SealedColumnsAndOpenRowsLieInOneGrid) {
+  RecordTask(0, {40, 41, 42}, {1, 2, 3});
+  std::vector<int64_t> steps(200);
+  std::iota(steps.begin(), steps.end(), 10);
+  std::vector<double> values(steps.begin(), steps.end());
+  RecordTask(1, steps, values);
+  ASSERT_TRUE(store_->Seal().ok());
+  RecordTask(2, {50, 51}, {4, 5});
+  const MatrixAnswer answer = Get(Request(v1::AXIS_STEP));
+  EXPECT_EQ(answer.head.first_position(), 10);
+  EXPECT_EQ(answer.head.columns(), 200);
+  EXPECT_EQ(answer.values[1], std::vector<float>(values.begin(), values.end()));
+  EXPECT_EQ(answer.rows[2].first_column(), 40);
+}
+
+TEST_F(MatrixTest, ATaskThatMovedIsOneRowOnItsNewestHost) {
+  Record(Define(0, 0, "b", {""}), {kTestBase, kTestBase + 1}, {0, 1}, {1, 2});
+  Record(Define(0, 1, "a", {""}), {kTestBase + 2, kTestBase + 3}, {2, 3}, {3, 4});
+  const MatrixAnswer answer = Get(Request(v1::AXIS_STEP));
+  ASSERT_EQ(answer.rows.size(), 1);
+  EXPECT_EQ(answer.rows[0].host(), "a");
+  EXPECT_EQ(answer.values[0], (std::vector<float>{1, 2, 3, 4}));
 }
 
 TEST_F(MatrixTest, SamplesThatAreFartherApartThanColumnsMakeNoHoles) {
