@@ -1,5 +1,6 @@
 #include "server/view/view_service.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -68,21 +69,22 @@ grpc::ServerUnaryReactor* ViewService::Fleet(grpc::CallbackServerContext* contex
 grpc::ServerWriteReactor<v1::MatrixResponse>* ViewService::Matrix(
     grpc::CallbackServerContext* context, const v1::MatrixRequest* request) {
   query::QueryService* const queries = options_.queries;
+  const auto limits = queries->limits();
   auto* call = new query::StreamReactor<v1::MatrixResponse>(
-      context, absl::Nanoseconds(queries->limits().timeout()), &queries->draining());
+      context, absl::Nanoseconds(limits.timeout()), &queries->draining());
   const auto finish = [queries, call](const absl::Status& status) {
     call->End(errors::ToGrpcStatus(status, queries->NextSpread()));
   };
-  const auto run = [queries, call, request](const query::WorkerPool::Leave& leave) {
-    const auto limits = queries->limits();
-    const absl::Status status = view::Matrix(
-        *queries->options().store, *request, {limits.max_series(), limits.max_samples()},
-        call->control(), [call](auto piece) { return call->Write(std::move(piece)); });
+  const std::string* const job = &request->selector().job();
+  const auto rights = queries->Admit("view.Matrix", *context, {job, "selector.job"});
+  const auto run = [=](const query::WorkerPool::Leave& leave) -> absl::Status {
+    const absl::Status status =
+        view::Matrix(*queries->options().store, *request,
+                     {limits.max_series(), limits.max_samples()}, call->control(),
+                     [call](v1::MatrixResponse piece) { return call->Write(std::move(piece)); });
     const absl::Status sent = call->Flush(status.ok(), leave);
-    return status.ok() ? sent : status;
+    return status.ok() ? sent : query::WithoutOtherNames(status, **rights, job);
   };
-  const auto rights =
-      queries->Admit("view.Matrix", *context, {&request->selector().job(), "selector.job"});
   const absl::Status taken =
       rights.ok() ? queries->RunOnWorker("view.Matrix", run, finish) : rights.status();
   if (!taken.ok()) finish(taken);
