@@ -25,6 +25,9 @@ void BeginOnDisk(const Fault& fault, SimDisk* disk) {
     case FaultKind::kSyncLies:
       faults.lying_syncs = 1;
       break;
+    case FaultKind::kNoRoom:
+      faults.full_appends = static_cast<int>(fault.amount);
+      break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.
   }
@@ -47,6 +50,9 @@ void EndOnDisk(FaultKind kind, SimDisk* disk) {
       break;
     case FaultKind::kSyncFails:
       faults.failing_syncs = none.failing_syncs;
+      break;
+    case FaultKind::kNoRoom:
+      faults.full_appends = none.full_appends;
       break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.
