@@ -24,7 +24,7 @@ class SimDisk::File : public rocksdb::WritableFileWrapper {
       real_->Append({data.data(), *written}).PermitUncheckedError();
       return Status::IOError("injected");
     }
-    if (disk_->TakeNoRoom()) {
+    if (disk_->TakeNoRoom(data.size())) {
       real_->Append({data.data(), data.size() / 2}).PermitUncheckedError();
       return Status::NoSpace("injected");
     }
@@ -111,11 +111,13 @@ std::optional<size_t> SimDisk::TakeAppend(size_t size) {
   return faults().late ? size : size / 2;
 }
 
-bool SimDisk::TakeNoRoom() {
+bool SimDisk::TakeNoRoom(size_t size) {
   absl::MutexLock lock(&mutex_);
-  if (faults_.full_appends <= 0) return false;
-  --faults_.full_appends;
-  return true;
+  if (faults_.full_size > 0 && size >= faults_.full_size) {
+    faults_.full_size = 0;
+    return true;
+  }
+  return faults_.full_append > 0 && --faults_.full_append == 0;
 }
 
 Status SimDisk::SyncWith(const std::function<Status()>& sync) {

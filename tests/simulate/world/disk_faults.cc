@@ -1,5 +1,6 @@
 #include "tests/simulate/world/disk_faults.h"
 
+#include <cstddef>
 #include <cstdint>
 
 #include "proto/base/check.h"
@@ -26,7 +27,10 @@ void BeginOnDisk(const Fault& fault, SimDisk* disk) {
       faults.lying_syncs = 1;
       break;
     case FaultKind::kNoRoom:
-      faults.full_appends = static_cast<int>(fault.amount);
+      faults.full_append = static_cast<int>(fault.amount);
+      break;
+    case FaultKind::kNoRoomForLarge:
+      faults.full_size = static_cast<size_t>(fault.amount);
       break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.
@@ -52,7 +56,10 @@ void EndOnDisk(FaultKind kind, SimDisk* disk) {
       faults.failing_syncs = none.failing_syncs;
       break;
     case FaultKind::kNoRoom:
-      faults.full_appends = none.full_appends;
+      faults.full_append = none.full_append;
+      break;
+    case FaultKind::kNoRoomForLarge:
+      faults.full_size = none.full_size;
       break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.

@@ -35,7 +35,9 @@ constexpr KindRow kKinds[] = {
     // Only with the seeds that ask for it.
     {FaultKind::kSyncLies, 0,
      "has a disk that lies about a sync, and loses power at the n-th effect on it"},
-    {FaultKind::kNoRoom, 0, "has a disk that refuses so many appends for want of room"},
+    {FaultKind::kNoRoom, 0, "has a disk that refuses the n-th append for want of room"},
+    {FaultKind::kNoRoomForLarge, 0,
+     "has a disk that refuses the next append of so many bytes for want of room"},
     {FaultKind::kSpoolLost, 0, "loses its spool"},
     {FaultKind::kSpoolCopied, 0, "has its spool copied, and gets the copy back"},
 };
@@ -63,6 +65,7 @@ class Planner {
     }
     if (options_.refusals) AddRefusals(&plan);
     if (options_.clocks) AddClocks(&plan);
+    if (options_.large) AddLargeRefusals(&plan);
     std::sort(plan.begin(), plan.end(),
               [](const Fault& a, const Fault& b) { return a.at_s < b.at_s; });
     return plan;
@@ -136,12 +139,13 @@ class Planner {
   // Refused writes of any kind, and now and then the end of the process that met them.
   void AddRefusals(std::vector<Fault>* plan) {
     for (int64_t left = 10 + Below(20); left > 0; --left) {
+      const bool fails = Below(4) == 0;
       plan->push_back(
           {.at_s = Below(options_.seconds),
-           .kind = Below(4) == 0 ? FaultKind::kAppendFails : FaultKind::kNoRoom,
+           .kind = fails ? FaultKind::kAppendFails : FaultKind::kNoRoom,
            .host = static_cast<int>(std::max<int64_t>(0, Below(6) - 2)) % (options_.agents + 1),
-           .amount = 1,
-           .seconds = 1 + Below(2)});
+           .amount = fails ? 1 : AnyScale(60),
+           .seconds = 1 + Below(20)});
     }
     for (int64_t left = Below(4); left > 0; --left) {
       plan->push_back(
@@ -154,6 +158,19 @@ class Planner {
                        .kind = Below(2) == 0 ? FaultKind::kSpoolLost : FaultKind::kSpoolCopied,
                        .host = 1 + static_cast<int>(Below(options_.agents)),
                        .seconds = 5 + Below(30)});
+    }
+  }
+
+  void AddLargeRefusals(std::vector<Fault>* plan) {
+    for (int64_t left = 20 + Below(20); left > 0; --left) {
+      plan->push_back({.at_s = Below(options_.seconds),
+                       .kind = FaultKind::kNoRoomForLarge,
+                       .amount = 300 + AnyScale(4000),
+                       .seconds = 20});
+    }
+    for (int64_t left = Below(3); left > 0; --left) {
+      plan->push_back(
+          {.at_s = Below(options_.seconds), .kind = FaultKind::kCollectorKill, .amount = 1});
     }
   }
 

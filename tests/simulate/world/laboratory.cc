@@ -240,6 +240,7 @@ LaboratoryResult Laboratory::Run() {
                                               .seconds = options_.ticks,
                                               .lies = options_.seed % 7 == 0,
                                               .refusals = ReachesFurther(),
+                                              .large = options_.seed % 17 == 16,
                                               .clocks = options_.seed % 13 == 12});
   Supervise();
   const int64_t begin = Now();
