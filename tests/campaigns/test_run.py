@@ -76,6 +76,24 @@ class FuzzOne(unittest.TestCase):
         self.assertIn("ERROR: AddressSanitizer", said)
 
 
+class Parts(unittest.TestCase):
+    def test_thread_sanitizer_builds_no_stepped_clock(self):
+        module = load()
+        built = {}
+
+        def build(flags, targets):
+            built[flags.name] = targets
+            raise KeyboardInterrupt
+
+        module.build = build
+        for name in ("chaos", "tsan"):
+            with contextlib.suppress(KeyboardInterrupt):
+                module.run_programs(argparse.Namespace(name=name, of=None))
+        clock = "tests/support/clock/libtacho_stepped_clock.so"
+        self.assertEqual(set(built["chaos"]) - set(built["tsan"]), {clock})
+        self.assertIn("server/tacho-collector", built["tsan"])
+
+
 class Flags(unittest.TestCase):
     def test_a_total_of_what_is_not_counted_is_refused(self):
         for name in ("damage", "fuzz", "figures"):

@@ -24,6 +24,10 @@ class SimDisk::File : public rocksdb::WritableFileWrapper {
       real_->Append({data.data(), *written}).PermitUncheckedError();
       return Status::IOError("injected");
     }
+    if (disk_->TakeNoRoom(data.size())) {
+      real_->Append({data.data(), data.size() / 2}).PermitUncheckedError();
+      return Status::NoSpace("injected");
+    }
     const uint64_t capacity = disk_->faults().capacity;
     if (capacity != UINT64_MAX) {
       const uint64_t used = disk_->power_.bytes();
@@ -105,6 +109,15 @@ bool SimDisk::Take(int Faults::*left) {
 std::optional<size_t> SimDisk::TakeAppend(size_t size) {
   if (!Take(&Faults::failing_appends)) return std::nullopt;
   return faults().late ? size : size / 2;
+}
+
+bool SimDisk::TakeNoRoom(size_t size) {
+  absl::MutexLock lock(&mutex_);
+  if (faults_.full_size > 0 && size >= faults_.full_size) {
+    faults_.full_size = 0;
+    return true;
+  }
+  return faults_.full_append > 0 && --faults_.full_append == 0;
 }
 
 Status SimDisk::SyncWith(const std::function<Status()>& sync) {

@@ -1,6 +1,7 @@
 // The disk of a simulated machine: a PowerCutEnv that can also be full, slow or broken.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -25,6 +26,8 @@ class SimDisk : public rocksdb::EnvWrapper {
     bool late = false;               // Appends that fail with an I/O error are written whole.
     uint64_t capacity = UINT64_MAX;  // Bytes; an append past it is torn and refused with NoSpace.
     int failing_appends = 0;         // So many appends fail with an I/O error, half written.
+    size_t full_size = 0;            // The first append of so many bytes is refused likewise.
+    int full_append = 0;             // The n-th append is refused with NoSpace, half written.
     int failing_syncs = 0;           // So many syncs of files and directories fail likewise.
     int lying_syncs = 0;             // So many syncs of logs do nothing, and say that all is well.
     int64_t sync_ns = 200'000;       // What a sync takes.
@@ -60,6 +63,8 @@ class SimDisk : public rocksdb::EnvWrapper {
 
   // What of an append must be written before it fails; nothing if it need not fail.
   std::optional<size_t> TakeAppend(size_t size) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether an append is refused for want of room, though there would be some.
+  bool TakeNoRoom(size_t size) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits as long as a sync takes, then calls `sync`, unless it is to fail.
   rocksdb::Status SyncWith(const std::function<rocksdb::Status()>& sync)
       ABSL_LOCKS_EXCLUDED(mutex_);

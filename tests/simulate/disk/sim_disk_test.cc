@@ -42,6 +42,27 @@ TEST_F(SimDiskTest, AWriteInPlaceFailsLate) {
   EXPECT_EQ(disk_.power()->files()[kFile], "bbbb");
 }
 
+TEST_F(SimDiskTest, AnAppendWithoutRoomIsHalfWrittenAndNoError) {
+  std::unique_ptr<rocksdb::WritableFile> log;
+  ASSERT_TRUE(disk_.NewWritableFile("/disk/log", &log, rocksdb::EnvOptions()).ok());
+  disk_.Set({.full_append = 2});
+  EXPECT_TRUE(log->Append("aaaa").ok());
+  EXPECT_TRUE(log->Append("bbbb").IsNoSpace());
+  EXPECT_EQ(disk_.power()->files()["/disk/log"], "aaaabb");
+  EXPECT_EQ(disk_.errors(), 0u);
+  EXPECT_TRUE(log->Append("cccc").ok());
+}
+
+TEST_F(SimDiskTest, TheFirstLargeAppendIsHalfWritten) {
+  std::unique_ptr<rocksdb::WritableFile> log;
+  ASSERT_TRUE(disk_.NewWritableFile("/disk/log", &log, rocksdb::EnvOptions()).ok());
+  disk_.Set({.full_size = 4});
+  EXPECT_TRUE(log->Append("aaa").ok());
+  EXPECT_TRUE(log->Append("bbbb").IsNoSpace());
+  EXPECT_TRUE(log->Append("cccc").ok());
+  EXPECT_EQ(disk_.power()->files()["/disk/log"], "aaabbcccc");
+}
+
 TEST_F(SimDiskTest, SyncsInPlaceAndOfDirectoriesFail) {
   disk_.Set({.failing_syncs = 2});
   EXPECT_TRUE(file_->Sync().IsIOError());

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -113,7 +114,7 @@ absl::Status AgentHost::Start() {
   stream.lanes.short_backlog = options_.knobs.short_backlog;
   stream.sync_interval = options_.knobs.sync_interval;
   stream.random = [] { return static_cast<double>(ScheduleRandom() >> 11) * 0x1p-53; };
-  stream.log = log_;
+  stream.log = SenderLog();
   stream.transport = [this] { return network_->MakeTransport(name_); };
   sender_ = std::make_unique<agent::Sender>(std::move(stream), spool_.get());
   sender_->Start();
@@ -135,6 +136,35 @@ void AgentHost::ComeBack() {
     rings_lost_ = true;
   }
   disk_.power()->Start();
+}
+
+void AgentHost::RestoreSpool() {
+  ReplaceSpool(copy_);
+  restored_ = true;
+}
+
+void AgentHost::ReplaceSpool(const testing::PowerCutEnv::Files& files) {
+  TACHO_CHECK(trainer_ == nullptr);
+  if (!disk_.power()->dead()) disk_.power()->Kill();
+  Stop(End::kDead);
+  disk_.power()->Start();
+  disk_.power()->SetFiles(files);
+  synced_ = 0;
+  restored_ = says_old_copy_ = false;
+  for (int source = 0; source <= kShortSource; ++source) {
+    made_before_[source] = model_->Made({options_.number, source});
+  }
+  model_->SpoolReplaced(options_.number);
+}
+
+log::Log AgentHost::SenderLog() {
+  if (!restored_) return log_;
+  log::LogOptions options;
+  options.write = [this](log::Level level, absl::string_view line) {
+    if (absl::StrContains(line, "the directory is an old copy")) says_old_copy_ = true;
+    log_.Write(level, line);
+  };
+  return log::Log(std::move(options));
 }
 
 void AgentHost::StopSources() {
@@ -213,15 +243,22 @@ void AgentHost::RunSource(int source) {
   uint64_t number = 0;
   const std::string kept = spool_->ReadCheckpoint(CheckpointKey(source));
   TACHO_CHECK(kept.empty() || absl::SimpleAtoi(kept, &number));
+  // A source goes on with time, whatever has become of the spool.
+  if (const auto made = made_before_.find(source); made != made_before_.end()) {
+    number = std::max(number, made->second);
+  }
   while (SleepUntilNext(options_.period)) {
     if (IsActive(source) && Append(source, *defined, number + 1)) ++number;
   }
 }
 
 bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
+  // The clock may be set while we wait for the lock.
+  const bool was_right = IsClockRight(host_);
   const int64_t now = absl::ToUnixNanos(absl::Now());
+  const bool right = was_right && IsClockRight(host_);
   absl::MutexLock lock(&append_mutex_);
-  const Model::Row& row = model_->Make({options_.number, source}, number, now, IsClockRight(host_));
+  const Model::Row& row = model_->Make({options_.number, source}, number, now, right);
   const agent::RowSink::Checkpoint place = {CheckpointKey(source), absl::StrCat(number)};
   absl::Status appended;
   if (source == 0) {

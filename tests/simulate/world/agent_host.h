@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -22,6 +23,7 @@
 #include "tests/simulate/world/collector_host.h"
 #include "tests/simulate/world/model.h"
 #include "tests/simulate/world/trainer.h"
+#include "tests/support/power_cut_env.h"
 
 namespace tacho::simulate {
 
@@ -49,6 +51,15 @@ class AgentHost {
   void Stop(End how);
   bool is_running() const { return spool_ != nullptr; }
 
+  // The spool is gone, and Start() begins a new one. Not for a host with a trainer: its rings would
+  // be spooled again.
+  void LoseSpool() { ReplaceSpool({}); }
+  // Copies the spool as it lies on the disk. RestoreSpool() puts the copy in its place.
+  void CopySpool() { copy_ = disk_.power()->files(); }
+  void RestoreSpool();
+  // The agent says since then that its spool is an old copy.
+  bool says_old_copy() const { return says_old_copy_; }
+
   // Tells the model what is acknowledged now, and remembers what the spool calls synced.
   void Observe();
   // What is wrong with its spool, in words; empty if nothing is.
@@ -68,6 +79,9 @@ class AgentHost {
  private:
   class RingSink;
 
+  void ReplaceSpool(const testing::PowerCutEnv::Files& files);
+  // The log of the agent's sender, which is looked through for what it says of an old copy.
+  log::Log SenderLog();
   // Brings a dead disk back. After a power cut the trainer's rings are gone too; Start() tells the
   // model once the spool is open.
   void ComeBack();
@@ -104,6 +118,10 @@ class AgentHost {
   std::vector<std::thread> sources_;
   std::unique_ptr<Trainer> trainer_;
   bool rings_lost_ = false;
+  testing::PowerCutEnv::Files copy_;
+  bool restored_ = false;
+  std::atomic<bool> says_old_copy_ = false;
+  std::map<int, uint64_t> made_before_;  // Rows of each source when the spool was replaced.
 };
 
 }  // namespace tacho::simulate

@@ -185,6 +185,7 @@ uint64_t CollectorHost::Counted(absl::string_view name) const {
 std::string CollectorHost::WhyNotReady() const {
   if (process_ == nullptr) return "it does not run";
   if (process_->disk_state != storage::DiskState::kWritable) return "its disk";
+  if (process_->store->Stats().queued_bytes > 0) return "its queue";
   return process_->watch.Doubt();
 }
 
@@ -247,6 +248,25 @@ std::string CollectorHost::ReadSeries(storage::JobView* view, const storage::Ser
       std::string wrong = model_->FoundSample(from, static_cast<uint64_t>(samples.steps[i]), column,
                                               samples.times[i], samples.values[i], found);
       if (!wrong.empty()) return wrong;
+    }
+  }
+}
+
+void CollectorHost::ReadParts() const {
+  if (process_ == nullptr) return;
+  storage::ReadOptions part;
+  part.end_ns = LaboratoryNs() - static_cast<int64_t>(ScheduleRandom() % 120) * 1'000'000'000;
+  part.begin_ns = part.end_ns - 10'000'000'000;
+  for (const storage::JobSummary& job : process_->store->Jobs()) {
+    const std::unique_ptr<storage::JobView> view = process_->store->OpenJobView(job.name);
+    const auto series = process_->store->FindSeries({.job = job.name}, 10'000);
+    if (!series.ok()) continue;
+    for (const storage::SeriesPtr& one : *series) {
+      const auto reader = view->Read(one, part);
+      storage::Chunk chunk;
+      for (auto more = reader->Next({}, &chunk); more.ok() && *more;) {
+        more = reader->Next({}, &chunk);
+      }
     }
   }
 }

@@ -44,6 +44,8 @@ class CollectorHost {
   // `lost`: how many samples agents have counted as lost. Returns what is wrong; nothing if it is
   // not running.
   std::string Check(bool all, uint64_t lost);
+  // Queries a few seconds of each series, as a dashboard does. What is wrong shows in Check().
+  void ReadParts() const;
   // Why it would say that it is not ready; empty if it is ready.
   std::string WhyNotReady() const;
   // Its disk has lied, and it says that the store is damaged: it will not start any more.

@@ -1,5 +1,6 @@
 #include "tests/simulate/world/disk_faults.h"
 
+#include <cstddef>
 #include <cstdint>
 
 #include "proto/base/check.h"
@@ -25,6 +26,12 @@ void BeginOnDisk(const Fault& fault, SimDisk* disk) {
     case FaultKind::kSyncLies:
       faults.lying_syncs = 1;
       break;
+    case FaultKind::kNoRoom:
+      faults.full_append = static_cast<int>(fault.amount);
+      break;
+    case FaultKind::kNoRoomForLarge:
+      faults.full_size = static_cast<size_t>(fault.amount);
+      break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.
   }
@@ -47,6 +54,12 @@ void EndOnDisk(FaultKind kind, SimDisk* disk) {
       break;
     case FaultKind::kSyncFails:
       faults.failing_syncs = none.failing_syncs;
+      break;
+    case FaultKind::kNoRoom:
+      faults.full_append = none.full_append;
+      break;
+    case FaultKind::kNoRoomForLarge:
+      faults.full_size = none.full_size;
       break;
     default:
       TACHO_CHECK(false);  // No fault of a disk.

@@ -6,7 +6,7 @@
 
 namespace tacho::simulate {
 
-// `fault` is of a kind from kDiskFull on.
+// `fault` is of a kind from kDiskFull to kNoRoomForLarge.
 void BeginOnDisk(const Fault& fault, SimDisk* disk);
 // Faults of other kinds go on; of two of one kind, the first to end ends both.
 void EndOnDisk(FaultKind kind, SimDisk* disk);

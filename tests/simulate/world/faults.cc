@@ -35,6 +35,11 @@ constexpr KindRow kKinds[] = {
     // Only with the seeds that ask for it.
     {FaultKind::kSyncLies, 0,
      "has a disk that lies about a sync, and loses power at the n-th effect on it"},
+    {FaultKind::kNoRoom, 0, "has a disk that refuses the n-th append for want of room"},
+    {FaultKind::kNoRoomForLarge, 0,
+     "has a disk that refuses the next append of so many bytes for want of room"},
+    {FaultKind::kSpoolLost, 0, "loses its spool"},
+    {FaultKind::kSpoolCopied, 0, "has its spool copied, and gets the copy back"},
 };
 
 bool IsOfCollector(FaultKind kind) { return kind <= FaultKind::kCollectorRestart; }
@@ -58,6 +63,9 @@ class Planner {
       plan.push_back(
           {.at_s = Below(options_.seconds), .kind = FaultKind::kSyncLies, .amount = AnyScale(40)});
     }
+    if (options_.refusals) AddRefusals(&plan);
+    if (options_.clocks) AddClocks(&plan);
+    if (options_.large) AddLargeRefusals(&plan);
     std::sort(plan.begin(), plan.end(),
               [](const Fault& a, const Fault& b) { return a.at_s < b.at_s; });
     return plan;
@@ -126,6 +134,59 @@ class Planner {
         break;
     }
     return fault;
+  }
+
+  // Refused writes of any kind, and now and then the end of the process that met them.
+  void AddRefusals(std::vector<Fault>* plan) {
+    for (int64_t left = 10 + Below(20); left > 0; --left) {
+      const bool fails = Below(4) == 0;
+      plan->push_back(
+          {.at_s = Below(options_.seconds),
+           .kind = fails ? FaultKind::kAppendFails : FaultKind::kNoRoom,
+           .host = static_cast<int>(std::max<int64_t>(0, Below(6) - 2)) % (options_.agents + 1),
+           .amount = fails ? 1 : AnyScale(60),
+           .seconds = 1 + Below(20)});
+    }
+    for (int64_t left = Below(4); left > 0; --left) {
+      plan->push_back(
+          {.at_s = Below(options_.seconds),
+           .kind = Below(2) == 0 ? FaultKind::kCollectorKill : FaultKind::kCollectorPowerCut,
+           .amount = AnyScale(40)});
+    }
+    for (int64_t left = Below(3); left > 0; --left) {
+      plan->push_back({.at_s = Below(options_.seconds),
+                       .kind = Below(2) == 0 ? FaultKind::kSpoolLost : FaultKind::kSpoolCopied,
+                       .host = 1 + static_cast<int>(Below(options_.agents)),
+                       .seconds = 5 + Below(30)});
+    }
+  }
+
+  void AddLargeRefusals(std::vector<Fault>* plan) {
+    for (int64_t left = 20 + Below(20); left > 0; --left) {
+      plan->push_back({.at_s = Below(options_.seconds),
+                       .kind = FaultKind::kNoRoomForLarge,
+                       .amount = 300 + AnyScale(4000),
+                       .seconds = 20});
+    }
+    for (int64_t left = Below(3); left > 0; --left) {
+      plan->push_back(
+          {.at_s = Below(options_.seconds), .kind = FaultKind::kCollectorKill, .amount = 1});
+    }
+  }
+
+  // Beyond what agents' rows may be ahead, or retention keeps: an hour back at least, or 31 days
+  // ahead. A collector that starts meanwhile has no earlier time to compare with.
+  void AddClocks(std::vector<Fault>* plan) {
+    for (int64_t left = 2 + Below(6); left > 0; --left) {
+      const int64_t days = 86'400 * (31 + Below(300));
+      const Fault step = {.at_s = Below(options_.seconds),
+                          .kind = FaultKind::kClockStep,
+                          .amount = Below(2) == 0 ? days : -3600 * (1 + Below(48)),
+                          .seconds = 5 + Below(40)};
+      plan->push_back(step);
+      if (Below(2) == 0) continue;
+      plan->push_back({.at_s = step.at_s + 1, .kind = FaultKind::kCollectorRestart});
+    }
   }
 
   const FaultPlanOptions options_;

@@ -26,6 +26,11 @@ enum class FaultKind {
   kAppendFails,  // `amount` appends to files fail.
   kSyncFails,    // `amount` syncs fail.
   kSyncLies,     // A sync of the collector's log does nothing; then a power cut, as above.
+  // Only with the seeds that ask for them:
+  kNoRoom,          // The `amount`-th append is refused for want of room; then there is some again.
+  kNoRoomForLarge,  // The same of the next append of `amount` bytes or more: sealed rows, tables.
+  kSpoolLost,       // An agent's spool is gone.
+  kSpoolCopied,     // An agent's spool is copied now, and `seconds` later the copy takes its place.
 };
 
 struct Fault {
@@ -42,6 +47,9 @@ struct FaultPlanOptions {
   int agents = 3;
   int64_t seconds = 600;  // Faults come in this time.
   bool lies = false;      // Whether the collector's disk lies about syncs too.
+  bool refusals = false;  // Whether disks refuse writes again and again, and spools are lost too.
+  bool large = false;     // Whether the collector's disk refuses large writes again and again.
+  bool clocks = false;    // Whether the collector's clock is set by much, again and again.
 };
 // Clock steps are such that most clocks are right at any time, the collector's or those of most
 // agents: only then can it be known which rows are right.

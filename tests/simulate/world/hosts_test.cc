@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <set>
+#include <utility>
 
 #include "proto/base/log.h"
 #include "tests/simulate/schedule/schedule.h"
@@ -89,10 +91,39 @@ TEST_F(HostsTest, ANewSpoolLosesNothing) {
   EXPECT_EQ(agent_.wrong(), "");
 }
 
+TEST_F(HostsTest, AnAgentSaysThatItsSpoolIsAnOldCopy) {
+  ASSERT_TRUE(collector_.Start().ok());
+  ASSERT_TRUE(agent_.Start().ok());
+  SleepNs(20 * kSecond);
+  agent_.CopySpool();
+  SleepNs(60 * kSecond);
+  agent_.RestoreSpool();
+  ASSERT_TRUE(agent_.Start().ok());
+  SleepNs(60 * kSecond);
+  EXPECT_TRUE(agent_.says_old_copy());
+  EXPECT_EQ(agent_.wrong(), "");
+  agent_.LoseSpool();
+  ASSERT_TRUE(agent_.Start().ok());
+  SleepNs(60 * kSecond);
+  EXPECT_FALSE(agent_.says_old_copy());
+  EXPECT_EQ(collector_.Check(false, 0), "");
+}
+
+TEST_F(HostsTest, ARowThatItsSourcePassedOverIsRequired) {
+  const Model::Source source = {0, 1};
+  for (const uint64_t number : {1, 2, 3}) model_.Make(source, number, 1000 + number, true);
+  model_.Appended(source, 2, 7);
+  EXPECT_EQ(model_.Everything(),
+            (std::set<std::pair<Model::Source, uint64_t>>{{source, 1}, {source, 2}}));
+  model_.SpoolReplaced(0);
+  EXPECT_TRUE(model_.Everything().empty());
+}
+
 TEST_F(HostsTest, TheEndOfAFaultOfADiskLeavesTheOthers) {
   SimDisk* const disk = agent_.disk();
-  constexpr FaultKind kKinds[] = {FaultKind::kDiskFull, FaultKind::kDiskSlow,
-                                  FaultKind::kAppendFails, FaultKind::kSyncFails};
+  constexpr FaultKind kKinds[] = {FaultKind::kDiskFull,    FaultKind::kDiskSlow,
+                                  FaultKind::kAppendFails, FaultKind::kSyncFails,
+                                  FaultKind::kNoRoom,      FaultKind::kNoRoomForLarge};
   for (const FaultKind ended : kKinds) {
     for (const FaultKind kind : kKinds) {
       BeginOnDisk({.kind = kind, .amount = 3, .seconds = 2}, disk);
@@ -103,6 +134,8 @@ TEST_F(HostsTest, TheEndOfAFaultOfADiskLeavesTheOthers) {
     EXPECT_EQ(left.sync_ns, ended == FaultKind::kDiskSlow ? 200'000 : 3'000'000);
     EXPECT_EQ(left.failing_appends, ended == FaultKind::kAppendFails ? 0 : 3);
     EXPECT_EQ(left.late, ended != FaultKind::kAppendFails);
+    EXPECT_EQ(left.full_append, ended == FaultKind::kNoRoom ? 0 : 3);
+    EXPECT_EQ(left.full_size, ended == FaultKind::kNoRoomForLarge ? 0u : 3u);
     EXPECT_EQ(left.failing_syncs, ended == FaultKind::kSyncFails ? 0 : 3);
   }
   disk->Set({});

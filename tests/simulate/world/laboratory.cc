@@ -47,7 +47,7 @@ Laboratory::Laboratory(LaboratoryOptions options)
     agent.period = absl::Milliseconds(500 + static_cast<int64_t>(ScheduleRandom() % 4000));
     agent.seed = ScheduleRandom();
     // Some runs have trainers too.
-    if (options_.seed % 5 == 0) agent.ring_directory = absl::StrCat("rings-", i);
+    if (HasTrainers()) agent.ring_directory = absl::StrCat("rings-", i);
     agents_.push_back(std::make_unique<AgentHost>(agent, &network_, &model_, options_.log));
   }
 }
@@ -131,6 +131,13 @@ void Laboratory::Cause(const Fault& fault) {
       StepWallClock(HostOf(fault.host), fault.amount * kSecond);
       return After(fault.seconds,
                    [this, fault] { StepWallClock(HostOf(fault.host), -fault.amount * kSecond); });
+    case FaultKind::kSpoolLost:
+      if (!HasTrainers()) agent->LoseSpool();
+      return;
+    case FaultKind::kSpoolCopied:
+      if (HasTrainers()) return;
+      agent->CopySpool();
+      return After(fault.seconds, [agent] { agent->RestoreSpool(); });
     case FaultKind::kDrift:
       return SetDrift(HostOf(fault.host), static_cast<int>(fault.amount));
     case FaultKind::kSuspend:
@@ -146,6 +153,8 @@ void Laboratory::Supervise() {
   // Whether a kill or a power cut ended it, the disk knows.
   if (collector_->disk()->power()->dead()) collector_->Stop(End::kDead);
   for (const auto& agent : agents_) {
+    // As its log says: the directory is to be moved away.
+    if (agent->says_old_copy()) agent->LoseSpool();
     if (agent->disk()->power()->dead()) agent->Stop(End::kDead);
   }
   if (collector_->is_running() && collector_->wants_to_end()) {
@@ -229,7 +238,10 @@ LaboratoryResult Laboratory::Run() {
   const std::vector<Fault> plan = PlanFaults({.seed = options_.seed,
                                               .agents = static_cast<int>(agents_.size()),
                                               .seconds = options_.ticks,
-                                              .lies = options_.seed % 7 == 0});
+                                              .lies = options_.seed % 7 == 0,
+                                              .refusals = ReachesFurther(),
+                                              .large = options_.seed % 17 == 16,
+                                              .clocks = options_.seed % 13 == 12});
   Supervise();
   const int64_t begin = Now();
   size_t next = 0;
@@ -241,6 +253,7 @@ LaboratoryResult Laboratory::Run() {
       if (!options_.left_out.contains(static_cast<int>(next))) Cause(plan[next]);
     }
     Supervise();
+    if (ReachesFurther()) collector_->ReadParts();
     if (second % knobs_.check_every_s == knobs_.check_every_s - 1) Check(false);
   }
   if (result_.wrong.empty()) Drain();

@@ -65,6 +65,22 @@ void Model::Recorded(const Source& source, uint64_t number) {
   rows_[source][number - 1].in_ring = true;
 }
 
+uint64_t Model::Made(const Source& source) const {
+  const auto known = rows_.find(source);
+  return known == rows_.end() ? 0 : known->second.size();
+}
+
+void Model::SpoolReplaced(int agent) {
+  for (auto& [source, rows] : rows_) {
+    if (source.first != agent) continue;
+    for (Row& row : rows) {
+      if (row.acknowledged) continue;
+      row.sequence = 0;
+      row.forgotten = true;
+    }
+  }
+}
+
 void Model::ForgetRings(int agent) {
   for (Row& row : rows_[{agent, kRingSource}]) {
     if (row.sequence == 0) row.in_ring = false;
@@ -170,9 +186,12 @@ std::set<std::pair<Model::Source, uint64_t>> Model::Acknowledged() const {
 std::set<std::pair<Model::Source, uint64_t>> Model::Everything() const {
   std::set<std::pair<Source, uint64_t>> all;
   for (const auto& [source, rows] : rows_) {
-    for (uint64_t number = 1; number <= rows.size(); ++number) {
+    bool passed = false;
+    for (uint64_t number = rows.size(); number >= 1; --number) {
       const Row& row = rows[number - 1];
-      if (row.sequence != 0 || row.in_ring) all.emplace(source, number);
+      const bool taken = row.sequence != 0 || row.acknowledged;
+      passed = passed || (taken && source.second != kRingSource);
+      if (taken || row.in_ring || (passed && !row.forgotten)) all.emplace(source, number);
     }
   }
   return all;

@@ -35,6 +35,7 @@ class Model {
     uint64_t sequence = 0;    // In its agent's spool, when it was appended last; 0: not yet.
     bool right_time = false;  // Its agent's clock was right: no collector may refuse it.
     bool acknowledged = false;
+    bool forgotten = false;  // It was in a spool that is gone.
     bool in_ring = false;    // A trainer has written it, and its machine has not lost its power.
     unsigned seen = 0;       // The columns that a query has returned, as bits.
     uint32_t published = 0;  // How often a collector has stored it.
@@ -47,6 +48,10 @@ class Model {
   void Appended(const Source& source, uint64_t number, uint64_t sequence);
   // A trainer has written it into a ring.
   void Recorded(const Source& source, uint64_t number);
+  // How many rows the source has made.
+  uint64_t Made(const Source& source) const;
+  // An agent's spool is another one now: what was only in the old one is gone, and nobody can know.
+  void SpoolReplaced(int agent);
   // An agent's machine has lost its rings: what its spool has not taken is gone.
   void ForgetRings(int agent);
   // What an agent's spool does not keep any more is acknowledged.
@@ -72,7 +77,8 @@ class Model {
   };
   Compared Compare(const Found& found, const std::set<std::pair<Source, uint64_t>>& required);
   std::set<std::pair<Source, uint64_t>> Acknowledged() const;
-  // All that a spool or a ring has taken.
+  // All that a spool or a ring has taken, and what a source has passed over: its next row was
+  // taken, and it was not.
   std::set<std::pair<Source, uint64_t>> Everything() const;
 
   // A collector has stored a row. Returns what is wrong with that.
