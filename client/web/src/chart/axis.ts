@@ -12,8 +12,9 @@ const nextFrame: Schedule =
 const NARROWEST = 1e-7;
 
 export class Axis {
-  from: number;
-  to: number;
+  from = 0;
+  to = 1;
+  full: [number, number] = [0, 1];
   cursor: number | null = null;
   pinned = false; // The cursor stays when the pointer leaves.
   private listeners = new Set<() => void>();
@@ -21,10 +22,11 @@ export class Axis {
 
   constructor(
     public kind: AxisKind,
-    public full: [number, number],
+    full: [number, number],
     private schedule: Schedule = nextFrame,
   ) {
-    [this.from, this.to] = full;
+    this.setFull(...full);
+    this.showAll();
   }
 
   on(listener: () => void): () => void {
