@@ -19,8 +19,10 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   // Higher goes first; 0 if absent.
   priority?: number;
-  // Where the retry after RetryInfo ends; 3 if absent.
+  // Calls in all, if the collector says when to try again; 3 if absent.
   attempts?: number;
+  // A token to try, instead of the present one.
+  token?: string;
 }
 
 interface Waiting {
@@ -139,14 +141,14 @@ async function refused(response: Response): Promise<RpcError> {
   return errorOf(body, response.status, response.headers.get('Retry-After'));
 }
 
-async function post(method: string, type: string, body: BodyInit, signal?: AbortSignal): Promise<Response> {
+async function post(method: string, type: string, body: BodyInit, options: CallOptions): Promise<Response> {
   const headers: Record<string, string> = { 'Content-Type': type, 'Connect-Protocol-Version': '1' };
-  const token = auth.token;
+  const token = options.token ?? auth.token;
   if (token) headers['Authorization'] = `Bearer ${token}`;
   let response: Response;
   try {
     response = await fetch(base + method, {
-      method: 'POST', headers, body, signal: signal ?? null, cache: 'no-store', credentials: 'omit', redirect: 'error',
+      method: 'POST', headers, body, signal: options.signal ?? null, cache: 'no-store', credentials: 'omit', redirect: 'error',
     });
   } catch (error) {
     if (isAbort(error)) throw error;
@@ -190,7 +192,7 @@ async function withRetries<T>(options: CallOptions, call: () => Promise<T>, mayR
 export function unary<T>(method: string, request: unknown, options: CallOptions = {}): Promise<T> {
   return withRetries(
     options,
-    async () => (await (await post(method, 'application/json', JSON.stringify(request), options.signal)).json()) as T,
+    async () => (await (await post(method, 'application/json', JSON.stringify(request), options)).json()) as T,
     () => true,
   );
 }
@@ -226,7 +228,7 @@ async function stream(
 ): Promise<void> {
   let begun = false;
   const once = async (): Promise<void> => {
-    const response = await post(method, type, envelope(request), options.signal);
+    const response = await post(method, type, envelope(request), options);
     let ended = false;
     let failure: RpcError | null = null;
     const take = (flags: number, message: Uint8Array): void => {

@@ -30,3 +30,8 @@ export function download(name: string, text: string, type = 'text/csv'): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
+
+// `word` for a shell's command line: job names are anybody's.
+export function shellWord(word: string): string {
+  return /^[\w.@:/=,+-]+$/.test(word) ? word : `'${word.replace(/'/g, `'\\''`)}'`;
+}

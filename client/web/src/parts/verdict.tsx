@@ -77,7 +77,7 @@ export function Verdict({ condition, open = false }: { condition: Condition; ope
       <p class="dim">{figures(condition)}</p>
       <p class="actions">
         <a href={href(verdictRoute(condition, true))}>Show where</a>
-        <a href={href({ screen: 'runbook', name: runbookOf(name) })}>What to do</a>
+        <a href={href({ screen: 'runbook', name: runbookOf(name), q: { job: condition.job ?? '' } })}>What to do</a>
         {culprit(condition) ? <span class="dim">{fmt.text(culprit(condition))}</span> : null}
       </p>
     </article>
