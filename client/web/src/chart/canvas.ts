@@ -1,5 +1,5 @@
 import type { Axis } from './axis';
-import { luminance, scheme, type Rgb, type Scheme } from './palette';
+import { scheme, type Scheme } from './palette';
 
 // What all layers draw on: a canvas with a gutter for labels on its left, and the plot beside it.
 
@@ -33,15 +33,6 @@ export function surface(canvas: HTMLCanvasElement, height: number, gutter: numbe
   g.clearRect(0, 0, width, height);
   g.font = FONT;
   return { g, width, height, gutter, plot: Math.max(1, width - gutter), ratio, scheme: scheme(dark) };
-}
-
-// Whether the page is dark, whoever decided it: the system or the reader.
-export function isDark(): boolean {
-  const colour = getComputedStyle(document.body).backgroundColor.match(/[\d.]+/g);
-  if (!colour || colour.length < 3 || (colour.length > 3 && Number(colour[3]) === 0)) {
-    return matchMedia('(prefers-color-scheme: dark)').matches;
-  }
-  return luminance(colour.slice(0, 3).map(Number) as unknown as Rgb) < 0.2;
 }
 
 export function xOf(s: Surface, axis: Axis, x: number): number {

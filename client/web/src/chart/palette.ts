@@ -43,11 +43,11 @@ const LIGHT: Scheme = {
 
 const DARK: Scheme = {
   dark: true,
-  background: '#14161a', text: '#e8eaee', dim: '#a2a9b6', grid: '#2a2e36', lane: '#1f2329',
+  background: '#101216', text: '#e8eaee', dim: '#a2a9b6', grid: '#2a2e36', lane: '#1f2329',
   bad: '#ff6b6b', warn: '#f0b64a', select: '#ffffff',
   series: ['#6aa9ff', '#f0914a', '#3fc79a', '#ee82cf', '#a999ff', '#97c94a', '#4cc3dd', '#d8b45c'],
   heat: [[20, 34, 52], [38, 86, 134], [224, 92, 52], [255, 214, 84]],
-  hole: [168, 92, 224], nan: [255, 60, 180], empty: [20, 22, 26],
+  hole: [168, 92, 224], nan: [255, 60, 180], empty: [16, 18, 22],
   kinds: {
     productive_step: '#3f8a58', initializing: '#8c7b30', compiling: '#7a68ac', restoring: '#4f7aa8',
     data_wait: '#b5772c', checkpoint: '#3a75b0', evaluation: '#4a8f86', wasted: '#b85f22',
