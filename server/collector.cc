@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,6 +30,7 @@
 #include "server/conditions/condition_families.h"
 #include "server/conditions/window/signal_names.h"
 #include "server/edge/door.h"
+#include "server/edge/memory_budget.h"
 #include "server/edge/quotas.h"
 #include "server/errors/unparsed_requests.h"
 #include "server/goodput/goodput_board.h"
@@ -49,6 +52,7 @@
 #include "server/security/grpc_caller.h"
 #include "server/security/security.h"
 #include "server/tensorboard/tensorboard_service.h"
+#include "server/view/view_service.h"
 #include "storage/store.h"
 
 namespace tacho::server {
@@ -57,11 +61,12 @@ namespace {
 // After the streams are gone only unary calls and health watchers are left.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(1);
 
-void FillStoreStats(const storage::StoreStats& from, v1::GetStatsResponse::StoreStats* to) {
+// Works for any message with these fields.
+template <typename Proto>
+void FillStoreStats(const storage::StoreStats& from, Proto* to) {
   to->set_jobs(from.jobs);
   to->set_series(from.series);
   to->set_samples_appended(from.samples_appended);
-  to->set_rows_appended(from.rows_appended);
   to->set_open_rows(from.open_rows);
   to->set_open_bytes(from.open_bytes);
   to->set_journal_entries(from.journal_entries);
@@ -108,6 +113,7 @@ class Collector::Parts {
   // As tacho.v1.Admin says.
   v1::DrainResponse DrainIngest(absl::Duration timeout);
   void FillStats(v1::GetStatsResponse* stats) ABSL_LOCKS_EXCLUDED(reload_mutex_);
+  void FillCollector(v1::CollectorResponse* response);
   absl::Status ReloadParts(const config::v1::Collector& config)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(reload_mutex_);
   absl::Status MakeConditions();
@@ -144,6 +150,7 @@ class Collector::Parts {
   std::unique_ptr<TensorBoardService> tensorboard_;
   std::unique_ptr<marks::MarksService> marks_;
   std::unique_ptr<goodput::GoodputBoard> goodput_;
+  std::unique_ptr<view::ViewService> view_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<http::MetricsPage> metrics_page_;
   std::unique_ptr<http::HttpServer> http_;
@@ -359,6 +366,14 @@ void Collector::Parts::MakeServices() {
   goodput.signals = signals;
   goodput_ = std::make_unique<goodput::GoodputBoard>(std::move(goodput));
   reloadables_.push_back(goodput_.get());
+
+  view::ViewServiceOptions view;
+  view.queries = query_.get();
+  view.goodput = goodput_.get();
+  view.version = TACHO_VERSION;
+  view.salt = static_cast<uint64_t>(absl::ToUnixNanos(started_));
+  view.fill_collector = [this](v1::CollectorResponse* response) { FillCollector(response); };
+  view_ = std::make_unique<view::ViewService>(std::move(view));
 }
 
 absl::Status Collector::Parts::StartGrpc() {
@@ -374,6 +389,7 @@ absl::Status Collector::Parts::StartGrpc() {
   builder.RegisterService(query_.get());
   builder.RegisterService(tensorboard_.get());
   builder.RegisterService(marks_.get());
+  builder.RegisterService(view_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server does not start");
   door_->Serve();
@@ -459,7 +475,27 @@ void Collector::Parts::FillStats(v1::GetStatsResponse* stats) {
     reload_metrics_.Fill(stats->mutable_reload());
     stats->mutable_reload()->set_last_refusal(std::string(last_reload_.message()));
   }
-  FillStoreStats(store_->Stats(), stats->mutable_store());
+  const storage::StoreStats store = store_->Stats();
+  FillStoreStats(store, stats->mutable_store());
+  stats->mutable_store()->set_rows_appended(store.rows_appended);
+}
+
+void Collector::Parts::FillCollector(v1::CollectorResponse* response) {
+  const storage::StoreStats stats = store_->Stats();
+  FillStoreStats(stats, response);
+  response->set_started_unix_ns(absl::ToUnixNanos(started_));
+  response->set_not_ready(readiness_.WhyNotReady());
+  response->set_draining(draining_);
+  response->set_streams(ingest_->open_streams());
+  response->set_series_limit(store_->limits()->totals().series);
+  response->set_samples_refused(ingest_->samples_rejected());
+  response->set_memory_bytes(edge::ResidentBytes());
+  response->set_retention_ns(config_.storage().retention());
+  std::error_code error;
+  const auto space = std::filesystem::space(config_.storage().path(), error);
+  if (error) return;
+  response->set_disk_free_bytes(space.available);
+  response->set_disk_total_bytes(space.capacity);
 }
 
 absl::Status Collector::Parts::Reload(absl::string_view asked_by) {

@@ -249,6 +249,10 @@ void Committer::Apply(const std::vector<Request>& group, const Staged& staged) {
   uint64_t samples = 0;
   uint64_t batches = 0;
   for (size_t i = 0; i < group.size(); ++i) {
+    if (staged.stored[i] && group[i].event != nullptr) {
+      const auto job = parts_.index->FindJob(group[i].event->source.job);
+      if (job.has_value()) parts_.jobs->NoteEvent(*job);
+    }
     if (staged.positions[i] == 0) continue;
     const auto entry = DecodeRowsEntry(group[i].entry);
     TACHO_CHECK(entry.has_value());  // EncodeRowsEntry() made it.

@@ -341,6 +341,8 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
   goodput->step_metric = clocks[stepping]->metric;
   goodput->steps = FiguresOf(maker.samples(), AttributesOf(detail, *goodput->steps_attempt),
                              CountsFromZero(detail));
+  const std::vector<double> times = StepTimesOf(maker.samples());
+  goodput->step_times.assign(times.begin(), times.end());
   return absl::OkStatus();
 }
 

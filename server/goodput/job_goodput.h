@@ -33,6 +33,7 @@ struct JobGoodput {
   };
   std::vector<Attempt> attempts;          // Ascending.
   StepFigures steps;                      // They describe `steps_attempt`.
+  std::vector<float> step_times;          // The `steps.sampled` behind them, in their order; s.
   std::optional<uint32_t> steps_attempt;  // The newest attempt with steps.
   std::optional<uint32_t> reference_task;
   std::string step_metric;

@@ -101,14 +101,18 @@ void AddProgress(const std::deque<StepSample>& samples, const AttemptAttributes&
 
 }  // namespace
 
-StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttributes& attributes,
-                      bool from_zero) {
-  StepFigures figures;
+std::vector<double> StepTimesOf(const std::deque<StepSample>& samples) {
   std::vector<double> seconds;
   for (const StepSample& sample : samples) {
     if (std::isfinite(sample.seconds) && sample.seconds >= 0) seconds.push_back(sample.seconds);
   }
-  AddStepTimes(std::move(seconds), &figures);
+  return seconds;
+}
+
+StepFigures FiguresOf(const std::deque<StepSample>& samples, const AttemptAttributes& attributes,
+                      bool from_zero) {
+  StepFigures figures;
+  AddStepTimes(StepTimesOf(samples), &figures);
   AddMfu(attributes, &figures);
   figures.tokens_per_second = CountedTokens(samples);
   const auto tokens = Positive(attributes, "tokens_per_step");

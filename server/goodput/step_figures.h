@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "server/goodput/ledger.h"
 
@@ -28,7 +29,12 @@ struct StepFigures {
   std::optional<int64_t> planned_steps;
   std::optional<double> progress;  // 0..1
   std::optional<double> remaining_seconds;
+
+  bool operator==(const StepFigures& other) const = default;
 };
+
+// Those of the samples that have one, in their order.
+std::vector<double> StepTimesOf(const std::deque<StepSample>& samples);
 
 using AttemptAttributes = std::map<std::string, std::string>;
 

@@ -68,6 +68,12 @@ IngestMetrics::IngestMetrics(prometheus::Registry* registry)
   }
 }
 
+uint64_t IngestMetrics::samples_rejected() const {
+  double samples = 0;
+  for (const auto& [reason, counter] : rejects_) samples += counter->Value();
+  return static_cast<uint64_t>(samples);
+}
+
 void IngestMetrics::LossReported(uint64_t sequences, uint64_t rows) {
   lost_messages_.Increment(AsReported(sequences));
   lost_rows_.Increment(AsReported(rows));

@@ -61,6 +61,7 @@ class IngestMetrics {
   void QueueWasFull() { queue_full_->Increment(); }
   void BatchAdmitted(uint64_t rows, uint64_t samples);
   void SamplesRejected(v1::Reject::Reason reason, uint64_t samples);
+  uint64_t samples_rejected() const;  // For whatever reason.
   void SamplesFolded(uint64_t samples) { folded_.Increment(static_cast<double>(samples)); }
   // An agent reported sequences that will never come, and the rows in them if it knew.
   void LossReported(uint64_t sequences, uint64_t rows);

@@ -136,6 +136,12 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   // is gRPC's name of it.
   void CountUnparsed(absl::string_view method);
   uint64_t NextSpread() { return ++answers_; }  // For ToGrpcStatus().
+  // Counts a call that needed no worker.
+  void CountAnswer(const char* method, const absl::Status& status) {
+    metrics_.Record(method, status, absl::ZeroDuration());
+  }
+  uint32_t queries_at_work() const { return workers_.active(); }
+  uint32_t open_watches() const { return watches_; }
 
  private:
   // Both run `work` on a worker if the caller's rights allow the scope. It returns the status that

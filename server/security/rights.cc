@@ -80,6 +80,10 @@ bool Rights::MayTouch(absl::string_view job) const {
   return SeesEveryJob() || RE2::FullMatch(Piece(job), *options_.jobs);
 }
 
+std::string Rights::jobs_pattern() const {
+  return SeesEveryJob() ? std::string() : options_.jobs->pattern();
+}
+
 absl::Status Rights::CheckJob(absl::string_view job, absl::string_view field) const {
   if (MayTouch(job)) return absl::OkStatus();
   return errors::ErrorOf(errors::Failure::kForbidden,

@@ -56,6 +56,8 @@ class Rights {
   absl::Status CheckRole(Role role) const;
   bool SeesEveryJob() const { return options_.jobs == nullptr; }
   bool MayTouch(absl::string_view job) const;
+  // RE2; empty: every job.
+  std::string jobs_pattern() const;
   // `field` is where the caller named the job: "layout.source.job", "selector.job".
   absl::Status CheckJob(absl::string_view job, absl::string_view field) const;
   absl::Status CheckAgentId(absl::string_view agent_id) const;

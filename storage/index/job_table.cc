@@ -237,6 +237,7 @@ absl::Status JobTable::Merge(JobId id, const Attributes& attributes, rocksdb::Wr
 void JobTable::KeepMerged() {
   absl::MutexLock lock(&mutex_);
   for (auto& [id, attributes] : merging_) {
+    ++told_[id.first];
     const auto job = jobs_.find(id.first);
     // A job that has left memory meanwhile is read again with them.
     if (job == jobs_.end() || job->second.detail == nullptr) continue;
@@ -248,6 +249,11 @@ void JobTable::KeepMerged() {
 void JobTable::ForgetMerged() {
   absl::MutexLock lock(&mutex_);
   merging_.clear();
+}
+
+void JobTable::NoteEvent(JobId job) {
+  absl::MutexLock lock(&mutex_);
+  ++told_[job];
 }
 
 void JobTable::StageExtents(const std::vector<const Layout*>& layouts, rocksdb::WriteBatch* write) {
@@ -281,6 +287,7 @@ void JobTable::StageExtents(const std::vector<const Layout*>& layouts, rocksdb::
 void JobTable::RemoveJob(JobId job, rocksdb::WriteBatch* write) {
   absl::MutexLock lock(&mutex_);
   jobs_.erase(job);
+  told_.erase(job);
   write->Delete(state_, JobSummaryKey(job));
   for (const char kind : {'P', 'A', 'B', 'K'}) {
     const std::string prefix = JobPrefix(kind, job);
@@ -303,6 +310,8 @@ std::vector<int64_t> JobTable::LastTimes() const {
 JobSummary JobTable::Summarise(JobId id) const {
   JobSummary summary;
   absl::MutexLock lock(&mutex_);
+  const auto told = told_.find(id);
+  if (told != told_.end()) summary.told = told->second;
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return summary;
   Job& job = found->second;

@@ -57,6 +57,8 @@ class JobTable {
       ABSL_LOCKS_EXCLUDED(mutex_);
   void KeepMerged() ABSL_LOCKS_EXCLUDED(mutex_);
   void ForgetMerged() ABSL_LOCKS_EXCLUDED(mutex_);
+  // An event of the job was written: see JobSummary::told.
+  void NoteEvent(JobId job) ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds the records of the layouts' jobs, attempts and tasks to a write, each once. The jobs must
   // be in memory.
   void StageExtents(const std::vector<const Layout*>& layouts, rocksdb::WriteBatch* write)
@@ -136,6 +138,8 @@ class JobTable {
   rocksdb::ColumnFamilyHandle* const state_;
   mutable absl::Mutex mutex_;
   mutable absl::flat_hash_map<JobId, Job> jobs_ ABSL_GUARDED_BY(mutex_);
+  // JobSummary::told, also of jobs that have neither rows nor attributes yet.
+  absl::flat_hash_map<JobId, uint64_t> told_ ABSL_GUARDED_BY(mutex_);
   // Attributes that are about to be written, by job and attempt.
   std::map<std::pair<JobId, uint32_t>, std::map<std::string, std::string>> merging_
       ABSL_GUARDED_BY(mutex_);

@@ -44,6 +44,8 @@ struct JobSummary {
   uint32_t tasks = 0;  // Distinct task numbers.
   uint32_t hosts = 0;
   uint64_t series = 0;
+  // Grows with each event and each change of attributes since the store was opened.
+  uint64_t told = 0;
 };
 
 struct JobDetail {

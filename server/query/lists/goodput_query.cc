@@ -28,7 +28,9 @@ void LedgerToProto(const goodput::Ledger& ledger, v1::Goodput* proto) {
   proto->set_rewinds(ledger.rewinds);
 }
 
-void FiguresToProto(const goodput::StepFigures& figures, v1::StepFigures* proto) {
+}  // namespace
+
+void ToProto(const goodput::StepFigures& figures, v1::StepFigures* proto) {
   proto->set_sampled(figures.sampled);
   if (figures.median) proto->set_step_time_median_seconds(*figures.median);
   if (figures.p90) proto->set_step_time_p90_seconds(*figures.p90);
@@ -46,8 +48,6 @@ void FiguresToProto(const goodput::StepFigures& figures, v1::StepFigures* proto)
   if (figures.remaining_seconds) proto->set_remaining_seconds(*figures.remaining_seconds);
 }
 
-}  // namespace
-
 void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response) {
   response->set_job(goodput.job);
   LedgerToProto(goodput.total, response->mutable_total());
@@ -58,7 +58,7 @@ void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputRe
     LedgerToProto(attempt.ledger, proto->mutable_goodput());
   }
   if (goodput.steps_attempt.has_value()) {
-    FiguresToProto(goodput.steps, response->mutable_steps());
+    ToProto(goodput.steps, response->mutable_steps());
     response->set_attempt(*goodput.steps_attempt);
   }
   if (goodput.reference_task.has_value()) response->set_reference_task(*goodput.reference_task);

@@ -17,6 +17,7 @@ absl::Status GetGoodput(const storage::Store& store, const v1::GoodputRequest& r
                         const conditions::SignalNames& names, absl::Time now,
                         const QueryControl& control, v1::GoodputResponse* response);
 
+void ToProto(const goodput::StepFigures& figures, v1::StepFigures* proto);
 void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputResponse* response);
 
 }  // namespace tacho::server::query

@@ -218,6 +218,15 @@ void ToProto(const storage::JobSummary& job, v1::Job* proto) {
   proto->set_series(job.series);
 }
 
+void ToProto(const storage::JobSummary& job, const storage::JobOutline& outline, v1::JobState state,
+             v1::Job* proto) {
+  ToProto(job, proto);
+  proto->set_metrics(static_cast<uint32_t>(outline.metrics));
+  proto->set_state(state);
+  v1::JobMarks marks = MarksOf(outline.merged_attributes);
+  if (HasMarks(marks)) *proto->mutable_marks() = std::move(marks);
+}
+
 absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& request, absl::Time now,
                     const QueryControl& control, v1::GetJobResponse* response,
                     const limits::JobRefusals* refusals) {

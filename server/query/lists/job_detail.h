@@ -25,5 +25,8 @@ absl::Status GetJob(const storage::Store& store, const v1::GetJobRequest& reques
 
 // Sets what lists of jobs show as well; leaves out the state and the number of metrics.
 void ToProto(const storage::JobSummary& job, v1::Job* proto);
+// Sets all that lists of jobs show, but refused samples.
+void ToProto(const storage::JobSummary& job, const storage::JobOutline& outline, v1::JobState state,
+             v1::Job* proto);
 
 }  // namespace tacho::server::query

@@ -18,10 +18,9 @@
 #include "proto/base/status_macros.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/lists/job_detail.h"
-#include "server/query/read/job_marks.h"
+#include "server/query/lists/job_filter.h"
 #include "server/query/read/job_state.h"
 #include "server/query/read/selection.h"
-#include "storage/index/matcher.h"
 
 namespace tacho::server::query {
 namespace {
@@ -83,7 +82,7 @@ bool IsSeenSince(const storage::JobSummary& job, const RefusedJobs& refused, abs
 // Jobs on which the conditions hold that need no look at the disk.
 absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store& store,
                                                             const v1::ListJobsRequest& request,
-                                                            absl::Time now,
+                                                            const JobFilter& filter, absl::Time now,
                                                             const security::Rights& rights,
                                                             const limits::JobRefusals* refusals) {
   std::vector<storage::JobSummary> jobs = store.Jobs();
@@ -106,117 +105,30 @@ absl::StatusOr<std::vector<storage::JobSummary>> WantedJobs(const storage::Store
       return !began || job.extent.last_time_ns < begin_ns;
     });
   }
-  if (!request.name_pattern().empty()) {
-    auto pattern =
-        storage::Matcher::Create("job", storage::Matcher::Op::kMatches, request.name_pattern());
-    if (!pattern.ok()) return errors::InvalidFieldError("name_pattern", pattern.status().message());
-    std::erase_if(jobs, [&](const auto& job) { return !pattern->MatchesValue(job.name); });
-  }
+  std::erase_if(jobs, [&](const auto& job) { return !filter.WantsName(job.name); });
   return jobs;
 }
 
-// The conditions that do, and what the answer shows besides the summary.
-class JobConditions {
- public:
-  static absl::StatusOr<JobConditions> Create(const v1::ListJobsRequest& request,
-                                              const limits::JobRefusals* refusals) {
-    JobConditions made;
-    made.refusals_ = refusals;
-    if (request.matchers_size() > kMaxSelectorMatchers) {
-      return errors::InvalidFieldError(
-          "matchers", absl::StrCat("at most ", kMaxSelectorMatchers, " conditions"));
-    }
-    for (const v1::Matcher& proto : request.matchers()) {
-      TACHO_ASSIGN_OR_RETURN(auto matcher, MakeMatcher(proto, "matchers"));
-      (matcher.label() == "host" ? made.hosts_ : made.attributes_).push_back(std::move(matcher));
-    }
-    if (request.tags_size() > kMaxSelectorMatchers) {
-      return errors::InvalidFieldError("tags", absl::StrCat("at most ", kMaxSelectorMatchers));
-    }
-    for (const std::string& tag : request.tags()) {
-      if (tag.empty()) return errors::InvalidFieldError("tags", "must not be empty");
-      made.tags_.push_back(absl::StrCat(kTagPrefix, tag));
-    }
-    made.group_ = request.group();
-    for (const int state : request.states()) {
-      if (!v1::JobState_IsValid(state) || state == v1::JOB_STATE_UNSPECIFIED ||
-          state == v1::JOB_STATE_REPLACED) {
-        return errors::InvalidFieldError(
-            "states", "a job is JOB_STATE_RUNNING, JOB_STATE_SILENT or JOB_STATE_ENDED");
-      }
-      made.states_.push_back(static_cast<v1::JobState>(state));
-    }
-    return made;
+// Fills *proto; false if a condition does not hold. None holds for a job that has expired, unless
+// something of it was refused lately: of that nothing but the name is known.
+absl::StatusOr<bool> TakeJob(const storage::Store& store, const JobFilter& filter,
+                             const storage::JobSummary& job, absl::Time now,
+                             const limits::JobRefusals* refusals, v1::Job* proto) {
+  const auto outline = store.Outline(job.name, filter.needs_hosts());
+  if (refusals != nullptr) proto->set_refused_samples(refusals->SamplesOf(job.name));
+  if (absl::IsNotFound(outline.status())) {
+    proto->set_name(job.name);
+    proto->set_state(v1::JOB_STATE_SILENT);
+    return refusals != nullptr && refusals->IsRecent(job.name, now) &&
+           filter.WantsOutline(storage::JobOutline()) && filter.WantsState(proto->state());
   }
-
-  // Fills *proto; false if a condition does not hold. None holds for a job that has expired, unless
-  // something of it was refused lately.
-  absl::StatusOr<bool> Take(const storage::Store& store, const storage::JobSummary& job,
-                            absl::Time now, v1::Job* proto) const {
-    const auto outline = store.Outline(job.name, !hosts_.empty());
-    if (refusals_ != nullptr) proto->set_refused_samples(refusals_->SamplesOf(job.name));
-    if (absl::IsNotFound(outline.status())) {
-      return refusals_ != nullptr && refusals_->IsRecent(job.name, now) &&
-             TakeRefused(job.name, proto);
-    }
-    if (!outline.ok()) return outline.status();
-    if (!Hold(*outline)) return false;
-    TACHO_ASSIGN_OR_RETURN(const auto state, StateOfJob(store, job, now));
-    if (!states_.empty() && std::find(states_.begin(), states_.end(), state) == states_.end()) {
-      return false;
-    }
-    ToProto(job, proto);
-    proto->set_metrics(static_cast<uint32_t>(outline->metrics));
-    proto->set_state(state);
-    v1::JobMarks marks = MarksOf(outline->merged_attributes);
-    if (HasMarks(marks)) *proto->mutable_marks() = std::move(marks);
-    return true;
-  }
-
- private:
-  bool Hold(const storage::JobOutline& outline) const {
-    if (!HasWantedMarks(outline.merged_attributes)) return false;
-    for (const storage::Matcher& matcher : attributes_) {
-      const AttributeMap& attributes =
-          IsMark(matcher.label()) ? outline.merged_attributes : outline.attributes;
-      const auto found = attributes.find(matcher.label());
-      const bool known = found != attributes.end();
-      if (!matcher.MatchesValue(known ? found->second : "")) return false;
-    }
-    return std::all_of(hosts_.begin(), hosts_.end(), [&](const storage::Matcher& matcher) {
-      return std::any_of(outline.hosts.begin(), outline.hosts.end(),
-                         [&](const std::string& host) { return matcher.MatchesValue(host); });
-    });
-  }
-
-  bool HasWantedMarks(const AttributeMap& merged) const {
-    if (!group_.empty()) {
-      const auto found = merged.find(kGroupAttribute);
-      if (found == merged.end() || found->second != group_) return false;
-    }
-    return std::all_of(tags_.begin(), tags_.end(),
-                       [&](const std::string& tag) { return merged.contains(tag); });
-  }
-
-  // A job that is only known for what was refused of it.
-  bool TakeRefused(const std::string& job, v1::Job* proto) const {
-    constexpr v1::JobState kState = v1::JOB_STATE_SILENT;
-    if (!Hold(storage::JobOutline())) return false;
-    if (!states_.empty() && std::find(states_.begin(), states_.end(), kState) == states_.end()) {
-      return false;
-    }
-    proto->set_name(job);
-    proto->set_state(kState);
-    return true;
-  }
-
-  const limits::JobRefusals* refusals_ = nullptr;
-  std::vector<storage::Matcher> hosts_;
-  std::vector<storage::Matcher> attributes_;
-  std::vector<std::string> tags_;  // As attributes.
-  std::string group_;              // Empty: any.
-  std::vector<v1::JobState> states_;
-};
+  if (!outline.ok()) return outline.status();
+  if (!filter.WantsOutline(*outline)) return false;
+  TACHO_ASSIGN_OR_RETURN(const auto state, StateOfJob(store, job, now));
+  if (!filter.WantsState(state)) return false;
+  ToProto(job, *outline, state, proto);
+  return true;
+}
 
 // Orders jobs as the header says. Activity later than the position's does not count.
 class ListingOrder {
@@ -247,8 +159,8 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
     TACHO_ASSIGN_OR_RETURN(Position position, Decode(request.page_token()));
     after = std::move(position);
   }
-  TACHO_ASSIGN_OR_RETURN(const auto conditions, JobConditions::Create(request, refusals));
-  TACHO_ASSIGN_OR_RETURN(auto jobs, WantedJobs(store, request, now, rights, refusals));
+  TACHO_ASSIGN_OR_RETURN(const auto filter, JobFilter::Create(request));
+  TACHO_ASSIGN_OR_RETURN(auto jobs, WantedJobs(store, request, filter, now, rights, refusals));
 
   const ListingOrder order(after.has_value() ? after->active_since_ns
                                              : absl::ToUnixNanos(now - kActiveFor));
@@ -266,7 +178,7 @@ absl::Status ListJobs(const storage::Store& store, const v1::ListJobsRequest& re
   for (const auto& [position, job] : listing) {
     TACHO_RETURN_IF_ERROR(control.Check());
     v1::Job proto;
-    TACHO_ASSIGN_OR_RETURN(const auto taken, conditions.Take(store, *job, now, &proto));
+    TACHO_ASSIGN_OR_RETURN(const auto taken, TakeJob(store, filter, *job, now, refusals, &proto));
     if (!taken) continue;
     if (response->jobs_size() == page) {
       response->set_next_page_token(Encode(*last));
