@@ -53,6 +53,7 @@
 #include "server/security/security.h"
 #include "server/tensorboard/tensorboard_service.h"
 #include "server/view/view_service.h"
+#include "server/web/web_routes.h"
 #include "storage/store.h"
 
 namespace tacho::server {
@@ -418,7 +419,11 @@ absl::Status Collector::Parts::StartHttp() {
   guard.access = security_->access();
   guard.require_certificate = options.tls != nullptr && options.tls->client_certificates() ==
                                                             security::ClientCertificates::kRequire;
-  options.routes = http::CollectorRoutes(metrics_page_.get(), &readiness_, guard);
+  const web::WebOptions page_files{.directory = world_.web_directory};
+  TACHO_RETURN_IF_ERROR(web::CheckWebDirectory(page_files, options.address));
+  options.routes =
+      http::CollectorRoutes(metrics_page_.get(), &readiness_, guard, web::HasPage(page_files));
+  for (http::Route& route : web::WebRoutes(page_files)) options.routes.push_back(std::move(route));
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),
