@@ -419,11 +419,18 @@ absl::Status Collector::Parts::StartHttp() {
   guard.access = security_->access();
   guard.require_certificate = options.tls != nullptr && options.tls->client_certificates() ==
                                                             security::ClientCertificates::kRequire;
+  options.hosts.assign(config_.listen().http_hosts().begin(), config_.listen().http_hosts().end());
+  options.require_certificate = guard.require_certificate;
   const web::WebOptions page_files{.directory = world_.web_directory};
   TACHO_RETURN_IF_ERROR(web::CheckWebDirectory(page_files, options.address));
-  options.routes =
-      http::CollectorRoutes(metrics_page_.get(), &readiness_, guard, web::HasPage(page_files));
-  for (http::Route& route : web::WebRoutes(page_files)) options.routes.push_back(std::move(route));
+  const bool with_page = config_.ui().enabled();
+  options.routes = http::CollectorRoutes(metrics_page_.get(), &readiness_, guard,
+                                         with_page && web::HasPage(page_files));
+  if (with_page) {
+    for (http::Route& route : web::WebRoutes(page_files)) {
+      options.routes.push_back(std::move(route));
+    }
+  }
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),

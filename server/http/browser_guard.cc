@@ -63,7 +63,9 @@ bool BrowserGuard::IsOurs(absl::string_view sent) const {
   if (host.empty()) return false;
   if (IsAddress(host) || config::IsLoopback(host)) return true;
   if (absl::EqualsIgnoreCase(host, config::HostOf(options_.listen_address))) return true;
-  const auto same = [&host](const std::string& ours) { return absl::EqualsIgnoreCase(ours, host); };
+  const auto same = [&host](const std::string& ours) {
+    return absl::EqualsIgnoreCase(config::HostOf(ours), host);
+  };
   if (std::any_of(options_.hosts.begin(), options_.hosts.end(), same)) return true;
   return options_.tls != nullptr && HasName(*options_.tls->Current()->certificate, host);
 }

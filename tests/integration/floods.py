@@ -6,6 +6,7 @@ Prints one line of JSON: bytes sent, what was seen. For collectors of one's own 
 """
 import gzip
 import json
+import resource
 import socket
 import struct
 import sys
@@ -353,6 +354,26 @@ class Attack:
                 except OSError:
                     pass
             time.sleep(1)
+        for s in held:
+            s.close()
+
+    def http_idle(self):
+        """3,000 connections of 250 addresses, each with an answer, none with another request."""
+        host, port = self.http.rsplit(":", 1)
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+        held, refused = [], 0
+        for n in range(3000):
+            source = ("127.0.1.%d" % (n % 250 + 1), 0)
+            s = socket.create_connection((host, int(port)), timeout=10, source_address=source)
+            s.sendall(request)
+            self.sent += len(request)
+            refused += not s.recv(1000).startswith(b"HTTP/1.1 200 ")
+            held.append(s)
+        while self.going():
+            time.sleep(0.1)
+        self.seen["refused"] = refused
         for s in held:
             s.close()
 

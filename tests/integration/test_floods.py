@@ -234,7 +234,7 @@ class ClientFloodTest(FloodCase):
         # A GET is answered without a look at its body.
         self.assertFalse([a for a in answers if a.startswith("POST") and " 200 " in a], answers)
 
-    def test_http_slow(self):
+    def flood_beside_scrapes(self, attack):
         scrapes = []
         going = threading.Event()
         going.set()
@@ -251,10 +251,17 @@ class ClientFloodTest(FloodCase):
 
         prometheus = threading.Thread(target=scrape, daemon=True)
         prometheus.start()
-        self.flood("http_slow")
+        seen = self.flood(attack)
         going.clear()
         prometheus.join()
         self.assertEqual(set(scrapes), {200}, "scrapes were kept waiting")
+        return seen
+
+    def test_http_slow(self):
+        self.flood_beside_scrapes("http_slow")
+
+    def test_http_idle(self):
+        self.assertEqual(self.flood_beside_scrapes("http_idle")["refused"], 0)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,8 @@
 #include <memory>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
@@ -14,8 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/base/timed_wait.h"
-#include "server/http/http_server.h"
-#include "tests/server/http/raw_client.h"
+#include "tests/server/http/later_server.h"
 
 namespace tacho::server::http {
 namespace {
@@ -23,74 +20,11 @@ namespace {
 using testing::AllOf;
 using testing::EndsWith;
 using testing::HasSubstr;
-using testing::Not;
 using testing::StartsWith;
 
-constexpr absl::Duration kPatience = absl::Seconds(30);
-constexpr size_t kMaxBody = 1000;
+using LaterTest = LaterServerTest;
 
-std::string Post(const std::string& path, const std::string& body, const std::string& more = "") {
-  return absl::StrCat("POST ", path, " HTTP/1.1\r\nHost: x\r\n", more,
-                      "Content-Length: ", body.size(), "\r\n\r\n", body);
-}
-
-std::string Get(const std::string& path, const std::string& more = "") {
-  return absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\n", more, "\r\n");
-}
-
-// A server with a route whose handler keeps the responder for the test.
-class HttpLaterTest : public testing::Test {
- protected:
-  void Start(const HttpLimits& limits = {}) {
-    HttpServerOptions options;
-    options.address = "127.0.0.1:0";
-    options.limits = limits;
-    options.registry = &registry_;
-    Route echo{"/echo"};
-    echo.handler = [](const HttpRequest& request) { return HttpResponse{.body = request.body}; };
-    echo.methods = Methods::kGetAndPost;
-    echo.max_body = kMaxBody;
-    Route below{"/below/"};
-    below.prefix = true;
-    below.handler = [](const HttpRequest& request) { return HttpResponse{.body = request.path}; };
-    Route deeper = below;
-    deeper.path = "/below/deeper/";
-    deeper.handler = [](const HttpRequest&) { return HttpResponse{.body = "deeper"}; };
-    Route later{"/later"};
-    later.later = [this](HttpRequest request, ResponderPtr responder) {
-      absl::MutexLock lock(&mutex_);
-      request_ = std::move(request);
-      waiting_.push_back(std::move(responder));
-    };
-    later.methods = Methods::kGetAndPost;
-    later.max_body = kMaxBody;
-    options.routes = {echo, below, deeper, later, {"/healthz", [](const HttpRequest&) {
-                                                     return HttpResponse{.body = "alive"};
-                                                   }}};
-    auto server = HttpServer::Start(std::move(options));
-    ASSERT_TRUE(server.ok()) << server.status();
-    server_ = *std::move(server);
-  }
-  int port() const { return server_->port(); }
-  // The responder of the oldest request that waits.
-  ResponderPtr Await() {
-    absl::MutexLock lock(&mutex_);
-    const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !waiting_.empty(); };
-    if (!AwaitFor(&mutex_, absl::Condition(&any), kPatience)) return nullptr;
-    ResponderPtr first = std::move(waiting_.front());
-    waiting_.erase(waiting_.begin());
-    return first;
-  }
-  std::string Health() const { return RawClient(port(), Get("/healthz")).ReadAnswer(); }
-
-  prometheus::Registry registry_;
-  absl::Mutex mutex_;
-  HttpRequest request_ ABSL_GUARDED_BY(mutex_);  // The newest.
-  std::vector<ResponderPtr> waiting_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<HttpServer> server_;
-};
-
-TEST_F(HttpLaterTest, ARequestMayBeCutAnywhere) {
+TEST_F(LaterTest, ARequestMayBeCutAnywhere) {
   Start();
   const std::string request = Post("/echo", "the body");
   for (size_t cut = 1; cut < request.size(); ++cut) {
@@ -102,7 +36,7 @@ TEST_F(HttpLaterTest, ARequestMayBeCutAnywhere) {
   }
 }
 
-TEST_F(HttpLaterTest, ABodyIsBoundedAndItsLengthIsTold) {
+TEST_F(LaterTest, ABodyIsBoundedAndItsLengthIsTold) {
   Start();
   const std::string longest(kMaxBody, 'y');
   EXPECT_THAT(RawClient(port(), Post("/echo", longest)).ReadAnswer(), EndsWith(longest));
@@ -116,13 +50,13 @@ TEST_F(HttpLaterTest, ABodyIsBoundedAndItsLengthIsTold) {
   EXPECT_THAT(RawClient(port(), Post("/healthz", "y")).Read(), StartsWith("HTTP/1.1 413 "));
 }
 
-TEST_F(HttpLaterTest, ABodyThatDoesNotComeIsAnsweredWith408) {
+TEST_F(LaterTest, ABodyThatDoesNotComeIsAnsweredWith408) {
   Start({.request = absl::Milliseconds(50)});
   const RawClient client(port(), "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf");
   EXPECT_THAT(client.Read(), StartsWith("HTTP/1.1 408 "));
 }
 
-TEST_F(HttpLaterTest, WhoWaitsToBeAskedForABodyIsAsked) {
+TEST_F(LaterTest, WhoWaitsToBeAskedForABodyIsAsked) {
   Start();
   const RawClient client(port(),
                          "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
@@ -132,7 +66,7 @@ TEST_F(HttpLaterTest, WhoWaitsToBeAskedForABodyIsAsked) {
   EXPECT_THAT(client.ReadAnswer(), AllOf(StartsWith("HTTP/1.1 200"), EndsWith("body")));
 }
 
-TEST_F(HttpLaterTest, TheLongestPathDecidesAndMethodsAreNamed) {
+TEST_F(LaterTest, TheLongestPathDecidesAndMethodsAreNamed) {
   Start();
   EXPECT_THAT(RawClient(port(), Get("/below/a/b")).ReadAnswer(), EndsWith("/below/a/b"));
   EXPECT_THAT(RawClient(port(), Get("/below/deeper/x")).ReadAnswer(), EndsWith("deeper"));
@@ -144,7 +78,7 @@ TEST_F(HttpLaterTest, TheLongestPathDecidesAndMethodsAreNamed) {
               HasSubstr("\r\nAllow: GET, HEAD, POST\r\n"));
 }
 
-TEST_F(HttpLaterTest, AnAnswerMayComeFromAnotherThread) {
+TEST_F(LaterTest, AnAnswerMayComeFromAnotherThread) {
   Start();
   const RawClient client(port(), Post("/later", "what"));
   ResponderPtr responder = Await();
@@ -155,7 +89,7 @@ TEST_F(HttpLaterTest, AnAnswerMayComeFromAnotherThread) {
   EXPECT_EQ(request_.body, "what");
 }
 
-TEST_F(HttpLaterTest, AnswersThatHangHoldNoThread) {
+TEST_F(LaterTest, AnswersThatHangHoldNoThread) {
   Start();
   std::vector<std::unique_ptr<RawClient>> clients;
   for (int i = 0; i < 40; ++i) {
@@ -168,14 +102,14 @@ TEST_F(HttpLaterTest, AnswersThatHangHoldNoThread) {
   for (const auto& client : clients) EXPECT_THAT(client->ReadAnswer(), EndsWith("at last"));
 }
 
-TEST_F(HttpLaterTest, AForgottenAnswerIsAnErrorOfTheServer) {
+TEST_F(LaterTest, AForgottenAnswerIsAnErrorOfTheServer) {
   Start();
   const RawClient client(port(), Get("/later"));
   Await().reset();
   EXPECT_THAT(client.ReadAnswer(), StartsWith("HTTP/1.1 500 "));
 }
 
-TEST_F(HttpLaterTest, WhoHangsUpIsToldOfAtOnce) {
+TEST_F(LaterTest, WhoHangsUpIsToldOfAtOnce) {
   Start();
   auto client = std::make_unique<RawClient>(port(), Get("/later"));
   const ResponderPtr responder = Await();
@@ -188,7 +122,7 @@ TEST_F(HttpLaterTest, WhoHangsUpIsToldOfAtOnce) {
   EXPECT_THAT(Health(), EndsWith("alive"));
 }
 
-TEST_F(HttpLaterTest, WhoHasItsAnswerIsNotGone) {
+TEST_F(LaterTest, WhoHasItsAnswerIsNotGone) {
   Start();
   std::atomic<bool> gone = false;
   {
@@ -202,7 +136,7 @@ TEST_F(HttpLaterTest, WhoHasItsAnswerIsNotGone) {
   EXPECT_FALSE(gone);
 }
 
-TEST_F(HttpLaterTest, CallsOfOneAddressAreBounded) {
+TEST_F(LaterTest, CallsOfOneAddressAreBounded) {
   Start({.calls_per_address = 2});
   const RawClient first(port(), Get("/later"));
   const RawClient second(port(), Get("/later"));
@@ -217,7 +151,7 @@ TEST_F(HttpLaterTest, CallsOfOneAddressAreBounded) {
   EXPECT_NE(Await(), nullptr) << "an answer makes room";
 }
 
-TEST_F(HttpLaterTest, StopAnswersWhatIsNotReady) {
+TEST_F(LaterTest, StopAnswersWhatIsNotReady) {
   Start();
   const RawClient client(port(), Get("/later"));
   const ResponderPtr responder = Await();

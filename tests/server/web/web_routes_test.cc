@@ -104,16 +104,16 @@ TEST(WebRoutesTest, TheStateThatABrowserHasIsNotSentAgain) {
 TEST(WebRoutesTest, OnlyNamesWithAHashAreKeptForEver) {
   EXPECT_EQ(HeaderOf(Ask("/ui/"), "Cache-Control"), "no-cache");
   EXPECT_EQ(HeaderOf(Ask("/ui/runbooks/TachoJobStraggling.md"), "Cache-Control"), "no-cache");
-  int scripts = 0;
+  const std::string page = Ask("/ui/index.html").body;
+  int named = 0;
   for (const WebAsset& asset : WebAssets()) {
     if (!absl::EndsWith(asset.path, ".js")) continue;
-    ++scripts;
     EXPECT_THAT(HeaderOf(Ask("/ui/" + std::string(asset.path)), "Cache-Control"),
                 HasSubstr("immutable"));
-    // The page names this very file; else a browser would show nothing.
-    EXPECT_THAT(Ask("/ui/index.html").body, HasSubstr(std::string(asset.path)));
+    if (absl::StrContains(page, asset.path)) ++named;
   }
-  EXPECT_EQ(scripts, 1);
+  // The page names a script that is there; else a browser would show nothing.
+  EXPECT_GE(named, 1);
 }
 
 TEST(WebRoutesTest, WhatIsNotThereIs404AndNamesTheBeginning) {
