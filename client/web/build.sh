@@ -55,7 +55,7 @@ trap 'rm -rf "$work"' EXIT
 if [ "$mode" = --test ]; then
   node_modules/.bin/esbuild ../../tests/client/web/*.test.ts --bundle --platform=node --format=esm \
     --target=node18 --jsx=automatic --jsx-import-source=preact --outdir="$work" --out-extension:.js=.mjs --log-level=warning
-  NODE_PATH=$PWD/node_modules VECTORS=$PWD/../../tests/client/web/vectors node --test "$work"
+  NODE_PATH=$PWD/node_modules VECTORS=$PWD/../../tests/client/web/vectors node --test "$work"/*.mjs
   exit
 fi
 node types.mjs "$work/types.ts"

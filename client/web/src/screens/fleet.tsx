@@ -186,16 +186,18 @@ export function Fleet({ route }: ScreenProps) {
       <h1 class="vh">Fleet</h1>
       <div class="tiles">
         <Totals totals={data.totals} filter={text} setFilter={setFilter} />
-        <label class="find">
-          Filter{' '}
-          <input
-            ref={input} type="search" value={text} spellcheck={false} placeholder="name, state:running, user=ana"
-            title={'name · state:running,silent,ended · sev:critical,warning,healthy · tag:keep · group:g · host:host-1* · attribute=value · -word for the opposite'}
-            aria-invalid={filter.problems.length ? true : undefined} onInput={(event) => setFilter(event.currentTarget.value)}
-            onKeyDown={(event) => event.key === 'Escape' && input.current?.blur()}
-          />
-        </label>
-        <ColumnChoice columns={keys} />
+        <div class="controls">
+          <label>
+            Filter{' '}
+            <input
+              ref={input} type="search" value={text} spellcheck={false} placeholder="name, state:running, user=ana"
+              title={'name · state:running,silent,ended · sev:critical,warning,healthy · tag:keep · group:g · host:host-1* · attribute=value · -word for the opposite'}
+              aria-invalid={filter.problems.length ? true : undefined} onInput={(event) => setFilter(event.currentTarget.value)}
+              onKeyDown={(event) => event.key === 'Escape' && input.current?.blur()}
+            />
+          </label>
+          <ColumnChoice columns={keys} />
+        </div>
       </div>
       {filter.problems.length ? <p class="stale">Not understood: {filter.problems.map(fmt.text).join(' ')}</p> : null}
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
