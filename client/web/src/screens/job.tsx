@@ -80,7 +80,7 @@ function Progress({ data }: { data: JobData }) {
   ];
   const running = detail.job?.state === 'JOB_STATE_RUNNING';
   return (
-    <p class="progress">
+    <p class="job-progress">
       <span>{words.join(' · ')}</span>
       {ratio === null ? null : <progress max={1} value={ratio} aria-label="Steps done">{fmt.percent(ratio)}</progress>}
       {ratio === null ? null : <span>{fmt.percent(ratio)}</span>}
@@ -99,10 +99,10 @@ export function Head({ data }: { data: JobData }) {
       <h1>
         {fmt.text(job?.name ?? '')}{' '}
         <Sign severity={worst}>{stateWord(job?.state)}</Sign>
-        {(marks.tags ?? []).map((tag) => <span key={tag} class="tag">{fmt.text(tag)}</span>)}
+        {(marks.tags ?? []).map((tag) => <span key={tag} class="job-tag">{fmt.text(tag)}</span>)}
       </h1>
       <Progress data={data} />
-      <p class="facts">{words.map((word, i) => <span key={i}>{word}</span>)}</p>
+      <p class="job-facts">{words.map((word, i) => <span key={i}>{word}</span>)}</p>
       {marks.note ? <p class="dim">{fmt.text(marks.note)}</p> : null}
     </header>
   );

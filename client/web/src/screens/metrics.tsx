@@ -63,7 +63,7 @@ function Bar({ route, data, view, full }: { route: Route; data: JobData; view: V
   const tasks = data.detail.job?.tasks ?? 0;
   const set = (key: string, value: string, usual: string) => go({ q: { [key]: value === usual ? '' : value } }, 'replace');
   return (
-    <div class="bar">
+    <div class="metrics-bar">
       <label>Find <input type="search" id="find-metric" value={route.q.q ?? ''} placeholder="grad.*" aria-label="Find metrics by a pattern"
         onInput={(e) => set('q', e.currentTarget.value, '')} /></label>
       <fieldset class="choice"><legend>fold</legend>
@@ -100,14 +100,14 @@ function Group({ title, metrics, pins, panel }: GridProps & { title: string }) {
   const [shown, setShown] = useState(OPEN_GROUPS);
   const [open, setOpen] = useState(true);
   return (
-    <section class="group">
+    <section class="metric-group">
       <h2>
         <button class="plain" aria-expanded={open} onClick={() => setOpen(!open)}>
           <span aria-hidden="true">{open ? '▾' : '▸'}</span> {title} <span class="dim">{metrics.length}</span>
         </button>
       </h2>
       {open ? (
-        <div class="panels">
+        <div class="metric-panels">
           {metrics.slice(0, shown).map((info) => {
             const name = info.name ?? '';
             return (

@@ -89,7 +89,7 @@ export function Panel(props: PanelProps & { pinned: boolean; onPin: () => void; 
   const last = found ? newest(found) : null;
   const bad = found?.some((c) => c.bad?.some((n) => n > 0));
   return (
-    <div class={polled.stale ? 'panel old' : 'panel'} ref={ref} data-metric={name}>
+    <div class={polled.stale ? 'metric-panel old' : 'metric-panel'} ref={ref} data-metric={name}>
       <h3>
         <button class="plain name" onClick={props.onOpen} title={info.help}>{fmt.text(name)}</button>
         <span class="dim value">{last === null ? '' : fmt.value(last, info.unit)}{bad ? <span class="bad-word"> not finite</span> : null}</span>
@@ -192,7 +192,7 @@ export function FullPanel(props: PanelProps & { onClose: () => void; onRaw: () =
   );
   const name = info.name ?? '';
   return (
-    <section class="panel full" aria-label={name}>
+    <section class="metric-panel full" aria-label={name}>
       <p class="actions">
         <button onClick={props.onClose}>◂ All metrics</button>
         <button aria-pressed={request.raw} onClick={props.onRaw}>Every sample</button>
