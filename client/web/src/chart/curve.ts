@@ -32,7 +32,8 @@ export function paintCurves(
   const loud = drawn.filter((d) => !d.curve.faint);
   const range = extent((loud.length ? loud : drawn).map((d) => d.columns), layer.y);
   const y = scaleOf(range, s.height);
-  paintGrid(s, range, y, num);
+  if (range.empty) paintNothing(s, drawn.some((d) => d.columns.x.length > 0));
+  else paintGrid(s, range, y, num);
   clipToPlot(s, 0, s.height);
   paintMarks(s, axis, layer);
   const sole = loud.length <= 4;
@@ -83,6 +84,13 @@ function paintGrid(s: Surface, range: Extent, y: Scale, num: (v: number) => stri
     gutterLabel(s, num(value), line);
     last = line;
   }
+}
+
+function paintNothing(s: Surface, samples: boolean): void {
+  s.g.fillStyle = s.scheme.dim;
+  s.g.textAlign = 'center';
+  s.g.textBaseline = 'middle';
+  s.g.fillText(samples ? 'no finite value here' : 'no samples here', s.gutter + s.plot / 2, s.height / 2);
 }
 
 function paintMarks(s: Surface, axis: Axis, layer: CurveLayer): void {

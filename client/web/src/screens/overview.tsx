@@ -3,19 +3,20 @@ import { useMemo } from 'preact/hooks';
 import { matrix } from '../api/calls';
 import { maybe } from '../api/json';
 import { usePoll } from '../api/poll';
+import type { RpcError } from '../api/rpc';
 import type { MatrixRequest } from '../api/types';
 import { useKeys } from '../app/keys';
 import { href, go, type Route } from '../app/route';
 import type { TabProps } from '../app/screen';
 import { Stack } from '../chart/stack';
 import type { Curve, Layer, MatrixData } from '../chart/types';
-import { Empty, Loading } from '../parts/states';
+import { Empty, Failed } from '../parts/states';
 import { Verdict } from '../parts/verdict';
 import { fullExtent, originOf, supersededOf, useEvents, useJobData, type JobData } from './jobdata';
 import { mainMetric, stepMetric, workMetric } from './groups';
 import { curves, type CurveRequest } from './series';
 import { attemptLane, eventLane, ledgerLane, marksOf, packed, placeOn, verdictSpans } from './spans';
-import { axisKind, useView, type Extent, type View } from './view';
+import { axisKind, useKept, useView, type Extent, type View } from './view';
 
 const EVERY_MS = 5000;
 const POINTS = 1000;
@@ -38,10 +39,11 @@ export function bandRequest({ job, metric, route, data, range }: Asked): CurveRe
   };
 }
 
-function useCurves(asked: Asked, metric: string): { data: Curve[] | null } {
+function useCurves(asked: Asked, metric: string): { data: Curve[] | null; error: RpcError | null } {
   const { job, route, range } = asked;
   const key = metric ? `overview ${job} ${metric} ${axisKind(route)} ${range ?? ''}` : '';
-  return usePoll(key, (signal) => curves({ ...bandRequest({ ...asked, metric }), attempts: 'all' }, signal), EVERY_MS);
+  const { data, error } = usePoll(key, (signal) => curves(bandRequest({ ...asked, metric }), signal), EVERY_MS);
+  return { data: useKept(data, `${job} ${metric} ${axisKind(route)}`), error };
 }
 
 function matrixRequest({ job, route, range, data }: Asked, metric: string): MatrixRequest {
@@ -60,7 +62,8 @@ function matrixRequest({ job, route, range, data }: Asked, metric: string): Matr
 function useWorst(asked: Asked, metric: string): MatrixData | null {
   const kind = axisKind(asked.route);
   const key = metric ? `worst ${asked.job} ${metric} ${kind} ${asked.range ?? ''}` : '';
-  const { data } = usePoll(key, (signal) => matrix(matrixRequest(asked, metric), signal), EVERY_MS * 2);
+  const polled = usePoll(key, (signal) => matrix(matrixRequest(asked, metric), signal), EVERY_MS * 2);
+  const data = useKept(polled.data, `${asked.job} ${metric} ${kind}`);
   return useMemo(() => {
     if (!data || kind !== 'elapsed') return data;
     const origin = originOf(asked.data.detail);
@@ -109,7 +112,7 @@ function Charts({ asked, view, full }: { asked: Asked; view: View; full: Extent 
   const { data, route, job } = asked;
   const names = (data.detail.metrics ?? []).map((m) => m.name ?? '');
   const [main, step, work] = [mainMetric(names), stepMetric(names), workMetric(names)];
-  const mainCurves = useCurves(asked, main).data;
+  const { data: mainCurves, error } = useCurves(asked, main);
   const worst = useWorst(asked, work);
   const stepCurves = useCurves(asked, worst || work ? '' : step).data;
   const lanes = useLanes(asked, full);
@@ -117,25 +120,29 @@ function Charts({ asked, view, full }: { asked: Asked; view: View; full: Extent 
   const selected = maybe(route.q.row);
   const layers = useMemo(() => {
     const marks = lanes.kind === 'lanes' ? marksOf(lanes.lanes.find((lane) => lane.name === 'events')!) : [];
-    const curve = (label: string, found: Curve[], height: number): Layer => ({
-      kind: 'curve', label, height, curves: found, y: y(route), unit: unit(label), marks,
-      note: found.some((c) => c.faint) ? 'mean, band from lowest to highest; thin: superseded' : 'mean, band from lowest to highest',
+    const curve = (label: string, found: Curve[] | null, height: number): Layer => ({
+      kind: 'curve', label, height, curves: found ?? [], y: y(route), unit: unit(label), marks, note: noteOf(found),
     });
     const out: Layer[] = [lanes];
-    if (main) out.push(curve(main, mainCurves ?? [], 180));
+    if (main) out.push(curve(main, mainCurves, 180));
     if (worst) out.push(...worstLayers(worst, work, selected));
     else if (stepCurves) out.push(curve(step, stepCurves, 90));
     return out;
   }, [lanes, mainCurves, stepCurves, worst, selected, route.q.y]);
-  if (main && !mainCurves) return <Loading height={420} label="Loading the charts" />;
   return (
     <>
+      {error && !mainCurves ? <Failed error={error} /> : null}
       <Stack axis={view.axis} label={`Course of ${job} by ${axisKind(route)}`} layers={layers} onZoom={view.onZoom}>
         <Tools view={view} route={route} full={full} />
       </Stack>
       {main ? null : <Empty title="No metrics recorded" hint="The trainer records them: recorder.Log(step, {{&quot;loss&quot;, loss}}), docs/notation.md." />}
     </>
   );
+}
+
+function noteOf(found: Curve[] | null): string {
+  if (!found) return 'loading …';
+  return `mean, band from lowest to highest${found.some((c) => c.faint) ? '; thin: superseded' : ''}`;
 }
 
 export function y(route: Route): 'robust' | 'all' | 'log' {

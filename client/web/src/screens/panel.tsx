@@ -13,7 +13,7 @@ import { copyText, download } from '../parts/copy';
 import { Failed, Loading, Stale } from '../parts/states';
 import { python, tachoctl } from './copyas';
 import { curves, latestCurves, MOST_CURVES, type CurveRequest } from './series';
-import type { View } from './view';
+import { useKept, type View } from './view';
 
 export interface PanelProps {
   request: CurveRequest; // Its points and `raw` are the panel's.
@@ -43,27 +43,25 @@ export function useInView() {
   return { ref, seen };
 }
 
-interface Kept {
+interface Whole {
   key: string;
-  metric: string;
   curves: Curve[];
   wholeMs: number;
 }
 
 export function useCurves(request: CurveRequest, wanted: boolean): Polled<Curve[]> & { kept: Curve[] | null } {
   const key = JSON.stringify({ ...request, superseded: 0 });
-  const kept = useRef<Kept | null>(null);
+  const kept = useRef<Whole | null>(null);
   const fetch = async (signal: AbortSignal): Promise<Curve[]> => {
     const old = kept.current;
     const fresh = old?.key === key && Date.now() - old.wholeMs < WHOLE_EVERY_MS;
     const tail = fresh ? await latestCurves(request, old.curves, signal) : null;
     const found = tail ?? (await curves(request, signal));
-    kept.current = { key, metric: request.metric, curves: found, wholeMs: tail && old ? old.wholeMs : Date.now() };
+    kept.current = { key, curves: found, wholeMs: tail && old ? old.wholeMs : Date.now() };
     return found;
   };
   const polled = usePoll(wanted ? key : '', fetch, request.raw ? 0 : EVERY_MS);
-  const same = kept.current?.metric === request.metric ? kept.current.curves : null;
-  return { ...polled, kept: polled.data ?? same };
+  return { ...polled, kept: useKept(polled.data, `${request.job} ${request.metric} ${request.kind}`) };
 }
 
 function layerOf(props: PanelProps, found: Curve[], height: number): CurveLayer {

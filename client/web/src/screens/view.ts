@@ -94,3 +94,11 @@ function later(timer: { current: ReturnType<typeof setTimeout> | null }, act: ()
   if (timer.current) clearTimeout(timer.current);
   timer.current = setTimeout(act, SETTLED_MS);
 }
+
+// The newest data that is not null: what a refresh, or a closer look at the same thing, replaces.
+// `identity` says what the same thing is.
+export function useKept<T>(data: T | null, identity: string): T | null {
+  const kept = useRef<{ identity: string; data: T } | null>(null);
+  if (data !== null) kept.current = { identity, data };
+  return kept.current?.identity === identity ? kept.current.data : null;
+}
