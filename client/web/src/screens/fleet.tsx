@@ -179,11 +179,12 @@ export function Fleet({ route }: ScreenProps) {
     const next = sort === first ? (first === key ? `-${key}` : key) : first;
     go({ q: { sort: next === '-state' ? '' : next } }, 'replace');
   };
-  if (!data) return error ? <Failed error={error} retry={reload} /> : <Loading height={600} label="Loading the fleet" />;
+  const title = <h1 class="vh">Fleet</h1>;
+  if (!data) return <>{title}{error ? <Failed error={error} retry={reload} /> : <Loading height={600} label="Loading the fleet" />}</>;
   const all = data.jobs.size;
   return (
     <>
-      <h1 class="vh">Fleet</h1>
+      {title}
       <div class="tiles">
         <Totals totals={data.totals} filter={text} setFilter={setFilter} />
         <div class="controls">
