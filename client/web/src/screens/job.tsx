@@ -32,7 +32,7 @@ const STATES: Record<string, string> = {
 };
 
 // Tabs that have the axis of the job's head.
-const WITH_AXIS = ['', 'metrics'];
+const WITH_AXIS = ['', 'metrics', 'tasks'];
 
 export function stateWord(state: string | undefined): string {
   return STATES[state ?? ''] ?? 'unknown';
