@@ -61,9 +61,11 @@ test('a moment is met near it, a bar within it; a moment above a bar wins', () =
     spans: [
       { from: 0, to: 100, kind: 'productive_step', text: 'productive' },
       { from: 50, to: 50, kind: 'down', text: 'down' },
+      { from: 100, to: 100, kind: 'down', text: 'restart' },
       { from: 100, to: 120, kind: 'wasted', text: 'wasted' },
     ],
   };
+  assert.equal(spanAt(lane, 101, 3)?.text, 'restart', 'even if the bar comes later');
   assert.equal(spanAt(lane, 20, 3)?.text, 'productive');
   assert.equal(spanAt(lane, 52, 3)?.text, 'down');
   assert.equal(spanAt(lane, 110, 3)?.text, 'wasted');

@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CompareMetric, GetJobResponse, GoodputResponse, RecordedEvent } from '../../../client/web/src/api/types';
 import type { Curve } from '../../../client/web/src/chart/types';
-import { python, shellWord, tachoctl, type Shown } from '../../../client/web/src/screens/copyas';
+import { python, tachoctl, type Shown } from '../../../client/web/src/screens/copyas';
 import { groupOf, mainMetric, stepMetric, workMetric } from '../../../client/web/src/screens/groups';
 import { fullExtent, supersededOf } from '../../../client/web/src/screens/jobdata';
+import { earlier, pattern, pinsOf, pinsText } from '../../../client/web/src/screens/metrics';
 import { column, joined, regrouped } from '../../../client/web/src/screens/series';
 import { attemptLane, eventLane, ledgerLane, packed, placeOn, verdictSpans } from '../../../client/web/src/screens/spans';
 import { formatRange, parseRange, type Extent } from '../../../client/web/src/screens/view';
@@ -27,6 +28,7 @@ test('open and relative ends are those of now; nonsense is no range', () => {
   assert.deepEqual(parseRange('-1h..', 'time', [0, NOW + 5], NOW), [NOW - 3_600_000, NOW + 5]);
   assert.deepEqual(parseRange('..500', 'step', [0, 900], NOW), [0, 500]);
   assert.deepEqual(parseRange('2026-11-24T09:00Z..2026-11-24T10:00Z', 'time', [0, NOW], NOW), [NOW - 3 * 3_600_000, NOW - 2 * 3_600_000]);
+  assert.equal(parseRange('33811..40000', 'time', [0, NOW], NOW)?.[1], NOW, 'steps are no years');
   for (const text of ['', 'x..y', '5', '9..3']) assert.equal(parseRange(text, 'step', [7, 8], NOW)?.[0] ?? null, text === 'x..y' ? 7 : null);
 });
 
@@ -51,6 +53,10 @@ test('along steps, time without steps is a moment where it happened; along time 
   const byStep = ledgerLane(goodput, 'step', placeOn('step', detail, goodput, NOW)).spans;
   const down = byStep.find((s) => s.kind === 'down')!;
   assert.deepEqual([down.from, down.to], [500, 500]);
+  const pause = { bucket: 'GOODPUT_BUCKET_EVALUATION' as const, beginUnixNs: nano(10), endUnixNs: nano(20) };
+  const paused = { spans: [pause, ...goodput.spans!] };
+  const evaluation = ledgerLane(paused, 'step', placeOn('step', detail, goodput, NOW)).spans.find((s) => s.kind === 'evaluation')!;
+  assert.deepEqual([evaluation.from, evaluation.to], [100, 100]);
   const byTime = ledgerLane(goodput, 'time', placeOn('time', detail, goodput, NOW)).spans;
   assert.deepEqual(byTime.map((s) => s.to - s.from), [40_000, 10_000, 10_000, 40_000]);
   const elapsed = ledgerLane(goodput, 'elapsed', placeOn('elapsed', detail, goodput, NOW)).spans;
@@ -135,6 +141,7 @@ test('metrics are grouped by what they are about, and the overview finds its own
   const names = ['accuracy', 'eval_loss', 'Train/Loss', 'step_time_seconds', 'compute_seconds', 'chip_power_watts', 'host_load1', 'rollout/length', 'zzz'];
   assert.deepEqual(names.map(groupOf), ['Learning', 'Learning', 'Learning', 'Speed', 'Speed', 'Chips', 'Host', 'rollout', 'Other']);
   assert.equal(mainMetric(names), 'Train/Loss');
+  assert.equal(mainMetric(['eval_loss', 'my_loss']), 'my_loss');
   assert.equal(mainMetric(['zzz']), 'zzz');
   assert.equal(mainMetric([]), '');
   assert.equal(stepMetric(names), 'step_time_seconds');
@@ -153,5 +160,19 @@ test('commands and programs are quoted for whoever reads them', () => {
   assert.match(python(shown), /tacho\.query\(None, "it's a job", "loss", by="step", begin=10, end=20, matchers=\["task=~3\|417"\], attempts="effective"/);
   const byTime: Shown = { ...shown, kind: 'elapsed', range: [0.5, 60], raw: true, tasks: [], by: 'band' };
   assert.match(tachoctl(byTime), /--utc --from '2026-11-24 12:00:00' --to '2026-11-24 12:01:00' --attempts effective$/);
-  assert.equal(shellWord('$(rm -rf /)'), `'$(rm -rf /)'`);
+  assert.match(tachoctl({ ...shown, job: '$(rm -rf /)' }), /^tachoctl query '\$\(rm -rf \/\)' /);
+});
+
+test('pins keep their order and any name in the URL', () => {
+  const names = ['loss', 'a,b', '100%2C', 'ü/x'];
+  assert.deepEqual(pinsOf({ screen: 'job', name: 'j', tab: 'metrics', q: { m: pinsText(names) } }), names);
+  assert.deepEqual(earlier(['a', 'b', 'c'], 'c'), ['a', 'c', 'b']);
+  assert.deepEqual(earlier(['a', 'b'], 'a'), ['a', 'b']);
+});
+
+test('a pattern that is not complete yet matches as text', () => {
+  assert.ok(pattern('grad.*')('Grad_norm'));
+  assert.ok(pattern('/loss')('eval_loss'));
+  assert.ok(pattern('loss (')('my loss (total)'));
+  assert.ok(!pattern('loss (')('loss'));
 });

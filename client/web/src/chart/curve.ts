@@ -38,11 +38,12 @@ export function paintCurves(
   paintMarks(s, axis, layer);
   const sole = loud.length <= 4;
   for (const d of drawn) if (!d.curve.faint && sole) paintBand(s, axis, d, y);
-  for (const d of drawn) if (d.curve.faint) paintLine(s, axis, d, d.columns.mid, y, 0.55, 1);
   for (const d of loud) {
     if (d.line !== d.columns.mid) paintLine(s, axis, d, d.columns.mid, y, 0.28, 1);
     paintLine(s, axis, d, d.line, y, 1, 1.5);
   }
+  // Above, as they nearly coincide with what replaced them.
+  for (const d of drawn) if (d.curve.faint) paintLine(s, axis, d, d.columns.mid, y, 0.8, 1);
   for (const d of loud) paintBeyond(s, axis, d, range);
   for (const d of drawn) paintBad(s, axis, d);
   s.g.restore();
@@ -133,7 +134,7 @@ function paintLine(
   s: Surface, axis: Axis, d: Drawn, values: ArrayLike<number>, y: Scale, alpha: number, width: number,
 ): void {
   const g = s.g;
-  g.strokeStyle = g.fillStyle = s.scheme.series[d.curve.colour];
+  g.strokeStyle = g.fillStyle = d.curve.faint ? s.scheme.text : s.scheme.series[d.curve.colour];
   g.globalAlpha = alpha;
   g.lineWidth = width;
   g.lineJoin = 'round';

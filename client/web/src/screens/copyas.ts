@@ -1,5 +1,6 @@
 // What a panel shows, as text that shows the same elsewhere: for tachoctl, for Python.
 import type { AxisKind } from '../chart/axis';
+import { shellWord } from '../parts/copy';
 import type { AttemptMode, Fold } from './series';
 import type { Extent } from './view';
 
@@ -16,11 +17,6 @@ export interface Shown {
 }
 
 const POINTS = 500;
-
-// A word of a shell, whatever is in it.
-export function shellWord(text: string): string {
-  return /^[A-Za-z0-9_./:=@%+,-]+$/.test(text) ? text : `'${text.replace(/'/g, `'\\''`)}'`;
-}
 
 // A string of Python: JSON's escapes are Python's too.
 export const pythonWord = (text: string): string => JSON.stringify(text);

@@ -96,6 +96,12 @@ function togglePin(pins: string[], name: string): void {
   go({ q: { m: pinsText(next) } }, 'replace');
 }
 
+// A place earlier among the pinned ones.
+export function earlier(pins: string[], name: string): string[] {
+  const at = pins.indexOf(name);
+  return at < 1 ? pins : [...pins.slice(0, at - 1), name, pins[at - 1], ...pins.slice(at + 1)];
+}
+
 function Group({ title, metrics, pins, panel }: GridProps & { title: string }) {
   const [shown, setShown] = useState(OPEN_GROUPS);
   const [open, setOpen] = useState(true);
@@ -112,7 +118,9 @@ function Group({ title, metrics, pins, panel }: GridProps & { title: string }) {
             const name = info.name ?? '';
             return (
               <Panel key={name} {...panel(info)} pinned={pins.includes(name)}
-                onPin={() => togglePin(pins, name)} onOpen={() => go({ q: { full: name } })} />
+                onPin={() => togglePin(pins, name)}
+                onEarlier={pins.indexOf(name) > 0 ? () => go({ q: { m: pinsText(earlier(pins, name)) } }, 'replace') : undefined}
+                onOpen={() => go({ q: { full: name } })} />
             );
           })}
         </div>
@@ -150,7 +158,10 @@ export function Metrics({ job, route }: TabProps) {
     [events, kind],
   );
   useYKeys(route);
-  useKeys([{ keys: 'f', help: 'Find a metric', run: () => document.getElementById('find-metric')?.focus() }]);
+  useKeys([
+    { keys: 'Escape', help: 'Back to all metrics', run: () => (route.q.full ? go({ q: { full: '', raw: '' } }) : false) },
+    { keys: 'f', help: 'Find a metric', run: () => document.getElementById('find-metric')?.focus() },
+  ]);
   const all = data.detail.metrics ?? [];
   if (!all.length || !full) {
     return <Empty title="No metrics recorded along this axis" hint="The trainer records them with recorder.Log(); docs/notation.md has the names that conditions understand." />;

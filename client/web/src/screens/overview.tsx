@@ -3,7 +3,6 @@ import { useMemo } from 'preact/hooks';
 import { matrix } from '../api/calls';
 import { maybe } from '../api/json';
 import { usePoll } from '../api/poll';
-import type { RpcError } from '../api/rpc';
 import type { MatrixRequest } from '../api/types';
 import { useKeys } from '../app/keys';
 import { href, go, type Route } from '../app/route';
@@ -14,7 +13,8 @@ import { Empty, Failed } from '../parts/states';
 import { Verdict } from '../parts/verdict';
 import { fullExtent, originOf, supersededOf, useEvents, useJobData, type JobData } from './jobdata';
 import { mainMetric, stepMetric, workMetric } from './groups';
-import { curves, type CurveRequest } from './series';
+import { useCurves } from './panel';
+import type { CurveRequest } from './series';
 import { attemptLane, eventLane, ledgerLane, marksOf, packed, placeOn, verdictSpans } from './spans';
 import { axisKind, useKept, useView, type Extent, type View } from './view';
 
@@ -37,13 +37,6 @@ export function bandRequest({ job, metric, route, data, range }: Asked): CurveRe
     job, metric, range, kind: axisKind(route), origin: originOf(data.detail), by: 'band', tasks: [],
     attempts: 'all', superseded: supersededOf(data.detail), points: POINTS, raw: false,
   };
-}
-
-function useCurves(asked: Asked, metric: string): { data: Curve[] | null; error: RpcError | null } {
-  const { job, route, range } = asked;
-  const key = metric ? `overview ${job} ${metric} ${axisKind(route)} ${range ?? ''}` : '';
-  const { data, error } = usePoll(key, (signal) => curves(bandRequest({ ...asked, metric }), signal), EVERY_MS);
-  return { data: useKept(data, `${job} ${metric} ${axisKind(route)}`), error };
 }
 
 function matrixRequest({ job, route, range, data }: Asked, metric: string): MatrixRequest {
@@ -112,9 +105,9 @@ function Charts({ asked, view, full }: { asked: Asked; view: View; full: Extent 
   const { data, route, job } = asked;
   const names = (data.detail.metrics ?? []).map((m) => m.name ?? '');
   const [main, step, work] = [mainMetric(names), stepMetric(names), workMetric(names)];
-  const { data: mainCurves, error } = useCurves(asked, main);
+  const { kept: mainCurves, error } = useCurves(bandRequest({ ...asked, metric: main }), main !== '');
   const worst = useWorst(asked, work);
-  const stepCurves = useCurves(asked, worst || work ? '' : step).data;
+  const { kept: stepCurves } = useCurves(bandRequest({ ...asked, metric: step }), step !== '' && !work);
   const lanes = useLanes(asked, full);
   const unit = (name: string) => data.detail.metrics?.find((m) => m.name === name)?.unit;
   const selected = maybe(route.q.row);
@@ -126,7 +119,7 @@ function Charts({ asked, view, full }: { asked: Asked; view: View; full: Extent 
     const out: Layer[] = [lanes];
     if (main) out.push(curve(main, mainCurves, 180));
     if (worst) out.push(...worstLayers(worst, work, selected));
-    else if (stepCurves) out.push(curve(step, stepCurves, 90));
+    else if (stepCurves && step !== main) out.push(curve(step, stepCurves, 90));
     return out;
   }, [lanes, mainCurves, stepCurves, worst, selected, route.q.y]);
   return (

@@ -9,7 +9,8 @@ import { lowerBound } from '../chart/fold';
 import { curveGrid, csv } from '../chart/csv';
 import { Swatch, useDark } from '../chart/legend';
 import type { Curve, CurveLayer, Mark, YMode } from '../chart/types';
-import { copyText, download } from '../parts/copy';
+import { picture } from '../chart/picture';
+import { copyText, download, downloadBlob } from '../parts/copy';
 import { Failed, Loading, Stale } from '../parts/states';
 import { python, tachoctl } from './copyas';
 import { curves, latestCurves, MOST_CURVES, type CurveRequest } from './series';
@@ -74,7 +75,7 @@ export function newest(found: Curve[]): number | null {
   return curve ? curve.mid[curve.mid.length - 1] : null;
 }
 
-export function Panel(props: PanelProps & { pinned: boolean; onPin: () => void; onOpen: () => void }) {
+export function Panel(props: PanelProps & { pinned: boolean; onPin: () => void; onEarlier?: () => void; onOpen: () => void }) {
   const { request, info, view } = props;
   const { ref, seen } = useInView();
   const polled = useCurves(request, seen);
@@ -91,6 +92,7 @@ export function Panel(props: PanelProps & { pinned: boolean; onPin: () => void; 
       <h3>
         <button class="plain name" onClick={props.onOpen} title={info.help}>{fmt.text(name)}</button>
         <span class="dim value">{last === null ? '' : fmt.value(last, info.unit)}{bad ? <span class="bad-word"> not finite</span> : null}</span>
+        {props.onEarlier ? <button class="plain" aria-label={`Move ${name} forward`} title="Move forward" onClick={props.onEarlier}>◂</button> : null}
         <button class="plain" aria-pressed={props.pinned} aria-label={`Pin ${name}`} onClick={props.onPin}>
           {props.pinned ? '★' : '☆'}
         </button>
@@ -153,7 +155,7 @@ function FigureTable({ found, view, unit }: { found: Curve[]; view: View; unit: 
             const f = figures(c, view.axis.from, view.axis.to);
             return (
               <tr key={c.name}>
-                <th scope="row"><Swatch colour={c.colour} dash={c.dash ?? 0} dark={dark} /> {fmt.text(c.name)}{c.faint ? <span class="dim"> superseded</span> : null}</th>
+                <th scope="row">{c.faint ? null : <Swatch colour={c.colour} dash={c.dash ?? 0} dark={dark} />} {fmt.text(c.name)}{c.faint ? <span class="dim"> superseded: thin, dashed</span> : null}</th>
                 <td class="n">{cell(f.last)}</td><td class="n">{cell(f.low)}</td><td class="n">{cell(f.high)}</td><td class="n">{fmt.count(f.bad)}</td>
               </tr>
             );
@@ -162,6 +164,13 @@ function FigureTable({ found, view, unit }: { found: Curve[]; view: View; unit: 
       </table>
     </div>
   );
+}
+
+const fileName = (r: CurveRequest) => `${r.job}-${r.metric}`.replace(/[^\w.-]+/g, '_');
+
+function savePicture(name: string): void {
+  const root = document.querySelector<HTMLElement>('.metric-panel.full .stack');
+  picture(root!).toBlob((blob) => blob && downloadBlob(name, blob));
 }
 
 function CopyBar({ props, found }: { props: PanelProps; found: Curve[] }) {
@@ -175,7 +184,8 @@ function CopyBar({ props, found }: { props: PanelProps; found: Curve[] }) {
       <button onClick={() => void copyText(text())}>CSV</button>
       <button onClick={() => void copyText(tachoctl(shown))}>tachoctl</button>
       <button onClick={() => void copyText(python(shown))}>Python</button>
-      <button onClick={() => download(`${request.job}-${request.metric}.csv`.replace(/[^\w.-]+/g, '_'), text())}>Save CSV</button>
+      <button onClick={() => savePicture(`${fileName(request)}.png`)}>Save PNG</button>
+      <button onClick={() => download(`${fileName(request)}.csv`, text())}>Save CSV</button>
     </p>
   );
 }

@@ -22,6 +22,7 @@ function parseEnd(text: string, kind: AxisKind, now: number): number | null {
   if (kind !== 'time') return Number.isFinite(Number(text)) ? Number(text) : null;
   const relative = /^-(\d+(?:\.\d+)?)([smhd])$/.exec(text);
   if (relative) return now - Number(relative[1]) * SECONDS[relative[2]] * 1000;
+  if (!/^\d{4}-\d\d-\d\d/.test(text)) return null; // A step, say, of a link along another axis.
   const time = Date.parse(/[Z+]|\d-\d\d:\d\d$/.test(text) ? text : `${text}Z`);
   return Number.isNaN(time) ? null : time;
 }
