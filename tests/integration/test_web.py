@@ -326,6 +326,7 @@ class SignInTest(BrowserCase):
         self.page.wait_text("No job")
         del self.tokens["reader"]
         self.write_tokens()
+        self.reload()
         self.page.wait("document.querySelector('.signin input')", 60)
         self.clean(self.page)
 

@@ -44,6 +44,8 @@ test('a tile switches its word on, off, and in the place of its sister', () => {
 test('changes are laid over what is known, and a complete answer replaces it', () => {
   const first = apply(null, { revision: '5', complete: true, jobs: [job('a'), job('b'), job('hosts')] });
   assert.deepEqual([...first.jobs.keys()], ['a', 'b']);
+  const counted = apply(first, { revision: '6', totals: { jobs: 3, running: 3, critical: 1 } });
+  assert.deepEqual(counted.totals, { jobs: 2, running: 2, silent: 0, ended: 0, critical: 1 });
   const second = apply(first, { revision: '6', jobs: [job('b', { chips: 4 }), job('c')], gone: ['a'] });
   assert.deepEqual([...second.jobs.keys()], ['b', 'c']);
   assert.equal(second.jobs.get('b')?.chips, 4);

@@ -76,7 +76,7 @@ function Totals({ totals, filter, setFilter }: { totals: FleetTotals; filter: st
       {chips ? (
         <Tile
           value={fmt.count(chips)} kind={num(totals.chipsSick) ? 'chips' : ''}
-          word={`chips in use, ${fmt.count(num(totals.chipsSick))} in sick jobs${idle === null ? '' : `, ${fmt.count(idle)} idle`}`}
+          word={`chips, ${fmt.count(num(totals.chipsSick))} in sick jobs${idle === null ? '' : `, ${fmt.count(idle)} idle`}`}
           hint={idle === null ? 'Idle chips: the token may not read the job “hosts”' : undefined}
         />
       ) : null}
@@ -202,7 +202,7 @@ export function Fleet({ route }: ScreenProps) {
       </div>
       {filter.problems.length ? <p class="stale">Not understood: {filter.problems.map(fmt.text).join(' ')}</p> : null}
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
-      {all === 0 && !text ? <NoJobs /> : null}
+      {all === 0 && !matchers.length ? <NoJobs /> : null}
       {rows.length ? (
         <div class={stale ? 'fleet old' : 'fleet'}>
           <DataTable
@@ -212,8 +212,8 @@ export function Fleet({ route }: ScreenProps) {
           />
         </div>
       ) : null}
-      {all && !rows.length ? (
-        <Empty title="No job matches the filter"><p class="actions"><button onClick={() => setFilter('')}>Show all {fmt.plural(all, 'job')}</button></p></Empty>
+      {!rows.length && (all || matchers.length) ? (
+        <Empty title="No job matches the filter"><p class="actions"><button onClick={() => setFilter('')}>Show all jobs</button></p></Empty>
       ) : null}
       <p class="dim" role="status">{all ? summary(rows, all, data.leftOut) : ''}</p>
     </>
