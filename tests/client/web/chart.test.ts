@@ -174,7 +174,7 @@ function matrix(rows: number[][], more: Partial<MatrixData> = {}): MatrixData {
 }
 
 test('of cells that share a pixel, NaN wins over a hole, a hole over slow, slow over usual', () => {
-  const order = [EMPTY, 3, 100, 255, HOLE, NAN];
+  const order = [EMPTY, 1, 100, 253, HOLE, NAN];
   const edges = Int32Array.from([0, 6]);
   for (let n = 1; n <= order.length; n++) {
     for (const codes of [order.slice(0, n), order.slice(0, n).reverse()]) {
@@ -213,6 +213,8 @@ test('before its first and after its last sample a row is empty, not a hole; NaN
   m.rows[0].lastColumn = 3;
   const { codes } = encode(m, 'ratio');
   assert.deepEqual([codes[0], codes[2], codes[4], codes[5]], [EMPTY, HOLE, EMPTY, NAN]);
+  const ends = encode(matrix([[0.5, 0.8, 1.4, 2, 9], [1, 1, 1, 1, 1], [1, 1, 1, 1, 1]]), 'ratio').codes;
+  assert.deepEqual([...ends.subarray(0, 5)], [1, 1, 127, 253, 253]);
   assert.deepEqual(scaleFor(m, 'ratio'), [0.8, 2]);
   const [low, high] = scaleFor(matrix([[3, 3, 3]]), 'raw');
   assert.ok(high > low);

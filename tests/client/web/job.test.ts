@@ -5,7 +5,7 @@ import type { CompareMetric, GetJobResponse, GoodputResponse, RecordedEvent } fr
 import type { Curve } from '../../../client/web/src/chart/types';
 import { python, tachoctl, type Shown } from '../../../client/web/src/screens/copyas';
 import { groupOf, mainMetric, stepMetric, workMetric } from '../../../client/web/src/screens/groups';
-import { fullExtent, supersededOf } from '../../../client/web/src/screens/jobdata';
+import { fullExtent, supersededOf, worstFirst } from '../../../client/web/src/screens/jobdata';
 import { earlier, pattern, pinsOf, pinsText } from '../../../client/web/src/screens/metrics';
 import { column, joined, regrouped } from '../../../client/web/src/screens/series';
 import { attemptLane, eventLane, ledgerLane, packed, placeOn, verdictSpans } from '../../../client/web/src/screens/spans';
@@ -175,4 +175,12 @@ test('a pattern that is not complete yet matches as text', () => {
   assert.ok(pattern('/loss')('eval_loss'));
   assert.ok(pattern('loss (')('my loss (total)'));
   assert.ok(!pattern('loss (')('loss'));
+});
+
+test('of equal verdicts, the one that names a culprit comes first, then the oldest', () => {
+  const make = (condition: string, severity: 'WARNING' | 'CRITICAL', since: number, culprit: boolean) => ({
+    condition, severity: `CONDITION_SEVERITY_${severity}` as const, sinceUnixNs: nano(since), culprits: culprit ? [{ host: 'h' }] : [],
+  });
+  const found = [make('new', 'WARNING', 9, false), make('old', 'WARNING', 1, false), make('culprit', 'WARNING', 5, true), make('critical', 'CRITICAL', 7, false)];
+  assert.deepEqual(worstFirst(found).map((c) => c.condition), ['critical', 'culprit', 'old', 'new']);
 });

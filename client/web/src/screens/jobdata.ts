@@ -42,9 +42,13 @@ export async function fetchJob(job: string, signal: AbortSignal): Promise<JobDat
     goodput({ job, maxSpans: MOST_SPANS }, signal, 1),
     conditions({ job, statuses: ['CONDITION_STATUS_TRUE'] }, signal, 2),
   ]);
-  const weight = (c: Condition) => WEIGHT[severityOf(c.severity)];
-  const sorted = [...(found.conditions ?? [])].sort((a, b) => weight(b) - weight(a));
-  return { detail, goodput: ledger, conditions: sorted };
+  return { detail, goodput: ledger, conditions: worstFirst(found.conditions ?? []) };
+}
+
+// By severity; of equals, those that name a culprit, as the others follow from them; then the oldest.
+export function worstFirst(found: Condition[]): Condition[] {
+  const weight = (c: Condition) => WEIGHT[severityOf(c.severity)] * 2 + Number((c.culprits ?? []).length > 0);
+  return [...found].sort((a, b) => weight(b) - weight(a) || (ms(a.sinceUnixNs) ?? 0) - (ms(b.sinceUnixNs) ?? 0));
 }
 
 export function useJob(job: string): Polled<JobData> {

@@ -107,7 +107,7 @@ function Charts({ asked, view, full }: { asked: Asked; view: View; full: Extent 
   const [main, step, work] = [mainMetric(names), stepMetric(names), workMetric(names)];
   const { kept: mainCurves, error } = useCurves(bandRequest({ ...asked, metric: main }), main !== '');
   const worst = useWorst(asked, work);
-  const { kept: stepCurves } = useCurves(bandRequest({ ...asked, metric: step }), step !== '' && !work);
+  const { kept: stepCurves } = useCurves(bandRequest({ ...asked, metric: step }), step !== '' && step !== main);
   const lanes = useLanes(asked, full);
   const unit = (name: string) => data.detail.metrics?.find((m) => m.name === name)?.unit;
   const selected = maybe(route.q.row);
@@ -118,8 +118,9 @@ function Charts({ asked, view, full }: { asked: Asked; view: View; full: Extent 
     });
     const out: Layer[] = [lanes];
     if (main) out.push(curve(main, mainCurves, 180));
+    const steps = stepCurves?.find((c) => !c.faint);
+    if (steps) out.push({ kind: 'strip', label: step, note: 'mean of all tasks', x: steps.x, y: steps.mid, unit: unit(step), height: 36 });
     if (worst) out.push(...worstLayers(worst, work, selected));
-    else if (stepCurves && step !== main) out.push(curve(step, stepCurves, 90));
     return out;
   }, [lanes, mainCurves, stepCurves, worst, selected, route.q.y]);
   return (
@@ -170,7 +171,12 @@ export function Overview({ job, route }: TabProps) {
   const asked: Asked = { job, metric: '', route, data, range: view.range };
   return (
     <>
-      {data.conditions.map((c) => <Verdict key={c.condition} condition={c} open={route.q.v === c.condition} />)}
+      {data.conditions.length ? (
+        <section class="verdicts">
+          <h2 class="vh">Verdicts</h2>
+          {data.conditions.map((c) => <Verdict key={c.condition} condition={c} open={route.q.v === c.condition} />)}
+        </section>
+      ) : null}
       {full ? (
         <Charts asked={asked} view={view} full={full} />
       ) : (
