@@ -5,25 +5,26 @@
 #   client/web/build.sh --check   compares them with what is committed; writes nothing
 #   client/web/build.sh --watch   writes dist/ again after each change, without checking types
 #   client/web/build.sh --test    runs tests/client/web
+#   client/web/build.sh --install installs packages only; tests in a browser need axe-core
 #
 # Installs the packages of package-lock.json into node_modules/ (npm ci) if necessary. Needs node 18 or
-# later and npm: deploy/packages.sh test. Exit status of --check and --test: 1 if anything is not
-# current or fails, 77 if npm is missing or cannot reach its registry, so that they are impossible.
+# later and npm: deploy/packages.sh test. Exit status of --check, --test and --install: 1 if anything is
+# not current or fails, 77 if npm is missing or cannot reach its registry, so that they are impossible.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 say() { echo "web: $*" >&2; }
 
 case ${1:-} in
-  '' | --check | --watch | --test) mode=${1:-} ;;
-  --help | -h) sed -n '2,11s/^# \{0,1\}//p' build.sh && exit 0 ;;
-  *) sed -n '2,11s/^# \{0,1\}//p' build.sh >&2 && exit 2 ;;
+  '' | --check | --watch | --test | --install) mode=${1:-} ;;
+  --help | -h) sed -n '2,12s/^# \{0,1\}//p' build.sh && exit 0 ;;
+  *) sed -n '2,12s/^# \{0,1\}//p' build.sh >&2 && exit 2 ;;
 esac
 
 # cannot <why>: prints the reason and ends with its status.
 cannot() {
   say "$1"
-  if [ "$mode" = --check ] || [ "$mode" = --test ]; then exit 77; fi
+  case $mode in --check | --test | --install) exit 77 ;; esac
   exit 1
 }
 
@@ -46,6 +47,7 @@ flock 9
 install_packages
 flock -u 9
 
+if [ "$mode" = --install ]; then exit; fi
 if [ "$mode" = --watch ]; then
   node types.mjs
   exec node bundle.mjs dist --watch
@@ -55,7 +57,7 @@ trap 'rm -rf "$work"' EXIT
 if [ "$mode" = --test ]; then
   node_modules/.bin/esbuild ../../tests/client/web/*.test.ts --bundle --platform=node --format=esm \
     --target=node18 --jsx=automatic --jsx-import-source=preact --outdir="$work" --out-extension:.js=.mjs --log-level=warning
-  NODE_PATH=$PWD/node_modules VECTORS=$PWD/../../tests/client/web/vectors node --test "$work"
+  NODE_PATH=$PWD/node_modules VECTORS=$PWD/../../tests/client/web/vectors node --test "$work"/*.mjs
   exit
 fi
 node types.mjs "$work/types.ts"

@@ -275,3 +275,14 @@ class Page:
         path.parent.mkdir(parents=True, exist_ok=True)
         data = self.call("Page.captureScreenshot", format="png")["data"]
         path.write_bytes(base64.b64decode(data))
+
+
+_WEB = pathlib.Path(__file__).resolve().parents[2] / "client" / "web"
+
+
+def axe_script() -> str | None:
+    """The source of axe-core, which npm brings; None where it cannot be had."""
+    script = _WEB / "node_modules" / "axe-core" / "axe.min.js"
+    if not script.exists() and subprocess.run([_WEB / "build.sh", "--install"]).returncode != 0:
+        return None
+    return script.read_text()

@@ -7,26 +7,30 @@ import { live } from '../api/live';
 import { usePoll } from '../api/poll';
 import { copyText } from '../parts/copy';
 import { Empty } from '../parts/states';
-import { Agents } from '../screens/agents';
-import { Collector } from '../screens/collector';
-import { Compare } from '../screens/compare';
 import { Fleet } from '../screens/fleet';
-import { Host } from '../screens/host';
-import { Hosts } from '../screens/hosts';
-import { Job } from '../screens/job';
-import { Runbook } from '../screens/runbook';
 import { Header } from './header';
 import { Help } from './help';
 import { useKeys } from './keys';
+import { lazy } from './lazy';
 import { Palette } from './palette';
 import { go, useRoute, type Route } from './route';
 import type { ScreenProps } from './screen';
 import { SignIn } from './signin';
 import { choices } from './theme';
 
+const JOB = lazy(async () => (await import('../screens/job')).Job);
 const SCREENS: Record<string, ComponentType<ScreenProps>> = {
-  fleet: Fleet, job: Job, compare: Compare, hosts: Hosts, host: Host, agents: Agents, collector: Collector, runbook: Runbook,
+  fleet: Fleet,
+  job: JOB.Screen,
+  compare: lazy(async () => (await import('../screens/compare')).Compare).Screen,
+  hosts: lazy(async () => (await import('../screens/hosts')).Hosts).Screen,
+  host: lazy(async () => (await import('../screens/host')).Host).Screen,
+  agents: lazy(async () => (await import('../screens/agents')).Agents).Screen,
+  collector: lazy(async () => (await import('../screens/collector')).Collector).Screen,
+  runbook: lazy(async () => (await import('../screens/runbook')).Runbook).Screen,
 };
+// After the first look; most people open a job next.
+const PREPARE_AFTER_MS = 1500;
 const TITLES: Record<string, string> = {
   fleet: 'Fleet', compare: 'Compare', hosts: 'Hosts', agents: 'Agents', collector: 'Collector',
 };
@@ -98,6 +102,10 @@ export function Shell() {
   const text = useNotice();
   useChanges();
   useArrival(route);
+  useEffect(() => {
+    const timer = setTimeout(JOB.prepare, PREPARE_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, []);
   const to = (screen: string) => (): void => go({ screen, name: '', tab: '' });
   useKeys([
     { keys: 'ctrl+k /', help: 'Search', run: () => setOpen('palette') },

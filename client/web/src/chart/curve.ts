@@ -32,16 +32,18 @@ export function paintCurves(
   const loud = drawn.filter((d) => !d.curve.faint);
   const range = extent((loud.length ? loud : drawn).map((d) => d.columns), layer.y);
   const y = scaleOf(range, s.height);
-  paintGrid(s, range, y, num);
+  if (range.empty) paintNothing(s, drawn.some((d) => d.columns.x.length > 0));
+  else paintGrid(s, range, y, num);
   clipToPlot(s, 0, s.height);
   paintMarks(s, axis, layer);
   const sole = loud.length <= 4;
   for (const d of drawn) if (!d.curve.faint && sole) paintBand(s, axis, d, y);
-  for (const d of drawn) if (d.curve.faint) paintLine(s, axis, d, d.columns.mid, y, 0.55, 1);
   for (const d of loud) {
     if (d.line !== d.columns.mid) paintLine(s, axis, d, d.columns.mid, y, 0.28, 1);
     paintLine(s, axis, d, d.line, y, 1, 1.5);
   }
+  // Above, as they nearly coincide with what replaced them.
+  for (const d of drawn) if (d.curve.faint) paintLine(s, axis, d, d.columns.mid, y, 0.8, 1);
   for (const d of loud) paintBeyond(s, axis, d, range);
   for (const d of drawn) paintBad(s, axis, d);
   s.g.restore();
@@ -85,6 +87,13 @@ function paintGrid(s: Surface, range: Extent, y: Scale, num: (v: number) => stri
   }
 }
 
+function paintNothing(s: Surface, samples: boolean): void {
+  s.g.fillStyle = s.scheme.dim;
+  s.g.textAlign = 'center';
+  s.g.textBaseline = 'middle';
+  s.g.fillText(samples ? 'no finite value here' : 'no samples here', s.gutter + s.plot / 2, s.height / 2);
+}
+
 function paintMarks(s: Surface, axis: Axis, layer: CurveLayer): void {
   s.g.lineWidth = 1;
   for (const mark of layer.marks ?? []) {
@@ -125,7 +134,7 @@ function paintLine(
   s: Surface, axis: Axis, d: Drawn, values: ArrayLike<number>, y: Scale, alpha: number, width: number,
 ): void {
   const g = s.g;
-  g.strokeStyle = g.fillStyle = s.scheme.series[d.curve.colour];
+  g.strokeStyle = g.fillStyle = d.curve.faint ? s.scheme.text : s.scheme.series[d.curve.colour];
   g.globalAlpha = alpha;
   g.lineWidth = width;
   g.lineJoin = 'round';

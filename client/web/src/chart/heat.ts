@@ -7,10 +7,11 @@ import type { HeatLayer, MatrixData } from './types';
 // shown: NaN before a hole, a hole before the highest value. A hole is a column without a sample
 // within the row's own life; a mean would hide each of these in a thousand healthy tasks.
 
+// The highest code of a pixel's cells is the one that matters most.
 export const EMPTY = 0;
-export const NAN = 1;
-export const HOLE = 2;
-const COLOURS = 253; // Codes 3 to 255.
+const COLOURS = 253; // Codes 1 to 253.
+export const HOLE = 254;
+export const NAN = 255;
 
 export interface Cells {
   codes: Uint8Array; // One a cell, row by row, of the whole matrix.
@@ -41,12 +42,16 @@ export function encode(m: MatrixData, colour: HeatLayer['colour'], fixed?: [numb
   const part = (COLOURS - 1) / (scale[1] - scale[0]);
   for (let r = 0; r < m.rows.length; r++) {
     const { firstColumn, lastColumn } = m.rows[r];
-    for (let c = 0; c < m.columns; c++) {
-      const v = cellValue(m, colour, r, c);
-      const i = r * m.columns + c;
-      if (v === v) codes[i] = 3 + Math.max(0, Math.min(COLOURS - 1, Math.round((v - scale[0]) * part)));
-      else if (m.values[i] === m.values[i]) codes[i] = 3; // The median is 0: nothing stands out.
-      else codes[i] = c >= firstColumn && c <= lastColumn ? HOLE : EMPTY;
+    for (let c = 0, i = r * m.columns; c < m.columns; c++, i++) {
+      const value = m.values[i];
+      if (value !== value) {
+        if (c >= firstColumn && c <= lastColumn) codes[i] = HOLE;
+        continue;
+      }
+      const v = colour === 'ratio' ? value / m.median[c] : colour === 'late' ? value - m.median[c] : value;
+      const place = (v - scale[0]) * part;
+      // NaN is 0 / 0: a median of 0, from which nothing stands out.
+      codes[i] = place > 0 ? 1 + (place < COLOURS - 1 ? (place + 0.5) | 0 : COLOURS - 1) : 1;
     }
   }
   for (const i of m.nonFinite) codes[i] = NAN;
@@ -68,9 +73,6 @@ export function scaleFor(m: MatrixData, colour: HeatLayer['colour']): [number, n
   const high = Math.max(at(0.995), colour === 'late' ? at(1) / 2 : -Infinity);
   return high > low ? [low, high] : [low, low + (Math.abs(low) * 0.1 || 1)];
 }
-
-const worse = (a: number, b: number): boolean =>
-  a === NAN || b === NAN ? a === NAN : a === HOLE || b === HOLE ? a === HOLE && b !== HOLE : a > b;
 
 // Codes of a picture of width x height. Column k of the picture shows the matrix' columns from
 // edges[k] up to edges[k + 1], and at least one.
@@ -106,7 +108,7 @@ function poolRows(
     const base = rows[r] * columns;
     for (let c = left; c < right; c++) {
       const code = codes[base + c];
-      if (worse(code, line[c])) line[c] = code;
+      if (code > line[c]) line[c] = code;
     }
   }
 }
@@ -117,7 +119,7 @@ function poolColumns(
   for (let k = 0; k + 1 < edges.length; k++) {
     let worst = EMPTY;
     const end = Math.min(columns, Math.max(edges[k + 1], edges[k] + 1));
-    for (let c = Math.max(0, edges[k]); c < end; c++) if (worse(line[c], worst)) worst = line[c];
+    for (let c = Math.max(0, edges[k]); c < end; c++) if (line[c] > worst) worst = line[c];
     out[base + k] = worst;
   }
 }
@@ -133,7 +135,7 @@ function table(s: Scheme): Uint32Array {
   out[EMPTY] = pack(s.empty);
   out[NAN] = pack(s.nan);
   out[HOLE] = pack(s.hole);
-  ramp(s.heat, COLOURS).forEach((colour, i) => (out[3 + i] = pack(colour)));
+  ramp(s.heat, COLOURS).forEach((colour, i) => (out[1 + i] = pack(colour)));
   return out;
 }
 

@@ -8,6 +8,7 @@ import type { Lane, LaneLayer, Span } from './types';
 export const LANE_HEIGHT = 22;
 const THINNEST = 1.5; // Pixels, so that a short span is seen.
 const HALF = 5; // Of a diamond.
+const CLOSE = 2 * HALF; // Nearer moments of one kind are ticks, or they would hide each other.
 
 export function laneHeight(layer: LaneLayer): number {
   return layer.lanes.length * (layer.rowHeight ?? LANE_HEIGHT);
@@ -30,6 +31,7 @@ function paintLane(s: Surface, axis: Axis, lane: Lane, top: number, tall: number
   s.g.textBaseline = 'middle';
   let filled = -1; // The last pixel column with a thin bar or diamond of `kind`.
   let kind = '';
+  const crowded = crowdedKinds(s, axis, lane);
   for (const span of lane.spans) {
     if (span.to < axis.from || span.from > axis.to) continue;
     const a = xOf(s, axis, span.from);
@@ -37,7 +39,7 @@ function paintLane(s: Surface, axis: Axis, lane: Lane, top: number, tall: number
     // Of thousands of short spans in one pixel, the first stands for those of its kind.
     if (b - a < THINNEST && Math.floor(a) === filled && span.kind === kind) continue;
     if (b - a < THINNEST) [filled, kind] = [Math.floor(a), span.kind];
-    if (span.from === span.to) paintMoment(s, span, a, top + tall / 2);
+    if (span.from === span.to) paintMoment(s, span, a, top + tall / 2, crowded.has(span.kind));
     else paintBar(s, span, Math.max(s.gutter, a), Math.min(s.width, b), top, tall);
   }
 }
@@ -58,8 +60,25 @@ function paintBar(s: Surface, span: Span, a: number, b: number, top: number, tal
   s.g.fillText(text, a + 5, top + tall / 2 + 0.5);
 }
 
-function paintMoment(s: Surface, span: Span, x: number, y: number): void {
+// Kinds of which most moments in view lie close to another.
+function crowdedKinds(s: Surface, axis: Axis, lane: Lane): Set<string> {
+  const seen = new Map<string, { x: number; count: number; close: number }>();
+  for (const span of lane.spans) {
+    if (span.from !== span.to || span.to < axis.from || span.from > axis.to) continue;
+    const x = xOf(s, axis, span.from);
+    const last = seen.get(span.kind);
+    if (!last) seen.set(span.kind, { x, count: 1, close: 0 });
+    else seen.set(span.kind, { x, count: last.count + 1, close: last.close + Number(x - last.x < CLOSE) });
+  }
+  return new Set([...seen].filter(([, k]) => k.close * 2 > k.count).map(([kind]) => kind));
+}
+
+function paintMoment(s: Surface, span: Span, x: number, y: number, crowded: boolean): void {
   s.g.fillStyle = fillOf(s, span.kind);
+  if (crowded) {
+    s.g.fillRect(x - 0.5, y - HALF, 1, 2 * HALF);
+    return;
+  }
   s.g.beginPath();
   s.g.moveTo(x, y - HALF - 1);
   s.g.lineTo(x + HALF, y);

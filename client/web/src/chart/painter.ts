@@ -63,7 +63,8 @@ export class Painter {
 
   private paintLayer(s: Surface, layer: Layer, i: number): void {
     const unit = layer.kind === 'curve' || layer.kind === 'strip' ? layer.unit : undefined;
-    const num = (v: number) => this.show(v, unit);
+    // Beside a scale, words such as "nats" only repeat themselves.
+    const num = (v: number) => this.show(v, unit === 's' || unit === 'By' ? unit : undefined);
     if (layer.kind === 'curve') this.onPicture(i, paintCurves(s, this.axis, layer, num));
     else if (layer.kind === 'heat') paintHeat(s, this.axis, layer);
     else if (layer.kind === 'lanes') paintLanes(s, this.axis, layer);

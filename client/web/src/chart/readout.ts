@@ -63,7 +63,7 @@ export function heatText(layer: HeatLayer, x: number, row: number | null, show: 
     return `${name}, ${alive ? 'no sample' : 'not there'}`;
   }
   const ratio = cellValue(m, 'ratio', r, column);
-  const times = Number.isFinite(ratio) ? `, ${show(ratio)}× the median` : '';
+  const times = Number.isFinite(ratio) ? `, ${show(Number(ratio.toPrecision(3)))}× the median` : '';
   return `${name} ${show(value, m.metric.unit)}${times}`;
 }
 

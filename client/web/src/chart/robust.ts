@@ -12,6 +12,7 @@ export interface Extent {
   below: number;
   highest: number;
   lowest: number;
+  empty: boolean; // Nothing finite: the range means nothing.
   notPositive: number; // Places that a logarithmic scale cannot show.
 }
 
@@ -39,13 +40,13 @@ export function extent(columns: Columns[], mode: YMode): Extent {
   const highs = finite(columns, (c) => c.high, log);
   const mids = log ? finite(columns, (c) => c.mid, false) : lows;
   const notPositive = log ? mids.findIndex((v) => v > 0) : 0;
-  const base = { log, above: 0, below: 0, highest: NaN, lowest: NaN };
+  const base = { log, above: 0, below: 0, highest: NaN, lowest: NaN, empty: true };
   if (!lows.length || !highs.length) {
     return { ...base, low: log ? 1 : 0, high: log ? 10 : 1, notPositive: log ? mids.length : 0 };
   }
   const [low, high] = widen(...range(lows, highs, mode), log);
   return {
-    low, high, log,
+    low, high, log, empty: false,
     above: highs.length - countUpTo(highs, high),
     below: countUpTo(lows, low, true),
     highest: highs[highs.length - 1],

@@ -10,8 +10,8 @@ export function paintStrip(s: Surface, axis: Axis, layer: StripLayer, num: (v: n
   const mid = Float64Array.from(layer.y);
   const columns = fold({ name: layer.label, colour: 0, x: layer.x, mid }, axis.from, axis.to, Math.round(s.plot));
   const range = extent([columns], 'robust');
-  // From 0 where the values are not far from it: a third more should look like a third more.
-  const low = range.low > 0 && range.low < range.high * 0.85 ? 0 : range.low;
+  // From 0, so that a third more looks like a third more, and noise like noise.
+  const low = Math.min(0, range.low);
   const y = (v: number) => s.height - 1 - ((v - low) / (range.high - low)) * (s.height - 4);
   const label = Number.isFinite(range.highest) ? num(range.highest) : '';
   gutterLabel(s, label, s.height / 2);

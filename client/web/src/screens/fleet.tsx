@@ -76,7 +76,7 @@ function Totals({ totals, filter, setFilter }: { totals: FleetTotals; filter: st
       {chips ? (
         <Tile
           value={fmt.count(chips)} kind={num(totals.chipsSick) ? 'chips' : ''}
-          word={`chips in use, ${fmt.count(num(totals.chipsSick))} in sick jobs${idle === null ? '' : `, ${fmt.count(idle)} idle`}`}
+          word={`chips, ${fmt.count(num(totals.chipsSick))} in sick jobs${idle === null ? '' : `, ${fmt.count(idle)} idle`}`}
           hint={idle === null ? 'Idle chips: the token may not read the job “hosts”' : undefined}
         />
       ) : null}
@@ -179,27 +179,30 @@ export function Fleet({ route }: ScreenProps) {
     const next = sort === first ? (first === key ? `-${key}` : key) : first;
     go({ q: { sort: next === '-state' ? '' : next } }, 'replace');
   };
-  if (!data) return error ? <Failed error={error} retry={reload} /> : <Loading height={600} label="Loading the fleet" />;
+  const title = <h1 class="vh">Fleet</h1>;
+  if (!data) return <>{title}{error ? <Failed error={error} retry={reload} /> : <Loading height={600} label="Loading the fleet" />}</>;
   const all = data.jobs.size;
   return (
     <>
-      <h1 class="vh">Fleet</h1>
+      {title}
       <div class="tiles">
         <Totals totals={data.totals} filter={text} setFilter={setFilter} />
-        <label class="find">
-          Filter{' '}
-          <input
-            ref={input} type="search" value={text} spellcheck={false} placeholder="name, state:running, user=ana"
-            title={'name · state:running,silent,ended · sev:critical,warning,healthy · tag:keep · group:g · host:host-1* · attribute=value · -word for the opposite'}
-            aria-invalid={filter.problems.length ? true : undefined} onInput={(event) => setFilter(event.currentTarget.value)}
-            onKeyDown={(event) => event.key === 'Escape' && input.current?.blur()}
-          />
-        </label>
-        <ColumnChoice columns={keys} />
+        <div class="controls">
+          <label>
+            Filter{' '}
+            <input
+              ref={input} type="search" value={text} spellcheck={false} placeholder="name, state:running, user=ana"
+              title={'name · state:running,silent,ended · sev:critical,warning,healthy · tag:keep · group:g · host:host-1* · attribute=value · -word for the opposite'}
+              aria-invalid={filter.problems.length ? true : undefined} onInput={(event) => setFilter(event.currentTarget.value)}
+              onKeyDown={(event) => event.key === 'Escape' && input.current?.blur()}
+            />
+          </label>
+          <ColumnChoice columns={keys} />
+        </div>
       </div>
       {filter.problems.length ? <p class="stale">Not understood: {filter.problems.map(fmt.text).join(' ')}</p> : null}
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
-      {all === 0 && !text ? <NoJobs /> : null}
+      {all === 0 && !matchers.length ? <NoJobs /> : null}
       {rows.length ? (
         <div class={stale ? 'fleet old' : 'fleet'}>
           <DataTable
@@ -209,8 +212,8 @@ export function Fleet({ route }: ScreenProps) {
           />
         </div>
       ) : null}
-      {all && !rows.length ? (
-        <Empty title="No job matches the filter"><p class="actions"><button onClick={() => setFilter('')}>Show all {fmt.plural(all, 'job')}</button></p></Empty>
+      {!rows.length && (all || matchers.length) ? (
+        <Empty title="No job matches the filter"><p class="actions"><button onClick={() => setFilter('')}>Show all jobs</button></p></Empty>
       ) : null}
       <p class="dim" role="status">{all ? summary(rows, all, data.leftOut) : ''}</p>
     </>

@@ -179,3 +179,62 @@ async function rawCurves(request: CurveRequest, signal?: AbortSignal): Promise<C
   const found = await range({ ...rangeRequest(request), maxSamples: String(MOST_SAMPLES) }, signal);
   return named(found, request);
 }
+
+// The same curves with what came since, or null if that takes a whole new answer. Columns of the
+// tail are as wide as the others, so that the curve does not change its look while it grows.
+export async function latestCurves(request: CurveRequest, old: Curve[], signal?: AbortSignal): Promise<Curve[] | null> {
+  const [main, ...rest] = old;
+  if (request.kind !== 'step' || request.range || request.raw || request.by !== 'band') return null;
+  if (!main || main.x.length < 20 || main.x.length > 2 * request.points) return null;
+  const from = main.x[main.x.length - 1];
+  const width = Math.max(1, from - main.x[main.x.length - 2]);
+  const tail = await bandCurves({ ...request, attempts: request.attempts === 'all' ? 'effective' : request.attempts,
+    range: [from, from + width * 1000], points: 1000 }, signal);
+  return tail[0] ? [joined(main, regrouped(tail[0], from, width)), ...rest] : old;
+}
+
+// Entries of the tail in columns of `width` from `from` on.
+export function regrouped(c: Curve, from: number, width: number): Curve {
+  const starts: number[] = [];
+  const groups: number[][] = [];
+  for (let i = 0; i < c.x.length; i++) {
+    const start = from + Math.floor((c.x[i] - from) / width) * width;
+    if (starts[starts.length - 1] !== start) {
+      starts.push(start);
+      groups.push([]);
+    }
+    groups[groups.length - 1].push(i);
+  }
+  const fold = (f: (group: number[]) => number) => Float64Array.from(groups, f);
+  const finite = (values: Float64Array, group: number[]) => group.map((i) => values[i]).filter(Number.isFinite);
+  return {
+    ...c,
+    x: Float64Array.from(starts),
+    mid: fold((g) => mean(finite(c.mid, g))),
+    low: c.low && fold((g) => lowest(finite(c.low!, g))),
+    high: c.high && fold((g) => -lowest(finite(c.high!, g).map((v) => -v))),
+    bad: c.bad && Uint32Array.from(groups, (g) => g.reduce((sum, i) => sum + c.bad![i], 0)),
+  };
+}
+
+const mean = (values: number[]) => values.reduce((sum, v) => sum + v, 0) / values.length; // NaN of none.
+const lowest = (values: number[]) => (values.length ? Math.min(...values) : NaN);
+
+// `tail` replaces what `old` has from its first entry on.
+export function joined(old: Curve, tail: Curve): Curve {
+  if (!tail.x.length) return old;
+  let end = old.x.length;
+  while (end > 0 && old.x[end - 1] >= tail.x[0]) end--;
+  const glue = (a: Float64Array | undefined, b: Float64Array | undefined) => {
+    if (!a || !b) return undefined;
+    const out = new Float64Array(end + b.length);
+    out.set(a.subarray(0, end));
+    out.set(b, end);
+    return out;
+  };
+  const bad = old.bad && tail.bad && Uint32Array.from([...old.bad.subarray(0, end), ...tail.bad]);
+  return {
+    ...old, bad, x: glue(old.x, tail.x)!, mid: glue(old.mid, tail.mid)!,
+    low: glue(old.low, tail.low), high: glue(old.high, tail.high),
+  };
+}

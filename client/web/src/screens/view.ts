@@ -22,6 +22,7 @@ function parseEnd(text: string, kind: AxisKind, now: number): number | null {
   if (kind !== 'time') return Number.isFinite(Number(text)) ? Number(text) : null;
   const relative = /^-(\d+(?:\.\d+)?)([smhd])$/.exec(text);
   if (relative) return now - Number(relative[1]) * SECONDS[relative[2]] * 1000;
+  if (!/^\d{4}-\d\d-\d\d/.test(text)) return null; // A step, say, of a link along another axis.
   const time = Date.parse(/[Z+]|\d-\d\d:\d\d$/.test(text) ? text : `${text}Z`);
   return Number.isNaN(time) ? null : time;
 }
@@ -93,4 +94,12 @@ export function useView(route: Route, kind: AxisKind, full: Extent | null): View
 function later(timer: { current: ReturnType<typeof setTimeout> | null }, act: () => void): void {
   if (timer.current) clearTimeout(timer.current);
   timer.current = setTimeout(act, SETTLED_MS);
+}
+
+// The newest data that is not null: what a refresh, or a closer look at the same thing, replaces.
+// `identity` says what the same thing is.
+export function useKept<T>(data: T | null, identity: string): T | null {
+  const kept = useRef<{ identity: string; data: T } | null>(null);
+  if (data !== null) kept.current = { identity, data };
+  return kept.current?.identity === identity ? kept.current.data : null;
 }
