@@ -309,7 +309,7 @@ std::vector<std::string> HostsOf(const storage::JobDetail& detail, uint32_t atte
 
 // Both passes over all spans.
 absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<AttemptFacts>& facts,
-                        int64_t now_ns, StepReader* reader, JobGoodput* goodput) {
+                        int64_t now_ns, size_t max_spans, StepReader* reader, JobGoodput* goodput) {
   const std::vector<AttemptSpan> spans = SpansOf(facts, now_ns);
   RewindFinder rewinds;
   std::vector<const Channel*> clocks;
@@ -320,7 +320,7 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
     if (!clock.ok()) return clock.status();
     clocks.push_back(*clock);
   }
-  LedgerMaker maker(facts, spans, rewinds.Floors(), now_ns);
+  LedgerMaker maker(facts, spans, rewinds.Floors(), now_ns, {.max_spans = max_spans});
   for (size_t i = 0; i < spans.size(); ++i) {
     maker.BeginSpan();
     if (clocks[i] == nullptr) continue;
@@ -330,6 +330,8 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
   }
   maker.Finish();
   goodput->total = maker.total();
+  goodput->spans = maker.bucket_spans();
+  goodput->spans_joined = maker.bucket_spans_joined();
   for (size_t i = 0; i < spans.size(); ++i) {
     goodput->attempts.push_back({facts[spans[i].index].attempt, maker.of_spans()[i]});
   }
@@ -350,7 +352,7 @@ absl::Status MakeLedger(const storage::JobDetail& detail, const std::vector<Atte
 
 absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
                                      const conditions::SignalNames& names, absl::Time now,
-                                     const query::QueryControl& control) {
+                                     const query::QueryControl& control, size_t max_spans) {
   const std::optional<storage::JobDetail> detail = store.FindJob(job);
   if (!detail.has_value()) return absl::NotFoundError(absl::StrCat("no job \"", job, "\""));
   JobGoodput goodput;
@@ -371,7 +373,8 @@ absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_v
   }
   const Channels channels = ChannelsOf(series, names);
   StepReader reader(store, series, channels, control);
-  TACHO_RETURN_IF_ERROR(MakeLedger(*detail, facts, absl::ToUnixNanos(now), &reader, &goodput));
+  TACHO_RETURN_IF_ERROR(
+      MakeLedger(*detail, facts, absl::ToUnixNanos(now), max_spans, &reader, &goodput));
   return goodput;
 }
 

@@ -4,6 +4,7 @@
 // the reference task's steps.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,7 +32,9 @@ struct JobGoodput {
     uint32_t attempt = 0;
     Ledger ledger;
   };
-  std::vector<Attempt> attempts;          // Ascending.
+  std::vector<Attempt> attempts;  // Ascending.
+  std::vector<BucketSpan> spans;  // How `total` came about; empty if not asked for.
+  uint64_t spans_joined = 0;
   StepFigures steps;                      // They describe `steps_attempt`.
   std::vector<float> step_times;          // The `steps.sampled` behind them, in their order; s.
   std::optional<uint32_t> steps_attempt;  // The newest attempt with steps.
@@ -45,10 +48,11 @@ struct JobGoodput {
   bool has_phases = false;  // Events of phases were recorded.
 };
 
+// With at most `max_spans` spans; 0: none.
 //   NOT_FOUND  there is no such job.
 //   others     from the store and the control.
 absl::StatusOr<JobGoodput> GoodputOf(const storage::Store& store, absl::string_view job,
                                      const conditions::SignalNames& names, absl::Time now,
-                                     const query::QueryControl& control);
+                                     const query::QueryControl& control, size_t max_spans = 0);
 
 }  // namespace tacho::server::goodput

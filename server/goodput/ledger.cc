@@ -31,38 +31,32 @@ int64_t ToNs(double seconds, int64_t most) {
   return ns >= static_cast<double>(most) ? most : static_cast<int64_t>(ns);
 }
 
-int64_t Sum(const std::array<int64_t, kGoodputBuckets>& amounts) {
+int64_t Sum(const BucketAmounts& amounts) {
   int64_t sum = 0;
   for (const int64_t ns : amounts) sum += ns;
   return sum;
 }
 
-struct Interval {
-  int64_t begin_ns = 0;
-  int64_t end_ns = 0;
-};
-
-// Returns how much of `interval` is not in `taken`, and adds it there. `taken` is ascending and
-// disjoint.
-int64_t Claim(const Interval& interval, std::vector<Interval>* taken) {
+// Appends the parts of [begin_ns, end_ns) that none of `placed` covers, keeps those ascending, and
+// returns the length of the parts. `placed` are ascending and disjoint.
+int64_t Claim(GoodputBucket bucket, int64_t begin_ns, int64_t end_ns,
+              std::vector<BucketSpan>* placed) {
   int64_t claimed = 0;
-  Interval joined = interval;
-  int64_t at = interval.begin_ns;
-  std::vector<Interval> next;
-  for (const Interval& other : *taken) {
-    if (other.end_ns < interval.begin_ns || other.begin_ns > interval.end_ns) {
-      next.push_back(other);
-      continue;
-    }
-    claimed += std::max<int64_t>(0, other.begin_ns - at);
-    at = std::max(at, other.end_ns);
-    joined = {std::min(joined.begin_ns, other.begin_ns), std::max(joined.end_ns, other.end_ns)};
+  int64_t at_ns = begin_ns;
+  const size_t others = placed->size();
+  const auto claim_until = [&](int64_t until_ns) {
+    if (until_ns <= at_ns) return;
+    claimed += until_ns - at_ns;
+    placed->push_back({.bucket = bucket, .begin_ns = at_ns, .end_ns = until_ns});
+  };
+  for (size_t i = 0; i < others; ++i) {
+    const BucketSpan other = (*placed)[i];
+    claim_until(std::min(other.begin_ns, end_ns));
+    at_ns = std::max(at_ns, other.end_ns);
   }
-  claimed += std::max<int64_t>(0, interval.end_ns - at);
-  next.push_back(joined);
-  std::sort(next.begin(), next.end(),
-            [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
-  *taken = std::move(next);
+  claim_until(end_ns);
+  std::sort(placed->begin(), placed->end(),
+            [](const BucketSpan& a, const BucketSpan& b) { return a.begin_ns < b.begin_ns; });
   return claimed;
 }
 
@@ -72,7 +66,7 @@ absl::string_view GoodputBucketName(GoodputBucket bucket) {
   return kBucketNames.at(static_cast<size_t>(bucket));
 }
 
-std::array<int64_t, kGoodputBuckets> AmountsAsTheyCame(const Ledger& ledger) {
+BucketAmounts AmountsAsTheyCame(const Ledger& ledger) {
   auto amounts = ledger.ns;
   int64_t& productive = amounts[static_cast<size_t>(GoodputBucket::kProductiveStep)];
   int64_t& wasted = amounts[static_cast<size_t>(GoodputBucket::kWasted)];
@@ -123,12 +117,18 @@ LedgerMaker::LedgerMaker(const std::vector<AttemptFacts>& attempts, std::vector<
       spans_(std::move(spans)),
       floors_(std::move(floors)),
       now_ns_(now_ns),
-      options_(options) {}
+      options_(options),
+      bucket_spans_(options.max_spans) {}
 
 void LedgerMaker::BeginSpan() {
   EndSpan();
   TACHO_CHECK(of_spans_.size() < spans_.size());
   const AttemptSpan& span = spans_[of_spans_.size()];
+  if (!of_spans_.empty()) {
+    const int64_t until_ns = of_spans_.back().end_ns;
+    LaySpan(GoodputBucket::kDown, attempts_[spans_[of_spans_.size() - 1].index].attempt, until_ns,
+            span.begin_ns - until_ns);
+  }
   Ledger& ledger = of_spans_.emplace_back();
   ledger.begin_ns = span.begin_ns;
   ledger.end_ns = span.end_ns;
@@ -149,7 +149,7 @@ LedgerMaker::Amounts LedgerMaker::TakePhases(int64_t from_ns, int64_t until_ns, 
   while (starts_before(from_ns)) ++next_phase_;
   const size_t first = next_phase_;
   while (starts_before(until_ns)) ++next_phase_;
-  std::vector<Interval> taken;
+  placed_.clear();
   *last_end_ns = from_ns;
   for (const auto& [kind, bucket] : kPriority) {
     for (size_t i = first; i < next_phase_; ++i) {
@@ -159,10 +159,10 @@ LedgerMaker::Amounts LedgerMaker::TakePhases(int64_t from_ns, int64_t until_ns, 
           bucket == GoodputBucket::kCheckpoint || bucket == GoodputBucket::kEvaluation;
       const int64_t end = phase.open() ? until_ns : phase.end_ns;
       if (until_is_step && may_run_beside && end > until_ns) continue;
-      const Interval interval = {phase.start_ns, std::min(end, until_ns)};
-      if (interval.end_ns <= interval.begin_ns) continue;
-      amounts[static_cast<size_t>(bucket)] += Claim(interval, &taken);
-      *last_end_ns = std::max(*last_end_ns, interval.end_ns);
+      const int64_t end_ns = std::min(end, until_ns);
+      if (end_ns <= phase.start_ns) continue;
+      amounts[static_cast<size_t>(bucket)] += Claim(bucket, phase.start_ns, end_ns, &placed_);
+      *last_end_ns = std::max(*last_end_ns, end_ns);
     }
   }
   return amounts;
@@ -204,6 +204,20 @@ void LedgerMaker::Sample(const StepRow& row, double seconds, bool continues) {
   if (samples_.size() > kMaxStepSamples) samples_.pop_front();
 }
 
+void LedgerMaker::LaySpans(const Amounts& before, std::optional<StepBounds> steps) {
+  if (options_.max_spans == 0) return;
+  Amounts amounts = of_spans_.back().ns;
+  for (size_t i = 0; i < kGoodputBuckets; ++i) amounts[i] -= before[i];
+  const uint32_t attempt = attempts_[spans_[of_spans_.size() - 1].index].attempt;
+  bucket_spans_.Lay(attempt, at_ns_, amounts, placed_, steps);
+}
+
+void LedgerMaker::LaySpan(GoodputBucket bucket, uint32_t attempt, int64_t from_ns, int64_t ns) {
+  Amounts amounts = {};
+  amounts[static_cast<size_t>(bucket)] = ns;
+  bucket_spans_.Lay(attempt, from_ns, amounts, {}, std::nullopt);
+}
+
 void LedgerMaker::AddStep(const StepRow& row) {
   TACHO_CHECK(open_);
   const AttemptSpan& span = spans_[of_spans_.size() - 1];
@@ -218,6 +232,7 @@ void LedgerMaker::AddStep(const StepRow& row) {
                             ? static_cast<int64_t>(static_cast<uint64_t>(row.step) -
                                                    static_cast<uint64_t>(last_step_))
                             : 1;
+  const Amounts before = ledger.ns;
   int64_t last_end_ns = 0;
   Amounts amounts = TakePhases(at_ns_, time_ns, /*until_is_step=*/true, &last_end_ns);
   const int64_t covered = Sum(amounts);
@@ -255,6 +270,8 @@ void LedgerMaker::AddStep(const StepRow& row) {
   }
   for (size_t i = 0; i < kGoodputBuckets; ++i) ledger.ns[i] += amounts[i];
   Sample(row, seconds, has_step_ && !falls_back);
+  const bool rises = has_step_ && row.step > last_step_;
+  LaySpans(before, StepBounds{rises ? last_step_ + 1 : row.step, row.step});
   at_ns_ = time_ns;
   has_step_ = true;
   last_step_ = row.step;
@@ -284,6 +301,7 @@ void LedgerMaker::EndSpan() {
   const size_t index = of_spans_.size() - 1;
   Ledger& ledger = of_spans_.back();
   const AttemptFacts& facts = attempts_[spans_[index].index];
+  const Amounts before = ledger.ns;
   int64_t covered_until_ns = 0;
   const Amounts amounts =
       TakePhases(at_ns_, ledger.end_ns, /*until_is_step=*/false, &covered_until_ns);
@@ -297,6 +315,7 @@ void LedgerMaker::EndSpan() {
   } else {
     ledger[GoodputBucket::kOther] += facts.ended_well ? free : TakeStall(free, 1, &ledger);
   }
+  LaySpans(before, std::nullopt);
 }
 
 void LedgerMaker::Finish() {
@@ -320,9 +339,13 @@ void LedgerMaker::Finish() {
     // The step that was in progress was never done.
     total_[GoodputBucket::kOther] += newest.end_ns - until;
     total_[GoodputBucket::kDown] += silent_ns;
+    const uint32_t attempt = attempts_[newest.index].attempt;
+    LaySpan(GoodputBucket::kOther, attempt, until, newest.end_ns - until);
+    LaySpan(GoodputBucket::kDown, attempt, newest.end_ns, silent_ns);
     until = now_ns_;
   }
   total_.end_ns = until;
+  bucket_spans_.Finish();
 }
 
 }  // namespace tacho::server::goodput

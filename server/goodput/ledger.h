@@ -30,28 +30,11 @@
 #include <optional>
 #include <vector>
 
-#include "absl/strings/string_view.h"
+#include "server/goodput/goodput_bucket.h"
+#include "server/goodput/ledger_spans.h"
 #include "server/phases/phases.h"
 
 namespace tacho::server::goodput {
-
-// In the order of v1::GoodputBucket, which begins with 1.
-enum class GoodputBucket : uint8_t {
-  kProductiveStep,
-  kInitializing,
-  kCompiling,
-  kRestoring,
-  kDataWait,
-  kCheckpoint,
-  kEvaluation,
-  kWasted,
-  kStalled,
-  kDown,
-  kOther,
-  kCount,
-};
-inline constexpr size_t kGoodputBuckets = static_cast<size_t>(GoodputBucket::kCount);
-absl::string_view GoodputBucketName(GoodputBucket bucket);  // "productive_step", …
 
 inline constexpr double kAbsent = std::numeric_limits<double>::quiet_NaN();
 
@@ -90,7 +73,7 @@ std::vector<AttemptSpan> SpansOf(const std::vector<AttemptFacts>& attempts, int6
 struct Ledger {
   int64_t begin_ns = 0;
   int64_t end_ns = 0;
-  std::array<int64_t, kGoodputBuckets> ns = {};  // Sums to end_ns - begin_ns.
+  BucketAmounts ns = {};  // Sums to end_ns - begin_ns.
   uint64_t productive_steps = 0;
   uint64_t wasted_steps = 0;
   uint64_t rewinds = 0;
@@ -104,7 +87,7 @@ struct Ledger {
 
 // The same time for counters, which must not fall. In the ledger, repeating a step moves the time
 // of its first run from productive_step to wasted. Here its second run is wasted, as it happens.
-std::array<int64_t, kGoodputBuckets> AmountsAsTheyCame(const Ledger& ledger);
+BucketAmounts AmountsAsTheyCame(const Ledger& ledger);
 
 // Productive time divided by wall time; nullopt: no time has passed.
 std::optional<double> GoodputRatio(const Ledger& ledger);
@@ -143,6 +126,7 @@ struct LedgerOptions {
   size_t known_steps = 64;
   int64_t silent_ns = 300'000'000'000;  // Then a job that did not end is down …
   int64_t over_ns = 3600'000'000'000;   // … and then it is over, since its last sign of life.
+  size_t max_spans = 0;                 // Of bucket_spans().
 };
 
 // Second pass. BeginSpan() and AddStep() as the spans and their rows come, those in the span
@@ -160,19 +144,26 @@ class LedgerMaker {
   const Ledger& total() const { return total_; }
   const std::vector<Ledger>& of_spans() const { return of_spans_; }
   const std::vector<AttemptSpan>& spans() const { return spans_; }
+  // total() as it came about, and how many spans are not in it because of max_spans.
+  const std::vector<BucketSpan>& bucket_spans() const { return bucket_spans_.spans(); }
+  uint64_t bucket_spans_joined() const { return bucket_spans_.joined(); }
   // The newest span with steps; nullopt: no steps.
   std::optional<size_t> stepping_span() const { return stepping_span_; }
   const std::deque<StepSample>& samples() const { return samples_; }
 
  private:
-  using Amounts = std::array<int64_t, kGoodputBuckets>;
+  using Amounts = BucketAmounts;
 
   void EndSpan();
   void EndRunning(const Amounts& covered, int64_t covered_until_ns, int64_t free_ns);
+  // Lays out what the ledger of the current span has got since it was `before`, from at_ns_ on.
+  void LaySpans(const Amounts& before, std::optional<StepBounds> steps);
+  // Lays out time in one bucket.
+  void LaySpan(GoodputBucket bucket, uint32_t attempt, int64_t from_ns, int64_t ns);
   // Adds time of the step after the last one, which is not done.
   void AddInProgress(int64_t ns);
-  // Returns what the phases that begin in [from, until) cover of it, and sets *last_end_ns to the
-  // end of the last of them.
+  // Returns what the phases that begin in [from, until) cover of it, sets *last_end_ns to the end
+  // of the last of them, and placed_ to where they are.
   Amounts TakePhases(int64_t from_ns, int64_t until_ns, bool until_is_step, int64_t* last_end_ns);
   // Puts what a step did not explain into stalled; returns the rest.
   int64_t TakeStall(int64_t free_ns, int64_t steps, Ledger* ledger) const;
@@ -190,6 +181,7 @@ class LedgerMaker {
   Ledger total_;
   std::optional<size_t> stepping_span_;
   std::deque<StepSample> samples_;
+  LedgerSpans bucket_spans_;
 
   // State of the span that is being filled.
   bool open_ = false;
@@ -197,7 +189,8 @@ class LedgerMaker {
   size_t next_phase_ = 0;
   bool has_step_ = false;
   int64_t last_step_ = 0;
-  std::deque<int64_t> known_;  // ns of the newest steps.
+  std::deque<int64_t> known_;       // ns of the newest steps.
+  std::vector<BucketSpan> placed_;  // By the last TakePhases().
 
   size_t segments_ = 0;              // Begun so far.
   std::optional<int64_t> max_step_;  // The highest step of all spans.

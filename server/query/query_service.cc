@@ -46,14 +46,13 @@ absl::Status Refusal(WorkerPool::Admission admission) {
   return errors::Draining();
 }
 
-// The names of other jobs that a text suggests are not for those who may not read these jobs.
+}  // namespace
+
 absl::Status WithoutOtherNames(const absl::Status& status, const security::Rights& rights,
                                const std::string* job) {
   if (!absl::IsNotFound(status) || job == nullptr || rights.SeesEveryJob()) return status;
   return absl::NotFoundError(absl::StrCat("no job \"", *job, "\""));
 }
-
-}  // namespace
 
 QueryService::QueryService(QueryServiceOptions options)
     : options_(std::move(options)),

@@ -195,4 +195,8 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
   SpareThread spare_;  // A thread of workers_; empty on one core.
 };
 
+// The names of other jobs that a text suggests are not for those who may not read these jobs.
+absl::Status WithoutOtherNames(const absl::Status& status, const security::Rights& rights,
+                               const std::string* job);
+
 }  // namespace tacho::server::query

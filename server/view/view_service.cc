@@ -1,5 +1,6 @@
 #include "server/view/view_service.h"
 
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +11,7 @@
 #include "server/query/reactors.h"
 #include "server/security/grpc_caller.h"
 #include "server/view/fleet_answer.h"
+#include "server/view/matrix.h"
 
 namespace tacho::server::view {
 namespace {
@@ -62,6 +64,31 @@ grpc::ServerUnaryReactor* ViewService::Fleet(grpc::CallbackServerContext* contex
                   return AnswerFleet(*queries.store, *fleet, *request, rights, options_.salt,
                                      control, &answered_, response);
                 });
+}
+
+grpc::ServerWriteReactor<v1::MatrixResponse>* ViewService::Matrix(
+    grpc::CallbackServerContext* context, const v1::MatrixRequest* request) {
+  query::QueryService* const queries = options_.queries;
+  const auto limits = queries->limits();
+  auto* call = new query::StreamReactor<v1::MatrixResponse>(
+      context, absl::Nanoseconds(limits.timeout()), &queries->draining());
+  const auto finish = [queries, call](const absl::Status& status) {
+    call->End(errors::ToGrpcStatus(status, queries->NextSpread()));
+  };
+  const std::string* const job = &request->selector().job();
+  const auto rights = queries->Admit("view.Matrix", *context, {job, "selector.job"});
+  const auto run = [=](const query::WorkerPool::Leave& leave) -> absl::Status {
+    const absl::Status status =
+        view::Matrix(*queries->options().store, *request,
+                     {limits.max_series(), limits.max_samples()}, call->control(),
+                     [call](v1::MatrixResponse piece) { return call->Write(std::move(piece)); });
+    const absl::Status sent = call->Flush(status.ok(), leave);
+    return status.ok() ? sent : query::WithoutOtherNames(status, **rights, job);
+  };
+  const absl::Status taken =
+      rights.ok() ? queries->RunOnWorker("view.Matrix", run, finish) : rights.status();
+  if (!taken.ok()) finish(taken);
+  return call;
 }
 
 grpc::ServerUnaryReactor* ViewService::WhoAmI(grpc::CallbackServerContext* context,

@@ -37,6 +37,8 @@ class ViewService final : public v1::View::CallbackService {
   grpc::ServerUnaryReactor* Fleet(grpc::CallbackServerContext* context,
                                   const v1::FleetRequest* request,
                                   v1::FleetResponse* response) override;
+  grpc::ServerWriteReactor<v1::MatrixResponse>* Matrix(grpc::CallbackServerContext* context,
+                                                       const v1::MatrixRequest* request) override;
   grpc::ServerUnaryReactor* WhoAmI(grpc::CallbackServerContext* context,
                                    const v1::WhoAmIRequest* request,
                                    v1::WhoAmIResponse* response) override;

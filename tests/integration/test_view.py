@@ -10,6 +10,8 @@ from tacho.v1 import query_pb2, query_pb2_grpc
 from tacho.v1 import view_pb2, view_pb2_grpc
 
 SECOND = 1_000_000_000
+# Nothing judges a job any more, or makes ledgers of it, which would change.
+LONG_AGO_S = 7 * 3600
 CONFIG = "storage: {seal_rows: 64}\n"
 METRICS = [("loss", "1"), ("step_time_seconds", "s")]
 
@@ -69,7 +71,7 @@ class FleetTest(ViewCase):
     def record_five(self):
         self.record("healthy", attributes={"device_count": "8", "planned_steps": "100"})
         self.record("diverged", [1.0] * 50 + [float("nan")] * 10, attributes={"device_count": "4"})
-        self.record("silent", age_s=2000)
+        self.record("silent", age_s=LONG_AGO_S)
         self.record("ended", age_s=100, end="ended")
 
     def test_a_row_says_what_the_single_calls_say(self):
@@ -106,8 +108,8 @@ class FleetTest(ViewCase):
         self.assertEqual((totals.critical, totals.chips, totals.chips_sick), (1, 12, 4))
 
     def test_later_answers_have_what_changed(self):
-        self.record("a", age_s=4000)  # So long ago that there is no ledger of it, which would change.
-        self.record("b", age_s=4000)
+        self.record("a", age_s=LONG_AGO_S)
+        self.record("b", age_s=LONG_AGO_S)
         quiet = self.eventually_fleet(lambda fleet: len(fleet.jobs) == 2, "both jobs")
         answer = self.fleet(since_revision=quiet.revision)
         self.assertEqual((answer.complete, names(answer), list(answer.gone)), (False, [], []))
@@ -134,6 +136,34 @@ class FleetTest(ViewCase):
         self.assertTrue(anew.complete)
         self.assertEqual(names(anew)[0], "c")
         self.assertEqual(sorted(names(anew)), ["a", "b", "c"])
+
+    def test_a_matrix_has_the_samples_of_each_task(self):
+        self.record("a")
+        request = view_pb2.MatrixRequest(
+            selector=query_pb2.Selector(job="a", metrics=["loss"]), axis=query_pb2.AXIS_STEP
+        )
+        head, *pieces = list(self.view("Matrix", request))
+        self.assertEqual((head.head.columns, head.head.rows_total, head.head.samples), (60, 1, 60))
+        values = [value for piece in pieces for value in piece.rows.values]
+        self.assertEqual(len(values), 60)
+        self.assertAlmostEqual(values[10], 1.9, 5)
+        page = harness.http_get(self.collector.url("/metrics"))[2].decode()
+        self.assertIn('tacho_query_requests_total{code="OK",method="view.Matrix"} 1', page)
+
+    def test_the_sickest_jobs_are_printed_first(self):
+        self.record_five()
+        self.eventually_fleet(lambda fleet: fleet.totals.critical, "a verdict")
+
+        def printed(*arguments, code=0):
+            done = harness.tachoctl(self.collector.address, "jobs", "--sick", *arguments)
+            self.assertEqual(done.returncode, code, done.stderr)
+            return [line.split(",")[0] for line in done.stdout.splitlines()[1:]] or done.stderr
+
+        wanted = ["diverged", "healthy", "silent", "ended"]
+        self.assertEqual(printed("-o", "csv"), wanted)
+        self.assertEqual(printed("-o", "csv", "--limit", "1"), wanted[:1])
+        self.assertEqual(printed("-o", "csv", "--state", "silent", "--state", "ended"), wanted[2:])
+        self.assertIn("--sick does not go with", printed("--seen", "1h", code=2))
 
     def test_wrong_requests_name_the_field(self):
         for request, field in (
@@ -193,6 +223,10 @@ class WhoTest(ViewCase):
         self.assertEqual(code, denied)
         self.assertIn('"vision" may not read every job', text)
         self.assertEqual(self.view("Collector", view_pb2.CollectorRequest(), everything).jobs, 2)
+        matrix = view_pb2.MatrixRequest(selector=query_pb2.Selector(job="secret-1", metrics=["loss"]))
+        with self.assertRaises(grpc.RpcError) as caught:
+            list(self.view("Matrix", matrix, self.secret("vision")))
+        self.assertEqual(caught.exception.code(), denied)
 
     def test_without_authentication_everybody_may_do_everything(self):
         self.start(CONFIG)

@@ -1,4 +1,4 @@
-// Calls of the Query and Marks services. The header keeps gRPC's generated code, which takes
+// Calls of the Query, View and Marks services. The header keeps gRPC's generated code, which takes
 // seconds to compile, out of the commands.
 #include "client/ctl/call/query_client.h"
 
@@ -17,6 +17,7 @@
 #include "proto/base/status_macros.h"
 #include "tacho/v1/marks.grpc.pb.h"
 #include "tacho/v1/query.grpc.pb.h"
+#include "tacho/v1/view.grpc.pb.h"
 
 namespace tacho::ctl {
 namespace {
@@ -196,6 +197,11 @@ absl::StatusOr<v1::CardinalityResponse> QueryClient::Cardinality(
 absl::StatusOr<v1::ConditionsResponse> QueryClient::Conditions(
     const v1::ConditionsRequest& request) {
   return calls_->Call(&v1::Query::Stub::Conditions, request);
+}
+
+absl::StatusOr<v1::FleetResponse> QueryClient::Fleet(const v1::FleetRequest& request) {
+  const auto stub = v1::View::NewStub(calls_->channel().grpc());
+  return calls_->CallOf(stub.get(), &v1::View::Stub::Fleet, request);
 }
 
 absl::StatusOr<v1::ChangeMarksResponse> QueryClient::ChangeMarks(

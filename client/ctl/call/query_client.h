@@ -1,4 +1,4 @@
-// The services Query and Marks of one collector, as calls that return absl::Status.
+// The services Query, View and Marks of one collector, as calls that return absl::Status.
 #pragma once
 
 #include <functional>
@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "client/ctl/call/channel.h"
 #include "tacho/v1/query.pb.h"
+#include "tacho/v1/view.pb.h"
 
 namespace tacho::ctl {
 
@@ -45,6 +46,7 @@ class QueryClient {
   // The conditions of one job, the most severe first. nullopt if nothing judges it or the call
   // fails: for callers that can do without.
   std::optional<std::vector<v1::Condition>> ConditionsOf(const std::string& job);
+  absl::StatusOr<v1::FleetResponse> Fleet(const v1::FleetRequest& request);
   absl::StatusOr<v1::ChangeMarksResponse> ChangeMarks(const v1::ChangeMarksRequest& request);
 
   // Streams: `handle` sees each message as it arrives; it returns false to stop, which is no error.

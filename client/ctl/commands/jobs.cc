@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -91,7 +92,11 @@ std::vector<FlagSpec> JobsFlags() {
       {.name = "group", .placeholder = "NAME", .help = "Only jobs of this group."},
       {.name = "seen",
        .placeholder = "AGE",
-       .help = "Only jobs that reported within the last 10m, 2d, …"}};
+       .help = "Only jobs that reported within the last 10m, 2d, …"},
+      {.name = "sick",
+       .help =
+           "The sickest first: by the severity of the worst condition that holds, then by chips "
+           "times the time since it began. Not with --seen, --since and --until."}};
   flags.insert(flags.end(), TimeFlags().begin(), TimeFlags().end());
   flags.push_back({.name = "limit", .placeholder = "N", .help = "At most N jobs; 0 for all."});
   return flags;
@@ -133,6 +138,27 @@ absl::StatusOr<v1::ListJobsRequest> ParseJobsRequest(const Invocation& invocatio
   return request;
 }
 
+// The server limits what it looks at; a list of more jobs is not read by a person.
+constexpr uint32_t kMostSickJobs = 10'000;
+
+// The same jobs in the order of View.Fleet.
+absl::StatusOr<std::vector<v1::Job>> ListSickest(QueryClient& client,
+                                                 const v1::ListJobsRequest& wanted,
+                                                 uint64_t limit) {
+  v1::FleetRequest request;
+  request.set_name_pattern(wanted.name_pattern());
+  *request.mutable_states() = wanted.states();
+  *request.mutable_matchers() = wanted.matchers();
+  *request.mutable_tags() = wanted.tags();
+  request.set_group(wanted.group());
+  const uint64_t most = limit == 0 ? kMostSickJobs : std::min<uint64_t>(limit, kMostSickJobs);
+  request.set_max_jobs(static_cast<uint32_t>(most));
+  TACHO_ASSIGN_OR_RETURN(auto answer, client.Fleet(request));
+  std::vector<v1::Job> jobs;
+  for (v1::FleetJob& one : *answer.mutable_jobs()) jobs.push_back(std::move(*one.mutable_job()));
+  return jobs;
+}
+
 // "no job matches 'bert' --state silent": what was asked for, as it was typed.
 std::string WhatMatchesNothing(const Invocation& invocation) {
   std::string asked;
@@ -140,7 +166,7 @@ std::string WhatMatchesNothing(const Invocation& invocation) {
     absl::StrAppend(&asked, " '", invocation.Positional(0), "'");
   }
   for (const FlagSpec& flag : JobsFlags()) {
-    if (flag.name == "limit") continue;
+    if (flag.name == "limit" || flag.name == "sick") continue;
     for (const std::string& value : invocation.args.GetAll(flag.name)) {
       absl::StrAppend(&asked, " --", flag.name, " ", value);
     }
@@ -163,8 +189,14 @@ int RunJobs(const Invocation& invocation) {
   for (const absl::Status& parsed : {request.status(), limit.status()}) {
     if (!parsed.ok()) return UsageError(invocation.env, "jobs", std::string(parsed.message()));
   }
+  const bool sick = invocation.args.Has("sick");
+  if (sick && (request->seen_within_ns() > 0 || request->has_time())) {
+    return UsageError(invocation.env, "jobs",
+                      "--sick does not go with --seen, --since and --until: leave one out");
+  }
   QueryClient client = Connect(invocation);
-  const auto jobs = client.ListJobs(*request, limit->value_or(0));
+  const auto jobs = sick ? ListSickest(client, *request, limit->value_or(0))
+                         : client.ListJobs(*request, limit->value_or(0));
   if (!jobs.ok()) return CallError(invocation, client, jobs.status());
 
   const std::optional<ConditionsByJob> conditions = ReadConditions(client);
@@ -214,6 +246,7 @@ Examples:
   tachoctl jobs --state silent --state running
   tachoctl jobs --label user=ana --label 'host=~web-.*' --since 7d
   tachoctl jobs --group lr-sweep --tag baseline
+  tachoctl jobs --sick --limit 10
   tachoctl jobs -o json | jq -r '.jobs[].job'
 
 JSON: {"jobs": [{"job", "tasks", "hosts", "attempts", "series", "last_step" or null,

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "server/errors/grpc_status.h"
 #include "server/query/read/selection.h"
 
@@ -26,6 +27,16 @@ void LedgerToProto(const goodput::Ledger& ledger, v1::Goodput* proto) {
   proto->set_productive_steps(ledger.productive_steps);
   proto->set_wasted_steps(ledger.wasted_steps);
   proto->set_rewinds(ledger.rewinds);
+}
+
+void SpanToProto(const goodput::BucketSpan& span, v1::LedgerSpan* proto) {
+  proto->set_bucket(static_cast<v1::GoodputBucket>(static_cast<int>(span.bucket) + 1));
+  proto->set_begin_unix_ns(span.begin_ns);
+  proto->set_end_unix_ns(span.end_ns);
+  proto->set_attempt(span.attempt);
+  if (!span.steps.has_value()) return;
+  proto->set_first_step(span.steps->first);
+  proto->set_last_step(span.steps->last);
 }
 
 }  // namespace
@@ -63,13 +74,19 @@ void ToProto(const goodput::JobGoodput& goodput, bool totals_only, v1::GoodputRe
   }
   if (goodput.reference_task.has_value()) response->set_reference_task(*goodput.reference_task);
   response->set_step_metric(goodput.step_metric);
+  for (const goodput::BucketSpan& span : goodput.spans) SpanToProto(span, response->add_spans());
+  response->set_spans_joined(goodput.spans_joined);
 }
 
 absl::Status GetGoodput(const storage::Store& store, const v1::GoodputRequest& request,
                         const conditions::SignalNames& names, absl::Time now,
                         const QueryControl& control, v1::GoodputResponse* response) {
   if (request.job().empty()) return errors::InvalidFieldError("job", "is required");
-  const auto goodput = goodput::GoodputOf(store, request.job(), names, now, control);
+  if (request.max_spans() > kMaxLedgerSpans) {
+    return errors::InvalidFieldError("max_spans", absl::StrCat("is at most ", kMaxLedgerSpans));
+  }
+  const auto goodput =
+      goodput::GoodputOf(store, request.job(), names, now, control, request.max_spans());
   if (absl::IsNotFound(goodput.status())) return NoSuchJob(store, request.job());
   if (!goodput.ok()) return goodput.status();
   ToProto(*goodput, request.totals_only(), response);

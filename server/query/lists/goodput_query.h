@@ -1,6 +1,8 @@
 // Query.Goodput: a job's ledger in the words of the protocol.
 #pragma once
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/conditions/window/signal_names.h"
@@ -10,6 +12,9 @@
 #include "tacho/v1/query.pb.h"
 
 namespace tacho::server::query {
+
+// GoodputRequest.max_spans is at most this.
+inline constexpr uint32_t kMaxLedgerSpans = 10'000;
 
 //   INVALID_ARGUMENT  the text names the field.
 //   NOT_FOUND         no such job; the text names the nearest names.

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "storage/index/matcher.h"
-#include "storage/model/job.h"
+#include "storage/store.h"
 #include "tacho/v1/query.pb.h"
 #include "tacho/v1/view.pb.h"
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <string>
 #include <vector>
@@ -195,11 +196,59 @@ TEST_F(GoodputJobTest, TheAnswerHasEveryBucketAndSumsToTheWallTime) {
   EXPECT_EQ(response.attempt(), 1u);
   EXPECT_NEAR(response.total().goodput_ratio(), 148 * 0.9 / 320, 1e-9);
 
+  EXPECT_EQ(response.spans_size(), 0) << "none were asked for";
+
+  request.set_max_spans(10'001);
+  EXPECT_EQ(query::GetGoodput(*store_, request, conditions::SignalNames(), now,
+                              query::QueryControl(), &response)
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+  request.set_max_spans(0);
   request.set_job("jop");
   const absl::Status status = query::GetGoodput(*store_, request, conditions::SignalNames(), now,
                                                 query::QueryControl(), &response);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr("did you mean \"job\""));
+}
+
+TEST_F(GoodputJobTest, SpansOfTheAnswerSumToItsBuckets) {
+  AppendTwoAttempts();
+  v1::GoodputRequest request;
+  request.set_job(kJob);
+  request.set_max_spans(10'000);
+  v1::GoodputResponse response;
+  const auto ask = [&] {
+    response.Clear();
+    EXPECT_TRUE(query::GetGoodput(*store_, request, conditions::SignalNames(),
+                                  absl::FromUnixNanos(At(5000)), query::QueryControl(), &response)
+                    .ok());
+  };
+  ask();
+  std::map<v1::GoodputBucket, int64_t> sums;
+  for (const auto& span : response.spans()) {
+    sums[span.bucket()] += span.end_unix_ns() - span.begin_unix_ns();
+  }
+  for (const auto& bucket : response.total().buckets()) {
+    EXPECT_EQ(sums[bucket.bucket()], bucket.ns()) << v1::GoodputBucket_Name(bucket.bucket());
+  }
+  EXPECT_EQ(response.spans_joined(), 0u);
+  const auto& last = response.spans(response.spans_size() - 2);  // Then comes OTHER.
+  EXPECT_EQ(last.bucket(), v1::GOODPUT_BUCKET_PRODUCTIVE_STEP);
+  EXPECT_EQ(last.attempt(), 1u);
+  EXPECT_EQ(last.last_step(), 149);
+  EXPECT_FALSE(response.spans(0).has_first_step());
+  // A wait in each step: they are joined first.
+  request.set_max_spans(9);
+  ask();
+  std::vector<v1::GoodputBucket> buckets;
+  for (const auto& span : response.spans()) buckets.push_back(span.bucket());
+  EXPECT_THAT(buckets,
+              testing::ElementsAre(v1::GOODPUT_BUCKET_INITIALIZING, v1::GOODPUT_BUCKET_COMPILING,
+                                   v1::GOODPUT_BUCKET_INITIALIZING,
+                                   v1::GOODPUT_BUCKET_PRODUCTIVE_STEP, v1::GOODPUT_BUCKET_WASTED,
+                                   v1::GOODPUT_BUCKET_DOWN, v1::GOODPUT_BUCKET_RESTORING,
+                                   v1::GOODPUT_BUCKET_PRODUCTIVE_STEP, v1::GOODPUT_BUCKET_OTHER));
+  EXPECT_GT(response.spans_joined(), 190u);
 }
 
 // Random jobs: whatever was stored, every nanosecond is somewhere once.
@@ -212,9 +261,16 @@ class GoodputRandomTest : public query::QueryStoreFixture,
 TEST_P(GoodputRandomTest, SumsToTheWallTime) {
   MakeJob(kJob, {.metrics = {"loss", "data_wait_seconds", "step_time_seconds"}});
   const auto goodput = GoodputOf(*store_, kJob, conditions::SignalNames(),
-                                 absl::FromUnixNanos(At(Below(2000))), query::QueryControl());
+                                 absl::FromUnixNanos(At(Below(2000))), query::QueryControl(),
+                                 /*max_spans=*/100'000);
   ASSERT_TRUE(goodput.ok()) << goodput.status();
   const Ledger& total = goodput->total;
+  BucketAmounts of_spans = {};
+  for (const BucketSpan& span : goodput->spans) {
+    of_spans[static_cast<size_t>(span.bucket)] += span.ns();
+  }
+  EXPECT_EQ(of_spans, total.ns);
+  EXPECT_EQ(goodput->spans_joined, 0);
   EXPECT_EQ(std::accumulate(total.ns.begin(), total.ns.end(), int64_t{0}), total.wall_ns());
 }
 

@@ -3,60 +3,13 @@
 
 #include <algorithm>
 #include <numeric>
-#include <random>
 #include <vector>
 
 #include "server/goodput/ledger.h"
+#include "tests/server/goodput/ledger_jobs.h"
 
 namespace tacho::server::goodput {
 namespace {
-
-constexpr int64_t kSecond = 1'000'000'000;
-
-// Rows of one attempt, ascending by time.
-using Rows = std::vector<StepRow>;
-
-struct Job {
-  std::vector<AttemptFacts> attempts;
-  std::vector<Rows> rows;  // By attempt.
-  int64_t now_ns = 0;
-
-  // What GoodputOf() does with a store.
-  LedgerMaker Make() const {
-    const std::vector<AttemptSpan> spans = SpansOf(attempts, now_ns);
-    const auto in_span = [](const AttemptSpan& span, const StepRow& row) {
-      return row.time_ns >= span.begin_ns && row.time_ns <= span.end_ns;
-    };
-    RewindFinder rewinds;
-    for (const AttemptSpan& span : spans) {
-      rewinds.BeginSpan();
-      for (const StepRow& row : rows[span.index]) {
-        if (in_span(span, row)) rewinds.Add(row.step);
-      }
-    }
-    LedgerMaker maker(attempts, spans, rewinds.Floors(), now_ns);
-    for (const AttemptSpan& span : spans) {
-      maker.BeginSpan();
-      for (const StepRow& row : rows[span.index]) {
-        if (in_span(span, row)) maker.AddStep(row);
-      }
-    }
-    maker.Finish();
-    return maker;
-  }
-};
-
-// One attempt from 0 s: steps 0, 1, … of a second each from `first_s` on.
-Job Stepping(int64_t first_s, int64_t steps) {
-  Job job;
-  job.attempts = {{.attempt = 0, .first_ns = 0, .last_ns = (first_s + steps - 1) * kSecond}};
-  job.rows.resize(1);
-  for (int64_t i = 0; i < steps; ++i) {
-    job.rows[0].push_back({.time_ns = (first_s + i) * kSecond, .step = i});
-  }
-  job.now_ns = job.attempts[0].last_ns;
-  return job;
-}
 
 int64_t Seconds(const Ledger& ledger, GoodputBucket bucket) { return ledger[bucket] / kSecond; }
 
@@ -75,7 +28,7 @@ TEST(LedgerTest, StepsAreProductiveAndWhatComesBeforeIsInitializing) {
 }
 
 TEST(LedgerTest, StepsBelowASecondCount) {
-  Job job;
+  LedgerJob job;
   job.attempts = {{.first_ns = 0, .last_ns = kSecond}};
   job.rows.resize(1);
   for (int64_t i = 0; i <= 100; ++i)
@@ -85,7 +38,7 @@ TEST(LedgerTest, StepsBelowASecondCount) {
 }
 
 TEST(LedgerTest, EventsOfPhasesCoverTheirIntervalsAndTheInnermostWins) {
-  Job job = Stepping(60, 11);
+  LedgerJob job = Stepping(60, 11);
   job.attempts[0].phases = {{phases::Phase::kInit, 5 * kSecond, 58 * kSecond},
                             {phases::Phase::kRestore, 10 * kSecond, 20 * kSecond},
                             {phases::Phase::kCompile, 15 * kSecond, 50 * kSecond}};
@@ -97,7 +50,7 @@ TEST(LedgerTest, EventsOfPhasesCoverTheirIntervalsAndTheInnermostWins) {
 }
 
 TEST(LedgerTest, ACheckpointThatNoStepPassesBlocksAndOneThatStepsPassDoesNot) {
-  Job job = Stepping(0, 11);
+  LedgerJob job = Stepping(0, 11);
   for (StepRow& row : job.rows[0]) {
     if (row.step >= 5) row.time_ns += 20 * kSecond;
   }
@@ -111,7 +64,7 @@ TEST(LedgerTest, ACheckpointThatNoStepPassesBlocksAndOneThatStepsPassDoesNot) {
 }
 
 TEST(LedgerTest, AMissingEndIsTheNextStep) {
-  Job job = Stepping(10, 6);
+  LedgerJob job = Stepping(10, 6);
   job.attempts[0].phases = {{phases::Phase::kCompile, 2 * kSecond, phases::kStillOpen},
                             {phases::Phase::kCheckpoint, 12 * kSecond, phases::kStillOpen}};
   const LedgerMaker maker = job.Make();
@@ -121,7 +74,7 @@ TEST(LedgerTest, AMissingEndIsTheNextStep) {
 }
 
 TEST(LedgerTest, PhaseMetricsComeOutOfTheStepsAndAreNotCountedTwice) {
-  Job job = Stepping(0, 11);
+  LedgerJob job = Stepping(0, 11);
   for (StepRow& row : job.rows[0]) row.data_wait_seconds = 0.25;
   job.rows[0][5].checkpoint_seconds = 0.5;
   // The same pause as an event.
@@ -136,7 +89,7 @@ TEST(LedgerTest, PhaseMetricsComeOutOfTheStepsAndAreNotCountedTwice) {
 }
 
 TEST(LedgerTest, ARowThatStandsForSeveralStepsHasTheirDataWait) {
-  Job job;
+  LedgerJob job;
   job.attempts = {{.first_ns = 0, .last_ns = 100 * kSecond}};
   job.rows = {{{.time_ns = 0, .step = 0},
                {.time_ns = 100 * kSecond, .step = 50, .data_wait_seconds = 0.5}}};
@@ -148,7 +101,7 @@ TEST(LedgerTest, ARowThatStandsForSeveralStepsHasTheirDataWait) {
 }
 
 TEST(LedgerTest, WhatALaterAttemptRepeatsIsWasted) {
-  Job job = Stepping(10, 101);  // Steps 0..100, until 110 s.
+  LedgerJob job = Stepping(10, 101);  // Steps 0..100, until 110 s.
   job.attempts.push_back({.attempt = 1, .first_ns = 200 * kSecond, .last_ns = 280 * kSecond});
   job.rows.push_back({});
   for (int64_t i = 0; i <= 60; ++i) {
@@ -175,7 +128,7 @@ int64_t SecondsAsTheyCame(const Ledger& ledger, GoodputBucket bucket) {
 }
 
 TEST(LedgerTest, AsItCameWhatRepeatsAStepIsWasted) {
-  Job job = Stepping(10, 101);  // Steps 0..100, until 110 s.
+  LedgerJob job = Stepping(10, 101);  // Steps 0..100, until 110 s.
   job.attempts.push_back({.attempt = 1, .first_ns = 200 * kSecond, .last_ns = 280 * kSecond});
   job.rows.push_back({});
   for (int64_t i = 0; i <= 60; ++i) {
@@ -190,7 +143,7 @@ TEST(LedgerTest, AsItCameWhatRepeatsAStepIsWasted) {
 
 TEST(LedgerTest, AmountsAsTheyCameDoNotFallAsTimeGoesOn) {
   std::mt19937 random(7);
-  Job all;
+  LedgerJob all;
   int64_t time = 0;
   int64_t step = 0;
   for (uint32_t attempt = 0; attempt < 5; ++attempt) {
@@ -208,7 +161,7 @@ TEST(LedgerTest, AmountsAsTheyCameDoNotFallAsTimeGoesOn) {
     step -= 30;
   }
   std::array<int64_t, kGoodputBuckets> before = {};
-  Job job;
+  LedgerJob job;
   for (size_t attempt = 0; attempt < all.attempts.size(); ++attempt) {
     job.attempts.push_back(all.attempts[attempt]);
     job.rows.emplace_back();
@@ -229,7 +182,7 @@ TEST(LedgerTest, AmountsAsTheyCameDoNotFallAsTimeGoesOn) {
 }
 
 TEST(LedgerTest, ARewindWithinAnAttemptWastesWhatItRepeats) {
-  Job job = Stepping(0, 21);
+  LedgerJob job = Stepping(0, 21);
   for (int64_t i = 0; i <= 15; ++i) {
     job.rows[0].push_back({.time_ns = (21 + i) * kSecond, .step = 10 + i});
   }
@@ -241,7 +194,7 @@ TEST(LedgerTest, ARewindWithinAnAttemptWastesWhatItRepeats) {
 }
 
 TEST(LedgerTest, TheSameStepAgainIsNoProgressAndNoRewind) {
-  Job job = Stepping(0, 11);
+  LedgerJob job = Stepping(0, 11);
   job.rows[0].insert(job.rows[0].begin() + 5, job.rows[0][4]);
   const LedgerMaker maker = job.Make();
   EXPECT_EQ(maker.total().rewinds, 0u);
@@ -249,7 +202,7 @@ TEST(LedgerTest, TheSameStepAgainIsNoProgressAndNoRewind) {
 }
 
 TEST(LedgerTest, AStepThatIsLongOverdueIsStalled) {
-  Job job = Stepping(0, 21);
+  LedgerJob job = Stepping(0, 21);
   for (StepRow& row : job.rows[0]) {
     if (row.step >= 15) row.time_ns += 600 * kSecond;
   }
@@ -260,7 +213,7 @@ TEST(LedgerTest, AStepThatIsLongOverdueIsStalled) {
 }
 
 TEST(LedgerTest, StepsThatBecameSlowForGoodAreNotStalledForEver) {
-  Job job = Stepping(0, 21);
+  LedgerJob job = Stepping(0, 21);
   for (int64_t i = 1; i <= 200; ++i) {
     job.rows[0].push_back({.time_ns = (20 + i * 100) * kSecond, .step = 20 + i});
   }
@@ -270,7 +223,7 @@ TEST(LedgerTest, StepsThatBecameSlowForGoodAreNotStalledForEver) {
 }
 
 TEST(LedgerTest, ARunningJobCountsUntilWhatIsDecided) {
-  Job job = Stepping(0, 21);
+  LedgerJob job = Stepping(0, 21);
   job.attempts[0].last_ns = job.now_ns = 30 * kSecond;  // Another task's row: ten seconds waiting.
   EXPECT_EQ(job.Make().total().end_ns, 20 * kSecond);
   job.attempts[0].last_ns = job.now_ns = 500 * kSecond;
@@ -281,7 +234,7 @@ TEST(LedgerTest, ARunningJobCountsUntilWhatIsDecided) {
 }
 
 TEST(LedgerTest, AnOpenPhaseOfARunningJobCounts) {
-  Job job = Stepping(0, 21);
+  LedgerJob job = Stepping(0, 21);
   job.attempts[0].phases = {{phases::Phase::kEval, 20 * kSecond + kSecond / 2, phases::kStillOpen}};
   job.attempts[0].last_ns = job.now_ns = 300 * kSecond;
   const LedgerMaker maker = job.Make();
@@ -291,7 +244,7 @@ TEST(LedgerTest, AnOpenPhaseOfARunningJobCounts) {
 }
 
 TEST(LedgerTest, ASilentJobIsDownForAnHourAndThenOver) {
-  Job job = Stepping(0, 21);
+  LedgerJob job = Stepping(0, 21);
   job.now_ns = (20 + 299) * kSecond;
   EXPECT_EQ(job.Make().total().end_ns, 20 * kSecond);
   job.now_ns = (20 + 1000) * kSecond;
@@ -306,7 +259,7 @@ TEST(LedgerTest, ASilentJobIsDownForAnHourAndThenOver) {
 }
 
 TEST(LedgerTest, AfterTheLastStepOfAnAttemptThatEndedIsOther) {
-  Job job = Stepping(0, 21);
+  LedgerJob job = Stepping(0, 21);
   job.attempts[0].last_ns = job.now_ns = 200 * kSecond;
   job.attempts[0].ended = job.attempts[0].ended_well = true;
   EXPECT_EQ(Seconds(job.Make().total(), GoodputBucket::kOther), 180);
@@ -315,7 +268,7 @@ TEST(LedgerTest, AfterTheLastStepOfAnAttemptThatEndedIsOther) {
 }
 
 TEST(LedgerTest, TheNewerOfTwoAttemptsAtOnceHasTheTime) {
-  Job job = Stepping(0, 101);
+  LedgerJob job = Stepping(0, 101);
   job.attempts.push_back({.attempt = 1, .first_ns = 50 * kSecond, .last_ns = 80 * kSecond});
   job.rows.push_back(
       {{.time_ns = 60 * kSecond, .step = 200}, {.time_ns = 61 * kSecond, .step = 201}});
@@ -333,69 +286,9 @@ TEST(LedgerTest, FiguresAreOfTheNewestThousandSteps) {
 }
 
 // Whatever comes: no second is lost, none is counted twice, none is negative.
-class RandomJob {
- public:
-  explicit RandomJob(uint32_t seed) : random_(seed) {}
-
-  Job Make() {
-    Job job;
-    int64_t time = Below(1000);
-    int64_t step = Below(10);
-    const int attempts = 1 + Below(4);
-    for (int i = 0; i < attempts; ++i) {
-      AddAttempt(static_cast<uint32_t>(i), &time, &step, &job);
-      time += Below(4) == 0 ? -Below(500) : Below(4000);  // Attempts overlap, clocks are set back.
-      step -= Below(30);
-    }
-    job.now_ns = std::max<int64_t>(0, time + Below(5) * 1000) * kSecond / 7;
-    return job;
-  }
-
- private:
-  int Below(int end) { return static_cast<int>(random_() % static_cast<uint32_t>(end)); }
-  int64_t Ns(int64_t time) { return time * kSecond / 7 + Below(1000); }
-  double Phase() { return Below(4) == 0 ? Below(1000) / 100.0 : kAbsent; }
-
-  void AddAttempt(uint32_t number, int64_t* time, int64_t* step, Job* job) {
-    AttemptFacts facts = {.attempt = number, .first_ns = Ns(*time), .last_ns = 0};
-    Rows rows;
-    const int events = Below(200);
-    for (int i = 0; i < events; ++i) {
-      *time += Below(20) == 0 ? Below(3000) : Below(15);
-      switch (Below(4)) {
-        case 0: {
-          constexpr phases::Phase kPhases[] = {phases::Phase::kInit, phases::Phase::kCompile,
-                                               phases::Phase::kRestore, phases::Phase::kCheckpoint,
-                                               phases::Phase::kEval};
-          int64_t end = phases::kStillOpen;
-          if (Below(3) != 0) end = Ns(*time + Below(60) - 5);  // Some end before they begin.
-          facts.phases.push_back({kPhases[Below(5)], Ns(*time), end});
-          break;
-        }
-        default:
-          if (Below(15) == 0) *step -= Below(20);
-          *step += Below(4);
-          rows.push_back(
-              {Ns(*time - Below(3)), *step, Phase(), Phase(), Phase(), Phase(), Phase()});
-      }
-    }
-    facts.last_ns = Ns(*time + Below(50));
-    facts.ended = Below(2) == 0;
-    facts.ended_well = facts.ended && Below(2) == 0;
-    const auto by_time = [](const StepRow& a, const StepRow& b) { return a.time_ns < b.time_ns; };
-    std::stable_sort(rows.begin(), rows.end(), by_time);
-    std::stable_sort(facts.phases.begin(), facts.phases.end(),
-                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
-    job->attempts.push_back(std::move(facts));
-    job->rows.push_back(std::move(rows));
-  }
-
-  std::mt19937 random_;
-};
-
 TEST(LedgerTest, EverySecondIsInExactlyOneBucketWhateverComes) {
   for (uint32_t seed = 0; seed < 5000; ++seed) {
-    const Job job = RandomJob(seed).Make();
+    const LedgerJob job = RandomLedgerJob(seed).Make();
     const LedgerMaker maker = job.Make();
     ASSERT_EQ(Sum(maker.total()), maker.total().wall_ns()) << "seed " << seed;
     int64_t of_spans = 0;
