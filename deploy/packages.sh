@@ -17,7 +17,7 @@ declare -A packages=(
   [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev rapidjson-dev
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel
     python3-numpy python3-torch curl ca-certificates openssl
-    nodejs npm strace zsh fish mandoc
+    nodejs npm chromium strace zsh fish mandoc
     golang-go python3-kubernetes python3-jsonschema skopeo
     dpkg-dev debhelper dh-python help2man lintian mmdebstrap"
   [package]="dpkg-dev debhelper dh-python help2man python3 python3-setuptools python3-wheel"

@@ -6,9 +6,11 @@
 
 #include <atomic>
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -50,6 +52,7 @@
 #include "server/security/security.h"
 #include "server/tensorboard/tensorboard_service.h"
 #include "server/view/view_service.h"
+#include "server/web/web_routes.h"
 #include "storage/store.h"
 
 namespace tacho::server {
@@ -118,6 +121,8 @@ class Collector::Parts {
   void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
   absl::Status StartGrpc();
   absl::Status StartHttp();
+  // The page for browsers, and its API.
+  absl::Status AddPage(const http::HttpGuard& guard, http::HttpServerOptions* options);
   void StopGrpc();
 
   const config::v1::Collector config_;  // As it was started.
@@ -411,17 +416,32 @@ absl::Status Collector::Parts::StartHttp() {
                                                             security::ClientCertificates::kRequire;
   options.hosts.assign(config_.listen().http_hosts().begin(), config_.listen().http_hosts().end());
   options.require_certificate = guard.require_certificate;
-  options.routes = http::CollectorRoutes(metrics_page_.get(), &readiness_, guard);
-  grpc::ChannelArguments no_limits;
-  no_limits.SetMaxReceiveMessageSize(-1);
-  bridge_ = std::make_unique<bridge::ConnectBridge>(grpc_->InProcessChannel(no_limits));
-  for (http::Route& route : bridge_->Routes()) options.routes.push_back(std::move(route));
+  TACHO_RETURN_IF_ERROR(AddPage(guard, &options));
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),
                         absl::StrCat("listen.http: ", http.status().message()));
   }
   http_ = *std::move(http);
+  return absl::OkStatus();
+}
+
+absl::Status Collector::Parts::AddPage(const http::HttpGuard& guard,
+                                       http::HttpServerOptions* options) {
+  const web::WebOptions files{.directory = world_.web_directory};
+  TACHO_RETURN_IF_ERROR(web::CheckWebDirectory(files, options->address));
+  const bool with_page = config_.ui().enabled();
+  options->routes = http::CollectorRoutes(metrics_page_.get(), &readiness_, guard,
+                                          with_page && web::HasPage(files));
+  const auto add = [options](std::vector<http::Route> routes) {
+    std::move(routes.begin(), routes.end(), std::back_inserter(options->routes));
+  };
+  if (with_page) add(web::WebRoutes(files));
+  if (!with_page && !config_.ui().api()) return absl::OkStatus();
+  grpc::ChannelArguments no_limits;
+  no_limits.SetMaxReceiveMessageSize(-1);
+  bridge_ = std::make_unique<bridge::ConnectBridge>(grpc_->InProcessChannel(no_limits));
+  add(bridge_->Routes());
   return absl::OkStatus();
 }
 

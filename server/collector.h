@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -29,6 +30,9 @@ struct CollectorWorld {
   log::Log log;
   // Reads the configuration again, for Reload(). Called from any thread, once at a time.
   std::function<absl::StatusOr<config::v1::Collector>()> read_config;
+  // Files of the page, for those who work on it (server/web/web_routes.h). Empty: those in the
+  // program.
+  std::string web_directory;
   rocksdb::Env* env = nullptr;  // Not owned. nullptr is the real file system.
   // The disk has failed: the collector is to be drained and the process to end, for its supervisor
   // to start it again. May be null. Called from any thread: return at once.

@@ -22,10 +22,14 @@ Usage: tacho-collector [--config FILE] [options]
                     is there and belongs to root.
   --grpc ADDRESS    Listen here for agents and queries, instead of on listen.grpc,
                     e.g. 127.0.0.1:7411. Port 0 picks a free port.
-  --http ADDRESS    Serve /metrics, /healthz and /readyz here, instead of on
-                    listen.http.
+  --http ADDRESS    Serve the page, /metrics, /healthz and /readyz here, instead of
+                    on listen.http.
   --data DIRECTORY  Keep the database here, instead of in storage.path.
   --port-file FILE  Write {"grpc":PORT,"http":PORT} to FILE after the start.
+  --web-directory DIRECTORY
+                    Serve the page's files from DIRECTORY, instead of those in the
+                    program: for work on the page. Needs a loopback address in
+                    listen.http.
 
   --check-config    Check the configuration and the files that listen.tls and auth
                     name, report what is wrong, and exit.
@@ -81,7 +85,8 @@ constexpr ValueFlag kValues[] = {{"config", "FILE", &CommandLine::config},
                                  {"http", "ADDRESS", &CommandLine::http},
                                  {"data", "DIRECTORY", &CommandLine::data},
                                  {"check-store", "DIRECTORY", &CommandLine::check_store},
-                                 {"port-file", "FILE", &CommandLine::port_file}};
+                                 {"port-file", "FILE", &CommandLine::port_file},
+                                 {"web-directory", "DIRECTORY", &CommandLine::web_directory}};
 
 // The last value of a setting counts, so that a wrapper can append its own.
 std::vector<FlagSpec> Flags() {

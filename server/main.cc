@@ -109,6 +109,7 @@ CollectorWorld MakeWorld(const CommandLine& line, const log::Log& log,
                          std::atomic<bool>* disk_failed) {
   CollectorWorld world;
   world.log = log;
+  world.web_directory = line.web_directory;
   world.read_config = [line]() -> absl::StatusOr<config::v1::Collector> {
     config::v1::Collector config;
     TACHO_RETURN_IF_ERROR(MakeConfig(line, &config));

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "server/errors/error_table.h"
 #include "server/http/content.h"
@@ -13,11 +14,21 @@ namespace {
 constexpr char kIndex[] =
     "tacho-collector\n"
     "\n"
+    "/ui/       the page, for browsers\n"
     "/metrics   aggregates of every job and the collector's own metrics, for Prometheus\n"
     "/healthz   200 while the process lives\n"
     "/readyz    200 while it takes work\n"
     "\n"
     "For history, ask over gRPC: tachoctl jobs\n";
+
+// Browsers name text/html in Accept; curl and probes take anything.
+HttpResponse Index(const HttpRequest& request, bool has_page) {
+  if (!has_page || !absl::StrContains(request.Header("accept"), "text/html")) {
+    return {.body = kIndex};
+  }
+  // Relative, for a collector behind a proxy that gives it a folder.
+  return {.status = 303, .body = "see /ui/\n", .headers = {{"Location", "ui/"}}};
+}
 
 HttpResponse Refusal(const absl::Status& status) {
   HttpResponse response = ErrorResponse(status);
@@ -59,14 +70,14 @@ HttpResponse Ready(const Readiness& readiness) {
 }  // namespace
 
 std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness,
-                                   const HttpGuard& guard) {
+                                   const HttpGuard& guard, bool has_page) {
   const auto page = [metrics, guard](const HttpRequest& request) {
     return Guarded(guard, request, security::Role::kRead, [&](const security::Rights& rights) {
       return Metrics(*metrics, request, rights);
     });
   };
   return {
-      {"/", [](const HttpRequest&) { return HttpResponse{.body = kIndex}; }},
+      {"/", [has_page](const HttpRequest& request) { return Index(request, has_page); }},
       {"/metrics", page},
       {"/healthz", [](const HttpRequest&) { return HttpResponse{.body = "alive\n"}; }},
       {"/readyz", [readiness](const HttpRequest&) { return Ready(*readiness); }},

@@ -16,7 +16,7 @@ struct HttpGuard {
   bool require_certificate = false;                 // listen.tls.client_certificates: require.
 };
 
-// /           what there is, for a person with a browser
+// /           what there is, in words; leads browsers to /ui/ if `has_page`
 // /metrics    for Prometheus, for the role read, with the jobs that the caller may touch; 406 if
 //             the client takes no format that is served, 401 without a valid token, 403 if the
 //             role or the client certificate is missing
@@ -24,6 +24,6 @@ struct HttpGuard {
 // /readyz     200 while it takes work, else 503 and the reason
 // Neither is owned; both must outlive the server.
 std::vector<Route> CollectorRoutes(const MetricsPage* metrics, const Readiness* readiness,
-                                   const HttpGuard& guard = {});
+                                   const HttpGuard& guard = {}, bool has_page = false);
 
 }  // namespace tacho::server::http

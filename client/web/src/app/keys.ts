@@ -1,0 +1,67 @@
+// Keys of the whole page. A screen binds its own while it is shown; the newest binding of a key
+// wins. Keys without Ctrl do nothing while a person types, and can be switched off (WCAG 2.1.4).
+import { useEffect, useRef } from 'preact/hooks';
+import { choices } from './theme';
+
+export interface Binding {
+  keys: string; // As KeyboardEvent.key; several are separated by blanks; "ctrl+k"; "g f" is "g,f".
+  help: string;
+  run: (event: KeyboardEvent) => void | boolean; // false: not mine.
+}
+
+const stacks: { bindings: Binding[] }[] = [];
+let prefix = '';
+let prefixTimer: ReturnType<typeof setTimeout> | undefined;
+
+export function typing(target: EventTarget | null): boolean {
+  if (!(target instanceof HTMLElement)) return false;
+  const input = target instanceof HTMLInputElement && !['checkbox', 'radio', 'button'].includes(target.type);
+  return input || target instanceof HTMLTextAreaElement || target instanceof HTMLSelectElement || target.isContentEditable;
+}
+
+export function chord(event: KeyboardEvent): string {
+  return event.ctrlKey || event.metaKey ? `ctrl+${event.key.toLowerCase()}` : event.key;
+}
+
+export function matches(binding: Binding, pressed: string, before: string): boolean {
+  return binding.keys.split(' ').some((keys) => {
+    const sequence = keys.length > 1 ? keys.split(',') : [keys];
+    return sequence.length === 2 ? sequence[0] === before && sequence[1] === pressed : keys === pressed;
+  });
+}
+
+function dispatch(event: KeyboardEvent): void {
+  if (event.defaultPrevented || event.altKey) return;
+  const pressed = chord(event);
+  const plain = !pressed.startsWith('ctrl+');
+  if (plain && (typing(event.target) || (pressed.length === 1 && !choices.keys))) return;
+  const before = prefix;
+  clearTimeout(prefixTimer);
+  prefix = plain && pressed.length === 1 ? pressed : '';
+  prefixTimer = setTimeout(() => (prefix = ''), 1200);
+  for (let i = stacks.length - 1; i >= 0; i--) {
+    for (const binding of stacks[i].bindings) {
+      if (!matches(binding, pressed, before) || binding.run(event) === false) continue;
+      event.preventDefault();
+      prefix = '';
+      return;
+    }
+  }
+}
+
+if (typeof document !== 'undefined') document.addEventListener('keydown', dispatch);
+
+export function useKeys(bindings: Binding[]): void {
+  const entry = useRef({ bindings });
+  entry.current.bindings = bindings;
+  useEffect(() => {
+    const mine = entry.current;
+    stacks.push(mine);
+    return () => void stacks.splice(stacks.indexOf(mine), 1);
+  }, []);
+}
+
+// What can be pressed now, the screen's own first.
+export function bound(): Binding[] {
+  return [...stacks].reverse().flatMap((entry) => entry.bindings);
+}

@@ -1,0 +1,99 @@
+import { useState } from 'preact/hooks';
+import { fmt } from '../parts/format';
+import type { Axis } from './axis';
+import { curveGrid } from './csv';
+import { rowName } from './heat';
+import { position, type Show } from './readout';
+import { elapsedLabel } from './ticks';
+import type { CurveLayer, HeatLayer, LaneLayer, Layer } from './types';
+
+// The data of a stack as tables, for whoever cannot see or will not read a picture. It is made when
+// it is opened, and says what it leaves out.
+
+const MOST_ROWS = 200;
+
+interface Rows {
+  caption: string;
+  head: string[];
+  rows: string[][];
+  left: number; // Rows that are not shown.
+}
+
+const place = (axis: Axis, x: number) =>
+  position(axis, x, (ms) => fmt.time(ms), (s) => elapsedLabel(s, 1)).replace(/^step /, '');
+
+function curveRows(layer: CurveLayer, axis: Axis, show: Show): Rows {
+  const grid = curveGrid(layer.curves, axis.from, axis.to, axis.kind);
+  const every = Math.max(1, Math.ceil(grid.rows.length / MOST_ROWS));
+  const kept = grid.rows.filter((_, i) => i % every === 0 || i === grid.rows.length - 1);
+  const cell = (v: number | string, column: number) =>
+    typeof v === 'string' ? v || '–' : /not finite$/.test(grid.head[column]) ? fmt.count(v) : show(v, layer.unit);
+  return {
+    caption: layer.label,
+    head: grid.head,
+    rows: kept.map((row) => row.map((v, k) => (k ? cell(v, k) : place(axis, Number(v))))),
+    left: grid.rows.length - kept.length,
+  };
+}
+
+function heatRows(layer: HeatLayer): Rows {
+  const order = Array.from(layer.rows ?? layer.matrix.rows.keys());
+  return {
+    caption: layer.label,
+    head: ['row', 'mean ratio to the median', 'columns without a sample', 'not finite'],
+    rows: order.slice(0, MOST_ROWS).map((r) => {
+      const row = layer.matrix.rows[r];
+      return [rowName(layer, r), fmt.num(row.score), fmt.count(row.holes), fmt.count(row.nonFinite)];
+    }),
+    left: Math.max(0, order.length - MOST_ROWS),
+  };
+}
+
+function laneRows(layer: LaneLayer, axis: Axis): Rows {
+  const all = layer.lanes
+    .flatMap((lane) => lane.spans.map((span) => ({ lane: lane.name, span })))
+    .filter(({ span }) => span.to >= axis.from && span.from <= axis.to)
+    .sort((a, b) => a.span.from - b.span.from);
+  return {
+    caption: layer.label ?? 'What happened',
+    head: ['lane', 'from', 'to', 'what'],
+    rows: all.slice(0, MOST_ROWS).map(({ lane, span }) => [
+      lane, place(axis, span.from), span.to > span.from ? place(axis, span.to) : '', span.title ?? span.text,
+    ]),
+    left: Math.max(0, all.length - MOST_ROWS),
+  };
+}
+
+function rowsOf(layer: Layer, axis: Axis, show: Show): Rows {
+  if (layer.kind === 'heat') return heatRows(layer);
+  if (layer.kind === 'lanes') return laneRows(layer, axis);
+  if (layer.kind === 'curve') return curveRows(layer, axis, show);
+  const curve = { name: layer.label, colour: 0, x: layer.x, mid: Float64Array.from(layer.y) };
+  return curveRows({ ...layer, kind: 'curve', height: 0, y: 'all', curves: [curve] }, axis, show);
+}
+
+function One({ caption, head, rows, left }: Rows) {
+  return (
+    <div class="chart-scroll" tabIndex={0} role="region" aria-label={`Table: ${caption}`}>
+      <table>
+        <caption>{caption}{left ? <span class="dim"> · {fmt.plural(left, 'row')} left out: zoom in to see them</span> : null}</caption>
+        <thead><tr>{head.map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
+        <tbody>
+          {rows.map((row, i) => (
+            <tr key={i}>{row.map((v, k) => (k ? <td key={k}>{v}</td> : <th key={k} scope="row">{v}</th>))}</tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function TableView({ layers, axis, show }: { layers: Layer[]; axis: Axis; show: Show }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details class="chart-table" onToggle={(e) => setOpen((e.currentTarget as HTMLDetailsElement).open)}>
+      <summary>Table</summary>
+      {open ? layers.map((layer, i) => <One key={i} {...rowsOf(layer, axis, show)} />) : null}
+    </details>
+  );
+}

@@ -1,0 +1,10 @@
+// The page begins here: what the person chose, the token, the shell, the screen of the URL.
+import { render } from 'preact';
+import './app/theme.css';
+import { auth } from './api/auth';
+import { Shell } from './app/shell';
+import { choices } from './app/theme';
+
+choices.start();
+auth.start();
+render(<Shell />, document.getElementById('app')!);

@@ -1,0 +1,74 @@
+// The jobs of the fleet, kept current by what changed since the last answer.
+import { useRef } from 'preact/hooks';
+import { fleet } from '../api/calls';
+import { num } from '../api/json';
+import { usePoll, type Polled } from '../api/poll';
+import type { FleetJob, FleetResponse, FleetTotals, Matcher } from '../api/types';
+import { fleetStore } from '../app/store';
+
+export interface FleetState {
+  revision: string;
+  jobs: Map<string, FleetJob>;
+  totals: FleetTotals;
+  leftOut: number;
+  hosts: FleetJob | null; // The job that is not shown.
+}
+
+// The job of the agents' own series. It trains nothing, and has the screen Hosts.
+const HOSTS_JOB = 'hosts';
+const EVERY_MS = 5000;
+const SPARK_POINTS = 36;
+const MOST_JOBS = 10_000;
+
+// The totals of what is shown.
+function without(hosts: FleetJob | null, totals: FleetTotals): FleetTotals {
+  if (!hosts) return totals;
+  const state = hosts.job?.state;
+  const less = (count: number | undefined, by: boolean): number => Math.max(0, num(count) - Number(by));
+  return {
+    ...totals,
+    jobs: less(totals.jobs, true),
+    running: less(totals.running, state === 'JOB_STATE_RUNNING'),
+    silent: less(totals.silent, state === 'JOB_STATE_SILENT'),
+    ended: less(totals.ended, state === 'JOB_STATE_ENDED'),
+  };
+}
+
+// `old` with what `answer` says. A new object, so that the screen draws again.
+export function apply(old: FleetState | null, answer: FleetResponse): FleetState {
+  const jobs = answer.complete || !old ? new Map<string, FleetJob>() : new Map(old.jobs);
+  let hosts = answer.complete || !old ? null : old.hosts;
+  for (const name of answer.gone ?? []) {
+    if (name === HOSTS_JOB) hosts = null;
+    else jobs.delete(name);
+  }
+  for (const job of answer.jobs ?? []) {
+    const name = job.job?.name ?? '';
+    if (name === HOSTS_JOB) hosts = job;
+    else jobs.set(name, job);
+  }
+  const totals = without(hosts, answer.totals ?? {});
+  return { revision: String(answer.revision ?? 0), jobs, totals, leftOut: num(answer.leftOut), hosts };
+}
+
+export function useFleet(matchers: Matcher[], attributes: string[]): Polled<FleetState> {
+  const key = `fleet ${JSON.stringify([matchers, attributes])}`;
+  const kept = useRef<{ key: string; state: FleetState | null }>({ key, state: null });
+  return usePoll(
+    key,
+    async (signal) => {
+      if (kept.current.key !== key) kept.current = { key, state: null };
+      const old = kept.current.state;
+      const answer = await fleet(
+        { sinceRevision: old?.revision ?? '0', sparkPoints: SPARK_POINTS, maxJobs: MOST_JOBS, matchers, attributes },
+        signal,
+        5,
+      );
+      const state = apply(old, answer);
+      if (kept.current.key === key) kept.current.state = state;
+      if (!matchers.length) fleetStore.set([...state.jobs.values()]);
+      return state;
+    },
+    EVERY_MS,
+  );
+}

@@ -1,0 +1,5 @@
+import type { TabProps } from '../app/screen';
+
+export function Timeline({ route }: TabProps) {
+  return <p>Timeline {route.name}</p>;
+}
