@@ -127,12 +127,13 @@ TEST_F(StreamTest, WhoHangsUpIsToldOf) {
 }
 
 TEST_F(StreamTest, AStreamThatIsGivenUpHasNoEnd) {
-  Start();
+  Start({.idle = absl::Minutes(10)});
   const RawClient client(port(), Get(kLater));
   ResponderPtr responder = Await();
   responder->Begin({.body = "one"});
   responder.reset();
-  EXPECT_THAT(client.Read(), EndsWith("one\r\n")) << "and the connection closes";
+  EXPECT_THAT(client.Read(), EndsWith("one\r\n"));
+  EXPECT_TRUE(client.IsClosed());
 }
 
 TEST_F(StreamTest, StreamsOfOneAddressAreBounded) {
