@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/string_view.h"
 #include "proto/base/clock.h"
 #include "proto/base/status_macros.h"
 #include "server/query/lists/job_detail.h"

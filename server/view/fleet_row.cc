@@ -1,6 +1,7 @@
 #include "server/view/fleet_row.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <tuple>
 #include <utility>
