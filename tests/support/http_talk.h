@@ -12,8 +12,8 @@
 
 namespace tacho::testing_support {
 
-// What the server answers to these bytes, until it closes the connection: at once after the answer if
-// the request has "Connection: close".
+// What the server answers to these bytes, until it closes the connection: at once after the answer
+// if the request has "Connection: close".
 inline std::string Talk(int port, const std::string& request) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
@@ -34,9 +34,8 @@ inline std::string Talk(int port, const std::string& request) {
 
 // `headers` are whole lines, each with its "\r\n".
 inline std::string Get(int port, const std::string& path, const std::string& headers = "") {
-  return Talk(port, absl::StrCat("GET ", path,
-                                 " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", headers,
-                                 "\r\n"));
+  return Talk(port, absl::StrCat("GET ", path, " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n",
+                                 headers, "\r\n"));
 }
 
 inline std::string BodyOf(const std::string& answer) {
