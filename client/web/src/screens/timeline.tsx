@@ -14,7 +14,7 @@ import { Empty, Failed, Loading, Stale } from '../parts/states';
 import { DataTable } from '../parts/table';
 import { Choice, one } from './choice';
 import { fullExtent, originOf, useJobData, type JobData } from './jobdata';
-import { sumsOf, timesOf, total } from './ledger';
+import { bucketsOf, sumsOf, timesOf, total } from './ledger';
 import { Colour, sentence, Shares, word } from './ledger_view';
 import './rows.css';
 import { attemptLane, ledgerLane, packed, placeOn, verdictSpans } from './spans';
@@ -87,7 +87,9 @@ function InView({ data, view }: { data: JobData; view: View }) {
   const shown = useShown(view);
   const time = timesOf(view.axis.kind, shown, data.goodput, originOf(data.detail));
   if (!time) return null;
-  const sums = sumsOf(data.goodput.spans ?? [], time[0], time[1]);
+  const spans = data.goodput.spans ?? [];
+  // An older collector has no spans, but the sum of all.
+  const sums = spans.length || view.axis.zoomed ? sumsOf(spans, time[0], time[1]) : bucketsOf(data.goodput.total);
   const all = total(sums);
   return (
     <section class="section">
