@@ -23,11 +23,22 @@ export function chord(event: KeyboardEvent): string {
   return event.ctrlKey || event.metaKey ? `ctrl+${event.key.toLowerCase()}` : event.key;
 }
 
-export function matches(binding: Binding, pressed: string, before: string): boolean {
+// Whether the key completes a sequence of the binding ("g,a"), or is one of its single keys.
+export function matches(binding: Binding, pressed: string, before: string, inSequence: boolean): boolean {
   return binding.keys.split(' ').some((keys) => {
     const sequence = keys.length > 1 ? keys.split(',') : [keys];
-    return sequence.length === 2 ? sequence[0] === before && sequence[1] === pressed : keys === pressed;
+    if ((sequence.length === 2) !== inSequence) return false;
+    return inSequence ? sequence[0] === before && sequence[1] === pressed : keys === pressed;
   });
+}
+
+// The binding to run: a sequence before a single key, or a screen's own "a" would take "g a" away.
+function* bindingsFor(pressed: string, before: string): Generator<Binding> {
+  for (const inSequence of [true, false]) {
+    for (let i = stacks.length - 1; i >= 0; i--) {
+      for (const binding of stacks[i].bindings) if (matches(binding, pressed, before, inSequence)) yield binding;
+    }
+  }
 }
 
 function dispatch(event: KeyboardEvent): void {
@@ -39,13 +50,11 @@ function dispatch(event: KeyboardEvent): void {
   clearTimeout(prefixTimer);
   prefix = plain && pressed.length === 1 ? pressed : '';
   prefixTimer = setTimeout(() => (prefix = ''), 1200);
-  for (let i = stacks.length - 1; i >= 0; i--) {
-    for (const binding of stacks[i].bindings) {
-      if (!matches(binding, pressed, before) || binding.run(event) === false) continue;
-      event.preventDefault();
-      prefix = '';
-      return;
-    }
+  for (const binding of bindingsFor(pressed, before)) {
+    if (binding.run(event) === false) continue;
+    event.preventDefault();
+    prefix = '';
+    return;
   }
 }
 
