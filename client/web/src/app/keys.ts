@@ -24,21 +24,18 @@ export function chord(event: KeyboardEvent): string {
 }
 
 // Whether the key completes a sequence of the binding ("g,a"), or is one of its single keys.
-export function matches(binding: Binding, pressed: string, before: string, inSequence: boolean): boolean {
+function matches(binding: Binding, pressed: string, before: string, inSequence: boolean): boolean {
   return binding.keys.split(' ').some((keys) => {
     const sequence = keys.length > 1 ? keys.split(',') : [keys];
-    if ((sequence.length === 2) !== inSequence) return false;
     return inSequence ? sequence[0] === before && sequence[1] === pressed : keys === pressed;
   });
 }
 
-// The binding to run: a sequence before a single key, or a screen's own "a" would take "g a" away.
-function* bindingsFor(pressed: string, before: string): Generator<Binding> {
-  for (const inSequence of [true, false]) {
-    for (let i = stacks.length - 1; i >= 0; i--) {
-      for (const binding of stacks[i].bindings) if (matches(binding, pressed, before, inSequence)) yield binding;
-    }
-  }
+// What may run, first to last: a sequence before a single key, or a screen's own "a" would take
+// "g a" away.
+export function candidates(all: Binding[], pressed: string, before: string): Binding[] {
+  const found = (inSequence: boolean) => all.filter((binding) => matches(binding, pressed, before, inSequence));
+  return [...found(true), ...found(false)];
 }
 
 function dispatch(event: KeyboardEvent): void {
@@ -50,7 +47,7 @@ function dispatch(event: KeyboardEvent): void {
   clearTimeout(prefixTimer);
   prefix = plain && pressed.length === 1 ? pressed : '';
   prefixTimer = setTimeout(() => (prefix = ''), 1200);
-  for (const binding of bindingsFor(pressed, before)) {
+  for (const binding of candidates(bound(), pressed, before)) {
     if (binding.run(event) === false) continue;
     event.preventDefault();
     prefix = '';
