@@ -1,7 +1,7 @@
 // Two to twenty jobs or attempts against the first: curves, differences, attributes, final values.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { getJob, listJobs } from '../api/calls';
-import { maybe, num } from '../api/json';
+import { num } from '../api/json';
 import { asRpcError, usePoll } from '../api/poll';
 import type { RpcError } from '../api/rpc';
 import type { GetJobResponse } from '../api/types';
@@ -175,10 +175,11 @@ function Charts({ route, shown, metrics }: { route: Route; shown: Shown; metrics
   );
 }
 
-// "+0.4 %", and which way is worth a look: arrows carry no judgement.
+// "+0.4 %": the sign carries no judgement.
 export function change(column: Column | null): string {
-  const relative = maybe(column?.summary?.relativeDifference);
-  if (relative === null || !Number.isFinite(relative)) return '–';
+  if (!num(column?.summary?.shared)) return '–';
+  const relative = num(column?.summary?.relativeDifference); // JSON leaves out 0.
+  if (!Number.isFinite(relative)) return '–';
   const percent = 100 * relative;
   if (Math.abs(percent) < 0.005) return '0 %';
   return `${percent > 0 ? '+' : '−'}${Number(Math.abs(percent).toPrecision(3))} %`;
@@ -191,7 +192,7 @@ function Values({ shown, names, charted, toggle }: { shown: Shown; names: string
   const last = (name: string, i: number): string => {
     const row = of(name);
     if (!row) return done ? '–' : '…';
-    return num(row.columns[i]?.summary?.count) ? fmt.value(maybe(row.columns[i]?.summary?.last), row.metric.unit) : '–';
+    return num(row.columns[i]?.summary?.count) ? fmt.value(num(row.columns[i]?.summary?.last), row.metric.unit) : '–';
   };
   const columns: TableColumn<string>[] = [
     { key: 'metric', title: 'Metric', cell: (name) => (

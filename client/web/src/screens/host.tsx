@@ -2,7 +2,7 @@
 // agent, and the conditions that name it.
 import { useMemo } from 'preact/hooks';
 import { latest, matrix } from '../api/calls';
-import { maybe, ms } from '../api/json';
+import { ms, num } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { LatestSample } from '../api/types';
 import { go, href, type Route } from '../app/route';
@@ -43,7 +43,10 @@ export function chipTable(samples: LatestSample[]): { chips: string[]; rows: Chi
   const names = chipMetrics([...new Set(samples.map((s) => s.series?.metric?.name ?? ''))]);
   const rows = names.map((metric): ChipRow => {
     const mine = samples.filter((s) => s.series?.metric?.name === metric);
-    const values = chips.map((chip) => maybe(mine.find((s) => chipOf(s) === chip)?.value));
+    const values = chips.map((chip) => {
+      const sample = mine.find((s) => chipOf(s) === chip);
+      return sample ? num(sample.value) : null; // JSON leaves out a value of 0.
+    });
     return { metric, unit: mine[0]?.series?.metric?.unit ?? '', values, off: outliers(values) };
   });
   return { chips, rows };

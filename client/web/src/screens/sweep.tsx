@@ -2,7 +2,7 @@
 // and points of the scatter are one run each.
 import { useMemo } from 'preact/hooks';
 import { getJob, listJobs } from '../api/calls';
-import { maybe, num } from '../api/json';
+import { num } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { Job } from '../api/types';
 import { go, href, type Route } from '../app/route';
@@ -36,7 +36,7 @@ async function fetchRuns(route: Route, signal: AbortSignal): Promise<{ runs: Run
   const runs = jobs.map((j, i): Run => {
     const attempts = details[i].attempts ?? [];
     const summary = rows[0]?.columns[i]?.summary;
-    const last = num(summary?.count) ? maybe(summary?.last) : null;
+    const last = num(summary?.count) ? num(summary?.last) : null;
     return { job: j.name ?? '', attributes: attempts[attempts.length - 1]?.attributes ?? {}, values: last === null ? {} : { [metric]: last } };
   });
   return { runs, left: (found.jobs ?? []).length - jobs.length, metrics };
