@@ -53,10 +53,20 @@ export function paintCurves(
 function prepare(curve: Curve, axis: Axis, width: number, weight: number): Drawn {
   const columns = fold(curve, axis.from, axis.to, Math.round(width));
   if (!(weight > 0) || curve.faint) return { curve, columns, line: columns.mid };
-  // Smoothed from the curve's beginning, so that the line does not change with the view.
-  const all = smooth(curve.x, curve.mid, weight, spacing(curve.x));
+  const all = smoothed(curve, weight);
   const line = fold({ ...curve, mid: all, low: undefined, high: undefined }, axis.from, axis.to, Math.round(width));
   return { curve, columns, line: line.mid.length === columns.mid.length ? line.mid : columns.mid };
+}
+
+const kept = new WeakMap<Curve, { weight: number; values: Float64Array }>();
+
+// From the curve's beginning, so that the line does not change with the view.
+function smoothed(curve: Curve, weight: number): Float64Array {
+  const old = kept.get(curve);
+  if (old?.weight === weight) return old.values;
+  const values = smooth(curve.x, curve.mid, weight, spacing(curve.x));
+  kept.set(curve, { weight, values });
+  return values;
 }
 
 type Scale = (value: number) => number;

@@ -1,8 +1,9 @@
 // Two to twenty jobs or attempts against the first: curves, differences, attributes, final values.
-import { useMemo, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import { getJob, listJobs } from '../api/calls';
-import { maybe, num } from '../api/json';
-import { usePoll } from '../api/poll';
+import { num } from '../api/json';
+import { asRpcError, usePoll } from '../api/poll';
+import type { RpcError } from '../api/rpc';
 import type { GetJobResponse } from '../api/types';
 import { go, href, type Route } from '../app/route';
 import type { ScreenProps } from '../app/screen';
@@ -26,20 +27,39 @@ const POINTS = 500;
 const CHART = 170;
 const DIFFERENCE = 100;
 const MOST_CHARTS = 6;
+const METRICS_A_CALL = 3;
 const XS: readonly X[] = ['step', 'elapsed', 'tokens'];
 const YS: readonly YMode[] = ['robust', 'all', 'log'];
 
-interface Loaded {
-  details: GetJobResponse[];
-  rows: Row[]; // All metrics that two subjects have, without curves.
+// Metrics that at least two of the jobs have: Compare knows these.
+export function commonMetrics(details: GetJobResponse[]): string[] {
+  const counts = new Map<string, number>();
+  for (const detail of details) for (const m of detail.metrics ?? []) counts.set(m.name ?? '', (counts.get(m.name ?? '') ?? 0) + 1);
+  return [...counts].filter(([, count]) => count >= 2).map(([name]) => name).sort();
 }
 
-async function load(subjects: Compared[], x: X, signal: AbortSignal): Promise<Loaded> {
-  const [details, found] = await Promise.all([
-    Promise.all(subjects.map((s) => getJob({ job: s.job, maxEntities: 1 }, signal))),
-    compareAll(subjects, { alignment: alignment(x), maxPoints: 1, comparedValues: ['COMPARED_VALUE_AVG'] }, signal),
-  ]);
-  return { details, rows: found.rows };
+// Final values, a few metrics after the other: each reads all of their samples.
+function useValues(subjects: Compared[], names: string[], x: X): { rows: Row[]; done: boolean; error: RpcError | null } {
+  const [state, set] = useState<{ rows: Row[]; done: boolean; error: RpcError | null }>({ rows: [], done: false, error: null });
+  useEffect(() => {
+    const call = new AbortController();
+    const work = async (): Promise<void> => {
+      const rows: Row[] = [];
+      set({ rows, done: false, error: null });
+      for (let i = 0; i < names.length && !call.signal.aborted; i += METRICS_A_CALL) {
+        const metrics = names.slice(i, i + METRICS_A_CALL);
+        const found = await compareAll(subjects, { metrics, alignment: alignment(x), maxPoints: 1, comparedValues: ['COMPARED_VALUE_AVG'] }, call.signal);
+        rows.push(...found.rows);
+        if (!call.signal.aborted) set({ rows: [...rows], done: false, error: null });
+      }
+      if (!call.signal.aborted) set({ rows: [...rows], done: true, error: null });
+    };
+    work().catch((error: unknown) => {
+      if (!call.signal.aborted) set((old) => ({ ...old, done: true, error: asRpcError(error) }));
+    });
+    return () => call.abort();
+  }, [subjects.map(nameOf).join(), names.join(), x === 'elapsed']);
+  return state;
 }
 
 function attributesOf(detail: GetJobResponse, subject: Compared): Record<string, string> {
@@ -155,30 +175,40 @@ function Charts({ route, shown, metrics }: { route: Route; shown: Shown; metrics
   );
 }
 
-// "+0.4 %", and which way is worth a look: arrows carry no judgement.
+// "+0.4 %": the sign carries no judgement.
 export function change(column: Column | null): string {
-  const relative = maybe(column?.summary?.relativeDifference);
-  if (relative === null || !Number.isFinite(relative)) return '–';
+  if (!num(column?.summary?.shared)) return '–';
+  const relative = num(column?.summary?.relativeDifference); // JSON leaves out 0.
+  if (!Number.isFinite(relative)) return '–';
   const percent = 100 * relative;
   if (Math.abs(percent) < 0.005) return '0 %';
   return `${percent > 0 ? '+' : '−'}${Number(Math.abs(percent).toPrecision(3))} %`;
 }
 
-function Values({ rows, subjects, charted, toggle }: { rows: Row[]; subjects: Compared[]; charted: string[]; toggle: (name: string) => void }) {
-  const columns: TableColumn<Row>[] = [
-    { key: 'metric', title: 'Metric', cell: (r) => (
-      <label><input type="checkbox" checked={charted.includes(r.metric.name ?? '')} onChange={() => toggle(r.metric.name ?? '')} /> {fmt.text(r.metric.name ?? '')}</label>
+function Values({ shown, names, charted, toggle }: { shown: Shown; names: string[]; charted: string[]; toggle: (name: string) => void }) {
+  const { subjects, x } = shown;
+  const { rows, done, error } = useValues(subjects, names, x);
+  const of = (name: string) => rows.find((r) => r.metric.name === name);
+  const last = (name: string, i: number): string => {
+    const row = of(name);
+    if (!row) return done ? '–' : '…';
+    return num(row.columns[i]?.summary?.count) ? fmt.value(num(row.columns[i]?.summary?.last), row.metric.unit) : '–';
+  };
+  const columns: TableColumn<string>[] = [
+    { key: 'metric', title: 'Metric', cell: (name) => (
+      <label><input type="checkbox" checked={charted.includes(name)} onChange={() => toggle(name)} /> {fmt.text(name)}</label>
     ) },
-    ...subjects.flatMap((s, i): TableColumn<Row>[] => [
-      { key: `last ${i}`, title: `${nameOf(s)}: last`, number: true, cell: (r) => fmt.value(maybe(r.columns[i]?.summary?.last), r.metric.unit) },
-      ...(i === 0 ? [] : [{ key: `change ${i}`, title: 'mean Δ', hint: `Average of the differences to ${nameOf(subjects[0])}, where both have a value`, number: true, cell: (r: Row) => change(r.columns[i]) }]),
+    ...subjects.flatMap((s, i): TableColumn<string>[] => [
+      { key: `last ${i}`, title: `${nameOf(s)}: last`, number: true, cell: (name) => last(name, i) },
+      ...(i === 0 ? [] : [{ key: `change ${i}`, title: 'mean Δ', hint: `Average of the differences to ${nameOf(subjects[0])}, where both have a value`, number: true, cell: (name: string) => change(of(name)?.columns[i] ?? null) }]),
     ]),
   ];
   return (
     <section class="section">
       <h2>Final values</h2>
       <p class="dim">Tick a metric to see its curves. Δ: against {fmt.text(nameOf(subjects[0]))}, on average over what both have.</p>
-      <div class="wide"><DataTable label="Final values" columns={columns} rows={rows} rowKey={(r) => r.metric.name ?? ''} /></div>
+      {error ? <Failed error={error} /> : null}
+      <div class="wide"><DataTable label="Final values" columns={columns} rows={names} rowKey={(name) => name} virtual={names.length > 100} rowHeight={34} /></div>
     </section>
   );
 }
@@ -209,8 +239,7 @@ function Command({ subjects, metrics }: { subjects: Compared[]; metrics: string[
   );
 }
 
-function chosen(route: Route, rows: Row[]): string[] {
-  const names = rows.map((r) => r.metric.name ?? '');
+function chosen(route: Route, names: string[]): string[] {
   if (route.q.m) return route.q.m.split(',').map((m) => m.replace(/%(2C|25)/g, (code) => decodeURIComponent(code))).filter((m) => names.includes(m)).slice(0, MOST_CHARTS);
   return [...new Set([mainMetric(names), stepMetric(names)])].filter(Boolean);
 }
@@ -219,12 +248,15 @@ function Comparison({ route, subjects }: { route: Route; subjects: Compared[] })
   const wanted = one(route.q.x, XS, 'step');
   const names = subjects.map(nameOf);
   const look = useMemo(() => styles(names), [names.join()]);
-  const { data, error, stale, ageMs, reload } = usePoll(`compare ${names.join()} ${wanted === 'elapsed'}`, (signal) => load(subjects, wanted, signal), EVERY_MS);
+  const { data, error, stale, ageMs, reload } = usePoll(`compare ${names.join()}`, (signal) => Promise.all(
+    subjects.map((s) => getJob({ job: s.job, maxEntities: 1 }, signal))), EVERY_MS);
+  const metricNames = commonMetrics(data ?? []);
   if (!data) return error ? <Failed error={error} retry={reload} /> : <Loading height={420} label="Comparing" />;
-  const tokens = subjects.map((s, i) => Number(attributesOf(data.details[i], s)['tokens_per_step'] ?? NaN));
+  const tokens = subjects.map((s, i) => Number(attributesOf(data[i], s)['tokens_per_step'] ?? NaN));
   const countable = tokens.every((t) => t > 0);
   const x = wanted === 'tokens' && !countable ? 'step' : wanted;
-  const metrics = chosen(route, data.rows);
+  const metrics = chosen(route, metricNames);
+  const shown: Shown = { subjects, look, tokens, x };
   const toggle = (name: string): void => {
     const next = metrics.includes(name) ? metrics.filter((m) => m !== name) : [...metrics, name].slice(-MOST_CHARTS);
     go({ q: { m: next.map((m) => m.replace(/[%,]/g, (c) => encodeURIComponent(c))).join(',') } }, 'replace');
@@ -237,9 +269,9 @@ function Comparison({ route, subjects }: { route: Route; subjects: Compared[] })
         <Choice legend="y" values={YS} now={one(route.q.y, YS, 'robust')} set={(v) => go({ q: { y: v === 'robust' ? '' : v } }, 'replace')} />
         {countable ? null : <span class="dim">By tokens: all need the attribute tokens_per_step.</span>}
       </div>
-      <Charts route={route} shown={{ subjects, look, tokens, x }} metrics={metrics} />
-      <Values rows={data.rows} subjects={subjects} charted={metrics} toggle={toggle} />
-      <Attributes details={data.details} subjects={subjects} />
+      <Charts route={route} shown={shown} metrics={metrics} />
+      <Attributes details={data} subjects={subjects} />
+      <Values shown={shown} names={metricNames} charted={metrics} toggle={toggle} />
       <Command subjects={subjects} metrics={metrics} />
     </>
   );

@@ -2,7 +2,7 @@
 // agent, and the conditions that name it.
 import { useMemo } from 'preact/hooks';
 import { latest, matrix } from '../api/calls';
-import { maybe, ms } from '../api/json';
+import { ms, num } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { LatestSample } from '../api/types';
 import { go, href, type Route } from '../app/route';
@@ -43,7 +43,10 @@ export function chipTable(samples: LatestSample[]): { chips: string[]; rows: Chi
   const names = chipMetrics([...new Set(samples.map((s) => s.series?.metric?.name ?? ''))]);
   const rows = names.map((metric): ChipRow => {
     const mine = samples.filter((s) => s.series?.metric?.name === metric);
-    const values = chips.map((chip) => maybe(mine.find((s) => chipOf(s) === chip)?.value));
+    const values = chips.map((chip) => {
+      const sample = mine.find((s) => chipOf(s) === chip);
+      return sample ? num(sample.value) : null; // JSON leaves out a value of 0.
+    });
     return { metric, unit: mine[0]?.series?.metric?.unit ?? '', values, off: outliers(values) };
   });
   return { chips, rows };
@@ -59,9 +62,9 @@ export function outliers(values: (number | null)[]): (-1 | 0 | 1)[] {
   });
 }
 
-function Chips({ host, chip }: { host: string; chip: string }) {
-  const { data, error, stale, ageMs, reload } = usePoll(`chips of ${host}`, (signal) => latest({
-    selector: { job: 'hosts', metrics: ['chip_.*'], matchers: [{ label: 'host', op: 'OP_EQUAL', value: host }] },
+function Chips({ host, chip, metrics }: { host: string; chip: string; metrics: string[] }) {
+  const { data, error, stale, ageMs, reload } = usePoll(metrics.length ? `chips of ${host}` : '', (signal) => latest({
+    selector: { job: 'hosts', metrics, matchers: [{ label: 'host', op: 'OP_EQUAL', value: host }] },
   }, signal), EVERY_MS);
   const { chips, rows } = useMemo(() => chipTable(data ?? []), [data]);
   if (!data) return error ? <Failed error={error} retry={reload} /> : <Loading height={200} label="Loading the chips" />;
@@ -151,6 +154,7 @@ function Charts({ route, host, served, names }: { route: Route; host: string; se
   const machine = [...HOST_METRICS, ...HOST_COUNTERS].filter((m) => names.includes(m));
   return (
     <>
+      {chips.length ? <section class="section"><h2>Chips</h2><Chips host={host} chip={chip} metrics={chips} /></section> : null}
       <div class="bar-row section">
         {chips.length ? <MetricChoice label="map of" groups={[{ title: 'Of its chips', names: chips }]} now={metric} set={(m) => go({ q: { m } })} /> : null}
         <Choice legend="last" values={LASTS} now={last} set={(v) => go({ q: { last: v === '1h' ? '' : v, r: '' } })} />
@@ -181,7 +185,6 @@ export function Host({ route }: ScreenProps) {
       <AgentLine host={host} />
       {named.length ? <h2>What is wrong</h2> : null}
       {named.map((c) => <Verdict key={`${c.job} ${c.condition}`} condition={c} />)}
-      <section class="section"><h2>Chips</h2><Chips host={host} chip={route.q.chip ?? ''} /></section>
       {hosts.data ? <Charts route={route} host={host} served={served} names={names} />
         : hosts.error ? <Failed error={hosts.error} retry={hosts.reload} /> : <Loading height={320} label="Loading the host" />}
       {since === null ? null : <p class="dim">Hosts are recorded since {fmt.time(since)}.</p>}

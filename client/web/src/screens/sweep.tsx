@@ -2,7 +2,7 @@
 // and points of the scatter are one run each.
 import { useMemo } from 'preact/hooks';
 import { getJob, listJobs } from '../api/calls';
-import { maybe, num } from '../api/json';
+import { num } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { Job } from '../api/types';
 import { go, href, type Route } from '../app/route';
@@ -21,28 +21,25 @@ const MOST_POLES = 6;
 export interface Run {
   job: string;
   attributes: Record<string, string>;
-  values: Record<string, number>; // The last value of each metric.
+  values: Record<string, number>; // The last value of the metric that is shown.
 }
 
 async function fetchRuns(route: Route, signal: AbortSignal): Promise<{ runs: Run[]; left: number; metrics: string[] }> {
   const marks = route.q.group ? { group: route.q.group } : { tags: [route.q.tag] };
   const found = await listJobs({ ...marks, pageSize: 1000 }, signal);
   const jobs: Job[] = (found.jobs ?? []).slice(0, MOST_RUNS);
+  const details = await Promise.all(jobs.map((j) => getJob({ job: j.name ?? '', maxEntities: 1 }, signal)));
+  const metrics = [...new Set(details.flatMap((d) => (d.metrics ?? []).map((m) => m.name ?? '')))].sort();
+  const metric = route.q.m || mainMetric(metrics);
   const subjects = jobs.map((j) => ({ job: j.name ?? '', attempt: null }));
-  const [details, compared] = await Promise.all([
-    Promise.all(jobs.map((j) => getJob({ job: j.name ?? '', maxEntities: 1 }, signal))),
-    subjects.length ? compareAll(subjects, { maxPoints: 1, comparedValues: ['COMPARED_VALUE_AVG'] }, signal) : { rows: [] },
-  ]);
+  const rows = metric && jobs.length ? (await compareAll(subjects, { metrics: [metric], maxPoints: 1, comparedValues: ['COMPARED_VALUE_AVG'] }, signal)).rows : [];
   const runs = jobs.map((j, i): Run => {
     const attempts = details[i].attempts ?? [];
-    const values: Record<string, number> = {};
-    for (const row of compared.rows) {
-      const last = maybe(row.columns[i]?.summary?.last);
-      if (last !== null && num(row.columns[i]?.summary?.count)) values[row.metric.name ?? ''] = last;
-    }
-    return { job: j.name ?? '', attributes: attempts[attempts.length - 1]?.attributes ?? {}, values };
+    const summary = rows[0]?.columns[i]?.summary;
+    const last = num(summary?.count) ? num(summary?.last) : null;
+    return { job: j.name ?? '', attributes: attempts[attempts.length - 1]?.attributes ?? {}, values: last === null ? {} : { [metric]: last } };
   });
-  return { runs, left: (found.jobs ?? []).length - jobs.length, metrics: compared.rows.map((r) => r.metric.name ?? '') };
+  return { runs, left: (found.jobs ?? []).length - jobs.length, metrics };
 }
 
 // A vertical scale of an attribute or the metric: numbers by size, words in their order.
@@ -116,7 +113,7 @@ function Scatter({ runs, x, y, picked }: { runs: Run[]; x: Pole; y: Pole; picked
 }
 
 export function Sweep({ route }: { route: Route }) {
-  const { data, error, stale, ageMs, reload } = usePoll(`sweep ${route.q.group ?? ''} ${route.q.tag ?? ''}`, (signal) => fetchRuns(route, signal), EVERY_MS);
+  const { data, error, stale, ageMs, reload } = usePoll(`sweep ${route.q.group ?? ''} ${route.q.tag ?? ''} ${route.q.m ?? ''}`, (signal) => fetchRuns(route, signal), EVERY_MS);
   const metric = route.q.m || mainMetric(data?.metrics ?? []);
   const varied = useMemo(() => differences((data?.runs ?? []).map((r) => r.attributes)).different.map((d) => d.name), [data]);
   if (!data) return error ? <Failed error={error} retry={reload} /> : <Loading height={420} label="Loading the runs" />;
