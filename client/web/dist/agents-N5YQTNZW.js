@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f}from"./chunk-R5XG3IKY.js";import"./chunk-LF6IBQ7L.js";import"./chunk-HV4Z5MJH.js";import"./chunk-NPMTXW3N.js";import"./chunk-Z6GOS62I.js";import"./chunk-ZDNG5CCU.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

@@ -1,1 +1,0 @@
-import{e as a,f as b,g as c,h as d}from"./chunk-KWWSVYUF.js";import"./chunk-M7KJWIH4.js";import"./chunk-VI42EIX7.js";import"./chunk-UN2WVL4U.js";import"./chunk-LF6IBQ7L.js";import"./chunk-HV4Z5MJH.js";import"./chunk-NPMTXW3N.js";import"./chunk-Z6GOS62I.js";import"./chunk-ZDNG5CCU.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};
