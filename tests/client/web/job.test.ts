@@ -160,7 +160,7 @@ test('commands and programs are quoted for whoever reads them', () => {
     `tachoctl query 'it'\\''s a job' loss --by step --steps 10:20 --match 'task=~3|417' --attempts effective --across avg --points 500 --group-by task`,
   );
   assert.match(python(shown), /tacho\.query\(None, "it's a job", "loss", by="step", begin=10, end=20, matchers=\["task=~3\|417"\], attempts="effective"/);
-  const byTime: Shown = { ...shown, kind: 'elapsed', range: [0.5, 60], raw: true, tasks: [], by: 'band' };
+  const byTime: Shown = { ...shown, kind: 'elapsed', range: [0.5, 59.5], raw: true, tasks: [], by: 'band' };
   assert.match(tachoctl(byTime), /--utc --from '2026-11-24 12:00:00' --to '2026-11-24 12:01:00' --attempts effective$/);
   assert.match(tachoctl({ ...shown, job: '$(rm -rf /)' }), /^tachoctl query '\$\(rm -rf \/\)' /);
 });

@@ -51,6 +51,7 @@ test('since when a row stands out', () => {
   const m = map([rows[0], rows[1], rows[2]]);
   assert.equal(since(m, 1, false), 130);
   assert.equal(since(m, 0, false), null);
+  assert.equal(since(map([rows[0], [1, 1.6, 1, 1, 1, 1, 1.6, 1.6], rows[2]]), 1, false), 160, 'a single peak is no beginning');
   assert.equal(since(map([rows[0], rows[3], rows[2]]), 1, false), null, 'always slow');
   assert.equal(since(map([rows[0], [1, 1, 1, 1, 1, 1, 0.4, 0.4], rows[2]]), 1, true), 160);
 });
@@ -102,7 +103,7 @@ test('the slowest host of each column is charged with what it took above the med
 });
 
 test('subjects survive the URL, whatever their names', () => {
-  const subjects = [{ job: 'a,b@2%', attempt: null }, { job: 'plain', attempt: 0 }, { job: 'plain', attempt: null }];
+  const subjects = [{ job: 'a,b@2%2Cc', attempt: null }, { job: 'plain', attempt: 0 }, { job: 'plain', attempt: null }];
   assert.deepEqual(parseSubjects(formatSubjects(subjects)), subjects);
   assert.deepEqual(parseSubjects(undefined), []);
   assert.equal(parseSubjects(Array.from({ length: 30 }, (_, i) => `j${i}`).join()).length, 20);
@@ -172,6 +173,7 @@ test('chips side by side: a zero is a value, and the odd one is marked', () => {
   assert.deepEqual(table.chips, ['0', '2', '10']);
   assert.deepEqual(table.rows.map((r) => [r.metric, r.values]), [['chip_clock_hertz', [1.9e9, 1.9e9, 1.2e9]], ['chip_xid_errors_total', [0, null, null]]]);
   assert.deepEqual(outliers([100, 100, 60, 130, null]), [0, 0, -1, 1, 0]);
+  assert.deepEqual(outliers([0.01, 0.01, 0.05, 0.01]), [0, 0, 1, 0]);
   assert.deepEqual(outliers([0, 0, 63, 0]), [0, 0, 1, 0]);
 });
 

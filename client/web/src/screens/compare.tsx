@@ -208,7 +208,7 @@ function Values({ shown, names, charted, toggle }: { shown: Shown; names: string
       <h2>Final values</h2>
       <p class="dim">Tick a metric to see its curves. Δ: against {fmt.text(nameOf(subjects[0]))}, on average over what both have.</p>
       {error ? <Failed error={error} /> : null}
-      <div class="wide"><DataTable label="Final values" columns={columns} rows={names} rowKey={(name) => name} virtual={names.length > 100} rowHeight={34} /></div>
+      <div class="wide" tabIndex={0}><DataTable label="Final values" columns={columns} rows={names} rowKey={(name) => name} virtual={names.length > 100} rowHeight={34} /></div>
     </section>
   );
 }
@@ -219,7 +219,7 @@ function Attributes({ details, subjects }: { details: GetJobResponse[]; subjects
     <section class="section">
       <h2>Attributes that differ</h2>
       {different.length ? (
-        <div class="wide">
+        <div class="wide" tabIndex={0}>
           <DataTable label="Attributes that differ" rows={different} rowKey={(d) => d.name} columns={[
             { key: 'name', title: 'Attribute', cell: (d) => fmt.text(d.name) },
             ...subjects.map((s, i) => ({ key: String(i), title: nameOf(s), className: 'about-value', cell: (d: (typeof different)[number]) => fmt.text(d.values[i] || '–') })),

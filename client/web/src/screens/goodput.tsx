@@ -69,7 +69,7 @@ function Hosts({ job, metric, wall }: { job: string; metric: string; wall: numbe
     <>
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
       <p class="dim">Estimated from {fmt.text(metric)}: at each step all wait for the slowest host, which is charged with what it took above the median of the hosts.</p>
-      <div class="wide">
+      <div class="wide" tabIndex={0}>
         <DataTable label="What each host cost the job" rows={costs.slice(0, 50)} rowKey={(c) => c.host} columns={[
           { key: 'host', title: 'Host', cell: (c) => <a href={href({ screen: 'host', name: c.host })}>{fmt.text(c.host)}</a> },
           { key: 'seconds', title: 'Cost the job', number: true, cell: (c) => fmt.seconds(c.seconds) },
@@ -98,7 +98,7 @@ export function Goodput({ job }: TabProps) {
         <p class="dim">Productive time of {fmt.duration(total(whole.sums))} in all{num(goodput.total?.rewinds) ? `; went back to a checkpoint ${fmt.plural(num(goodput.total?.rewinds), 'time')}` : ''}.</p>
         <Shares sums={whole.sums} label="All attempts" />
       </section>
-      <section class="section wide">
+      <section class="section wide" tabIndex={0}>
         <DataTable label="The ledger" rows={used} rowKey={(b) => b} columns={columns(shown)} />
         {attempts.length > 4 ? <p class="dim">The newest 4 of {attempts.length} attempts have columns.</p> : null}
       </section>

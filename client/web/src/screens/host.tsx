@@ -72,7 +72,7 @@ function Chips({ host, chip, metrics }: { host: string; chip: string; metrics: s
   return (
     <>
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
-      <div class="wide">
+      <div class="wide" tabIndex={0}>
         <DataTable label="Chips side by side" rows={rows} rowKey={(r) => r.metric} columns={[
           { key: 'metric', title: 'Newest', cell: (r) => <a href={href({ q: { m: r.metric } })}>{fmt.text(r.metric)}</a> },
           ...chips.map((name, i) => ({
@@ -114,7 +114,7 @@ function JobsHere({ served, view }: { served: Served[]; view: View }) {
   return (
     <>
       <Stack axis={view.axis} label="Jobs on this host by time" layers={layers} onZoom={view.onZoom} table={false} />
-      <div class="wide">
+      <div class="wide" tabIndex={0}>
         <DataTable label="Jobs on this host" rows={served} rowKey={(s) => s.job} columns={[
           { key: 'job', title: 'Job', cell: (s) => <a href={href({ screen: 'job', name: s.job, tab: 'tasks' })}>{fmt.text(s.job)}</a> },
           { key: 'tasks', title: 'Tasks', cell: (s) => ranges(s.tasks) },

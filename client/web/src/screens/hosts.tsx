@@ -71,7 +71,7 @@ function Why({ use, host }: { use: HostUse | null; host: string }) {
 
 function HostTable({ rows, found, use, low }: { rows: HostRow[]; found: MatrixData; use: HostUse | null; low: boolean }) {
   return (
-    <div class="wide section">
+    <div class="wide section" tabIndex={0}>
       <DataTable label="Hosts, the worst first" rows={rows} rowKey={(r) => r.host} virtual={rows.length > 100} rowHeight={34} columns={[
         { key: 'host', title: 'Host', cell: (r) => <a href={href({ screen: 'host', name: r.host })}>{fmt.text(r.host)}</a> },
         { key: 'jobs', title: 'Jobs and tasks', cell: (r) => <Jobs use={use} host={r.host} /> },

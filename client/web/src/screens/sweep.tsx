@@ -76,7 +76,7 @@ function Parallel({ runs, poles, picked }: { runs: Run[]; poles: Pole[]; picked:
   const path = (run: number) => poles.map((p, i) => (p.at[run] === null ? '' : `${x(i)} ${y(p.at[run])}`)).filter(Boolean).map((p, i) => (i ? 'L' : 'M') + p).join('');
   const order = runs.map((_, i) => i).sort((a, b) => Number(runs[a].job === picked) - Number(runs[b].job === picked));
   return (
-    <div class="sweep wide">
+    <div class="sweep wide" tabIndex={0}>
       <svg viewBox={`0 0 ${WIDTH} ${TOP + TALL + 22}`} role="img" aria-label={`Parallel coordinates of ${poles.map((p) => p.name).join(', ')}; the table below has the same values`}>
         {poles.map((p, i) => (
           <g key={p.name} text-anchor="middle">
@@ -140,7 +140,7 @@ export function Sweep({ route }: { route: Route }) {
           <Scatter runs={runs} x={ofAttribute(along)} y={ofMetric} picked={picked} />
         </div>
       ) : <p class="dim">The runs do not differ in their attributes.</p>}
-      <section class="section wide">
+      <section class="section wide" tabIndex={0}>
         <h2>Runs by {fmt.text(metric)}, the lowest first</h2>
         <DataTable label="Runs" rows={sorted} rowKey={(r) => r.job} rowClass={(r) => (r.job === picked ? 'selected' : '')} virtual={sorted.length > 60} rowHeight={34} columns={[
           { key: 'job', title: 'Job', cell: (r) => <><a href={href({ screen: 'job', name: r.job })}>{fmt.text(r.job)}</a> <button class="plain" aria-pressed={r.job === picked} aria-label={`Mark ${r.job} in the charts`} onClick={() => go({ q: { row: r.job === picked ? '' : r.job } }, 'replace')}>◉</button></> },

@@ -98,7 +98,7 @@ function InView({ data, view }: { data: JobData; view: View }) {
         <>
           <p>{sentence(sums)} <button onClick={() => void copyText(location.href)}>Copy link</button></p>
           <Shares sums={sums} label="The ledger of what is in view" />
-          <div class="wide">
+          <div class="wide" tabIndex={0}>
             <DataTable label="The ledger of what is in view" rows={sums} rowKey={(s) => s.bucket} columns={[
               { key: 'bucket', title: 'Time for', cell: (s) => <><Colour bucket={s.bucket} /> {word(s.bucket)}</> },
               { key: 'time', title: 'Time', number: true, cell: (s) => fmt.seconds(s.seconds) },
@@ -116,7 +116,7 @@ function EventTable({ events }: { events: RecordedEvent[] }) {
   if (!rows.length) return <p class="dim">Nothing was reported in this stretch of time.</p>;
   return (
     <>
-      <div class="wide">
+      <div class="wide" tabIndex={0}>
         <DataTable label="Events, the newest first" rows={rows} rowKey={(e) => `${e.timeUnixNs} ${e.kind} ${e.source?.task} ${e.source?.host} ${e.message}`} virtual={rows.length > 60} rowHeight={34} columns={[
           { key: 'time', title: 'Time', cell: (e) => fmt.time(ms(e.timeUnixNs)) },
           { key: 'step', title: 'Step', number: true, cell: (e) => fmt.count(maybe(e.step)) },
@@ -140,7 +140,7 @@ function Verdicts({ data, events }: { data: JobData; events: RecordedEvent[] }) 
     return `${new Date(s.from - margin).toISOString().slice(0, 19)}Z..${new Date(s.to + margin).toISOString().slice(0, 19)}Z`;
   };
   return (
-    <div class="wide">
+    <div class="wide" tabIndex={0}>
       <DataTable label="Verdicts" rows={spans} rowKey={(s) => `${s.from} ${s.text}`} columns={[
         { key: 'text', title: 'Verdict', cell: (s) => <a href={href({ q: { x: '', r: zoom(s) } })}>{fmt.text(s.text)}</a> },
         { key: 'from', title: 'From', cell: (s) => fmt.time(s.from) },
