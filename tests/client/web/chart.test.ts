@@ -7,7 +7,7 @@ import { EMPTY, encode, HOLE, NAN, pool, scaleFor } from '../../../client/web/sr
 import { contrast, luminance, ramp, rgb, scheme, styles, inkOn } from '../../../client/web/src/chart/palette';
 import { beyond, extent } from '../../../client/web/src/chart/robust';
 import { smooth } from '../../../client/web/src/chart/smooth';
-import { axisTicks, elapsedLabel, logTicks, ticks, timeLabel, timeTicks } from '../../../client/web/src/chart/ticks';
+import { axisTicks, elapsedLabel, logTicks, ticks, timeLabel, timeTicks, unitTicks } from '../../../client/web/src/chart/ticks';
 import type { Curve, MatrixData } from '../../../client/web/src/chart/types';
 
 const curve = (x: number[], mid: number[], more: Partial<Curve> = {}): Curve => ({
@@ -32,6 +32,14 @@ test('a logarithmic scale has powers of ten, and steps have whole numbers', () =
   assert.deepEqual(logTicks(1, 60, 5), [1, 2, 5, 10, 20, 50]);
   assert.deepEqual(logTicks(0, 10, 4), []);
   assert.deepEqual(axisTicks('step', 3, 6, 10).at, [3, 4, 5, 6]);
+});
+
+test('bytes are round in powers of 1,024, and long times in minutes', () => {
+  const gib = 2 ** 30;
+  assert.deepEqual(unitTicks(0.5 * gib, 80 * gib, 4, 'By').map((v) => v / gib), [20, 40, 60, 80]);
+  assert.deepEqual(unitTicks(0, 4000, 4, 's'), [0, 900, 1800, 2700, 3600]);
+  assert.deepEqual(unitTicks(0, 1, 5, 's'), [0, 0.2, 0.4, 0.6, 0.8, 1]);
+  assert.deepEqual(unitTicks(0, 800, 4, 'By'), [0, 200, 400, 600, 800]);
 });
 
 test('times are round in the zone that was chosen, and say no more than they must', () => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fmt } from '../../../client/web/src/parts/format';
 
-// tests/client/ctl/ctl_format_test.cc reads the same vectors.
+// What client/ctl/text/format.cc writes for these values.
 const WRITERS: Record<string, (value: number) => string> = {
   number: fmt.num, share: fmt.percent, thousands: fmt.count, duration: fmt.duration,
 };

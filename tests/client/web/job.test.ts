@@ -2,9 +2,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { CompareMetric, GetJobResponse, GoodputResponse, RecordedEvent } from '../../../client/web/src/api/types';
+import type { Route } from '../../../client/web/src/app/route';
 import type { Curve } from '../../../client/web/src/chart/types';
 import { python, tachoctl, type Shown } from '../../../client/web/src/screens/copyas';
 import { groupOf, mainMetric, stepMetric, workMetric } from '../../../client/web/src/screens/groups';
+import { withAxis } from '../../../client/web/src/screens/job';
 import { fullExtent, supersededOf, worstFirst } from '../../../client/web/src/screens/jobdata';
 import { earlier, pattern, pinsOf, pinsText } from '../../../client/web/src/screens/metrics';
 import { column, joined, regrouped } from '../../../client/web/src/screens/series';
@@ -138,8 +140,8 @@ test('new samples join in columns as wide as the old ones, and nothing is there 
 });
 
 test('metrics are grouped by what they are about, and the overview finds its own', () => {
-  const names = ['accuracy', 'eval_loss', 'Train/Loss', 'step_time_seconds', 'compute_seconds', 'chip_power_watts', 'host_load1', 'rollout/length', 'zzz'];
-  assert.deepEqual(names.map(groupOf), ['Learning', 'Learning', 'Learning', 'Speed', 'Speed', 'Chips', 'Host', 'rollout', 'Other']);
+  const names = ['accuracy', 'eval_loss', 'Train/Loss', 'step_time_seconds', 'compute_seconds', 'chip_power_watts', 'host_load1', 'rollout/length', 'tacho_agent_cpu_seconds_total', 'zzz'];
+  assert.deepEqual(names.map(groupOf), ['Learning', 'Learning', 'Learning', 'Speed', 'Speed', 'Chips', 'Host', 'rollout', 'Agents', 'Other']);
   assert.equal(mainMetric(names), 'Train/Loss');
   assert.equal(mainMetric(['eval_loss', 'my_loss']), 'my_loss');
   assert.equal(mainMetric(['zzz']), 'zzz');
@@ -158,7 +160,7 @@ test('commands and programs are quoted for whoever reads them', () => {
     `tachoctl query 'it'\\''s a job' loss --by step --steps 10:20 --match 'task=~3|417' --attempts effective --across avg --points 500 --group-by task`,
   );
   assert.match(python(shown), /tacho\.query\(None, "it's a job", "loss", by="step", begin=10, end=20, matchers=\["task=~3\|417"\], attempts="effective"/);
-  const byTime: Shown = { ...shown, kind: 'elapsed', range: [0.5, 60], raw: true, tasks: [], by: 'band' };
+  const byTime: Shown = { ...shown, kind: 'elapsed', range: [0.5, 59.5], raw: true, tasks: [], by: 'band' };
   assert.match(tachoctl(byTime), /--utc --from '2026-11-24 12:00:00' --to '2026-11-24 12:01:00' --attempts effective$/);
   assert.match(tachoctl({ ...shown, job: '$(rm -rf /)' }), /^tachoctl query '\$\(rm -rf \/\)' /);
 });
@@ -183,4 +185,11 @@ test('of equal verdicts, the one that names a culprit comes first, then the olde
   });
   const found = [make('new', 'WARNING', 9, false), make('old', 'WARNING', 1, false), make('culprit', 'WARNING', 5, true), make('critical', 'CRITICAL', 7, false)];
   assert.deepEqual(worstFirst(found).map((c) => c.condition), ['critical', 'culprit', 'old', 'new']);
+});
+
+test('a job without steps is shown by time, unless the link says otherwise', () => {
+  const route = (x: string): Route => ({ screen: 'job', name: 'hosts', tab: '', q: x ? { x } : {} });
+  assert.equal(withAxis(route(''), { job: { name: 'hosts' } }).q.x, 'time');
+  assert.equal(withAxis(route('step'), { job: { name: 'hosts' } }).q.x, 'step');
+  assert.equal(withAxis(route(''), detail).q.x, undefined);
 });

@@ -50,16 +50,15 @@ test('a hidden page asks nothing, and asks at once when it is seen again', async
 });
 
 test('what will not answer later is not asked again', async () => {
-  let calls = 0;
-  const refuse = (): Promise<number> => {
-    calls++;
-    return Promise.reject(new RpcError('permission_denied', 'not yours'));
-  };
-  const poller = new Poller<number>({ fetch: refuse, everyMs: 1, changed: () => {}, visible: () => true });
-  poller.start();
-  await new Promise((resolve) => setTimeout(resolve, 30));
-  assert.equal(calls, 1);
-  poller.stop();
+  for (const [code, again] of [['permission_denied', false], ['unimplemented', false], ['unavailable', true]] as const) {
+    const poller = new Poller<number>({
+      fetch: () => Promise.reject(new RpcError(code, 'no')), everyMs: 1, changed: () => {}, visible: () => true,
+    });
+    poller.start();
+    await until(() => poller.error !== null);
+    assert.equal(poller.waits, again, code);
+    poller.stop();
+  }
 });
 
 test('the answer to a call that was replaced is dropped', async () => {

@@ -74,6 +74,11 @@ export class Poller<T> {
     return this.data !== null && (this.error !== null || (everyMs > 0 && this.ageMs() > 3 * everyMs + 5000));
   }
 
+  // Whether another call is planned.
+  get waits(): boolean {
+    return this.timer !== null;
+  }
+
   ageMs(): number {
     return this.answeredMs ? this.now() - this.answeredMs : 0;
   }

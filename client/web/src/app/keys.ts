@@ -23,11 +23,19 @@ export function chord(event: KeyboardEvent): string {
   return event.ctrlKey || event.metaKey ? `ctrl+${event.key.toLowerCase()}` : event.key;
 }
 
-export function matches(binding: Binding, pressed: string, before: string): boolean {
+// Whether the key completes a sequence of the binding ("g,a"), or is one of its single keys.
+function matches(binding: Binding, pressed: string, before: string, inSequence: boolean): boolean {
   return binding.keys.split(' ').some((keys) => {
     const sequence = keys.length > 1 ? keys.split(',') : [keys];
-    return sequence.length === 2 ? sequence[0] === before && sequence[1] === pressed : keys === pressed;
+    return inSequence ? sequence[0] === before && sequence[1] === pressed : keys === pressed;
   });
+}
+
+// What may run, first to last: a sequence before a single key, or a screen's own "a" would take
+// "g a" away.
+export function candidates(all: Binding[], pressed: string, before: string): Binding[] {
+  const found = (inSequence: boolean) => all.filter((binding) => matches(binding, pressed, before, inSequence));
+  return [...found(true), ...found(false)];
 }
 
 function dispatch(event: KeyboardEvent): void {
@@ -39,13 +47,11 @@ function dispatch(event: KeyboardEvent): void {
   clearTimeout(prefixTimer);
   prefix = plain && pressed.length === 1 ? pressed : '';
   prefixTimer = setTimeout(() => (prefix = ''), 1200);
-  for (let i = stacks.length - 1; i >= 0; i--) {
-    for (const binding of stacks[i].bindings) {
-      if (!matches(binding, pressed, before) || binding.run(event) === false) continue;
-      event.preventDefault();
-      prefix = '';
-      return;
-    }
+  for (const binding of candidates(bound(), pressed, before)) {
+    if (binding.run(event) === false) continue;
+    event.preventDefault();
+    prefix = '';
+    return;
   }
 }
 

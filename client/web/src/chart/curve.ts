@@ -4,7 +4,7 @@ import { fold, runs, type Columns } from './fold';
 import { DASHES } from './palette';
 import { extent, type Extent } from './robust';
 import { smooth, spacing } from './smooth';
-import { logTicks, ticks } from './ticks';
+import { logTicks, unitTicks } from './ticks';
 import type { Curve, CurveLayer } from './types';
 
 // Draws curves: the band, the line broken at every gap, red ticks where values are not finite, and
@@ -33,7 +33,7 @@ export function paintCurves(
   const range = extent((loud.length ? loud : drawn).map((d) => d.columns), layer.y);
   const y = scaleOf(range, s.height);
   if (range.empty) paintNothing(s, drawn.some((d) => d.columns.x.length > 0));
-  else paintGrid(s, range, y, num);
+  else paintGrid(s, range, y, layer.unit, num);
   clipToPlot(s, 0, s.height);
   paintMarks(s, axis, layer);
   const sole = loud.length <= 4;
@@ -53,10 +53,20 @@ export function paintCurves(
 function prepare(curve: Curve, axis: Axis, width: number, weight: number): Drawn {
   const columns = fold(curve, axis.from, axis.to, Math.round(width));
   if (!(weight > 0) || curve.faint) return { curve, columns, line: columns.mid };
-  // Smoothed from the curve's beginning, so that the line does not change with the view.
-  const all = smooth(curve.x, curve.mid, weight, spacing(curve.x));
+  const all = smoothed(curve, weight);
   const line = fold({ ...curve, mid: all, low: undefined, high: undefined }, axis.from, axis.to, Math.round(width));
   return { curve, columns, line: line.mid.length === columns.mid.length ? line.mid : columns.mid };
+}
+
+const kept = new WeakMap<Curve, { weight: number; values: Float64Array }>();
+
+// From the curve's beginning, so that the line does not change with the view.
+function smoothed(curve: Curve, weight: number): Float64Array {
+  const old = kept.get(curve);
+  if (old?.weight === weight) return old.values;
+  const values = smooth(curve.x, curve.mid, weight, spacing(curve.x));
+  kept.set(curve, { weight, values });
+  return values;
 }
 
 type Scale = (value: number) => number;
@@ -69,9 +79,9 @@ function scaleOf(range: Extent, height: number): Scale {
   return (value) => TOP + tall - (at(value) - low) * part;
 }
 
-function paintGrid(s: Surface, range: Extent, y: Scale, num: (v: number) => string): void {
+function paintGrid(s: Surface, range: Extent, y: Scale, unit: string | undefined, num: (v: number) => string): void {
   const count = Math.max(2, Math.min(6, Math.floor(s.height / 36)));
-  const at = range.log ? logTicks(range.low, range.high, count) : ticks(range.low, range.high, count);
+  const at = range.log ? logTicks(range.low, range.high, count) : unitTicks(range.low, range.high, count, unit);
   s.g.strokeStyle = s.scheme.grid;
   s.g.lineWidth = 1;
   let last = Infinity;

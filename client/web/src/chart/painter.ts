@@ -1,4 +1,5 @@
 import { dark } from '../app/theme';
+import { fmt } from '../parts/format';
 import type { Axis } from './axis';
 import { gutterLabel, surface, xOf, type Surface } from './canvas';
 import { paintCurves, type CurvePicture } from './curve';
@@ -15,6 +16,7 @@ import type { Layer } from './types';
 
 export const AXIS_HEIGHT = 20;
 const LABEL_DISTANCE = 96;
+const SHORTENED = 10_000; // From here on, labels of y axes have a prefix.
 
 export function layerHeight(layer: Layer): number {
   if (layer.kind === 'heat') return heatHeight(layer);
@@ -64,7 +66,8 @@ export class Painter {
   private paintLayer(s: Surface, layer: Layer, i: number): void {
     const unit = layer.kind === 'curve' || layer.kind === 'strip' ? layer.unit : undefined;
     // Beside a scale, words such as "nats" only repeat themselves.
-    const num = (v: number) => this.show(v, unit === 's' || unit === 'By' ? unit : undefined);
+    const num = (v: number) =>
+      unit === 's' || unit === 'By' ? this.show(v, unit) : Math.abs(v) >= SHORTENED ? fmt.si(v) : this.show(v);
     if (layer.kind === 'curve') this.onPicture(i, paintCurves(s, this.axis, layer, num));
     else if (layer.kind === 'heat') paintHeat(s, this.axis, layer);
     else if (layer.kind === 'lanes') paintLanes(s, this.axis, layer);

@@ -1,5 +1,5 @@
 import type { Axis } from './axis';
-import { nearest } from './fold';
+import { lowerBound, nearest } from './fold';
 import { cellValue, rowName } from './heat';
 import { spanAt } from './lanes';
 import { spacing } from './smooth';
@@ -57,7 +57,8 @@ export function heatText(layer: HeatLayer, x: number, row: number | null, show: 
   if (r < 0 || r >= m.rows.length) return '';
   const value = m.values[r * m.columns + column];
   const name = `${row === null ? 'highest ' : ''}${rowName(layer, r)}`;
-  if (m.nonFinite.includes(r * m.columns + column)) return `${name}, not finite`;
+  const cell = r * m.columns + column;
+  if (m.nonFinite[lowerBound(m.nonFinite, cell)] === cell) return `${name}, not finite`;
   if (value !== value) {
     const alive = column >= m.rows[r].firstColumn && column <= m.rows[r].lastColumn;
     return `${name}, ${alive ? 'no sample' : 'not there'}`;

@@ -2,8 +2,16 @@
 // the distance in steps instead of with the number of points, so that a reduced curve and a full
 // one agree; and a constant stays exactly constant.
 
+const spacings = new WeakMap<object, number>(); // The cursor asks at each move.
+
 // The median distance of neighbours: what counts as one step of fading.
 export function spacing(x: ArrayLike<number>): number {
+  let known = spacings.get(x);
+  if (known === undefined) spacings.set(x, (known = medianGap(x)));
+  return known;
+}
+
+function medianGap(x: ArrayLike<number>): number {
   const gaps: number[] = [];
   for (let i = 1; i < x.length; i++) if (x[i] > x[i - 1]) gaps.push(x[i] - x[i - 1]);
   gaps.sort((a, b) => a - b);

@@ -111,7 +111,11 @@ export function Stack(props: StackProps) {
     e.stopPropagation();
     if (act === 'key') props.onZoom?.(axis.from, axis.to, 'key');
     else if (act === 'pick') pick(painter.current!, axis, latest.current);
-    else if (act === 'row') [painter.current!.paintOver(), read()];
+    else if (act === 'row') {
+      if (axis.cursor === null) axis.point((axis.from + axis.to) / 2, true);
+      painter.current!.paintOver();
+      read();
+    }
   };
 
   return (

@@ -3,7 +3,7 @@ import { fmt } from '../parts/format';
 import type { Axis } from './axis';
 import { curveGrid } from './csv';
 import { rowName } from './heat';
-import { position, type Show } from './readout';
+import type { Show } from './readout';
 import { elapsedLabel } from './ticks';
 import type { CurveLayer, HeatLayer, LaneLayer, Layer } from './types';
 
@@ -19,8 +19,10 @@ interface Rows {
   left: number; // Rows that are not shown.
 }
 
-const place = (axis: Axis, x: number) =>
-  position(axis, x, (ms) => fmt.time(ms), (s) => elapsedLabel(s, 1)).replace(/^step /, '');
+function place(axis: Axis, x: number): string {
+  if (axis.kind === 'step') return fmt.count(x);
+  return axis.kind === 'time' ? fmt.time(x) : elapsedLabel(x, 1);
+}
 
 function curveRows(layer: CurveLayer, axis: Axis, show: Show): Rows {
   const grid = curveGrid(layer.curves, axis.from, axis.to, axis.kind);
@@ -49,9 +51,15 @@ function heatRows(layer: HeatLayer): Rows {
   };
 }
 
+// A lane without a name continues the one above it.
+function laneName(layer: LaneLayer, i: number): string {
+  while (i > 0 && !layer.lanes[i].name) i--;
+  return layer.lanes[i].name || 'lane';
+}
+
 function laneRows(layer: LaneLayer, axis: Axis): Rows {
   const all = layer.lanes
-    .flatMap((lane) => lane.spans.map((span) => ({ lane: lane.name, span })))
+    .flatMap((lane, i) => lane.spans.map((span) => ({ lane: laneName(layer, i), span })))
     .filter(({ span }) => span.to >= axis.from && span.from <= axis.to)
     .sort((a, b) => a.span.from - b.span.from);
   return {
@@ -73,14 +81,15 @@ function rowsOf(layer: Layer, axis: Axis, show: Show): Rows {
 }
 
 function One({ caption, head, rows, left }: Rows) {
+  const words = head.indexOf('what'); // Sentences are read from the left, numbers from the right.
   return (
     <div class="chart-scroll" tabIndex={0} role="region" aria-label={`Table: ${caption}`}>
       <table>
         <caption>{caption}{left ? <span class="dim"> · {fmt.plural(left, 'row')} left out: zoom in to see them</span> : null}</caption>
-        <thead><tr>{head.map((h) => <th key={h} scope="col">{h}</th>)}</tr></thead>
+        <thead><tr>{head.map((h, k) => <th key={h} scope="col" class={k === words || k === 0 ? 'words' : undefined}>{h}</th>)}</tr></thead>
         <tbody>
           {rows.map((row, i) => (
-            <tr key={i}>{row.map((v, k) => (k ? <td key={k}>{v}</td> : <th key={k} scope="row">{v}</th>))}</tr>
+            <tr key={i}>{row.map((v, k) => (k ? <td key={k} class={k === words ? 'words' : undefined}>{v}</td> : <th key={k} scope="row">{v}</th>))}</tr>
           ))}
         </tbody>
       </table>

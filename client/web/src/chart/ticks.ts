@@ -28,6 +28,16 @@ function clean(value: number, step: number): number {
   return digits > 18 ? value : Number(value.toFixed(digits)) + 0;
 }
 
+// Round in the unit in which the values are written: bytes in powers of 1,024, long times in minutes
+// and hours.
+export function unitTicks(a: number, b: number, count: number, unit = ''): number[] {
+  const largest = Math.max(Math.abs(a), Math.abs(b));
+  if (unit === 's' && largest >= 120 && b - a >= 10) return timeTicks(a * 1000, b * 1000, count).map((t) => t / 1000);
+  if (unit !== 'By' || largest < 1024) return ticks(a, b, count);
+  const scale = 1024 ** Math.min(5, Math.floor(Math.log2(largest) / 10));
+  return ticks(a / scale, b / scale, count).map((t) => t * scale);
+}
+
 // For a logarithmic scale: powers of ten, with 2 and 5 where there are few.
 export function logTicks(a: number, b: number, count: number): number[] {
   if (!(a > 0) || !(b > a)) return [];

@@ -8,6 +8,7 @@ const ABSENT = '–';
 
 // Printf's %.{digits}g.
 function general(value: number, digits: number): string {
+  if (value === 0) return '0'; // It has no exponent.
   const exponent = Math.floor(Math.log10(Math.abs(Number(value.toExponential(digits - 1)))));
   if (exponent < -4 || exponent >= digits) {
     const [mantissa, power] = value.toExponential(digits - 1).split('e');

@@ -126,7 +126,7 @@ export function Agents({ route }: ScreenProps) {
       ) : shown.length === 0 ? (
         <Empty title={kind === 'all' ? 'No agent matches' : 'No agent is so'} hint={`${fmt.plural(data.length, 'agent')} in all.`} />
       ) : (
-        <div class="wide">
+        <div class="wide" tabIndex={0}>
           <DataTable label="Agents" columns={columns(data)} rows={shown} rowKey={(a) => a.host} virtual={shown.length > 200} rowHeight={34} />
         </div>
       )}

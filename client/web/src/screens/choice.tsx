@@ -36,7 +36,7 @@ export function MetricChoice({ groups, now, set, label = 'metric' }: {
         {known ? null : <option value={now}>{fmt.text(now)}</option>}
         {groups.filter((g) => g.names.length).map((g) => (
           <optgroup key={g.title} label={g.title}>
-            {g.names.map((name) => <option key={name} value={name}>{fmt.text(name)}</option>)}
+            {g.names.map((name) => <option key={name} value={name}>{fmt.text(name) || 'any'}</option>)}
           </optgroup>
         ))}
       </select>

@@ -122,7 +122,7 @@ const limitName = (name: string | undefined) => (name ?? '').replace(/_/g, ' ');
 function Uses({ title, rows, noun, link }: { title: string; rows: CardinalityUse[]; noun: string; link: boolean }) {
   const key = (u: CardinalityUse) => `${u.job} ${u.name}`;
   return (
-    <section class="section wide">
+    <section class="section wide" tabIndex={0}>
       <h2>{title}</h2>
       <DataTable label={title} rows={rows} rowKey={key} head={noun} columns={[
         ...(noun === 'job' ? [] : [{ key: noun, title: noun === 'metric' ? 'Metric' : 'Label', cell: (u: CardinalityUse) => fmt.text(u.name ?? '') }]),
@@ -161,12 +161,12 @@ function Cardinality() {
   return (
     <>
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
-      <section class="section wide"><h2>Limits</h2><Meters label="Limits of the collector" parts={totals} /></section>
+      <section class="section wide" tabIndex={0}><h2>Limits</h2><Meters label="Limits of the collector" parts={totals} /></section>
       <div class="columns-2">
         <Uses title="Jobs with the most series" rows={data.jobs ?? []} noun="job" link />
         <Uses title="Metrics with the most series" rows={data.metrics ?? []} noun="metric" link />
         <Uses title="Labels with the most values" rows={data.labels ?? []} noun="label" link />
-        <section class="section wide"><h2>Refused</h2><Refusals uses={data} /></section>
+        <section class="section wide" tabIndex={0}><h2>Refused</h2><Refusals uses={data} /></section>
       </div>
       <p class="cmd section"><span class="dim">The same in a terminal</span> <code>tachoctl cardinality</code><button onClick={() => void copyText('tachoctl cardinality')}>Copy</button></p>
     </>
@@ -189,7 +189,7 @@ export function Collector(_: ScreenProps) {
         {who.data ? <You who={who.data} /> : null}
       </p>
       <section class="section"><Figures health={data} /></section>
-      <section class="section wide"><h2>Now</h2><Meters label="What is in use now" parts={healthParts(c)} /></section>
+      <section class="section wide" tabIndex={0}><h2>Now</h2><Meters label="What is in use now" parts={healthParts(c)} /></section>
       <Cardinality />
     </>
   );

@@ -7,13 +7,15 @@ export function plainName(name: string): string {
 }
 
 const GROUPS: [string, RegExp][] = [
+  ['Agents', /^tacho_/],
   ['Chips', /^(chip|tpu|dcgm|nvidia_smi|duty_cycle|hbm|tensorcore|kubernetes_io_.*accelerator|gpu)/],
   ['Host', /^(host|node|process|network|disk|container)_/],
   ['Speed', /(step_time|_time_s|seconds$|_ms$|_wait|throughput|tokens|examples|samples|per_second|iter_time|mfu|flops|utiliza|dt_ms)/],
   ['Learning', /(loss|acc(uracy)?\b|acc_|_norm|^norm|learning_rate|^lr|perplexity|reward|entropy|epoch|bleu|score|grad|weight|param|momentum|temperature)/],
 ];
 
-export const GROUP_ORDER = ['Pinned', 'Learning', 'Speed', 'Chips', 'Host'];
+// Of what is not here, by name; then the rest.
+export const GROUP_ORDER = ['Pinned', 'Learning', 'Speed', 'Chips', 'Host', 'Agents'];
 
 export function groupOf(name: string): string {
   const plain = plainName(name);

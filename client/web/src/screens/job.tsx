@@ -3,6 +3,7 @@ import type { ComponentType } from 'preact';
 import { maybe, num } from '../api/json';
 import { go, href, type Route } from '../app/route';
 import { useKeys } from '../app/keys';
+import type { GetJobResponse } from '../api/types';
 import type { ScreenProps, TabProps } from '../app/screen';
 import { fmt } from '../parts/format';
 import { Failed, Loading, Stale } from '../parts/states';
@@ -127,6 +128,12 @@ function chooseAxis(kind: string): void {
   go({ q: { x: kind === 'step' ? '' : kind, r: '', c: '' } });
 }
 
+// A job without steps is shown by time, unless the link says otherwise.
+export function withAxis(route: Route, detail: GetJobResponse): Route {
+  if (route.q.x || detail.job?.lastStep !== undefined) return route;
+  return { ...route, q: { ...route.q, x: 'time' } };
+}
+
 function AxisChoice({ route }: { route: Route }) {
   const now = axisKind(route);
   return (
@@ -152,10 +159,11 @@ function useJobKeys(route: Route): void {
   ]);
 }
 
-export function Job({ route }: ScreenProps) {
-  const polled = useJob(route.name);
-  useJobKeys(route);
+export function Job({ route: linked }: ScreenProps) {
+  const polled = useJob(linked.name);
   const { data, error } = polled;
+  const route = data ? withAxis(linked, data.detail) : linked;
+  useJobKeys(route);
   const Tab = TABS.find((tab) => tab[0] === route.tab)?.[2];
   if (!data) {
     return (

@@ -145,7 +145,7 @@ function Order({ job, all }: { job: string; all: Turn[] }) {
   const { data } = usePoll(`beside ${job} ${start} ${rows.length}`, (signal) => fetchBeside(job, rows, signal), 0);
   const steps = start === null ? [] : Array.from({ length: 2 * BESIDE + 1 }, (_, i) => start - BESIDE + i).filter((s) => s >= 0);
   return (
-    <section class="section wide">
+    <section class="section wide" tabIndex={0}>
       <h2>In the order of turning</h2>
       <DataTable label="Series in the order in which they turned" rows={rows} rowKey={(t) => `${t.metric} ${t.step} ${t.timeMs}`} columns={[
         { key: 'metric', title: 'Metric', cell: (t) => fmt.text(t.metric) },

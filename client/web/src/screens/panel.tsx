@@ -99,7 +99,7 @@ export function Panel(props: PanelProps & { pinned: boolean; onPin: () => void; 
       </h3>
       {found ? (
         found.length ? (
-          <Stack axis={view.axis} label={name} layers={layers} onZoom={view.onZoom} table={false} gutter={56} hint={'\u00a0'} />
+          <Stack axis={view.axis} label={name} layers={layers} onZoom={view.onZoom} table={false} gutter={66} hint={'\u00a0'} />
         ) : (
           <p class="dim">No samples here.</p>
         )
@@ -145,7 +145,7 @@ function FigureTable({ found, view, unit }: { found: Curve[]; view: View; unit: 
   }, [view.axis]);
   const cell = (v: number) => (Number.isFinite(v) ? fmt.value(v, unit) : Number.isNaN(v) ? 'NaN' : '–');
   return (
-    <div class="figures">
+    <div class="figures" tabIndex={0} role="region" aria-label="Figures">
       <table class="data" aria-label="Figures of what is in view">
         <thead>
           <tr><th scope="col">Curve</th>{['Last', 'Lowest', 'Highest', 'Not finite'].map((h) => <th key={h} scope="col" class="n">{h}</th>)}</tr>

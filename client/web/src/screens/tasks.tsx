@@ -259,7 +259,7 @@ function WorstTable({ found, worst, shown, low }: { found: MatrixData; worst: In
     return shown.kind === 'step' ? `step ${fmt.count(x)}` : shown.kind === 'time' ? fmt.time(x) : fmt.duration(x);
   };
   return (
-    <section class="section wide">
+    <section class="section wide" tabIndex={0}>
       <h2>Worst {shown.chips ? 'chips' : 'tasks'}</h2>
       <DataTable label="Rows that stand out most" rows={rows} rowKey={(i) => rowKey(found.rows[i])} columns={[
         { key: 'row', title: shown.chips ? 'Chip' : 'Task', cell: (i) => (

@@ -3,6 +3,7 @@
 // to now and stays so.
 import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { collectorNow } from '../api/live';
+import { useKeys } from '../app/keys';
 import { go, type Route } from '../app/route';
 import { Axis, type AxisKind } from '../chart/axis';
 import type { ZoomCause } from '../chart/types';
@@ -88,7 +89,24 @@ export function useView(route: Route, kind: AxisKind, full: Extent | null): View
     if (cause === 'drag') write();
     else later(timer, write);
   };
+  useAxisKeys(axis, onZoom);
   return { axis, range, onZoom };
+}
+
+// W S A D and 0 without the focus in a chart; with it, the chart takes them and the arrows itself.
+function useAxisKeys(axis: Axis, onZoom: View['onZoom']): void {
+  const act = (change: () => void) => () => {
+    change();
+    onZoom(axis.from, axis.to, 'key');
+  };
+  const middle = () => axis.cursor ?? (axis.from + axis.to) / 2;
+  useKeys([
+    { keys: 'w +', help: 'Zoom in', run: act(() => axis.zoom(0.5, middle())) },
+    { keys: 's -', help: 'Zoom out', run: act(() => axis.zoom(2, middle())) },
+    { keys: 'a', help: 'Pan to the left', run: act(() => axis.pan(-0.2)) },
+    { keys: 'd', help: 'Pan to the right', run: act(() => axis.pan(0.2)) },
+    { keys: '0', help: 'Show all of the axis', run: act(() => axis.showAll()) },
+  ]);
 }
 
 function later(timer: { current: ReturnType<typeof setTimeout> | null }, act: () => void): void {
