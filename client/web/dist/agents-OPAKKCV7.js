@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f}from"./chunk-K2ML5NVD.js";import"./chunk-HKPGWRNL.js";import"./chunk-EHF2PFZG.js";import"./chunk-DWRQYNZJ.js";import"./chunk-QVUHQK2O.js";import"./chunk-TINSK75G.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

@@ -1,1 +1,0 @@
-import{e as a,f as b,g as c,h as d}from"./chunk-CL4PBFWQ.js";import"./chunk-XEEWWKKA.js";import"./chunk-YNJ74HAY.js";import"./chunk-J43WBRXH.js";import"./chunk-HKPGWRNL.js";import"./chunk-EHF2PFZG.js";import"./chunk-DWRQYNZJ.js";import"./chunk-QVUHQK2O.js";import"./chunk-TINSK75G.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};
