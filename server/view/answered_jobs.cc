@@ -30,7 +30,7 @@ void AnsweredJobs::Remember(const std::string& question, uint64_t revision, JobN
     }
   }
   size_t bytes = sizeof(Answers);
-  for (const std::string& name : names) bytes += sizeof(name) + name.capacity();
+  for (const std::string& name : names) bytes += sizeof(std::string) + name.capacity();
   entry.answers.push_back(
       {revision, revision, std::make_shared<const JobNames>(std::move(names)), bytes});
   bytes_ += bytes;

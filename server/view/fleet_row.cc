@@ -9,7 +9,6 @@
 namespace tacho::server::view {
 namespace {
 
-using conditions::JudgedCondition;
 using conditions::JudgedConditionPtr;
 
 // A rank is a band and a place in it, which a double holds to a sixteenth.
@@ -37,7 +36,7 @@ double PlaceOf(const FleetRow& row, int64_t now_ns) {
 
 size_t BytesOfMap(const std::map<std::string, std::string>& map) {
   size_t bytes = 0;
-  for (const auto& [key, value] : map) bytes += key.size() + value.size() + 2 * sizeof(key);
+  for (const auto& [key, value] : map) bytes += key.size() + value.size() + 2 * sizeof(std::string);
   return bytes;
 }
 
@@ -58,7 +57,7 @@ bool HaveSameAttributes(const FleetRow& a, const FleetRow& b) {
 
 size_t BytesOf(const storage::JobOutline& outline) {
   size_t bytes = BytesOfMap(outline.attributes) + BytesOfMap(outline.merged_attributes);
-  for (const std::string& host : outline.hosts) bytes += host.size() + sizeof(host);
+  for (const std::string& host : outline.hosts) bytes += host.size() + sizeof(std::string);
   return bytes;
 }
 
