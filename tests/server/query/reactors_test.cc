@@ -47,7 +47,8 @@ v1::RangeResponse Piece() {
 TEST(StreamReactorTest, GivesThePlaceAwayWithoutALock) {
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kAbort);
   const std::atomic<bool> draining = false;
-  auto* reactor = new Wire::Reactor(nullptr, absl::Seconds(60), &draining);
+  grpc::CallbackServerContext context;
+  auto* reactor = new Wire::Reactor(&context, absl::Seconds(60), &draining);
   Wire wire(reactor);
   absl::Mutex places;
   bool given_away = false;
