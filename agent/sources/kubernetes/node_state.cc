@@ -191,7 +191,8 @@ bool HasTaintWithKey(const NodeState& state, absl::string_view key) {
 NodeNotice NoticeOfTaint(const std::string& kind, absl::string_view says, const std::string& taint,
                          const std::string& value) {
   const absl::string_view key = KeyOfTaint(taint);
-  const absl::string_view effect = absl::StripPrefix(taint.substr(key.size()), ":");
+  const absl::string_view effect =
+      absl::StripPrefix(absl::string_view(taint).substr(key.size()), ":");
   NodeNotice notice{
       .kind = kind,
       .message = absl::StrCat(says, ": ", key, value.empty() ? "" : "=", value, ":", effect),
