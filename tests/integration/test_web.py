@@ -9,6 +9,7 @@ import re
 import time
 
 import browser
+import client
 import fleet
 import harness  # First: it makes the stubs importable.
 from security_case import SecurityCase
@@ -102,7 +103,8 @@ class FleetTest(BrowserCase):
         harness.wait_until(lambda: self.missing(page) == [], "all faults are shown", 150, 0.5)
         for look in (
             self.glance, self.order, self.click_and_back, self.keys_only, self.filter_and_columns,
-            self.palette, self.live_and_paused, self.other_looks, self.runbook, self.collector_dies,
+            self.palette, self.live_and_paused, self.other_looks, self.runbook, self.screens,
+            self.first_nan, self.worst_task, self.collector_dies,
         ):  # fmt: skip
             with self.subTest(look=look.__name__):
                 look()
@@ -260,6 +262,56 @@ class FleetTest(BrowserCase):
         self.assertIn("tachoctl conditions slow", page.text())
         self.accessible(page)
         self.clean(page)
+
+    def screens(self):
+        """Each screen by its address, with what it must say of the fleet."""
+        slow, nan = self.faulty["slow"], self.faulty["nan"]
+        for name, (hash, texts) in {
+            "job": ("#/job/slow", ["Straggling", slow, "compute_seconds", "Show where"]),
+            "metrics": ("#/job/slow/metrics", ["loss", "step_time_seconds", "grad_norm"]),
+            "tasks": ("#/job/slow/tasks", ["Worst tasks", slow, "16 of 16 rows"]),
+            "timeline": ("#/job/slow/timeline", ["productive", "Straggling"]),
+            "goodput": ("#/job/slow/goodput", ["productive", "checkpoint"]),
+            "about": ("#/job/slow/about", ["device_kind"]),
+            "nan": ("#/job/nan/nan", ["The first value that is not finite", "task 3"]),
+            "compare": ("#/compare?s=slow,well", ["loss", "step_time_seconds"]),
+            "hosts": ("#/hosts", [slow, nan]),
+            "host": (f"#/host/{slow}", ["slow"]),
+            "agents": ("#/agents", [slow, nan]),
+            "collector": ("#/collector", ["Queries at work", "Jobs with the most series"]),
+        }.items():
+            with self.subTest(screen=name):
+                page = self.open(hash)
+                for text in texts:
+                    page.wait_text(text)
+                page.wait("!document.querySelector('.skeleton, [aria-busy=true]')")
+                page.screenshot(SCREENSHOTS / f"{name}.png")
+                self.accessible(page)
+                self.clean(page)
+
+    def first_nan(self):
+        """It says what the gRPC API says."""
+        from tacho.v1 import query_pb2
+
+        query = client.Query(self.collector.address)
+        self.addCleanup(query.close)
+        selector = query_pb2.Selector(job="nan")
+        answer = query.stub.FirstNonFinite(query_pb2.FirstNonFiniteRequest(selector=selector))
+        first = answer.spread[0]
+        page = self.open("#/job/nan/nan")
+        page.wait_text("In the order of turning")
+        said = page.text()
+        self.assertIn(f"{first.series.metric.name} of task {first.series.task} on", said)
+        self.assertIn(f"step {first.step:,}", said)
+        self.assertIn(f"{answer.series_turned} of {answer.series_examined} series turned", said)
+
+    def worst_task(self):
+        """The map names the slow host first; a click shows the task's own chart."""
+        page = self.open("#/job/slow/tasks")
+        page.wait_text("Worst tasks")
+        page.wait("document.querySelector('main table tbody tr td:nth-child(2)')")
+        rows = page.js("[...document.querySelectorAll('main table')].at(-1).innerText")
+        self.assertIn(self.faulty["slow"], rows.split("\n")[1] + rows.split("\n")[2])
 
     def collector_dies(self):
         """Killed and back while the page is open: old rows stay, and the page goes on by itself."""
