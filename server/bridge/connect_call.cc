@@ -13,6 +13,8 @@
 #include "google/protobuf/util/json_util.h"
 #include "proto/base/status_macros.h"
 #include "server/errors/error_table.h"
+#include "tacho/v1/query.pb.h"
+#include "tacho/v1/view.pb.h"
 
 namespace tacho::server::bridge {
 namespace {
@@ -150,12 +152,14 @@ std::string ConnectCall::name() const {
 }
 
 const google::protobuf::MethodDescriptor* FindMethod(absl::string_view path) {
-  for (const absl::string_view name : kBridgedServices) {
+  // By a message of each file, so that the linker keeps its descriptors.
+  const google::protobuf::ServiceDescriptor* const services[] = {
+      v1::RangeRequest::descriptor()->file()->FindServiceByName("Query"),
+      v1::FleetRequest::descriptor()->file()->FindServiceByName("View")};
+  for (const auto* const service : services) {
     absl::string_view method = path;
-    if (!absl::ConsumePrefix(&method, absl::StrCat("/", name, "/"))) continue;
-    const auto* const service =
-        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(std::string(name));
-    return service == nullptr ? nullptr : service->FindMethodByName(std::string(method));
+    if (!absl::ConsumePrefix(&method, absl::StrCat("/", service->full_name(), "/"))) continue;
+    return service->FindMethodByName(std::string(method));
   }
   return nullptr;
 }

@@ -102,7 +102,7 @@ TEST_F(MatrixTest, SamplesThatAreFartherApartThanColumnsMakeNoHoles) {
   std::vector<double> values;
   for (int i = 0; i < 100; ++i) {
     if (i >= 40 && i < 60) continue;
-    times.push_back(kTestBase + i * 10 * kTestSecond + Below(1000) * 3'000'000);
+    times.push_back(kTestBase + i * 10 * kTestSecond + int64_t{Below(1000)} * 3'000'000);
     steps.push_back(storage::kNoStep);
     values.push_back(i);
   }
