@@ -100,7 +100,10 @@ class FleetTest(BrowserCase):
     def test_whoever_looks_knows_which_job_is_sick_and_why(self):
         page = self.open()
         page.wait_text("critical")
-        harness.wait_until(lambda: self.missing(page) == [], "all faults are shown", 150, 0.5)
+        try:
+            harness.wait_until(lambda: self.missing(page) == [], "all faults are shown", 300, 0.5)
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.missing(page)} of {self.rows(page)}") from None
         for look in (
             self.glance, self.order, self.click_and_back, self.keys_only, self.filter_and_columns,
             self.palette, self.live_and_paused, self.other_looks, self.runbook, self.screens,
