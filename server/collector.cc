@@ -2,13 +2,9 @@
 // reverse.
 #include "server/collector.h"
 
-#include <unistd.h>
-
 #include <atomic>
-#include <filesystem>
 #include <iterator>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -25,11 +21,11 @@
 #include "server/admin/admin_listener.h"
 #include "server/admin/admin_service.h"
 #include "server/bridge/connect_bridge.h"
+#include "server/collector_figures.h"
 #include "server/conditions/condition_engine.h"
 #include "server/conditions/condition_families.h"
 #include "server/conditions/window/signal_names.h"
 #include "server/edge/door.h"
-#include "server/edge/memory_budget.h"
 #include "server/edge/quotas.h"
 #include "server/errors/unparsed_requests.h"
 #include "server/goodput/goodput_board.h"
@@ -60,21 +56,6 @@ namespace {
 
 // After the streams are gone only unary calls and health watchers are left.
 constexpr absl::Duration kShutdownGrace = absl::Seconds(1);
-
-// Works for any message with these fields.
-template <typename Proto>
-void FillStoreStats(const storage::StoreStats& from, Proto* to) {
-  to->set_jobs(from.jobs);
-  to->set_series(from.series);
-  to->set_samples_appended(from.samples_appended);
-  to->set_open_rows(from.open_rows);
-  to->set_open_bytes(from.open_bytes);
-  to->set_journal_entries(from.journal_entries);
-  to->set_journal_bytes(from.journal_bytes);
-  to->set_queued_bytes(from.queued_bytes);
-  to->set_partitions(from.partitions);
-  to->set_disk_bytes(from.disk_bytes);
-}
 
 // log.level can change while the collector runs.
 class LogLevelPart final : public process::Reloadable {
@@ -113,7 +94,7 @@ class Collector::Parts {
   // As tacho.v1.Admin says.
   v1::DrainResponse DrainIngest(absl::Duration timeout);
   void FillStats(v1::GetStatsResponse* stats);
-  void FillCollector(v1::CollectorResponse* response);
+  CollectorFigures Figures() const;
   absl::Status MakeConditions();
   void MakeServices();
   void OnDisk(storage::DiskState state, const absl::Status& why);
@@ -368,7 +349,7 @@ void Collector::Parts::MakeServices() {
   view.goodput = goodput_.get();
   view.version = TACHO_VERSION;
   view.salt = static_cast<uint64_t>(absl::ToUnixNanos(started_));
-  view.fill_collector = [this](v1::CollectorResponse* response) { FillCollector(response); };
+  view.fill_collector = [this](v1::CollectorResponse* response) { Figures().Fill(response); };
   view_ = std::make_unique<view::ViewService>(std::move(view));
 }
 
@@ -479,36 +460,21 @@ v1::DrainResponse Collector::Parts::DrainIngest(absl::Duration timeout) {
   return response;
 }
 
-void Collector::Parts::FillStats(v1::GetStatsResponse* stats) {
-  stats->set_version(TACHO_VERSION);
-  stats->set_pid(static_cast<uint32_t>(::getpid()));
-  stats->set_started_unix_ns(absl::ToUnixNanos(started_));
-  stats->set_now_unix_ns(absl::ToUnixNanos(world_.now()));
-  stats->set_not_ready(readiness_.WhyNotReady());
-  stats->set_draining(draining_);
-  stats->set_streams(ingest_->open_streams());
-  reloader_.Fill(stats->mutable_reload());
-  const storage::StoreStats store = store_->Stats();
-  FillStoreStats(store, stats->mutable_store());
-  stats->mutable_store()->set_rows_appended(store.rows_appended);
+CollectorFigures Collector::Parts::Figures() const {
+  return {.store = store_.get(),
+          .ingest = ingest_.get(),
+          .readiness = &readiness_,
+          .started = started_,
+          .draining = draining_,
+          .directory = config_.storage().path(),
+          .retention = absl::Nanoseconds(config_.storage().retention())};
 }
 
-void Collector::Parts::FillCollector(v1::CollectorResponse* response) {
-  const storage::StoreStats stats = store_->Stats();
-  FillStoreStats(stats, response);
-  response->set_started_unix_ns(absl::ToUnixNanos(started_));
-  response->set_not_ready(readiness_.WhyNotReady());
-  response->set_draining(draining_);
-  response->set_streams(ingest_->open_streams());
-  response->set_series_limit(store_->limits()->totals().series);
-  response->set_samples_refused(ingest_->samples_rejected());
-  response->set_memory_bytes(edge::ResidentBytes());
-  response->set_retention_ns(config_.storage().retention());
-  std::error_code error;
-  const auto space = std::filesystem::space(config_.storage().path(), error);
-  if (error) return;
-  response->set_disk_free_bytes(space.available);
-  response->set_disk_total_bytes(space.capacity);
+void Collector::Parts::FillStats(v1::GetStatsResponse* stats) {
+  stats->set_version(TACHO_VERSION);
+  stats->set_now_unix_ns(absl::ToUnixNanos(world_.now()));
+  reloader_.Fill(stats->mutable_reload());
+  Figures().Fill(stats);
 }
 
 absl::Status Collector::Parts::Reload(absl::string_view asked_by) {

@@ -43,7 +43,7 @@ class AnsweredJobs {
     std::deque<Answers> answers;  // Ascending.
     uint64_t used = 0;
   };
-  static constexpr size_t kMaxAnswers = 8;  // Of a question: its readers are a few polls apart.
+  static constexpr size_t kMaxAnswers = 8;  // For one question: its readers are a few polls apart.
 
   void DropOldest(Question* question) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeRoom() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -32,7 +32,7 @@ struct HttpGetOptions {
   std::vector<std::string> headers = {};  // Further lines, "Name: value".
 };
 
-// What is sent for it, to a server of either scheme.
+// The bytes of the request, the same over TCP and over TLS.
 std::string HttpRequest(const HttpUrl& url, const HttpGetOptions& options);
 
 // Redirects are not followed. Any status comes back, 404 as 200.

@@ -43,7 +43,7 @@ absl::StatusOr<config::OpenSslPtr<SSL_CTX>> MakeTlsContext(const TlsAuthorities&
   for (const auto& certificate : trusted) {
     X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), certificate.get());
   }
-  ERR_clear_error();  // Of an authority that is listed twice.
+  ERR_clear_error();  // An authority that is listed twice leaves an error.
   return context;
 }
 
@@ -140,7 +140,7 @@ class TlsConnection {
   const std::string where_;
   config::OpenSslPtr<SSL> ssl_{nullptr, SSL_free};
   BIO* in_ = nullptr;   // What has come.
-  BIO* out_ = nullptr;  // What is to be sent.
+  BIO* out_ = nullptr;  // Bytes to send.
 };
 
 }  // namespace

@@ -12,9 +12,9 @@
 
 namespace tacho::agent {
 
-// What this process has to ask for its node.
+// Where this process asks for its node, and as whom.
 struct NodePlace {
-  HttpUrl url;                  // Of the node's object, over TLS.
+  HttpUrl url;                  // The node's object, over TLS.
   std::string node;             // Its name.
   std::string service_account;  // Directory with token and ca.crt.
 };

@@ -41,7 +41,7 @@ class NodeSource : public Source {
  public:
   static constexpr absl::Duration kSlowInterval =
       absl::Minutes(1);                                         // Between rows that say the same.
-  static constexpr absl::Duration kTimeout = absl::Seconds(5);  // Of a question.
+  static constexpr absl::Duration kTimeout = absl::Seconds(5);  // For one question.
 
   NodeSource(NodePlace place, NodeSourceOptions options);
 

@@ -28,7 +28,8 @@ struct NodeState {
 // Kubernetes allows 317 bytes for the key of a taint, and less for the other texts that are no
 // messages. Longer texts are cut.
 inline constexpr size_t kMaxNodeText = 320;
-// Of taints and of unhealthy conditions each. Nodes have a dozen; more are left out.
+// The most taints, and the most unhealthy conditions, of a state. Nodes have a dozen; more are left
+// out.
 inline constexpr size_t kMaxNodeItems = 64;
 
 // The object of the node `name` as JSON; none if its resourceVersion is `known`: then nothing after
@@ -41,11 +42,11 @@ absl::StatusOr<std::optional<NodeState>> ParseNode(absl::string_view untrusted,
 // Whether this taint means that the node will be taken away, or its pods be evicted for good:
 // preemption, an autoscaler's or a provisioner's deletion, a machine that is shut down.
 bool AnnouncesEnd(absl::string_view taint_key);
-// Of any of the taints.
+// Whether any of its taints does.
 bool AnnouncesEnd(const NodeState& state);
 
-// What is worth remembering of a state, as a text that is not empty, and what Recall() makes of it:
-// the same taints and types without what they say, and no version.
+// Remember() writes a state as a text that is not empty. Recall() reads it again: the same taints
+// and types, without their texts and without a version.
 std::string Remember(const NodeState& state);
 NodeState Recall(absl::string_view remembered);
 
