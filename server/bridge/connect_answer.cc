@@ -14,6 +14,9 @@
 #include "google/protobuf/util/json_util.h"
 #include "interop/google_rpc.pb.h"
 #include "proto/base/json_text.h"
+#include "proto/base/status_macros.h"
+#include "server/errors/error_table.h"
+#include "server/errors/grpc_status.h"
 
 namespace tacho::server::bridge {
 namespace {
@@ -46,13 +49,15 @@ const auto& RowOf(grpc::StatusCode code) {
   return kCodes[code >= 0 && code < std::ssize(kCodes) ? code : 0];
 }
 
-std::string ToJson(const google::protobuf::Descriptor& type, absl::string_view bytes) {
+absl::StatusOr<std::string> ToJson(const google::protobuf::Descriptor& type,
+                                   absl::string_view bytes) {
   const std::unique_ptr<google::protobuf::Message> message(
       google::protobuf::MessageFactory::generated_factory()->GetPrototype(&type)->New());
   std::string json;
   if (!message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ||
       !google::protobuf::util::MessageToJsonString(*message, &json).ok()) {
-    return "{}";
+    return errors::ErrorOf(errors::Failure::kInternal,
+                           absl::StrCat("a ", type.full_name(), " has no form in JSON"));
   }
   return json;
 }
@@ -71,8 +76,9 @@ std::string DetailJson(const google::protobuf::Any& detail) {
   std::string json = absl::StrCat("{\"type\":", JsonString(type), ",\"value\":", JsonString(value));
   const auto* const known =
       google::protobuf::DescriptorPool::generated_pool()->FindMessageTypeByName(type);
-  if (known != nullptr) absl::StrAppend(&json, ",\"debug\":", ToJson(*known, detail.value()));
-  return absl::StrCat(json, "}");
+  if (known == nullptr) return absl::StrCat(json, "}");
+  const auto debug = ToJson(*known, detail.value());
+  return debug.ok() ? absl::StrCat(json, ",\"debug\":", *debug, "}") : absl::StrCat(json, "}");
 }
 
 std::string ErrorJson(const grpc::Status& status) {
@@ -126,8 +132,10 @@ http::HttpResponse UnaryAnswer(const ConnectCall& call, std::string message) {
     answer.content_type = "application/proto";
     answer.body = std::move(message);
   } else {
+    auto json = ToJson(*call.method->output_type(), message);
+    if (!json.ok()) return ErrorAnswer(errors::ToGrpcStatus(json.status()));
     answer.content_type = "application/json";
-    answer.body = ToJson(*call.method->output_type(), message);
+    answer.body = *std::move(json);
   }
   return answer;
 }
@@ -140,9 +148,9 @@ http::HttpResponse StreamHead(const ConnectCall& call) {
   return head;
 }
 
-std::string StreamMessage(const ConnectCall& call, absl::string_view message) {
+absl::StatusOr<std::string> StreamMessage(const ConnectCall& call, absl::string_view message) {
   if (call.codec == Codec::kProto) return Envelope(0, message);
-  const std::string json = ToJson(*call.method->output_type(), message);
+  TACHO_ASSIGN_OR_RETURN(const std::string json, ToJson(*call.method->output_type(), message));
   return call.framing == Framing::kLines ? absl::StrCat(json, "\n") : Envelope(0, json);
 }
 

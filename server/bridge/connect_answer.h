@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "grpcpp/support/status.h"
 #include "server/bridge/connect_call.h"
@@ -16,13 +17,14 @@ namespace tacho::server::bridge {
 // that name no call.
 http::HttpResponse ErrorAnswer(const grpc::Status& status);
 
-// The answer of a unary call; `message` is serialized.
+// The answer of a unary call; `message` is serialized. 500 if it has no form in JSON.
 http::HttpResponse UnaryAnswer(const ConnectCall& call, std::string message);
 
 // A stream: its head, one message, and its end, in which the status is. The status of HTTP is 200
 // whatever the end is.
 http::HttpResponse StreamHead(const ConnectCall& call);
-std::string StreamMessage(const ConnectCall& call, absl::string_view message);
+//   INTERNAL  the message has no form in JSON: end the stream with this.
+absl::StatusOr<std::string> StreamMessage(const ConnectCall& call, absl::string_view message);
 std::string StreamEnd(const ConnectCall& call, const grpc::Status& status);
 
 // The protocol's HTTP status for a code: 404 for NOT_FOUND.

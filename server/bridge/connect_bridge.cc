@@ -67,14 +67,20 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
       answer_ = std::move(message);
       return StartRead(&message_);  // The end of the stream.
     }
-    Send(StreamMessage(asked_, message));
+    auto piece = StreamMessage(asked_, message);
+    if (!piece.ok()) {
+      broken_ = errors::ToGrpcStatus(piece.status());
+      context_.TryCancel();
+      return StartRead(&message_);  // Fails, and so ends the call.
+    }
+    Send(*std::move(piece));
     if (responder_->unsent() <= http::Responder::kHighWater) return StartRead(&message_);
     responder_->OnRoom([call = self_] { call->StartRead(&call->message_); });
   }
 
   void OnDone(const grpc::Status& status) override {
     if (asked_.framing != Framing::kUnary) {
-      Send(StreamEnd(asked_, status));
+      Send(StreamEnd(asked_, broken_.ok() ? status : broken_));
       responder_->Finish();
     } else {
       responder_->Answer(status.ok() ? UnaryAnswer(asked_, std::move(answer_))
@@ -101,6 +107,7 @@ class Call final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBu
   grpc::ByteBuffer message_;
   std::string answer_;
   bool begun_ = false;
+  grpc::Status broken_;  // Why no more messages are passed on.
   std::shared_ptr<Call> self_;
 };
 

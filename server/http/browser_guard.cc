@@ -21,9 +21,7 @@ constexpr char kContentPolicy[] =
     "'script'; trusted-types 'none'";
 
 void AddUnlessSet(absl::string_view name, absl::string_view value, HttpResponse* response) {
-  for (const auto& [known, old] : response->headers) {
-    if (absl::EqualsIgnoreCase(known, name)) return;
-  }
+  if (response->HasHeader(name)) return;
   response->headers.emplace_back(std::string(name), std::string(value));
 }
 

@@ -21,23 +21,16 @@ namespace {
 // Bodies smaller than this are not worth packing.
 constexpr size_t kMinGzipBytes = 1024;
 
-bool HasHeader(const HttpResponse& response, absl::string_view name) {
-  const auto is_it = [name](const auto& header) {
-    return absl::EqualsIgnoreCase(header.first, name);
-  };
-  return std::any_of(response.headers.begin(), response.headers.end(), is_it);
-}
-
 // What every answer has besides what its handler says.
 void Complete(Audience audience, HttpResponse* response) {
-  if (!HasHeader(*response, "Vary")) {
+  if (!response->HasHeader("Vary")) {
     response->headers.emplace_back("Vary", "Accept, Accept-Encoding");
   }
   AddBrowserHeaders(audience, response);
 }
 
 void Pack(HttpResponse* response) {
-  if (response->body.size() < kMinGzipBytes || HasHeader(*response, "Content-Encoding")) return;
+  if (response->body.size() < kMinGzipBytes || response->HasHeader("Content-Encoding")) return;
   auto packed = Gzip(response->body);
   if (!packed.has_value()) return;
   response->body = *std::move(packed);

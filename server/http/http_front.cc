@@ -286,8 +286,9 @@ void HttpFront::EndExchange(Connection* connection, absl::Time now) {
   const HttpExchange::Piece last = exchange->Take();
   exchange->Close();
   if (options_.count == nullptr) return;
-  options_.count(exchange->route, last.ended && !last.cut ? last.status : kClientHasGone,
-                 now - connection->asked);
+  const bool is_sent =
+      last.ended && !last.cut && last.bytes.empty() && connection->http->unsent_bytes() == 0;
+  options_.count(exchange->route, is_sent ? last.status : kClientHasGone, now - connection->asked);
 }
 
 void HttpFront::Work() {

@@ -273,6 +273,12 @@ absl::StatusOr<HttpRequest> ParseRequest(absl::string_view bytes) {
   return request;
 }
 
+bool HttpResponse::HasHeader(absl::string_view name) const {
+  return std::any_of(headers.begin(), headers.end(), [name](const auto& header) {
+    return absl::EqualsIgnoreCase(header.first, name);
+  });
+}
+
 HttpResponse ErrorResponse(const absl::Status& status, uint64_t spread) {
   HttpResponse response;
   response.status = errors::RowOf(status).http_status;

@@ -56,6 +56,9 @@ struct HttpResponse {
   std::string content_type = "text/plain; charset=utf-8";
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;  // Besides those above.
+
+  // Whether a header has this name, in any case of letters.
+  bool HasHeader(absl::string_view name) const;
 };
 
 // The row of server/errors/error_table.h as an answer: its HTTP status, the text as body, and

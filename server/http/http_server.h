@@ -1,4 +1,4 @@
-// The HTTP side of the collector: routes, TLS, and how bodies are packed
+// The HTTP port of the collector: its options, TLS, and the calls of handlers
 // (docs/decisions/0001-http-library.md).
 #pragma once
 

@@ -11,10 +11,9 @@
 namespace tacho::server::http {
 namespace {
 
-constexpr char kIndex[] =
-    "tacho-collector\n"
-    "\n"
-    "/ui/       the page, for browsers\n"
+constexpr char kTitle[] = "tacho-collector\n\n";
+constexpr char kPage[] = "/ui/       the page, for browsers\n";
+constexpr char kOthers[] =
     "/metrics   aggregates of every job and the collector's own metrics, for Prometheus\n"
     "/healthz   200 while the process lives\n"
     "/readyz    200 while it takes work\n"
@@ -24,7 +23,7 @@ constexpr char kIndex[] =
 // Browsers name text/html in Accept; curl and probes take anything.
 HttpResponse Index(const HttpRequest& request, bool has_page) {
   if (!has_page || !absl::StrContains(request.Header("accept"), "text/html")) {
-    return {.body = kIndex};
+    return {.body = absl::StrCat(kTitle, has_page ? kPage : "", kOthers)};
   }
   // Relative, for a collector behind a proxy that gives it a folder.
   return {.status = 303, .body = "see /ui/\n", .headers = {{"Location", "ui/"}}};

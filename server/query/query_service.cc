@@ -133,8 +133,10 @@ absl::StatusOr<security::RightsPtr> QueryService::Admit(const char* method,
 }
 
 void QueryService::CountUnparsed(absl::string_view method) {
-  if (!absl::ConsumePrefix(&method, "/tacho.v1.Query/")) return;
-  metrics_.Record(std::string(method), absl::InvalidArgumentError(""), absl::ZeroDuration());
+  const bool is_view = absl::ConsumePrefix(&method, "/tacho.v1.View/");
+  if (!is_view && !absl::ConsumePrefix(&method, "/tacho.v1.Query/")) return;
+  metrics_.Record(absl::StrCat(is_view ? "view." : "", method), absl::InvalidArgumentError(""),
+                  absl::ZeroDuration());
 }
 
 template <typename Work>

@@ -21,7 +21,8 @@ inline constexpr uint32_t kMaxFleetJobs = 10'000;
 inline constexpr int kMaxFleetAttributes = 20;
 
 // Makes the answer from the fleet, which is that of now; only of jobs that `rights` include.
-// `salt` is a random number of this process: revisions of another are not taken for its own.
+// `salt` differs from one start of the collector to the next, so that revisions of an earlier one
+// are not taken for its own.
 //   INVALID_ARGUMENT  the text names the field.
 //   others            as Store::Outline() and control.Check().
 absl::Status AnswerFleet(const storage::Store& store, const Fleet& fleet,

@@ -13,6 +13,9 @@ namespace {
 
 // Machines come and go slowly, and a look goes over all of them.
 constexpr absl::Duration kLookEvery = absl::Seconds(10);
+// A trainer writes the number as it likes. More is a mistake, and the sums of 10,000 jobs must not
+// wrap.
+constexpr uint32_t kMaxDeviceCount = 400'000;
 
 }  // namespace
 
@@ -74,7 +77,7 @@ uint32_t DeviceCountOf(const storage::JobOutline& outline) {
   const auto found = outline.attributes.find("device_count");
   uint32_t count = 0;
   if (found == outline.attributes.end() || !absl::SimpleAtoi(found->second, &count)) return 0;
-  return count;
+  return count <= kMaxDeviceCount ? count : 0;
 }
 
 }  // namespace tacho::server::view

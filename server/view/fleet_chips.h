@@ -49,7 +49,7 @@ class FleetChips {
   uint64_t version_ = 0;
 };
 
-// The number in the attribute device_count; 0: there is none.
+// The number in the attribute device_count; 0: there is none, or it cannot be true.
 uint32_t DeviceCountOf(const storage::JobOutline& outline);
 
 }  // namespace tacho::server::view

@@ -21,7 +21,7 @@ struct ViewServiceOptions {
   query::QueryService* queries = nullptr;  // Not owned; must outlive the service, as `goodput`.
   const goodput::GoodputBoard* goodput = nullptr;  // Null: rows have no figures.
   std::string version;
-  uint64_t salt = 0;  // Of this process: see AnswerFleet().
+  uint64_t salt = 0;  // Differs at each start: see AnswerFleet().
   // All but what the query service knows. Called from any thread; may block. May be null.
   std::function<void(v1::CollectorResponse*)> fill_collector;
 };

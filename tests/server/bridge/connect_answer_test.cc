@@ -74,14 +74,21 @@ TEST(ConnectAnswerTest, ValuesThatAreNoNumbersSurviveJson) {
   message.mutable_points()->add_values(-std::numeric_limits<double>::infinity());
   message.mutable_points()->add_times_unix_ns(1'790'000'000'123'456'789);
   const auto lines = CallOf("/tacho.v1.Query/Range", Codec::kJson, Framing::kLines);
-  EXPECT_EQ(StreamMessage(lines, message.SerializeAsString()),
+  EXPECT_EQ(*StreamMessage(lines, message.SerializeAsString()),
             "{\"points\":{\"timesUnixNs\":[\"1790000000123456789\"],\"values\":[\"NaN\",\"-"
             "Infinity\"]}}\n");
 }
 
+TEST(ConnectAnswerTest, WhatIsNoMessageIsAnErrorAndNoEmptyAnswer) {
+  const auto unary = CallOf("/tacho.v1.Query/GetJob", Codec::kJson, Framing::kUnary);
+  EXPECT_EQ(UnaryAnswer(unary, "\xff").status, 500);
+  const auto lines = CallOf("/tacho.v1.Query/Range", Codec::kJson, Framing::kLines);
+  EXPECT_EQ(StreamMessage(lines, "\xff").status().code(), absl::StatusCode::kInternal);
+}
+
 TEST(ConnectAnswerTest, StreamsEndWithTheStatus) {
   const auto proto = CallOf("/tacho.v1.Query/Range", Codec::kProto, Framing::kEnvelopes);
-  EXPECT_EQ(StreamMessage(proto, "abc"), std::string("\0\0\0\0\3abc", 8));
+  EXPECT_EQ(*StreamMessage(proto, "abc"), std::string("\0\0\0\0\3abc", 8));
   EXPECT_EQ(StreamEnd(proto, grpc::Status::OK), std::string("\2\0\0\0\2{}", 7));
   EXPECT_THAT(StreamEnd(proto, {grpc::StatusCode::DATA_LOSS, "block 3"}),
               HasSubstr(R"({"error":{"code":"data_loss","message":"block 3"}})"));

@@ -136,6 +136,18 @@ TEST_F(LaterTest, WhoHasItsAnswerIsNotGone) {
   EXPECT_FALSE(gone);
 }
 
+TEST_F(LaterTest, AnAnswerThatNobodyTakesCountsAs499) {
+  Start();
+  {
+    const RawClient client(port(), Get("/later"));
+    Await()->Answer({.body = std::string(size_t{32} << 20, 'x')});  // More than sockets hold.
+    EXPECT_THAT(client.ReadUntil("\r\n\r\n"), StartsWith("HTTP/1.1 200 "));
+  }
+  server_->Stop();
+  EXPECT_EQ(Counter("tacho_http_requests_total", "499"), 1);
+  EXPECT_EQ(Counter("tacho_http_requests_total", "200"), 0);
+}
+
 TEST_F(LaterTest, CallsOfOneAddressAreBounded) {
   Start({.calls_per_address = 2});
   const RawClient first(port(), Get("/later"));

@@ -213,6 +213,8 @@ TEST_F(FleetBoardTest, CountsTheChipsOfJobsAndThoseThatAreIdle) {
   AddRow("on-host", 0);  // On host-0.
   AddRow("says-so", 0);
   AddAttributes("says-so", {{"device_count", "64"}});
+  AddRow("absurd", 0);  // On host-0, too.
+  AddAttributes("absurd", {{"device_count", "4294967295"}});
   AddChips("own", "host-0", 3, 0);
   AddChips("hosts", "host-0", 8, 0);
   AddChips("hosts", "host-1", 4, 0);
@@ -221,6 +223,7 @@ TEST_F(FleetBoardTest, CountsTheChipsOfJobsAndThoseThatAreIdle) {
   const FleetPtr fleet = Look(board);
   EXPECT_EQ(RowOf(*fleet, "on-host").chips, 8u);
   EXPECT_EQ(RowOf(*fleet, "says-so").chips, 64u);
+  EXPECT_EQ(RowOf(*fleet, "absurd").chips, 8u) << "as if it had said nothing";
   EXPECT_EQ(RowOf(*fleet, "own").chips, 3u);
   EXPECT_EQ(RowOf(*fleet, "hosts").chips, 0u);
   EXPECT_EQ(fleet->chips_idle, 4u);
