@@ -151,8 +151,8 @@ TEST_F(LaterTest, AnAnswerThatNobodyTakesCountsAs499) {
 TEST_F(LaterTest, CallsOfOneAddressAreBounded) {
   Start({.calls_per_address = 2});
   const RawClient first(port(), Get("/later"));
+  const ResponderPtr one = Await();  // Before the second comes: they could overtake each other.
   const RawClient second(port(), Get("/later"));
-  const ResponderPtr one = Await();
   const ResponderPtr two = Await();
   EXPECT_THAT(RawClient(port(), Get("/later")).ReadAnswer(),
               AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("\r\nRetry-After: ")));
