@@ -9,9 +9,10 @@ import { groupOf, mainMetric, stepMetric, workMetric } from '../../../client/web
 import { withAxis } from '../../../client/web/src/screens/job';
 import { fullExtent, supersededOf, worstFirst } from '../../../client/web/src/screens/jobdata';
 import { earlier, pattern, pinsOf, pinsText } from '../../../client/web/src/screens/metrics';
-import { column, joined, regrouped } from '../../../client/web/src/screens/series';
+import { curvesKey } from '../../../client/web/src/screens/panel';
+import { column, joined, regrouped, within, type CurveRequest } from '../../../client/web/src/screens/series';
 import { attemptLane, eventLane, ledgerLane, packed, placeOn, verdictSpans } from '../../../client/web/src/screens/spans';
-import { formatRange, parseRange, type Extent } from '../../../client/web/src/screens/view';
+import { formatRange, parseRange, steppedNow, type Extent } from '../../../client/web/src/screens/view';
 
 const NOW = Date.UTC(2026, 10, 24, 12);
 const nano = (seconds: number) => String(BigInt(NOW) * 1_000_000n + BigInt(Math.round(seconds * 1e9)));
@@ -30,8 +31,25 @@ test('open and relative ends are those of now; nonsense is no range', () => {
   assert.deepEqual(parseRange('-1h..', 'time', [0, NOW + 5], NOW), [NOW - 3_600_000, NOW + 5]);
   assert.deepEqual(parseRange('..500', 'step', [0, 900], NOW), [0, 500]);
   assert.deepEqual(parseRange('2026-11-24T09:00Z..2026-11-24T10:00Z', 'time', [0, NOW], NOW), [NOW - 3 * 3_600_000, NOW - 2 * 3_600_000]);
-  assert.equal(parseRange('33811..40000', 'time', [0, NOW], NOW)?.[1], NOW, 'steps are no years');
-  for (const text of ['', 'x..y', '5', '9..3']) assert.equal(parseRange(text, 'step', [7, 8], NOW)?.[0] ?? null, text === 'x..y' ? 7 : null);
+  for (const text of ['', '5', '9..3', 'x..y', '..']) assert.equal(parseRange(text, 'step', [7, 8], NOW), null, text);
+});
+
+test('a range of another axis is no range of this one', () => {
+  assert.equal(parseRange('33811..40000', 'time', [0, NOW], NOW), null, 'steps are no years');
+  assert.equal(parseRange('2026-11-24T09:00Z..2026-11-24T10:00Z', 'step', [0, 900], NOW), null);
+  assert.equal(parseRange('-1h..', 'step', [0, 900], NOW), null);
+});
+
+test('what is relative to now is asked under one key while now moves on', () => {
+  assert.equal(steppedNow(NOW + 1), NOW + 10_000);
+  assert.equal(steppedNow(NOW + 9999), NOW + 10_000);
+  const request = (now: number, link = '-1h..'): CurveRequest => ({
+    job: 'j', metric: 'loss', kind: 'time', range: parseRange(link, 'time', [0, now], now), link, origin: 0, by: 'band', tasks: [],
+    attempts: 'effective', superseded: {}, points: 400, raw: false,
+  });
+  assert.notDeepEqual(request(NOW).range, request(NOW + 60_000).range);
+  assert.equal(curvesKey(request(NOW)), curvesKey(request(NOW + 60_000)));
+  assert.notEqual(curvesKey(request(NOW)), curvesKey(request(NOW, '-2h..')));
 });
 
 const detail: GetJobResponse = {
@@ -192,4 +210,10 @@ test('a job without steps is shown by time, unless the link says otherwise', () 
   assert.equal(withAxis(route(''), { job: { name: 'hosts' } }).q.x, 'time');
   assert.equal(withAxis(route('step'), { job: { name: 'hosts' } }).q.x, 'step');
   assert.equal(withAxis(route(''), detail).q.x, undefined);
+});
+
+test('a range of times includes its end, and one of steps those that it touches', () => {
+  assert.deepEqual(within({ range: [10.5, 20.2], kind: 'step', origin: 0 }), { steps: { begin: '10', end: '21' } });
+  assert.deepEqual(within({ range: [1, 2], kind: 'elapsed', origin: 500 }), { time: { beginUnixNs: '1500000000', endUnixNs: '2501000000' } });
+  assert.deepEqual(within({ range: null, kind: 'time', origin: 0 }), {});
 });

@@ -103,6 +103,10 @@ test('a proxy that answers in its own words is an error with a code', async () =
     },
     async () => assert.equal((await failure(unary('a/B', {}))).code, 'unavailable'),
   );
+  await serving(
+    (_, __, response) => json(response, 503, { code: 503, message: { text: 'busy' }, details: {} }),
+    async () => assert.equal((await failure(unary('a/B', {}))).code, 'unavailable'),
+  );
   setBase('http://127.0.0.1:1/');
   assert.equal((await failure(unary('a/B', {}))).code, 'unavailable');
 });
@@ -196,5 +200,22 @@ test('an error in the last frame, and a stream without one, are failures', async
   await serving(
     (_, __, response) => response.end(envelope(0, 'x')),
     async () => assert.equal((await failure(streamProto('a/B', new Uint8Array(0), () => {}))).code, 'unavailable'),
+  );
+});
+
+test('a message that the page cannot read is no broken connection, and the rest is not read', { timeout: 10_000 }, async () => {
+  let closed = false;
+  await serving(
+    (_, __, response) => {
+      response.on('close', () => (closed = true));
+      response.write(envelope(0, 'x'));
+    },
+    async () => {
+      const broken = () => {
+        throw new TypeError('a fault of the page');
+      };
+      await assert.rejects(streamProto('a/B', new Uint8Array(0), broken), { name: 'TypeError' });
+      while (!closed) await new Promise((resolve) => setTimeout(resolve, 1));
+    },
   );
 });

@@ -10,13 +10,13 @@ import { rate } from '../../../client/web/src/screens/collector';
 import { change, commonMetrics } from '../../../client/web/src/screens/compare';
 import { chipTable, outliers } from '../../../client/web/src/screens/host';
 import { hostCosts } from '../../../client/web/src/screens/host_cost';
-import { namedBy, servedBy } from '../../../client/web/src/screens/hostjobs';
+import { fetchUse, leftOutText, namedBy, servedBy } from '../../../client/web/src/screens/hostjobs';
 import { bucketsOf, sumsOf, timeAt, timesOf } from '../../../client/web/src/screens/ledger';
 import { byInterest, lowIsBad, ordered, pattern, ranges, since } from '../../../client/web/src/screens/matrixrows';
 import { turns, whose } from '../../../client/web/src/screens/nan';
 import { calls, differences, formatSubjects, merged, parseSubjects, placed } from '../../../client/web/src/screens/subjects';
 import { poleOf } from '../../../client/web/src/screens/sweep';
-import { requestOf } from '../../../client/web/src/screens/tasks';
+import { mapKey, requestOf } from '../../../client/web/src/screens/tasks';
 import { hostLanes, phaseLane } from '../../../client/web/src/screens/timeline_lanes';
 
 const at = (ms: number): string => `${ms}000000`;
@@ -71,6 +71,8 @@ test('a map of chips asks the hosts of the job, by time, for the lowest where th
   assert.equal(request.value, 'BUCKET_VALUE_MIN');
   assert.equal(request.time?.beginUnixNs, at(1000));
   const steps = requestOf({ ...shown, metric: 'compute_seconds', chips: false, kind: 'step' }, [10.5, 20.2], null, 0, []);
+  assert.equal(mapKey(shown, '-1h..', 2), 'j chip_duty_cycle_ratio time -1h.. 2');
+  assert.equal(mapKey(shown, '-1h..', 0), '', 'not before the hosts are known');
   assert.deepEqual([steps.steps, steps.value, steps.axis], [{ begin: '10', end: '21' }, 'BUCKET_VALUE_MAX', 'AXIS_STEP']);
 });
 
@@ -182,6 +184,35 @@ test('hosts: who runs there, and which verdicts name it', () => {
   assert.deepEqual(served.get('h'), [{ job: 'j', running: true, tasks: [1, 0], beginMs: 2, endMs: 9 }]);
   const named = namedBy([{ condition: 'A', severity: 'CONDITION_SEVERITY_WARNING', culprits: [{ host: 'h' }, { host: 'h', task: 1 }] }, { condition: 'B', severity: 'CONDITION_SEVERITY_CRITICAL', culprits: [{ host: 'h' }] }]);
   assert.deepEqual(named.get('h')?.map((c) => c.condition), ['B', 'A']);
+});
+
+test('hosts: every page of jobs is read, those that run are asked first, and one that is gone is left out', async () => {
+  const asked: string[] = [];
+  const answers: Record<string, (request: { states?: string[]; pageToken?: string; job?: string }) => unknown> = {
+    Conditions: () => ({}),
+    ListJobs: ({ states, pageToken }) => {
+      if (states?.[0] !== 'JOB_STATE_RUNNING') return { jobs: Array.from({ length: 250 }, (_, i) => ({ name: `old-${i}` })) };
+      return pageToken ? { jobs: [{ name: 'second' }, { name: 'gone' }] } : { jobs: [{ name: 'first' }, { name: 'hosts' }], nextPageToken: 'more' };
+    },
+    GetJob: ({ job }) => {
+      asked.push(job ?? '');
+      return job === 'gone' ? null : { job: { name: job }, tasks: [{ task: 0, host: `of-${job}`, state: 'JOB_STATE_RUNNING' }] };
+    },
+  };
+  const real = globalThis.fetch;
+  globalThis.fetch = async (url, init) => {
+    const answer = answers[String(url).split('/').pop() ?? ''](JSON.parse(String(init?.body)));
+    return answer ? Response.json(answer) : Response.json({ code: 'not_found', message: 'no such job' }, { status: 404 });
+  };
+  try {
+    const use = await fetchUse();
+    assert.deepEqual(asked.slice(0, 3), ['first', 'second', 'gone']);
+    assert.equal(asked.length, 200);
+    assert.ok(use.served.has('of-second') && !use.served.has('of-gone'));
+    assert.equal(leftOutText(use), '53 jobs were not asked for their tasks');
+  } finally {
+    globalThis.fetch = real;
+  }
 });
 
 test('phases are bars from their beginnings, and hosts with failures come first', () => {

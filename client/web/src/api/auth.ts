@@ -32,6 +32,13 @@ function tell(): void {
   for (const listener of [...listeners]) listener();
 }
 
+function forget(): void {
+  token = null;
+  write('sessionStorage', null);
+  write('localStorage', null);
+  auth.refuse('');
+}
+
 export const auth = {
   get token(): string | null {
     return token;
@@ -51,7 +58,8 @@ export const auth = {
     token = read('sessionStorage') ?? read('localStorage');
     if (typeof BroadcastChannel === 'undefined') return;
     channel = new BroadcastChannel(CHANNEL);
-    channel.onmessage = (event: MessageEvent<{ ask?: boolean; token?: string }>) => {
+    channel.onmessage = (event: MessageEvent<{ ask?: boolean; token?: string; signOut?: boolean }>) => {
+      if (event.data.signOut) forget();
       if (event.data.ask && token && !asked) channel?.postMessage({ token });
       if (event.data.token && (asked || !token)) auth.take(event.data.token);
     };
@@ -68,11 +76,10 @@ export const auth = {
     auth.take(value);
     channel?.postMessage({ token: value });
   },
+  // In all tabs of this browser: one that kept the token would hand it back to the others.
   signOut(): void {
-    token = null;
-    write('sessionStorage', null);
-    write('localStorage', null);
-    auth.refuse('');
+    forget();
+    channel?.postMessage({ signOut: true });
   },
   // The collector answered 401.
   refuse(why: string): void {

@@ -2,7 +2,7 @@
 import type { MatrixData } from '../chart/types';
 import { ms } from './json';
 import { live } from './live';
-import { streamJson, streamProto, unary } from './rpc';
+import { RpcError, streamJson, streamProto, unary } from './rpc';
 import type * as t from './types';
 import { MatrixDecoder, RangeDecoder, encodeMatrix, encodeRange, type Series } from './wire';
 
@@ -18,6 +18,14 @@ function ask<Request, Response>(method: string) {
 
 export const listJobs = ask<t.ListJobsRequest, t.ListJobsResponse>(`${QUERY}ListJobs`);
 export const getJob = ask<t.GetJobRequest, t.GetJobResponse>(`${QUERY}GetJob`);
+// null: the job was removed after it was listed.
+export async function jobIfThere(request: t.GetJobRequest, signal?: Signal): Promise<t.GetJobResponse | null> {
+  return getJob(request, signal).catch((error: unknown) => {
+    if (error instanceof RpcError && error.code === 'not_found') return null;
+    throw error;
+  });
+}
+
 export const listMetrics = ask<t.ListMetricsRequest, t.ListMetricsResponse>(`${QUERY}ListMetrics`);
 export const labelValues = ask<t.LabelValuesRequest, t.LabelValuesResponse>(`${QUERY}LabelValues`);
 export const firstNonFinite = ask<t.FirstNonFiniteRequest, t.FirstNonFiniteResponse>(`${QUERY}FirstNonFinite`);

@@ -129,7 +129,7 @@ export class Poller<T> {
   }
 
   private plan(retryAfterMs: number | null): void {
-    // What will not answer tomorrow is not asked again: a wrong token, an unknown job.
+    // Asking again cannot help: a wrong token, a request that is not understood.
     const hopeless = this.error && ['unauthenticated', 'permission_denied', 'invalid_argument', 'unimplemented'].includes(this.error.code);
     const once = this.options.everyMs === 0 && (!this.error || this.error.code !== 'unavailable');
     if (this.ended || hopeless || once) return;
@@ -149,7 +149,10 @@ export function usePoll<T>(key: string, fetch: (signal: AbortSignal) => Promise<
   newest.current = fetch;
   const poller = useRef<{ key: string; poller: Poller<T> } | null>(null);
   useEffect(() => {
-    if (!key) return;
+    if (!key) {
+      poller.current = null;
+      return;
+    }
     const mine = new Poller<T>({
       fetch: (signal) => newest.current(signal),
       everyMs,

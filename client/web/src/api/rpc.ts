@@ -75,6 +75,11 @@ export function isAbort(error: unknown): boolean {
   return error instanceof Error && error.name === 'AbortError';
 }
 
+// Whether the answer says that there is nothing for this caller.
+export function isAbsent(error: unknown): boolean {
+  return error instanceof RpcError && ['permission_denied', 'not_found'].includes(error.code);
+}
+
 // The delay of a google.rpc.RetryInfo: field 1 is a Duration of seconds and nanoseconds.
 export function retryDelay(details: unknown[]): number | null {
   for (const detail of details) {
@@ -122,10 +127,11 @@ interface ErrorBody {
 }
 
 export function errorOf(body: ErrorBody, status: number, retryAfter: string | null = null): RpcError {
-  const details = body.details ?? [];
+  // A proxy in between may have a JSON of its own.
+  const details = Array.isArray(body.details) ? body.details : [];
   const seconds = retryAfter === null || !/^\d+$/.test(retryAfter) ? null : Number(retryAfter) * 1000;
-  const code = body.code ?? CODE_OF_STATUS[status] ?? 'unknown';
-  const text = body.message || `The collector answered with status ${status}.`;
+  const code = typeof body.code === 'string' ? body.code : (CODE_OF_STATUS[status] ?? 'unknown');
+  const text = (typeof body.message === 'string' && body.message) || `The collector answered with status ${status}.`;
   return new RpcError(code, text, status, details, retryDelay(details) ?? seconds);
 }
 
@@ -255,16 +261,18 @@ async function stream(
 async function readBody(response: Response, take: (flags: number, message: Uint8Array) => void): Promise<void> {
   const reader = response.body!.getReader();
   let rest: Uint8Array = new Uint8Array(0);
-  try {
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) return;
+  for (;;) {
+    const { done, value } = await reader.read().catch((error: unknown) => {
+      if (isAbort(error)) throw error;
+      throw new RpcError('unavailable', 'The connection broke in the middle of the answer.');
+    });
+    if (done) return;
+    try {
       rest = envelopes(rest.length ? join(rest, value) : value, take);
+    } catch (error) {
+      void reader.cancel().catch(() => {}); // Nobody reads the rest.
+      throw error;
     }
-  } catch (error) {
-    if (isAbort(error) || error instanceof RpcError) throw error;
-    if (error instanceof TypeError) throw new RpcError('unavailable', 'The connection broke in the middle of the answer.');
-    throw error;
   }
 }
 

@@ -34,7 +34,8 @@ const PREPARE_AFTER_MS = 1500;
 const TITLES: Record<string, string> = {
   fleet: 'Fleet', compare: 'Compare', hosts: 'Hosts', agents: 'Agents', collector: 'Collector',
 };
-const WHO_EVERY_MS = 30_000;
+// The badge calls answers stale after 20 seconds, and some screens ask nothing else.
+const WHO_EVERY_MS = 12_000;
 
 function Missing({ route }: ScreenProps) {
   return <Empty title={`There is no screen “${route.screen}”`} hint="The link may be of a newer page." />;
@@ -98,17 +99,21 @@ function Outdated({ version }: { version: string }) {
 export function Shell() {
   const route = useRoute();
   const [open, setOpen] = useState<'' | 'palette' | 'help'>('');
-  const who = usePoll('who', (signal) => whoAmI({}, signal, 2), WHO_EVERY_MS);
+  const who = usePoll(auth.needed ? '' : 'who', (signal) => whoAmI({}, signal, 2), WHO_EVERY_MS);
   const text = useNotice();
   useChanges();
   useArrival(route);
+  const search = (): void => setOpen(auth.needed ? '' : 'palette');
+  useEffect(() => {
+    if (auth.needed) setOpen((now) => (now === 'palette' ? '' : now));
+  }, [auth.needed]);
   useEffect(() => {
     const timer = setTimeout(JOB.prepare, PREPARE_AFTER_MS);
     return () => clearTimeout(timer);
   }, []);
   const to = (screen: string) => (): void => go({ screen, name: '', tab: '' });
   useKeys([
-    { keys: 'ctrl+k /', help: 'Search', run: () => setOpen('palette') },
+    { keys: 'ctrl+k /', help: 'Search', run: search },
     { keys: '?', help: 'Keys', run: () => setOpen('help') },
     { keys: 'g,f', help: 'Fleet', run: to('fleet') },
     { keys: 'g,c', help: 'Compare', run: to('compare') },
@@ -121,12 +126,12 @@ export function Shell() {
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.getElementById('main')?.focus(); }}>To the content</a>
-      <Header route={route} who={who.data} search={() => setOpen('palette')} help={() => setOpen('help')} />
+      <Header route={route} who={who.data} search={search} help={() => setOpen('help')} />
       <Outdated version={who.data?.version ?? ''} />
       <main id="main" tabIndex={-1}>
         {auth.needed ? <SignIn key={auth.reason} /> : <Screen key={`${route.screen}/${route.name}`} route={route} />}
       </main>
-      {open === 'palette' ? <Palette close={() => setOpen('')} /> : null}
+      {open === 'palette' && !auth.needed ? <Palette close={() => setOpen('')} /> : null}
       {open === 'help' ? <Help close={() => setOpen('')} /> : null}
       <div role="status" class={text ? 'notice' : 'vh'}>{text}</div>
     </>

@@ -2,6 +2,7 @@
 // one height; the page itself scrolls.
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { fmt } from './format';
 
 export interface Column<Row> {
   key: string;
@@ -27,7 +28,7 @@ export interface TableProps<Row> {
   head?: string; // The key of the column that names a row; the first one if absent.
 }
 
-const MOST_IN_DOM = 60;
+const WHOLE_UP_TO = 60; // Rows; longer tables have only what is in view.
 const SPARE = 8;
 
 interface Slice {
@@ -37,7 +38,7 @@ interface Slice {
 
 function useSlice(on: boolean, rows: number, height: number) {
   const box = useRef<HTMLTableSectionElement>(null);
-  const [slice, set] = useState<Slice>({ from: 0, to: Math.min(rows, MOST_IN_DOM) });
+  const [slice, set] = useState<Slice>({ from: 0, to: Math.min(rows, WHOLE_UP_TO) });
   useEffect(() => {
     if (!on) return;
     let frame = 0;
@@ -45,7 +46,7 @@ function useSlice(on: boolean, rows: number, height: number) {
       frame = 0;
       const top = box.current?.getBoundingClientRect().top ?? 0;
       const first = Math.max(0, Math.floor(-top / height) - SPARE);
-      const count = Math.min(Math.ceil(window.innerHeight / height) + 2 * SPARE, MOST_IN_DOM);
+      const count = Math.ceil(window.innerHeight / height) + 2 * SPARE;
       set((old) => {
         const from = Math.max(0, Math.min(first, rows - count));
         return old.from === from && old.to === from + count ? old : { from, to: from + count };
@@ -86,11 +87,11 @@ function Heads<Row>({ columns, sorted, onSort }: Pick<TableProps<Row>, 'columns'
             <th key={c.key} scope="col" class={c.number ? 'n' : ''} aria-sort={order} title={c.hint}>
               {c.sort && onSort ? (
                 <button class="plain" onClick={() => onSort(c.key)}>
-                  {c.title}
+                  {fmt.text(c.title)}
                   <span aria-hidden="true">{mine ? (sorted.down ? ' ↓' : ' ↑') : ''}</span>
                 </button>
               ) : (
-                c.title
+                fmt.text(c.title)
               )}
             </th>
           );
@@ -102,14 +103,14 @@ function Heads<Row>({ columns, sorted, onSort }: Pick<TableProps<Row>, 'columns'
 
 export function DataTable<Row>(props: TableProps<Row>) {
   const { columns, rows, rowHeight = 54, virtual = false, selected = -1 } = props;
-  const windowed = virtual && rows.length > MOST_IN_DOM;
+  const windowed = virtual && rows.length > WHOLE_UP_TO;
   const { box, slice } = useSlice(windowed, rows.length, rowHeight);
   useLayoutEffect(() => {
     if (selected < 0 || !box.current) return;
     const row = box.current.querySelector(`[data-row="${selected}"]`);
     if (row) row.scrollIntoView({ block: 'nearest' });
     else if (windowed) window.scrollBy(0, box.current.getBoundingClientRect().top + selected * rowHeight - window.innerHeight / 2);
-  }, [selected]);
+  }, [selected < 0 || !rows[selected] ? '' : props.rowKey(rows[selected])]); // Not when the order changes.
   const to = Math.min(slice.to, rows.length);
   const from = Math.min(slice.from, to);
   const head = props.head ?? columns[0]?.key;

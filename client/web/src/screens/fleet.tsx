@@ -120,19 +120,23 @@ function ColumnChoice({ columns }: { columns: string[] }) {
 function NoJobs() {
   return (
     <Empty title="No job has sent anything yet" hint="A trainer that records metrics appears here within seconds:">
-      <pre tabIndex={0}>{`import tachograph
-recorder = tachograph.Recorder(job="first-job")
+      <pre tabIndex={0}>{`import tacho
+run = tacho.init(job="first-job")
 for step in range(1000):
-    recorder.record(step, loss=train(step))`}</pre>
+    run.log({"loss": train(step)}, step=step)`}</pre>
       <p class="dim">docs/quickstart.md has the whole way, for PyTorch, JAX and C++ too.</p>
     </Empty>
   );
 }
 
-// j, k and Enter move through the rows.
+// j, k and Enter move through the rows. The mark stays on its job when the order changes.
 function useRows(rows: FleetJob[], focusFilter: () => void): number {
-  const [at, setAt] = useState(-1);
-  const move = (by: number): void => setAt(Math.max(0, Math.min(rows.length - 1, at + by)));
+  const [marked, mark] = useState<string | null>(null);
+  const nameAt = (row: number): string => rows[row]?.job?.name ?? '';
+  const at = marked === null ? -1 : rows.findIndex((_, row) => nameAt(row) === marked);
+  const move = (by: number): void => {
+    if (rows.length) mark(nameAt(Math.max(0, Math.min(rows.length - 1, at + by))));
+  };
   const open = (): boolean => {
     const job = rows[at];
     if (!job || (document.activeElement instanceof HTMLElement && document.activeElement.matches('a, button, summary'))) return false;
@@ -146,7 +150,7 @@ function useRows(rows: FleetJob[], focusFilter: () => void): number {
     { keys: 'Enter', help: 'Open the job at its verdict', run: open },
     { keys: 'f', help: 'Filter', run: focusFilter },
   ]);
-  return Math.min(at, rows.length - 1);
+  return at;
 }
 
 function summary(rows: FleetJob[], all: number, leftOut: number): string {
@@ -192,7 +196,7 @@ export function Fleet({ route }: ScreenProps) {
             Filter{' '}
             <input
               ref={input} type="search" value={text} spellcheck={false} placeholder="name, state:running, user=ana"
-              title={'name · state:running,silent,ended · sev:critical,warning,healthy · tag:keep · group:g · host:host-1* · attribute=value · -word for the opposite'}
+              title={'name · state:running,silent,ended · sev:critical,warning,info,healthy · tag:keep · group:g · host:host-1* · attribute=value · -word for the opposite'}
               aria-invalid={filter.problems.length ? true : undefined} onInput={(event) => setFilter(event.currentTarget.value)}
               onKeyDown={(event) => event.key === 'Escape' && input.current?.blur()}
             />

@@ -3,7 +3,7 @@
 import { useMemo } from 'preact/hooks';
 import { latest, matrix } from '../api/calls';
 import { ms, num } from '../api/json';
-import { usePoll } from '../api/poll';
+import { usePoll, type Polled } from '../api/poll';
 import type { LatestSample } from '../api/types';
 import { go, href, type Route } from '../app/route';
 import type { ScreenProps } from '../app/screen';
@@ -17,12 +17,12 @@ import { AgentSign, Remarks, useAgents } from './agents';
 import { Choice, MetricChoice } from './choice';
 import { mapLayers } from './heatmap';
 import { CHIP_METRICS, HOST_COUNTERS, HOST_METRICS, HostCharts } from './hostcharts';
-import { useHostUse, type Served } from './hostjobs';
+import { leftOutText, useHostUse, type HostUse, type Served } from './hostjobs';
 import { hostsRequest } from './hosts';
 import { chipMetrics, lowIsBad, ranges } from './matrixrows';
 import './rows.css';
 import { LASTS, spanOf, useHostsJob } from './span_choice';
-import { useView, type Extent, type View } from './view';
+import { useKept, useView, type Extent, type View } from './view';
 
 const EVERY_MS = 10_000;
 
@@ -86,16 +86,27 @@ function Chips({ host, chip, metrics }: { host: string; chip: string; metrics: s
   );
 }
 
-function ChipMap({ host, metric, time, view, chip }: { host: string; metric: string; time: Extent; view: View; chip: string }) {
-  const key = `chip map ${host} ${metric} ${time.map((t) => Math.round(t / 10_000)).join()}`;
-  const { data } = usePoll(key, (signal) => matrix(hostsRequest(metric, time, 'chip', host), signal), EVERY_MS);
+function ChipMap({ host, metric, time, link, view, chip }: {
+  host: string; metric: string; time: Extent; link: string; view: View; chip: string;
+}) {
+  const what = `chip map ${host} ${metric}`;
+  const polled = usePoll(`${what} ${link}`, (signal) => matrix(hostsRequest(metric, time, 'chip', host), signal), EVERY_MS);
+  const data = useKept(polled.data, what);
   const layers = useMemo(() => (data ? mapLayers({
     matrix: data, metric, colour: 'ratio', low: lowIsBad(metric), order: 'host', test: () => true, noun: 'chip',
     selected: data.rows.findIndex((r) => r.chip === chip), name: (i) => `chip ${data.rows[i].chip}`,
     onRow: (i) => go({ q: { chip: data.rows[i].chip === chip ? '' : data.rows[i].chip } }, 'replace'),
   }).layers : []), [data, chip]);
-  if (!layers.length) return data ? null : <Loading height={140} label="Loading the map of chips" />;
-  return <Stack axis={view.axis} label={`${metric} of each chip by time`} layers={layers} onZoom={view.onZoom} />;
+  const { error, stale, ageMs, reload } = polled;
+  const failed = error && !polled.data ? <Failed error={error} retry={reload} /> : null;
+  if (!layers.length) return failed ?? (data ? null : <Loading height={140} label="Loading the map of chips" />);
+  return (
+    <>
+      {failed}
+      {stale ? <Stale ageMs={ageMs} error={error} /> : null}
+      <Stack axis={view.axis} label={`${metric} of each chip by time`} layers={layers} onZoom={view.onZoom} />
+    </>
+  );
 }
 
 export function jobLanes(served: Served[]): Layer {
@@ -108,11 +119,15 @@ export function jobLanes(served: Served[]): Layer {
   };
 }
 
-function JobsHere({ served, view }: { served: Served[]; view: View }) {
+function JobsHere({ use, served, view }: { use: Polled<HostUse>; served: Served[]; view: View }) {
   const layers = useMemo(() => [jobLanes(served)], [served]);
-  if (!served.length) return <p class="dim">No job that is known has a task here.</p>;
+  if (!use.data) return use.error ? <Failed error={use.error} retry={use.reload} /> : <Loading height={120} label="Loading the jobs" />;
+  const left = leftOutText(use.data);
+  if (!served.length) return <p class="dim">No job that is known has a task here{left ? `; ${left}` : ''}.</p>;
   return (
     <>
+      {use.stale ? <Stale ageMs={use.ageMs} error={use.error} /> : null}
+      {left ? <p class="dim">{left}.</p> : null}
       <Stack axis={view.axis} label="Jobs on this host by time" layers={layers} onZoom={view.onZoom} table={false} />
       <div class="wide" tabIndex={0}>
         <DataTable label="Jobs on this host" rows={served} rowKey={(s) => s.job} columns={[
@@ -144,10 +159,13 @@ function AgentLine({ host }: { host: string }) {
   );
 }
 
-function Charts({ route, host, served, names }: { route: Route; host: string; served: Served[]; names: string[] }) {
+function Charts({ route, host, use, served, names }: {
+  route: Route; host: string; use: Polled<HostUse>; served: Served[]; names: string[];
+}) {
   const hosts = useHostsJob();
   const { full, shown, last } = spanOf(route, hosts.data);
   const view = useView(route, 'time', full);
+  const link = `${last} ${route.q.r ?? ''}`;
   const chips = chipMetrics(names);
   const metric = route.q.m || chips[0] || '';
   const chip = route.q.chip ?? '';
@@ -160,9 +178,9 @@ function Charts({ route, host, served, names }: { route: Route; host: string; se
         <Choice legend="last" values={LASTS} now={last} set={(v) => go({ q: { last: v === '1h' ? '' : v, r: '' } })} />
         {route.q.r ? <button onClick={() => go({ q: { r: '' } })}>Show all</button> : null}
       </div>
-      {metric ? <ChipMap host={host} metric={metric} time={shown} view={view} chip={chip} /> : null}
-      <section class="section"><h2>Its signals</h2><HostCharts host={host} time={shown} axis={view.axis} onZoom={view.onZoom} metrics={[...CHIP_METRICS.filter((m) => names.includes(m)), ...machine]} /></section>
-      <section class="section"><h2>Jobs</h2><JobsHere served={served} view={view} /></section>
+      {metric ? <ChipMap host={host} metric={metric} time={shown} link={link} view={view} chip={chip} /> : null}
+      <section class="section"><h2>Its signals</h2><HostCharts host={host} time={shown} link={link} axis={view.axis} onZoom={view.onZoom} metrics={[...CHIP_METRICS.filter((m) => names.includes(m)), ...machine]} /></section>
+      <section class="section"><h2>Jobs</h2><JobsHere use={use} served={served} view={view} /></section>
     </>
   );
 }
@@ -181,11 +199,11 @@ export function Host({ route }: ScreenProps) {
     <>
       <p class="actions"><a href={href({ screen: 'hosts' })}>← Hosts</a></p>
       <h1>{fmt.text(host)}</h1>
-      <p class="facts-line"><span>{now.length ? `runs ${now.map(fmt.text).join(', ')}` : use.data ? 'runs no task' : ''}</span></p>
+      <p class="facts-line"><span>{now.length ? `runs ${now.map(fmt.text).join(', ')}` : use.data && !use.data.leftOut ? 'runs no task' : ''}</span></p>
       <AgentLine host={host} />
       {named.length ? <h2>What is wrong</h2> : null}
       {named.map((c) => <Verdict key={`${c.job} ${c.condition}`} condition={c} />)}
-      {hosts.data ? <Charts route={route} host={host} served={served} names={names} />
+      {hosts.data ? <Charts route={route} host={host} use={use} served={served} names={names} />
         : hosts.error ? <Failed error={hosts.error} retry={hosts.reload} /> : <Loading height={320} label="Loading the host" />}
       {since === null ? null : <p class="dim">Hosts are recorded since {fmt.time(since)}.</p>}
     </>

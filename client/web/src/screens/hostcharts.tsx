@@ -10,7 +10,7 @@ import { styles } from '../chart/palette';
 import { Stack } from '../chart/stack';
 import type { Curve, Layer, ZoomCause } from '../chart/types';
 import { Failed, Loading, Stale } from '../parts/states';
-import type { Extent } from './view';
+import { useKept, type Extent } from './view';
 
 export const CHIP_METRICS = ['chip_clock_hertz', 'chip_temperature_celsius', 'chip_duty_cycle_ratio', 'chip_power_watts', 'chip_hbm_used_bytes'];
 export const HOST_METRICS = ['host_cpu_utilization_ratio', 'host_memory_available_bytes'];
@@ -64,28 +64,31 @@ export function chartsOf(found: Series[], metrics: string[], rate: string[]): La
 interface Props {
   host: string;
   time: Extent | null; // ms; null: everything.
+  link: string; // What the URL says of the time: see View.range.
   axis: Axis;
   metrics: string[];
   onZoom?: (from: number, to: number, cause: ZoomCause) => void;
 }
 
-export function HostCharts({ host, time, axis, metrics, onZoom }: Props) {
+export function HostCharts({ host, time, link, axis, metrics, onZoom }: Props) {
   const counters = metrics.filter((m) => /_total$/.test(m));
   const gauges = metrics.filter((m) => !/_total$/.test(m));
-  // Whole seconds, so that a view that ends now does not ask anew at each repaint.
-  const key = `${host} ${metrics.join()} ${time?.map((t) => Math.round(t / 10_000)).join() ?? ''}`;
-  const { data, error, stale, ageMs, reload } = usePoll(key, async (signal) => {
+  const what = `${host} ${metrics.join()}`;
+  const polled = usePoll(`${what} ${link}`, async (signal) => {
     const [a, b] = await Promise.all([
       gauges.length ? fetchSeries(host, gauges, time, false, signal) : [],
       counters.length ? fetchSeries(host, counters, time, true, signal) : [],
     ]);
     return [...a, ...b];
   }, EVERY_MS);
+  const { error, stale, ageMs, reload } = polled;
+  const data = useKept(polled.data, what);
   const layers = useMemo(() => (data ? chartsOf(data, metrics, counters) : []), [data]);
   if (!data) return error ? <Failed error={error} retry={reload} /> : <Loading height={metrics.length * HEIGHT} label="Loading the charts of the host" />;
   if (!layers.length) return <p class="dim">The agent of this host recorded nothing in this stretch of time.</p>;
   return (
     <>
+      {error && !polled.data ? <Failed error={error} retry={reload} /> : null}
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
       <Stack axis={axis} label={`Signals of ${host}`} layers={layers} onZoom={onZoom} />
     </>

@@ -1,13 +1,14 @@
-// Which tasks of which jobs run on which host, and which conditions name it: asked of every job
-// that runs, as tachoctl agents does.
-import { conditions, getJob, listJobs } from '../api/calls';
+// Which tasks of which jobs run on which host, and which conditions name it.
+import { conditions, jobIfThere, listJobs } from '../api/calls';
 import { ms } from '../api/json';
 import { usePoll, type Polled } from '../api/poll';
-import type { Condition, GetJobResponse } from '../api/types';
+import type { Condition, GetJobResponse, Job } from '../api/types';
+import { fmt } from '../parts/format';
 import { severityOf } from '../parts/verdict';
 
 const EVERY_MS = 30_000;
-const MOST_JOBS = 200;
+const MOST_JOBS = 200; // Are asked for their tasks, those that run first.
+const PAGE = 1000;
 const MOST_TASKS = 16_384;
 
 export interface Served {
@@ -21,7 +22,7 @@ export interface Served {
 export interface HostUse {
   served: Map<string, Served[]>; // By host.
   conditions: Map<string, Condition[]>; // Those that are true and name the host, the worst first.
-  leftOut: number; // Jobs that were not asked.
+  leftOut: number; // Jobs that were not asked for their tasks.
 }
 
 export function servedBy(details: GetJobResponse[]): Map<string, Served[]> {
@@ -57,19 +58,34 @@ export function namedBy(all: Condition[]): Map<string, Condition[]> {
   return out;
 }
 
-async function fetchUse(signal: AbortSignal): Promise<HostUse> {
-  const [jobs, found] = await Promise.all([
-    listJobs({ pageSize: 1000 }, signal),
+async function allJobs(states: Job['state'][], signal?: AbortSignal): Promise<Job[]> {
+  const out: Job[] = [];
+  for (let pageToken = ''; ; ) {
+    const page = await listJobs({ states: states.filter((s) => s !== undefined), pageSize: PAGE, pageToken }, signal);
+    out.push(...(page.jobs ?? []).filter((j) => j.name !== 'hosts'));
+    pageToken = page.nextPageToken ?? '';
+    if (!pageToken) return out;
+  }
+}
+
+export async function fetchUse(signal?: AbortSignal): Promise<HostUse> {
+  const [running, ended, found] = await Promise.all([
+    allJobs(['JOB_STATE_RUNNING'], signal),
+    allJobs(['JOB_STATE_SILENT', 'JOB_STATE_ENDED'], signal),
     conditions({ statuses: ['CONDITION_STATUS_TRUE'] }, signal),
   ]);
-  // Those that run first: of many jobs, the others are history.
-  const order = (state: string | undefined) => Number(state !== 'JOB_STATE_RUNNING');
-  const others = (jobs.jobs ?? []).filter((j) => j.name !== 'hosts').sort((a, b) => order(a.state) - order(b.state));
-  const asked = others.slice(0, MOST_JOBS);
-  const details = await Promise.all(asked.map((j) => getJob({ job: j.name, maxEntities: MOST_TASKS }, signal)));
-  return { served: servedBy(details), conditions: namedBy(found.conditions ?? []), leftOut: others.length - asked.length };
+  // Of many jobs, those that do not run are history. One that ends meanwhile is in both lists.
+  const all = [...new Map([...running, ...ended].map((j) => [j.name, j])).values()];
+  const asked = all.slice(0, MOST_JOBS);
+  const details = await Promise.all(asked.map((j) => jobIfThere({ job: j.name, maxEntities: MOST_TASKS }, signal)));
+  return { served: servedBy(details.filter((d) => d !== null)), conditions: namedBy(found.conditions ?? []), leftOut: all.length - asked.length };
 }
 
 export function useHostUse(): Polled<HostUse> {
   return usePoll('use of hosts', fetchUse, EVERY_MS);
+}
+
+export function leftOutText(use: HostUse | null): string {
+  if (!use?.leftOut) return '';
+  return use.leftOut === 1 ? '1 job was not asked for its tasks' : `${fmt.count(use.leftOut)} jobs were not asked for their tasks`;
 }

@@ -14,7 +14,7 @@ import { DataTable } from '../parts/table';
 import { severityOf, Sign, verdictRoute } from '../parts/verdict';
 import { Choice, MetricChoice, one } from './choice';
 import { mapLayers, standsOut, type Colour } from './heatmap';
-import { useHostUse, weight, type HostUse } from './hostjobs';
+import { leftOutText, useHostUse, weight, type HostUse } from './hostjobs';
 import { badness, chipMetrics, lowIsBad, ordered, pattern, ranges, type Order } from './matrixrows';
 import './rows.css';
 import { LASTS, spanOf, useHostsJob } from './span_choice';
@@ -52,7 +52,7 @@ function Jobs({ use, host }: { use: HostUse | null; host: string }) {
   return (
     <>
       {served.map((s, i) => <span key={s.job}>{i ? ', ' : ''}<a href={href({ screen: 'job', name: s.job, tab: 'tasks' })}>{fmt.text(s.job)}</a> {ranges(s.tasks)}</span>)}
-      {use && !served.length ? <span class="dim">idle</span> : null}
+      {use && !served.length ? <span class="dim">{use.leftOut ? 'not known' : 'idle'}</span> : null}
     </>
   );
 }
@@ -148,6 +148,9 @@ export function Hosts({ route }: ScreenProps) {
         {route.q.r ? <button onClick={() => go({ q: { r: '' } })}>Show all</button> : null}
       </div>
       {stale ? <Stale ageMs={ageMs} error={error} /> : null}
+      {use.error && !use.data ? <Failed error={use.error} retry={use.reload} /> : null}
+      {use.stale ? <Stale ageMs={use.ageMs} error={use.error} /> : null}
+      {use.data?.leftOut ? <p class="dim">{leftOutText(use.data)}.</p> : null}
       {data ? <Map route={route} metric={metric} found={data} full={full} use={use.data} /> : error ? <Failed error={error} retry={reload} /> : <Loading height={420} label="Loading the hosts" />}
     </>
   );

@@ -50,7 +50,7 @@ function requestOf(route: Route, data: JobData, view: View): Omit<CurveRequest, 
   const kind = axisKind(route);
   const by = choice(route.q.by, ['band', 'task', 'host'], 'band');
   return {
-    job: data.detail.job?.name ?? '', kind, range: view.range, origin: originOf(data.detail), by,
+    job: data.detail.job?.name ?? '', kind, range: view.range, link: route.q.r ?? '', origin: originOf(data.detail), by,
     tasks: (route.q.t ?? '').split(',').filter((t) => /^\d+$/.test(t)),
     attempts: choice(route.q.at, ATTEMPTS, 'effective'),
     superseded: supersededOf(data.detail), points: POINTS, raw: false,

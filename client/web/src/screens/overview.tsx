@@ -14,7 +14,7 @@ import { Verdict } from '../parts/verdict';
 import { fullExtent, originOf, supersededOf, useEvents, useJobData, type JobData } from './jobdata';
 import { mainMetric, stepMetric, workMetric } from './groups';
 import { useCurves } from './panel';
-import type { CurveRequest } from './series';
+import { within, type CurveRequest } from './series';
 import { attemptLane, eventLane, ledgerLane, marksOf, packed, placeOn, verdictSpans } from './spans';
 import { axisKind, useKept, useView, type Extent, type View } from './view';
 
@@ -34,27 +34,23 @@ export interface Asked {
 
 export function bandRequest({ job, metric, route, data, range }: Asked): CurveRequest {
   return {
-    job, metric, range, kind: axisKind(route), origin: originOf(data.detail), by: 'band', tasks: [],
+    job, metric, range, link: route.q.r ?? '', kind: axisKind(route), origin: originOf(data.detail), by: 'band', tasks: [],
     attempts: 'all', superseded: supersededOf(data.detail), points: POINTS, raw: false,
   };
 }
 
 function matrixRequest({ job, route, range, data }: Asked, metric: string): MatrixRequest {
   const kind = axisKind(route);
-  const base: MatrixRequest = {
+  return {
     selector: { job, metrics: [metric] }, rows: 'task', maxColumns: COLUMNS, worst: WORST, attempts: 'ATTEMPTS_EFFECTIVE',
     axis: kind === 'step' ? 'AXIS_STEP' : 'AXIS_TIME',
+    ...within({ range, kind, origin: originOf(data.detail) }),
   };
-  if (!range) return base;
-  if (kind === 'step') return { ...base, steps: { begin: String(Math.floor(range[0])), end: String(Math.ceil(range[1])) } };
-  const origin = originOf(data.detail);
-  const [a, b] = kind === 'time' ? range : range.map((s) => origin + s * 1000);
-  return { ...base, time: { beginUnixNs: `${Math.floor(a)}000000`, endUnixNs: `${Math.ceil(b)}000000` } };
 }
 
 function useWorst(asked: Asked, metric: string): MatrixData | null {
   const kind = axisKind(asked.route);
-  const key = metric ? `worst ${asked.job} ${metric} ${kind} ${asked.range ?? ''}` : '';
+  const key = metric ? `worst ${asked.job} ${metric} ${kind} ${asked.route.q.r ?? ''}` : '';
   const polled = usePoll(key, (signal) => matrix(matrixRequest(asked, metric), signal), EVERY_MS * 2);
   const data = useKept(polled.data, `${asked.job} ${metric} ${kind}`);
   return useMemo(() => {

@@ -50,8 +50,13 @@ interface Whole {
   wholeMs: number;
 }
 
+// What curves are known by: see View.range. What later attempts ran again changes nothing of a call.
+export function curvesKey(request: CurveRequest): string {
+  return JSON.stringify({ ...request, superseded: 0, range: 0 });
+}
+
 export function useCurves(request: CurveRequest, wanted: boolean): Polled<Curve[]> & { kept: Curve[] | null } {
-  const key = JSON.stringify({ ...request, superseded: 0 });
+  const key = curvesKey(request);
   const kept = useRef<Whole | null>(null);
   const fetch = async (signal: AbortSignal): Promise<Curve[]> => {
     const old = kept.current;

@@ -1,7 +1,7 @@
 // The runs of a group: which attribute goes with which final value. Lines of parallel coordinates
 // and points of the scatter are one run each.
 import { useMemo } from 'preact/hooks';
-import { getJob, listJobs } from '../api/calls';
+import { jobIfThere, listJobs } from '../api/calls';
 import { num } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { Job } from '../api/types';
@@ -27,8 +27,10 @@ export interface Run {
 async function fetchRuns(route: Route, signal: AbortSignal): Promise<{ runs: Run[]; left: number; metrics: string[] }> {
   const marks = route.q.group ? { group: route.q.group } : { tags: [route.q.tag] };
   const found = await listJobs({ ...marks, pageSize: 1000 }, signal);
-  const jobs: Job[] = (found.jobs ?? []).slice(0, MOST_RUNS);
-  const details = await Promise.all(jobs.map((j) => getJob({ job: j.name ?? '', maxEntities: 1 }, signal)));
+  const asked: Job[] = (found.jobs ?? []).slice(0, MOST_RUNS);
+  const answers = await Promise.all(asked.map((j) => jobIfThere({ job: j.name ?? '', maxEntities: 1 }, signal)));
+  const jobs = asked.filter((_, i) => answers[i]);
+  const details = answers.filter((d) => d !== null);
   const metrics = [...new Set(details.flatMap((d) => (d.metrics ?? []).map((m) => m.name ?? '')))].sort();
   const metric = route.q.m || mainMetric(metrics);
   const subjects = jobs.map((j) => ({ job: j.name ?? '', attempt: null }));
@@ -39,7 +41,7 @@ async function fetchRuns(route: Route, signal: AbortSignal): Promise<{ runs: Run
     const last = num(summary?.count) ? num(summary?.last) : null;
     return { job: j.name ?? '', attributes: attempts[attempts.length - 1]?.attributes ?? {}, values: last === null ? {} : { [metric]: last } };
   });
-  return { runs, left: (found.jobs ?? []).length - jobs.length, metrics };
+  return { runs, left: (found.jobs ?? []).length - asked.length, metrics };
 }
 
 // A vertical scale of an attribute or the metric: numbers by size, words in their order.
@@ -142,7 +144,7 @@ export function Sweep({ route }: { route: Route }) {
       ) : <p class="dim">The runs do not differ in their attributes.</p>}
       <section class="section wide" tabIndex={0}>
         <h2>Runs by {fmt.text(metric)}, the lowest first</h2>
-        <DataTable label="Runs" rows={sorted} rowKey={(r) => r.job} rowClass={(r) => (r.job === picked ? 'selected' : '')} virtual={sorted.length > 60} rowHeight={34} columns={[
+        <DataTable label="Runs" rows={sorted} rowKey={(r) => r.job} rowClass={(r) => (r.job === picked ? 'selected' : '')} columns={[
           { key: 'job', title: 'Job', cell: (r) => <><a href={href({ screen: 'job', name: r.job })}>{fmt.text(r.job)}</a> <button class="plain" aria-pressed={r.job === picked} aria-label={`Mark ${r.job} in the charts`} onClick={() => go({ q: { row: r.job === picked ? '' : r.job } }, 'replace')}>◉</button></> },
           { key: 'metric', title: metric, number: true, cell: (r) => fmt.num(r.values[metric]) },
           ...varied.slice(0, 12).map((name) => ({ key: `a ${name}`, title: name, className: 'about-value', cell: (r: Run) => fmt.text(r.attributes[name] ?? '–') })),

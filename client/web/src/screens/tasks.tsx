@@ -1,13 +1,14 @@
 // The map of stragglers: tasks, or the chips of their hosts, against steps or time. A row is a bad
 // host, a block a rack, a column a checkpoint or the network, a comb something periodic.
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { getJob, matrix } from '../api/calls';
-import { maybe, ns } from '../api/json';
+import { maybe } from '../api/json';
 import { usePoll } from '../api/poll';
 import type { MatrixRequest, Metric } from '../api/types';
 import { useKeys } from '../app/keys';
 import { go, href, type Route } from '../app/route';
 import type { TabProps } from '../app/screen';
+import { Axis } from '../chart/axis';
 import { Stack } from '../chart/stack';
 import type { Layer, MatrixData } from '../chart/types';
 import { fmt } from '../parts/format';
@@ -21,6 +22,7 @@ import { fullExtent, originOf, useJobData, type JobData } from './jobdata';
 import { byInterest, chipMetrics, lowIsBad, ordered, pattern, since, type Order } from './matrixrows';
 import { timesOf } from './ledger';
 import './rows.css';
+import { within } from './series';
 import { axisKind, useView, type Extent, type View } from './view';
 
 const EVERY_MS = 10_000;
@@ -49,13 +51,6 @@ function shownOf(job: string, route: Route, data: JobData): Shown {
   return { job, metric, chips, kind: chips && kind === 'step' ? 'time' : kind, info };
 }
 
-function windowOf(range: Extent | null, s: Shown, origin: number): Pick<MatrixRequest, 'time' | 'steps'> {
-  if (!range) return {};
-  if (s.kind === 'step') return { steps: { begin: String(Math.floor(range[0])), end: String(Math.ceil(range[1])) } };
-  const [a, b] = s.kind === 'time' ? range : range.map((x) => origin + x * 1000);
-  return { time: { beginUnixNs: ns(a), endUnixNs: ns(b + 1) } };
-}
-
 export function requestOf(s: Shown, range: Extent | null, full: Extent | null, origin: number, hosts: string[]): MatrixRequest {
   const byStep = s.kind === 'step';
   const escaped = hosts.map((h) => h.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
@@ -72,8 +67,13 @@ export function requestOf(s: Shown, range: Extent | null, full: Extent | null, o
     ...(s.chips ? {} : { attempts: 'ATTEMPTS_EFFECTIVE' as const }),
     ...(!byStep && /_total$/.test(s.metric) ? { counter: 'COUNTER_FUNCTION_RATE' as const } : {}),
     // Hosts live longer than the job.
-    ...windowOf(range ?? (s.chips ? full : null), s, origin),
+    ...within({ range: range ?? (s.chips ? full : null), kind: s.kind, origin }),
   };
+}
+
+// What a map is known by: see View.range.
+export function mapKey(s: Shown, link: string | undefined, hosts: number): string {
+  return s.metric && (!s.chips || hosts) ? `${s.job} ${s.metric} ${s.kind} ${link ?? ''} ${hosts}` : '';
 }
 
 function elapsed(m: MatrixData, kind: string, origin: number): MatrixData {
@@ -126,8 +126,7 @@ export function Tasks({ job, route }: TabProps) {
   const view = useView(route, shown.kind, full);
   const chips = useHostMetrics();
   const hosts = useHosts(job, shown.chips);
-  const key = shown.metric && (!shown.chips || hosts.length) ? `${job} ${shown.metric} ${shown.kind} ${view.range ?? ''} ${hosts.length}` : '';
-  const polled = usePoll(key, (signal) => matrix(requestOf(shown, view.range, full, origin, hosts), signal), EVERY_MS);
+  const polled = usePoll(mapKey(shown, route.q.r, hosts.length), (signal) => matrix(requestOf(shown, view.range, full, origin, hosts), signal), EVERY_MS);
   const found = useMemo(() => (polled.data ? elapsed(polled.data, shown.kind, origin) : null), [polled.data, shown.kind]);
   const test = useMemo(() => {
     const accepts = pattern(route.q.host ?? '');
@@ -187,7 +186,7 @@ function Map({ route, shown, data, found, test, view }: MapProps) {
     <>
       <Stack axis={view.axis} label={`${shown.metric} of each ${shown.chips ? 'chip' : 'task'} by ${shown.kind}`} layers={layers}
         onZoom={view.onZoom} hint="Point at a row, click it for its own chart; j and k go through the rows" />
-      {selected >= 0 ? <RowDetail found={found} row={selected} shown={shown} data={data} view={view} /> : null}
+      {selected >= 0 ? <RowDetail found={found} row={selected} shown={shown} data={data} view={view} link={route.q.r ?? ''} /> : null}
       <WorstTable found={found} worst={worst} shown={shown} low={low} />
     </>
   );
@@ -218,7 +217,9 @@ function typical(m: MatrixData, row: number): number | null {
   return best;
 }
 
-function RowDetail({ found, row, shown, data, view }: { found: MatrixData; row: number; shown: Shown; data: JobData; view: View }) {
+function RowDetail({ found, row, shown, data, view, link }: {
+  found: MatrixData; row: number; shown: Shown; data: JobData; view: View; link: string;
+}) {
   const r = found.rows[row];
   const layers = useMemo(() => [detailLayer(found, row, shown.metric)], [found, row]);
   const peer = typical(found, row);
@@ -233,20 +234,24 @@ function RowDetail({ found, row, shown, data, view }: { found: MatrixData; row: 
         <button onClick={() => go({ q: { row: '' } }, 'replace')}>Close</button>
       </p>
       <Stack axis={view.axis} label={`${shown.metric} of ${rowName(found, row)}`} layers={layers} onZoom={view.onZoom} />
-      {r.host ? <HostNow host={r.host} shown={shown} data={data} view={view} /> : null}
+      {r.host ? <HostNow host={r.host} shown={shown} data={data} view={view} link={link} /> : null}
     </section>
   );
 }
 
 // The host's signals in the time that is in view.
-function HostNow({ host, shown, data, view }: { host: string; shown: Shown; data: JobData; view: View }) {
+function HostNow({ host, shown, data, view, link }: { host: string; shown: Shown; data: JobData; view: View; link: string }) {
   const time = timesOf(shown.kind, view.range ?? fullExtent(data.detail, shown.kind), data.goodput, originOf(data.detail));
-  const own = useView({ screen: '', name: '', tab: '', q: {} }, 'time', time);
+  // An axis of its own, which the URL knows nothing of.
+  const axis = useMemo(() => new Axis('time', time ?? [0, 1]), []);
+  useEffect(() => {
+    if (time) axis.setFull(...time);
+  }, [time?.[0], time?.[1]]);
   if (!time) return null;
   return (
     <>
       <h3 class="section">{fmt.text(host)} from {fmt.time(time[0])} to {fmt.time(time[1])}</h3>
-      <HostCharts host={host} time={time} axis={own.axis} metrics={[...CHIP_METRICS.slice(0, 3), HOST_METRICS[0]]} />
+      <HostCharts host={host} time={time} link={`${shown.kind} ${link}`} axis={axis} metrics={[...CHIP_METRICS.slice(0, 3), HOST_METRICS[0]]} />
     </>
   );
 }

@@ -15,6 +15,11 @@ export function axisKind(route: Route, fallback: AxisKind = 'step'): AxisKind {
   return x === 'step' || x === 'time' || x === 'elapsed' ? x : fallback;
 }
 
+const STEP_MS = 10_000;
+
+// Now, in steps of ten seconds: what is relative to it does not change with each repaint.
+export const steppedNow = (now = collectorNow()): number => Math.ceil(now / STEP_MS) * STEP_MS;
+
 const SECONDS: Record<string, number> = { s: 1, m: 60, h: 3600, d: 86400 };
 
 // One end of a range; null: the end of everything.
@@ -28,11 +33,13 @@ function parseEnd(text: string, kind: AxisKind, now: number): number | null {
   return Number.isNaN(time) ? null : time;
 }
 
+// null: everything. A range of another axis has no end that is one of this axis.
 export function parseRange(text: string | undefined, kind: AxisKind, full: Extent, now: number): Extent | null {
   const cut = text?.indexOf('..') ?? -1;
   if (!text || cut < 0) return null;
-  const a = parseEnd(text.slice(0, cut), kind, now) ?? full[0];
-  const b = parseEnd(text.slice(cut + 2), kind, now) ?? full[1];
+  const ends = [parseEnd(text.slice(0, cut), kind, now), parseEnd(text.slice(cut + 2), kind, now)];
+  if (ends[0] === null && ends[1] === null) return null;
+  const [a, b] = [ends[0] ?? full[0], ends[1] ?? full[1]];
   return b > a ? [a, b] : null;
 }
 
@@ -50,18 +57,21 @@ export function formatRange(range: Extent, kind: AxisKind): string {
 
 export interface View {
   axis: Axis;
-  range: Extent | null; // What the URL says is in view; null: everything.
+  // What the URL says is in view; null: everything. The ends of `-1h..` move on, so a call is known by
+  // the text of the URL and not by these numbers: a key of them would be a new one with each answer.
+  range: Extent | null;
   onZoom: (from: number, to: number, cause: ZoomCause) => void;
 }
 
 const SETTLED_MS = 250; // After keys and the wheel; a drag is settled at once.
 
 // An axis whose view and pinned cursor are those of the URL. `full` is everything there is; null
-// while that is not known.
-export function useView(route: Route, kind: AxisKind, full: Extent | null): View {
+// while that is not known. `beside` is what the URL gets together with a range.
+export function useView(route: Route, kind: AxisKind, full: Extent | null, beside: Record<string, string> = {}): View {
   const axis = useMemo(() => new Axis(kind, full ?? [0, 1]), [kind]);
-  const timer = useRef<ReturnType<typeof setTimeout> | null>(null);
-  const range = full ? parseRange(route.q.r, kind, full, collectorNow()) : null;
+  const ofRange = useRef<Timer | null>(null);
+  const ofCursor = useRef<Timer | null>(null);
+  const range = full ? parseRange(route.q.r, kind, full, steppedNow()) : null;
   useEffect(() => {
     if (!full) return;
     axis.setFull(...full);
@@ -75,19 +85,23 @@ export function useView(route: Route, kind: AxisKind, full: Extent | null): View
   }, [axis, route.q.c]);
   useEffect(() => {
     let last = route.q.c ?? '';
-    return axis.on(() => {
+    const off = axis.on(() => {
       const now = axis.pinned && axis.cursor !== null ? position(axis.cursor, kind, axis.to - axis.from) : '';
       if (now === last) return;
       last = now;
-      later(timer, () => go({ q: { c: now } }, 'replace'));
+      later(ofCursor, () => go({ q: { c: now } }, 'replace'));
     });
+    return () => {
+      off();
+      for (const timer of [ofRange, ofCursor]) if (timer.current) clearTimeout(timer.current);
+    };
   }, [axis]);
-  useEffect(() => () => void (timer.current && clearTimeout(timer.current)), []);
   const onZoom = (from: number, to: number, cause: ZoomCause): void => {
     const text = axis.zoomed ? formatRange([from, to], kind) : '';
-    const write = () => go({ q: { r: text } }, cause === 'drag' ? 'push' : 'replace');
+    const write = () => go({ q: { ...(text ? beside : {}), r: text } }, cause === 'drag' ? 'push' : 'replace');
+    if (ofRange.current) clearTimeout(ofRange.current);
     if (cause === 'drag') write();
-    else later(timer, write);
+    else later(ofRange, write);
   };
   useAxisKeys(axis, onZoom);
   return { axis, range, onZoom };
@@ -109,7 +123,9 @@ function useAxisKeys(axis: Axis, onZoom: View['onZoom']): void {
   ]);
 }
 
-function later(timer: { current: ReturnType<typeof setTimeout> | null }, act: () => void): void {
+type Timer = ReturnType<typeof setTimeout>;
+
+function later(timer: { current: Timer | null }, act: () => void): void {
   if (timer.current) clearTimeout(timer.current);
   timer.current = setTimeout(act, SETTLED_MS);
 }
