@@ -1,4 +1,4 @@
-// What an HTTP request asks of a gRPC method by the Connect protocol
+// Reads an HTTP request as a call of a gRPC method, by the Connect protocol
 // (https://connectrpc.com/docs/protocol). Pure.
 #pragma once
 

@@ -1,5 +1,5 @@
-// What the port does because browsers reach it: a page of another site can make somebody's browser
-// ask here, and must learn nothing.
+// Protects the port against pages of other sites: such a page can make somebody's browser ask here,
+// and must learn nothing.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ enum class Audience : uint8_t {
   kApi,       // The page's calls, and those of other programs.
 };
 
-// What browsers are told with each answer: to run nothing but the page's own files, to frame it
-// nowhere, to guess no types, and to keep no answer of the API. A header that the handler has set
-// stays. A 401 of the API names no Basic challenge, so that no dialog of the browser opens.
+// Adds the headers that tell browsers to run nothing but the page's own files, to frame it nowhere,
+// to guess no types, and to keep no answer of the API. A header that the handler has set stays. A
+// 401 of the API names no Basic challenge, so that no dialog of the browser opens.
 void AddBrowserHeaders(Audience audience, HttpResponse* response);
 
 // Immutable but for the certificate, so thread-safe.

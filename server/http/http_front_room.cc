@@ -1,4 +1,4 @@
-// Who may stay: deadlines, and who leaves when there is no room. The connection that has waited
+// Deadlines, and the choice of who leaves when there is no room. The connection that has waited
 // longest for its client goes first, because its client loses least; an idle one loses nothing.
 #include <algorithm>
 

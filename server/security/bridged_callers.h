@@ -1,4 +1,5 @@
-// What callers show whose calls reach gRPC through another door of this process: the HTTP port.
+// Remembers the credentials of callers whose calls reach gRPC through another door of this process:
+// the HTTP port.
 #pragma once
 
 #include <memory>
@@ -35,8 +36,8 @@ class BridgedCallers {
     const std::string handle_;
   };
 
-  // Of the process: gRPC's context of a call leads to nothing of ours. Handles are random, so that
-  // several collectors in one process do not meet.
+  // There is one for the process, because gRPC's context of a call leads to no object of ours.
+  // Handles are random, so that several collectors in one process do not meet.
   static BridgedCallers& OfProcess();
 
   std::unique_ptr<Entry> Add(Credentials shown) ABSL_LOCKS_EXCLUDED(mutex_);

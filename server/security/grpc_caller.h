@@ -16,8 +16,8 @@ Credentials CredentialsOf(const grpc::CallbackServerContext& context);
 // Whether the call comes from this process, as those of the HTTP port do.
 bool IsInProcess(const grpc::CallbackServerContext& context);
 
-// Who shares the limits of one peer with this call: gRPC's name of its connection; for calls of the
-// HTTP port, "http:" and the address of the client.
+// The name under which the call counts towards the limits of one peer: gRPC's name of its
+// connection, or "http:" and the client's address for calls of the HTTP port.
 std::string PeerOf(const grpc::CallbackServerContext& context);
 
 // Lets the call in, or says why not; the first thing that a method does. `access` may be null,

@@ -1,4 +1,4 @@
-// What readers of the fleet have been told.
+// Remembers which jobs readers of the fleet have been told.
 #pragma once
 
 #include <cstddef>

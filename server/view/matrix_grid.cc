@@ -25,7 +25,7 @@ uint64_t LowerMedian(std::vector<uint64_t>* values) {
   return *middle;
 }
 
-// Of at least two times.
+// `times` has at least two.
 uint64_t IntervalOf(std::span<const int64_t> times) {
   std::vector<uint64_t> intervals;
   intervals.reserve(times.size() - 1);

@@ -32,8 +32,8 @@ using http::HttpResponse;
 constexpr char kPrefix[] = "/ui/";
 constexpr char kIndexFile[] = "index.html";
 constexpr size_t kLongestFile = size_t{16} << 20;
-// What changes with the next version. A browser keeps it, and asks each time whether it has
-// changed.
+// For files that change with the next version: a browser keeps them, and asks each time whether
+// they have changed.
 constexpr char kAskAgain[] = "no-cache";
 constexpr char kForEver[] = "public, max-age=31536000, immutable";
 
