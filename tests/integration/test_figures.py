@@ -167,15 +167,15 @@ def differences(first, second):
 
 def integral(samples, max_gap_s=60.0):
     """Joules, seconds covered, and seconds that are not."""
-    finite = [(t / 1e9, v) for t, _, _, v in samples if math.isfinite(v)]
-    total, covered, left = [], 0.0, 0.0
+    finite = [(t, v) for t, _, _, v in samples if math.isfinite(v)]
+    total, covered, left = [], 0, 0  # Times in ns: as seconds they would lose their last digits.
     for (t0, v0), (t1, v1) in zip(finite, finite[1:]):
-        if t1 - t0 > max_gap_s:
+        if t1 - t0 > max_gap_s * 1e9:
             left += t1 - t0
         else:
             covered += t1 - t0
-            total.append((v0 + v1) / 2 * (t1 - t0))
-    return math.fsum(total), covered, left
+            total.append((v0 + v1) / 2 * (t1 - t0) / 1e9)
+    return math.fsum(total), covered / 1e9, left / 1e9
 
 
 class CompareTest(Figures):
