@@ -40,9 +40,9 @@ install_packages() {
   cp package-lock.json node_modules/.installed
 }
 
-# Two tests of one run of ctest may come here at once.
-mkdir -p node_modules
-exec 9>node_modules/.lock
+# Two tests of one run of ctest may come here at once. npm ci removes all that is in node_modules, so
+# the lock is on another file.
+exec 9<package-lock.json
 flock 9
 install_packages
 flock -u 9

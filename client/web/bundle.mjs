@@ -75,7 +75,8 @@ const scriptBuild = await context({
 
 async function watched(scripts) {
   if (scripts.errors.length) return;
-  write(scripts, await styleBuild.rebuild().catch(() => ({ outputFiles: [] })));
+  const styles = await styleBuild.rebuild().catch(() => null); // esbuild has told its own.
+  if (styles) write(scripts, styles);
 }
 
 if (mode === '--watch') {

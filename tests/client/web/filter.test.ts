@@ -33,12 +33,15 @@ test('attributes and hosts are asked of the collector, and mistakes are named', 
     { label: 'note', op: 'OP_EQUAL', value: 'two words' },
   ]);
   assert.deepEqual(filter.problems, ['state:runing']);
+  assert.deepEqual(parseFilter('-host:x -user=ana -x!~y').problems, ['-host:x', '-user=ana', '-x!~y'], 'there is no opposite of these');
 });
 
 test('a tile switches its word on, off, and in the place of its sister', () => {
   assert.equal(toggle('llama', 'state:silent'), 'llama state:silent');
   assert.equal(toggle('llama state:silent', 'state:silent'), 'llama');
   assert.equal(toggle('state:silent', 'state:ended'), 'state:ended');
+  assert.equal(toggle('user="ana b"', 'state:silent'), 'user="ana b" state:silent');
+  assert.equal(toggle('user="ana b" state:silent', 'state:silent'), 'user="ana b"');
 });
 
 test('changes are laid over what is known, and a complete answer replaces it', () => {

@@ -40,4 +40,5 @@ test('times are in the zone that the person chose', () => {
 
 test('characters that turn or hide text are shown as escapes', () => {
   assert.equal(fmt.text('a\u202eb\u0007c\u200b<b>'), 'a\\u202eb\\u0007c\\u200b<b>');
+  assert.equal(fmt.text('\u061c'), '\\u061c');
 });

@@ -10,7 +10,7 @@ import { withAxis } from '../../../client/web/src/screens/job';
 import { fullExtent, supersededOf, worstFirst } from '../../../client/web/src/screens/jobdata';
 import { earlier, pattern, pinsOf, pinsText } from '../../../client/web/src/screens/metrics';
 import { curvesKey } from '../../../client/web/src/screens/panel';
-import { column, joined, regrouped, within, type CurveRequest } from '../../../client/web/src/screens/series';
+import { column, curves, joined, regrouped, within, type CurveRequest } from '../../../client/web/src/screens/series';
 import { attemptLane, eventLane, ledgerLane, packed, placeOn, verdictSpans } from '../../../client/web/src/screens/spans';
 import { formatRange, parseRange, steppedNow, type Extent } from '../../../client/web/src/screens/view';
 
@@ -216,4 +216,25 @@ test('a range of times includes its end, and one of steps those that it touches'
   assert.deepEqual(within({ range: [10.5, 20.2], kind: 'step', origin: 0 }), { steps: { begin: '10', end: '21' } });
   assert.deepEqual(within({ range: [1, 2], kind: 'elapsed', origin: 500 }), { time: { beginUnixNs: '1500000000', endUnixNs: '2501000000' } });
   assert.deepEqual(within({ range: null, kind: 'time', origin: 0 }), {});
+});
+
+test('curves by task ask for the tasks that are shown, and for all if those have none', async () => {
+  const asked: boolean[] = [];
+  const real = globalThis.fetch;
+  globalThis.fetch = async (_, init) => {
+    asked.push(Buffer.from(init?.body as Uint8Array).includes('0|1|2|3|4|5|6|7|8|9|10|11|12|13|14|15|16|17|18|19|20|21|22|23|24|25|26|27|28|29|30|31'));
+    return new Response(Uint8Array.of(2, 0, 0, 0, 2, 123, 125)); // The end of a stream without a message.
+  };
+  const request: CurveRequest = {
+    job: 'j', metric: 'loss', kind: 'step', range: null, link: '', origin: 0, by: 'task', tasks: [], attempts: 'effective', superseded: {}, points: 9, raw: false,
+  };
+  try {
+    await curves(request);
+    assert.deepEqual(asked, [true, false]);
+    await curves({ ...request, tasks: ['7'] });
+    await curves({ ...request, by: 'host' });
+    assert.deepEqual(asked, [true, false, false, false]);
+  } finally {
+    globalThis.fetch = real;
+  }
 });

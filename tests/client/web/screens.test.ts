@@ -15,6 +15,7 @@ import { bucketsOf, sumsOf, timeAt, timesOf } from '../../../client/web/src/scre
 import { byInterest, lowIsBad, ordered, pattern, ranges, since } from '../../../client/web/src/screens/matrixrows';
 import { turns, whose } from '../../../client/web/src/screens/nan';
 import { calls, differences, formatSubjects, merged, parseSubjects, placed } from '../../../client/web/src/screens/subjects';
+import { read } from '../../../client/web/src/screens/runbook';
 import { poleOf } from '../../../client/web/src/screens/sweep';
 import { mapKey, requestOf } from '../../../client/web/src/screens/tasks';
 import { hostLanes, phaseLane } from '../../../client/web/src/screens/timeline_lanes';
@@ -164,7 +165,10 @@ test('agents: state, sources, losses, as tachoctl agents has them', () => {
   assert.deepEqual(agents.map((a) => [a.host, a.state]), [['quiet', 'silent'], ['h', 'failing'], ['a', 'ok']]);
   const [, h] = agents;
   assert.deepEqual([h.version, h.lostRows, h.sources.map((s) => s.name)], ['0.2', 5, ['host', 'tpu']]);
-  assert.equal(firstFailure(agents), 60_000);
+  assert.equal(firstFailure(agents, 101_000), 60_000);
+  const old = assessAgents([sample('source_up', 1e9, 0, { source: 'tpu' })], 1e9);
+  assert.equal(firstFailure(old, 1e9), 1e9 - 86_400_000, 'not since ever');
+  assert.equal(firstFailure([], 1e9), null);
   addReasons([{ source: { host: 'h' }, fields: { source: 'tpu' }, message: 'no libtpu' }], agents);
   assert.equal(failureText(failing(h)[0], 101_000), 'tpu fails for 41s, again in 11s: UNAVAILABLE: no libtpu');
 });
@@ -210,6 +214,18 @@ test('hosts: every page of jobs is read, those that run are asked first, and one
     assert.equal(asked.length, 200);
     assert.ok(use.served.has('of-second') && !use.served.has('of-gone'));
     assert.equal(leftOutText(use), '53 jobs were not asked for their tasks');
+  } finally {
+    globalThis.fetch = real;
+  }
+});
+
+test('a runbook that the collector does not have is not found; a collector that is busy is busy', async () => {
+  const real = globalThis.fetch;
+  try {
+    for (const [status, code] of [[404, 'not_found'], [503, 'unavailable'], [401, 'unauthenticated']] as const) {
+      globalThis.fetch = async () => new Response('', { status });
+      await assert.rejects(read('TachoJobStalled', new AbortController().signal), { code, status });
+    }
   } finally {
     globalThis.fetch = real;
   }

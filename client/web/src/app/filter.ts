@@ -2,7 +2,7 @@
 //
 //   llama              the name contains it
 //   state:running      or silent, ended; several with commas
-//   sev:critical       or warning, healthy
+//   sev:critical       or warning, info, healthy
 //   tag:keep  group:g  marks
 //   host:host-12       one of its hosts; * stands for any text
 //   user=ana           an attribute; user~an.* (RE2), user!=ana
@@ -57,8 +57,12 @@ function hostMatcher(value: string): Matcher {
 
 const OPERATORS: Record<string, Matcher['op']> = { '=': 'OP_EQUAL', '!=': 'OP_NOT_EQUAL', '~': 'OP_MATCHES', '!~': 'OP_NOT_MATCHES' };
 
+// Words as they are written, with the quotes that hold blanks.
+const written = (text: string): string[] => text.match(/(?:"[^"]*"?|[^\s"])+/g) ?? [];
+const plain = (word: string): string => word.replace(/"/g, '');
+
 export function words(text: string): string[] {
-  return (text.match(/(?:"[^"]*"?|[^\s"])+/g) ?? []).map((word) => word.replace(/"/g, ''));
+  return written(text).map(plain);
 }
 
 export function parseFilter(text: string): Filter {
@@ -70,7 +74,9 @@ export function parseFilter(text: string): Filter {
     const [, key, value] = /^-?([a-z]+):(.+)$/.exec(word) ?? [];
     if (attribute) {
       filter.matchers.push({ label: attribute[1], op: OPERATORS[attribute[2]], value: attribute[3] });
-    } else if (key === 'host' && !negative) {
+    } else if (key === 'host' && negative || /^-[A-Za-z_][\w.-]*(!=|!~|=|~)/.test(word)) {
+      filter.problems.push(word); // The collector has != and !~ for attributes, and nothing for hosts.
+    } else if (key === 'host') {
       filter.matchers.push(hostMatcher(value));
     } else {
       const known = key !== undefined && Object.hasOwn(KEYS, key);
@@ -84,8 +90,9 @@ export function parseFilter(text: string): Filter {
 
 // `text` with `word` added, or without it if it is there: what a click on a tile does.
 export function toggle(text: string, word: string): string {
-  const all = words(text);
+  const all = written(text);
   const key = word.split(':')[0];
-  if (all.includes(word)) return all.filter((w) => w !== word).join(' ');
-  return [...all.filter((w) => !w.startsWith(`${key}:`)), word].join(' ');
+  const others = all.filter((w) => plain(w) !== word);
+  if (others.length < all.length) return others.join(' ');
+  return [...all.filter((w) => !plain(w).startsWith(`${key}:`)), word].join(' ');
 }

@@ -42,6 +42,11 @@ function dispatch(event: KeyboardEvent): void {
   if (event.defaultPrevented || event.altKey) return;
   const pressed = chord(event);
   const plain = !pressed.startsWith('ctrl+');
+  if (document.querySelector('dialog[open]')) {
+    // A dialog has its own keys. Ctrl K is ours there too, or the browser would take it.
+    if (!plain && candidates(bound(), pressed, '').length) event.preventDefault();
+    return;
+  }
   if (plain && (typing(event.target) || (pressed.length === 1 && !choices.keys))) return;
   const before = prefix;
   clearTimeout(prefixTimer);

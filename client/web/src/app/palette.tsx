@@ -8,7 +8,7 @@ import { fmt } from '../parts/format';
 import { Dialog } from './dialog';
 import { worst } from './filter';
 import { find, type Entry } from './match';
-import { formatRoute, go, route, type Route } from './route';
+import { go, route, type Route } from './route';
 import { fleetStore } from './store';
 import { choices } from './theme';
 
@@ -101,11 +101,8 @@ export function Palette({ close }: { close: () => void }) {
   useEffect(() => list.current?.children[chosen]?.scrollIntoView({ block: 'nearest' }), [chosen]);
   const run = (target: Target | undefined): void => {
     if (!target) return;
-    const before = formatRoute(route());
     close();
     target.run();
-    // The same screen again: nothing would tell that it was chosen.
-    if (before !== formatRoute(route())) document.getElementById('main')?.focus();
   };
   const onKeyDown = (event: KeyboardEvent): void => {
     const moves: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 6, PageUp: -6 };

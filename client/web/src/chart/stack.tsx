@@ -144,8 +144,8 @@ function LayerBox({ layer }: { layer: Layer }) {
     <div class={`layer-box ${layer.kind}`}>
       {layer.label ? (
         <div class="layer-label">
-          <b>{layer.label}</b>
-          {'note' in layer && layer.note ? <span class="dim"> {layer.note}</span> : null}
+          <b>{fmt.text(layer.label)}</b>
+          {'note' in layer && layer.note ? <span class="dim"> {fmt.text(layer.note)}</span> : null}
           <span class="beyond" />
           <Legend layer={layer} />
         </div>
@@ -250,6 +250,10 @@ function pointerHandlers(
     onPointerMove: (e: PointerEvent) => {
       const { left, x, hit } = where(e);
       const p = painter.current!;
+      if (start !== null && !(e.buttons & 1)) {
+        start = null; // The button was let go where nobody told us.
+        p.selection = null;
+      }
       if (start !== null && Math.abs(left - start) >= DRAG_FROM) {
         if (!p.selection) (e.currentTarget as HTMLElement).setPointerCapture(e.pointerId);
         p.selection = [from, x];

@@ -11,12 +11,14 @@ import type { CurveLayer, HeatLayer, LaneLayer, Layer } from './types';
 // it is opened, and says what it leaves out.
 
 const MOST_ROWS = 200;
+const ZOOM = 'zoom in to see them';
 
 interface Rows {
   caption: string;
   head: string[];
   rows: string[][];
   left: number; // Rows that are not shown.
+  more: string; // How to see them.
 }
 
 function place(axis: Axis, x: number): string {
@@ -35,6 +37,7 @@ function curveRows(layer: CurveLayer, axis: Axis, show: Show): Rows {
     head: grid.head,
     rows: kept.map((row) => row.map((v, k) => (k ? cell(v, k) : place(axis, Number(v))))),
     left: grid.rows.length - kept.length,
+    more: ZOOM,
   };
 }
 
@@ -48,6 +51,7 @@ function heatRows(layer: HeatLayer): Rows {
       return [rowName(layer, r), fmt.num(row.score), fmt.count(row.holes), fmt.count(row.nonFinite)];
     }),
     left: Math.max(0, order.length - MOST_ROWS),
+    more: 'filter to see them',
   };
 }
 
@@ -69,6 +73,7 @@ function laneRows(layer: LaneLayer, axis: Axis): Rows {
       lane, place(axis, span.from), span.to > span.from ? place(axis, span.to) : '', span.title ?? span.text,
     ]),
     left: Math.max(0, all.length - MOST_ROWS),
+    more: ZOOM,
   };
 }
 
@@ -80,16 +85,16 @@ function rowsOf(layer: Layer, axis: Axis, show: Show): Rows {
   return curveRows({ ...layer, kind: 'curve', height: 0, y: 'all', curves: [curve] }, axis, show);
 }
 
-function One({ caption, head, rows, left }: Rows) {
+function One({ caption, head, rows, left, more }: Rows) {
   const words = head.indexOf('what'); // Sentences are read from the left, numbers from the right.
   return (
     <div class="chart-scroll" tabIndex={0} role="region" aria-label={`Table: ${caption}`}>
       <table>
-        <caption>{caption}{left ? <span class="dim"> · {fmt.plural(left, 'row')} left out: zoom in to see them</span> : null}</caption>
-        <thead><tr>{head.map((h, k) => <th key={h} scope="col" class={k === words || k === 0 ? 'words' : undefined}>{h}</th>)}</tr></thead>
+        <caption>{fmt.text(caption)}{left ? <span class="dim"> · {fmt.plural(left, 'row')} left out: {more}</span> : null}</caption>
+        <thead><tr>{head.map((h, k) => <th key={h} scope="col" class={k === words || k === 0 ? 'words' : undefined}>{fmt.text(h)}</th>)}</tr></thead>
         <tbody>
           {rows.map((row, i) => (
-            <tr key={i}>{row.map((v, k) => (k ? <td key={k} class={k === words ? 'words' : undefined}>{v}</td> : <th key={k} scope="row">{v}</th>))}</tr>
+            <tr key={i}>{row.map((v, k) => (k ? <td key={k} class={k === words ? 'words' : undefined}>{fmt.text(v)}</td> : <th key={k} scope="row">{fmt.text(v)}</th>))}</tr>
           ))}
         </tbody>
       </table>

@@ -84,7 +84,7 @@ export interface HeatLayer {
 export interface Span {
   from: number;
   to: number; // Equal to `from`: a moment, drawn as a diamond.
-  kind: string; // A key of KINDS in palette.ts; any other is neutral.
+  kind: string; // A key of `kinds` in palette.ts; any other is neutral.
   text: string;
   title?: string; // The whole sentence, for the readout and the table.
 }
@@ -123,5 +123,6 @@ export interface Pick {
   span?: Span;
 }
 
-// How the view changed. A screen asks the server for finer data after 'drag' and 'key'.
+// How the view changed. A screen asks for finer data at once after a drag, which Back undoes, and when
+// the wheel and the keys have rested.
 export type ZoomCause = 'drag' | 'wheel' | 'key';

@@ -126,7 +126,7 @@ export const fmt = {
   },
   // Control and bidirectional characters as escapes: names and texts are anybody's.
   text(value: string): string {
-    return value.replace(/[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (c) =>
+    return value.replace(/[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (c) =>
       `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`,
     );
   },

@@ -40,6 +40,7 @@ export const AGENT_METRICS = [
 
 export const SILENT_AFTER_MS = 60_000;
 const ONE_MOMENT_MS = 60_000;
+const DAY_MS = 86_400_000;
 
 const label = (sample: LatestSample, name: string): string =>
   sample.series?.labels?.find((l) => l.name === name)?.value ?? '';
@@ -120,9 +121,10 @@ export function assessAgents(latest: LatestSample[], nowMs: number): AgentStatus
   return agents.sort((a, b) => WEIGHT[a.state] - WEIGHT[b.state] || natural(a.host, b.host));
 }
 
-// When the first of the failing sources began to fail; null if none fails.
-export function firstFailure(agents: AgentStatus[]): number | null {
-  const since = agents.flatMap((agent) => failing(agent).map((s) => s.sinceMs ?? 0));
+// When the first of the failing sources began to fail; null if none fails. An old agent does not say
+// since when: the reason is looked for in the last day, not in all that is stored.
+export function firstFailure(agents: AgentStatus[], nowMs: number): number | null {
+  const since = agents.flatMap((agent) => failing(agent).map((s) => s.sinceMs ?? nowMs - DAY_MS));
   return since.length ? Math.min(...since) : null;
 }
 

@@ -15,15 +15,17 @@ import { pattern } from './matrixrows';
 import './rows.css';
 
 const EVERY_MS = 10_000;
+const NEWEST = 5000;
 const MOST_SERIES = '1000000';
 
 export async function fetchAgents(host: string, signal: AbortSignal): Promise<AgentStatus[]> {
   const matchers = host ? [{ label: 'host', op: 'OP_EQUAL' as const, value: host }] : [];
   const samples = await latest({ selector: { job: 'hosts', metrics: AGENT_METRICS, matchers }, maxSeries: MOST_SERIES }, signal);
-  const agents = assessAgents(samples, collectorNow());
-  const first = firstFailure(agents);
+  const now = collectorNow();
+  const agents = assessAgents(samples, now);
+  const first = firstFailure(agents, now);
   if (first !== null) {
-    const events = await listEvents({ job: 'hosts', kind: 'source_failed', time: { beginUnixNs: ns(Math.max(0, first - 60_000)) } }, signal);
+    const events = await listEvents({ job: 'hosts', kind: 'source_failed', newest: NEWEST, time: { beginUnixNs: ns(Math.max(0, first - 60_000)) } }, signal);
     addReasons(events, agents);
   }
   return agents;

@@ -1,4 +1,5 @@
 // The collector's own health, and who uses up its limits.
+import { useRef } from 'preact/hooks';
 import { cardinality, collector, whoAmI } from '../api/calls';
 import { maybe, ms, num } from '../api/json';
 import { usePoll } from '../api/poll';
@@ -23,12 +24,10 @@ interface Health {
   before: CollectorResponse | null; // The answer before, for rates.
 }
 
-let previous: CollectorResponse | null = null;
-
-async function fetchHealth(signal: AbortSignal): Promise<Health> {
+async function fetchHealth(previous: { current: CollectorResponse | null }, signal: AbortSignal): Promise<Health> {
   const now = await collector({}, signal);
-  const before = previous?.startedUnixNs === now.startedUnixNs ? previous : null;
-  previous = now;
+  const before = previous.current?.startedUnixNs === now.startedUnixNs ? previous.current : null;
+  previous.current = now;
   return { now, before };
 }
 
@@ -174,7 +173,8 @@ function Cardinality() {
 }
 
 export function Collector(_: ScreenProps) {
-  const { data, error, stale, ageMs, reload } = usePoll('collector', fetchHealth, EVERY_MS);
+  const previous = useRef<CollectorResponse | null>(null);
+  const { data, error, stale, ageMs, reload } = usePoll('collector', (signal) => fetchHealth(previous, signal), EVERY_MS);
   const who = usePoll('who', (signal) => whoAmI({}, signal), 0);
   if (!data) return <><h1>Collector</h1>{error ? <Failed error={error} retry={reload} /> : <Loading height={400} label="Loading the collector's state" />}</>;
   const c = data.now;

@@ -235,7 +235,7 @@ function Command({ subjects, metrics }: { subjects: Compared[]; metrics: string[
   const report = subjects.length === 2;
   const text = [report ? 'tachoctl report' : 'tachoctl compare', ...subjects.map((s) => shellWord(nameOf(s))), ...metrics.map((m) => `-m ${shellWord(m)}`)].join(' ');
   return (
-    <p class="cmd section"><span class="dim">{report ? 'The same as a report, for a merge request' : 'The same in a terminal'}</span><code>{text}</code><button onClick={() => void copyText(text)}>Copy</button></p>
+    <p class="cmd section"><span class="dim">{report ? 'The same as a report, for a merge request' : 'The same in a terminal'}</span><code>{fmt.text(text)}</code><button onClick={() => void copyText(text)}>Copy</button></p>
   );
 }
 

@@ -1,5 +1,6 @@
 // The columns of the fleet: what each shows, and by what it sorts.
 import { maybe, ms, num } from '../api/json';
+import { collectorNow } from '../api/live';
 import type { FleetJob } from '../api/types';
 import { stateOf, worst } from '../app/filter';
 import { href } from '../app/route';
@@ -54,7 +55,7 @@ function Why({ job }: { job: FleetJob }) {
     <a class={`whylink ${severityOf(first.severity)}`} href={href(verdictRoute(first))} title={fmt.text(first.message ?? '')}>
       <strong>{first.condition}</strong> <span>{fmt.text(first.message ?? '')}</span>{' '}
       <span class="dim">
-        {since === null ? '' : `for ${fmt.ago(since).replace(' ago', '')}`}
+        {since === null ? '' : `for ${fmt.duration(Math.max(0, collectorNow() - since) / 1000)}`}
         {more > 0 ? `, +${more} more` : ''}
       </span>
     </a>

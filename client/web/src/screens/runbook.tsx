@@ -1,16 +1,18 @@
 // What to do about an alert or a verdict: the page of docs/runbooks, from the collector itself.
 import { usePoll } from '../api/poll';
-import { RpcError } from '../api/rpc';
+import { errorOf, RpcError } from '../api/rpc';
 import { copyText, shellWord } from '../parts/copy';
+import { fmt } from '../parts/format';
 import { markdown, type MarkdownOptions } from '../parts/markdown';
 import { Failed, Loading } from '../parts/states';
 import { href } from '../app/route';
 import type { ScreenProps } from '../app/screen';
 
-async function read(name: string, signal: AbortSignal): Promise<string> {
+export async function read(name: string, signal: AbortSignal): Promise<string> {
   const response = await fetch(`./runbooks/${encodeURIComponent(name)}.md`, { signal, credentials: 'omit' });
   if (response.ok) return response.text();
-  throw new RpcError('not_found', `The collector has no runbook “${name}”.`, response.status);
+  if (response.status === 404) throw new RpcError('not_found', `The collector has no runbook “${name}”.`, 404);
+  throw errorOf({}, response.status, response.headers.get('Retry-After'));
 }
 
 export function Runbook({ route }: ScreenProps) {
@@ -29,7 +31,7 @@ export function Runbook({ route }: ScreenProps) {
   return (
     <article class="runbook">
       <p class="actions">
-        {job ? <a href={href({ screen: 'job', name: job })}>← {job}</a> : <a href={href({ screen: 'fleet' })}>← Fleet</a>}
+        {job ? <a href={href({ screen: 'job', name: job })}>← {fmt.text(job)}</a> : <a href={href({ screen: 'fleet' })}>← Fleet</a>}
         <button onClick={() => void copyText(location.href)}>Copy link</button>
       </p>
       {markdown(data, options)}
