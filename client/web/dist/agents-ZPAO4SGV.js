@@ -1,1 +1,0 @@
-import{a,b,c,d,e,f}from"./chunk-KTAEN2I6.js";import"./chunk-W6KKT5QT.js";import"./chunk-QBO46TPH.js";import"./chunk-6BENXJR5.js";import"./chunk-FLOO7S4L.js";import"./chunk-ZWEI46M2.js";export{c as AgentSign,f as Agents,e as Remarks,d as failureText,a as fetchAgents,b as useAgents};

@@ -1,1 +1,0 @@
-import{e as a,f as b,g as c,h as d}from"./chunk-M37XYGZM.js";import"./chunk-GDFV5LPM.js";import"./chunk-I6YIW3KR.js";import"./chunk-TTVNPZXW.js";import"./chunk-W6KKT5QT.js";import"./chunk-QBO46TPH.js";import"./chunk-6BENXJR5.js";import"./chunk-FLOO7S4L.js";import"./chunk-ZWEI46M2.js";export{d as Hosts,a as hostMetricChoice,b as hostsRequest,c as worstHosts};
