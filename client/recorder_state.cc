@@ -301,8 +301,12 @@ void RecorderState::RecordExit(int exit_code) noexcept {
   const std::string_view text(code, static_cast<size_t>(end - code));
   const EventField fields[] = {{"status", exit_code == 0 ? "succeeded" : "failed"},
                                {"exit_code", text}};
-  const std::string message = "The process returned " + std::string(text);
-  AddEvent(last_step_, exit_code == 0 ? kEndedKind : kExitedKind, message, fields);
+  // Nothing may throw here, so the message needs no memory of the heap.
+  char message[64] = "The process returned ";
+  char* const behind =
+      std::copy(text.begin(), text.end(), message + std::string_view(message).size());
+  AddEvent(last_step_, exit_code == 0 ? kEndedKind : kExitedKind,
+           {message, static_cast<size_t>(behind - message)}, fields);
 }
 
 void RecorderState::FlushAtExit(int exit_code) noexcept {

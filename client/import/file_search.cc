@@ -168,7 +168,7 @@ class FileSearch {
   std::set<std::string> seen_;            // Paths in found_.
   std::map<std::string, FoundRun> runs_;  // The runs of event files, by directory.
   size_t files_ = 0;
-  size_t logs_ = 0;  // Those that paths led to, each as often.
+  size_t logs_ = 0;  // Log files found; one that two paths lead to counts twice.
 };
 
 }  // namespace

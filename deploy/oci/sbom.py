@@ -34,7 +34,8 @@ def _debian_package(name, version, architecture, source):
 
 
 def _own_package(name, version, files):
-    """Contains `files`, so SPDX asks for a code by which a reader can verify them."""
+    """The package that contains `files`. SPDX wants a verification code for such a package: the SHA-1 of the
+    files' sorted SHA-1s."""
     digests = sorted(one["checksumValue"] for file in files for one in file["checksums"] if one["algorithm"] == "SHA1")
     return {
         "SPDXID": _id(name),

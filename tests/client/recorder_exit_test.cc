@@ -67,6 +67,7 @@ TEST(RecorderExitTest, AStatusOtherThanZeroIsRecordedAsAFailure) {
   EXPECT_TRUE(left.closed);
   ASSERT_THAT(left.read.events, SizeIs(1));
   EXPECT_EQ(left.read.events[0].kind, "exited");
+  EXPECT_EQ(left.read.events[0].message, "The process returned 3");
   EXPECT_THAT(left.read.events[0].fields,
               ::testing::ElementsAre(::testing::Pair("status", "failed"),
                                      ::testing::Pair("exit_code", "3")));

@@ -67,18 +67,16 @@ std::vector<std::string> Serve(absl::string_view bytes, size_t cut) {
     const auto size = static_cast<ssize_t>(piece.size());
     TACHO_CHECK(send(pair[1], piece.data(), piece.size(), MSG_NOSIGNAL) == size);
     connection.Advance();
-    for (bool has_body = false; connection.state() == State::kServing;) {
+    while (connection.state() == State::kServing) {
       if (connection.IsTooLarge()) return seen;
       const auto request = http::ParseRequest(connection.head());
       if (!request.ok()) return seen;
       const http::Ruling ruling = kRouter->Judge(*request);
       if (ruling.refusal.has_value() || (request->has_body && ruling.body_bytes == 0)) return seen;
       TACHO_CHECK(ruling.body_bytes <= kMaxBody);
-      if (!std::exchange(has_body, true)) {
-        connection.ReadBody(ruling.body_bytes, false);
-        if (connection.state() != State::kServing) connection.Advance();
-        if (connection.state() != State::kServing) break;
-      }
+      connection.ReadBody(ruling.body_bytes, false);
+      if (connection.state() != State::kServing) connection.Advance();
+      if (connection.state() != State::kServing) break;
       TACHO_CHECK(connection.body().size() == ruling.body_bytes);
       seen.emplace_back(connection.head());
       seen.emplace_back(connection.body());
@@ -86,7 +84,6 @@ std::vector<std::string> Serve(absl::string_view bytes, size_t cut) {
       connection.Advance();
       connection.NextRequest();
       connection.Advance();
-      has_body = false;
     }
   }
   return seen;

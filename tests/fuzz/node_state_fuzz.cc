@@ -1,4 +1,4 @@
-// What Kubernetes' API server says of a node.
+// Nodes come from the API server. Any answer is refused or gives a bounded state.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const auto recalled = tacho::agent::Recall(tacho::agent::Remember(now));
   if (!tacho::agent::CompareNodes(recalled, now).empty()) std::abort();
   for (const auto& notice : tacho::agent::CompareNodes(tacho::agent::NodeState(), now)) {
-    if (notice.kind.empty() || notice.message.size() > 4 * tacho::agent::kMaxNodeText) std::abort();
+    if (notice.kind.empty() || notice.message.size() > tacho::agent::kMaxNoticeBytes) std::abort();
   }
   return 0;
 }

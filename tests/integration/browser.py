@@ -5,6 +5,7 @@ security policy, requests to another host. Wait for what the page shows, never f
 
 import base64
 import fcntl
+import functools
 import json
 import os
 import pathlib
@@ -280,6 +281,7 @@ class Page:
 _WEB = pathlib.Path(__file__).resolve().parents[2] / "client" / "web"
 
 
+@functools.cache
 def axe_script() -> str | None:
     """The source of axe-core, which npm brings; None where it cannot be had."""
     script = _WEB / "node_modules" / "axe-core" / "axe.min.js"

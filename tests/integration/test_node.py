@@ -1,7 +1,6 @@
 """An agent that watches its Kubernetes node, at an API server with TLS."""
 import json
 import os
-import struct
 import subprocess
 import time
 
@@ -71,7 +70,7 @@ class NodeTest(harness.TestCase):
 
     def gauge(self, name):
         rows = self.query.range("hosts", name).get((name, None, "host-1"))
-        return struct.unpack("<d", struct.pack("<Q", rows[-1][3]))[0] if rows else None
+        return client.double(rows[-1][3]) if rows else None
 
     def diagnose(self, **env):
         told = subprocess.run(
@@ -144,6 +143,12 @@ class NodeTest(harness.TestCase):
         self.assertEqual(self.api.tokens[-1], "Bearer second")
         self.api.token = "third"
         self.assertIn("refuses the token", self.await_source("token"))
+
+    def test_an_authority_may_be_listed_twice(self):
+        with open(self.authority.certificate) as file:
+            self.write("ca.crt", file.read() * 2)
+        self.started(self.agent)
+        harness.wait_until(lambda: self.gauge("host_node_ready") == 1, "the node is read")
 
     def test_a_server_that_the_authority_does_not_vouch_for_gets_no_token(self):
         other = self.serve(certificates.Authority(self.directory, "other"))

@@ -93,6 +93,8 @@ class FirstSetUpTest(harness.TestCase):
         self.assertEqual(second.wait(), 0, second.tail())
         self.assertIn("It is up already", second.tail())
         self.assertIn(address, second.tail())
+        page = re.search(r"page +(http://\S+/ui/)\n", second.tail())[1]
+        self.assertEqual(harness.http_get(page)[0], 200)
 
     def test_up_uses_what_runs_already(self):
         collector = self.started(harness.Collector(self.directory))

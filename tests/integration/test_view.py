@@ -98,7 +98,9 @@ class FleetTest(ViewCase):
             [(c.condition, c.message) for c in rows["diverged"].conditions][:1],
             [("Diverged", conditions.conditions[0].message)],
         )
-        stub = query_pb2_grpc.QueryStub(client.connect(self.collector.address))
+        channel = client.connect(self.collector.address)
+        self.addCleanup(channel.close)
+        stub = query_pb2_grpc.QueryStub(channel)
         goodput = stub.Goodput(goodput_pb2.GoodputRequest(job="healthy"))
         self.assertEqual(rows["healthy"].steps, goodput.steps)
         self.assertEqual(rows["healthy"].goodput_ratio, goodput.total.goodput_ratio)

@@ -13,6 +13,7 @@ import client
 import fleet
 import harness  # First: it makes the stubs importable.
 from security_case import SecurityCase
+from tacho.v1 import query_pb2, view_pb2, view_pb2_grpc
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SCREENSHOTS = REPOSITORY / "build" / "screenshots"
@@ -137,27 +138,18 @@ class FleetTest(BrowserCase):
 
     def order(self):
         """Sick jobs stand above healthy ones, and the rows agree with the gRPC API."""
-        from tacho.v1 import view_pb2
-
         page = self.open()
         page.wait("document.querySelectorAll('.whylink').length >= 5")
         shown = page.js(ROWS)
         places = {row["job"]: i for i, row in enumerate(shown)}
         self.assertEqual(max(places, key=places.get), "well")
-        import grpc
-
-        channel = grpc.insecure_channel(self.collector.address)
-        call = channel.unary_unary(
-            "/tacho.v1.View/Fleet",
-            request_serializer=view_pb2.FleetRequest.SerializeToString,
-            response_deserializer=view_pb2.FleetResponse.FromString,
-        )
-        answer = call(view_pb2.FleetRequest(), timeout=10)
+        channel = client.connect(self.collector.address)
+        self.addCleanup(channel.close)
+        answer = view_pb2_grpc.ViewStub(channel).Fleet(view_pb2.FleetRequest(), timeout=10)
         self.assertEqual(
             {row["job"]: row["why"].split(" ")[0] for row in shown if row["why"]},
             {j.job.name: j.conditions[0].condition for j in answer.jobs if j.conditions},
         )
-        channel.close()
 
     def click_and_back(self):
         page = self.open("#/?q=nan")
@@ -294,8 +286,6 @@ class FleetTest(BrowserCase):
 
     def first_nan(self):
         """It says what the gRPC API says."""
-        from tacho.v1 import query_pb2
-
         query = client.Query(self.collector.address)
         self.addCleanup(query.close)
         selector = query_pb2.Selector(job="nan")
@@ -309,12 +299,18 @@ class FleetTest(BrowserCase):
         self.assertIn(f"{answer.series_turned} of {answer.series_examined} series turned", said)
 
     def worst_task(self):
-        """The map names the slow host first; a click shows the task's own chart."""
+        """The table names the slow host first; a click on its task shows that task's own chart."""
         page = self.open("#/job/slow/tasks")
         page.wait_text("Worst tasks")
         page.wait("document.querySelector('main table tbody tr td:nth-child(2)')")
         rows = page.js("[...document.querySelectorAll('main table')].at(-1).innerText")
         self.assertIn(self.faulty["slow"], rows.split("\n")[1] + rows.split("\n")[2])
+        page.click("section.wide table tbody a")
+        page.wait("document.querySelector('.row-detail canvas')")
+        task = re.search(r"[?&]row=(\d+)", page.hash())[1]
+        heading = page.js("document.querySelector('.row-detail h2').innerText")
+        self.assertTrue(heading.startswith(f"Task {task} on host-"), heading)
+        self.clean(page)
 
     def collector_dies(self):
         """Killed and back while the page is open: old rows stay, and the page goes on by itself."""

@@ -11,7 +11,8 @@ import harness  # First: it makes the stubs importable.
 import grpc
 from google.protobuf import json_format
 from security_case import SecurityCase
-from tacho.v1 import conditions_pb2, goodput_pb2, ingest_pb2, query_pb2, types_pb2, view_pb2
+from tacho.v1 import (conditions_pb2, goodput_pb2, ingest_pb2, query_pb2, query_pb2_grpc, types_pb2,
+                      view_pb2)  # fmt: skip
 
 JOB = "bert"
 SELECTOR = query_pb2.Selector(job=JOB)
@@ -33,6 +34,8 @@ REQUESTS = {
     "Goodput": goodput_pb2.GoodputRequest(job=JOB),
     "Cardinality": query_pb2.CardinalityRequest(job=JOB),
     "Conditions": conditions_pb2.ConditionsRequest(job=JOB),
+    "Watch": query_pb2.WatchRequest(selector=SELECTOR),
+    "WatchConditions": conditions_pb2.WatchConditionsRequest(job=JOB),
     "Matrix": view_pb2.MatrixRequest(
         selector=query_pb2.Selector(job=JOB, metrics=["loss"]), axis=query_pb2.AXIS_STEP
     ),
@@ -45,6 +48,10 @@ UNSTEADY = {"WhoAmI", "Collector", "Fleet"}
 
 def methods():
     return [(s.full_name, m) for s in SERVICES for m in s.methods if m.name not in WATCHES]
+
+
+def watches():
+    return [(s.full_name, m) for s in SERVICES for m in s.methods if m.name in WATCHES]
 
 
 def request_of(method):
@@ -152,16 +159,9 @@ class EqualTest(WebApiTest):
                         continue
                     for one, other in zip(found, expected):
                         self.assertEqual(
-                            self.steady(one).SerializeToString(deterministic=True),
-                            self.steady(other).SerializeToString(deterministic=True),
+                            one.SerializeToString(deterministic=True),
+                            other.SerializeToString(deterministic=True),
                         )
-
-    def steady(self, message):
-        """Without what says the time of the answer."""
-        for name in ("clock_unix_ns",):
-            if name in message.DESCRIPTOR.fields_by_name:
-                message.ClearField(name)
-        return message
 
     def over_http(self, service, method, request):
         """The messages by the form in which they were asked for."""
@@ -263,6 +263,37 @@ class EqualTest(WebApiTest):
         self.assertIsNone(self.ask(path, "{}").headers.get("Access-Control-Allow-Origin"))
 
 
+class ConditionsTest(WebApiTest):
+    def test_a_watch_begins_with_the_conditions_of_now(self):
+        self.start("conditions: {interval: 1s}\n")
+        self.record()
+        stub = query_pb2_grpc.QueryStub(self.channel())
+
+        def names(conditions):
+            return sorted(one.condition for one in conditions)
+
+        def judged():
+            answer = stub.Conditions(REQUESTS["Conditions"], timeout=harness.PATIENCE_S)
+            return names(answer.conditions)
+
+        harness.wait_until(judged, "the job is judged")
+        connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
+        self.addCleanup(connection.close)
+        path = "/tacho.v1.Query/WatchConditions"
+        body = json.dumps({"job": JOB})
+        connection.request("POST", path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200)
+        found, live = [], False
+        while not live:
+            message = conditions_pb2.WatchConditionsResponse()
+            json_format.Parse(response.readline(), message)
+            found += message.conditions
+            live = message.live
+        self.assertEqual(names(found), judged())
+        self.assertEqual({one.job for one in found}, {JOB})
+
+
 class AccessTest(WebApiTest):
     def test_roles_and_jobs_are_those_of_grpc(self):
         for name, roles, jobs in [
@@ -284,6 +315,24 @@ class AccessTest(WebApiTest):
                     refused += code is not None
                     self.assertEqual(self.code(service, method, request, token), code)
         self.assertGreater(refused, len(methods()) * 3)
+
+    def test_watches_refuse_whom_grpc_refuses(self):
+        for name, roles, jobs in [("writer", "write", ".*"), ("other", "read", "vision-.*")]:
+            self.token(name, roles, jobs)
+        self.start("conditions: {interval: 10m}\n")
+        self.record(token=self.secret("writer"))
+        channel = self.channel()
+        self.assertEqual({method.name for _, method in watches()}, WATCHES)
+        for service, method in watches():
+            request = request_of(method)
+            for name, token in [("none", None), ("garbage", "garbage"),
+                                ("writer", self.secret("writer")), ("other", self.secret("other"))]:  # fmt: skip
+                with self.subTest(method=method.name, token=name):
+                    _, error = self.grpc_answers(channel, service, method, request, token)
+                    self.assertIsNotNone(error)
+                    self.assertNotEqual(error.code(), grpc.StatusCode.DEADLINE_EXCEEDED)
+                    code = error.code().name.lower()
+                    self.assertEqual(self.code(service, method, request, token), code)
 
     def code(self, service, method, request, token):
         """None, or the error's."""

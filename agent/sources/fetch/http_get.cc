@@ -11,21 +11,6 @@
 #include "proto/base/status_macros.h"
 
 namespace tacho::agent {
-namespace {
-
-absl::StatusOr<HttpResponse> ReceiveAnswer(const TcpSocket& socket, const HttpGetOptions& options,
-                                           absl::Time deadline) {
-  HttpResponseReader reader(options.max_body_bytes);
-  char buffer[16 << 10];
-  while (!reader.done()) {
-    TACHO_ASSIGN_OR_RETURN(const size_t got, socket.Receive(buffer, sizeof(buffer), deadline));
-    const absl::Status status = got == 0 ? reader.End() : reader.Feed({buffer, got});
-    if (!status.ok()) return status;
-  }
-  return reader.response();
-}
-
-}  // namespace
 
 std::string HttpUrl::authority() const {
   return absl::StrContains(host, ':') ? absl::StrCat("[", host, "]:", port)
@@ -77,11 +62,25 @@ std::string HttpRequest(const HttpUrl& url, const HttpGetOptions& options) {
   return request;
 }
 
+absl::StatusOr<HttpResponse> ReceiveAnswer(
+    const HttpGetOptions& options,
+    absl::FunctionRef<absl::StatusOr<size_t>(char* buffer, size_t size)> receive) {
+  HttpResponseReader reader(options.max_body_bytes);
+  char buffer[16 << 10];  // As much as a TLS record carries.
+  while (!reader.done()) {
+    TACHO_ASSIGN_OR_RETURN(const size_t got, receive(buffer, sizeof(buffer)));
+    const absl::Status status = got == 0 ? reader.End() : reader.Feed({buffer, got});
+    if (!status.ok()) return status;
+  }
+  return reader.response();
+}
+
 absl::StatusOr<HttpResponse> HttpGet(const HttpUrl& url, const HttpGetOptions& options) {
   const absl::Time deadline = MonotonicNow() + options.timeout;
   TACHO_ASSIGN_OR_RETURN(const auto socket, ConnectTcp(url.host, url.port, deadline));
   TACHO_RETURN_IF_ERROR(socket->Send(HttpRequest(url, options), deadline));
-  return ReceiveAnswer(*socket, options, deadline);
+  return ReceiveAnswer(
+      options, [&](char* buffer, size_t size) { return socket->Receive(buffer, size, deadline); });
 }
 
 }  // namespace tacho::agent

@@ -1,10 +1,12 @@
 // One HTTP GET that ends when it should, whatever the other side does.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -34,6 +36,12 @@ struct HttpGetOptions {
 
 // The bytes of the request, the same over TCP and over TLS.
 std::string HttpRequest(const HttpUrl& url, const HttpGetOptions& options);
+
+// The answer, over TCP or TLS. `receive` gives up to `size` bytes; 0 at the end.
+//   as `receive`, or HttpResponseReader.
+absl::StatusOr<HttpResponse> ReceiveAnswer(
+    const HttpGetOptions& options,
+    absl::FunctionRef<absl::StatusOr<size_t>(char* buffer, size_t size)> receive);
 
 // Redirects are not followed. Any status comes back, 404 as 200.
 //   UNAVAILABLE         no connection, or it broke.

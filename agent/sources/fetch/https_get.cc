@@ -23,7 +23,7 @@
 namespace tacho::agent {
 namespace {
 
-constexpr size_t kTlsPiece = 16 << 10;  // A record of TLS has as much at most.
+constexpr size_t kTlsPiece = 16 << 10;  // The most that a TLS record carries.
 
 std::string TlsError() {
   const unsigned long code = ERR_get_error();
@@ -41,9 +41,12 @@ absl::StatusOr<config::OpenSslPtr<SSL_CTX>> MakeTlsContext(const TlsAuthorities&
   }
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   for (const auto& certificate : trusted) {
-    X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), certificate.get());
+    // One that is listed twice is added once, and no failure.
+    if (X509_STORE_add_cert(SSL_CTX_get_cert_store(context.get()), certificate.get()) != 1) {
+      return absl::UnavailableError(
+          absl::StrCat("OpenSSL cannot take an authority of ", authorities.path, ": ", TlsError()));
+    }
   }
-  ERR_clear_error();  // An authority that is listed twice leaves an error.
   return context;
 }
 
@@ -74,13 +77,12 @@ class TlsConnection {
       return Broken();
     }
     SSL_set_bio(ssl_.get(), in_, out_);  // Owns both.
-    return Drive([&] { return SSL_connect(ssl_.get()); }).status();
+    return DriveOn([&] { return SSL_connect(ssl_.get()); });
   }
 
   absl::Status Send(absl::string_view bytes) {
-    return Drive(
-               [&] { return SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())); })
-        .status();
+    return DriveOn(
+        [&] { return SSL_write(ssl_.get(), bytes.data(), static_cast<int>(bytes.size())); });
   }
 
   // Up to `size` bytes; 0 at the end that TLS has marked.
@@ -114,6 +116,12 @@ class TlsConnection {
       if (error != SSL_ERROR_WANT_READ) return Broken();
       TACHO_RETURN_IF_ERROR(Fill());
     }
+  }
+
+  // The same where the end comes too early.
+  absl::Status DriveOn(absl::FunctionRef<int()> step) {
+    TACHO_ASSIGN_OR_RETURN(const size_t done, Drive(step));
+    return done == 0 ? Broken() : absl::OkStatus();
   }
 
   absl::Status Flush() {
@@ -153,14 +161,8 @@ absl::StatusOr<HttpResponse> HttpsGet(const HttpUrl& url, const TlsAuthorities& 
   TlsConnection connection(*socket, deadline, url.authority());
   TACHO_RETURN_IF_ERROR(connection.Open(context.get(), url.host));
   TACHO_RETURN_IF_ERROR(connection.Send(HttpRequest(url, options)));
-  HttpResponseReader reader(options.max_body_bytes);
-  char buffer[kTlsPiece];
-  while (!reader.done()) {
-    TACHO_ASSIGN_OR_RETURN(const size_t got, connection.Receive(buffer, sizeof(buffer)));
-    const absl::Status status = got == 0 ? reader.End() : reader.Feed({buffer, got});
-    if (!status.ok()) return status;
-  }
-  return reader.response();
+  return ReceiveAnswer(options,
+                       [&](char* buffer, size_t size) { return connection.Receive(buffer, size); });
 }
 
 }  // namespace tacho::agent

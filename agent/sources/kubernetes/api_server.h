@@ -20,7 +20,7 @@ struct NodePlace {
 };
 
 // From KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT and NODE_NAME of the environment, which may
-// be null. None outside Kubernetes.
+// be null. None outside Kubernetes. The url is parsed as one of http://, and asked over TLS.
 //   FAILED_PRECONDITION  this is a pod, and something is missing; the text says what to add.
 //   INVALID_ARGUMENT     a variable is no host, port or name of a node.
 absl::StatusOr<std::optional<NodePlace>> FindNode(const client::EnvironmentGetter& environment,

@@ -30,13 +30,12 @@ struct NodeSourceOptions {
   log::Log log = {};
 };
 
-// Each change becomes one event for the machine and one for each task that runs on it then, never
-// repeated, also not over a restart of the agent. A row says what holds each minute, and at a
-// change.
+// Each change becomes one event for the machine and one for each task that runs on it then. A
+// restart of the agent repeats none. It writes a row once a minute and at each change.
 //
-// It asks again and again rather than watches, which would take the right to list all nodes. A
-// service account without the right to read the node is no failure of the agent: the log says once
-// what to add, and the source asks once a minute whether it was. One thread.
+// It polls, because a watch would take the right to watch all nodes. A service account without the
+// right to read the node is no failure of the agent: the log says once what to add, and the source
+// asks once a minute whether it was. One thread.
 class NodeSource : public Source {
  public:
   static constexpr absl::Duration kSlowInterval =

@@ -231,9 +231,10 @@ void CompareConditions(const NodeState& before, const NodeState& now,
                        std::vector<NodeNotice>* notices) {
   for (const auto& [type, says] : now.unhealthy) {
     if (before.unhealthy.contains(type)) continue;
-    notices->push_back({.kind = "node_unhealthy",
-                        .message = absl::StrCat("the condition ", type, " of this node is ", says),
-                        .fields = {{"condition", type}}});
+    std::string message = absl::StrCat("the condition ", type, " of this node is ", says);
+    message.resize(std::min(message.size(), kMaxNoticeBytes));  // ASCII, see Printable().
+    notices->push_back(
+        {.kind = "node_unhealthy", .message = std::move(message), .fields = {{"condition", type}}});
   }
   for (const auto& [type, unused] : before.unhealthy) {
     if (now.unhealthy.contains(type)) continue;

@@ -25,12 +25,14 @@ struct NodeState {
   std::optional<bool> ready = std::nullopt;
 };
 
-// Kubernetes allows 317 bytes for the key of a taint, and less for the other texts that are no
-// messages. Longer texts are cut.
+// Kubernetes allows 317 bytes for a taint's key, and less for other texts except messages. Longer
+// texts are cut.
 inline constexpr size_t kMaxNodeText = 320;
 // The most taints, and the most unhealthy conditions, of a state. Nodes have a dozen; more are left
 // out.
 inline constexpr size_t kMaxNodeItems = 64;
+// The collector refuses events with longer messages. Longer ones are cut.
+inline constexpr size_t kMaxNoticeBytes = 1024;
 
 // The object of the node `name` as JSON; none if its resourceVersion is `known`: then nothing after
 // it is read. A condition whose type ends in Ready or Healthy should be True. Any other should not
@@ -58,8 +60,8 @@ struct NodeNotice {
 
 // What happened between two looks, in the order: ends, taints, cordon, conditions. `before` is none
 // at the first look at a node: then taints that announce no end are how the node is meant to be,
-// and no news. Another value of a taint is none either. Two effects of a taint that announces the
-// end are one notice.
+// and no news. A taint whose value changes is no notice either. Two effects of a taint that
+// announces the end are one notice.
 std::vector<NodeNotice> CompareNodes(const std::optional<NodeState>& before, const NodeState& now);
 
 }  // namespace tacho::agent

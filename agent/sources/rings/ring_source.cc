@@ -143,7 +143,8 @@ absl::Status RingSource::TellEnd(RingTail* ring, absl::Time now, RowSink* sink) 
     return item.second.get() != ring && info.job == ended.job && info.task == ended.task &&
            info.attempt == ended.attempt && item.second->MayGoOn();
   });
-  return goes_on ? absl::OkStatus() : ring->TellEnd(now, sink);
+  // Once that one has told the end, this one could not know it any more.
+  return goes_on ? ring->LeaveEndToAnother(sink) : ring->TellEnd(now, sink);
 }
 
 void RingSource::Remove(const std::string& path, absl::Time now, RowSink* sink) {

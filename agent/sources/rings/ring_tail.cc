@@ -145,9 +145,21 @@ absl::Status RingTail::Read(absl::Time now, RowSink* sink, State* state) {
 
 absl::Status RingTail::TellEnd(absl::Time now, RowSink* sink) {
   if (told_.end) return absl::OkStatus();
-  const v1::Event event = EndEvent(now);
+  return SetEndTold([&](const RowSink::Checkpoint& checkpoint) {
+    return sink->AppendEvent(EndEvent(now), checkpoint);
+  });
+}
+
+absl::Status RingTail::LeaveEndToAnother(RowSink* sink) {
+  if (told_.end) return absl::OkStatus();
+  return SetEndTold(
+      [sink](const RowSink::Checkpoint& checkpoint) { return sink->WriteCheckpoint(checkpoint); });
+}
+
+absl::Status RingTail::SetEndTold(
+    absl::FunctionRef<absl::Status(const RowSink::Checkpoint& checkpoint)> store) {
   told_.end = true;
-  absl::Status status = sink->AppendEvent(event, {key_, Checkpoint(cursor_)});
+  const absl::Status status = store({key_, Checkpoint(cursor_)});
   if (absl::IsUnavailable(status)) {
     told_.end = false;
     return status;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
@@ -49,6 +50,11 @@ class RingTail {
   //   UNAVAILABLE  the sink has no room: later.
   absl::Status TellEnd(absl::Time now, RowSink* sink);
 
+  // Another ring of the attempt goes on, and has the last word: TellEnd() of this one, by whatever
+  // agent, has nothing to tell from here on.
+  //   UNAVAILABLE  the sink has no room: later.
+  absl::Status LeaveEndToAnother(RowSink* sink);
+
   // Whether the trainer may record more into this ring, as of the last Read().
   bool MayGoOn() const { return !reader_->closed() && WriterAlive(); }
   // Whether TellEnd() has nothing to tell any more.
@@ -65,6 +71,9 @@ class RingTail {
   // kernel shows how it ended.
   bool Settled();
   v1::Event EndEvent(absl::Time now) const;
+  // `store` stores the checkpoint that it is given.
+  absl::Status SetEndTold(
+      absl::FunctionRef<absl::Status(const RowSink::Checkpoint& checkpoint)> store);
   absl::Status SendAttributes(RowSink* sink);
   absl::Status SendPiece(const client::RingPiece& piece, RowSink* sink);
   absl::Status SendRows(const client::RingRows& rows, const RowSink::Checkpoint& checkpoint,
@@ -88,7 +97,7 @@ class RingTail {
   // What was handed on; part of the checkpoint.
   struct Told {
     int64_t last_ns = 0;  // The newest time of a row or event.
-    bool end = false;     // The last of them was an event that ends the task.
+    bool end = false;  // The end needs no event: the last of them was one, or another ring has it.
   };
   static Told After(const client::RingPiece& piece, Told told);
   Told told_;

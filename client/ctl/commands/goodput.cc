@@ -21,6 +21,7 @@ namespace {
 using Kind = RecordColumn::Kind;
 
 constexpr size_t kBarWidth = 32;
+constexpr uint64_t kMostSpans = 10'000;  // The collector's limit.
 
 // "productive_step"; the number of a bucket that only a newer collector knows.
 std::string NameOf(v1::GoodputBucket bucket) {
@@ -121,7 +122,8 @@ std::string StepsOf(const v1::LedgerSpan& span) {
   return absl::StrCat(span.first_step(), "..", span.last_step());
 }
 
-void PrintSpans(const Invocation& invocation, const v1::GoodputResponse& answer) {
+// `most` is how many spans were asked for.
+void PrintSpans(const Invocation& invocation, const v1::GoodputResponse& answer, uint64_t most) {
   if (answer.spans().empty()) return;
   *invocation.env.out << "\n";
   Table table({{absl::StrCat("BEGAN (", ZoneName(invocation.env.now, invocation.env.zone), ")")},
@@ -137,12 +139,13 @@ void PrintSpans(const Invocation& invocation, const v1::GoodputResponse& answer)
   table.Print(*invocation.env.out, invocation.env.width, invocation.env.unicode);
   if (answer.spans_joined() == 0) return;
   *invocation.env.out << "\n"
-                      << Thousands(answer.spans_joined())
-                      << " shorter spans are part of a neighbour: a larger --spans shows more of "
-                         "them.\n";
+                      << Count(answer.spans_joined(), "shorter span")
+                      << (answer.spans_joined() == 1 ? " is" : " are") << " part of a neighbour"
+                      << (most < kMostSpans ? ": a larger --spans shows more.\n" : ".\n");
 }
 
-void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer) {
+void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer,
+                uint64_t most_spans) {
   const v1::Goodput& total = answer.total();
   *invocation.env.out << Printable(answer.job()) << ": " << Time(total.wall_ns())
                       << " of wall time";
@@ -156,7 +159,7 @@ void PrintTable(const Invocation& invocation, const v1::GoodputResponse& answer)
   if (answer.step_metric().empty()) {
     *invocation.env.out << "\nNo step has been recorded, so productive time is not known.\n";
   }
-  PrintSpans(invocation, answer);
+  PrintSpans(invocation, answer, most_spans);
 }
 
 void WriteJson(const v1::Goodput& goodput, JsonWriter* json) {
@@ -270,8 +273,6 @@ void PrintSpansCsv(const Invocation& invocation, const v1::GoodputResponse& answ
   writer.Finish();
 }
 
-constexpr uint64_t kMostSpans = 10'000;  // The collector's limit.
-
 int RunGoodput(const Invocation& invocation) {
   const auto spans = ParseNumber(invocation.args, "spans", 1, kMostSpans);
   if (!spans.ok()) {
@@ -285,7 +286,7 @@ int RunGoodput(const Invocation& invocation) {
   if (!answer.ok()) return JobCallError(invocation, client, request.job(), answer.status());
   switch (invocation.common.format) {
     case Format::kTable:
-      PrintTable(invocation, *answer);
+      PrintTable(invocation, *answer, request.max_spans());
       break;
     case Format::kJson:
       PrintJson(invocation, *answer, spans->has_value());
@@ -312,8 +313,8 @@ ran again), stalled, down (between attempts), other. docs/goodput.md defines the
 second, ideal step time and time left. Time counts once its bucket is decided: the step in progress
 is not included.
 
-With --spans it also lists when each bucket had the time, in the order of time. If there are more
-spans than N, the shortest become part of a neighbour.
+With --spans it also lists the spans of the ledger, oldest first: when each began, how long it took,
+its bucket and its steps. If there are more spans than N, the shortest become part of a neighbour.
 
 Examples:
   tachoctl goodput bert-base
@@ -331,7 +332,7 @@ JSON: {"job", "total": {"begin", "begin_unix_ns", "end", "end_unix_ns", "wall_se
 CSV: attempt (empty: the job), bucket, seconds, percent; with --spans the spans instead.)",
       .flags = {{.name = "spans",
                  .placeholder = "N",
-                 .help = "Also list when each bucket had the time, in at most N spans."}},
+                 .help = "Also list the ledger as at most N spans, oldest first."}},
       .min_operands = 1,
       .max_operands = 1,
       .run = RunGoodput};

@@ -14,6 +14,7 @@
 #include "client/ctl/line/query_options.h"
 #include "client/ctl/output/record_writer.h"
 #include "client/ctl/text/condition_text.h"
+#include "client/ctl/text/format.h"
 #include "client/ctl/text/text.h"
 #include "client/ctl/views/job_status.h"
 #include "proto/base/status_macros.h"
@@ -96,7 +97,8 @@ std::vector<FlagSpec> JobsFlags() {
       {.name = "sick",
        .help =
            "The sickest first: by the severity of the worst condition that holds, then by chips "
-           "times the time since it began. Not with --seen, --since and --until."}};
+           "times the time since it began; at most 10,000 jobs. Not with --seen, --since and "
+           "--until."}};
   flags.insert(flags.end(), TimeFlags().begin(), TimeFlags().end());
   flags.push_back({.name = "limit", .placeholder = "N", .help = "At most N jobs; 0 for all."});
   return flags;
@@ -138,11 +140,11 @@ absl::StatusOr<v1::ListJobsRequest> ParseJobsRequest(const Invocation& invocatio
   return request;
 }
 
-// The server limits what it looks at; a list of more jobs is not read by a person.
+// The most that FleetRequest.max_jobs takes.
 constexpr uint32_t kMostSickJobs = 10'000;
 
-// The same jobs in the order of View.Fleet.
-absl::StatusOr<std::vector<v1::Job>> ListSickest(QueryClient& client,
+// The same jobs in the order of View.Fleet. Says if it cannot list as many as are wanted.
+absl::StatusOr<std::vector<v1::Job>> ListSickest(const Invocation& invocation, QueryClient& client,
                                                  const v1::ListJobsRequest& wanted,
                                                  uint64_t limit) {
   v1::FleetRequest request;
@@ -151,9 +153,14 @@ absl::StatusOr<std::vector<v1::Job>> ListSickest(QueryClient& client,
   *request.mutable_matchers() = wanted.matchers();
   *request.mutable_tags() = wanted.tags();
   request.set_group(wanted.group());
-  const uint64_t most = limit == 0 ? kMostSickJobs : std::min<uint64_t>(limit, kMostSickJobs);
-  request.set_max_jobs(static_cast<uint32_t>(most));
+  const bool wants_more = limit == 0 || limit > kMostSickJobs;
+  request.set_max_jobs(wants_more ? kMostSickJobs : static_cast<uint32_t>(limit));
   TACHO_ASSIGN_OR_RETURN(auto answer, client.Fleet(request));
+  if (wants_more && answer.left_out() > 0) {
+    *invocation.env.err << "tachoctl: " << Thousands(answer.left_out())
+                        << (answer.left_out() == 1 ? " job more matches" : " jobs more match")
+                        << "; --sick lists at most " << Thousands(kMostSickJobs) << "\n";
+  }
   std::vector<v1::Job> jobs;
   for (v1::FleetJob& one : *answer.mutable_jobs()) jobs.push_back(std::move(*one.mutable_job()));
   return jobs;
@@ -195,7 +202,7 @@ int RunJobs(const Invocation& invocation) {
                       "--sick does not go with --seen, --since and --until: leave one out");
   }
   QueryClient client = Connect(invocation);
-  const auto jobs = sick ? ListSickest(client, *request, limit->value_or(0))
+  const auto jobs = sick ? ListSickest(invocation, client, *request, limit->value_or(0))
                          : client.ListJobs(*request, limit->value_or(0));
   if (!jobs.ok()) return CallError(invocation, client, jobs.status());
 

@@ -233,9 +233,12 @@ class Up {
     const absl::Time begin = absl::Now();
     TACHO_RETURN_IF_ERROR(agent_.Start({program, "--config", config}));
     const absl::Time deadline = MonotonicNow() + kFirstReport;
-    TACHO_RETURN_IF_ERROR(
-        AwaitReady(&agent_, [&] { return AgentReports(begin) || MonotonicNow() >= deadline; }));
-    if (AgentReports(begin)) return absl::OkStatus();
+    bool reports = false;
+    TACHO_RETURN_IF_ERROR(AwaitReady(&agent_, [&] {
+      reports = AgentReports(begin);
+      return reports || MonotonicNow() >= deadline;
+    }));
+    if (reports) return absl::OkStatus();
     return absl::UnavailableError(absl::StrCat(
         "the agent runs, but does not report to the collector at ", addresses_.grpc,
         ". If that one asks for TLS or a token, start the agent with a configuration of its own "
@@ -302,7 +305,8 @@ class Up {
   void SayWhereItIs() const {
     out() << "\n  queries, agents  " << addresses_.grpc << " (gRPC)\n";
     if (!addresses_.http.empty()) {
-      out() << "  Prometheus       http://" << addresses_.http << "/metrics\n";
+      out() << "  page             http://" << addresses_.http << "/ui/\n"
+            << "  Prometheus       http://" << addresses_.http << "/metrics\n";
     }
     out() << "  data, logs       " << directory_ << "\n  rings            " << Rings()
           << "\n\nNext, in another terminal:\n  export TACHO_RING_DIR=" << Rings()
@@ -375,7 +379,8 @@ Examples:
                  .help = "The directory of data, logs, spool and rings; created if missing."},
                 {.name = "http",
                  .placeholder = "HOST:PORT",
-                 .help = "Where the collector serves /metrics. Default: 127.0.0.1:7412."}},
+                 .help = "Where the collector serves the page and /metrics. Default: "
+                         "127.0.0.1:7412."}},
       .min_operands = 0,
       .max_operands = 0,
       .run = RunUp};

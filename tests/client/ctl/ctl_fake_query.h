@@ -1,4 +1,5 @@
-// A Query service whose answers a test writes down, on a real server on a free loopback port.
+// A Query service, and View.Fleet, whose answers a test writes down, on a real server on a free
+// loopback port.
 #pragma once
 
 #include <grpcpp/server.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "tacho/v1/query.grpc.pb.h"
+#include "tacho/v1/view.grpc.pb.h"
 
 namespace tacho::ctl {
 
@@ -22,6 +24,7 @@ class FakeQuery : public v1::Query::Service {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
     builder.RegisterService(this);
+    builder.RegisterService(&view_);
     server_ = builder.BuildAndStart();
     address = "127.0.0.1:" + std::to_string(port);
   }
@@ -40,6 +43,7 @@ class FakeQuery : public v1::Query::Service {
   v1::ListSeriesResponse series;
   v1::CardinalityResponse cardinality;
   v1::GoodputResponse goodput;
+  v1::FleetResponse fleet;
   v1::IntegrateResponse integrals;
   grpc::Status integrals_status;
   v1::LatestResponse latest;
@@ -68,6 +72,7 @@ class FakeQuery : public v1::Query::Service {
   std::vector<v1::WatchRequest> watch_requests;
   v1::CardinalityRequest cardinality_request;
   v1::GoodputRequest goodput_request;
+  v1::FleetRequest fleet_request;
   v1::ConditionsRequest conditions_request;
   std::vector<v1::WatchConditionsRequest> condition_watch_requests;
 
@@ -214,6 +219,23 @@ class FakeQuery : public v1::Query::Service {
                         : std::string(found->second.data(), found->second.size()));
   }
 
+  class FakeView : public v1::View::Service {
+   public:
+    explicit FakeView(FakeQuery* query) : query_(query) {}
+
+    grpc::Status Fleet(grpc::ServerContext* context, const v1::FleetRequest* request,
+                       v1::FleetResponse* response) override {
+      query_->Note(*context);
+      query_->fleet_request = *request;
+      *response = query_->fleet;
+      return grpc::Status::OK;
+    }
+
+   private:
+    FakeQuery* const query_;
+  };
+
+  FakeView view_{this};
   std::unique_ptr<grpc::Server> server_;
 };
 

@@ -115,7 +115,15 @@ TEST_F(CtlGoodputTest, SpansAreListedInTheOrderOfTime) {
   EXPECT_EQ(fake_.goodput_request.max_spans(), 2u);
   EXPECT_THAT(Out(), ContainsRegex("2026-01-31 12:00:00 +1m  down +1 +-\n"));
   EXPECT_THAT(Out(), ContainsRegex("2026-01-31 12:01:00 +1h  wasted +1 +51..99\n"));
-  EXPECT_THAT(Out(), HasSubstr("1,234 shorter spans are part of a neighbour"));
+  EXPECT_THAT(Out(),
+              HasSubstr("1,234 shorter spans are part of a neighbour: a larger --spans shows"));
+  ASSERT_EQ(Run({"goodput", "bert", "--spans", "10000"}), kOk) << Err();
+  EXPECT_THAT(Out(), HasSubstr("1,234 shorter spans are part of a neighbour.\n"))
+      << "there is no larger --spans";
+  fake_.goodput.set_spans_joined(1);
+  ASSERT_EQ(Run({"goodput", "bert", "--spans", "2"}), kOk) << Err();
+  EXPECT_THAT(Out(), HasSubstr("1 shorter span is part of a neighbour"));
+  fake_.goodput.set_spans_joined(1234);
 
   ASSERT_EQ(Run({"goodput", "bert", "--spans", "2", "-o", "csv"}), kOk);
   EXPECT_THAT(Out(), HasSubstr(",3600,wasted,1,51,99"));

@@ -49,6 +49,20 @@ TEST_F(CtlReadingTest, JobsAreFilteredByTagAndGroupAndShowBoth) {
   EXPECT_EQ(Run({"jobs", "--group", ""}), kUsage);
 }
 
+TEST_F(CtlReadingTest, SickJobsThatAreLeftOutAreCounted) {
+  fake_.fleet.add_jobs()->mutable_job()->set_name("bert");
+  fake_.fleet.set_left_out(1234);
+  ASSERT_EQ(Run({"jobs", "--sick"}), kOk) << Err();
+  EXPECT_EQ(fake_.fleet_request.max_jobs(), 10'000u);
+  EXPECT_EQ(Err(), "tachoctl: 1,234 jobs more match; --sick lists at most 10,000\n");
+  ASSERT_EQ(Run({"jobs", "--sick", "--limit", "10001"}), kOk) << Err();
+  EXPECT_EQ(fake_.fleet_request.max_jobs(), 10'000u);
+  EXPECT_THAT(Err(), HasSubstr("1,234 jobs more match"));
+  ASSERT_EQ(Run({"jobs", "--sick", "--limit", "10000"}), kOk) << Err();
+  EXPECT_EQ(fake_.fleet_request.max_jobs(), 10'000u);
+  EXPECT_EQ(Err(), "") << "so many were asked for";
+}
+
 TEST_F(CtlReadingTest, EventsOfSeveralKindsAndTheNewestOnly) {
   fake_.events.add_events()->set_kind("ended");
   ASSERT_EQ(Run({"events", "bert", "--kind", "ended", "--kind", "preempted", "--newest", "3",

@@ -5,13 +5,14 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "server/http/responder.h"
 
 namespace tacho::server::bridge {
 
-// With `room`, everything that is written waits until TakeAll().
+// Without `reads`, everything that is written waits until TakeAll().
 class RecordedResponder final : public http::Responder {
  public:
   explicit RecordedResponder(bool reads = true) : reads_(reads) {}
@@ -88,11 +89,11 @@ class RecordedResponder final : public http::Responder {
   const bool reads_;
   absl::Notification ended_;
   mutable absl::Mutex mutex_;
-  http::HttpResponse answer_;
-  std::string body_;
-  size_t unsent_ = 0;
-  std::function<void()> room_;
-  std::function<void()> gone_;
+  http::HttpResponse answer_ ABSL_GUARDED_BY(mutex_);
+  std::string body_ ABSL_GUARDED_BY(mutex_);
+  size_t unsent_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::function<void()> room_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> gone_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tacho::server::bridge

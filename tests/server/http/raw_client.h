@@ -21,8 +21,8 @@ class RawClient {
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<uint16_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    const timeval patience = {20,
-                              0};  // A server that says nothing fails a test and does not hang it.
+    // A server that says nothing fails a test and does not hang it.
+    const timeval patience = {20, 0};
     setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     EXPECT_EQ(connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
   }

@@ -1,4 +1,4 @@
-// What of the fleet is in an answer: filters, rights, limits, and what has changed since.
+// The answer about the fleet: filters, rights, limits, and changes since a revision.
 #include "server/view/fleet_answer.h"
 
 #include <gmock/gmock.h>

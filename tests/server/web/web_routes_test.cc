@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <filesystem>
@@ -56,7 +57,8 @@ std::string Inflated(const std::string& packed, size_t size) {
 class WebDirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    directory_ = std::filesystem::path(::testing::TempDir()) / "tacho_web_directory";
+    directory_ = std::filesystem::path(::testing::TempDir()) /
+                 ("tacho_web_directory_" + std::to_string(::getpid()));
     std::filesystem::remove_all(directory_);
     std::filesystem::create_directories(directory_ / "below");
     Write("secret.txt", "outside");

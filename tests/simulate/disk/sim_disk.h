@@ -23,12 +23,12 @@ class SimDisk : public rocksdb::EnvWrapper {
 
   // The faults from now on. A write in place needs no room, and fails as an append does.
   struct Faults {
-    bool late = false;               // Appends that fail with an I/O error are written whole.
     uint64_t capacity = UINT64_MAX;  // Bytes; an append past it is torn and refused with NoSpace.
     int failing_appends = 0;         // So many appends fail with an I/O error, half written.
-    size_t full_size = 0;            // The first append of so many bytes is refused likewise.
+    bool late = false;               // They are written whole.
     int full_append = 0;             // The n-th append is refused with NoSpace, half written.
-    int failing_syncs = 0;           // So many syncs of files and directories fail likewise.
+    size_t full_size = 0;            // The first append of so many bytes is refused likewise.
+    int failing_syncs = 0;           // So many syncs, also of directories, fail: an I/O error.
     int lying_syncs = 0;             // So many syncs of logs do nothing, and say that all is well.
     int64_t sync_ns = 200'000;       // What a sync takes.
   };

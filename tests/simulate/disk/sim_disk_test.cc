@@ -37,7 +37,7 @@ TEST_F(SimDiskTest, AWriteInPlaceFailsHalfWritten) {
 }
 
 TEST_F(SimDiskTest, AWriteInPlaceFailsLate) {
-  disk_.Set({.late = true, .failing_appends = 1});
+  disk_.Set({.failing_appends = 1, .late = true});
   EXPECT_TRUE(file_->Write(0, "bbbb").IsIOError());
   EXPECT_EQ(disk_.power()->files()[kFile], "bbbb");
 }

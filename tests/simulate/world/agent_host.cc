@@ -253,10 +253,9 @@ void AgentHost::RunSource(int source) {
 }
 
 bool AgentHost::Append(int source, uint32_t layout, uint64_t number) {
-  // The clock may be set while we wait for the lock.
-  const bool was_right = IsClockRight(host_);
+  // Before the lock: the clock may be set while we wait for it.
+  const bool right = IsClockRight(host_);
   const int64_t now = absl::ToUnixNanos(absl::Now());
-  const bool right = was_right && IsClockRight(host_);
   absl::MutexLock lock(&append_mutex_);
   const Model::Row& row = model_->Make({options_.number, source}, number, now, right);
   const agent::RowSink::Checkpoint place = {CheckpointKey(source), absl::StrCat(number)};

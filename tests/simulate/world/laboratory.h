@@ -52,7 +52,7 @@ class Laboratory {
     std::function<void()> undo;
   };
 
-  // What some seeds have besides: trainers; refused writes, lost spools and queries of parts.
+  // Some seeds also have trainers, or refused writes, lost spools and queries of parts.
   bool HasTrainers() const { return options_.seed % 5 == 0; }
   bool ReachesFurther() const { return options_.seed % 11 == 10; }
   int64_t Now() const;  // In seconds.

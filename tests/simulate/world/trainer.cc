@@ -95,8 +95,9 @@ void Trainer::BeginAttempt() {
 
 void Trainer::WriteRow() {
   const Model::Source source = {options_.agent, kRingSource};
-  const Model::Row& row =
-      model_->Make(source, ++number_, absl::ToUnixNanos(absl::Now()), IsClockRight(options_.host));
+  const bool right = IsClockRight(options_.host);
+  const int64_t now = absl::ToUnixNanos(absl::Now());
+  const Model::Row& row = model_->Make(source, ++number_, now, right);
   double values[kColumns];
   for (int column = 0; column < kColumns; ++column) {
     values[column] = ValueOf(static_cast<uint64_t>(options_.agent), kRingSource, number_, column);

@@ -2,13 +2,16 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "agent/sources/kubernetes/api_server.h"
 
@@ -21,6 +24,7 @@ using ::testing::IsEmpty;
 using ::testing::Key;
 using ::testing::Pair;
 using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 // As the API server writes it, with what is not looked at around it.
 std::string NodeText(const std::string& spec, const std::string& conditions,
@@ -206,6 +210,22 @@ TEST(NodeStateTest, WhatIsRememberedIsComparedAsTheStateItself) {
   EXPECT_NE(Remember(NodeState()), "") << "a first look would be told apart from none";
 }
 
+TEST(NodeStateTest, NoNoticeIsLongerThanTheCollectorTakes) {
+  const std::string longest(kMaxNodeText, 'x');
+  const NodeState state = Parsed(
+      NodeText(absl::StrCat(R"("taints":[{"key":")", longest, R"(","value":")", longest,
+                            R"(","effect":")", longest, R"("}],)"),
+               absl::StrCat(R"({"type":")", longest.substr(7), R"(Healthy","status":")", longest, R"(","reason":")",
+                            longest, R"(","message":")", longest, R"("})")));
+  const std::vector<NodeNotice> notices = CompareNodes(NodeState(), state);
+  ASSERT_THAT(notices, SizeIs(2));
+  EXPECT_EQ(notices[0].kind, "node_tainted");
+  EXPECT_LE(notices[0].message.size(), 1024u);
+  EXPECT_EQ(notices[1].kind, "node_unhealthy");
+  EXPECT_EQ(notices[1].message.size(), 1024u) << "it is cut, and not shorter than it needs to be";
+  EXPECT_THAT(notices[1].message, StartsWith("the condition xxx"));
+}
+
 TEST(FindNodeTest, PlaceIsInThePodsEnvironment) {
   std::map<std::string, std::string> variables;
   const auto environment = [&](const char* name) {
@@ -222,7 +242,9 @@ TEST(FindNodeTest, PlaceIsInThePodsEnvironment) {
 }
 
 TEST(FindNodeTest, VariablesThatCannotBeAreRefused) {
-  const std::string directory = ::testing::TempDir();
+  const std::string directory = absl::StrCat(::testing::TempDir(), "/find_node_", ::getpid());
+  std::filesystem::create_directories(directory);
+  const absl::Cleanup remove = [&] { std::filesystem::remove_all(directory); };
   std::ofstream(directory + "/token") << "t";
   const auto find = [&](const char* host, const char* port, const char* node) {
     const std::map<std::string, const char*> variables = {

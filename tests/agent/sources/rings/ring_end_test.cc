@@ -212,6 +212,33 @@ TEST_F(RingEndTest, AClosedRingThatAChildHoldsDoesNotHideTheNextEnd) {
   EXPECT_THAT(Kinds(), ElementsAre("ended", "ended"));
 }
 
+// Two rings of one attempt overlap, and a child keeps the lock of the one that was closed first.
+TEST_F(RingEndTest, TheRingThatGoesOnTellsTheEndAlone) {
+  now_ = absl::Now();
+  Recorder first = Open();
+  Record(&first, 0, 3);
+  const pid_t child = fork();
+  if (child == 0) {
+    for (;;) pause();
+  }
+  const absl::Cleanup end_child = [child] {
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+  };
+  Recorder second = Open();
+  Record(&second, 3, 4);
+  first = Recorder();
+  Cycle();
+  EXPECT_THAT(Kinds(), IsEmpty());
+  second = Recorder();
+  Cycle();
+  Cycle();
+  EXPECT_THAT(Kinds(), ElementsAre("ended"));
+  Restart();
+  Cycle();
+  EXPECT_THAT(Kinds(), ElementsAre("ended")) << "a restart of the agent repeats it";
+}
+
 TEST_F(RingEndTest, AKilledTrainerHasExitedByItsSignal) {
   Trainer trainer(root_, Nothing);
   Cycle();
