@@ -132,8 +132,8 @@ class QueryService final : public v1::Query::CallbackService, public process::Re
                            std::function<void(const absl::Status&)> finish);
   const QueryServiceOptions& options() const { return options_; }
   const std::atomic<bool>& draining() const { return draining_; }
-  // Counts a call of tacho.v1.Query or View whose request did not parse; of others, does nothing. `method`
-  // is gRPC's name of it.
+  // Counts a call of tacho.v1.Query or View whose request did not parse; of others, does nothing.
+  // `method` is gRPC's name of it.
   void CountUnparsed(absl::string_view method);
   uint64_t NextSpread() { return ++answers_; }  // For ToGrpcStatus().
   // Counts a call that needed no worker.

@@ -215,8 +215,8 @@ TEST(NodeStateTest, NoNoticeIsLongerThanTheCollectorTakes) {
   const NodeState state = Parsed(
       NodeText(absl::StrCat(R"("taints":[{"key":")", longest, R"(","value":")", longest,
                             R"(","effect":")", longest, R"("}],)"),
-               absl::StrCat(R"({"type":")", longest.substr(7), R"(Healthy","status":")", longest, R"(","reason":")",
-                            longest, R"(","message":")", longest, R"("})")));
+               absl::StrCat(R"({"type":")", longest.substr(7), R"(Healthy","status":")", longest,
+                            R"(","reason":")", longest, R"(","message":")", longest, R"("})")));
   const std::vector<NodeNotice> notices = CompareNodes(NodeState(), state);
   ASSERT_THAT(notices, SizeIs(2));
   EXPECT_EQ(notices[0].kind, "node_tainted");
