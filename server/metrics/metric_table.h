@@ -310,10 +310,10 @@ inline constexpr MetricInfo kHttpMetrics[] = {
     {"tacho_http_requests_total", "counter", "requests", "route, status",
      "HTTP requests by path of the route (`other`: no such path) and status; 499: the connection "
      "closed before its answer was sent",
-     "Absent until a request has been answered"},
+     "Once a request has been answered"},
     {"tacho_http_request_duration_seconds", "histogram", "s", "route",
      "From the end of a request's head to the end of its answer, waiting for the client included",
-     "Absent until a request has been answered"},
+     "Once a request has been answered"},
     {"tacho_http_connections_closed_total", "counter", "connections", "reason",
      "Connections that were closed without an answer: `slow` (no complete request within 10 s, or "
      "an "
