@@ -37,6 +37,8 @@
 #include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/ingest_service.h"
+#include "server/interop/intake.h"
+#include "server/interop/remote_write_door.h"
 #include "server/limits/series_limiting.h"
 #include "server/marks/marks_service.h"
 #include "server/process/clock_watch.h"
@@ -97,6 +99,7 @@ class Collector::Parts {
   CollectorFigures Figures() const;
   absl::Status MakeConditions();
   void MakeServices();
+  absl::Status MakeInterop(const http::HttpGuard& guard, std::vector<http::Route>* routes);
   void OnDisk(storage::DiskState state, const absl::Status& why);
   process::ClockWatch::Options ClockWatchOptions();
   void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
@@ -127,6 +130,8 @@ class Collector::Parts {
   ingest::AgentLedger agents_;
   std::unique_ptr<conditions::ConditionEngine> conditions_;
   std::unique_ptr<ingest::IngestService> ingest_;
+  std::unique_ptr<interop::Intake> intake_;
+  std::unique_ptr<interop::RemoteWriteDoor> remote_write_;
   std::unique_ptr<query::QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
   std::unique_ptr<marks::MarksService> marks_;
@@ -398,12 +403,35 @@ absl::Status Collector::Parts::StartHttp() {
   options.hosts.assign(config_.listen().http_hosts().begin(), config_.listen().http_hosts().end());
   options.require_certificate = guard.require_certificate;
   TACHO_RETURN_IF_ERROR(AddPage(guard, &options));
+  TACHO_RETURN_IF_ERROR(MakeInterop(guard, &options.routes));
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),
                         absl::StrCat("listen.http: ", http.status().message()));
   }
   http_ = *std::move(http);
+  return absl::OkStatus();
+}
+
+absl::Status Collector::Parts::MakeInterop(const http::HttpGuard& guard,
+                                           std::vector<http::Route>* routes) {
+  interop::IntakeOptions options;
+  options.store = store_.get();
+  options.admission = &ingest_->admission();
+  options.metrics = ingest_->metrics();
+  options.limiting = limiting_.get();
+  options.quotas = quotas_.get();
+  options.clock_watch = &clock_watch_;
+  options.registry = registry_.get();
+  options.now = world_.now;
+  options.monotonic = world_.monotonic;
+  options.log = world_.log;
+  TACHO_ASSIGN_OR_RETURN(intake_, interop::Intake::Create(config_.interop(), std::move(options)));
+  reloader_.Add(intake_.get());
+  if (!config_.interop().remote_write()) return absl::OkStatus();
+  remote_write_ = std::make_unique<interop::RemoteWriteDoor>(interop::RemoteWriteOptions{
+      intake_.get(), guard, config_.interop().max_request_bytes(), registry_.get()});
+  for (http::Route& route : remote_write_->Routes()) routes->push_back(std::move(route));
   return absl::OkStatus();
 }
 
