@@ -4,8 +4,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
 #include "server/interop/label_mapping.h"
+#include "server/interop/packed_body.h"
 #include "server/interop/prometheus_write.h"
-#include "server/interop/snappy_body.h"
 #include "server/limits/limit_text.h"
 
 namespace tacho::server::interop {

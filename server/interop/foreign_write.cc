@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "absl/strings/ascii.h"
 #include "server/interop/wire_reader.h"
 
 namespace tacho::server::interop {
@@ -53,6 +54,14 @@ absl::StatusOr<storage::Labels> LabelsOfKey(absl::string_view key) {
   }
   if (in.broken()) return absl::InvalidArgumentError("the labels of a series are damaged");
   return labels;
+}
+
+std::string LabelNameOf(absl::string_view name) {
+  std::string allowed(name);
+  for (char& c : allowed) {
+    if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return allowed;
 }
 
 int64_t NanosFromMillis(int64_t ms) {

@@ -62,6 +62,10 @@ void AppendLabel(absl::string_view name, absl::string_view value, std::string* k
 //   INVALID_ARGUMENT  the bytes are no list of labels.
 absl::StatusOr<storage::Labels> LabelsOfKey(absl::string_view key);
 
+// `name` with _ for each character that the name of a label may not have; templates of the mapping
+// find labels by this name.
+std::string LabelNameOf(absl::string_view name);
+
 // Milliseconds since the Unix epoch as nanoseconds; what does not fit is the nearest that does.
 int64_t NanosFromMillis(int64_t ms);
 

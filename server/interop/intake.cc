@@ -52,6 +52,12 @@ std::string Shortened(std::string text, size_t bytes) {
 
 }  // namespace
 
+std::string SenderName(absl::string_view protocol, const security::Rights& rights,
+                       absl::string_view peer) {
+  if (!rights.owner().empty()) return absl::StrCat(protocol, ":", rights.owner());
+  return absl::StrCat(protocol, ":", peer);
+}
+
 // One request on its way to the store.
 class Intake::Request {
  public:

@@ -15,6 +15,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -36,6 +37,10 @@
 #include "tacho/config/v1/collector.pb.h"
 
 namespace tacho::server::interop {
+
+// A sender as quotas know it: by who it is, or else by `peer`, its address without a port.
+std::string SenderName(absl::string_view protocol, const security::Rights& rights,
+                       absl::string_view peer);
 
 // How a request ended. What was refused for good is in the counters and ledgers of refusals too.
 struct WriteOutcome {

@@ -9,6 +9,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "proto/base/status_macros.h"
+#include "server/interop/foreign_write.h"
 
 namespace tacho::server::interop {
 namespace {
@@ -34,8 +35,8 @@ config::v1::MappingRule BuiltIn() {
   return rule;
 }
 
-// The collector's own aggregates on /metrics. A Prometheus that reads that page and writes all it has
-// to the same collector would have them aggregated again and again.
+// The collector's own aggregates on /metrics. A Prometheus that reads that page and writes all it
+// has to the same collector would have them aggregated again and again.
 config::v1::MappingRule OwnAggregates() {
   config::v1::MappingRule rule;
   auto* const name = rule.add_match();
@@ -54,10 +55,7 @@ bool IsReserved(absl::string_view name) {
 }
 
 std::string AllowedName(absl::string_view name) {
-  std::string allowed(name);
-  for (char& c : allowed) {
-    if (!absl::ascii_isalnum(static_cast<unsigned char>(c))) c = '_';
-  }
+  std::string allowed = LabelNameOf(name);
   if (absl::ascii_isdigit(static_cast<unsigned char>(allowed[0]))) allowed.insert(0, "_");
   return IsReserved(allowed) ? absl::StrCat("exported_", allowed) : allowed;
 }

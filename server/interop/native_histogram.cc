@@ -11,14 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "proto/base/stale_marker.h"
 #include "proto/base/status_macros.h"
+#include "server/aggregate/page_lines.h"
 #include "server/interop/wire_reader.h"
 
 namespace tacho::server::interop {
 namespace {
 
 constexpr int64_t kCustomSchema = -53;
-// More than a sender makes (Prometheus: 160 on each side by default), little enough to work with.
-constexpr size_t kMaxBuckets = 10'000;
 
 struct Span {
   int64_t offset = 0;
@@ -51,20 +50,20 @@ bool ReadSpan(absl::string_view message, Side* side) {
     if (in.field() == 2 && in.is_varint()) span.length = in.number();
   }
   side->spans.push_back(span);
-  return !in.broken() && side->spans.size() <= kMaxBuckets;
+  return !in.broken() && side->spans.size() <= kMaxHistogramBuckets;
 }
 
 bool ReadDeltas(const WireReader& in, Side* side) {
   return in.ForEachVarint([side](uint64_t coded) {
     const auto delta = static_cast<int64_t>(coded >> 1) ^ -static_cast<int64_t>(coded & 1);
     side->last_delta_sum += static_cast<double>(delta);
-    if (side->counts.size() <= kMaxBuckets) side->counts.push_back(side->last_delta_sum);
+    if (side->counts.size() <= kMaxHistogramBuckets) side->counts.push_back(side->last_delta_sum);
   });
 }
 
 bool ReadCounts(const WireReader& in, std::vector<double>* counts) {
   return in.ForEachFixed64([counts](uint64_t bits) {
-    if (counts->size() <= kMaxBuckets) counts->push_back(std::bit_cast<double>(bits));
+    if (counts->size() <= kMaxHistogramBuckets) counts->push_back(std::bit_cast<double>(bits));
   });
 }
 
@@ -130,25 +129,11 @@ absl::StatusOr<std::vector<std::pair<int64_t, double>>> Buckets(const Side& side
       }
     }
   }
-  if (buckets.size() == side.counts.size() && buckets.size() <= kMaxBuckets) return buckets;
-  return absl::InvalidArgumentError(absl::StrCat("a histogram has ", side.counts.size(),
-                                                 " buckets, and spans for ", buckets.size(),
-                                                 "; at most ", kMaxBuckets, " are allowed"));
-}
-
-double UpperBound(int64_t schema, int64_t index) {
-  return std::exp2(std::ldexp(static_cast<double>(index), static_cast<int>(-schema)));
-}
-
-std::string LabelOf(double bound) {
-  if (std::isinf(bound)) return bound < 0 ? "-Inf" : "+Inf";
-  // The shortest text that is read back as the same number.
-  for (const int digits : {6, 9, 12, 15, 17}) {
-    char text[32];
-    std::snprintf(text, sizeof(text), "%.*g", digits, bound);
-    if (std::strtod(text, nullptr) == bound || digits == 17) return text;
-  }
-  return "";
+  if (buckets.size() == side.counts.size() && buckets.size() <= kMaxHistogramBuckets)
+    return buckets;
+  return absl::InvalidArgumentError(
+      absl::StrCat("a histogram has ", side.counts.size(), " buckets, and spans for ",
+                   buckets.size(), "; at most ", kMaxHistogramBuckets, " are allowed"));
 }
 
 class Cumulative {
@@ -158,7 +143,7 @@ class Cumulative {
   void Add(double bound, double count) {
     if (count == 0) return;
     total_ += count;
-    if (!std::isinf(bound)) histogram_->buckets.emplace_back(LabelOf(bound), total_);
+    if (!std::isinf(bound)) histogram_->buckets.emplace_back(BoundText(bound), total_);
   }
 
  private:
@@ -172,11 +157,11 @@ absl::Status AddExponential(const Parts& parts, ClassicHistogram* histogram) {
   Cumulative cumulative(histogram);
   // The most negative first; the upper bound of a mirrored bucket is the lower one of its mirror.
   for (auto bucket = negative.rbegin(); bucket != negative.rend(); ++bucket) {
-    cumulative.Add(-UpperBound(parts.schema, bucket->first - 1), bucket->second);
+    cumulative.Add(-HistogramBound(parts.schema, bucket->first - 1), bucket->second);
   }
   cumulative.Add(parts.zero_threshold, parts.zero_count);
   for (const auto& [index, count] : positive) {
-    cumulative.Add(UpperBound(parts.schema, index), count);
+    cumulative.Add(HistogramBound(parts.schema, index), count);
   }
   return absl::OkStatus();
 }
@@ -203,6 +188,16 @@ absl::Status AddCustom(const Parts& parts, ClassicHistogram* histogram) {
 
 }  // namespace
 
+double HistogramBound(int64_t schema, int64_t index) {
+  return std::exp2(std::ldexp(static_cast<double>(index), static_cast<int>(-schema)));
+}
+
+std::string BoundText(double bound) {
+  std::string text;
+  aggregate::AppendNumber(bound, &text);
+  return text;
+}
+
 absl::StatusOr<ClassicHistogram> ReadNativeHistogram(absl::string_view message) {
   Parts parts;
   WireReader in(message);
@@ -220,7 +215,7 @@ absl::StatusOr<ClassicHistogram> ReadNativeHistogram(absl::string_view message) 
   histogram.sum = parts.sum;
   if (parts.schema == kCustomSchema) {
     TACHO_RETURN_IF_ERROR(AddCustom(parts, &histogram));
-  } else if (parts.schema >= -4 && parts.schema <= 8) {
+  } else if (parts.schema >= kMinSchema && parts.schema <= 8) {
     TACHO_RETURN_IF_ERROR(AddExponential(parts, &histogram));
   } else {
     return absl::InvalidArgumentError(

@@ -1,6 +1,8 @@
 // Native histograms of Prometheus as the cumulative buckets of classic ones.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +11,15 @@
 #include "absl/strings/string_view.h"
 
 namespace tacho::server::interop {
+
+// More than a sender makes (Prometheus: 160 on each side by default), little enough to work with.
+inline constexpr size_t kMaxHistogramBuckets = 10'000;
+inline constexpr int kMinSchema = -4;
+
+// The upper bound of bucket `index` of a schema: 2^(index * 2^-schema).
+double HistogramBound(int64_t schema, int64_t index);
+// A bound as the label le has it: the shortest text that reads back as the same number, or "+Inf".
+std::string BoundText(double bound);
 
 struct ClassicHistogram {
   int64_t time_ms = 0;

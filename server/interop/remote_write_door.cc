@@ -8,14 +8,14 @@
 #include "absl/strings/str_split.h"
 #include "proto/base/check.h"
 #include "server/errors/error_table.h"
+#include "server/interop/packed_body.h"
 #include "server/interop/prometheus_write.h"
-#include "server/interop/snappy_body.h"
 #include "server/metrics/metric_families.h"
 
 namespace tacho::server::interop {
 namespace {
 
-constexpr char kPath[] = "/api/v1/write";
+constexpr char kWritePath[] = "/api/v1/write";
 constexpr char kMessage1[] = "prometheus.WriteRequest";
 constexpr char kMessage2[] = "io.prometheus.write.v2.Request";
 
@@ -26,14 +26,6 @@ absl::Status WrongForm(absl::string_view text) {
 // 415 is what makes a sender try the other version (remote_write_spec_2_0.md, "Content-Type").
 http::HttpResponse FormRefusal(const absl::Status& status) {
   return {.status = 415, .body = absl::StrCat(status.message(), "\n")};
-}
-
-// The sender as quotas know it: who it is, or else where it is.
-std::string SenderOf(const security::Caller& caller, const http::HttpRequest& request) {
-  const std::string& owner = caller.rights().owner();
-  if (!owner.empty()) return absl::StrCat("remote_write:", owner);
-  const absl::string_view peer = request.credentials.peer;
-  return absl::StrCat("remote_write:", peer.substr(0, peer.rfind(':')));
 }
 
 }  // namespace
@@ -49,7 +41,7 @@ RemoteWriteDoor::RemoteWriteDoor(RemoteWriteOptions options)
 
 std::vector<http::Route> RemoteWriteDoor::Routes() {
   http::Route route;
-  route.path = kPath;
+  route.path = kWritePath;
   route.methods = http::Methods::kPost;
   // Snappy adds a sixth at most to what it cannot pack.
   route.max_body = options_.max_request_bytes + options_.max_request_bytes / 6 + 32;
@@ -96,11 +88,12 @@ void RemoteWriteDoor::Handle(const http::HttpRequest& request,
       *version == Version::k1 ? ReadWriteRequest1(*message) : ReadWriteRequest2(*message);
   if (!write.ok()) return refuse(write.status());
   exemplars_.Increment(static_cast<double>(write->exemplars));
-  options_.intake->Write(*write, SenderOf(*caller, request), caller->rights_ptr(),
-                         [this, version = *version, responder](const WriteOutcome& outcome) {
-                           samples_.Increment(static_cast<double>(outcome.stored));
-                           responder->Answer(Answer(version, outcome));
-                         });
+  options_.intake->Write(
+      *write, SenderName("remote_write", caller->rights(), request.credentials.peer),
+      caller->rights_ptr(), [this, version = *version, responder](const WriteOutcome& outcome) {
+        samples_.Increment(static_cast<double>(outcome.stored));
+        responder->Answer(Answer(version, outcome));
+      });
 }
 
 http::HttpResponse RemoteWriteDoor::Answer(Version version, const WriteOutcome& outcome) const {

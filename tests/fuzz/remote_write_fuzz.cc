@@ -8,7 +8,7 @@
 #include "proto/base/check.h"
 #include "server/interop/label_mapping.h"
 #include "server/interop/prometheus_write.h"
-#include "server/interop/snappy_body.h"
+#include "server/interop/packed_body.h"
 
 namespace interop = tacho::server::interop;
 
