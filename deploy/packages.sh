@@ -27,7 +27,7 @@ declare -A packages=(
 # These are unpacked into build/tools/ instead: installing servers would start services on your machine,
 # kubernetes-client conflicts with kubectl of other vendors, and installing sprig would bring the packages that
 # only its own tests use.
-declare -A tools=([test]="prometheus prometheus-alertmanager kubernetes-client
+declare -A tools=([test]="prometheus prometheus-alertmanager victoria-metrics kubernetes-client
     golang-github-masterminds-sprig-dev golang-github-masterminds-semver-dev
     golang-github-masterminds-goutils-dev golang-github-google-uuid-dev golang-github-huandu-xstrings-dev
     golang-github-imdario-mergo-dev golang-github-mitchellh-copystructure-dev

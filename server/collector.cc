@@ -37,6 +37,9 @@
 #include "server/ingest/agent_clocks.h"
 #include "server/ingest/agent_ledger.h"
 #include "server/ingest/ingest_service.h"
+#include "server/interop/intake.h"
+#include "server/interop/otlp_door.h"
+#include "server/interop/remote_write_door.h"
 #include "server/limits/series_limiting.h"
 #include "server/marks/marks_service.h"
 #include "server/process/clock_watch.h"
@@ -97,11 +100,14 @@ class Collector::Parts {
   CollectorFigures Figures() const;
   absl::Status MakeConditions();
   void MakeServices();
+  absl::Status MakeInterop();
   void OnDisk(storage::DiskState state, const absl::Status& why);
   process::ClockWatch::Options ClockWatchOptions();
   void TellHealth() ABSL_LOCKS_EXCLUDED(health_mutex_);
   absl::Status StartGrpc();
   absl::Status StartHttp();
+  // Who may use the HTTP port.
+  http::HttpGuard Guard() const;
   // The page for browsers, and its API.
   absl::Status AddPage(const http::HttpGuard& guard, http::HttpServerOptions* options);
   void StopGrpc();
@@ -127,6 +133,9 @@ class Collector::Parts {
   ingest::AgentLedger agents_;
   std::unique_ptr<conditions::ConditionEngine> conditions_;
   std::unique_ptr<ingest::IngestService> ingest_;
+  std::unique_ptr<interop::Intake> intake_;
+  std::unique_ptr<interop::RemoteWriteDoor> remote_write_;
+  std::unique_ptr<interop::OtlpDoor> otlp_;
   std::unique_ptr<query::QueryService> query_;
   std::unique_ptr<TensorBoardService> tensorboard_;
   std::unique_ptr<marks::MarksService> marks_;
@@ -176,6 +185,7 @@ absl::Status Collector::Parts::Start() {
   TACHO_RETURN_IF_ERROR(OpenDoor());
   TACHO_RETURN_IF_ERROR(MakeConditions());
   MakeServices();
+  TACHO_RETURN_IF_ERROR(MakeInterop());
   TACHO_RETURN_IF_ERROR(StartGrpc());
   TACHO_RETURN_IF_ERROR(StartHttp());
   reloader_.Started();
@@ -367,10 +377,19 @@ absl::Status Collector::Parts::StartGrpc() {
   builder.RegisterService(tensorboard_.get());
   builder.RegisterService(marks_.get());
   builder.RegisterService(view_.get());
+  if (otlp_ != nullptr) builder.RegisterService(otlp_.get());
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) return absl::InternalError("gRPC's server does not start");
   door_->Serve();
   return absl::OkStatus();
+}
+
+http::HttpGuard Collector::Parts::Guard() const {
+  const auto certificates = security_->tls() == nullptr ? security::ClientCertificates::kNone
+                                                        : security_->tls()->client_certificates();
+  return {.access = security_->access(),
+          .require_certificate = config_.listen().tls().http() &&
+                                 certificates == security::ClientCertificates::kRequire};
 }
 
 absl::Status Collector::Parts::StartHttp() {
@@ -391,19 +410,46 @@ absl::Status Collector::Parts::StartHttp() {
   options.address = config_.listen().http();
   options.registry = registry_.get();
   if (config_.listen().tls().http()) options.tls = security_->tls();
-  http::HttpGuard guard;
-  guard.access = security_->access();
-  guard.require_certificate = options.tls != nullptr && options.tls->client_certificates() ==
-                                                            security::ClientCertificates::kRequire;
+  const http::HttpGuard guard = Guard();
   options.hosts.assign(config_.listen().http_hosts().begin(), config_.listen().http_hosts().end());
   options.require_certificate = guard.require_certificate;
   TACHO_RETURN_IF_ERROR(AddPage(guard, &options));
+  const auto add = [&options](std::vector<http::Route> routes) {
+    std::move(routes.begin(), routes.end(), std::back_inserter(options.routes));
+  };
+  if (remote_write_ != nullptr) add(remote_write_->Routes());
+  if (otlp_ != nullptr) add(otlp_->Routes());
   auto http = http::HttpServer::Start(std::move(options));
   if (!http.ok()) {
     return absl::Status(http.status().code(),
                         absl::StrCat("listen.http: ", http.status().message()));
   }
   http_ = *std::move(http);
+  return absl::OkStatus();
+}
+
+absl::Status Collector::Parts::MakeInterop() {
+  interop::IntakeOptions options;
+  options.store = store_.get();
+  options.admission = &ingest_->admission();
+  options.metrics = ingest_->metrics();
+  options.limiting = limiting_.get();
+  options.quotas = quotas_.get();
+  options.clock_watch = &clock_watch_;
+  options.registry = registry_.get();
+  options.now = world_.now;
+  options.monotonic = world_.monotonic;
+  options.log = world_.log;
+  TACHO_ASSIGN_OR_RETURN(intake_, interop::Intake::Create(config_.interop(), std::move(options)));
+  reloader_.Add(intake_.get());
+  if (config_.interop().remote_write()) {
+    remote_write_ = std::make_unique<interop::RemoteWriteDoor>(interop::RemoteWriteOptions{
+        intake_.get(), Guard(), config_.interop().max_request_bytes(), registry_.get()});
+  }
+  if (config_.interop().otlp()) {
+    otlp_ = std::make_unique<interop::OtlpDoor>(
+        interop::OtlpOptions{intake_.get(), Guard(), config_.interop(), registry_.get()});
+  }
   return absl::OkStatus();
 }
 

@@ -39,6 +39,10 @@ Usage: tacho-collector [--config FILE] [options]
                     Read the whole database in DIRECTORY, e.g. a snapshot, verify
                     its checksums, report what it contains, and exit. No collector
                     may be using it.
+  --explain-mapping FILE
+                    Read a captured remote write request from FILE, show which job,
+                    task, host and metric each of its series would become under
+                    interop.mapping, and exit. Stores nothing.
   --make-token      Print a new token and exit. The token goes to standard output
                     and is shown only this once; its entry for auth.tokens_file
                     goes to standard error.
@@ -73,6 +77,7 @@ constexpr ModeFlag kModes[] = {{"help", Mode::kHelp},
                                {"check-config", Mode::kCheckConfig},
                                {"print-config", Mode::kPrintConfig},
                                {"check-store", Mode::kCheckStore},
+                               {"explain-mapping", Mode::kExplainMapping},
                                {"make-token", Mode::kMakeToken}};
 
 struct ValueFlag {
@@ -85,6 +90,7 @@ constexpr ValueFlag kValues[] = {{"config", "FILE", &CommandLine::config},
                                  {"http", "ADDRESS", &CommandLine::http},
                                  {"data", "DIRECTORY", &CommandLine::data},
                                  {"check-store", "DIRECTORY", &CommandLine::check_store},
+                                 {"explain-mapping", "FILE", &CommandLine::explain_mapping},
                                  {"port-file", "FILE", &CommandLine::port_file},
                                  {"web-directory", "DIRECTORY", &CommandLine::web_directory}};
 
@@ -92,11 +98,13 @@ constexpr ValueFlag kValues[] = {{"config", "FILE", &CommandLine::config},
 std::vector<FlagSpec> Flags() {
   std::vector<FlagSpec> flags;
   for (const ValueFlag& flag : kValues) {
-    const bool setting = flag.value != &CommandLine::check_store;
+    const bool setting =
+        flag.value != &CommandLine::check_store && flag.value != &CommandLine::explain_mapping;
     flags.push_back({.name = flag.name, .placeholder = flag.placeholder, .repeated = setting});
   }
   for (const ModeFlag& flag : kModes) {
-    if (flag.mode != Mode::kCheckStore) flags.push_back({.name = flag.name});
+    const bool has_value = flag.mode == Mode::kCheckStore || flag.mode == Mode::kExplainMapping;
+    if (!has_value) flags.push_back({.name = flag.name});
   }
   return flags;
 }

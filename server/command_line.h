@@ -9,16 +9,26 @@
 namespace tacho::server {
 
 struct CommandLine {
-  enum class Mode { kRun, kHelp, kVersion, kCheckConfig, kPrintConfig, kCheckStore, kMakeToken };
+  enum class Mode {
+    kRun,
+    kHelp,
+    kVersion,
+    kCheckConfig,
+    kPrintConfig,
+    kCheckStore,
+    kExplainMapping,
+    kMakeToken
+  };
   Mode mode = Mode::kRun;
   std::string config;  // File; empty: defaults.
   // Each replaces its key of the configuration if not empty.
-  std::string grpc;           // listen.grpc
-  std::string http;           // listen.http
-  std::string data;           // storage.path
-  std::string check_store;    // The directory for kCheckStore.
-  std::string port_file;      // Where the ports are written after the start; empty: nowhere.
-  std::string web_directory;  // Files of the page; empty: those in the program.
+  std::string grpc;             // listen.grpc
+  std::string http;             // listen.http
+  std::string data;             // storage.path
+  std::string check_store;      // The directory for kCheckStore.
+  std::string explain_mapping;  // The file for kExplainMapping.
+  std::string port_file;        // Where the ports are written after the start; empty: nowhere.
+  std::string web_directory;    // Files of the page; empty: those in the program.
 };
 
 // `arguments` are those after the program's name, written as in proto/base/flags.h.

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <initializer_list>
 #include <iostream>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,8 @@
 #include "server/collector.h"
 #include "server/command_line.h"
 #include "server/edge/listener.h"
+#include "server/interop/explain.h"
+#include "server/interop/label_mapping.h"
 #include "server/process/grpc_transport.h"
 #include "server/process/heap_trimmer.h"
 #include "server/security/listen_policy.h"
@@ -262,10 +265,28 @@ int MakeToken() {
   return std::cout ? 0 : kExitFailure;
 }
 
+int ExplainMapping(const std::string& path, const config::v1::Collector& config) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string request(std::istreambuf_iterator<char>(file), {});
+  if (!file) {
+    return Fail(kExitUsage,
+                absl::NotFoundError(absl::StrCat("--explain-mapping ", path, ": cannot read it")));
+  }
+  const auto text = interop::ExplainMapping(config.interop(), request);
+  if (!text.ok()) {
+    return Fail(kExitUsage,
+                absl::InvalidArgumentError(absl::StrCat(path, ": ", text.status().message())));
+  }
+  std::cout << *text;
+  return 0;
+}
+
 int CheckConfig(const CommandLine& line, const config::v1::Collector& config) {
   if (auto s = security::CheckSecurity(config); !s.ok()) return Fail(kExitUsage, s);
   const auto rules = aggregate::MakeAggregateRules(config.metrics());
   if (!rules.ok()) return Fail(kExitUsage, rules.status());
+  const auto mapping = interop::LabelMapping::Create(config.interop());
+  if (!mapping.ok()) return Fail(kExitUsage, mapping.status());
   std::cout << (line.config.empty() ? "defaults" : line.config) << ": valid\n";
   // The documentation describes the built-in rules.
   if ((*rules)->configured > 0) std::cout << aggregate::DescribeAggregateRules(**rules);
@@ -290,6 +311,8 @@ int Main(std::span<const char* const> arguments) {
   switch (line->mode) {
     case CommandLine::Mode::kCheckConfig:
       return CheckConfig(*line, config);
+    case CommandLine::Mode::kExplainMapping:
+      return ExplainMapping(line->explain_mapping, config);
     case CommandLine::Mode::kPrintConfig:
       std::cout << config::PrintYaml(config);
       return 0;

@@ -39,6 +39,8 @@ struct HttpLimits {
   // Requests to routes that answer later; the rest of `connections` is for /metrics and probes.
   size_t calls = 384;
   size_t calls_per_address = 64;
+  size_t call_bytes =
+      size_t{64} << 20;             // The bodies of these requests together; one may be larger.
   size_t streams_per_address = 32;  // Of them, answers without a known length.
   // From the connection, or the first byte of a later request, to the end of the request.
   absl::Duration request = absl::Seconds(10);

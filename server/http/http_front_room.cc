@@ -120,19 +120,24 @@ bool HttpFront::MakeRoom(const edge::PeerAddress* network) {
 }
 
 absl::Status HttpFront::CheckCalls(const edge::PeerAddress& network) const {
-  size_t all = 0, same = 0;  // With the one that is asked for.
+  size_t all = 0, same = 0, bytes = 0;  // With the one that is asked for.
   for (const auto& [number, connection] : connections_) {
     const HttpExchange* const exchange = connection.exchange.get();
     if (exchange == nullptr || exchange->route == nullptr || exchange->route->later == nullptr) {
       continue;
     }
     ++all;
+    bytes += exchange->request.content_length;
     if (connection.network == network) ++same;
   }
   if (same > options_.limits.calls_per_address) {
     return errors::ErrorOf(errors::Failure::kOverloaded,
                            absl::StrCat("this address has ", options_.limits.calls_per_address,
                                         " requests at work: try again"));
+  }
+  if (all > 1 && bytes > options_.limits.call_bytes) {
+    return errors::ErrorOf(errors::Failure::kOverloaded,
+                           "the requests at work have too many bytes: try again");
   }
   if (all <= options_.limits.calls) return absl::OkStatus();
   return errors::ErrorOf(errors::Failure::kOverloaded,

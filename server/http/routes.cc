@@ -29,27 +29,11 @@ HttpResponse Index(const HttpRequest& request, bool has_page) {
   return {.status = 303, .body = "see /ui/\n", .headers = {{"Location", "ui/"}}};
 }
 
-HttpResponse Refusal(const absl::Status& status) {
-  HttpResponse response = ErrorResponse(status);
-  if (absl::IsUnauthenticated(status)) {
-    response.headers.emplace_back("WWW-Authenticate",
-                                  "Basic realm=\"tacho: any user, a token as password\"");
-    response.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"tacho\"");
-  }
-  return response;
-}
-
 // `page` for a request whose caller has the role; else a refusal.
 HttpResponse Guarded(const HttpGuard& guard, const HttpRequest& request, security::Role role,
                      absl::FunctionRef<HttpResponse(const security::Rights&)> page) {
-  if (guard.require_certificate && !request.credentials.certificate.has_value()) {
-    return Refusal(errors::ErrorOf(
-        errors::Failure::kForbidden,
-        "this page is only for clients with a certificate (listen.tls.client_certificates)"));
-  }
-  if (guard.access == nullptr) return page(security::Caller::Anyone().rights());
-  const auto caller = guard.access->Admit(request.credentials, role);
-  return caller.ok() ? page(caller->rights()) : Refusal(caller.status());
+  const auto caller = AdmitRequest(guard, request, role);
+  return caller.ok() ? page(caller->rights()) : CallerRefusal(caller.status());
 }
 
 HttpResponse Metrics(const MetricsPage& metrics, const HttpRequest& request,

@@ -3,18 +3,12 @@
 
 #include <vector>
 
+#include "server/http/http_guard.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics_page.h"
 #include "server/http/readiness.h"
-#include "server/security/access_control.h"
 
 namespace tacho::server::http {
-
-// Decides who may see a page. Thread-safe. Its parts are not owned and must outlive it.
-struct HttpGuard {
-  const security::AccessControl* access = nullptr;  // Null: everybody may see everything.
-  bool require_certificate = false;                 // listen.tls.client_certificates: require.
-};
 
 // /           what there is, in words; leads browsers to /ui/ if `has_page`
 // /metrics    for Prometheus, for the role read, with the jobs that the caller may touch; 406 if

@@ -88,10 +88,13 @@ absl::Status Admission::RefuseParts() const {
           "split the layout")));
 }
 
+absl::Status Admission::CheckDraining() const {
+  if (!draining_.load(std::memory_order_relaxed)) return absl::OkStatus();
+  return Refuse(Refusal::kDraining, errors::Draining());
+}
+
 absl::Status Admission::CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const {
-  if (draining_.load(std::memory_order_relaxed)) {
-    return Refuse(Refusal::kDraining, errors::Draining());
-  }
+  TACHO_RETURN_IF_ERROR(CheckDraining());
   const auto kind = untrusted.message_case();
   if (kind == v1::ClientMessage::MESSAGE_NOT_SET) {
     return RefuseField(Refusal::kUnknown, "message",

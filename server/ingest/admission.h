@@ -58,6 +58,8 @@ class Admission {
   // From now on every message is refused with UNAVAILABLE.
   void StartDraining() { draining_.store(true, std::memory_order_relaxed); }
 
+  // Step 1.
+  absl::Status CheckDraining() const;
   // Steps 1 and 2. First for every message.
   absl::Status CheckStream(const v1::ClientMessage& untrusted, bool hello_seen) const;
 

@@ -78,6 +78,10 @@ class IngestService final : public v1::Ingest::WithRawCallbackMethod_Stream<v1::
   bool Drain(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t open_streams() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // For other ways in than a stream.
+  const Admission& admission() const { return admission_; }
+  IngestMetrics* metrics() { return &metrics_; }
+
   uint64_t samples_rejected() const { return metrics_.samples_rejected(); }
 
   absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override {

@@ -9,9 +9,8 @@
 #include "server/limits/limit_text.h"
 
 namespace tacho::server::ingest {
-namespace {
 
-v1::Reject::Reason ReasonOf(storage::Limit limit) {
+v1::Reject::Reason RejectReasonOf(storage::Limit limit) {
   switch (limit) {
     case storage::Limit::kJobs:
       return v1::Reject::REASON_JOBS_LIMIT;
@@ -38,11 +37,9 @@ v1::Reject::Reason ReasonOf(storage::Limit limit) {
   return v1::Reject::REASON_UNSPECIFIED;
 }
 
-}  // namespace
-
 RefusalReport::RefusalReport(Options options) : options_(std::move(options)) {
   TACHO_CHECK(options_.admission != nullptr && options_.metrics != nullptr);
-  TACHO_CHECK(options_.limiting != nullptr && options_.acks != nullptr && options_.log != nullptr);
+  TACHO_CHECK(options_.limiting != nullptr && options_.log != nullptr);
 }
 
 void RefusalReport::LayoutDefined(const std::string& job, const StreamLayout& layout) {
@@ -56,13 +53,13 @@ void RefusalReport::LayoutDefined(const std::string& job, const StreamLayout& la
                               .detail = one.detail,
                               .last = options_.now()});
     if (one.action == storage::LimitAction::kObserve) continue;
-    options_.acks->Rejected({.reason = ReasonOf(one.limit),
-                             .folded = one.action == storage::LimitAction::kFold,
-                             .series = one.series},
-                            [&](v1::Reject* reject) {
-                              reject->set_example(one.example);
-                              reject->set_detail(one.detail);
-                            });
+    Tell({.reason = RejectReasonOf(one.limit),
+          .folded = one.action == storage::LimitAction::kFold,
+          .series = one.series},
+         [&](v1::Reject* reject) {
+           reject->set_example(one.example);
+           reject->set_detail(one.detail);
+         });
   }
 }
 
@@ -74,7 +71,7 @@ void RefusalReport::BatchSelected(const StreamLayout& layout, const RowSelection
     if (one.action == storage::LimitAction::kFold) {
       Folded(one, samples);
     } else {
-      Refused(layout.job_name, ReasonOf(one.limit), samples, one.example,
+      Refused(layout.job_name, RejectReasonOf(one.limit), samples, one.example,
               [&one] { return one.detail; });
     }
   }
@@ -110,14 +107,13 @@ storage::LimitAction RefusalReport::JobWithoutRoom(const std::string& job) {
 }
 
 void RefusalReport::Folded(const StreamLayout::Concerned& series, uint64_t samples) {
-  const v1::Reject::Reason reason = ReasonOf(series.limit);
+  const v1::Reject::Reason reason = RejectReasonOf(series.limit);
   options_.metrics->SamplesFolded(samples);
   Log("samples folded", reason, samples, series.example);
-  options_.acks->Rejected({.reason = reason, .folded = true, .samples = samples},
-                          [&](v1::Reject* reject) {
-                            reject->set_example(series.example);
-                            reject->set_detail(series.detail);
-                          });
+  Tell({.reason = reason, .folded = true, .samples = samples}, [&](v1::Reject* reject) {
+    reject->set_example(series.example);
+    reject->set_detail(series.detail);
+  });
 }
 
 void RefusalReport::Refused(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
@@ -130,10 +126,15 @@ void RefusalReport::Refused(const std::string& job, v1::Reject::Reason reason, u
                                           refusal->detail = detail();
                                         });
   Log("samples refused", reason, samples, example);
-  options_.acks->Rejected({.reason = reason, .samples = samples}, [&](v1::Reject* reject) {
+  Tell({.reason = reason, .samples = samples}, [&](v1::Reject* reject) {
     reject->set_example(example);
     reject->set_detail(detail());
   });
+}
+
+void RefusalReport::Tell(const AckCoalescer::Refused& refused,
+                         absl::FunctionRef<void(v1::Reject*)> describe) {
+  if (options_.acks != nullptr) options_.acks->Rejected(refused, describe);
 }
 
 void RefusalReport::Log(const char* message, v1::Reject::Reason reason, uint64_t samples,

@@ -21,6 +21,9 @@
 
 namespace tacho::server::ingest {
 
+// What a limit is to the sender.
+v1::Reject::Reason RejectReasonOf(storage::Limit limit);
+
 // One thread at a time.
 class RefusalReport {
  public:
@@ -29,7 +32,7 @@ class RefusalReport {
     const Admission* admission = nullptr;
     IngestMetrics* metrics = nullptr;
     limits::SeriesLimiting* limiting = nullptr;
-    AckCoalescer* acks = nullptr;
+    AckCoalescer* acks = nullptr;  // May be null: then no agent is told.
     const log::Log* log = nullptr;
     std::function<absl::Time()> now = absl::Now;
   };
@@ -42,6 +45,12 @@ class RefusalReport {
   void LayoutDefined(const std::string& job, const StreamLayout& layout);
   // The samples of a batch of so many rows that are not stored, or are folded.
   void BatchSelected(const StreamLayout& layout, const RowSelection& selection, uint64_t rows_sent);
+  // Samples that are refused one by one. `detail` is asked for where it is told.
+  void Refused(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
+               const std::string& example, absl::FunctionRef<std::string()> detail);
+  // How to keep the rules on times.
+  std::string FutureDetail() const;
+  std::string TooOldDetail() const;
   // An event that is refused for its time: in the future, or too old.
   void EventRefused(const storage::Event& event, bool future);
   // An event or attributes of a job for which there is no room. What becomes of them:
@@ -50,12 +59,9 @@ class RefusalReport {
 
  private:
   void Folded(const StreamLayout::Concerned& series, uint64_t samples);
-  void Refused(const std::string& job, v1::Reject::Reason reason, uint64_t samples,
-               const std::string& example, absl::FunctionRef<std::string()> detail);
+  void Tell(const AckCoalescer::Refused& refused, absl::FunctionRef<void(v1::Reject*)> describe);
   void Log(const char* message, v1::Reject::Reason reason, uint64_t samples,
            const std::string& example) const;
-  std::string FutureDetail() const;
-  std::string TooOldDetail() const;
 
   const Options options_;
   std::string agent_id_;

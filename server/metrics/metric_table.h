@@ -199,6 +199,16 @@ inline constexpr MetricInfo kIngestMetrics[] = {
      "message took"},
 };
 
+inline constexpr MetricInfo kInteropMetrics[] = {
+    {"tacho_interop_samples_total", "counter", "samples", "protocol",
+     "Samples of other tools that were stored, repeats and the ends of series included. "
+     "`tacho_ingest_samples_rejected_total` counts those that were refused"},
+    {"tacho_interop_exemplars_total", "counter", "exemplars", "protocol",
+     "Exemplars that other tools sent; they are left out"},
+    {"tacho_interop_series", "gauge", "series", "",
+     "Series of other tools whose place is remembered; at most `interop.max_series`"},
+};
+
 inline constexpr MetricInfo kConnectionMetrics[] = {
     {"tacho_quota_limit", "gauge", "as the key", "quota",
      "Quotas in force, by their key without `quotas.`; for a rate, 0 means no limit"},
@@ -374,6 +384,7 @@ inline constexpr MetricSection kMetricSections[] = {
     {"Conditions", kConditionMetrics},
     {"Goodput", kGoodputMetrics},
     {"Ingest", kIngestMetrics},
+    {"Other tools", kInteropMetrics},
     {"Quotas and connections", kConnectionMetrics},
     {"Storage", kStorageMetrics},
     {"Queries", kQueryMetrics},

@@ -147,23 +147,29 @@ class Query:
         answer = self.stub.ListJobs(query_pb2.ListJobsRequest(page_size=10_000))
         return {job.name: job for job in answer.jobs}
 
-    def range(self, job, *metrics):
-        """{(metric, task, host): [(time, step, attempt, bits)]}, raw; {} if the job is unknown."""
+    def series(self, job, *metrics):
+        """[(what it is, [(time, step, attempt, bits)])], raw; empty if the job is unknown."""
         request = query_pb2.RangeRequest(selector=query_pb2.Selector(job=job, metrics=metrics))
-        found, samples = {}, None
+        found = []
         try:
             for piece in self.stub.Range(request, timeout=harness.PATIENCE_S):
                 if piece.HasField("series"):
-                    info = piece.series
-                    task = info.task if info.HasField("task") else None
-                    key = (info.metric.name, task, info.host)
-                    if key in found:
-                        raise AssertionError(f"series {key} came twice")
-                    samples = found[key] = []
-                samples.extend(points_of(piece.points))
+                    found.append((piece.series, []))
+                found[-1][1].extend(points_of(piece.points))
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.NOT_FOUND:
                 raise
+        return found
+
+    def range(self, job, *metrics):
+        """{(metric, task, host): as series() has it}, for series without labels."""
+        found = {}
+        for info, samples in self.series(job, *metrics):
+            task = info.task if info.HasField("task") else None
+            key = (info.metric.name, task, info.host)
+            if key in found:
+                raise AssertionError(f"series {key} came twice")
+            found[key] = samples
         return found
 
     def latest(self, job, *metrics):

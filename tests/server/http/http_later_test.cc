@@ -163,6 +163,18 @@ TEST_F(LaterTest, CallsOfOneAddressAreBounded) {
   EXPECT_NE(Await(), nullptr) << "an answer makes room";
 }
 
+TEST_F(LaterTest, BodiesOfCallsAreBoundedTogether) {
+  Start({.call_bytes = 100});
+  const RawClient first(port(), Post("/later", std::string(120, 'x')));
+  const ResponderPtr one = Await();  // One alone may be larger.
+  EXPECT_THAT(RawClient(port(), Post("/later", "y")).Read(),
+              AllOf(StartsWith("HTTP/1.1 503 "), HasSubstr("too many bytes")));
+  one->Answer({.body = "one"});
+  EXPECT_THAT(first.ReadAnswer(), EndsWith("one"));
+  const RawClient third(port(), Post("/later", "y"));
+  EXPECT_NE(Await(), nullptr) << "an answer makes room";
+}
+
 TEST_F(LaterTest, StopAnswersWhatIsNotReady) {
   Start();
   const RawClient client(port(), Get("/later"));

@@ -1,0 +1,113 @@
+// The one way in for what other tools write, whatever the protocol: series get their places on
+// sheets, samples become rows, and the store says when they are durable. The same admission,
+// limits, quotas and rights hold as for agents.
+//
+//   ForeignWrite -> LabelMapping -> SeriesSheets (Admission::AdmitLayout, Store::RegisterLayout)
+//                -> rows of sheets (Admission::Window) -> Store::AppendRows -> WriteOutcome
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "prometheus/registry.h"
+#include "proto/base/clock.h"
+#include "proto/base/log.h"
+#include "server/edge/quotas.h"
+#include "server/ingest/admission.h"
+#include "server/ingest/ingest_metrics.h"
+#include "server/ingest/refusal_report.h"
+#include "server/interop/foreign_write.h"
+#include "server/interop/label_mapping.h"
+#include "server/interop/series_sheets.h"
+#include "server/limits/series_limiting.h"
+#include "server/process/clock_watch.h"
+#include "server/process/reloadable.h"
+#include "server/security/rights.h"
+#include "storage/store.h"
+#include "tacho/config/v1/collector.pb.h"
+
+namespace tacho::server::interop {
+
+// A sender as quotas know it: by who it is, or else by `peer`, its address without a port.
+std::string SenderName(absl::string_view protocol, const security::Rights& rights,
+                       absl::string_view peer);
+
+// How a request ended. What was refused for good is in the counters and ledgers of refusals too.
+struct WriteOutcome {
+  // OK: whatever is not refused below is durable.
+  //   UNAVAILABLE, RESOURCE_EXHAUSTED  nothing, or a part, is stored. The whole request may come
+  //                                    again: what is stored already is not stored twice.
+  //   PERMISSION_DENIED                a job is not the caller's; nothing is stored.
+  absl::Status status;
+  uint64_t stored = 0;             // Samples, the ends of series among them.
+  uint64_t stored_histograms = 0;  // Native ones, each of which is several samples here.
+  uint64_t refused = 0;            // Samples that will never be stored.
+  std::string refusal;             // Why the first of them is not, in words.
+};
+
+// Nothing is owned; everything must outlive the intake.
+struct IntakeOptions {
+  storage::Store* store = nullptr;
+  const ingest::Admission* admission = nullptr;
+  ingest::IngestMetrics* metrics = nullptr;
+  limits::SeriesLimiting* limiting = nullptr;
+  edge::Quotas* quotas = nullptr;
+  const process::ClockWatch* clock_watch = nullptr;  // Null: the clock is right.
+  prometheus::Registry* registry = nullptr;
+  std::function<absl::Time()> now = absl::Now;
+  std::function<absl::Time()> monotonic = MonotonicNow;
+  log::Log log;
+};
+
+// Thread-safe. To be destroyed after the store is closed: its callbacks reach into this.
+class Intake final : public process::Reloadable {
+ public:
+  using Done = std::function<void(WriteOutcome)>;
+
+  //   INVALID_ARGUMENT  as LabelMapping::Create().
+  static absl::StatusOr<std::unique_ptr<Intake>> Create(const config::v1::Interop& config,
+                                                        IntakeOptions options);
+
+  // Stores a request of `sender`, for which `rights` are asked. `done` is called once: perhaps
+  // before this returns, perhaps on the thread of the store's committer, so it must return soon.
+  // `write` is not used after this has returned.
+  void Write(const ForeignWrite& write, const std::string& sender,
+             const security::RightsPtr& rights, Done done);
+  // What remote write 1.0 says of metrics in requests of their own. Kept in memory, for series that
+  // come later.
+  void LearnMetrics(const std::vector<ForeignMetric>& metrics) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  absl::StatusOr<std::function<void()>> Prepare(const config::v1::Collector& config) override;
+
+ private:
+  class Request;
+
+  explicit Intake(IntakeOptions options, std::shared_ptr<const LabelMapping> mapping,
+                  uint64_t max_series);
+  std::shared_ptr<const LabelMapping> mapping() const ABSL_LOCKS_EXCLUDED(mutex_);
+  storage::Metric MetricOf(std::string name, const ForeignMetric* known) const
+      ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const IntakeOptions options_;
+  SeriesSheets sheets_;
+  // Counts refusals for all requests, one at a time.
+  absl::Mutex report_mutex_;
+  ingest::RefusalReport report_ ABSL_GUARDED_BY(report_mutex_);
+  prometheus::Gauge& remembered_;
+
+  mutable absl::Mutex mutex_;
+  std::shared_ptr<const LabelMapping> mapping_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, ForeignMetric> learnt_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace tacho::server::interop

@@ -1,0 +1,38 @@
+// Reads metrics of OpenTelemetry (open-telemetry/opentelemetry-proto, docs/specification.md and
+// opentelemetry/proto/metrics/v1/metrics.proto).
+//
+//   Gauge, Sum              a series NAME; a monotonic sum is a counter. Deltas are added up.
+//   Histogram               NAME_bucket with the label le (cumulative), NAME_count, NAME_sum, and
+//   ExponentialHistogram    NAME_min and NAME_max where they are told; exponential ones with
+//                           deltas are rejected
+//   Summary                 NAME with the label quantile, NAME_count, NAME_sum
+//   "no recorded value"     the series has ended
+//
+// Names stay as they are. Labels are the point's attributes and the resource's that are asked for,
+// with _ for each character that a label's name may not have. Whole numbers become doubles, which
+// are exact up to 2^53. Exemplars are counted and left out.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "interop/otlp_metrics_service.pb.h"
+#include "server/interop/delta_sums.h"
+#include "server/interop/foreign_write.h"
+
+namespace tacho::server::interop {
+
+struct OtlpMetrics {
+  ForeignWrite write;
+  // Points that cannot be read, and why the first of them cannot.
+  uint64_t rejected = 0;
+  std::string problem;
+};
+
+// `request` is not trusted. The result does not point into it. `deltas` keeps the totals.
+OtlpMetrics ReadOtlpMetrics(
+    const opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest& request,
+    const std::vector<std::string>& resource_attributes, DeltaSums* deltas);
+
+}  // namespace tacho::server::interop

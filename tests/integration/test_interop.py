@@ -1,0 +1,365 @@
+"""Other tools write to the collector: a real Prometheus, a real vmagent, and requests of our own."""
+import gzip
+import hashlib
+import http.client
+import http.server
+import json
+import os
+import random
+import struct
+import threading
+import time
+import unittest
+
+import harness
+import client
+from client import bits
+
+MESSAGE_2 = "application/x-protobuf;proto=io.prometheus.write.v2.Request"
+
+
+class Exporter:
+    """A page of metrics whose values change with each scrape, special ones among them."""
+
+    def __init__(self, series=200):
+        self.series = series
+        self.scrapes = 0
+        outer = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                body = outer.page().encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "text/plain; version=0.0.4")
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def page(self):
+        self.scrapes += 1
+        lines = ["# TYPE steps_total counter", f"steps_total {self.scrapes}"]
+        # Not -0: Prometheus leaves a value that equals 0 out of its message.
+        specials = ["NaN", "+Inf", "-Inf", "0", "1e-320", "1.7976931348623157e+308"]
+        lines.append(f"special {specials[self.scrapes % len(specials)]}")
+        for i in range(self.series):
+            lines.append(f'load{{core="{i}",text="a\\"b"}} {random.random() * self.scrapes!r}')
+        if self.scrapes % 3:
+            lines.append(f"sometimes {self.scrapes}")
+        return "\n".join(lines) + "\n"
+
+    @property
+    def address(self):
+        return f"127.0.0.1:{self.server.server_port}"
+
+
+def prometheus_samples(url, query):
+    """{(name, sorted labels): {time in ms: bits}} of all raw samples, as Prometheus answers them."""
+    import urllib.parse
+
+    status, _, body = harness.http_get(f"{url}/api/v1/query?" + urllib.parse.urlencode({"query": query}))
+    assert status == 200, body
+    series = {}
+    for one in json.loads(body)["data"]["result"]:
+        labels = dict(one["metric"])
+        name = labels.pop("__name__")
+        key = (name, tuple(sorted(labels.items())))
+        series[key] = {round(t * 1000): pattern(v) for t, v in one["values"]}
+    return series
+
+
+def pattern(text):
+    """The bits of a value as Prometheus writes it; it has one NaN (model/value/value.go: NormalNaN)."""
+    return 0x7FF8000000000001 if text == "NaN" else bits(float(text))
+
+
+class WritersTest(harness.TestCase):
+    """What a real sender was told is stored is there, though the collector is killed meanwhile. The
+    truth is in a Prometheus that has the same samples."""
+
+    def setUp(self):
+        super().setUp()
+        self.collector = self.started(harness.Collector(self.directory))
+        self.exporter = Exporter()
+        self.addCleanup(self.exporter.server.shutdown)
+
+    def stored(self):
+        """As prometheus_samples(), of the collector's job "trainer"; without the label job."""
+        query = client.Query(self.collector.address)
+        found = {}
+        for series, points in query.series("trainer"):
+            labels = tuple(sorted((label.name, label.value) for label in series.labels))
+            found[(series.metric.name, labels)] = {t // 1_000_000: v for t, _, _, v in points}
+        query.close()
+        return found
+
+    def start_prometheus(self, config, *flags):
+        path = os.path.join(self.directory, "prometheus.yml")
+        with open(path, "w") as file:
+            file.write(config)
+        port = harness.free_port()
+        prometheus = harness.Program(
+            [harness.tool("prometheus"), f"--config.file={path}", *flags,
+             f"--storage.tsdb.path={self.directory}/prometheus", f"--web.listen-address=127.0.0.1:{port}"],
+            os.path.join(self.directory, "prometheus.log"))  # fmt: skip
+        self.started(prometheus)
+        url = f"http://127.0.0.1:{port}"
+
+        def ready():
+            try:
+                return harness.http_get(url + "/-/ready")[0] == 200
+            except OSError:
+                return False
+
+        harness.wait_until(ready, "Prometheus ready")
+        return url
+
+    def scrapes(self):
+        return (
+            "global: {scrape_interval: 500ms, scrape_timeout: 500ms}\n"
+            "scrape_configs:\n"
+            "  - job_name: trainer\n"
+            f"    static_configs: [{{targets: ['{self.exporter.address}']}}]\n"
+        )
+
+    def kill_some_times(self, times):
+        harness.wait_until(self.stored, "the first samples stored")
+        for _ in range(times):
+            time.sleep(self.random.uniform(1, 3))
+            self.collector.kill()
+            time.sleep(self.random.uniform(0, 1))
+            self.collector.start()
+        time.sleep(1)
+
+    def compare(self, url):
+        """Everything that Prometheus has now must arrive, bit for bit, and nothing else of that time."""
+        expected = {
+            (name, tuple(label for label in labels if label[0] != "job")): samples
+            for (name, labels), samples in prometheus_samples(url, "{job='trainer'}[10m]").items()
+        }
+        self.assertGreater(sum(map(len, expected.values())), 1000)
+
+        def missing():
+            stored = self.stored()
+            return [
+                (key, sorted(samples.items() - stored.get(key, {}).items())[:3])
+                for key, samples in expected.items()
+                if not samples.items() <= stored.get(key, {}).items()
+            ]
+
+        try:
+            harness.wait_until(lambda: not missing(), "all samples stored", timeout_s=90, pause_s=1)
+        except AssertionError as late:
+            raise AssertionError(f"{late}: {missing()[:5]}") from None
+        for key, samples in self.stored().items():
+            have = expected.get(key, {})
+            newest = max(have, default=0)
+            self.assertEqual({t: v for t, v in samples.items() if t <= newest}, have, key)
+
+    def test_prometheus(self):
+        url = self.start_prometheus(
+            self.scrapes() + f"remote_write: [{{url: '{self.collector.url('/api/v1/write')}'}}]\n"
+        )
+        self.kill_some_times(3)
+        self.compare(url)
+
+    def test_vmagent(self):
+        url = self.start_prometheus("", "--web.enable-remote-write-receiver")
+        config = os.path.join(self.directory, "vmagent.yml")
+        with open(config, "w") as file:
+            file.write(self.scrapes())
+        self.started(harness.Program(
+            [harness.tool("vmagent"), f"-promscrape.config={config}",
+             f"-httpListenAddr=127.0.0.1:{harness.free_port()}",
+             f"-remoteWrite.url={self.collector.url('/api/v1/write')}",
+             f"-remoteWrite.url={url}/api/v1/write",
+             f"-remoteWrite.tmpDataPath={self.directory}/vmagent", "-remoteWrite.flushInterval=200ms",
+             "-remoteWrite.queues=1"],  # Prometheus takes no samples out of order.
+            os.path.join(self.directory, "vmagent.log")))  # fmt: skip
+        self.kill_some_times(3)
+        self.compare(url)
+
+
+class OpenTelemetryTest(harness.TestCase):
+    """The same points over gRPC and over HTTP, with and without a token."""
+
+    CONFIG = "auth: {tokens_file: %s, allow_plaintext: true}\n"
+
+    def setUp(self):
+        super().setUp()
+        tokens = os.path.join(self.directory, "tokens.yaml")
+        with open(tokens, "w") as file:
+            for name, jobs in (("writer", "vision.*"), ("reader", ".*")):
+                digest = hashlib.sha256(f"token-of-{name}-0123456789".encode()).hexdigest()
+                roles = "write" if name == "writer" else "read"
+                file.write("tokens:\n" if name == "writer" else "")
+                file.write(f"  - {{name: {name}, sha256: {digest}, roles: [{roles}], jobs: '{jobs}'}}\n")
+        os.chmod(tokens, 0o600)
+        self.collector = self.started(harness.Collector(self.directory, self.CONFIG % tokens))
+
+    @staticmethod
+    def request(job, values):
+        now = time.time_ns()
+        text = {
+            "resourceMetrics": [{
+                "resource": {"attributes": [
+                    {"key": "service.name", "value": {"stringValue": job}},
+                    {"key": "host.name", "value": {"stringValue": "h1"}},
+                    {"key": "tacho.task", "value": {"intValue": "2"}},
+                ]},
+                "scopeMetrics": [{"metrics": [{"name": "train.loss", "unit": "1", "gauge": {"dataPoints": [
+                    {"timeUnixNano": str(now + i), "asDouble": value} for i, value in enumerate(values)
+                ]}}]}],
+            }]
+        }  # fmt: skip
+        return text
+
+    def export(self, request, token):
+        from interop import otlp_metrics_service_pb2, otlp_metrics_service_pb2_grpc
+        from google.protobuf import json_format
+        import grpc
+
+        message = json_format.ParseDict(
+            request, otlp_metrics_service_pb2.ExportMetricsServiceRequest()
+        )
+        with client.connect(self.collector.address) as channel:
+            stub = otlp_metrics_service_pb2_grpc.MetricsServiceStub(channel)
+            try:
+                stub.Export(message, metadata=client.bearer(token), timeout=30)
+                return "OK"
+            except grpc.RpcError as error:
+                return error.code().name
+
+    def post(self, request, token):
+        connection = http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        connection.request(
+            "POST", "/v1/metrics", gzip.compress(json.dumps(request).encode()), headers
+        )
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status
+
+    def test_both_ways_store_the_same_for_those_who_may_write(self):
+        writer, reader = "token-of-writer-0123456789", "token-of-reader-0123456789"
+        self.assertEqual(self.export(self.request("vision-grpc", [0.5, 0.25]), writer), "OK")
+        self.assertEqual(self.post(self.request("vision-http", [0.5, 0.25]), writer), 200)
+        for token, code, status in ((None, "UNAUTHENTICATED", 401), (reader, "PERMISSION_DENIED", 403)):
+            self.assertEqual(self.export(self.request("vision", [1.0]), token), code)
+            self.assertEqual(self.post(self.request("vision", [1.0]), token), status)
+        self.assertEqual(self.export(self.request("speech", [1.0]), writer), "PERMISSION_DENIED")
+        self.assertEqual(self.post(self.request("speech", [1.0]), writer), 403)
+        token_file = os.path.join(self.directory, "reader.token")
+        with open(token_file, "w") as file:
+            file.write(reader)
+        os.chmod(token_file, 0o600)
+        shown = {}
+        for job in ("vision-grpc", "vision-http", "vision", "speech"):
+            answer = harness.tachoctl(
+                self.collector.address, "query", job, "train.loss", "-o", "csv",
+                env={"TACHO_TOKEN_FILE": token_file})  # fmt: skip
+            shown[job] = answer.stdout
+        self.assertIn("0.25", shown["vision-grpc"])
+        self.assertIn("0.25", shown["vision-http"])
+        for job in ("vision", "speech"):
+            self.assertLessEqual(len(shown[job].splitlines()), 1, "the head of the table, no sample")
+
+
+class RequestsTest(harness.TestCase):
+    """What no honest tool sends."""
+
+    def setUp(self):
+        super().setUp()
+        self.collector = self.started(harness.Collector(self.directory))
+
+    def post(self, body, headers=None, connection=None):
+        """The status and the text, over a connection of its own or over one that stays open."""
+        used = connection or self.connect()
+        used.request(
+            "POST", "/api/v1/write", body,
+            {"Content-Encoding": "snappy", "Content-Type": "application/x-protobuf", **(headers or {})},
+        )  # fmt: skip
+        answer = used.getresponse()
+        text = answer.read()
+        if connection is None:
+            used.close()
+        return answer.status, text
+
+    def connect(self):
+        return http.client.HTTPConnection("127.0.0.1", self.collector.http, timeout=30)
+
+    def memory(self):
+        with open(f"/proc/{self.collector.program.process.pid}/status") as file:
+            return next(int(line.split()[1]) for line in file if line.startswith("VmRSS")) << 10
+
+    def test_ten_thousand_bad_requests_leave_the_collector_as_it_was(self):
+        seeds = []
+        root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../fuzz/corpus/remote_write_fuzz")
+        for name in ("packed_1", "packed_2"):
+            with open(os.path.join(root, name), "rb") as file:
+                seeds.append(file.read()[1:])
+        self.assertEqual(self.post(seeds[0])[0], 400, "its times are of 2023, before the retention")
+        before = self.memory()
+        statuses = {}
+        connection = self.connect()
+        self.addCleanup(connection.close)
+        for i in range(10_000 if not os.environ.get("TACHO_SANITIZER") else 500):
+            body = bytearray(self.random.choice(seeds))
+            for _ in range(self.random.randrange(1, 6)):
+                body[self.random.randrange(len(body))] = self.random.randrange(256)
+            if self.random.random() < 0.3:
+                del body[self.random.randrange(len(body)):]
+            headers = {"Content-Type": MESSAGE_2} if self.random.random() < 0.5 else {}
+            status, text = self.post(bytes(body), headers, connection)
+            statuses[status] = statuses.get(status, 0) + 1
+            self.assertIn(status, (204, 400, 413), text)
+            self.assertTrue(status == 204 or text, "a refusal has words")
+        self.assertLess(self.memory() - before, 128 << 20)
+        self.assertGreater(statuses[400], 100)
+
+    def test_two_hundred_large_requests_at_once_stay_within_the_memory(self):
+        # Labels that differ everywhere, so that nothing packs and all is new.
+        body = os.urandom(4 << 20)
+        packed = _varint(len(body)) + b"".join(
+            b"\xf4" + struct.pack("<H", len(chunk) - 1) + chunk
+            for chunk in (body[i : i + 65536] for i in range(0, len(body), 65536)))
+        before = self.memory()
+        peak = [before]
+        results = []
+
+        def send():
+            try:
+                results.append(self.post(packed)[0])
+            except OSError:
+                results.append(0)  # Turned away before its body was read.
+
+        threads = [threading.Thread(target=send) for _ in range(200)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            peak[0] = max(peak[0], self.memory())
+            time.sleep(0.02)
+        self.assertEqual(len(results), 200)
+        self.assertTrue(set(results) <= {0, 400, 503}, set(results))
+        self.assertLess(peak[0] - before, 256 << 20)
+        self.assertEqual(harness.http_get(self.collector.url("/readyz"))[0], 200)
+
+
+def _varint(value):
+    out = b""
+    while value >= 128:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
+if __name__ == "__main__":
+    harness.main()

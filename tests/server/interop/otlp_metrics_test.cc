@@ -1,0 +1,189 @@
+#include "server/interop/otlp_metrics.h"
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "proto/base/stale_marker.h"
+
+namespace tacho::server::interop {
+namespace {
+
+namespace otlp = opentelemetry::proto::metrics::v1;
+using Request = opentelemetry::proto::collector::metrics::v1::ExportMetricsServiceRequest;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr uint64_t kTime = 1'700'000'000'000'000'000;
+
+class OtlpMetricsTest : public testing::Test {
+ protected:
+  OtlpMetricsTest() {
+    auto* const resource = request_.add_resource_metrics();
+    auto* const attribute = resource->mutable_resource()->add_attributes();
+    attribute->set_key("service.name");
+    attribute->mutable_value()->set_string_value("vision");
+    auto* const other = resource->mutable_resource()->add_attributes();
+    other->set_key("telemetry.sdk.name");
+    other->mutable_value()->set_string_value("x");
+    metrics_ = resource->add_scope_metrics();
+  }
+  otlp::Metric* Metric(const char* name) {
+    auto* const metric = metrics_->add_metrics();
+    metric->set_name(name);
+    return metric;
+  }
+  template <typename Points>
+  static auto* Point(Points* points, uint64_t time = kTime) {
+    auto* const point = points->Add();
+    point->set_time_unix_nano(time);
+    return point;
+  }
+  OtlpMetrics Read() { return ReadOtlpMetrics(request_, {"service.name"}, &deltas_); }
+  // (labels as text, value) of all samples.
+  static std::vector<std::pair<std::string, double>> Samples(const OtlpMetrics& read) {
+    std::vector<std::pair<std::string, double>> samples;
+    for (const auto& series : read.write.series) {
+      std::string text;
+      const auto labels = LabelsOfKey(series.key);
+      for (const auto& [name, value] : *labels) {
+        if (name != "service_name") absl::StrAppend(&text, text.empty() ? "" : ",", value);
+      }
+      samples.emplace_back(text, read.write.samples[series.first].value);
+    }
+    return samples;
+  }
+
+  Request request_;
+  otlp::ScopeMetrics* metrics_;
+  DeltaSums deltas_{100};
+};
+
+TEST_F(OtlpMetricsTest, AGaugeKeepsItsNameAndTheAttributesThatAreWanted) {
+  auto* const metric = Metric("train.loss");
+  metric->set_unit("1");
+  metric->set_description("Loss.");
+  auto* const point = Point(metric->mutable_gauge()->mutable_data_points());
+  point->set_as_double(0.25);
+  auto* const attribute = point->add_attributes();
+  attribute->set_key("gpu.index");
+  attribute->mutable_value()->set_int_value(3);
+  const auto read = Read();
+  ASSERT_EQ(read.write.series.size(), 1u);
+  EXPECT_THAT(*LabelsOfKey(read.write.series[0].key),
+              ElementsAre(Pair("__name__", "train.loss"), Pair("service_name", "vision"),
+                          Pair("gpu_index", "3")));
+  EXPECT_EQ(read.write.samples[0].time_ns, static_cast<int64_t>(kTime));
+  EXPECT_EQ(read.write.metrics[0].unit, "1");
+  EXPECT_EQ(read.write.metrics[0].help, "Loss.");
+  EXPECT_EQ(read.write.metrics[0].type, storage::MetricType::kGauge);
+}
+
+TEST_F(OtlpMetricsTest, AMonotonicSumIsACounterAndWholeNumbersAreTaken) {
+  auto* const sum = Metric("requests")->mutable_sum();
+  sum->set_is_monotonic(true);
+  sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_CUMULATIVE);
+  Point(sum->mutable_data_points())->set_as_int(-7);
+  const auto read = Read();
+  EXPECT_THAT(Samples(read), ElementsAre(Pair("requests", -7)));
+  EXPECT_EQ(read.write.metrics[0].type, storage::MetricType::kCounter);
+}
+
+TEST_F(OtlpMetricsTest, DeltasAreAddedUpAndARepeatedRequestAddsNothing) {
+  auto* const sum = Metric("requests")->mutable_sum();
+  sum->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_DELTA);
+  auto* const point = Point(sum->mutable_data_points());
+  point->set_as_int(5);
+  EXPECT_THAT(Samples(Read()), ElementsAre(Pair("requests", 5)));
+  EXPECT_THAT(Samples(Read()), IsEmpty()) << "the same request again";
+  point->set_time_unix_nano(kTime + 1);
+  EXPECT_THAT(Samples(Read()), ElementsAre(Pair("requests", 10)));
+}
+
+TEST_F(OtlpMetricsTest, AHistogramHasCumulativeBucketsAndItsEnds) {
+  auto* const histogram = Metric("latency")->mutable_histogram();
+  auto* const point = Point(histogram->mutable_data_points());
+  point->set_count(6);
+  point->set_sum(9.5);
+  point->set_min(0.5);
+  point->set_max(4);
+  for (const uint64_t count : {1, 2, 3}) point->add_bucket_counts(count);
+  for (const double bound : {1.0, 2.5}) point->add_explicit_bounds(bound);
+  EXPECT_THAT(
+      Samples(Read()),
+      ElementsAre(Pair("latency_count", 6), Pair("latency_sum", 9.5), Pair("latency_min", 0.5),
+                  Pair("latency_max", 4), Pair("latency_bucket,1", 1),
+                  Pair("latency_bucket,2.5", 3), Pair("latency_bucket,+Inf", 6)));
+}
+
+TEST_F(OtlpMetricsTest, AnExponentialHistogramHasTheBoundsOfItsScale) {
+  auto* const histogram = Metric("latency")->mutable_exponential_histogram();
+  auto* const point = Point(histogram->mutable_data_points());
+  point->set_count(6);
+  point->set_scale(0);
+  point->set_zero_count(1);
+  point->mutable_positive()->set_offset(1);  // (2, 4], (4, 8]
+  for (const uint64_t count : {2, 2}) point->mutable_positive()->add_bucket_counts(count);
+  point->mutable_negative()->set_offset(0);  // [-2, -1)
+  point->mutable_negative()->add_bucket_counts(1);
+  EXPECT_THAT(Samples(Read()),
+              ElementsAre(Pair("latency_count", 6), Pair("latency_bucket,-1", 1),
+                          Pair("latency_bucket,0", 2), Pair("latency_bucket,4", 4),
+                          Pair("latency_bucket,8", 6), Pair("latency_bucket,+Inf", 6)));
+}
+
+TEST_F(OtlpMetricsTest, ASummaryHasItsQuantiles) {
+  auto* const point = Point(Metric("rpc")->mutable_summary()->mutable_data_points());
+  point->set_count(2);
+  point->set_sum(3);
+  auto* const at = point->add_quantile_values();
+  at->set_quantile(0.99);
+  at->set_value(2);
+  EXPECT_THAT(Samples(Read()),
+              ElementsAre(Pair("rpc_count", 2), Pair("rpc_sum", 3), Pair("rpc,0.99", 2)));
+}
+
+TEST_F(OtlpMetricsTest, NoRecordedValueEndsTheSeries) {
+  auto* const point = Point(Metric("m")->mutable_gauge()->mutable_data_points());
+  point->set_flags(1);
+  const auto read = Read();
+  EXPECT_TRUE(IsStaleMarker(read.write.samples.at(0).value));
+  EXPECT_EQ(read.rejected, 0u);
+}
+
+TEST_F(OtlpMetricsTest, WhatCannotBeReadIsRejectedAloneAndInWords) {
+  Point(Metric("without_time")->mutable_gauge()->mutable_data_points(), 0)->set_as_int(1);
+  Point(Metric("")->mutable_gauge()->mutable_data_points())->set_as_int(1);
+  Point(Metric("no_value")->mutable_gauge()->mutable_data_points());
+  auto* const bounds = Point(Metric("bounds")->mutable_histogram()->mutable_data_points());
+  bounds->add_bucket_counts(1);
+  bounds->add_explicit_bounds(1);
+  auto* const deltas = Metric("deltas")->mutable_exponential_histogram();
+  deltas->set_aggregation_temporality(otlp::AGGREGATION_TEMPORALITY_DELTA);
+  Point(deltas->mutable_data_points());
+  Point(Metric("scale")->mutable_exponential_histogram()->mutable_data_points())->set_scale(99);
+  Point(Metric("good")->mutable_gauge()->mutable_data_points())->set_as_int(1);
+  const auto read = Read();
+  EXPECT_EQ(read.rejected, 6u);
+  EXPECT_THAT(read.problem, HasSubstr("without_time has no time"));
+  EXPECT_THAT(Samples(read), ElementsAre(Pair("good", 1)));
+}
+
+TEST_F(OtlpMetricsTest, ValuesOfAllKindsBecomeTexts) {
+  auto* const point = Point(Metric("m")->mutable_gauge()->mutable_data_points());
+  point->set_as_int(1);
+  auto* const list = point->add_attributes();
+  list->set_key("a");
+  list->mutable_value()->mutable_array_value()->add_values()->set_bool_value(true);
+  list->mutable_value()->mutable_array_value()->add_values()->set_double_value(0.5);
+  // Nested without end.
+  auto* const deep = point->add_attributes();
+  deep->set_key("b");
+  auto* value = deep->mutable_value();
+  for (int i = 0; i < 90; ++i) value = value->mutable_array_value()->add_values();
+  EXPECT_THAT(Samples(Read())[0].first, HasSubstr("m,[true,0.5],[[[[[[[[…]]]]]]]]"));
+}
+
+}  // namespace
+}  // namespace tacho::server::interop
