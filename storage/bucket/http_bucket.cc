@@ -257,6 +257,18 @@ absl::Status HttpBucket::Delete(absl::string_view key) {
   return reply.status();
 }
 
+absl::Status HttpBucket::PutDamaged(absl::string_view key) {
+  TACHO_RETURN_IF_ERROR(CheckKey(key));
+  TACHO_ASSIGN_OR_RETURN(const Credentials credentials, keeper_.Get());
+  Request request = ObjectRequest(BucketCall::kPut, "PUT", key);
+  request.body = "as it was";
+  HttpCall call = Sign(request, credentials);
+  call.body = "as it is!";  // As long as the other one.
+  const HttpReply reply = http_->Send(call);
+  if (reply.status == 200) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(request.name, ": ", reply.status, reply.error));
+}
+
 absl::StatusOr<std::unique_ptr<Bucket>> OpenBucket(BucketOptions options) {
   if (!options.environment)
     options.environment = [](const char* name) { return std::getenv(name); };

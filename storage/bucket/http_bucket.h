@@ -47,6 +47,11 @@ class HttpBucket : public Bucket {
   absl::StatusOr<ObjectPage> List(absl::string_view prefix, absl::string_view from) override;
   absl::Status Delete(absl::string_view key) override;
 
+  // Sends a body with the hash of another one, as damage on the way would. Not repeated.
+  //   OK                it is stored
+  //   INVALID_ARGUMENT  it is refused, for whatever reason
+  absl::Status PutDamaged(absl::string_view key);
+
  private:
   struct Request {
     BucketCall call;
