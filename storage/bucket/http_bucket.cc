@@ -34,6 +34,10 @@ std::string Sha256Hex(absl::string_view body) {
   return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(hash), size));
 }
 
+absl::Status NoTag() {
+  return absl::InvalidArgumentError("a tag is empty, or has more than one line");
+}
+
 // Between half of it and one and a half: many that were refused together do not come together
 // again.
 absl::Duration Jittered(absl::Duration pause) {
@@ -94,8 +98,11 @@ void HttpBucket::Report(const Request& request, const HttpReply& reply, absl::Du
 
 absl::StatusOr<HttpReply> HttpBucket::Perform(const Request& request) {
   const absl::Time end = MonotonicNow() + options_.timeout;
-  absl::Duration patience = request.quick ? options_.slow_after : options_.timeout;
-  bool fresh = false;
+  const bool deletes = request.call == BucketCall::kDelete;
+  absl::Duration patience = request.quick && !deletes ? options_.slow_after : options_.timeout;
+  // libcurl itself sends a request again if a connection that it had kept ends without an answer.
+  // That must not happen to a deletion.
+  bool fresh = deletes;
   bool renewed = false;
   for (int tries = 1;; ++tries) {
     TACHO_ASSIGN_OR_RETURN(const Credentials credentials, keeper_.Get());
@@ -125,25 +132,26 @@ absl::StatusOr<HttpReply> HttpBucket::Perform(const Request& request) {
       return reply;
     }
     if (again == Again::kSlow) patience = tries == 1 ? patience * 2 : options_.timeout;
-    fresh = again == Again::kSlow || again == Again::kFailed;
+    fresh = deletes || again == Again::kSlow || again == Again::kFailed;
     absl::SleepFor(pause);
   }
 }
 
-std::string HttpBucket::Tag(const HttpReply& reply) const {
-  const absl::string_view etag = reply.Header("etag");
-  if (!IsGoogle()) return std::string(BareTag(etag));
-  return absl::StrCat(reply.Header("x-goog-generation"), " ", etag);
-}
-
-absl::StatusOr<StoredObject> HttpBucket::ObjectOf(HttpReply reply, const std::string& name) const {
-  StoredObject object{.body = std::move(reply.body), .tag = Tag(reply)};
-  if (object.tag.empty() || object.tag.front() == ' ') {
+absl::StatusOr<std::string> HttpBucket::TagOf(const HttpReply& reply,
+                                              const std::string& name) const {
+  const absl::string_view etag = BareTag(reply.Header("etag"));
+  const absl::string_view generation = reply.Header("x-goog-generation");
+  if (IsGoogle() ? generation.empty() : etag.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         name, ": the answer has no ", IsGoogle() ? "x-goog-generation" : "ETag",
         ", without which nothing can be replaced: is the endpoint one of an object store?"));
   }
-  return object;
+  return IsGoogle() ? absl::StrCat(generation, " ", etag) : std::string(etag);
+}
+
+absl::StatusOr<StoredObject> HttpBucket::ObjectOf(HttpReply reply, const std::string& name) const {
+  TACHO_ASSIGN_OR_RETURN(std::string tag, TagOf(reply, name));
+  return StoredObject{.body = std::move(reply.body), .tag = std::move(tag)};
 }
 
 absl::StatusOr<StoredObject> HttpBucket::Get(absl::string_view key) {
@@ -161,10 +169,11 @@ absl::StatusOr<std::optional<StoredObject>> HttpBucket::GetIfChanged(absl::strin
   Request request = ObjectRequest(BucketCall::kGetIfChanged, "GET", key);
   request.max_answer_bytes = kMaxObjectBytes;
   request.quick = false;
-  const absl::string_view etag = IsGoogle() ? tag.substr(std::min(tag.find(' '), tag.size())) : tag;
-  // Reads take quotes everywhere, and at AWS the standard's form is documented.
-  request.headers.push_back(
-      absl::StrCat("If-None-Match: \"", BareTag(absl::StripAsciiWhitespace(etag)), "\""));
+  const size_t space = tag.find(' ');
+  const absl::string_view etag = space == absl::string_view::npos ? tag : tag.substr(space + 1);
+  if (etag.find_first_of("\r\n") != absl::string_view::npos) return NoTag();
+  // Reads take quotes everywhere.
+  request.headers.push_back(absl::StrCat("If-None-Match: \"", BareTag(etag), "\""));
   TACHO_ASSIGN_OR_RETURN(HttpReply reply, Perform(request));
   if (reply.status == 304) return std::optional<StoredObject>();
   TACHO_ASSIGN_OR_RETURN(StoredObject object, ObjectOf(std::move(reply), request.name));
@@ -211,7 +220,7 @@ absl::StatusOr<std::string> HttpBucket::Write(BucketCall call, absl::string_view
   request.body = body;
   request.quick = body.size() <= kQuickBytes;
   TACHO_ASSIGN_OR_RETURN(const HttpReply reply, Perform(request));
-  return Tag(reply);
+  return TagOf(reply, request.name);
 }
 
 absl::StatusOr<std::string> HttpBucket::PutNew(absl::string_view key, absl::string_view body) {
@@ -222,7 +231,7 @@ absl::StatusOr<std::string> HttpBucket::PutNew(absl::string_view key, absl::stri
 absl::StatusOr<std::string> HttpBucket::PutIf(absl::string_view key, absl::string_view tag,
                                               absl::string_view body) {
   if (tag.empty() || tag.find_first_of("\r\n") != absl::string_view::npos) {
-    return absl::InvalidArgumentError("a tag is empty, or has more than one line");
+    return NoTag();
   }
   std::string condition;
   if (IsGoogle()) {

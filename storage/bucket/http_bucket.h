@@ -74,7 +74,7 @@ class HttpBucket : public Bucket {
   absl::StatusOr<std::string> Write(BucketCall call, absl::string_view key, std::string condition,
                                     absl::string_view body);
   absl::StatusOr<StoredObject> ObjectOf(HttpReply reply, const std::string& name) const;
-  std::string Tag(const HttpReply& reply) const;
+  absl::StatusOr<std::string> TagOf(const HttpReply& reply, const std::string& name) const;
 
   const BucketOptions options_;
   const BucketAddress address_;

@@ -135,10 +135,10 @@ HttpFailure FailureOf(CURLcode code, const Transfer& transfer) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_CONNECT:
+    case CURLE_SSL_CONNECT_ERROR:
       return HttpFailure::kNotSent;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
-    case CURLE_SSL_CONNECT_ERROR:
       return HttpFailure::kUntrusted;
     case CURLE_OPERATION_TIMEDOUT:
       return HttpFailure::kSlow;

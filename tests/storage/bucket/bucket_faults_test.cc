@@ -144,10 +144,21 @@ TEST_F(BucketFaults, LostAnswerOfAnyPutIsRepeated) {
 
 // Somebody else may have created it again meanwhile.
 TEST_F(BucketFaults, LostAnswerOfADeletionIsNotRepeated) {
+  Open(absl::Seconds(1), absl::Milliseconds(300));
+  for (const Fault fault : {Fault::kStallAnswer, Fault::kDropAnswer, Fault::kError}) {
+    ASSERT_TRUE(bucket_->Put("a", "x").ok());
+    const int before = store_.requests();
+    Break(fault, 1);
+    EXPECT_TRUE(absl::IsUnavailable(bucket_->Delete("a")));
+    EXPECT_EQ(store_.requests() - before, 1);
+  }
+}
+
+TEST_F(BucketFaults, DeletionThatDidNotHappenIsRepeated) {
   ASSERT_TRUE(bucket_->Put("a", "x").ok());
-  Break(Fault::kStallAnswer, 1);
-  EXPECT_TRUE(absl::IsUnavailable(bucket_->Delete("a")));
-  EXPECT_THAT(retries_, ElementsAre("", ""));
+  Break(Fault::kBusy, 1);
+  EXPECT_TRUE(bucket_->Delete("a").ok());
+  EXPECT_TRUE(absl::IsNotFound(bucket_->Get("a").status()));
 }
 
 TEST_F(BucketFaults, BusyServiceIsAskedAgain) {
