@@ -187,8 +187,9 @@ absl::StatusOr<Credentials> FromSharedFiles(const CredentialWorld& world) {
     missing.emplace_back(found.status().message());
   }
   const std::string text = absl::StrJoin(missing, "; ");
-  if (world.Has("AWS_PROFILE"))
+  if (world.Has("AWS_PROFILE")) {
     return Denied(absl::StrCat("profile ", name, " (AWS_PROFILE)"), text);
+  }
   return absl::NotFoundError(text);
 }
 

@@ -75,9 +75,17 @@ int Watch(void* user, curl_off_t to_receive, curl_off_t received, curl_off_t to_
   return transfer.slow ? 1 : 0;
 }
 
+// Options of a handle. A text that libcurl refuses comes from outside: an error, not a fault of
+// ours.
+struct Options {
+  CURL* curl;
+  CURLcode refused = CURLE_OK;
+};
+
 template <typename Value>
-void Set(CURL* curl, CURLoption option, Value value) {
-  TACHO_CHECK(curl_easy_setopt(curl, option, value) == CURLE_OK);
+void Set(Options& options, CURLoption option, Value value) {
+  const CURLcode code = curl_easy_setopt(options.curl, option, value);
+  if (options.refused == CURLE_OK) options.refused = code;
 }
 
 using HeaderList = std::unique_ptr<curl_slist, decltype(&curl_slist_free_all)>;
@@ -93,38 +101,38 @@ HeaderList HeadersOf(const HttpCall& call) {
   return list;
 }
 
-void SetConnection(CURL* curl, const HttpCall& call, const std::string& ca_file) {
-  Set(curl, CURLOPT_NOSIGNAL, 1L);
-  Set(curl, CURLOPT_PROTOCOLS_STR, "http,https");
+void SetConnection(Options& options, const HttpCall& call, const std::string& ca_file) {
+  Set(options, CURLOPT_NOSIGNAL, 1L);
+  Set(options, CURLOPT_PROTOCOLS_STR, "http,https");
   // One request a connection at a time: HTTP/2 would gain nothing.
-  Set(curl, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
-  Set(curl, CURLOPT_SSLVERSION, long{CURL_SSLVERSION_TLSv1_2});
-  Set(curl, CURLOPT_TCP_KEEPALIVE, 1L);
-  Set(curl, CURLOPT_BUFFERSIZE, 256L << 10);
-  Set(curl, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
-  if (!ca_file.empty()) Set(curl, CURLOPT_CAINFO, ca_file.c_str());
-  if (call.direct) Set(curl, CURLOPT_NOPROXY, "*");
-  Set(curl, CURLOPT_FRESH_CONNECT, long{call.fresh});
-  Set(curl, CURLOPT_DNS_CACHE_TIMEOUT, call.fresh ? 0L : 60L);
+  Set(options, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
+  Set(options, CURLOPT_SSLVERSION, long{CURL_SSLVERSION_TLSv1_2});
+  Set(options, CURLOPT_TCP_KEEPALIVE, 1L);
+  Set(options, CURLOPT_BUFFERSIZE, 256L << 10);
+  Set(options, CURLOPT_UPLOAD_BUFFERSIZE, 256L << 10);
+  if (!ca_file.empty()) Set(options, CURLOPT_CAINFO, ca_file.c_str());
+  if (call.direct) Set(options, CURLOPT_NOPROXY, "*");
+  Set(options, CURLOPT_FRESH_CONNECT, long{call.fresh});
+  Set(options, CURLOPT_DNS_CACHE_TIMEOUT, call.fresh ? 0L : 60L);
   const long patience_ms = std::max<long>(1, absl::ToInt64Milliseconds(call.patience));
-  Set(curl, CURLOPT_CONNECTTIMEOUT_MS, patience_ms);
-  Set(curl, CURLOPT_TIMEOUT_MS, call.quick ? patience_ms : 0L);
+  Set(options, CURLOPT_CONNECTTIMEOUT_MS, patience_ms);
+  Set(options, CURLOPT_TIMEOUT_MS, call.quick ? patience_ms : 0L);
 }
 
-void SetRequest(CURL* curl, const HttpCall& call) {
-  Set(curl, CURLOPT_URL, call.url.c_str());
-  Set(curl, CURLOPT_PATH_AS_IS, 1L);
+void SetRequest(Options& options, const HttpCall& call) {
+  Set(options, CURLOPT_URL, call.url.c_str());
+  Set(options, CURLOPT_PATH_AS_IS, 1L);
   if (call.method == "PUT" || call.method == "POST") {
     // libcurl asks before it sends more than a megabyte (Expect: 100-continue).
-    Set(curl, CURLOPT_POST, 1L);
-    Set(curl, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call.body.size()));
-    Set(curl, CURLOPT_POSTFIELDS, call.body.empty() ? "" : call.body.data());
+    Set(options, CURLOPT_POST, 1L);
+    Set(options, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call.body.size()));
+    Set(options, CURLOPT_POSTFIELDS, call.body.empty() ? "" : call.body.data());
   }
-  Set(curl, CURLOPT_CUSTOMREQUEST, call.method.c_str());
+  Set(options, CURLOPT_CUSTOMREQUEST, call.method.c_str());
   if (!call.signing.empty()) {
-    Set(curl, CURLOPT_AWS_SIGV4, call.signing.c_str());
-    Set(curl, CURLOPT_USERNAME, call.key_id.c_str());
-    Set(curl, CURLOPT_PASSWORD, call.secret.c_str());
+    Set(options, CURLOPT_AWS_SIGV4, call.signing.c_str());
+    Set(options, CURLOPT_USERNAME, call.key_id.c_str());
+    Set(options, CURLOPT_PASSWORD, call.secret.c_str());
   }
 }
 
@@ -213,18 +221,19 @@ HttpReply HttpPool::Send(const HttpCall& call) {
   Transfer transfer{.call = call};
   char detail[CURL_ERROR_SIZE] = "";
   const HeaderList headers = HeadersOf(call);
-  SetConnection(curl, call, ca_file_);
-  SetRequest(curl, call);
-  Set(curl, CURLOPT_HTTPHEADER, headers.get());
-  Set(curl, CURLOPT_ERRORBUFFER, &detail[0]);
-  Set(curl, CURLOPT_HEADERFUNCTION, &TakeHeader);
-  Set(curl, CURLOPT_HEADERDATA, &transfer);
-  Set(curl, CURLOPT_WRITEFUNCTION, &TakeBody);
-  Set(curl, CURLOPT_WRITEDATA, &transfer);
-  Set(curl, CURLOPT_NOPROGRESS, 0L);
-  Set(curl, CURLOPT_XFERINFOFUNCTION, &Watch);
-  Set(curl, CURLOPT_XFERINFODATA, &transfer);
-  const CURLcode code = curl_easy_perform(curl);
+  Options options{.curl = curl};
+  SetConnection(options, call, ca_file_);
+  SetRequest(options, call);
+  Set(options, CURLOPT_HTTPHEADER, headers.get());
+  Set(options, CURLOPT_ERRORBUFFER, &detail[0]);
+  Set(options, CURLOPT_HEADERFUNCTION, &TakeHeader);
+  Set(options, CURLOPT_HEADERDATA, &transfer);
+  Set(options, CURLOPT_WRITEFUNCTION, &TakeBody);
+  Set(options, CURLOPT_WRITEDATA, &transfer);
+  Set(options, CURLOPT_NOPROGRESS, 0L);
+  Set(options, CURLOPT_XFERINFOFUNCTION, &Watch);
+  Set(options, CURLOPT_XFERINFODATA, &transfer);
+  const CURLcode code = options.refused == CURLE_OK ? curl_easy_perform(curl) : options.refused;
   if (code == CURLE_OK) {
     long status = 0;
     curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);

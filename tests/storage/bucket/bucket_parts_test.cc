@@ -107,6 +107,20 @@ TEST(BucketAnswersTest, ReadsRanges) {
   EXPECT_EQ(ParseRangeStart(""), std::nullopt);
 }
 
+// What comes from files and the environment may be anything.
+TEST(HttpPoolTest, RequestThatCannotBeIsAnError) {
+  HttpPool http("");
+  const std::string longer(9'000'000, 'x');  // libcurl takes 8,000,000 bytes.
+  for (const std::string& url : {std::string(), std::string("x y"), std::string("ftp://h/"),
+                                 absl::StrCat("http://127.0.0.1:9/", longer)}) {
+    const HttpReply reply = http.Send({.url = url});
+    EXPECT_NE(reply.failure, HttpFailure::kNone) << url.substr(0, 20);
+    EXPECT_NE(reply.error, "");
+  }
+  EXPECT_NE(http.Send({.url = "http://127.0.0.1:9/", .signing = "s", .key_id = longer}).failure,
+            HttpFailure::kNone);
+}
+
 TEST(HttpHeadersTest, AreReadInBounds) {
   std::map<std::string, std::string> headers;
   AddHeaderLine("ETag:  \"a: b\" \r\n", &headers);

@@ -75,6 +75,7 @@ TEST(ProbeTest, ServiceThatLooksFirstAndWritesLaterIsNamed) {
   EXPECT_THAT(report.verdict, HasSubstr("looks first and writes later"));
   EXPECT_EQ(report.Find("create_once")->result, Result::kPass);
   EXPECT_EQ(report.Find("create_race")->result, Result::kFail);
+  EXPECT_THAT(report.Find("create_race")->detail, HasSubstr("were told that they succeeded"));
   EXPECT_EQ(report.Find("replace_race")->result, Result::kFail);
 }
 
