@@ -53,7 +53,7 @@ struct ProbeOptions {
   int rounds = 5;  // Of each race.
 };
 
-// Sends about 120 requests to keys below probe/RANDOM/, and deletes them afterwards. Takes about a
+// Sends about 140 requests to keys below probe/RANDOM/, and deletes them afterwards. Takes about a
 // second.
 //   UNAVAILABLE, PERMISSION_DENIED, INVALID_ARGUMENT   nothing can be written there, or read
 absl::StatusOr<ProbeReport> ProbeBucket(Bucket& bucket, const ProbeOptions& options = {});

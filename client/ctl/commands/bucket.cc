@@ -117,8 +117,8 @@ Command BucketCommand() {
       .details =
           R"(Object stores differ in what they promise, and some ignore a condition without saying so. The probe
 finds out: eight connections create one key together, then replace it together, and one must win
-each time. It writes about 130 small objects below probe/ and deletes them. It asks the store
-itself; no collector has to run.
+each time. It sends about 140 requests, writes some small objects below probe/ and deletes them.
+It asks the store itself; no collector has to run.
 
 URL is s3://BUCKET/PREFIX for AWS, Ceph and others, gs://BUCKET/PREFIX for Google Cloud Storage.
 
