@@ -39,14 +39,11 @@ struct ObjectPage {
 //
 // Errors of every call, besides its own:
 //   UNAVAILABLE         no answer, or one that says to try later. A write may have happened, or may
-//   still
-//                       happen: read before you believe either.
+//                       still happen: read before you believe either.
 //   PERMISSION_DENIED   the credentials do not permit this, or none were found. The message says
-//   which
-//                       source they came from.
+//                       which source they came from.
 //   INVALID_ARGUMENT    the service refuses the request for good: the bucket does not exist, the
-//   clock of
-//                       this machine is too far off, the key is malformed.
+//                       clock of this machine is too far off, the key is malformed.
 class Bucket {
  public:
   virtual ~Bucket() = default;
@@ -58,7 +55,7 @@ class Bucket {
   virtual absl::StatusOr<std::optional<StoredObject>> GetIfChanged(absl::string_view key,
                                                                    absl::string_view tag) = 0;
 
-  // At most `bytes` bytes from `offset` on; fewer where the object ends before, none behind its
+  // At most `bytes` bytes from `offset` on: fewer where the object ends before, none behind its
   // end.
   //   NOT_FOUND  there is no such object.
   virtual absl::StatusOr<std::string> GetRange(absl::string_view key, uint64_t offset,
@@ -66,8 +63,8 @@ class Bucket {
 
   // Creates the object; returns its tag. Of several that create one key, exactly one succeeds.
   //   ALREADY_EXISTS  an object is there. It may be what an earlier try of the same write left,
-  //   whose answer was
-  //                   lost: Get() and compare before you conclude that somebody else wrote it.
+  //                   whose answer was lost: Get() and compare before you conclude that somebody
+  //                   else wrote it.
   virtual absl::StatusOr<std::string> PutNew(absl::string_view key, absl::string_view body) = 0;
 
   // Replaces the object while it is the version `tag`; returns the new tag. Of several that replace
@@ -81,7 +78,8 @@ class Bucket {
   virtual absl::StatusOr<std::string> Put(absl::string_view key, absl::string_view body) = 0;
 
   // A page of the objects whose keys begin with `prefix`. `from` is empty, or `next` of the page
-  // before. Some services list late: nothing that must be right may rest on a listing.
+  // before. Keys with other characters, which somebody else has put there, are left out. Some
+  // services list late: nothing that must be right may rest on a listing.
   virtual absl::StatusOr<ObjectPage> List(absl::string_view prefix, absl::string_view from) = 0;
 
   // Succeeds also where there is no such object.

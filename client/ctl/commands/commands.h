@@ -31,6 +31,7 @@ Command GroupCommand();
 Command NoteCommand();
 Command CardinalityCommand();
 Command AdminCommand();
+Command BucketCommand();
 std::vector<std::string> AdminActions();  // The first operands that 'admin' takes.
 Command CompletionCommand();
 Command ExportCommand();

@@ -162,7 +162,8 @@ const std::vector<std::pair<int, std::string>>& ExitCodes() {
       {kThreshold,
        "a check that was asked for failed: a --threshold of 'report', which has written its "
        "report; "
-       "or a condition of the severity of 'conditions --fail-on' holds"}};
+       "a condition of the severity of 'conditions --fail-on' holds; or collectors cannot share "
+       "the bucket of 'bucket probe'"}};
   return *codes;
 }
 

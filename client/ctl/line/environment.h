@@ -27,7 +27,8 @@ enum ExitCode : int {
   kUsage = 2,        // The command line is wrong.
   kUnreachable = 3,  // No collector answered at the address.
   kThreshold = 4,    // 'report': a threshold is exceeded or could not be checked; 'conditions
-                     // --fail-on': a condition of that severity holds.
+                     // --fail-on': a condition of that severity holds; 'bucket probe': collectors
+                     // cannot share it.
 };
 
 struct TerminalSize {
