@@ -13,8 +13,8 @@ declare -A packages=(
     libgrpc++-dev libgrpc-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libprotoc-dev
     librocksdb-dev libsnappy-dev libzstd-dev zlib1g-dev liblz4-dev libbz2-dev libgflags-dev
     prometheus-cpp-dev libabsl-dev libre2-dev libyaml-cpp-dev
-    libssl-dev libc-ares-dev"
-  [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev rapidjson-dev
+    libssl-dev libc-ares-dev rapidjson-dev"
+  [test]="libgtest-dev libgmock-dev libbenchmark-dev libnghttp2-dev libboost-context-dev
     python3 python3-grpcio python3-protobuf python3-yaml python3-setuptools python3-wheel
     python3-numpy python3-torch curl ca-certificates openssl
     nodejs npm chromium strace zsh fish mandoc
@@ -22,7 +22,7 @@ declare -A packages=(
     dpkg-dev debhelper dh-python help2man lintian mmdebstrap"
   [package]="dpkg-dev debhelper dh-python help2man python3 python3-setuptools python3-wheel"
   [lint]="clang libclang-rt-14-dev clang-format clang-tidy"
-  [bench]="libnghttp2-dev rapidjson-dev python3-numpy python3-torch python3-prometheus-client"
+  [bench]="libnghttp2-dev python3-numpy python3-torch python3-prometheus-client"
 )
 # These are unpacked into build/tools/ instead: installing servers would start services on your machine,
 # kubernetes-client conflicts with kubectl of other vendors, and installing sprig would bring the packages that
