@@ -24,6 +24,8 @@ class CountedBucket final : public Bucket {
   using Before = std::function<absl::Status(absl::string_view call, absl::string_view key)>;
   // Not while requests are on their way.
   void SetBefore(Before before) { before_ = std::move(before); }
+  // The next so many writes with a condition happen, and their callers do not hear of it.
+  void LoseAnswers(int writes) { answers_to_lose_ = writes; }
 
   int gets() const ABSL_LOCKS_EXCLUDED(mutex_) {
     absl::MutexLock lock(&mutex_);
@@ -87,7 +89,9 @@ class CountedBucket final : public Bucket {
     if (found == objects_.end() || found->second.tag != tag) {
       return absl::FailedPreconditionError(key);
     }
-    return Write(key, body);
+    std::string tag_now = Write(key, body);
+    if (answers_to_lose_-- > 0) return absl::UnavailableError("the answer is lost");
+    return tag_now;
   }
   absl::StatusOr<std::string> Put(absl::string_view key, absl::string_view body) override {
     if (absl::Status refused = Refuse("put", key); !refused.ok()) return refused;
@@ -127,6 +131,7 @@ class CountedBucket final : public Bucket {
   std::map<std::string, StoredObject> objects_ ABSL_GUARDED_BY(mutex_);
   int gets_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t bytes_got_ ABSL_GUARDED_BY(mutex_) = 0;
+  int answers_to_lose_ = 0;
   uint64_t writes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
