@@ -13,7 +13,8 @@
 namespace tacho::storage {
 namespace {
 
-absl::Status CheckStart(const Manifest& manifest, const ShardLog& log, const LogStart& start) {
+absl::Status CheckStart(const Manifest& manifest, uint64_t stored, const CommitRequest& request) {
+  const LogStart& start = request.replay_from;
   const bool known = std::any_of(manifest.logs.begin(), manifest.logs.end(),
                                  [&](const LogStart& l) { return l.epoch == start.epoch; });
   if (!known) {
@@ -22,10 +23,15 @@ absl::Status CheckStart(const Manifest& manifest, const ShardLog& log, const Log
   }
   // What is trimmed must be stored, or the number of a segment that a new owner finds missing could
   // be given to a seal below the start.
-  if (start.epoch == manifest.epoch && start.first > log.stored() + 1) {
+  if (start.epoch == manifest.epoch && start.first > stored + 1) {
     return absl::InvalidArgumentError(absl::StrCat("the replay cannot begin at segment ",
                                                    start.first, ": stored are those up to ",
-                                                   log.stored()));
+                                                   stored));
+  }
+  if (request.stored_through > stored) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the state or the blocks hold rows of segment ", request.stored_through,
+                     ", and stored are those up to ", stored, ". Wait for it, then commit."));
   }
   return absl::OkStatus();
 }
@@ -69,7 +75,7 @@ absl::StatusOr<Committed> CommitManifest(const ManifestObject& object, ShardLog&
                                              old.manifest.owner, " since epoch ",
                                              old.manifest.epoch));
     }
-    TACHO_RETURN_IF_ERROR(CheckStart(old.manifest, log, request.replay_from));
+    TACHO_RETURN_IF_ERROR(CheckStart(old.manifest, log.stored(), request));
     Manifest next = old.manifest;
     TACHO_RETURN_IF_ERROR(request.change(&next));
     TACHO_CHECK(next.shard == old.manifest.shard && next.epoch == old.manifest.epoch &&

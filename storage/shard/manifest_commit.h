@@ -1,6 +1,15 @@
 // A commit: what the owner has exported and uploaded becomes valid, and the part of the log that it
-// covers is no longer needed. The uploads must be complete, and those of the state must be older
-// than those of the blocks: blocks may hold more than the state knows, never less.
+// covers is no longer needed. The order is
+//
+//   1. export the state and upload it;
+//   2. cut blocks of everything that is sealed by then and upload them: blocks may hold more than
+//   the
+//      state knows, never less;
+//   3. wait until the log is stored up to the newest row that is in either. The state knows which
+//      rows of each agent were taken in. If one of them were in neither the log nor a block, the
+//      next owner would tell the agent that it is there. And the next owner would give the position
+//      of a row that is only in a block to another row;
+//   4. replace the manifest.
 //
 // What a commit makes superfluous is told only once the commit is known to have succeeded. Before,
 // somebody may still restore from the manifest that names it.
@@ -22,6 +31,9 @@ struct CommitRequest {
   // The replay begins here from now on: the oldest segment with an entry that the exported state
   // does not cover. Older logs than that of its epoch are left out of the manifest.
   LogStart replay_from;
+  // The segment of this owner's log with the newest row in the exported state or in the blocks; 0:
+  // no row is newer than the older logs. It must be stored.
+  uint64_t stored_through = 0;
   // From SealOlderLogs(): where the older logs end. Empty for an owner that found none.
   std::vector<SealedLog> sealed;
   // Changes the state, days, positions and what retention keeps. It gets the manifest that is
@@ -41,8 +53,9 @@ struct Committed {
 // Replaces the manifest, for the owner whose log this is.
 //   ABORTED           a newer owner has claimed the shard. The log is fenced now: end the streams,
 //                     close the store, look at the map.
-//   INVALID_ARGUMENT  `replay_from` is in no log of the manifest, or above what is stored. Nothing
-//                     was sent.
+//   INVALID_ARGUMENT  `replay_from` is in no log of the manifest, or above what is stored, or the
+//   log
+//                     is not stored as far as `stored_through`. Nothing was sent.
 //   others            of `change`, or as ManifestObject::Replace(). Commit again; what this one has
 //                     made superfluous may stay until a later owner sweeps.
 absl::StatusOr<Committed> CommitManifest(const ManifestObject& object, ShardLog& log,

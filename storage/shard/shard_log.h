@@ -41,7 +41,7 @@ class ShardLog {
   // Takes the next segment; `after` and `last` as in Segment. Returns its number: 1, 2, 3 and so
   // on.
   //   RESOURCE_EXHAUSTED  the window is full. Nothing was taken: keep the records, and append them
-  //                       when stored() has moved.
+  //                       when stored() is above what it was before this call.
   //   INVALID_ARGUMENT    the records are larger than a segment may be. Cut them.
   //   ABORTED             the owner is fenced.
   absl::StatusOr<uint64_t> Append(const std::vector<std::string>& records, uint64_t after,
