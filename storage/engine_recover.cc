@@ -220,7 +220,7 @@ void Engine::NoteMissing(const CommitCount& found, const CommitCount& marked) {
 }
 
 absl::Status Engine::OpenHistory() {
-  if (options.bucket.bucket == nullptr) {
+  if (options.history.bucket == nullptr) {
     HistoryRecord record(database.get());
     TACHO_RETURN_IF_ERROR(record.Load());
     if (record.whole_from() == INT64_MIN) return absl::OkStatus();
@@ -232,7 +232,7 @@ absl::Status Engine::OpenHistory() {
   TACHO_ASSIGN_OR_RETURN(history, HistoryKeeper::Open({.database = database.get(),
                                                        .columns = &columns,
                                                        .sealer = &sealer,
-                                                       .bucket = options.bucket,
+                                                       .history = options.history,
                                                        .local_bytes = options.retention_bytes,
                                                        .now = [this] { return NewestOrNow(); },
                                                        .monotonic = options.monotonic,

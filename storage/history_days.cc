@@ -86,10 +86,10 @@ absl::StatusOr<HistoryKeeper::Content> HistoryKeeper::Digest(const Partition& da
 absl::Status HistoryKeeper::VisitDay(const PartitionPtr& day) {
   const absl::Time now = options_.now();
   const absl::Time end = absl::FromUnixNanos(day->day() * kDayNs) + absl::Hours(24);
-  if (now < end + options_.bucket.close_after) return absl::OkStatus();
+  if (now < end + options_.history.close_after) return absl::OkStatus();
   if (!IsWhole(day->day())) return SendLate(day);
   if (FindClosed(day->day()) == nullptr) TACHO_RETURN_IF_ERROR(Send(day, nullptr, {}));
-  const bool is_old = day->day() < DayOf(absl::ToUnixNanos(now - options_.bucket.local_retention));
+  const bool is_old = day->day() < DayOf(absl::ToUnixNanos(now - options_.history.local_retention));
   if (!is_old && !HasTooManyBytes()) return absl::OkStatus();
   TACHO_ASSIGN_OR_RETURN(const Content content, Digest(*day));
   if (IsSent(day->day(), content.digest)) return TakeOffDisk(day, content.writes);
@@ -103,13 +103,13 @@ absl::Status HistoryKeeper::SendLate(const PartitionPtr& day) {
   // Late rows often come for a while.
   const absl::Time now = options_.monotonic();
   const auto [since, is_new] = late_since_.try_emplace(day->day(), now);
-  if (now - since->second < options_.bucket.late_after) return absl::OkStatus();
+  if (now - since->second < options_.history.late_after) return absl::OkStatus();
   const BucketDayPtr closed = FindClosed(day->day());
   if (closed == nullptr) {
     TACHO_RETURN_IF_ERROR(Send(day, nullptr, {}));
   } else {
     TACHO_ASSIGN_OR_RETURN(const std::vector<BlockRun>* const runs,
-                           closed->Runs(*options_.bucket.bucket));
+                           closed->Runs(*options_.history.bucket));
     std::vector<Block> before;
     if (runs->size() < kMaxRuns) {
       for (const BlockRun& run : *runs) before.insert(before.end(), run.begin(), run.end());
@@ -125,10 +125,10 @@ absl::Status HistoryKeeper::SendLate(const PartitionPtr& day) {
 absl::Status HistoryKeeper::Send(const PartitionPtr& day, const BucketDayPtr& with_bucket,
                                  std::vector<Block> before) {
   const uint64_t epoch = log_->epoch();
-  BlockWriter writer({.bucket = options_.bucket.bucket,
+  BlockWriter writer({.bucket = options_.history.bucket,
                       .next_key = [&] { return BlockKey(0, day->day(), epoch, next_object_++); },
                       .before_retry = [this](int tries) { return WaitBeforeRetry(tries); },
-                      .max_bytes = options_.bucket.block_bytes});
+                      .max_bytes = options_.history.block_bytes});
   const Snapshot snapshot(options_.database->db.get());
   SentDay sent;
   if (with_bucket == nullptr) {
@@ -144,7 +144,7 @@ absl::Status HistoryKeeper::Send(const PartitionPtr& day, const BucketDayPtr& wi
   blocks.insert(blocks.end(), before.begin(), before.end());
   sent.list = BlockListKey(0, day->day(), epoch, next_object_++);
   const std::string list = EncodeBlockList(blocks);
-  TACHO_RETURN_IF_ERROR(PutObject(*options_.bucket.bucket, sent.list, list,
+  TACHO_RETURN_IF_ERROR(PutObject(*options_.history.bucket, sent.list, list,
                                   [this](int tries) { return WaitBeforeRetry(tries); }));
   const StoredFile file = {
       .key = sent.list, .bytes = list.size(), .crc32c = ExtendCrc32c(0, list.data(), list.size())};

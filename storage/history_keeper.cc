@@ -32,9 +32,9 @@ uint64_t DrawNonce() {
 
 HistoryKeeper::HistoryKeeper(Options options)
     : options_(std::move(options)),
-      days_({.bucket = options_.bucket.bucket, .pieces = options_.bucket.pieces}),
+      days_({.bucket = options_.history.bucket, .pieces = options_.history.pieces}),
       record_(options_.database),
-      object_({.bucket = options_.bucket.bucket,
+      object_({.bucket = options_.history.bucket,
                .shard = kShard,
                .random =
                    [this] {
@@ -44,7 +44,7 @@ HistoryKeeper::HistoryKeeper(Options options)
                .before_retry = [this](int tries) { return WaitBeforeRetry(tries); }}) {}
 
 absl::StatusOr<std::unique_ptr<HistoryKeeper>> HistoryKeeper::Open(Options options) {
-  TACHO_CHECK(options.bucket.bucket != nullptr && options.bucket.pieces != nullptr);
+  TACHO_CHECK(options.history.bucket != nullptr && options.history.pieces != nullptr);
   std::unique_ptr<HistoryKeeper> keeper(new HistoryKeeper(std::move(options)));
   TACHO_RETURN_IF_ERROR(keeper->record_.Load());
   const std::optional<Manifest>& known = keeper->record_.known();
@@ -128,7 +128,7 @@ absl::Status HistoryKeeper::Claim() {
     }
     Manifest next = old.ok() ? old->manifest : Manifest{.shard = kShard};
     ++next.epoch;
-    next.owner = options_.bucket.owner;
+    next.owner = options_.history.owner;
     next.logs = {{.epoch = next.epoch, .first = 1}};
     TACHO_RETURN_IF_ERROR(PrepareNonce());
     const auto written =
@@ -137,7 +137,7 @@ absl::Status HistoryKeeper::Claim() {
     if (!written.ok()) return written.status();
     Reach(options_.at_point, crash_point::kHistoryClaimed);
     TACHO_RETURN_IF_ERROR(TakeManifest(written->manifest));
-    log_ = std::make_unique<ShardLog>(ShardLogOptions{.bucket = options_.bucket.bucket,
+    log_ = std::make_unique<ShardLog>(ShardLogOptions{.bucket = options_.history.bucket,
                                                       .shard = kShard,
                                                       .epoch = written->manifest.epoch,
                                                       .nonce = written->manifest.nonce});
@@ -178,8 +178,8 @@ void HistoryKeeper::DeleteGarbage() {
     return true;
   });
   if (due.empty()) return;
-  for (const std::string& key : due) options_.bucket.pieces->Forget(key);
-  DeleteObjects(*options_.bucket.bucket, due);
+  for (const std::string& key : due) options_.history.pieces->Forget(key);
+  DeleteObjects(*options_.history.bucket, due);
 }
 
 absl::Status HistoryKeeper::DropBefore(int64_t day) {

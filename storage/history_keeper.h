@@ -47,7 +47,7 @@ class HistoryKeeper {
     const Database* database = nullptr;  // None of these is owned; all must outlive the keeper.
     ColumnCache* columns = nullptr;
     Sealer* sealer = nullptr;
-    BucketOptions bucket;
+    HistoryOptions history;
     uint64_t local_bytes = 0;         // As StoreOptions::retention_bytes.
     std::function<absl::Time()> now;  // The time of the newest row, or now if that is earlier.
     std::function<absl::Time()> monotonic;

@@ -26,7 +26,7 @@ class PieceCache;
 
 // History in a bucket: days that are over are written there, and old ones are on the disk no more.
 // See history_keeper.h.
-struct BucketOptions {
+struct HistoryOptions {
   Bucket* bucket = nullptr;      // Not owned; both must outlive the store. Null: no bucket.
   PieceCache* pieces = nullptr;  // What is kept on the disk of what was read from the bucket.
   std::string owner;             // The name of this collector, for people who look at the bucket.
@@ -65,7 +65,7 @@ struct StoreOptions {
   // Past it the layouts that hold the oldest entries are sealed, past twice as much rows are
   // refused: bounds disk and restart time.
   uint64_t journal_bytes = 256u << 20;
-  BucketOptions bucket;
+  HistoryOptions history;
   // Size of a file that is given up when the disk is full, so that the store can make room; at most
   // a sixteenth of a small disk. Rows are taken only while it is there. Zero: none; then a full
   // disk may have to wait for somebody to free space. See ballast.h.

@@ -30,7 +30,7 @@ class HistoryTest : public StoreFixture {
     auto pieces = PieceCache::Open({.path = "/pieces", .env = env_.get()});
     EXPECT_TRUE(pieces.ok()) << pieces.status();
     pieces_ = *std::move(pieces);
-    options_.bucket = {.bucket = &bucket_,
+    options_.history = {.bucket = &bucket_,
                        .pieces = pieces_.get(),
                        .owner = "test",
                        .local_retention = absl::Hours(48),
@@ -181,7 +181,7 @@ TEST_F(HistoryTest, AStoreWithoutABucketAsksForTheOneThatHasItsDays) {
   ASSERT_TRUE(store_->Close().ok());
   store_.reset();
   StoreOptions without = options_;
-  without.bucket = {};
+  without.history = {};
   const auto store = Store::Open(without);
   EXPECT_EQ(store.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(store.status().message()), HasSubstr("bucket.url"));

@@ -10,6 +10,18 @@
 #include "absl/strings/str_cat.h"
 
 namespace tacho::testing {
+namespace {
+
+// Of head and body.
+size_t BytesOf(const std::string& head) {
+  constexpr char kLength[] = "\r\nContent-Length: ";
+  const size_t end = head.find("\r\n\r\n") + 4;
+  const size_t length = head.find(kLength);
+  if (length == std::string::npos || length > end) return end;
+  return end + std::strtoul(head.c_str() + length + sizeof(kLength) - 1, nullptr, 10);
+}
+
+}  // namespace
 
 CannedHttpServer::CannedHttpServer() {
   listener_ = ::socket(AF_INET, SOCK_STREAM, 0);
@@ -76,6 +88,11 @@ void CannedHttpServer::ServeOne(int fd) {
   std::string request;
   char buffer[4096];
   while (request.find("\r\n\r\n") == std::string::npos) {
+    const ssize_t got = ::recv(fd, buffer, sizeof(buffer), 0);
+    if (got <= 0) return;
+    request.append(buffer, static_cast<size_t>(got));
+  }
+  for (const size_t whole = BytesOf(request); request.size() < whole;) {
     const ssize_t got = ::recv(fd, buffer, sizeof(buffer), 0);
     if (got <= 0) return;
     request.append(buffer, static_cast<size_t>(got));

@@ -28,7 +28,8 @@ class CannedHttpServer {
   void Answer(const std::string& body, const std::string& content_type = "text/plain");
   // Connections are accepted and never answered.
   void AnswerNothing() { AnswerBytes(""); }
-  // Answers each request with what `answer` makes of it, head and body, instead of the bytes.
+  // Answers each request, its body included, with what `answer` makes of it, head and body, instead
+  // of the bytes.
   // Called on the server's thread.
   void AnswerEach(std::function<std::string(const std::string& request)> answer)
       ABSL_LOCKS_EXCLUDED(mutex_);
