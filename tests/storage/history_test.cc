@@ -31,10 +31,10 @@ class HistoryTest : public StoreFixture {
     EXPECT_TRUE(pieces.ok()) << pieces.status();
     pieces_ = *std::move(pieces);
     options_.history = {.bucket = &bucket_,
-                       .pieces = pieces_.get(),
-                       .owner = "test",
-                       .local_retention = absl::Hours(48),
-                       .late_after = absl::ZeroDuration()};
+                        .pieces = pieces_.get(),
+                        .owner = "test",
+                        .local_retention = absl::Hours(48),
+                        .late_after = absl::ZeroDuration()};
     options_.monotonic = [this] { return now_; };
     options_.log = [this](absl::string_view line) { log_.emplace_back(line); };
     Reopen();
