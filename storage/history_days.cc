@@ -63,7 +63,8 @@ bool HistoryKeeper::HasTooManyBytes() const {
   return options_.local_bytes != 0 && options_.database->TableBytes() > options_.local_bytes;
 }
 
-bool HistoryKeeper::IsSent(int64_t day, const DayDigest& digest) const {
+bool HistoryKeeper::IsInBucket(int64_t day, const DayDigest& digest) const {
+  if (digest.keys() == 0) return true;
   const SentDay* const sent = record_.FindSent(day);
   const auto& closed = record_.known()->closed_days;
   const auto list = closed.find(day);
@@ -92,14 +93,14 @@ absl::Status HistoryKeeper::VisitDay(const PartitionPtr& day) {
   const bool is_old = day->day() < DayOf(absl::ToUnixNanos(now - options_.history.local_retention));
   if (!is_old && !HasTooManyBytes()) return absl::OkStatus();
   TACHO_ASSIGN_OR_RETURN(const Content content, Digest(*day));
-  if (IsSent(day->day(), content.digest)) return TakeOffDisk(day, content.writes);
+  if (IsInBucket(day->day(), content.digest)) return TakeOffDisk(day, content.writes);
   // Rows came late, or frames were merged, after the day was closed. It goes in a later round.
   return Send(day, nullptr, {});
 }
 
 absl::Status HistoryKeeper::SendLate(const PartitionPtr& day) {
   TACHO_ASSIGN_OR_RETURN(const Content content, Digest(*day));
-  if (IsSent(day->day(), content.digest)) return TakeOffDisk(day, content.writes);
+  if (IsInBucket(day->day(), content.digest)) return TakeOffDisk(day, content.writes);
   // Late rows often come for a while.
   const absl::Time now = options_.monotonic();
   const auto [since, is_new] = late_since_.try_emplace(day->day(), now);
@@ -118,7 +119,7 @@ absl::Status HistoryKeeper::SendLate(const PartitionPtr& day) {
   }
   late_since_.erase(day->day());
   TACHO_ASSIGN_OR_RETURN(const Content now_there, Digest(*day));
-  if (!IsSent(day->day(), now_there.digest)) return absl::OkStatus();
+  if (!IsInBucket(day->day(), now_there.digest)) return absl::OkStatus();
   return TakeOffDisk(day, now_there.writes);
 }
 
@@ -140,7 +141,7 @@ absl::Status HistoryKeeper::Send(const PartitionPtr& day, const BucketDayPtr& wi
     TACHO_RETURN_IF_ERROR(AddAll(both.get(), nullptr, &writer));
   }
   TACHO_ASSIGN_OR_RETURN(std::vector<Block> blocks, writer.Finish());
-  if (blocks.empty() && before.empty()) return TakeOffDisk(day, day->writes());
+  if (blocks.empty()) return absl::OkStatus();  // Nothing is on the disk.
   blocks.insert(blocks.end(), before.begin(), before.end());
   sent.list = BlockListKey(0, day->day(), epoch, next_object_++);
   const std::string list = EncodeBlockList(blocks);
@@ -164,10 +165,12 @@ absl::Status HistoryKeeper::TakeOffDisk(const PartitionPtr& day, uint64_t writes
     if (day->writes() != writes) return;
     status = record_.SetWholeFrom(day->day() + 1);
     if (!status.ok()) return;
-    days_.Set(record_.known()->closed_days, record_.whole_from());
-    Reach(options_.at_point, crash_point::kHistoryMarked);
+    // Before views can see the day in the bucket: its columns may be others than the disk has, and
+    // what a view of one kind remembers must not serve one of the other.
     ColumnWrite change(options_.columns, ColumnWrite::Kind::kReplaces);
     change.AddEverySource();
+    days_.Set(record_.known()->closed_days, record_.whole_from());
+    Reach(options_.at_point, crash_point::kHistoryMarked);
     status = options_.database->partitions->Drop(day->day());
     options_.columns->Clear();
   });

@@ -22,6 +22,7 @@ constexpr int kMaxTries = 5;
 constexpr absl::Duration kFirstWait = absl::Seconds(1);
 // A query that began before a commit may still read what the commit has made superfluous.
 constexpr absl::Duration kReadersMayTake = absl::Hours(1);
+constexpr absl::Duration kSweepPause = absl::Hours(24);
 
 uint64_t DrawNonce() {
   std::random_device device;
@@ -96,7 +97,7 @@ absl::Status HistoryKeeper::DoRound() {
   for (const PartitionPtr& day : options_.database->partitions->Between(INT64_MIN, INT64_MAX)) {
     TACHO_RETURN_IF_ERROR(VisitDay(day));
   }
-  return absl::OkStatus();
+  return Sweep();
 }
 
 absl::Status HistoryKeeper::PrepareNonce() {
@@ -180,6 +181,22 @@ void HistoryKeeper::DeleteGarbage() {
   if (due.empty()) return;
   for (const std::string& key : due) options_.history.pieces->Forget(key);
   DeleteObjects(*options_.history.bucket, due);
+}
+
+absl::Status HistoryKeeper::Sweep() {
+  const absl::Time now = options_.monotonic();
+  if (now < next_sweep_) return absl::OkStatus();
+  TACHO_ASSIGN_OR_RETURN(const std::vector<std::string> orphans,
+                         FindOrphans(*options_.history.bucket, *record_.known(), {},
+                                     [this](int tries) { return WaitBeforeRetry(tries); }));
+  next_sweep_ = now + kSweepPause;
+  std::vector<std::string> twice;
+  for (const std::string& key : orphans) {
+    if (swept_.contains(key)) twice.push_back(key);
+  }
+  swept_ = {orphans.begin(), orphans.end()};
+  DeleteObjects(*options_.history.bucket, twice);
+  return absl::OkStatus();
 }
 
 absl::Status HistoryKeeper::DropBefore(int64_t day) {

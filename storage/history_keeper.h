@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -95,6 +96,9 @@ class HistoryKeeper {
   absl::Status PrepareNonce();
   absl::Status WaitBeforeRetry(int tries) ABSL_LOCKS_EXCLUDED(mutex_);
   void DeleteGarbage();
+  // Deletes what owners before this one have left: uploads that no manifest came to name, and what
+  // they had no time to delete. Once a day; what two sweeps have found goes.
+  absl::Status Sweep();
   void Log(absl::string_view line) const {
     if (options_.log != nullptr) options_.log(line);
   }
@@ -114,7 +118,8 @@ class HistoryKeeper {
     uint64_t writes = 0;
   };
   absl::StatusOr<Content> Digest(const Partition& day) const;
-  bool IsSent(int64_t day, const DayDigest& digest) const;
+  // Whether the bucket has just what the disk has.
+  bool IsInBucket(int64_t day, const DayDigest& digest) const;
   // Unless something was written since: then the next round does it.
   absl::Status TakeOffDisk(const PartitionPtr& day, uint64_t writes);
   BucketDayPtr FindClosed(int64_t day) const;
@@ -130,6 +135,8 @@ class HistoryKeeper {
   std::optional<uint64_t> nonce_;                            // For the next write of the manifest.
   uint64_t next_object_ = 1;                                 // Of our epoch.
   std::vector<std::pair<absl::Time, std::string>> garbage_;  // And since when.
+  absl::Time next_sweep_ = absl::InfinitePast();
+  absl::flat_hash_set<std::string> swept_;  // What the last sweep has found.
   std::map<int64_t, absl::Time> late_since_;
 
   mutable absl::Mutex mutex_;
