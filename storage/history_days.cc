@@ -159,6 +159,7 @@ absl::Status HistoryKeeper::Send(const PartitionPtr& day, const BucketDayPtr& wi
 }
 
 absl::Status HistoryKeeper::TakeOffDisk(const PartitionPtr& day, uint64_t writes) {
+  Reach(options_.at_point, crash_point::kHistoryCompared);
   absl::Status status;
   // So that nothing is sealed into the day meanwhile. What is sealed next makes it anew.
   options_.sealer->BetweenRounds([&] {

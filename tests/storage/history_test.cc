@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -242,6 +243,26 @@ TEST_F(HistoryTest, RowsThatCameAfterADayWasClosedAreSentBeforeItLeaves) {
   EXPECT_EQ(Everything(), before);
 }
 
+TEST_F(HistoryTest, RowsThatComeJustBeforeADayLeavesKeepItOnTheDisk) {
+  for (int64_t age = 6; age >= 0; --age) FillDay(Today() - age, static_cast<uint64_t>(age));
+  bool came = false;
+  options_.at_point = [&](absl::string_view at) {
+    if (at != crash_point::kHistoryCompared || std::exchange(came, true)) return;
+    FillDay(Today() - 6, 99, 1);
+  };
+  Reopen();
+  ASSERT_TRUE(store_->MoveHistory().ok());
+  ASSERT_TRUE(came);
+  const std::string before = Everything();
+  Move();
+  EXPECT_EQ(LocalDays(), 3u);
+  EXPECT_EQ(Everything(), before);
+  // All of it is in the bucket, and not only in what memory remembers.
+  Reopen();
+  EXPECT_EQ(Everything(), before);
+  EXPECT_EQ(ReadAll(Find("job", "rate")).times.size(), 7u * 150 + 50);
+}
+
 TEST_F(HistoryTest, NothingLeavesTheDiskWhileTheBucketRefuses) {
   for (int64_t age = 6; age >= 0; --age) FillDay(Today() - age, static_cast<uint64_t>(age));
   const std::string before = Everything();
@@ -420,7 +441,8 @@ TEST_F(HistoryTest, ALostManifestIsNotTakenForANewBucket) {
 TEST_F(HistoryTest, ACrashAtEveryPointLeavesEverySample) {
   for (const char* const point :
        {crash_point::kHistoryClaimed, crash_point::kHistorySent, crash_point::kHistoryCommitted,
-        crash_point::kHistoryMarked, crash_point::kPartitionDrop, crash_point::kPartitionDropped}) {
+        crash_point::kHistoryCompared, crash_point::kHistoryMarked, crash_point::kPartitionDrop,
+        crash_point::kPartitionDropped}) {
     for (const int nth : {1, 3}) {
       for (const bool power : {false, true}) {
         SCOPED_TRACE(absl::StrCat(point, " ", nth, power ? " power" : ""));
