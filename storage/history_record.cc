@@ -1,4 +1,4 @@
-#include "storage/history/history_record.h"
+#include "storage/history_record.h"
 
 #include <algorithm>
 #include <memory>
