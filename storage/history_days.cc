@@ -99,12 +99,13 @@ absl::Status HistoryKeeper::VisitDay(const PartitionPtr& day) {
 }
 
 absl::Status HistoryKeeper::SendLate(const PartitionPtr& day) {
-  TACHO_ASSIGN_OR_RETURN(const Content content, Digest(*day));
-  if (IsInBucket(day->day(), content.digest)) return TakeOffDisk(day, content.writes);
   // Late rows often come for a while.
   const absl::Time now = options_.monotonic();
   const auto [since, is_new] = late_since_.try_emplace(day->day(), now);
   if (now - since->second < options_.history.late_after) return absl::OkStatus();
+  late_since_.erase(since);
+  TACHO_ASSIGN_OR_RETURN(const Content content, Digest(*day));
+  if (IsInBucket(day->day(), content.digest)) return TakeOffDisk(day, content.writes);
   const BucketDayPtr closed = FindClosed(day->day());
   if (closed == nullptr) {
     TACHO_RETURN_IF_ERROR(Send(day, nullptr, {}));
@@ -117,7 +118,6 @@ absl::Status HistoryKeeper::SendLate(const PartitionPtr& day) {
     }
     TACHO_RETURN_IF_ERROR(Send(day, before.empty() ? closed : nullptr, std::move(before)));
   }
-  late_since_.erase(day->day());
   TACHO_ASSIGN_OR_RETURN(const Content now_there, Digest(*day));
   if (!IsInBucket(day->day(), now_there.digest)) return absl::OkStatus();
   return TakeOffDisk(day, now_there.writes);

@@ -192,14 +192,19 @@ TEST_F(HistoryTest, AStoreWithoutABucketAsksForTheOneThatHasItsDays) {
 TEST_F(HistoryTest, ADayIsClosedSomeHoursAfterItsEnd) {
   FillDay(Today(), 1);
   const absl::Time end = absl::FromUnixNanos((Today() + 1) * kDayNs);
-  now_ = end + absl::Hours(3);
+  const LayoutPtr layout = Register(Definition("job", {"loss"}, 7));
+  const auto append_at = [&](absl::Duration after_end) {
+    now_ = end + after_end;
+    ASSERT_TRUE(Append(layout, {absl::ToUnixNanos(now_)}, {1}, {1.5}).ok());
+  };
+  append_at(absl::Hours(3));
   Move();
   EXPECT_TRUE(InBucket().closed_days.empty());
   // The clock alone does not make days old: rows have to come.
   now_ = end + absl::Hours(100);
   Move();
   EXPECT_TRUE(InBucket().closed_days.empty());
-  FillDay(Today(), 3);
+  append_at(absl::Hours(5));
   Move();
   EXPECT_EQ(InBucket().closed_days.size(), 1u);
 }
@@ -261,6 +266,58 @@ TEST_F(HistoryTest, RowsThatComeJustBeforeADayLeavesKeepItOnTheDisk) {
   Reopen();
   EXPECT_EQ(Everything(), before);
   EXPECT_EQ(ReadAll(Find("job", "rate")).times.size(), 7u * 150 + 50);
+}
+
+TEST_F(HistoryTest, LateRowsAreGatheredForAWhile) {
+  options_.history.late_after = absl::Minutes(30);
+  Reopen();
+  for (int64_t age = 6; age >= 0; --age) FillDay(Today() - age, static_cast<uint64_t>(age));
+  Move();
+  FillDay(Today() - 6, 100, 1);
+  FillDay(Today() - 6, 101, 1);
+  const std::string before = Everything();
+  Move();
+  EXPECT_EQ(LocalDays(), 4u);
+  now_ += absl::Minutes(31);
+  Move();
+  EXPECT_EQ(LocalDays(), 3u);
+  EXPECT_EQ(Everything(), before);
+}
+
+// Values of measurements, not of noise.
+TEST_F(HistoryTest, ADayTakesNoMoreInTheBucketThanOnTheDisk) {
+  const int64_t day = Today() - 6;
+  std::mt19937_64 random(1);
+  for (uint32_t task = 0; task < 20; ++task) {
+    const LayoutPtr layout = Register(Definition("job", {"a", "b", "c", "d", "e"}, task));
+    for (int frame = 0; frame < 6; ++frame) {
+      std::vector<int64_t> times;
+      std::vector<int64_t> steps;
+      std::vector<double> values;
+      for (int row = 0; row < 1000; ++row) {
+        times.push_back(day * kDayNs + (frame * 1000 + row) * int64_t{10'000'000'000});
+        steps.push_back(row);
+        for (int metric = 0; metric < 5; ++metric) {
+          values.push_back(static_cast<double>(random() % (100u << metric)) / 100);
+        }
+      }
+      ASSERT_TRUE(Append(layout, times, steps, values).ok());
+    }
+  }
+  FillDay(Today(), 1);
+  Reopen();  // Settled.
+  const uint64_t with_day = store_->Stats().disk_bytes;
+  Move();
+  Reopen();
+  const uint64_t on_disk = with_day - store_->Stats().disk_bytes;
+  uint64_t in_bucket = 0;
+  for (const auto& [key, body] : bucket_.Objects()) {
+    if (absl::StrContains(key, "/days/")) in_bucket += body.size();
+  }
+  RecordProperty("bytes_on_disk", std::to_string(on_disk));
+  RecordProperty("bytes_in_bucket", std::to_string(in_bucket));
+  EXPECT_GT(on_disk, 500'000u);
+  EXPECT_LE(static_cast<double>(in_bucket), 1.02 * static_cast<double>(on_disk));
 }
 
 TEST_F(HistoryTest, NothingLeavesTheDiskWhileTheBucketRefuses) {
