@@ -500,11 +500,10 @@ TEST_F(HistoryTest, ACrashAtEveryPointLeavesEverySample) {
        {crash_point::kHistoryClaimed, crash_point::kHistorySent, crash_point::kHistoryCommitted,
         crash_point::kHistoryCompared, crash_point::kHistoryMarked, crash_point::kPartitionDrop,
         crash_point::kPartitionDropped}) {
-    for (const int nth : {1, 3}) {
-      for (const bool power : {false, true}) {
-        SCOPED_TRACE(absl::StrCat(point, " ", nth, power ? " power" : ""));
-        CrashAt(point, nth, power);
-      }
+    for (const bool power : {false, true}) {
+      const int nth = power ? 3 : 1;
+      SCOPED_TRACE(absl::StrCat(point, power ? " power" : ""));
+      CrashAt(point, nth, power);
     }
   }
 }
